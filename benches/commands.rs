@@ -4,6 +4,13 @@
 //! Whole processes, timed from outside, medians of 11, with 10,000 runs of 5. Run with `cargo bench --bench commands`;
 //! with `-- runs` for the last part alone.
 
+#![allow(
+    clippy::disallowed_methods,
+    clippy::print_stderr,
+    clippy::print_stdout,
+    reason = "a benchmark prints its figures and exits"
+)]
+
 mod tree;
 
 use std::fs;

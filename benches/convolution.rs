@@ -7,6 +7,13 @@
 //! `cargo bench --bench convolution [-- cnn | residual | separable | parts]`; `convolution_torch.py` beside this file
 //! measures the same with PyTorch. See `benches/README.md`.
 
+#![allow(
+    clippy::disallowed_methods,
+    clippy::print_stderr,
+    clippy::print_stdout,
+    reason = "a benchmark prints its figures and exits"
+)]
+
 #[allow(dead_code)] // Benches share it, and this one uses a part.
 mod support;
 

@@ -5,6 +5,13 @@
 //! the optimizer. The loop runs with modules written by hand, and with runner's graph of layers. Run with
 //! `cargo bench --bench overhead [-- cnn]`; see `benches/README.md`.
 
+#![allow(
+    clippy::disallowed_methods,
+    clippy::print_stderr,
+    clippy::print_stdout,
+    reason = "a benchmark prints its figures and exits"
+)]
+
 mod support;
 
 use std::time::Instant;

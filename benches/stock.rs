@@ -7,6 +7,13 @@
 //! with metrics, events, traces and checkpoints. The first epoch of each training warms up. Run with
 //! `cargo bench --bench stock [-- mlp | cnn] [-- wgpu]`; see `benches/README.md`.
 
+#![allow(
+    clippy::disallowed_methods,
+    clippy::print_stderr,
+    clippy::print_stdout,
+    reason = "a benchmark prints its figures and exits"
+)]
+
 mod support;
 
 use std::sync::{Arc, Mutex};

@@ -5,6 +5,7 @@ use runner_report::console::{Command, Console, Look, Mode};
 
 /// The display options: no board if the terminal cannot draw one (`TERM=dumb`) or data is printed to it as well, and no
 /// colors if `NO_COLOR` is set to anything (<https://no-color.org>).
+#[expect(clippy::disallowed_methods, reason = "what the terminal can do")]
 pub fn look(mode: Mode, has_data_on_terminal: bool, may_change: bool) -> Look {
     let is_dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
     let no_color = super::output::is_without_color();

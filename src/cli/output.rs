@@ -5,6 +5,8 @@
 //! error, so that the output is a prefix of the complete one. Other work is not stopped by it: a training that prints
 //! its events is still recorded, and the exit code finally reports that the stream is incomplete.
 
+#![expect(clippy::disallowed_methods, reason = "this is the one place")]
+
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::sync::OnceLock;
 

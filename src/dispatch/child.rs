@@ -10,6 +10,7 @@ use super::{Settings, Task};
 use runner_core::event::{Adjustment, Event, FailureClass, Outcome};
 use runner_core::spec::backend::DeviceName;
 use runner_core::spec::document::plain_io_error;
+use runner_core::spec::plain_file;
 
 /// The environment variable with the process id of the leash holder.
 pub const HOLDER: &str = "RUNNER_PID";
@@ -219,7 +220,7 @@ fn untold(status: Option<ExitStatus>) -> String {
 
 /// Processes that Linux has killed for lack of memory since it started, if reported: including those of limited groups.
 fn killed_for_memory() -> Option<u64> {
-    let counts = std::fs::read_to_string("/proc/vmstat").ok()?;
+    let counts = plain_file::read_text(std::path::Path::new("/proc/vmstat")).ok()?;
     let count = counts
         .lines()
         .find_map(|line| line.strip_prefix("oom_kill "))?;
@@ -230,7 +231,7 @@ fn killed_for_memory() -> Option<u64> {
 /// such as a backtrace; other threads may write in the meantime.
 fn refused_bytes(task: &Task, log_before: u64) -> Option<u64> {
     const TAIL: u64 = 1 << 18;
-    let mut log = std::fs::File::open(&task.log).ok()?;
+    let mut log = plain_file::open(&task.log).ok()?;
     let size = log.metadata().ok()?.len();
     let from = size.saturating_sub(TAIL).max(log_before);
     log.seek(SeekFrom::Start(from)).ok()?;

@@ -138,6 +138,10 @@ pub fn open(experiment: &Experiment) -> Result<Document, Error> {
             diagnostics.push(*diagnostic);
         }
     }
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "`${env:…}` is looked up here alone"
+    )]
     document.look_up(&|name| std::env::var(name).ok());
     if diagnostics.has_errors() {
         Err(wrong((document.sources, diagnostics)))

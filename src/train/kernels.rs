@@ -6,13 +6,13 @@
 //! times.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::Path;
 
 use serde_json::Value as Json;
 
 use runner_core::data::sha256_hex;
 use runner_core::event::Kernels;
+use runner_core::spec::plain_file;
 
 /// The selections in chronological order, in CubeCL's format.
 const CHOICES: &str = "choices.jsonl";
@@ -37,7 +37,7 @@ pub fn keep_in(_: &Path) {}
 
 /// The kernels that were selected in a folder; `None` if none was.
 pub fn chosen(folder: &Path) -> Option<Kernels> {
-    let text = fs::read_to_string(folder.join(CHOICES)).ok()?;
+    let text = plain_file::read_text(&folder.join(CHOICES)).ok()?;
     let choices: BTreeSet<(String, String)> = text.lines().filter_map(choice).collect();
     let lines = choices.iter().map(|(key, name)| format!("{key} {name}\n"));
     let digest = sha256_hex(lines.collect::<String>().as_bytes());
@@ -64,6 +64,8 @@ fn choice(line: &str) -> Option<(String, String)> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn line(key: &str, name: &str, nanos: u32) -> String {

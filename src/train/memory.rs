@@ -19,6 +19,7 @@ use super::device;
 use runner_core::event::{FailureClass, MemoryPeak, Outcome, PoolUsage};
 use runner_core::plan::{Room, RunPlan};
 use runner_core::spec::kind::show_bytes;
+use runner_core::spec::plain_file;
 
 /// Sampling interval of the process.
 const TICK: Duration = Duration::from_millis(10);
@@ -246,7 +247,7 @@ fn held_bytes() -> u64 {
 
 /// What Linux counts as private memory of the process.
 fn private_bytes() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let status = plain_file::read_text(std::path::Path::new("/proc/self/status")).ok()?;
     let kib = |key: &str| -> Option<u64> {
         let line = status.lines().find_map(|line| line.strip_prefix(key))?;
         line.trim().strip_suffix(" kB")?.parse().ok()

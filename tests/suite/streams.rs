@@ -2,11 +2,11 @@
 //! too.
 #![cfg(target_os = "linux")]
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::path::Path;
 use std::process::Stdio;
 
-use super::support::{IRIS, completed, root, run, runner, summary, texts};
+use super::support::{IRIS, completed, run, runner, summary, texts};
 
 const RUN: &str = "results/spec/runs/base-s1";
 
@@ -138,36 +138,4 @@ fn a_server_needs_to_say_where_it_is() {
     let (code, _, stderr) = with_streams(folder.path(), &["serve"], full(), Stdio::piped());
     assert_eq!(code, 1, "{stderr}");
     assert!(stderr.contains(MESSAGE), "{stderr}");
-}
-
-/// Standard output is written in one place, and standard error in one: macros of the standard library panic if these
-/// fail, and do not escape control characters.
-#[test]
-fn nothing_is_printed_elsewhere() {
-    let mut wrong = Vec::new();
-    let mut folders = vec![root().join("src"), root().join("crates")];
-    while let Some(folder) = folders.pop() {
-        for path in fs::read_dir(folder)
-            .unwrap()
-            .map(|entry| entry.unwrap().path())
-        {
-            if path.is_dir() {
-                folders.push(path);
-                continue;
-            }
-            let Ok(text) = fs::read_to_string(&path) else {
-                continue;
-            };
-            let is_output = path.ends_with("cli/output.rs");
-            for (at, line) in text.lines().enumerate() {
-                let is_comment = line.trim_start().starts_with("//");
-                let printed = ["println!", "print!(", "eprint!(", "dbg!("];
-                let is_printed = printed.iter().any(|printed| line.contains(printed));
-                if !is_comment && (is_printed || !is_output && line.contains("io::stdout()")) {
-                    wrong.push(format!("{}:{}: {line}", path.display(), at + 1));
-                }
-            }
-        }
-    }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

@@ -5,6 +5,10 @@
 //! compare numbers. [`init`] writes a first experiment file for data.
 
 #![warn(missing_docs)]
+#![cfg_attr(
+    test,
+    allow(clippy::disallowed_methods, reason = "tests read what they wrote")
+)]
 
 pub mod check;
 pub mod data;

@@ -4,6 +4,8 @@
 //!
 //! `INSTA_UPDATE=always` writes the messages instead, as it does for all other snapshots.
 
+#![allow(clippy::disallowed_methods, reason = "tests read what is beside them")]
+
 #[path = "../../../tests/suite/planning.rs"]
 mod planning;
 

@@ -5,6 +5,10 @@
 //! before anything is allocated for them.
 
 #![warn(missing_docs)]
+#![cfg_attr(
+    test,
+    allow(clippy::disallowed_methods, reason = "tests read what they wrote")
+)]
 
 pub mod error;
 pub mod init;

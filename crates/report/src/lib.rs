@@ -2,6 +2,10 @@
 //! Reads records, and writes text, pages and files next to them.
 
 #![warn(missing_docs)]
+#![cfg_attr(
+    test,
+    allow(clippy::disallowed_methods, reason = "tests read what they wrote")
+)]
 
 pub mod console;
 pub mod diff;

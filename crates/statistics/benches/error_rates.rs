@@ -1,6 +1,8 @@
 //! The tables of docs/verdicts.md: how often verdicts are wrong, and how often they find what is there.
 //! `cargo bench -p burn-runner-statistics --bench error_rates`
 
+#![allow(clippy::print_stdout, reason = "a benchmark prints its figures")]
+
 mod simulation;
 
 use simulation::{NUM_TRIALS, Noise, Rates, Setting, simulate};

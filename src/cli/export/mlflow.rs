@@ -35,6 +35,7 @@ pub struct MlflowArgs {
 
 /// Sends what the server lacks.
 pub fn send(args: &MlflowArgs, output: &mut Output) -> u8 {
+    #[expect(clippy::disallowed_methods, reason = "MLflow's own variables")]
     let variable = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
     let Some(url) = args.to.clone().or_else(|| variable("MLFLOW_TRACKING_URI")) else {
         let message = "no server is set";

@@ -10,6 +10,7 @@ use super::super::tell::this_program;
 use super::super::{Logging, ParityExecArgs};
 use crate::dispatch::{Cancel, Urgency, ended_by, environment, lines};
 use runner_core::parity::{Example, Outcome, Said};
+use runner_core::spec::plain_file;
 
 /// How long a worker may be silent until both devices are open.
 const OPENING: Duration = Duration::from_secs(30);
@@ -110,7 +111,7 @@ fn tells_end(said: &Said) -> bool {
 
 /// The last line of a worker's other output, as the end of a sentence.
 fn last_words(log: &Path) -> String {
-    let text = std::fs::read(log).unwrap_or_default();
+    let text = plain_file::read_whole(log).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
     let last = text.lines().rev().find(|line| !line.trim().is_empty());
     last.map_or(String::new(), |line| {

@@ -11,6 +11,7 @@ use runner_core::record::{
     is_other_format,
 };
 use runner_core::spec::document::plain_io_error;
+use runner_core::spec::plain_file;
 use runner_report::report::compare::{Source, Wrong};
 use runner_report::report::{Report, of_all_metrics};
 
@@ -226,7 +227,7 @@ fn saved(path: &Path) -> Result<Report, Wrong> {
             "use a `report.json`, or a folder".to_owned(),
         )
     };
-    let text = fs::read_to_string(path).map_err(|e| wrong(plain_io_error(&e)))?;
+    let text = plain_file::read_text(path).map_err(|e| wrong(plain_io_error(&e)))?;
     let report: Report = serde_json::from_str(&text).map_err(|e| wrong(e.to_string()))?;
     check_seal(path, &text, report.format.into()).map_err(|e| {
         let help = "`runner report` on its folder rewrites it; compare folders where possible";

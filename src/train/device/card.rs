@@ -11,6 +11,7 @@ use burn::tensor::Device;
 use runner_core::plan::inventory::{DeviceKind, HOST};
 use runner_core::record::total_memory;
 use runner_core::spec::backend::Backend;
+use runner_core::spec::plain_file;
 
 /// The hardware behind a device.
 pub struct Card {
@@ -114,7 +115,7 @@ fn sysfs(address: &str) -> PathBuf {
 }
 
 fn sysfs_bytes(address: &str, file: &str) -> Option<u64> {
-    let text = fs::read_to_string(sysfs(address).join(file)).ok()?;
+    let text = plain_file::read_text(&sysfs(address).join(file)).ok()?;
     text.trim().parse().ok()
 }
 

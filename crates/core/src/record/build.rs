@@ -1,7 +1,6 @@
 //! The build of the running program. Reading its file takes some 50 ms, so it is read once per process and only on
 //! demand; a worker receives the digest from its runner, and accepts it only for the very same file.
 
-use std::fs::File;
 use std::io::{self, Read};
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -9,6 +8,7 @@ use std::sync::OnceLock;
 use sha2::{Digest, Sha256};
 
 use crate::event::Build;
+use crate::spec::plain_file;
 
 /// Features that change the compiled code.
 const FEATURES: [(&str, bool); 8] = [
@@ -67,7 +67,7 @@ fn program() -> io::Result<PathBuf> {
 }
 
 fn sha256_of_program() -> io::Result<String> {
-    let mut file = File::open(program()?)?;
+    let mut file = plain_file::open(&program()?)?;
     let mut sha256 = Sha256::new();
     let mut buffer = vec![0; 1 << 18];
     loop {

@@ -15,6 +15,7 @@ use super::seal::{FIRST_SEALED, check_seal};
 use super::{unwritable, write_json};
 use crate::plan::{Calibration, Expected, RunPlan};
 use crate::spec::backend::compiled;
+use crate::spec::plain_file;
 
 /// The calibrations for one build on one machine.
 pub struct Calibrations {
@@ -86,7 +87,7 @@ impl Calibrations {
             Some(calibration) => calibration,
             None => {
                 let path = self.path(&key);
-                let text = fs::read_to_string(&path).ok()?;
+                let text = plain_file::read_text(&path).ok()?;
                 // The available memory determines how a run is computed: a damaged number must not.
                 check_seal(&path, &text, FIRST_SEALED.into()).ok()?;
                 serde_json::from_str(&text).ok()?

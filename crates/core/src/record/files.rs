@@ -2,13 +2,14 @@
 //! contain their digests (`files_recorded`), and every reader compares them.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::damage::damaged;
-use super::{RunFolder, RunRecord, special, sync_files, sync_folder};
+use super::{RunFolder, RunRecord, sync_files, sync_folder};
 use crate::hash::sha256_of;
+use crate::spec::plain_file;
 
 /// The files in the run's folder itself that have a digest.
 const FILES: [&str; 2] = ["transforms.json", "evaluation.json"];
@@ -41,7 +42,8 @@ impl RunFolder {
                 other => other?,
             }
         }
-        let digest = |(name, path)| Ok((name, sha256_of(File::open(path)?)?));
+        let digest =
+            |(name, path): (String, PathBuf)| Ok((name, sha256_of(plain_file::open(&path)?)?));
         names.into_iter().zip(paths).map(digest).collect()
     }
 
@@ -75,8 +77,7 @@ impl RunFolder {
 }
 
 fn digest(path: &Path) -> io::Result<Option<String>> {
-    let opened = special::refuse(path).and_then(|()| File::open(path));
-    match opened.and_then(sha256_of) {
+    match plain_file::open(path).and_then(sha256_of) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
         other => other.map(Some),
     }

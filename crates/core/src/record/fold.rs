@@ -1,7 +1,6 @@
 //! The state derived from a run's events: its record, `metrics.csv` and `summary.json`.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::io;
 
 use serde::{Deserialize, Serialize};
@@ -10,11 +9,12 @@ use serde_json::{Map, Value as Json};
 use super::damage::damaged;
 use super::log::{Log, RunHead};
 use super::seal::FIRST_SEALED;
-use super::{RunFolder, special, unwritable, write::json_text, write_json_synced, write_whole};
+use super::{RunFolder, unwritable, write::json_text, write_json_synced, write_whole};
 use crate::event::{
     Adjustment, Attempts, Epoch, Event, MemoryGrowth, MemoryPeak, Metrics, Outcome, Started,
 };
 use crate::plan::RunPlan;
+use crate::spec::plain_file;
 use crate::spec::section::Choice;
 
 /// What happened in a run, folded from its events in order.
@@ -242,7 +242,7 @@ impl RunRecord {
             ("metrics.csv", folder.metrics_csv(), metrics),
         ];
         for (name, path, text) in files {
-            match special::refuse(&path).and_then(|()| fs::read(&path)) {
+            match plain_file::read_whole(&path) {
                 Ok(there) if there == text.as_bytes() => continue,
                 // Another process has restarted it, and writes them.
                 _ if folder.is_trained() => return Ok(differed),

@@ -11,9 +11,9 @@ use serde::de::DeserializeOwned;
 
 use super::damage::damaged;
 use super::seal::{check_seal, refuse_broken};
-use super::special;
 use crate::plan::{FORMAT, OLDEST_FORMAT};
 use crate::spec::document::plain_io_error;
+use crate::spec::plain_file;
 
 /// A file that another version of this program wrote.
 #[derive(Debug)]
@@ -49,7 +49,7 @@ pub fn is_other_format(error: &io::Error) -> bool {
 
 /// The file's text; `None` if it does not exist.
 pub(super) fn read(path: &Path) -> io::Result<Option<String>> {
-    match special::refuse(path).and_then(|()| std::fs::read_to_string(path)) {
+    match plain_file::read_text(path) {
         Ok(text) => Ok(Some(text)),
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(e) if e.kind() == io::ErrorKind::InvalidData => Err(damaged(path, "it is not UTF-8")),

@@ -9,7 +9,8 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use super::{ExperimentFolder, RunFolder, special, unwritable};
+use super::{ExperimentFolder, RunFolder, unwritable};
+use crate::spec::plain_file;
 
 /// The entries of a run's folder that are written to by following names.
 const OF_RUN: [&str; 9] = [
@@ -35,7 +36,7 @@ pub fn refuse_links(root: &Path, names: &[&str]) -> io::Result<()> {
 fn refuse_link(root: &Path, path: &Path) -> io::Result<()> {
     let Ok(target) = fs::read_link(path) else {
         // Opening a pipe without a reader would block.
-        return special::refuse(path).map_err(|e| unwritable(path, e));
+        return plain_file::refuse_special(path).map_err(|e| unwritable(path, e));
     };
     let leads_inside = match (root.canonicalize(), path.canonicalize()) {
         (Ok(root), Ok(real)) => real.starts_with(root),

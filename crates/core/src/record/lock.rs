@@ -9,7 +9,8 @@ use std::time::{Duration, SystemTime};
 use serde::{Deserialize, Serialize};
 use sysinfo::System;
 
-use super::{refuse_links, special};
+use super::refuse_links;
+use crate::spec::plain_file;
 
 /// The holder of a lock, according to its file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -40,7 +41,7 @@ const NAMING: Duration = Duration::from_millis(100);
 
 pub(super) fn open(folder: &Path) -> io::Result<File> {
     refuse_links(folder, &[".lock"])?;
-    special::refuse(&folder.join(".lock"))?;
+    plain_file::refuse_special(&folder.join(".lock"))?;
     let mut options = OpenOptions::new();
     options.create(true).truncate(false).read(true).write(true);
     options.open(folder.join(".lock"))
@@ -50,7 +51,7 @@ pub(super) fn open(folder: &Path) -> io::Result<File> {
 /// twice.
 pub(super) fn is_held(folder: &Path) -> bool {
     let path = folder.join(".lock");
-    let Ok(file) = special::refuse(&path).and_then(|()| File::open(path)) else {
+    let Ok(file) = plain_file::open(&path) else {
         return false;
     };
     matches!(file.try_lock_shared(), Err(fs::TryLockError::WouldBlock))

@@ -17,10 +17,11 @@ use sha2::{Digest, Sha256};
 
 use super::damage::damaged;
 use super::format::{self, of_another_version};
-use super::{RunFolder, special, unix_millis};
+use super::{RunFolder, unix_millis};
 use crate::event::Event;
 use crate::hash::hex;
 use crate::plan::RunPlan;
+use crate::spec::plain_file;
 
 /// Digits of a sum.
 const NUM_DIGITS: usize = 16;
@@ -77,7 +78,7 @@ impl Log {
     /// Reads the log of a run; an empty one if there is none.
     pub fn read(folder: &RunFolder) -> io::Result<Self> {
         let path = folder.events_jsonl();
-        match special::refuse(&path).and_then(|()| std::fs::read(&path)) {
+        match plain_file::read_whole(&path) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Self::default()),
             Err(e) => Err(format::unreadable(&path, &e)),
             Ok(text) => Self::parse(&path, &text),

@@ -54,7 +54,6 @@ mod name;
 mod resume;
 mod seal;
 mod settings;
-mod special;
 mod status;
 mod tail;
 mod times;
@@ -96,6 +95,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::event::{Event, Progress};
 use crate::plan::{Plan, RunPlan, quoted};
+use crate::spec::plain_file;
 use damage::damaged;
 use log::{Log, RunHead};
 
@@ -318,9 +318,9 @@ impl RunFolder {
     /// folder may be read-only.
     pub fn lock_to_read(&self) -> io::Result<Option<File>> {
         let lock = self.0.join(".lock");
-        let file = match special::refuse(&lock).and_then(|()| File::open(lock)) {
+        let file = match plain_file::open(&lock) {
             // There was never a worker: the plan file serves as the lock.
-            Err(e) if e.kind() == io::ErrorKind::NotFound => File::open(self.run_toml())?,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => plain_file::open(&self.run_toml())?,
             other => other?,
         };
         match file.try_lock_shared() {
@@ -332,8 +332,7 @@ impl RunFolder {
 
     /// The last written progress of the run; valid only while it is training.
     pub fn read_progress(&self) -> Option<Progress> {
-        special::refuse(&self.progress_json()).ok()?;
-        let text = fs::read(self.progress_json()).ok()?;
+        let text = plain_file::read_whole(&self.progress_json()).ok()?;
         serde_json::from_slice(&text).ok()
     }
 
@@ -495,7 +494,7 @@ impl RunFolder {
 /// Gives a file a correct seal, or a log correct sums, for its current content. For tests that change files on purpose.
 #[doc(hidden)]
 pub fn reseal(path: &Path) -> io::Result<()> {
-    let text = fs::read_to_string(path)?;
+    let text = plain_file::read_text(path)?;
     let text = match path.extension() {
         Some(extension) if extension == "jsonl" => log::renewed(&text),
         _ => seal::renewed(&text),

@@ -1,11 +1,11 @@
 //! Reading a run's events while they are written.
 
-use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 
 use super::log::{LogReader, whole_lines};
-use super::{RunFolder, format, special};
+use super::{RunFolder, format};
 use crate::event::Event;
+use crate::spec::plain_file;
 
 /// A position in a run's `events.jsonl`.
 #[derive(Debug, Default)]
@@ -32,7 +32,7 @@ impl Tail {
             is_anew: false,
             events: Vec::new(),
         };
-        let mut file = match special::refuse(&path).and_then(|()| File::open(&path)) {
+        let mut file = match plain_file::open(&path) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => {
                 news.is_anew = std::mem::take(self).offset > 0;
                 return Ok(news);

@@ -13,8 +13,9 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::{RunFolder, RunRecord, special, write_whole};
+use super::{RunFolder, RunRecord, write_whole};
 use crate::hash::hex;
+use crate::spec::plain_file;
 
 /// The prefix of the optimizer state's paths.
 pub const OPTIMIZER: &str = "optimizer/";
@@ -208,7 +209,7 @@ fn digests_path(folder: &RunFolder) -> PathBuf {
 }
 
 fn read_if_there(path: PathBuf) -> io::Result<Vec<u8>> {
-    match special::refuse(&path).and_then(|()| fs::read(path)) {
+    match plain_file::read_whole(&path) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
         other => other,
     }

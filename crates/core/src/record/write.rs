@@ -69,7 +69,9 @@ pub fn sync_folder(folder: &Path) -> io::Result<()> {
         } else {
             folder
         };
-        accept_no_sync(File::open(folder)?.sync_all())
+        #[expect(clippy::disallowed_methods, reason = "a folder")]
+        let folder = File::open(folder)?;
+        accept_no_sync(folder.sync_all())
     }
     #[cfg(not(unix))]
     {

@@ -22,6 +22,28 @@ pub fn open(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
+/// The content of a regular file of any size: for files that runner wrote, or that are copied as they are.
+pub fn read_whole(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open(path)?.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// As [`read_whole`], of UTF-8.
+pub fn read_text(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    open(path)?.read_to_string(&mut text)?;
+    Ok(text)
+}
+
+/// Refuses a pipe, a device or a socket before it is written to: opening a pipe without a reader would block.
+pub fn refuse_special(path: &Path) -> io::Result<()> {
+    match fs::metadata(path) {
+        Ok(there) if !there.is_dir() => check(&there),
+        _ => Ok(()),
+    }
+}
+
 /// The content of a regular file; `None` if it has more than `most` bytes, whatever size it claims to have.
 pub fn read(path: &Path, most: u64) -> io::Result<Option<Vec<u8>>> {
     let mut bytes = Vec::new();

@@ -1,7 +1,6 @@
 //! safetensors (<https://huggingface.co/docs/safetensors>).
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 use std::io::{self, Write};
 
 use super::WriteError;
@@ -45,7 +44,11 @@ impl safetensors::View for View<'_> {
 /// Writes tensors. The file says that it is PyTorch's, which readers such as transformers ask for.
 pub fn safetensors(tensors: &Tensors, mut to: impl Write) -> Result<(), WriteError> {
     let views = tensors.iter().map(|tensor| (tensor.name(), View(tensor)));
-    let about = HashMap::from([("format".to_owned(), "pt".to_owned())]);
+    #[expect(
+        clippy::disallowed_types,
+        reason = "what the library takes; of one entry"
+    )]
+    let about = std::collections::HashMap::from([("format".to_owned(), "pt".to_owned())]);
     let bytes = safetensors::serialize(views, Some(about)).map_err(io::Error::other)?;
     Ok(to.write_all(&bytes)?)
 }

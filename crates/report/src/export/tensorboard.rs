@@ -17,6 +17,7 @@ use super::proto::Message;
 use super::{Exported, points};
 use runner_core::event::Outcome;
 use runner_core::record::{refuse_links, unwritable, write_whole};
+use runner_core::spec::plain_file;
 
 /// The suffix of files written here. Others are left alone.
 const SUFFIX: &str = ".runner";
@@ -55,7 +56,7 @@ pub fn write(folder: &Path, run: &Exported) -> io::Result<Option<PathBuf>> {
 
 /// Writes a file with these bytes, by appending if its content is a prefix of them.
 fn put(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let there = match fs::read(path) {
+    let there = match plain_file::read_whole(path) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => Vec::new(),
         other => other?,
     };

@@ -7,7 +7,6 @@
 mod header;
 mod writer;
 
-use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::path::Path;
@@ -15,6 +14,7 @@ use std::path::Path;
 use memmap2::Mmap;
 
 use super::sums;
+use crate::spec::plain_file;
 pub(super) use header::number;
 pub use header::{
     Column, ColumnKind, Extent, Header, NO_NUMBER, NO_TEXT, NearlyNumbers, Part, Skipped,
@@ -168,7 +168,7 @@ impl Records {
     /// [`Records::first_damage`] checks those.
     pub fn open(path: &Path) -> io::Result<Opened> {
         let damaged = |reason: &str| Ok(Opened::Damaged(reason.into()));
-        let file = File::open(path)?;
+        let file = plain_file::open(path)?;
         if file.metadata()?.len() < TAIL as u64 {
             return damaged("it is too short");
         }

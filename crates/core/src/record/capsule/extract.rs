@@ -1,7 +1,7 @@
 //! Reading the archive of a capsule: only what its manifest lists.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 
@@ -14,6 +14,7 @@ use super::{CapsuleError, MANIFEST, MAX_MANIFEST};
 use crate::hash::hex;
 use crate::spec::document::plain_io_error;
 use crate::spec::kind::show_bytes;
+use crate::spec::plain_file;
 
 /// The maximum number of bytes after the last file: tar pads its output.
 const MAX_TAIL: u64 = 1 << 20;
@@ -34,7 +35,7 @@ pub(super) fn extract(
             "check that the file exists and that you have permission to read it",
         )
     };
-    let file = File::open(archive).map_err(unreadable)?;
+    let file = plain_file::open(archive).map_err(unreadable)?;
     let packed = file.metadata().map_or(0, |there| there.len());
     let mut file = BufReader::with_capacity(1 << 17, file);
     if !file

@@ -5,7 +5,6 @@
 //! Remaining references to this machine are reported to the user.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::super::{Environment, RunFolder, run_toml, write::json_text};
@@ -13,6 +12,7 @@ use super::manifest::{DataRoot, FileSum};
 use super::write::Source;
 use crate::plan::RunPlan;
 use crate::plan::init::InitPlan;
+use crate::spec::plain_file;
 
 /// The home folder of any user in a path.
 const HOME: &str = "~";
@@ -108,7 +108,7 @@ pub(super) fn still_named(sources: &BTreeMap<String, (Source, FileSum)>) -> Vec<
         }
         let bytes = match source {
             Source::Bytes(bytes) => bytes.clone(),
-            Source::File(path) => fs::read(path).unwrap_or_default(),
+            Source::File(path) => plain_file::read_whole(path).unwrap_or_default(),
         };
         let text = String::from_utf8_lossy(&bytes);
         if has_word(&text, &host) {

@@ -13,6 +13,7 @@ use super::{CapsuleError, MANIFEST, RUN_TOML, SIBLINGS};
 use crate::plan::{self, RunPlan};
 use crate::record::RunFolder;
 use crate::spec::document::plain_io_error;
+use crate::spec::plain_file;
 
 /// A capsule that was unpacked.
 #[derive(Clone, Debug)]
@@ -103,7 +104,7 @@ pub fn unpack(
 /// Reads the run and the other seeds, which must match the manifest.
 fn read_back(manifest: &Manifest, into: &Path) -> Result<(RunPlan, Vec<Sibling>), CapsuleError> {
     let text = |name: &str| {
-        fs::read_to_string(below(into, name)).map_err(|e| {
+        plain_file::read_text(&below(into, name)).map_err(|e| {
             let message = format!("`{name}` cannot be read: {}", plain_io_error(&e));
             CapsuleError::new(message, DAMAGED)
         })

@@ -12,6 +12,7 @@ use super::manifest::FileSum;
 use super::{CapsuleError, MANIFEST};
 use crate::hash::hex;
 use crate::spec::document::plain_io_error;
+use crate::spec::plain_file;
 
 /// The compression level of zstd, which affects the bytes.
 const LEVEL: i32 = 9;
@@ -107,7 +108,7 @@ struct Summed {
 
 impl Summed {
     fn open(path: &Path, bytes: u64) -> Result<Self, CapsuleError> {
-        let file = File::open(path).map_err(|e| unreadable(path, &e))?;
+        let file = plain_file::open(path).map_err(|e| unreadable(path, &e))?;
         Ok(Self {
             file: file.take(bytes),
             bytes: 0,

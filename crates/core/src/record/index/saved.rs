@@ -4,20 +4,20 @@
 //! values; then one line per run. It is written atomically, so that one of two concurrent writers wins, and outdated
 //! content is detected by its stamps.
 
-use std::fs;
 use std::io::{self, Write};
 
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use super::super::name;
 use super::super::settings::Settings;
 use super::super::{
     DataUsed, Environment, ExperimentFolder, RunEntry, RunFolder, TRACE_FILES, write_whole,
 };
-use super::super::{name, special};
 use super::Index;
 use crate::plan::Plan;
+use crate::spec::plain_file;
 use crate::stamp::Stamp;
 
 /// The version of this file. It must change whenever its content or the way it is derived changes.
@@ -71,8 +71,7 @@ struct Line<E> {
 impl Saved {
     /// Reads the cache; `None` if there is none, or if it is invalid.
     pub fn read(folder: &ExperimentFolder) -> Option<Self> {
-        special::refuse(&folder.index_jsonl()).ok()?;
-        let text = fs::read(folder.index_jsonl()).ok()?;
+        let text = plain_file::read_whole(&folder.index_jsonl()).ok()?;
         let (head, body) = split_line(&text)?;
         let head: Head = serde_json::from_slice(head).ok()?;
         let is_ours = head.format == FORMAT && head.runner == env!("CARGO_PKG_VERSION");
