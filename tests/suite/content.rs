@@ -10,7 +10,7 @@ use burn_runner::spec::data::MnistPart;
 
 use super::edit::Edit;
 use super::support::{
-    IRIS, completed, folder_with, mnist as real_files, numbers, plan, plan_in, run,
+    IRIS, completed, folder_with, idx, mnist as real_files, numbers, plan, plan_in, run,
 };
 
 const MNIST: &str = r#"
@@ -39,19 +39,12 @@ const LABELS: &str = "t10k-labels-idx1-ubyte";
 /// The files of 40 items under the published names, whose pixels begin with `first`.
 fn write_mnist(folder: &Path, first: u8, zipped: bool) {
     fs::create_dir_all(folder).unwrap();
-    let header = |magic: u8| [&[0, 0, 8, magic][..], &40_u32.to_be_bytes()].concat();
-    let size = 28_u32.to_be_bytes();
-    let pixels: Vec<u8> = (0..40 * 784).map(|at| (at % 251) as u8 ^ first).collect();
-    let images = [&header(3)[..], &size, &size, &pixels].concat();
-    let labels: Vec<u8> = (0..40).map(|at| at % 10).collect();
-    let labels = [&header(1)[..], &labels].concat();
+    let pixels = (0..40 * 784).map(|at| (at % 251) as u8 ^ first);
+    let images = idx::file(3, &[40, 28, 28], pixels);
+    let labels = idx::file(1, &[40], (0..40).map(|at| at % 10));
     for (name, bytes) in [(IMAGES, images), (LABELS, labels)] {
         if zipped {
-            let level = flate2::Compression::fast();
-            let file = fs::File::create(folder.join(format!("{name}.gz"))).unwrap();
-            let mut encoder = flate2::write::GzEncoder::new(file, level);
-            std::io::Write::write_all(&mut encoder, &bytes).unwrap();
-            encoder.finish().unwrap();
+            fs::write(folder.join(format!("{name}.gz")), idx::zipped(&bytes)).unwrap();
         } else {
             fs::write(folder.join(name), bytes).unwrap();
         }

@@ -1,11 +1,10 @@
 //! Data files that are missing or damaged, with their exact messages.
 
 use std::fs;
-use std::io::Write;
 use std::path::Path;
 
 use super::edit::Edit;
-use super::support::{folder_with, mnist, run};
+use super::support::{folder_with, idx, mnist, run};
 
 const SPEC: &str = r#"
 [data]
@@ -28,25 +27,12 @@ batch_size = 8
 "#;
 
 fn images(num: u32, magic: u8, num_bytes: usize) -> Vec<u8> {
-    let mut bytes = vec![0, 0, 8, magic];
-    for size in [num, 28, 28] {
-        bytes.extend(size.to_be_bytes());
-    }
-    bytes.extend((0..num_bytes).map(|i| (i % 251) as u8));
-    bytes
+    let pixels = (0..num_bytes).map(|i| (i % 251) as u8);
+    idx::file(magic, &[num, 28, 28], pixels)
 }
 
 fn labels(values: &[u8]) -> Vec<u8> {
-    let mut bytes = vec![0, 0, 8, 1];
-    bytes.extend((values.len() as u32).to_be_bytes());
-    bytes.extend(values);
-    bytes
-}
-
-fn zipped(bytes: &[u8]) -> Vec<u8> {
-    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-    encoder.write_all(bytes).unwrap();
-    encoder.finish().unwrap()
+    idx::file(1, &[values.len() as u32], values.iter().copied())
 }
 
 /// Runs the spec on two files and returns exit code and messages without the folder's name.
@@ -85,7 +71,7 @@ fn damaged_files_are_refused() {
     out_of_range[8 + 7] = 12;
     let mut wide = whole.clone();
     wide[15] = 29;
-    let gzip = zipped(&whole);
+    let gzip = idx::zipped(&whole);
     let half_of_gzip = &gzip[..gzip.len() / 2];
     let cases: [Case; 9] = [
         ("truncated", (IMAGES, &whole[..20_000]), &good),
@@ -116,7 +102,7 @@ fn plain_and_gzipped_files_are_read() {
     let whole = images(40, 3, 40 * 784);
     let (code, message) = train_on((IMAGES, &whole), (LABELS, &digits(40)));
     assert_eq!(code, 0, "{message}");
-    let (code, message) = train_on((ZIPPED_IMAGES, &zipped(&whole)), (LABELS, &digits(40)));
+    let (code, message) = train_on((ZIPPED_IMAGES, &idx::zipped(&whole)), (LABELS, &digits(40)));
     assert_eq!(code, 0, "{message}");
 }
 
@@ -131,7 +117,11 @@ fn the_official_test_part_is_the_test_split() {
     )
     .unwrap();
     fs::write(data.join("train-labels-idx1-ubyte"), digits(50)).unwrap();
-    fs::write(data.join(ZIPPED_IMAGES), zipped(&images(20, 3, 20 * 784))).unwrap();
+    fs::write(
+        data.join(ZIPPED_IMAGES),
+        idx::zipped(&images(20, 3, 20 * 784)),
+    )
+    .unwrap();
     fs::write(data.join(LABELS), digits(20)).unwrap();
     let (code, _, stderr) = run(folder.path(), &["run", "spec.toml"]);
     assert_eq!(code, 0, "{stderr}");

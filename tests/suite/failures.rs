@@ -1,14 +1,14 @@
 //! Failures: what is retried, adjusted, abandoned and stopped, without losing anything.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::time::Instant;
 
 use serde_json::Value as Json;
 
 use super::edit::Edit;
+use super::support::processes::{signal, started_until};
 use super::support::{IRIS, completed, folder_with, goes_on, numbers, run, runner, summary};
 
 /// A run of some seconds.
@@ -84,31 +84,15 @@ fn start_until(
     arguments: &[&str],
     wanted: &str,
 ) -> (Child, impl Iterator<Item = String> + use<>) {
-    let mut child = runner(folder)
-        .args(["run", "spec.toml", "--json"])
-        .args(arguments)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    let mut lines = lines.map_while(Result::ok);
-    assert!(lines.any(|line| line.contains(wanted)), "no {wanted}");
-    (child, lines)
+    let mut command = runner(folder);
+    command.args(["run", "spec.toml", "--json"]).args(arguments);
+    started_until(command.stderr(Stdio::piped()), wanted)
 }
 
 fn stderr_of(mut child: Child) -> (Option<i32>, String) {
     let stderr = child.stderr.take().unwrap();
     let text = std::io::read_to_string(stderr).unwrap();
     (child.wait().unwrap().code(), text)
-}
-
-fn signal(name: &str, id: u32) {
-    let status = Command::new("kill")
-        .args([name, &id.to_string()])
-        .status()
-        .unwrap();
-    assert!(status.success());
 }
 
 /// The processes that a process has started.

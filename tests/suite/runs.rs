@@ -1,13 +1,13 @@
 //! Real training: its results, and that neither parallelism, nor stopping, nor failing changes them.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use serde_json::json;
 
 use super::edit::Edit;
+use super::support::processes::started_until;
 use super::support::{
     IRIS, completed, folder_with, goes_on, mnist, numbers, run, runner, summary, tree,
 };
@@ -168,18 +168,11 @@ fn the_record_says_whose_kernels_computed_convolutions() {
 
 /// Starts a command and reads its events until `epoch` of any run is finished.
 fn start_until_epoch(mut command: Command, epoch: usize) -> (Child, impl Iterator<Item = String>) {
-    let mut child = command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let mut lines = BufReader::new(child.stdout.take().unwrap())
-        .lines()
-        .map_while(Result::ok);
-    let wanted = format!("\"epoch_finished\",\"epoch\":{epoch},");
-    assert!(lines.any(|line| line.contains(&wanted)), "no epoch {epoch}");
-    (child, lines)
+    command.stdin(Stdio::piped()).stderr(Stdio::null());
+    started_until(
+        &mut command,
+        &format!("\"epoch_finished\",\"epoch\":{epoch},"),
+    )
 }
 
 #[test]

@@ -2,11 +2,11 @@
 #![cfg(target_os = "linux")]
 
 use std::fs;
-use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 
+use super::support::processes::{signal, started_until};
 use super::support::{IRIS, completed, folder_with, goes_on, numbers, run, runner, summary, texts};
 
 /// A run of some seconds.
@@ -34,7 +34,6 @@ fn started(folder: &Path, hangup: libc::sighandler_t) -> (Child, impl Iterator<I
     let mut command = runner(folder);
     command
         .args(["run", "spec.toml", "--json"])
-        .stdout(Stdio::piped())
         .stderr(Stdio::null());
     // SAFETY: it may be called between `fork` and `exec`.
     unsafe {
@@ -43,16 +42,7 @@ fn started(folder: &Path, hangup: libc::sighandler_t) -> (Child, impl Iterator<I
             Ok(())
         });
     }
-    let mut child = command.spawn().unwrap();
-    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    let mut lines = lines.map_while(Result::ok);
-    assert!(lines.any(|line| line.contains("\"epoch\":2,")));
-    (child, lines)
-}
-
-fn signal(name: &str, id: u32) {
-    let status = Command::new("kill").args([name, &id.to_string()]).status();
-    assert!(status.unwrap().success());
+    started_until(&mut command, "\"epoch\":2,")
 }
 
 /// The process that has a run, according to its lock.

@@ -1,6 +1,8 @@
 //! Shared helpers: the program, folders, redaction, and data that is not part of a clone.
 
+pub mod idx;
 pub mod peers;
+pub mod processes;
 
 use std::fs;
 use std::io::Write;
