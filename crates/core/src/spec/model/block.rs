@@ -99,29 +99,14 @@ impl Expander<'_> {
                 );
                 continue;
             }
-            let layers = match table.get("layers") {
-                Some(Entry {
-                    node:
-                        Node {
-                            value: Value::Array(layers),
-                            ..
-                        },
-                    ..
-                }) => layers.clone(),
-                Some(entry) => {
-                    let path = format!("{path}.layers");
-                    self.refuse(not_layers(&path, entry.node.span, &entry.node.value));
-                    continue;
-                }
-                None => {
-                    let message = format!("the block `{name}` has no `layers`");
-                    self.refuse(
-                        Diagnostic::error("missing-key", message)
-                            .at(block.key_span)
-                            .help(help),
-                    );
-                    continue;
-                }
+            let missing = || {
+                let message = format!("the block `{name}` has no `layers`");
+                Diagnostic::error("missing-key", message)
+                    .at(block.key_span)
+                    .help(help)
+            };
+            let Some(layers) = self.layers_of(table, &path, missing) else {
+                continue;
             };
             self.broken_blocks.remove(name);
             self.blocks.push(Block {

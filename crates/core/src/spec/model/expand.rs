@@ -7,22 +7,18 @@ use super::layer::LayerKind;
 use super::layer_spec::{LayerSpec, Place, Source};
 use super::preset::is_in_preset;
 use crate::diagnostic::{Diagnostic, Span};
-use crate::spec::document::{Entry, Node, Table, Value};
-use crate::spec::expression::{Arguments, substitute, substitute_table};
+use crate::spec::document::{Node, Table, Value};
+use crate::spec::expression::{Arguments, substitute_table};
 use crate::spec::kind::Kind;
-use crate::spec::reference::size;
 use crate::spec::remedy;
 use crate::spec::section::{Findings, Section, read_at};
 
 /// More layers than this are a mistake in a `repeat`.
-const MAX_LAYERS: usize = 4096;
+pub(super) const MAX_LAYERS: usize = 4096;
 
 /// Maximum number of expanded layers and blocks, even if they result in no layer. Nested blocks multiply, so far more
 /// may be expanded than results.
-const MAX_STEPS: usize = 16 * MAX_LAYERS;
-
-/// Maximum number of values of parameters that multiply each other.
-const MAX_SIZE: usize = 1 << 16;
+pub(super) const MAX_STEPS: usize = 16 * MAX_LAYERS;
 
 /// Deeper nesting than this is a block that contains itself, or a mistake.
 pub(super) const MAX_DEPTH: usize = 32;
@@ -57,7 +53,7 @@ pub(super) struct Scope {
 
 impl Scope {
     /// Records that a named layer is not present.
-    fn leave_out(&mut self, table: &Table) {
+    pub(super) fn leave_out(&mut self, table: &Table) {
         if let Some(Value::Str(name)) = table.get("name").map(|entry| &entry.node.value) {
             self.left_out.push(name.clone());
         }
@@ -133,7 +129,7 @@ pub(super) struct Expander<'a> {
     /// Whether a limit was already reported, and expansion stops.
     pub(super) is_full: bool,
     /// The number of expanded layers and blocks.
-    num_steps: usize,
+    pub(super) num_steps: usize,
     /// The blocks being expanded, each used by the one before.
     pub(super) path: Vec<String>,
     /// The names of layers, and of blocks in use.
@@ -225,148 +221,7 @@ impl Expander<'_> {
         }
     }
 
-    /// A layer, as many times as `repeat` or `for_each` says.
-    fn copies(
-        &mut self,
-        table: &Table,
-        span: Span,
-        path: &str,
-        siblings: &[Node],
-        scope: &mut Scope,
-    ) {
-        let mut rounds: Vec<Arguments> = vec![Vec::new()];
-        let index = |at: usize| {
-            let value = Value::Int(at as i64);
-            ("index".to_owned(), Node { span, value })
-        };
-        if let Some(entry) = table.get("repeat") {
-            let node = match substitute(&entry.node, &scope.arguments) {
-                Ok(node) => node,
-                Err(diagnostic) => return self.refuse(*diagnostic),
-            };
-            let wrong = Kind::Int(0, MAX_LAYERS as i64).check(&format!("{path}.repeat"), &node);
-            if let (Value::Int(num), true) = (&node.value, wrong.is_empty()) {
-                rounds = (0..*num as usize).map(|at| vec![index(at)]).collect();
-            }
-            wrong
-                .into_iter()
-                .for_each(|diagnostic| self.refuse(diagnostic));
-        }
-        if let Some(entry) = table.get("for_each") {
-            match self.for_each(entry, path, scope) {
-                Some((name, items)) => {
-                    let items = items.into_iter().enumerate();
-                    rounds = items
-                        .map(|(at, item)| vec![index(at), (name.clone(), item)])
-                        .collect();
-                }
-                None => return,
-            }
-        }
-        if let Some(Value::Str(kind)) = table.get("type").map(|entry| &entry.node.value) {
-            self.used_blocks.insert(kind.clone());
-        }
-        if rounds.is_empty() {
-            scope.leave_out(table);
-        }
-        let several = rounds.len() > 1;
-        // Each iteration copies the parameters.
-        let held = scope.arguments.iter().map(|(_, node)| size(node));
-        let weight = 1 + held.sum::<usize>() / 64;
-        for (at, round) in rounds.into_iter().enumerate() {
-            if !self.step(weight, span) {
-                return;
-            }
-            let outer = scope.arguments.clone();
-            scope.arguments.extend(round);
-            self.one(
-                table,
-                span,
-                path,
-                siblings,
-                several.then_some(at + 1),
-                scope,
-            );
-            scope.arguments = outer;
-        }
-    }
-
-    /// Counts an expanded layer or block by its cost; returns whether the limit is not yet reached.
-    fn step(&mut self, weight: usize, span: Span) -> bool {
-        self.num_steps += weight;
-        if self.layers.len() < MAX_LAYERS && self.num_steps <= MAX_STEPS && !self.is_full {
-            return true;
-        }
-        let message = if self.layers.len() >= MAX_LAYERS {
-            format!("the network has more than {MAX_LAYERS} layers")
-        } else {
-            format!(
-                "blocks and `repeat` expand to more than {MAX_STEPS} parts, most of them without a layer"
-            )
-        };
-        if !self.is_full {
-            self.is_full = true;
-            let diagnostic = Diagnostic::error("out-of-range", message).at(span);
-            self.refuse(diagnostic.help("lower a `repeat`, or use fewer nested blocks"));
-        }
-        false
-    }
-
-    /// Refuses a layer whose parameters have become too large: lists or texts that contain each other twice.
-    fn is_grown(&mut self, table: &Table, span: Span) -> bool {
-        let size: usize = table.entries.iter().map(|entry| size(&entry.node)).sum();
-        let has_grown = size > MAX_SIZE;
-        if has_grown && !self.is_full {
-            self.is_full = true;
-            let message = "the parameters of this layer expand to too many values";
-            self.refuse(
-                Diagnostic::error("out-of-range", message)
-                    .at(span)
-                    .note("parameters that contain other parameters several times multiply")
-                    .help("use plain values"),
-            );
-        }
-        has_grown
-    }
-
-    fn for_each(
-        &mut self,
-        entry: &Entry,
-        path: &str,
-        scope: &Scope,
-    ) -> Option<(String, Vec<Node>)> {
-        let node = match substitute(&entry.node, &scope.arguments) {
-            Ok(node) => node,
-            Err(diagnostic) => {
-                self.refuse(*diagnostic);
-                return None;
-            }
-        };
-        if let Value::Table(table) = &node.value
-            && let [
-                Entry {
-                    key,
-                    node:
-                        Node {
-                            value: Value::Array(items),
-                            ..
-                        },
-                    ..
-                },
-            ] = table.entries.as_slice()
-        {
-            return Some((key.clone(), items.clone()));
-        }
-        let message = format!("`{path}.for_each` must be a table with one name and a list");
-        self.refuse(
-            Diagnostic::error("wrong-type", message).at(node.span).help(
-                "for example: `for_each = { width = [64, 128] }`, then `${width}` in the layer",
-            ),
-        );
-        None
-    }
-
-    fn one(
+    pub(super) fn one(
         &mut self,
         table: &Table,
         span: Span,
@@ -505,6 +360,24 @@ impl Expander<'_> {
         }
     }
 
+    /// The list under `layers` of a table; `None` if it was refused.
+    pub(super) fn layers_of(
+        &mut self,
+        table: &Table,
+        path: &str,
+        missing: impl FnOnce() -> Diagnostic,
+    ) -> Option<Vec<Node>> {
+        let wrong = match table.get("layers") {
+            Some(entry) => match &entry.node.value {
+                Value::Array(layers) => return Some(layers.clone()),
+                other => not_layers(&format!("{path}.layers"), entry.node.span, other),
+            },
+            None => missing(),
+        };
+        self.refuse(wrong);
+        None
+    }
+
     /// Findings in a preset's layer are shown where the file requests the preset.
     fn place_in_user_file(&mut self, first: usize) {
         let Some((preset, place)) = self.preset else {
@@ -533,33 +406,13 @@ impl Expander<'_> {
             "type", "name", "inputs", "repeat", "when", "freeze", "layers",
         ];
         self.refuse_other_keys(table, &known, "a `sequence`");
-        let layers = match table.get("layers") {
-            Some(Entry {
-                node:
-                    Node {
-                        value: Value::Array(layers),
-                        ..
-                    },
-                ..
-            }) => layers.clone(),
-            Some(entry) => {
-                self.refuse(not_layers(
-                    &format!("{path}.layers"),
-                    entry.node.span,
-                    &entry.node.value,
-                ));
-                Vec::new()
-            }
-            None => {
-                let message = format!("missing key `layers` in `{path}` (type `sequence`)");
-                self.refuse(
-                    Diagnostic::error("missing-key", message)
-                        .at(span)
-                        .help("add `layers = […]`, for example `layers = [{ type = \"relu\" }]`"),
-                );
-                Vec::new()
-            }
+        let missing = || {
+            let message = format!("missing key `layers` in `{path}` (type `sequence`)");
+            Diagnostic::error("missing-key", message)
+                .at(span)
+                .help("add `layers = […]`, for example `layers = [{ type = \"relu\" }]`")
         };
+        let layers = self.layers_of(table, path, missing).unwrap_or_default();
         let mut inner = Scope {
             // Unnamed layers of a sequence are named as if they were outside it.
             prefix: match name {

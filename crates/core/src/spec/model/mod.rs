@@ -2,6 +2,7 @@
 
 pub mod activation;
 mod block;
+mod copies;
 mod decode;
 pub mod expand;
 pub mod initializer;
