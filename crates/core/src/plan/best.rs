@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::RunPlan;
-use crate::spec::metric::{Metric, Objective};
+use crate::spec::metric::{Metric, Objective, is_loss};
 
 /// The first plan format whose runs break ties by the loss.
 const TIES_BY_LOSS_SINCE: u32 = 3;
@@ -72,7 +72,7 @@ impl Ties {
                 "the earliest of equal epochs, as in the version of runner that trained these runs"
                     .into()
             }
-            Ties::LowestLoss if objective.ends_with("/loss") => "the latest of equal epochs".into(),
+            Ties::LowestLoss if is_loss(objective) => "the latest of equal epochs".into(),
             Ties::LowestLoss => format!("of equal epochs, the one with the lowest `{split}/loss`"),
         }
     }

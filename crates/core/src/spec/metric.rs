@@ -201,6 +201,11 @@ impl Scalar for Objective {
     }
 }
 
+/// Whether a metric of a split, such as `valid/loss`, is its loss.
+pub fn is_loss(metric: &str) -> bool {
+    metric.rsplit('/').next() == Some("loss")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -187,6 +187,27 @@ fn run_section<T>(path: String, mode: Mode<'_>, decode: impl Fn(&mut Section<'_>
     value
 }
 
+/// Describes a table, or the tables of a list, among the keys of the one above.
+fn describe_table<T>(
+    keys: &mut Vec<KeyDoc>,
+    (key, doc, required): (&'static str, &'static str, bool),
+    path: String,
+    shape: impl Fn(Vec<KeyDoc>) -> Shape,
+    decode: impl Fn(&mut Section<'_>) -> T,
+) -> T {
+    let mut inner = Vec::new();
+    let value = run_section(path, Mode::Describe(&mut inner), decode);
+    keys.push(KeyDoc {
+        key,
+        doc,
+        shape: shape(inner),
+        default: None,
+        required,
+        is_optional: false,
+    });
+    value
+}
+
 impl<'a> Section<'a> {
     /// Requests a value; the returned [`Field`] determines what happens if it is not set.
     pub fn field<T: Scalar>(
@@ -226,17 +247,14 @@ impl<'a> Section<'a> {
         let place = self.place();
         let (table, span, findings, silent) = match &mut self.mode {
             Mode::Describe(keys) => {
-                let mut inner = Vec::new();
-                let value = run_section(path, Mode::Describe(&mut inner), decode);
-                keys.push(KeyDoc {
-                    key,
-                    doc,
-                    shape: Shape::Tables(inner),
-                    default: None,
-                    required,
-                    is_optional: false,
-                });
-                return vec![value];
+                let tables = |inner| Shape::Tables(inner);
+                return vec![describe_table(
+                    keys,
+                    (key, doc, required),
+                    path,
+                    tables,
+                    decode,
+                )];
             }
             Mode::Read {
                 table,
@@ -314,17 +332,8 @@ impl<'a> Section<'a> {
         let path = self.path_of(key);
         match &mut self.mode {
             Mode::Describe(keys) => {
-                let mut inner = Vec::new();
-                let value = run_section(path, Mode::Describe(&mut inner), decode);
-                keys.push(KeyDoc {
-                    key,
-                    doc,
-                    shape: Shape::Table(inner),
-                    default: None,
-                    required,
-                    is_optional: false,
-                });
-                value
+                let table = |inner| Shape::Table(inner);
+                describe_table(keys, (key, doc, required), path, table, decode)
             }
             Mode::Read {
                 table,
@@ -709,7 +718,8 @@ fn belongs(key: &str, home: &str) -> String {
     }
 }
 
-fn collect_axes(
+/// The entries below a table, by their path from it: tables are walked into unless they are axes.
+pub(super) fn collect_axes(
     table: &Table,
     prefix: &str,
     is_axis: &dyn Fn(&Entry, &Table) -> bool,

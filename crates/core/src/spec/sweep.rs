@@ -3,7 +3,7 @@
 use super::distribution::Distribution;
 use super::document::{Entry, Node, Table, Value};
 use super::kind::Kind;
-use super::section::{Findings, KeyDoc, Section, Shape, choices, read_at};
+use super::section::{Findings, KeyDoc, Section, Shape, choices, collect_axes, read_at};
 use crate::diagnostic::{Diagnostic, Span};
 
 /// The `[sweep]` table.
@@ -238,24 +238,10 @@ fn list(s: &mut Section<'_>) -> Vec<Vec<(String, Entry)>> {
             continue;
         };
         let mut keys = Vec::new();
-        collect(table, "", &mut keys);
+        collect_axes(table, "", &|entry, _| entry.is_inline(), &mut keys);
         trials.push(keys);
     }
     trials
-}
-
-fn collect(table: &Table, prefix: &str, keys: &mut Vec<(String, Entry)>) {
-    for entry in &table.entries {
-        let path = if prefix.is_empty() {
-            entry.key.clone()
-        } else {
-            format!("{prefix}.{}", entry.key)
-        };
-        match &entry.node.value {
-            Value::Table(inner) if !entry.is_inline() => collect(inner, &path, keys),
-            _ => keys.push((path, entry.clone())),
-        }
-    }
 }
 
 impl RandomSpec {

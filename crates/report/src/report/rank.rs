@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 
+pub use runner_core::spec::metric::is_loss;
 use runner_statistics::Direction;
 
 /// Whether a metric is a different function in different trials, so that its values cannot be compared: a loss, if the
@@ -9,11 +10,6 @@ use runner_statistics::Direction;
 pub fn is_of_several_losses(metric: &str, axes: &[String]) -> bool {
     let is_of_loss = |key: &String| key.as_str() == "loss" || key.starts_with("loss.");
     is_loss(metric) && axes.iter().any(is_of_loss)
-}
-
-/// Whether a metric is the loss of a split.
-pub fn is_loss(metric: &str) -> bool {
-    metric.rsplit('/').next() == Some("loss")
 }
 
 /// The indices of means, best first, each with its rank from 1. Equal ones share a rank and keep their order; those

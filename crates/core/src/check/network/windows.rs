@@ -4,16 +4,24 @@ use super::shape::{Dims, Mismatch, or_asked, rank, wrong};
 use crate::spec::kind::Padding;
 use crate::spec::model::layer::{Conv, ConvTranspose, Interpolation, LayerKind, Pool};
 
+/// The channels after a convolution of so many dimensions and groups: as written, or as the output is wanted.
+fn out_channels(
+    written: Option<usize>,
+    (dims, groups): (usize, usize),
+    input: &[usize],
+    wanted: &[usize],
+) -> Result<usize, Mismatch> {
+    let channels = images(input, dims)?;
+    let asked = wanted.first().copied().filter(|_| wanted.len() == dims + 1);
+    let out_channels = or_asked(written, asked, "out_channels")?;
+    grouped("in", channels, groups)?;
+    grouped("out", out_channels, groups)?;
+    Ok(out_channels)
+}
+
 /// The shape after a convolution.
 pub fn convolved(conv: &Conv, input: &[usize], wanted: &[usize]) -> Result<Dims, Mismatch> {
-    let channels = images(input, conv.dims)?;
-    let asked = wanted
-        .first()
-        .copied()
-        .filter(|_| wanted.len() == conv.dims + 1);
-    let out_channels = or_asked(conv.out_channels, asked, "out_channels")?;
-    grouped("in", channels, conv.groups)?;
-    grouped("out", out_channels, conv.groups)?;
+    let out_channels = out_channels(conv.out_channels, (conv.dims, conv.groups), input, wanted)?;
     let mut shape = vec![out_channels];
     for at in 0..conv.dims {
         let extent = conv.dilation[at] * (conv.kernel_size[at] - 1) + 1;
@@ -39,14 +47,7 @@ pub fn transposed(
     input: &[usize],
     wanted: &[usize],
 ) -> Result<Dims, Mismatch> {
-    let channels = images(input, conv.dims)?;
-    let asked = wanted
-        .first()
-        .copied()
-        .filter(|_| wanted.len() == conv.dims + 1);
-    let out_channels = or_asked(conv.out_channels, asked, "out_channels")?;
-    grouped("in", channels, conv.groups)?;
-    grouped("out", out_channels, conv.groups)?;
+    let out_channels = out_channels(conv.out_channels, (conv.dims, conv.groups), input, wanted)?;
     let mut shape = vec![out_channels];
     for at in 0..conv.dims {
         let (extra, stride, dilation) =

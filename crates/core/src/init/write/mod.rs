@@ -211,8 +211,7 @@ pub fn starter_on_iris(wishes: &Wishes) -> Result<String, DataError> {
     out.line("valid", "0.2", "fraction for comparing settings");
     out.task(TaskKind::Classification);
     out.table("[model]");
-    out.text("type", "mlp", "linear layers with ReLU between them");
-    out.line("hidden", "[32]", "widths of the hidden layers");
+    out.mlp(32);
     let axis = Line::new("model.hidden", "[[16], [32]]", "narrow or wide");
     out.training(120, &Guess::of_rows(TaskKind::Classification), Some(axis));
     Ok(out.finish())

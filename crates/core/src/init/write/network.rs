@@ -30,12 +30,7 @@ impl Found {
         };
         match &guess.item {
             Item::Row | Item::Array(_) => {
-                out.text("type", "mlp", "linear layers with ReLU between them");
-                out.line(
-                    "hidden",
-                    format!("[{width}]"),
-                    "widths of the hidden layers",
-                );
+                out.mlp(width);
                 out.line(
                     "dropout",
                     "0.1",
@@ -174,6 +169,16 @@ impl Found {
 }
 
 impl Text {
+    /// A hidden layer of a width.
+    pub(super) fn mlp(&mut self, width: usize) {
+        self.text("type", "mlp", "linear layers with ReLU between them");
+        self.line(
+            "hidden",
+            format!("[{width}]"),
+            "widths of the hidden layers",
+        );
+    }
+
     fn convolutions(&mut self) -> Option<Line> {
         for (name, meaning) in [
             ("first", "filters over the image"),
