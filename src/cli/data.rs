@@ -7,11 +7,11 @@ use super::output::Output;
 use super::{DataArgs, OK};
 use runner_core::data::profile::{Profile, pictures};
 use runner_core::data::serve::{Moment, Split};
-use runner_core::data::sheet::{self, Section};
 use runner_core::data::{self, DataPlan, Loaded};
 use runner_core::diagnostic::Diagnostic;
 use runner_core::record::write_whole;
 use runner_core::spec::document::plain_io_error;
+use runner_report::sheet::{self, Section};
 
 /// Images of each split on a sheet.
 const PICTURES: usize = 24;

@@ -12,3 +12,4 @@ pub mod diff;
 pub mod export;
 pub mod report;
 pub mod serve;
+pub mod sheet;

@@ -4,10 +4,10 @@ use std::cell::OnceCell;
 use std::path::Path;
 
 use super::encode::{self, InputEncoder, TargetEncoder};
+use super::picture::{Picture, data_url, png};
 use super::read::{images, parts};
 use super::records::{Column, ColumnKind};
 use super::serve::{Set, Split};
-use super::sheet::{self, Picture};
 use super::{DataPlan, Dataset};
 use crate::spec::data::{FilesSpec, Format};
 
@@ -222,7 +222,7 @@ impl<'a> Pictures<'a> {
             pixels,
             mask: None,
         };
-        Some(sheet::data_url(&sheet::png(&picture)?))
+        Some(data_url(&png(&picture)?))
     }
 }
 

@@ -4,10 +4,10 @@ use super::{ColumnProfile, Profile, Role, SplitProfile};
 use std::collections::BTreeSet;
 
 use crate::data::encode::{self, Encoder, InputEncoder, TargetEncoder};
+use crate::data::picture::Picture;
 use crate::data::read::text;
 use crate::data::records::ColumnKind;
 use crate::data::serve::{Moment, Split, Values};
-use crate::data::sheet::Picture;
 use crate::data::{DataPlan, Dataset, Loaded, Pictures, TargetValues};
 use crate::diagnostic::counted;
 use crate::spec::data::{ColumnType, DataKind};

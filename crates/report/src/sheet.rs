@@ -2,24 +2,10 @@
 
 use std::fmt::Write as _;
 
-use image::codecs::png::PngEncoder;
-use image::{ExtendedColorType, ImageEncoder};
+use runner_core::data::picture::{Picture, data_url, png, png_of_rgba};
 
 /// The size in screen pixels that small images are enlarged to.
 const SIDE: usize = 144;
-
-/// An image to show.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Picture {
-    /// The caption.
-    pub caption: String,
-    /// Channels, height and width. One channel is shown as gray, three as colors; of others, only the first.
-    pub shape: [usize; 3],
-    /// The channels, one after the other.
-    pub pixels: Vec<u8>,
-    /// A class for each pixel; -1 for an ignored one.
-    pub mask: Option<Vec<i32>>,
-}
 
 /// Images that belong together.
 #[derive(Clone, Debug, PartialEq)]
@@ -125,7 +111,7 @@ fn figure(picture: &Picture) -> String {
             _ => [0; 4],
         });
         let pixels: Vec<u8> = colours.collect();
-        encoded(&pixels, [height, width], ExtendedColorType::Rgba8)
+        png_of_rgba(&pixels, [height, width])
     });
     let mut html = "<figure><div class=\"pair\"><span class=\"stack\">".to_owned();
     html += &image(&shown, "");
@@ -146,30 +132,6 @@ fn figure(picture: &Picture) -> String {
         "</div><figcaption>{caption}{more}</figcaption></figure>"
     );
     html
-}
-
-/// The image as a PNG; `None` if its sizes do not match.
-pub(super) fn png(picture: &Picture) -> Option<Vec<u8>> {
-    let [channels, height, width] = picture.shape;
-    let len = height * width;
-    let pixels = &picture.pixels;
-    match channels {
-        3 => {
-            let pixel = |at| [pixels[at], pixels[len + at], pixels[2 * len + at]];
-            let pixels: Vec<u8> = (0..len).flat_map(pixel).collect();
-            encoded(&pixels, [height, width], ExtendedColorType::Rgb8)
-        }
-        _ => encoded(pixels.get(..len)?, [height, width], ExtendedColorType::L8),
-    }
-}
-
-fn encoded(pixels: &[u8], size: [usize; 2], colours: ExtendedColorType) -> Option<Vec<u8>> {
-    let [height, width] = size.map(|side| u32::try_from(side).ok());
-    let mut bytes = Vec::new();
-    PngEncoder::new(&mut bytes)
-        .write_image(pixels, width?, height?, colours)
-        .ok()?;
-    Some(bytes)
 }
 
 /// A color for a class: eight that are easy to tell apart, then others by golden-ratio steps around the color wheel.
@@ -202,29 +164,6 @@ fn colour(class: i32) -> [u8; 3] {
     }
 }
 
-/// A PNG as a data URL.
-pub(super) fn data_url(png: &[u8]) -> String {
-    format!("data:image/png;base64,{}", base64(png))
-}
-
-fn base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for chunk in bytes.chunks(3) {
-        let byte = |at| u32::from(chunk.get(at).copied().unwrap_or(0));
-        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
-        for at in 0..4 {
-            let digit = DIGITS[(bits >> (18 - 6 * at) & 63) as usize];
-            text.push(if at <= chunk.len() {
-                digit as char
-            } else {
-                '='
-            });
-        }
-    }
-    text
-}
-
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")
@@ -235,21 +174,6 @@ fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn base64_is_that_of_rfc_4648() {
-        for (bytes, text) in [
-            ("", ""),
-            ("f", "Zg=="),
-            ("fo", "Zm8="),
-            ("foo", "Zm9v"),
-            ("foob", "Zm9vYg=="),
-            ("foobar", "Zm9vYmFy"),
-        ] {
-            assert_eq!(base64(bytes.as_bytes()), text);
-        }
-        assert_eq!(base64(&[0xfb, 0xff]), "+/8=");
-    }
 
     fn picture(shape: [usize; 3]) -> Picture {
         let len = shape.iter().product::<usize>();
@@ -294,11 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn the_png_of_a_picture_holds_its_pixels() {
-        let picture = picture([3, 2, 2]);
-        let image = image::load_from_memory(&png(&picture).unwrap()).unwrap();
-        let pixel = image.into_rgb8().get_pixel(1, 0).0;
-        assert_eq!(pixel, [31, 155, 23]);
+    fn the_first_classes_have_colours_of_their_own() {
         let mut seen: Vec<[u8; 3]> = (0..40).map(colour).collect();
         seen.sort_unstable();
         seen.dedup();
