@@ -26,7 +26,7 @@ use burn::nn::conv::Conv2dConfig;
 use burn::tensor::ops::ConvOptions;
 use burn::tensor::{Device, Distribution, Tensor, activation};
 use burn_runner::plan::RunPlan;
-use burn_runner::spec::backend::ConvKernels;
+use burn_runner::spec::backend::Kernels;
 use mimalloc::MiMalloc;
 use runner_network::convolution::Conv2d;
 use support::{by_runner, is_wanted, planned, wanted};
@@ -119,11 +119,11 @@ fn processor_secs() -> f64 {
     0.0
 }
 
-const KERNELS: [ConvKernels; 2] = [ConvKernels::Auto, ConvKernels::Reference];
+const KERNELS: [Kernels; 2] = [Kernels::Fast, Kernels::Reference];
 const GEMM: usize = 1024;
 
 /// Measures work by both kernels, and a matrix product, in turn; `flops` are those of a work's convolutions.
-fn compare(name: &str, flops: f64, rounds: usize, mut work: impl FnMut(ConvKernels) -> Cost) {
+fn compare(name: &str, flops: f64, rounds: usize, mut work: impl FnMut(Kernels) -> Cost) {
     let device = Device::flex();
     let matrix = || Tensor::<2>::random([GEMM, GEMM], Distribution::Default, &device);
     let (a, b) = (matrix(), matrix());
@@ -168,9 +168,9 @@ fn compare(name: &str, flops: f64, rounds: usize, mut work: impl FnMut(ConvKerne
 }
 
 /// An epoch of the CNN of 8,000 images, validation taken out.
-fn epoch(plan: &RunPlan, kernels: ConvKernels) -> Cost {
+fn epoch(plan: &RunPlan, kernels: Kernels) -> Cost {
     let mut run = plan.clone();
-    run.conv = kernels;
+    run.kernels = kernels;
     let mut secs = Vec::new();
     let cost = Cost::of(|| secs = by_runner(&run));
     Cost {
@@ -193,7 +193,7 @@ const SHAPE: [usize; 4] = [64, 64, 32, 32];
 
 impl Block {
     /// Kernel sizes with groups.
-    fn new(sizes: &[(usize, usize)], is_residual: bool, kernels: ConvKernels) -> Self {
+    fn new(sizes: &[(usize, usize)], is_residual: bool, kernels: Kernels) -> Self {
         let device = Device::flex().autodiff();
         device.seed(1);
         let convolutions = sizes.iter().map(|(size, groups)| {
@@ -236,7 +236,7 @@ fn block(name: &str, sizes: &[(usize, usize)], is_residual: bool) {
     // Forward, and as many operations again for the gradients of input and weights.
     let flops = 3.0 * 2.0 * (terms * SHAPE.iter().product::<usize>()) as f64;
     compare(name, flops, 8, |kernels| {
-        Cost::of(|| blocks[usize::from(kernels == ConvKernels::Reference)].step(&x))
+        Cost::of(|| blocks[usize::from(kernels == Kernels::Reference)].step(&x))
     });
 }
 

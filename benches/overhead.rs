@@ -22,7 +22,7 @@ use burn::tensor::{Device, Int, Tensor, TensorData};
 use burn_runner::data::order::{Purpose, permutation};
 use burn_runner::data::{self, TargetValues, Values};
 use burn_runner::plan::RunPlan;
-use burn_runner::spec::backend::ConvKernels;
+use burn_runner::spec::backend::Kernels;
 use runner_network::graph::Graph;
 use runner_network::tensor::DynTensor;
 use support::{BATCH, Model, by_runner, cnn, is_wanted, median, mlp, planned, wanted};
@@ -71,13 +71,13 @@ fn by_hand<M: Model>(mut model: M, run: &RunPlan, num_epochs: usize) -> Vec<f64>
 fn compare<M: Model>(name: &str, make: fn(&Device) -> M, num_epochs: usize, rounds: usize) {
     let mut run = planned(name, "mnist", num_epochs, "flex");
     // What is written by hand has Burn's kernels.
-    run.conv = ConvKernels::Reference;
+    run.kernels = Kernels::Reference;
     let device = Device::flex().autodiff();
     let [mut theirs, mut graphs, mut ours] = [const { Vec::new() }; 3];
     let measure = |who: usize| match who {
         0 => median(&by_hand(make(&device), &run, num_epochs)),
         1 => median(&by_hand(
-            Graph::new(&run.network, run.conv, &device),
+            Graph::new(&run.network, run.kernels, &device),
             &run,
             num_epochs,
         )),

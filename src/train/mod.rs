@@ -170,10 +170,9 @@ fn run(job: &Job) -> Result<Executed, Outcome> {
             kept.map(|(split, bytes)| (split.to_owned(), bytes))
                 .collect()
         },
-        conv: plan
+        layers: plan
             .network
-            .has_convolutions()
-            .then(|| plan.conv.on(plan.device.backend, plan.precision).to_owned()),
+            .computed_by(plan.kernels, plan.device.backend, plan.precision),
         build: this_build(),
     }));
     let (step, epoch_end) = (start.step(plan), start.epochs_done * plan.steps_per_epoch);

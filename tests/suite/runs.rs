@@ -1,5 +1,6 @@
 //! Real training: its results, and that neither parallelism, nor stopping, nor failing changes them.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -122,18 +123,19 @@ fn a_convolution_gives_the_same_numbers_with_one_thread_and_two() {
 }
 
 #[test]
-fn the_record_says_whose_kernels_computed_convolutions() {
+fn the_record_says_whose_kernels_computed_each_layer() {
     let spec = IRIS.edit("iris", "digits").edit(
         "mlp\"\nhidden = [16]",
         "cnn\"\nchannels = [8]\nhidden = [16]",
     );
     let with = |backend: &str| completed(&format!("{spec}[backend]\n{backend}\n"), &[]);
     let folders = [
-        with("conv = \"auto\""),
-        with("conv = \"reference\""),
+        with("kernels = \"fast\""),
+        with("kernels = \"reference\""),
         with(""),
+        with("conv = \"reference\""),
     ];
-    let [ours, burns, unsaid] = folders.each_ref().map(|folder| {
+    let [ours, burns, unsaid, former] = folders.each_ref().map(|folder| {
         let run = folder.path().join("results/spec/runs/base-s1");
         let of = |file: &str| fs::read_to_string(run.join(file)).unwrap();
         let environment: serde_json::Value = serde_json::from_str(&of("environment.json")).unwrap();
@@ -142,28 +144,27 @@ fn the_record_says_whose_kernels_computed_convolutions() {
             let found = plan.lines().find(|line| line.starts_with(key));
             found.map(str::to_owned)
         };
-        let said = environment["worker"]["conv"].as_str().map(str::to_owned);
-        (said, line("conv = "), line("fingerprint = "))
+        let layers = environment["worker"]["layers"].as_object().unwrap();
+        let whose: BTreeSet<String> = layers
+            .values()
+            .map(|who| who.as_str().unwrap().to_owned())
+            .collect();
+        (whose, line("kernels = "), line("fingerprint = "))
     });
-    assert_eq!(
-        (ours.0.as_deref(), ours.1.as_deref()),
-        (Some("runner"), None)
-    );
-    let reference = Some("conv = \"reference\"");
-    assert_eq!(
-        (burns.0.as_deref(), burns.1.as_deref()),
-        (Some("burn"), reference)
-    );
-    // An unset key has its default, as in records from before it existed.
+    let whose = |names: &[&str]| {
+        names
+            .iter()
+            .map(|name| (*name).to_owned())
+            .collect::<BTreeSet<_>>()
+    };
+    assert_eq!((&ours.0, &ours.1), (&whose(&["burn", "runner"]), &None));
+    let reference = Some("kernels = \"reference\"".to_owned());
+    assert_eq!((&burns.0, &burns.1), (&whose(&["burn"]), &reference));
+    // What is not set is the default, and the former name of the key means the same.
     assert_eq!(ours, unsaid);
+    assert_eq!(burns, former);
     assert_ne!(ours.2, burns.2);
     assert_ne!(numbers(folders[0].path()), numbers(folders[1].path()));
-    // Nothing is reported if there is no convolution.
-    let mlp = completed(IRIS, &[]);
-    let environment = mlp
-        .path()
-        .join("results/spec/runs/base-s1/environment.json");
-    assert!(!fs::read_to_string(environment).unwrap().contains("conv"));
 }
 
 /// Starts a command and reads its events until `epoch` of any run is finished.

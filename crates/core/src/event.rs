@@ -151,9 +151,9 @@ pub struct Started {
     /// Bytes of each split that is kept on the device; a thread prefetches batches of the others.
     #[serde(default)]
     pub kept_on_device: BTreeMap<String, u64>,
-    /// Whose kernels compute one- and two-dimensional convolutions, `runner` or `burn`; none without such layers.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub conv: Option<String>,
+    /// Whose kernels compute each layer, `runner` or `burn`, by its name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub layers: BTreeMap<String, String>,
     /// The build of the worker.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub build: Option<Build>,

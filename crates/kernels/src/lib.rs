@@ -15,13 +15,27 @@
 //! the same bits for any number of threads. Scratch memory belongs to threads, is used again, and is below a MiB for each
 //! but with large kernels.
 
+#![allow(
+    clippy::needless_range_loop,
+    reason = "a loop over one number of several slices each is clearer by index, and the same to the compiler"
+)]
+
+pub mod activation;
+pub mod attention;
 mod columns;
 mod dense;
 mod depthwise;
+pub mod embedding;
+mod functions;
 mod geometry;
+pub mod norm;
+pub mod optimizer;
 mod pool;
 mod product;
+pub mod recurrent;
+mod reduce;
 mod scratch;
+pub mod softmax;
 #[cfg(test)]
 mod special;
 #[cfg(test)]

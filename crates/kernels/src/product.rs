@@ -23,14 +23,31 @@ pub unsafe fn product(
     lhs: Matrix,
     rhs: Matrix,
 ) {
-    if m == 0 || n == 0 {
-        return;
-    }
-    if k > 0 {
+    if m > 0 && n > 0 && k > 0 {
         assert!((m - 1) * lhs.row + (k - 1) * lhs.column < lhs.values.len());
         assert!((k - 1) * rhs.row + (n - 1) * rhs.column < rhs.values.len());
     }
-    // SAFETY: both operands are within their slices, as asserted above; the caller guarantees `to`.
+    let rhs = (rhs.values.as_ptr(), rhs.row, rhs.column);
+    // SAFETY: both operands are within their slices, as was just asserted; the caller answers for `to`.
+    unsafe { product_with([m, n, k], to, pitch, adds, lhs, rhs) }
+}
+
+/// The same, with the first place of the right operand, and how far apart its rows and its columns are.
+///
+/// # Safety
+/// As for [`product`]; also, all places of the operands can be read.
+pub unsafe fn product_with(
+    [m, n, k]: [usize; 3],
+    to: *mut f32,
+    pitch: usize,
+    adds: bool,
+    lhs: Matrix,
+    (rhs, rhs_row, rhs_column): (*const f32, usize, usize),
+) {
+    if m == 0 || n == 0 {
+        return;
+    }
+    // SAFETY: the caller answers for all places.
     unsafe {
         gemm(
             m,
@@ -43,9 +60,9 @@ pub unsafe fn product(
             lhs.values.as_ptr(),
             lhs.column as isize,
             lhs.row as isize,
-            rhs.values.as_ptr(),
-            rhs.column as isize,
-            rhs.row as isize,
+            rhs,
+            rhs_column as isize,
+            rhs_row as isize,
             1.0,
             1.0,
             false,

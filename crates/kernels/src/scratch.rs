@@ -34,6 +34,11 @@ impl Shared {
         Self(values.as_mut_ptr().cast(), values.len())
     }
 
+    /// The places of a slice, which is not to be used until this is done with.
+    pub fn of(values: &mut [f32]) -> Self {
+        Self(values.as_mut_ptr(), values.len())
+    }
+
     /// The address of an existing element.
     pub fn at(self, place: usize) -> *mut f32 {
         assert!(place < self.1);
@@ -92,4 +97,15 @@ pub unsafe fn written(len: usize, write: impl FnOnce(Shared)) -> Vec<f32> {
     // SAFETY: the capacity is sufficient, and everything is written.
     unsafe { values.set_len(len) };
     values
+}
+
+/// Writes `from` to places that hold nothing yet, which are a slice then.
+pub fn copied<'a>(to: &'a mut [std::mem::MaybeUninit<f32>], from: &[f32]) -> &'a mut [f32] {
+    assert_eq!(to.len(), from.len());
+    // SAFETY: a place that may hold nothing is laid out as one that does, and all are written before there is a slice
+    // of numbers; both slices are as long, and one of them is borrowed mutably.
+    unsafe {
+        std::ptr::copy_nonoverlapping(from.as_ptr(), to.as_mut_ptr().cast(), from.len());
+        std::slice::from_raw_parts_mut(to.as_mut_ptr().cast(), to.len())
+    }
 }

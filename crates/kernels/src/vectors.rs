@@ -8,13 +8,16 @@
 macro_rules! vectorized {
     ($(#[$meta:meta])* $visibility:vis fn $name:ident = $function:ident($($argument:ident: $type:ty),* $(,)?);) => {
         $(#[$meta])*
+        #[allow(clippy::too_many_arguments, reason = "a function like this takes slices")]
         $visibility fn $name($($argument: $type),*) {
             #[cfg(target_arch = "x86_64")]
             {
+                #[allow(clippy::too_many_arguments, reason = "as above")]
                 #[target_feature(enable = "avx2,avx512f,avx512bw,avx512dq,avx512vl")]
                 fn v4($($argument: $type),*) {
                     $function($($argument),*)
                 }
+                #[allow(clippy::too_many_arguments, reason = "as above")]
                 #[target_feature(enable = "avx2")]
                 fn v3($($argument: $type),*) {
                     $function($($argument),*)

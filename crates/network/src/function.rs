@@ -12,13 +12,12 @@ use crate::tensor::{DynTensor, map_rank};
 use runner_core::check::network::Layer as LayerPlan;
 use runner_core::check::network::axes::{axis_of, range};
 use runner_core::check::network::windows::padding;
-use runner_core::spec::backend::ConvKernels;
+use runner_core::spec::backend::Kernels;
 use runner_core::spec::model::activation::Activation;
 use runner_core::spec::model::layer::{Interpolation, LayerKind, Norm, Pool, Reduction};
 
-/// The output of a layer without weights, with max pooling computed by `kernels`. Axes of the plan do not count the
-/// batch, which is axis 0 here.
-pub fn apply(plan: &LayerPlan, kernels: ConvKernels, mut inputs: Vec<DynTensor>) -> DynTensor {
+/// The output of a layer without weights. Axes of the plan do not count the batch, which is axis 0 here.
+pub fn apply(plan: &LayerPlan, mut inputs: Vec<DynTensor>) -> DynTensor {
     let kind = &plan.kind;
     match kind {
         LayerKind::Add => return fold(inputs, |a, b| a.combine(b, Combine::Add)),
@@ -62,7 +61,7 @@ pub fn apply(plan: &LayerPlan, kernels: ConvKernels, mut inputs: Vec<DynTensor>)
                 .init();
             map_rank!(input, t => norm.forward(t))
         }
-        LayerKind::Pool(pool) => pooled(pool, kernels, input),
+        LayerKind::Pool(pool) => pooled(pool, plan.kernels, input),
         LayerKind::AdaptiveAvgPool { dims, output_size } => match dims {
             1 => DynTensor::R3(
                 AdaptiveAvgPool1dConfig::new(output_size[0])
@@ -86,7 +85,7 @@ pub fn apply(plan: &LayerPlan, kernels: ConvKernels, mut inputs: Vec<DynTensor>)
                 )
             }
         },
-        LayerKind::Activation(activation) => activated(activation, input),
+        LayerKind::Activation(activation) => activated(activation, plan.kernels, input),
         LayerKind::Flatten { .. }
         | LayerKind::Reshape { .. }
         | LayerKind::Unsqueeze { .. }
@@ -173,7 +172,7 @@ pub enum Combine {
     Multiply,
 }
 
-fn pooled(pool: &Pool, kernels: ConvKernels, input: DynTensor) -> DynTensor {
+fn pooled(pool: &Pool, kernels: Kernels, input: DynTensor) -> DynTensor {
     let dims = input.dims();
     let pads = |at: usize| {
         let extent = pool.dilation[at] * (pool.kernel_size[at] - 1) + 1;
@@ -218,8 +217,23 @@ fn pooled(pool: &Pool, kernels: ConvKernels, input: DynTensor) -> DynTensor {
     }
 }
 
-fn activated(function: &Activation, input: DynTensor) -> DynTensor {
-    map_rank!(input, t => activate(function, t))
+fn activated(function: &Activation, kernels: Kernels, input: DynTensor) -> DynTensor {
+    map_rank!(input, t => activate_by(kernels, function, t))
+}
+
+/// A function of numbers by runner's kernel where there is one.
+fn activate_by<const D: usize>(
+    kernels: Kernels,
+    function: &Activation,
+    tensor: Tensor<D>,
+) -> Tensor<D> {
+    #[cfg(feature = "flex")]
+    if kernels.is_fast() {
+        return crate::fast::activation::activate(tensor, function)
+            .unwrap_or_else(|tensor| activate(function, tensor));
+    }
+    let _ = kernels;
+    activate(function, tensor)
 }
 
 /// Constants of Klambauer et al., 2017.

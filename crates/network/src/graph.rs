@@ -7,7 +7,7 @@ use crate::initial::redraw;
 use crate::layer::Layer;
 use crate::tensor::DynTensor;
 use runner_core::check::network::{Layer as LayerPlan, Network as NetworkPlan};
-use runner_core::spec::backend::ConvKernels;
+use runner_core::spec::backend::Kernels;
 
 /// A graph of layers in an order in which they can be computed.
 #[derive(Module, Debug)]
@@ -21,10 +21,14 @@ pub struct Graph {
 }
 
 impl Graph {
-    /// The graph of a plan, with convolutions computed by `kernels` and uninitialized weights.
-    pub fn new(plan: &NetworkPlan, kernels: ConvKernels, device: &Device) -> Self {
+    /// The graph of a plan, computed by `kernels`, with uninitialized weights.
+    pub fn new(plan: &NetworkPlan, kernels: Kernels, device: &Device) -> Self {
+        let mut plan = plan.clone();
+        plan.layers
+            .iter_mut()
+            .for_each(|layer| layer.kernels = kernels);
         let layers = plan.layers.iter().map(|layer| {
-            let module = Layer::new(layer, kernels, device);
+            let module = Layer::new(layer, device);
             let module = match layer.kind.initializer() {
                 Some(initializer) => redraw(module, initializer, layer.kind.groups()),
                 None => module,
@@ -37,8 +41,8 @@ impl Graph {
         });
         Self {
             layers: layers.collect(),
-            plan: plan.clone(),
             last_uses: plan.last_uses(),
+            plan,
         }
     }
 
@@ -143,7 +147,7 @@ mod tests {
             network: plan,
         } in examples()
         {
-            let graph = Graph::new(&plan, ConvKernels::Auto, &device).materialize();
+            let graph = Graph::new(&plan, Kernels::Fast, &device).materialize();
             let dims = &plan.items.dims;
             let items = match plan.items.vocabulary {
                 Some(_) => DynTensor::Tokens(Tensor::from_data(

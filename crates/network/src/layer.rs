@@ -15,11 +15,13 @@ use burn::tensor::ops::ConvOptions;
 use burn::tensor::{Device, Tensor};
 
 use crate::convolution::{Conv1d, Conv2d};
+#[cfg(feature = "flex")]
+use crate::fast::{activation, attention, embedding, norm, recurrent::Recurrent};
 use crate::function;
 use crate::tensor::{DynTensor, map_rank};
 use runner_core::check::network::Layer as LayerPlan;
 use runner_core::check::network::windows::padding;
-use runner_core::spec::backend::ConvKernels;
+use runner_core::spec::backend::Kernels;
 use runner_core::spec::model::layer::{self, Cell, FeedforwardActivation, LayerKind, Norm, Steps};
 
 /// One layer of a network. [`Layer::new`] maps layer types to variants.
@@ -64,13 +66,11 @@ pub enum Layer {
 pub struct Stateless {
     #[module(skip)]
     kind: LayerKind,
-    #[module(skip)]
-    kernels: ConvKernels,
 }
 
 impl Layer {
-    /// The layer of a plan, with a convolution computed by `kernels` and uninitialized weights.
-    pub fn new(plan: &LayerPlan, kernels: ConvKernels, device: &Device) -> Self {
+    /// The layer of a plan, with uninitialized weights.
+    pub fn new(plan: &LayerPlan, device: &Device) -> Self {
         let input = &plan.inputs[0].shape.dims;
         let width = input.last().copied().unwrap_or(1);
         match &plan.kind {
@@ -79,7 +79,7 @@ impl Layer {
                     LinearConfig::new(width, plan.shape[plan.shape.len() - 1]).with_bias(*bias);
                 Layer::Linear(config.init(device))
             }
-            LayerKind::Conv(conv) => Self::conv(conv, input, plan.shape[0], kernels, device),
+            LayerKind::Conv(conv) => Self::conv(conv, input, plan.shape[0], plan.kernels, device),
             LayerKind::ConvTranspose(conv) => {
                 Self::conv_transpose(conv, input[0], plan.shape[0], device)
             }
@@ -145,10 +145,7 @@ impl Layer {
                 let config = SwiGluConfig::new(width, *out_features).with_bias(*bias);
                 Layer::Swiglu(config.init(device))
             }
-            kind => Layer::Function(Stateless {
-                kind: kind.clone(),
-                kernels,
-            }),
+            kind => Layer::Function(Stateless { kind: kind.clone() }),
         }
     }
 
@@ -156,7 +153,7 @@ impl Layer {
         conv: &layer::Conv,
         input: &[usize],
         channels: usize,
-        kernels: ConvKernels,
+        kernels: Kernels,
         device: &Device,
     ) -> Self {
         let pads: Vec<_> = (0..conv.dims)
@@ -272,7 +269,6 @@ impl Layer {
             }
             Norm::LocalResponse { .. } => Layer::Function(Stateless {
                 kind: plan.kind.clone(),
-                kernels: ConvKernels::Auto,
             }),
         }
     }
@@ -293,11 +289,27 @@ impl Layer {
 
     /// The output for a batch of inputs, whose shapes the plan has checked.
     pub fn forward(&self, plan: &LayerPlan, mut inputs: Vec<DynTensor>) -> DynTensor {
-        if let Layer::Function(function) = self {
-            return function::apply(plan, function.kernels, inputs);
+        if let Layer::Function(_) = self {
+            return function::apply(plan, inputs);
         }
         let other = if inputs.len() > 1 { inputs.pop() } else { None };
         let input = inputs.remove(0);
+        // What runner's kernel gives, or else Burn's.
+        macro_rules! fast {
+            ($ours:expr, $burns:expr) => {{
+                #[cfg(feature = "flex")]
+                let ours = if plan.kernels.is_fast() { $ours } else { None };
+                #[cfg(not(feature = "flex"))]
+                let ours = None;
+                ours.unwrap_or_else(|| $burns)
+            }};
+        }
+        macro_rules! recurrent {
+            ($layer:ident, $x:ident => $burns:expr) => {{
+                let $x = input.r3();
+                steps(plan, fast!($layer.states(&$x), $burns))
+            }};
+        }
         match self {
             Layer::Linear(linear) => map_rank!(input, t => linear.forward(t)),
             Layer::Conv1d(conv) => DynTensor::R3(conv.forward(input.r3())),
@@ -306,27 +318,55 @@ impl Layer {
             Layer::ConvTranspose1d(conv) => DynTensor::R3(conv.forward(input.r3())),
             Layer::ConvTranspose2d(conv) => DynTensor::R4(conv.forward(input.r4())),
             Layer::ConvTranspose3d(conv) => DynTensor::R5(conv.forward(input.r5())),
-            Layer::BatchNorm(norm) => map_rank!(input, t => norm.forward(t)),
-            Layer::LayerNorm(norm) => map_rank!(input, t => norm.forward(t)),
-            Layer::GroupNorm(norm) => map_rank!(input, t => norm.forward(t)),
-            Layer::InstanceNorm(norm) => map_rank!(input, t => norm.forward(t)),
-            Layer::RmsNorm(norm) => map_rank!(input, t => norm.forward(t)),
-            Layer::Embedding(embedding) => DynTensor::R3(embedding.forward(input.tokens())),
-            Layer::Rnn(rnn) => steps(plan, rnn.forward(input.r3(), None).0),
-            Layer::BiRnn(rnn) => steps(plan, rnn.forward(input.r3(), None).0),
-            Layer::Gru(gru) => steps(plan, gru.forward(input.r3(), None)),
-            Layer::BiGru(gru) => steps(plan, gru.forward(input.r3(), None).0),
-            Layer::Lstm(lstm) => steps(plan, lstm.forward(input.r3(), None).0),
-            Layer::BiLstm(lstm) => steps(plan, lstm.forward(input.r3(), None).0),
+            Layer::BatchNorm(norm) => {
+                map_rank!(input, t => fast!(norm::batch(norm, &t), norm.forward(t)))
+            }
+            Layer::LayerNorm(norm) => {
+                map_rank!(input, t => fast!(
+                    norm::layer(norm, epsilon(&plan.kind), &t),
+                    norm.forward(t)
+                ))
+            }
+            Layer::GroupNorm(norm) => {
+                map_rank!(input, t => fast!(norm::group(norm, &t), norm.forward(t)))
+            }
+            Layer::InstanceNorm(norm) => {
+                map_rank!(input, t => fast!(norm::instance(norm, &t), norm.forward(t)))
+            }
+            Layer::RmsNorm(norm) => {
+                map_rank!(input, t => fast!(norm::rms(norm, &t), norm.forward(t)))
+            }
+            Layer::Embedding(embedding) => {
+                let tokens = input.tokens();
+                let ours = fast!(
+                    embedding::rows(embedding, &tokens),
+                    embedding.forward(tokens)
+                );
+                DynTensor::R3(ours)
+            }
+            Layer::Rnn(rnn) => recurrent!(rnn, x => rnn.forward(x, None).0),
+            Layer::BiRnn(rnn) => recurrent!(rnn, x => rnn.forward(x, None).0),
+            Layer::Gru(gru) => recurrent!(gru, x => gru.forward(x, None)),
+            Layer::BiGru(gru) => recurrent!(gru, x => gru.forward(x, None).0),
+            Layer::Lstm(lstm) => recurrent!(lstm, x => lstm.forward(x, None).0),
+            Layer::BiLstm(lstm) => recurrent!(lstm, x => lstm.forward(x, None).0),
             Layer::Attention(attention) => {
                 let query = input.r3();
                 let memory = other.map_or_else(|| query.clone(), DynTensor::r3);
                 let [batch, length, _] = query.dims();
-                let mut input = MhaInput::new(query, memory.clone(), memory.clone());
-                if matches!(
+                let is_causal = matches!(
                     plan.kind,
                     LayerKind::MultiHeadAttention { causal: true, .. }
-                ) {
+                );
+                #[cfg(feature = "flex")]
+                if plan.kernels.is_fast()
+                    && let Some(context) =
+                        attention::multi_head(attention, &query, &memory, is_causal)
+                {
+                    return DynTensor::R3(context);
+                }
+                let mut input = MhaInput::new(query, memory.clone(), memory.clone());
+                if is_causal {
                     input = input.mask_attn(causal_mask(
                         batch,
                         length,
@@ -338,6 +378,13 @@ impl Layer {
             }
             Layer::Encoder(encoder) => {
                 let sequence = input.r3();
+                #[cfg(feature = "flex")]
+                if let LayerKind::TransformerEncoder(stack) = &plan.kind
+                    && plan.kernels.is_fast()
+                    && attention::is_ours(&sequence)
+                {
+                    return DynTensor::R3(attention::encoder(encoder, stack, sequence));
+                }
                 let ([batch, length, _], device) = (sequence.dims(), sequence.device());
                 let mut input = TransformerEncoderInput::new(sequence);
                 if matches!(&plan.kind, LayerKind::TransformerEncoder(stack) if stack.causal) {
@@ -349,6 +396,14 @@ impl Layer {
                 let sequence = input.r3();
                 let ([batch, length, _], device) = (sequence.dims(), sequence.device());
                 let memory = other.map_or_else(|| sequence.clone(), DynTensor::r3);
+                #[cfg(feature = "flex")]
+                if let LayerKind::TransformerDecoder(stack) = &plan.kind
+                    && plan.kernels.is_fast()
+                    && attention::is_ours(&sequence)
+                {
+                    let decoded = attention::decoder(decoder, stack, sequence, &memory);
+                    return DynTensor::R3(decoded);
+                }
                 let mut input = TransformerDecoderInput::new(sequence, memory);
                 if matches!(&plan.kind, LayerKind::TransformerDecoder(stack) if stack.causal) {
                     input = input.target_mask_attn(causal_mask(batch, length, length, &device));
@@ -358,9 +413,20 @@ impl Layer {
             Layer::Positional(encoding) => DynTensor::R3(encoding.forward(input.r3())),
             Layer::Rotary(encoding) => DynTensor::R3(encoding.forward(input.r3())),
             Layer::Prelu(prelu) => map_rank!(input, t => prelu.forward(t)),
-            Layer::Swiglu(swiglu) => map_rank!(input, t => swiglu.forward(t)),
+            Layer::Swiglu(swiglu) => {
+                map_rank!(input, t => fast!(activation::swiglu(swiglu, &t), swiglu.forward(t)))
+            }
             Layer::Function(_) => unreachable!("functions were applied above"),
         }
+    }
+}
+
+/// What a layer norm adds to variances.
+#[cfg(feature = "flex")]
+fn epsilon(kind: &LayerKind) -> f64 {
+    match kind {
+        LayerKind::Norm(Norm::Layer { epsilon, .. }) => *epsilon,
+        other => unreachable!("{} is no layer norm", other.type_name()),
     }
 }
 

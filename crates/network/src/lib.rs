@@ -8,6 +8,8 @@
 
 pub mod batch;
 pub mod convolution;
+#[cfg(feature = "flex")]
+pub mod fast;
 pub mod finite;
 pub mod function;
 #[cfg(test)]

@@ -9,13 +9,19 @@ use burn::tensor::activation::{log_sigmoid, log_softmax, softplus};
 use burn::tensor::{Device, Int, Tensor, TensorData};
 
 use crate::targets::Targets;
+use runner_core::spec::backend::Kernels;
 use runner_core::spec::loss::{LossFunction, LossSpec, Reduction};
 
 /// The loss of each item, \[batch\]. For classes, `outputs` is \[batch * positions, classes\]; for values and labels
 /// \[batch, values\], or twice as many for a loss with a variance.
-pub fn item_losses(spec: &LossSpec, outputs: Tensor<2>, targets: &Targets) -> Tensor<1> {
+pub fn item_losses(
+    spec: &LossSpec,
+    kernels: Kernels,
+    outputs: Tensor<2>,
+    targets: &Targets,
+) -> Tensor<1> {
     match targets {
-        Targets::Classes(classes) => of_classes(spec, outputs, classes),
+        Targets::Classes(classes) => of_classes(spec, kernels, outputs, classes),
         Targets::Values(values) => {
             let losses = of_values(&spec.function, outputs, values.clone());
             reduced(losses, spec.reduction).squeeze_dim(1)
@@ -31,7 +37,12 @@ fn reduced(losses: Tensor<2>, reduction: Reduction) -> Tensor<2> {
     }
 }
 
-fn of_classes(spec: &LossSpec, outputs: Tensor<2>, classes: &Tensor<2, Int>) -> Tensor<1> {
+fn of_classes(
+    spec: &LossSpec,
+    kernels: Kernels,
+    outputs: Tensor<2>,
+    classes: &Tensor<2, Int>,
+) -> Tensor<1> {
     let [batch, positions] = classes.dims();
     let [_, num_classes] = outputs.dims();
     let flat = classes.clone().reshape([batch * positions]);
@@ -50,17 +61,7 @@ fn of_classes(spec: &LossSpec, outputs: Tensor<2>, classes: &Tensor<2, Int>) -> 
         }
         LossFunction::CrossEntropy {
             label_smoothing, ..
-        } => {
-            let logs = log_softmax(outputs, 1);
-            let right = logs.clone().gather(1, flat.clone().unsqueeze_dim(1));
-            let right = right.squeeze_dim::<1>(1).neg();
-            if *label_smoothing > 0.0 {
-                let even = logs.mean_dim(1).squeeze_dim::<1>(1).neg();
-                right * (1.0 - label_smoothing) + even * *label_smoothing
-            } else {
-                right
-            }
-        }
+        } => cross_entropies(kernels, outputs, &flat, *label_smoothing),
         other => panic!("{other:?} was planned for classes"),
     };
     if let LossFunction::CrossEntropy { class_weights, .. } = &spec.function
@@ -80,6 +81,31 @@ fn of_classes(spec: &LossSpec, outputs: Tensor<2>, classes: &Tensor<2, Int>) -> 
         Reduction::Mean => sums / counted.sum_dim(1).clamp_min(1.0),
     };
     items.squeeze_dim(1)
+}
+
+/// The cross-entropy of each row, by runner's kernel where there is one.
+fn cross_entropies(
+    kernels: Kernels,
+    outputs: Tensor<2>,
+    classes: &Tensor<1, Int>,
+    smoothing: f64,
+) -> Tensor<1> {
+    #[cfg(feature = "flex")]
+    if kernels.is_fast()
+        && let Some(losses) = crate::fast::entropy::losses(&outputs, classes, smoothing)
+    {
+        return losses;
+    }
+    let _ = kernels;
+    let logs = log_softmax(outputs, 1);
+    let right = logs.clone().gather(1, classes.clone().unsqueeze_dim(1));
+    let right = right.squeeze_dim::<1>(1).neg();
+    if smoothing > 0.0 {
+        let even = logs.mean_dim(1).squeeze_dim::<1>(1).neg();
+        right * (1.0 - smoothing) + even * smoothing
+    } else {
+        right
+    }
 }
 
 fn weights(values: &[f64], device: &Device) -> Tensor<1> {
@@ -169,6 +195,14 @@ mod tests {
     };
 
     use super::*;
+
+    /// The losses by runner's kernels, which are Burn's but for the last digits.
+    fn item_losses(spec: &LossSpec, outputs: Tensor<2>, targets: &Targets) -> Tensor<1> {
+        let of = |kernels| super::item_losses(spec, kernels, outputs.clone(), targets);
+        let (fast, reference) = (of(Kernels::Fast), of(Kernels::Reference));
+        assert_close(&numbers(fast.clone()), &numbers(reference));
+        fast
+    }
 
     fn spec(function: LossFunction) -> LossSpec {
         LossSpec {

@@ -10,6 +10,7 @@ use crate::loss::item_losses;
 use crate::targets::Targets;
 use crate::tensor::DynTensor;
 use runner_core::plan::RunPlan;
+use runner_core::spec::backend::Kernels;
 use runner_core::spec::loss::LossSpec;
 use runner_core::spec::task::TaskKind;
 
@@ -21,6 +22,8 @@ pub struct Network {
     task: TaskKind,
     #[module(skip)]
     loss: LossSpec,
+    #[module(skip)]
+    kernels: Kernels,
 }
 
 impl Network {
@@ -35,9 +38,10 @@ impl Network {
     /// The same for weights that will be loaded: none is sampled.
     pub fn undrawn(plan: &RunPlan, device: &Device) -> Self {
         Self {
-            graph: Graph::new(&plan.network, plan.conv, device),
+            graph: Graph::new(&plan.network, plan.kernels, device),
             task: plan.task.kind,
             loss: plan.loss.clone(),
+            kernels: plan.kernels,
         }
     }
 
@@ -48,7 +52,7 @@ impl Network {
 
     /// The loss of each item, \[batch\], for the output of the last layer.
     pub fn losses(&self, outputs: DynTensor, targets: &Targets) -> Tensor<1> {
-        item_losses(&self.loss, self.flat(outputs), targets)
+        item_losses(&self.loss, self.kernels, self.flat(outputs), targets)
     }
 
     /// \[batch, output shape\] to \[batch, values\], or for a class at each position to
@@ -93,7 +97,7 @@ impl Network {
     pub fn output(&self, batch: Batch) -> Output {
         let outputs = self.outputs(batch.inputs);
         Output {
-            losses: item_losses(&self.loss, outputs.clone(), &batch.targets),
+            losses: item_losses(&self.loss, self.kernels, outputs.clone(), &batch.targets),
             outputs,
             targets: batch.targets,
         }

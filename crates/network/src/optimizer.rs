@@ -5,13 +5,16 @@ use burn::optim::decay::WeightDecayConfig;
 use burn::optim::grad_clipping::GradientClipping;
 use burn::optim::momentum::MomentumConfig;
 use burn::optim::{
-    AdaGradConfig, AdafactorConfig, AdamConfig, AdamWConfig, AdanConfig, AdjustLrFn, LambConfig,
-    LionConfig, ModuleOptimizer, MuonConfig, Optimizer, RmsPropConfig, SgdConfig,
+    AdaGradConfig, AdafactorConfig, Adam, AdamConfig, AdamW, AdamWConfig, AdanConfig, AdjustLrFn,
+    LambConfig, LionConfig, ModuleOptimizer, MuonConfig, Optimizer, RmsPropConfig, SgdConfig,
 };
 
+#[cfg(feature = "flex")]
+use crate::fast::optimizer::{FastAdam, FastAdamW, Settings};
 use crate::paths::Parameter;
 use runner_core::check::{group_of, matches};
 use runner_core::plan::RunPlan;
+use runner_core::spec::backend::Kernels;
 use runner_core::spec::method::{AdamSpec, AdjustLearningRate, Method};
 use runner_core::spec::optimizer::ClipSpec;
 
@@ -82,10 +85,11 @@ pub fn optimizer(plan: &RunPlan, parameters: &[Parameter]) -> ModuleOptimizer {
     let clip = plan.optimizer.clip.as_ref().and_then(burn_clipping);
     let method = &plan.optimizer.method;
     let base = default_treatment(plan);
-    let mut optimizer = with_group(None, ParamGroup::all(), method, &base, &clip);
+    let kernels = plan.kernels;
+    let mut optimizer = with_group(None, ParamGroup::all(), method, &base, &clip, kernels);
     for (treatment, paths) in treatments(plan, parameters) {
         let group = ParamGroup::from_paths(paths);
-        optimizer = with_group(Some(optimizer), group, method, &treatment, &clip);
+        optimizer = with_group(Some(optimizer), group, method, &treatment, &clip, kernels);
     }
     optimizer
 }
@@ -112,12 +116,59 @@ fn put<O: Optimizer>(
     }
 }
 
+/// What runner's kernel is given, where it can be used: Burn's states are the same then.
+#[cfg(feature = "flex")]
+fn settings(adam: &AdamSpec, weight_decay: f32, kernels: Kernels) -> Option<Settings> {
+    let is_plain = !adam.amsgrad && !adam.cautious_weight_decay;
+    (kernels.is_fast() && is_plain).then_some(Settings {
+        beta_1: adam.beta_1 as f32,
+        beta_2: adam.beta_2 as f32,
+        epsilon: adam.epsilon as f32,
+        weight_decay,
+    })
+}
+
+/// Adds Adam by runner's kernel, or by Burn's.
+fn put_adam(
+    base: Option<ModuleOptimizer>,
+    group: ParamGroup,
+    burn: Adam,
+    (adam, decay): (&AdamSpec, f32),
+    clip: &Option<GradientClipping>,
+    kernels: Kernels,
+) -> ModuleOptimizer {
+    #[cfg(feature = "flex")]
+    if let Some(settings) = settings(adam, decay, kernels) {
+        return put(base, group, FastAdam { settings, burn }, clip);
+    }
+    let _ = (adam, decay, kernels);
+    put(base, group, burn, clip)
+}
+
+/// The same for AdamW.
+fn put_adamw(
+    base: Option<ModuleOptimizer>,
+    group: ParamGroup,
+    burn: AdamW,
+    (adam, decay): (&AdamSpec, f32),
+    clip: &Option<GradientClipping>,
+    kernels: Kernels,
+) -> ModuleOptimizer {
+    #[cfg(feature = "flex")]
+    if let Some(settings) = settings(adam, decay, kernels) {
+        return put(base, group, FastAdamW { settings, burn }, clip);
+    }
+    let _ = (adam, decay, kernels);
+    put(base, group, burn, clip)
+}
+
 fn with_group(
     base: Option<ModuleOptimizer>,
     group: ParamGroup,
     method: &Method,
     treatment: &Treatment,
     clip: &Option<GradientClipping>,
+    kernels: Kernels,
 ) -> ModuleOptimizer {
     let decay = treatment.weight_decay as f32;
     let penalty = (decay > 0.0).then(|| WeightDecayConfig::new(decay));
@@ -154,9 +205,9 @@ fn with_group(
                 .with_epsilon(adam.epsilon as f32)
                 .with_amsgrad(adam.amsgrad)
                 .with_weight_decay(penalty);
-            put(base, group, config.build(), clip)
+            put_adam(base, group, config.build(), (adam, decay), clip, kernels)
         }
-        Method::Adamw(adam) => put(base, group, adamw(adam), clip),
+        Method::Adamw(adam) => put_adamw(base, group, adamw(adam), (adam, decay), clip, kernels),
         Method::Adagrad {
             lr_decay, epsilon, ..
         } => {
@@ -240,7 +291,8 @@ fn with_group(
             put(base, group, config.build(), clip)
         }
         Method::Muon { adamw: spec, .. } if treatment.is_left_to_adamw => {
-            put(base, group, adamw(&spec.adam), clip)
+            let adam = &spec.adam;
+            put_adamw(base, group, adamw(adam), (adam, decay), clip, kernels)
         }
         Method::Muon {
             momentum,

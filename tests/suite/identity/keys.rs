@@ -369,7 +369,7 @@ const ROWS: &[Row] = &[
     (CSV, &[], "backend.device", "'wgpu'", Other),
     (CSV, &[], "backend.precision", "'f64'", Other),
     (CSV, &[], "backend.required", "true", Same),
-    (CSV, &[], "backend.conv", "'reference'", Other),
+    (CSV, &[], "backend.kernels", "'reference'", Other),
     (CSV, &[], "memory.limit", "'2GiB'", Same),
     (CSV, &[], "memory.reserve", "'1GiB'", Same),
     (CSV, &[], "memory.on_exceed", "'accumulate'", Same),

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::group_of;
 use super::network::{Layer, Network};
 use crate::data::DataPlan;
-use crate::spec::backend::{Backend, ConvKernels, DeviceName, Precision};
+use crate::spec::backend::{Backend, DeviceName, Kernels, Precision};
 use crate::spec::memory::OnExceed;
 use crate::spec::optimizer::OptimizerSpec;
 use crate::spec::train::TrainSpec;
@@ -32,8 +32,8 @@ pub struct Demand<'a> {
     pub device: DeviceName,
     /// The precision.
     pub precision: Precision,
-    /// The convolution kernels.
-    pub conv: ConvKernels,
+    /// Which kernels layers are computed by.
+    pub kernels: Kernels,
     /// The network.
     pub network: &'a Network,
     /// How.
@@ -76,7 +76,7 @@ impl Forecast {
         let Demand {
             device,
             precision,
-            conv,
+            kernels,
             network,
             optimizer,
             train,
@@ -99,7 +99,7 @@ impl Forecast {
         let ahead = (data.num_train as u64).div_ceil(batch.max(1));
         let ahead = ahead.saturating_sub(1).min(BATCHES_AHEAD);
         let is_flex = device.backend == Backend::Flex;
-        let has_own = conv.are_own(device.backend, *precision);
+        let has_own = kernels.are_own(device.backend, *precision);
         let kept =
             network.kept_bytes_per_item(float, train.gradient_checkpointing, has_own, &trained_in);
         Self {

@@ -130,6 +130,10 @@ pub const RULES: &[Rule] = &[
         check: recipe::pieces_have_statistics_of_their_own,
     },
     Rule {
+        reads: &["backend"],
+        check: rules::kernels_have_their_name,
+    },
+    Rule {
         reads: &["train.epochs", "train.early_stopping"],
         check: recipe::patience_can_end,
     },

@@ -54,6 +54,28 @@ pub fn host_is_one_device(point: &Point<'_>) -> Option<Diagnostic> {
     })
 }
 
+pub fn kernels_have_their_name(point: &Point<'_>) -> Option<Diagnostic> {
+    let backend = &point.spec.backend;
+    if !backend.has_former_name {
+        return None;
+    }
+    if point.root.span_at("backend.kernels").is_some() {
+        let message = "`backend.conv` is the former name of `backend.kernels`, and both are set";
+        let diagnostic = Diagnostic::error("contradiction", message);
+        return Some(
+            diagnostic
+                .at(point.span("backend.conv"))
+                .help("remove `conv`"),
+        );
+    }
+    let name = backend.kernels.name();
+    let diagnostic = Diagnostic::warning("deprecated", "`backend.conv` is now `backend.kernels`")
+        .at(point.span("backend.conv"))
+        .note("it decides about all layers that runner has kernels for, not only convolutions")
+        .help(format!("write `kernels = \"{name}\"`"));
+    Some(diagnostic)
+}
+
 pub fn on_exceed_is_one_way(point: &Point<'_>) -> Option<Diagnostic> {
     let rungs = &point.spec.memory.on_exceed;
     let twice = rungs
@@ -89,7 +111,7 @@ pub fn memory_suffices(point: &Point<'_>) -> Option<Diagnostic> {
         let demand = Demand {
             device,
             precision: spec.backend.precision,
-            conv: spec.backend.conv,
+            kernels: spec.backend.kernels,
             network,
             optimizer: &spec.optimizer,
             train: &spec.train,

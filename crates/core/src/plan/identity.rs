@@ -11,7 +11,7 @@ use super::RunPlan;
 use super::init::InitPlan;
 use crate::check::{group_of, matches};
 use crate::data::{DataPlan, Dataset, sha256_hex};
-use crate::spec::backend::{ConvKernels, DeviceName, Precision};
+use crate::spec::backend::{DeviceName, Kernels, Precision};
 use crate::spec::data::{AugmentSpec, Scale, SplitSpec};
 use crate::spec::loss::LossSpec;
 use crate::spec::method::Method;
@@ -29,8 +29,9 @@ struct Work<'a> {
     objective: Objective,
     device: DeviceName,
     precision: Precision,
-    #[serde(skip_serializing_if = "ConvKernels::is_auto")]
-    conv: ConvKernels,
+    /// Under the name that it had when convolutions alone had a choice: the others were Burn's then.
+    #[serde(rename = "conv", skip_serializing_if = "Kernels::is_fast")]
+    kernels: Kernels,
     dataset: Json,
     split: SplitSpec,
     scale: Scale,
@@ -149,7 +150,7 @@ impl RunPlan {
             objective,
             device,
             precision,
-            conv,
+            kernels,
             // Limits end a run or change it by adjustments, which are recorded.
             memory_limit_bytes: _,
             memory_reserve_bytes: _,
@@ -205,7 +206,7 @@ impl RunPlan {
             objective: *objective,
             device: *device,
             precision: *precision,
-            conv: *conv,
+            kernels: *kernels,
             dataset: dataset_of(data),
             split,
             scale: *scale,

@@ -10,7 +10,7 @@ use crate::check::forecast::Demand;
 use crate::check::network::Network;
 use crate::data::DataPlan;
 use crate::spec::CheckpointSpec;
-use crate::spec::backend::{ConvKernels, DeviceName, Precision};
+use crate::spec::backend::{DeviceName, Kernels, Precision};
 use crate::spec::failure::OnFailure;
 use crate::spec::loss::LossSpec;
 use crate::spec::metric::Objective;
@@ -80,9 +80,9 @@ pub struct RunPlan {
     pub device: DeviceName,
     /// The precision.
     pub precision: Precision,
-    /// The convolution kernels.
-    #[serde(default, skip_serializing_if = "ConvKernels::is_auto")]
-    pub conv: ConvKernels,
+    /// Which kernels layers and losses are computed by.
+    #[serde(default, alias = "conv", skip_serializing_if = "Kernels::is_fast")]
+    pub kernels: Kernels,
     /// The memory limit in bytes, if any: of its process on the host, otherwise of the device's pool.
     pub memory_limit_bytes: Option<u64>,
     /// Bytes of device memory left free for other programs.
@@ -158,7 +158,7 @@ impl RunPlan {
         Demand {
             device: self.device,
             precision: self.precision,
-            conv: self.conv,
+            kernels: self.kernels,
             network: &self.network,
             optimizer: &self.optimizer,
             train: &self.train,

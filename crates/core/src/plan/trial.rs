@@ -131,7 +131,7 @@ impl Trial {
                 device: self.place.device,
                 skip: self.place.skip.clone(),
                 precision: spec.backend.precision,
-                conv: spec.backend.conv,
+                kernels: spec.backend.kernels,
                 memory_limit_bytes: spec.memory.limit.map(|limit| limit.0),
                 memory_reserve_bytes: spec.memory.reserve.0,
                 on_exceed: self.place.on_exceed.clone(),

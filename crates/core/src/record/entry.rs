@@ -315,7 +315,7 @@ impl Read {
                 let is_its = worker.device_name == started.device_name
                     && worker.threads == started.threads
                     && worker.data_digests == started.data_digests
-                    && worker.conv == started.conv;
+                    && worker.layers == started.layers;
                 if is_its {
                     return;
                 }

@@ -1,6 +1,6 @@
 //! `environment.json`: what a run's numbers may depend on in addition to its plan.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::SystemTime;
 
@@ -71,12 +71,21 @@ pub struct Worker {
     pub threads: usize,
     /// sha256 of each split's items.
     pub data_digests: BTreeMap<String, String>,
-    /// Whose kernels computed its one- and two-dimensional convolutions, `runner` or `burn`; none without such layers.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub conv: Option<String>,
+    /// Whose kernels computed each layer, `runner` or `burn`, by its name; empty in records of earlier versions.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub layers: BTreeMap<String, String>,
     /// The kernels that were selected by timing, once the run has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernels: Option<Kernels>,
+}
+
+impl Worker {
+    /// Whose kernels computed its layers, in words; `None` where the record does not say.
+    fn computed_by(&self) -> Option<String> {
+        let whose: BTreeSet<&str> = self.layers.values().map(String::as_str).collect();
+        let whose: Vec<_> = whose.into_iter().rev().collect();
+        (!whose.is_empty()).then(|| whose.join(" and "))
+    }
 }
 
 /// Bytes of this machine's memory; 0 if unknown.
@@ -157,7 +166,7 @@ impl Environment {
                 device_name: started.device_name.clone(),
                 threads: started.threads,
                 data_digests: started.data_digests.clone(),
-                conv: started.conv.clone(),
+                layers: started.layers.clone(),
                 kernels: None,
             }),
             ..self.clone()
@@ -202,7 +211,7 @@ impl Environment {
             ("processor", Some(self.cpu.clone())),
             (DEVICE, worker.map(|w| w.device_name.clone())),
             ("driver", self.drivers.values().next().cloned()),
-            ("convolution kernels", worker.and_then(|w| w.conv.clone())),
+            ("layers by", worker.and_then(Worker::computed_by)),
         ]
     }
 

@@ -50,7 +50,7 @@ const GUARDS: [&str; 6] = [
 const NAMES: [(&str, &str); 8] = [
     ("device", "backend.device"),
     ("precision", "backend.precision"),
-    ("conv", "backend.conv"),
+    ("kernels", "backend.kernels"),
     ("memory_limit_bytes", "memory.limit"),
     ("memory_reserve_bytes", "memory.reserve"),
     ("on_exceed", "memory.on_exceed"),

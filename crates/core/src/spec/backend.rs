@@ -18,8 +18,10 @@ pub struct BackendSpec {
     pub precision: Precision,
     /// Whether an unavailable device is an error; otherwise its runs are skipped.
     pub required: bool,
-    /// Which kernels compute convolutions.
-    pub conv: ConvKernels,
+    /// Which kernels layers and losses are computed by.
+    pub kernels: Kernels,
+    /// Whether the file calls that by its former name, `conv`.
+    pub has_former_name: bool,
 }
 
 /// A device by its backend and its index among that backend's devices.
@@ -137,25 +139,26 @@ choices! {
 }
 
 choices! {
-    /// Which kernels compute one- and two-dimensional convolutions and max pooling.
+    /// Which kernels layers and losses are computed by.
     #[derive(Default, Serialize, Deserialize)]
     #[serde(rename_all = "snake_case")]
-    pub enum ConvKernels {
+    pub enum Kernels {
         #[default]
-        Auto "auto" "The fastest available: runner's kernels on `flex` in f32, otherwise Burn's.",
+        #[serde(alias = "auto")]
+        Fast "fast" "Runner's kernels where there are any, on `flex` in f32; otherwise Burn's.",
         Reference "reference" "Burn's kernels everywhere.",
     }
 }
 
-impl ConvKernels {
+impl Kernels {
     /// Whether they are the default.
-    pub fn is_auto(&self) -> bool {
-        *self == ConvKernels::Auto
+    pub fn is_fast(&self) -> bool {
+        *self == Kernels::Fast
     }
 
     /// Whether a device uses runner's kernels.
     pub fn are_own(self, backend: Backend, precision: Precision) -> bool {
-        self.is_auto() && backend == Backend::Flex && precision == Precision::F32
+        self.is_fast() && backend == Backend::Flex && precision == Precision::F32
     }
 
     /// Whose kernels a device uses, as one word.
@@ -200,6 +203,16 @@ impl Precision {
     }
 }
 
+/// What `conv` could be, with what that is now.
+const FORMER_KERNELS: [(&str, &str, Kernels); 2] = [
+    ("auto", "As `kernels = \"fast\"`.", Kernels::Fast),
+    (
+        "reference",
+        "As `kernels = \"reference\"`.",
+        Kernels::Reference,
+    ),
+];
+
 impl BackendSpec {
     pub(super) fn decode(s: &mut Section<'_>) -> Self {
         let names = Backend::ALL
@@ -214,28 +227,45 @@ impl BackendSpec {
                 "The device, as listed by `runner devices`.",
             )
             .or("flex".to_owned());
-        Self {
-            device: match device.as_str() {
-                AUTO => None,
-                name => Some(name.parse().unwrap_or(FLEX)),
-            },
-            precision: s.choice(
-                "precision",
-                "The floating-point type.",
-                Precision::F32,
-            ),
-            required: s
+        let precision = s.choice("precision", "The floating-point type.", Precision::F32);
+        let required = s
                 .field(
                     "required",
                     Kind::Bool,
                     "Whether a missing device, or one that does not support the precision, is an error; otherwise its runs are skipped.",
                 )
-                .or(false),
-            conv: s.choice(
-                "conv",
-                "Which kernels compute one- and two-dimensional convolutions and max pooling.",
-                ConvKernels::Auto,
-            ),
+                .or(false);
+        let (kernels, has_former_name) = Self::kernels(s);
+        Self {
+            device: match device.as_str() {
+                AUTO => None,
+                name => Some(name.parse().unwrap_or(FLEX)),
+            },
+            precision,
+            required,
+            kernels,
+            has_former_name,
         }
+    }
+
+    /// Which kernels are meant, and whether by the key's former name.
+    fn kernels(s: &mut Section<'_>) -> (Kernels, bool) {
+        let kernels = s.choice(
+            "kernels",
+            "Which kernels layers and losses are computed by.",
+            Kernels::Fast,
+        );
+        let former: Option<String> = s
+            .field(
+                "conv",
+                Kind::OneOf(FORMER_KERNELS.map(|(name, doc, _)| (name, doc)).into()),
+                "The former name of `kernels`, which only convolutions had.",
+            )
+            .optional();
+        let former = former.and_then(|name| {
+            let mut known = FORMER_KERNELS.iter();
+            known.find(|row| row.0 == name).map(|row| row.2)
+        });
+        (former.unwrap_or(kernels), former.is_some())
     }
 }

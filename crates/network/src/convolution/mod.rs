@@ -15,7 +15,7 @@ use burn::tensor::module::{conv1d, conv2d, max_pool1d, max_pool2d};
 use burn::tensor::ops::{ConvOptions, MaxPoolOptions};
 use burn::tensor::{Device, Tensor};
 
-use runner_core::spec::backend::ConvKernels;
+use runner_core::spec::backend::Kernels;
 
 macro_rules! modules {
     ($($(#[$doc:meta])* $name:ident, $config:ident, $conv:ident, $pool:ident, $pooled:ident, $dims:literal, $rank:literal;)+) => {$(
@@ -31,7 +31,7 @@ macro_rules! modules {
             #[module(skip)]
             options: ConvOptions<$dims>,
             #[module(skip)]
-            kernels: ConvKernels,
+            kernels: Kernels,
         }
 
         impl $name {
@@ -39,7 +39,7 @@ macro_rules! modules {
             pub fn new(
                 config: &$config,
                 options: ConvOptions<$dims>,
-                kernels: ConvKernels,
+                kernels: Kernels,
                 device: &Device,
             ) -> Self {
                 let conv = config.init(device);
@@ -57,7 +57,7 @@ macro_rules! modules {
                 let weight = self.weight.val();
                 let bias = self.bias.as_ref().map(|bias| bias.val());
                 #[cfg(feature = "flex")]
-                if self.kernels == ConvKernels::Auto
+                if self.kernels == Kernels::Fast
                     && let Some(output) =
                         extension::convolution(&x, &weight, bias.as_ref(), &self.options)
                 {
@@ -71,10 +71,10 @@ macro_rules! modules {
         pub fn $pooled(
             x: Tensor<$rank>,
             options: MaxPoolOptions<$dims>,
-            kernels: ConvKernels,
+            kernels: Kernels,
         ) -> Tensor<$rank> {
             #[cfg(feature = "flex")]
-            if kernels == ConvKernels::Auto
+            if kernels == Kernels::Fast
                 && !options.ceil_mode
                 && let Some(output) = extension::max_pool(&x, &options)
             {

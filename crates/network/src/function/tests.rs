@@ -2,9 +2,10 @@
 
 use burn::tensor::{Device, Tensor};
 
-use super::{Activation, activate};
+use super::{Activation, activate_by};
 use crate::loss::item_losses;
 use crate::targets::Targets;
+use runner_core::spec::backend::Kernels;
 use runner_core::spec::loss::{LossFunction, LossSpec, Reduction};
 
 fn values<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
@@ -71,12 +72,14 @@ fn activations() -> Vec<Activation> {
 fn activations_pass_on_what_is_no_number() {
     for device in [Device::default(), Device::default().autodiff()] {
         for activation in activations() {
-            let input = Tensor::<2>::from_floats([[0.4, f32::NAN, -0.6, 1.0]], &device);
-            let output = values(activate(&activation, input));
-            assert!(
-                output.iter().any(|value| value.is_nan()),
-                "{activation:?}: {output:?}"
-            );
+            for kernels in [Kernels::Fast, Kernels::Reference] {
+                let input = Tensor::<2>::from_floats([[0.4, f32::NAN, -0.6, 1.0]], &device);
+                let output = values(activate_by(kernels, &activation, input));
+                assert!(
+                    output.iter().any(|value| value.is_nan()),
+                    "{activation:?}: {output:?}"
+                );
+            }
         }
     }
 }
@@ -131,7 +134,12 @@ fn losses_of_what_is_no_number_are_none() {
                 .flat_map(|f| [0, 1, 2].map(|class| (f, class)))
             {
                 let targets = Targets::Classes(Tensor::from_ints([[class]], &device));
-                let losses = item_losses(&spec(function.clone(), reduction), outputs(), &targets);
+                let losses = item_losses(
+                    &spec(function.clone(), reduction),
+                    Kernels::Fast,
+                    outputs(),
+                    &targets,
+                );
                 assert!(
                     values(losses)[0].is_nan(),
                     "{function:?} of {output:?} for {class}"
@@ -139,7 +147,12 @@ fn losses_of_what_is_no_number_are_none() {
             }
             for function in &numbers {
                 let targets = Targets::Values(Tensor::from_floats([[1.0, 0.0, 2.0]], &device));
-                let losses = item_losses(&spec(function.clone(), reduction), outputs(), &targets);
+                let losses = item_losses(
+                    &spec(function.clone(), reduction),
+                    Kernels::Fast,
+                    outputs(),
+                    &targets,
+                );
                 assert!(values(losses)[0].is_nan(), "{function:?} of {output:?}");
             }
         }
@@ -151,6 +164,7 @@ fn losses_of_what_is_no_number_are_none() {
         let targets = Targets::Values(Tensor::from_floats([[1.0]], &device));
         let losses = item_losses(
             &spec(LossFunction::GaussianNll, Reduction::Mean),
+            Kernels::Fast,
             outputs,
             &targets,
         );

@@ -3,14 +3,15 @@
 //! Burn's autodiff keeps what a backward step asks for. As of burn-autodiff 0.22.1, a linear layer and a convolution
 //! keep their input, an activation its input, a max pooling its input and the positions of the maxima, a product both
 //! factors, a sum neither. So the output of a layer is kept by the layers that use it, and [`super::cost::activations`]
-//! counts what is alive at the end of the forward pass. Runner's max pooling keeps only the positions, so a value that
-//! only it reads is not kept. Layers before the first trained layer have no backward pass, and keep nothing.
+//! counts what is alive at the end of the forward pass. Runner's max pooling keeps only the positions, and some of its
+//! activations only their output, so a value that only they read is not kept; its recurrent layers and attention keep
+//! less than Burn's. Layers before the first trained layer have no backward pass, and keep nothing.
 //!
 //! With gradient checkpointing, memory-bound operations keep a way to recompute their output, and the nearest preceding
 //! outputs that are kept anyway replace it. Random operations, matrix products, convolutions, poolings and reductions
 //! are kept in both cases.
 
-use super::{Layer, Network};
+use super::{Layer, Network, kernels};
 use crate::spec::model::activation::Activation;
 use crate::spec::model::layer::LayerKind;
 
@@ -57,23 +58,32 @@ impl Network {
                 }
                 _ => 0,
             };
-            let values = match is_checkpointing && is_computed_anew(&layer.kind) {
-                true => 0,
-                false if has_own && self.is_only_pooled(at) => {
-                    layer.activations_per_item.saturating_sub(output)
-                }
-                false => layer.activations_per_item,
+            let per_item = if has_own {
+                kernels::kept(layer)
+            } else {
+                layer.activations_per_item
+            };
+            let values = if is_checkpointing && is_computed_anew(&layer.kind, has_own) {
+                0
+            } else if has_own && self.is_only_passed(at) {
+                per_item.saturating_sub(output)
+            } else {
+                per_item
             };
             values.saturating_mul(float).saturating_add(beside)
         });
         kept.fold(0, u64::saturating_add)
     }
 
-    /// Whether a layer's output is read only by runner's max pooling.
-    fn is_only_pooled(&self, at: usize) -> bool {
+    /// Whether a layer's output is read only by runner's kernels that do not keep their input: max pooling, and
+    /// activations that keep their output.
+    fn is_only_passed(&self, at: usize) -> bool {
         let mut readers = self.readers(at).peekable();
         readers.peek().is_some()
-            && readers.all(|reader| is_pooled_by_own(&self.layers[reader].kind))
+            && readers.all(|reader| {
+                let kind = &self.layers[reader].kind;
+                is_pooled_by_own(kind) || kernels::keeps_output(kind)
+            })
     }
 
     /// The layers that use a layer's output.
@@ -104,20 +114,15 @@ impl Network {
 
 /// Whether runner has a kernel for a layer's max pooling.
 fn is_pooled_by_own(kind: &LayerKind) -> bool {
-    let LayerKind::Pool(pool) = kind else {
-        return false;
-    };
-    let has_near_taps = pool.dilation.iter().all(|dilation| *dilation == 1);
-    let num_taps = pool
-        .kernel_size
-        .iter()
-        .fold(1, |n: usize, k| n.saturating_mul(*k));
-    pool.max && !pool.ceil_mode && has_near_taps && num_taps <= 256
+    matches!(kind, LayerKind::Pool(pool) if kernels::is_pooled_by_own(pool))
 }
 
 /// Whether a layer consists only of operations that autodiff calls memory-bound.
-fn is_computed_anew(kind: &LayerKind) -> bool {
+fn is_computed_anew(kind: &LayerKind, has_own: bool) -> bool {
     match kind {
+        LayerKind::Activation(_) if has_own && kernels::has_kernel(kind) => {
+            !kernels::keeps_output(kind)
+        }
         LayerKind::Add | LayerKind::Multiply | LayerKind::Permute { .. } => true,
         LayerKind::Slice { .. } => true,
         LayerKind::Activation(activation) => matches!(

@@ -5,6 +5,7 @@
 pub mod axes;
 mod cost;
 pub mod examples;
+pub mod kernels;
 mod memory;
 mod shape;
 pub mod windows;
@@ -12,6 +13,7 @@ pub mod windows;
 use serde::{Deserialize, Serialize};
 
 use crate::diagnostic::Diagnostic;
+use crate::spec::backend::Kernels;
 use crate::spec::model::layer::LayerKind;
 use crate::spec::model::layer_spec::{LayerSpec, Source};
 use shape::Mismatch;
@@ -51,6 +53,9 @@ pub struct Layer {
     pub activations_per_item: u64,
     /// Multiply-adds for one item.
     pub multiply_adds_per_item: u64,
+    /// Which kernels compute it: no part of the network, but of how it is built.
+    #[serde(skip)]
+    pub kernels: Kernels,
 }
 
 /// An input of a layer.
@@ -143,12 +148,6 @@ impl Network {
         let mut parts = path.splitn(4, '.').skip(1);
         let layer = self.layers.get(parts.next()?.parse::<usize>().ok()?)?;
         Some(format!("{}.{}", layer.name, parts.nth(1)?))
-    }
-
-    /// Whether there are one- or two-dimensional convolutions.
-    pub fn has_convolutions(&self) -> bool {
-        let mut layers = self.layers.iter();
-        layers.any(|layer| matches!(&layer.kind, LayerKind::Conv(conv) if conv.dims < 3))
     }
 
     /// For each layer, the index of the last layer that uses its output.
@@ -246,6 +245,7 @@ pub fn infer(
                 .fold(0, |sum, (_, count)| sum.saturating_add(*count)),
             activations_per_item: cost::activations(&spec.kind, &inputs, &shape),
             multiply_adds_per_item: cost::multiply_adds(&spec.kind, &inputs, &shape),
+            kernels: Kernels::default(),
             inputs,
             shape,
         };

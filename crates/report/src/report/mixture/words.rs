@@ -116,7 +116,7 @@ fn how(what: &str) -> &'static str {
         "device" => "on different devices",
         "driver" => "with different drivers",
         KERNELS => "with different kernels, which are selected by timing",
-        _ => "with different convolution kernels",
+        _ => "with layers computed by different kernels",
     }
 }
 
@@ -125,7 +125,7 @@ fn with(what: &str, value: &str) -> String {
         "runner" => format!("by {value}"),
         "operating system" | "processor" | "device" => format!("on {value}"),
         KERNELS => format!("with digest {value}"),
-        "convolution kernels" => format!("with those of {value}"),
+        "layers by" => format!("with layers computed by {value}"),
         _ => format!("with {value}"),
     }
 }

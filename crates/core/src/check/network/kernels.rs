@@ -1,0 +1,148 @@
+//! Which layers runner has kernels for.
+
+use std::collections::BTreeMap;
+
+use super::{Layer, Network};
+use crate::spec::backend::{Backend, Kernels, Precision};
+use crate::spec::model::activation::Activation;
+use crate::spec::model::layer::{Cell, LayerKind, Norm, Pool};
+
+impl Network {
+    /// Whose kernels compute each layer on a device, `runner` or `burn`, by its name. What only gives numbers another
+    /// shape is left out.
+    pub fn computed_by(
+        &self,
+        kernels: Kernels,
+        backend: Backend,
+        precision: Precision,
+    ) -> BTreeMap<String, String> {
+        let are_own = kernels.are_own(backend, precision);
+        let layers = self.layers.iter().filter(|layer| !is_view(&layer.kind));
+        let whose = |is_own: bool| if is_own { "runner" } else { "burn" };
+        layers
+            .map(|layer| {
+                let is_own = are_own && has_kernel(&layer.kind);
+                (layer.name.clone(), whose(is_own).to_owned())
+            })
+            .collect()
+    }
+}
+
+fn is_view(kind: &LayerKind) -> bool {
+    matches!(
+        kind,
+        LayerKind::Flatten { .. }
+            | LayerKind::Reshape { .. }
+            | LayerKind::Unsqueeze { .. }
+            | LayerKind::Squeeze { .. }
+            | LayerKind::Permute { .. }
+            | LayerKind::Slice { .. }
+            | LayerKind::Identity
+    )
+}
+
+/// Whether runner has a kernel for a layer with its settings.
+pub fn has_kernel(kind: &LayerKind) -> bool {
+    match kind {
+        LayerKind::Conv(conv) => conv.dims < 3,
+        LayerKind::Pool(pool) => pool.max && is_pooled_by_own(pool),
+        LayerKind::Activation(activation) => is_activated_by_own(activation),
+        LayerKind::Norm(norm) => !matches!(norm, Norm::LocalResponse { .. }),
+        LayerKind::Embedding { .. }
+        | LayerKind::Recurrent(_)
+        | LayerKind::Swiglu { .. }
+        | LayerKind::TransformerEncoder(_)
+        | LayerKind::TransformerDecoder(_) => true,
+        // Weights that are dropped have to be stored.
+        LayerKind::MultiHeadAttention { dropout, .. } => *dropout == 0.0,
+        _ => false,
+    }
+}
+
+/// Whether a max pooling is one that there is a kernel for.
+pub(super) fn is_pooled_by_own(pool: &Pool) -> bool {
+    let has_near_taps = pool.dilation.iter().all(|dilation| *dilation == 1);
+    let num_taps = pool
+        .kernel_size
+        .iter()
+        .fold(1, |n: usize, k| n.saturating_mul(*k));
+    pool.max && !pool.ceil_mode && has_near_taps && num_taps <= 256
+}
+
+/// Whether a layer is an activation whose kernel asks for its output on the way back, and not for its input.
+pub(super) fn keeps_output(kind: &LayerKind) -> bool {
+    matches!(
+        kind,
+        LayerKind::Activation(
+            Activation::Relu
+                | Activation::Relu6
+                | Activation::Tanh
+                | Activation::Sigmoid
+                | Activation::Softmax
+                | Activation::LogSoftmax
+        )
+    )
+}
+
+/// Values of one item that a layer's kernels keep for the way back, and its output.
+pub(super) fn kept(layer: &Layer) -> u64 {
+    let input = &layer.inputs[0].shape.dims;
+    let last = &layer.inputs[layer.inputs.len() - 1].shape.dims;
+    let [length, memory] = [input, last].map(|dims| dims.first().copied().unwrap_or(1) as u64);
+    let width = input.last().copied().unwrap_or(1) as u64;
+    let times = |sizes: &[u64]| sizes.iter().fold(1, |n: u64, size| n.saturating_mul(*size));
+    // Queries, what they see and what is made of that; keys and values; a number for each row of scores.
+    let attention = |memory: u64, heads: usize| {
+        let rows = times(&[length, heads as u64]);
+        let numbers = [times(&[3, length, width]), times(&[2, memory, width]), rows];
+        numbers.into_iter().fold(0, u64::saturating_add)
+    };
+    match &layer.kind {
+        LayerKind::Recurrent(recurrent) => {
+            // Gates and states; and the output, which both directions have in common once more.
+            let gates = match recurrent.cell {
+                Cell::Rnn => 2,
+                Cell::Gru => 5,
+                Cell::Lstm => 6,
+            };
+            let directions = 1 + u64::from(recurrent.bidirectional);
+            let hidden = recurrent.hidden_size as u64;
+            let both = u64::from(recurrent.bidirectional);
+            times(&[length, directions, hidden, gates + both])
+        }
+        LayerKind::MultiHeadAttention {
+            num_heads, dropout, ..
+        } if *dropout == 0.0 => attention(memory, *num_heads),
+        LayerKind::TransformerEncoder(stack) | LayerKind::TransformerDecoder(stack)
+            if stack.dropout == 0.0 =>
+        {
+            let is_decoder = matches!(layer.kind, LayerKind::TransformerDecoder(_));
+            let cross = if is_decoder {
+                attention(memory, stack.num_heads).saturating_add(times(&[2, length, width]))
+            } else {
+                0
+            };
+            let feedforward = times(&[2, length, stack.feedforward_size as u64]);
+            let of_layer = [
+                attention(length, stack.num_heads),
+                cross,
+                feedforward,
+                times(&[5, length, width]),
+            ];
+            let of_layer = of_layer.into_iter().fold(0, u64::saturating_add);
+            times(&[stack.num_layers as u64, of_layer])
+        }
+        _ => layer.activations_per_item,
+    }
+}
+
+fn is_activated_by_own(activation: &Activation) -> bool {
+    match *activation {
+        Activation::Rrelu { lower, upper } => lower == upper,
+        Activation::HardShrink { lambda }
+        | Activation::SoftShrink { lambda }
+        | Activation::Shrink { lambda, .. } => lambda >= 0.0,
+        Activation::Glu => false,
+        _ => true,
+    }
+}

@@ -1,0 +1,344 @@
+//! Scaled dot-product attention that never holds the whole matrix of scores.
+//!
+//! A thread takes one head of one item, and some queries at a time: their scores, the softmax of these and its products
+//! with the values stay in its caches. The way back computes the scores again from queries, keys and the logarithm of each
+//! row's sum of exponentials (Dao et al., 2022, after Rabe and Staats, 2021). Keys after the last query
+//! of a block take no part in it under a causal mask; those within the block have weights of 0, so that what is infinite or
+//! NaN there spoils the queries of its own block.
+
+#[cfg(test)]
+mod tests;
+
+use rayon::prelude::*;
+
+use super::functions::ln;
+use super::product::{Matrix, product};
+use super::reduce::{dot, largest, sum};
+use super::scratch::{self, Shared, written};
+use super::softmax::{exponentials, finite_or_zero};
+use super::vectors::vectorized;
+
+/// Queries that are taken at a time: few enough for products that copy none of their operands.
+const QUERIES: usize = 32;
+
+/// The sizes of queries \[items, queries, heads * width\], and of keys and values \[items, keys, heads * width\].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Attention {
+    /// Items of the batch.
+    pub items: usize,
+    /// Heads, which do not see each other.
+    pub heads: usize,
+    /// Positions that look.
+    pub queries: usize,
+    /// Positions that are looked at.
+    pub keys: usize,
+    /// Numbers of a head at a position.
+    pub width: usize,
+    /// Whether each position looks at none after its own.
+    pub is_causal: bool,
+}
+
+impl Attention {
+    /// Numbers at a position.
+    fn columns(&self) -> usize {
+        self.heads * self.width
+    }
+
+    /// Keys that the first of some queries up to `past` may see together.
+    fn limit(&self, past: usize) -> usize {
+        if self.is_causal {
+            past.min(self.keys)
+        } else {
+            self.keys
+        }
+    }
+
+    fn scale(&self) -> f32 {
+        1.0 / (self.width as f32).sqrt()
+    }
+
+    fn check(&self, q: &[f32], k: &[f32], v: &[f32]) {
+        assert!(self.width > 0 && self.keys > 0, "attention over nothing");
+        assert_eq!(q.len(), self.items * self.queries * self.columns());
+        assert_eq!(k.len(), self.items * self.keys * self.columns());
+        assert_eq!(v.len(), k.len());
+    }
+
+    /// The first number of a head at a position, of `positions` in an item.
+    fn place(&self, item: usize, positions: usize, at: usize, head: usize) -> usize {
+        (item * positions + at) * self.columns() + head * self.width
+    }
+}
+
+/// What the softmax of scores takes from the values, \[items, queries, heads * width\], and the logarithm of each row's
+/// sum of exponentials, \[items, heads, queries\].
+///
+/// # Panics
+/// If slices have not as many numbers as the sizes say, or there are no keys.
+pub fn forward(sizes: &Attention, q: &[f32], k: &[f32], v: &[f32]) -> (Vec<f32>, Vec<f32>) {
+    sizes.check(q, k, v);
+    let Attention {
+        items,
+        heads,
+        queries,
+        keys,
+        width,
+        ..
+    } = *sizes;
+    let columns = sizes.columns();
+    let mut sums = vec![0.0; items * heads * queries];
+    let write = |to: Shared| {
+        let tasks = sums.par_chunks_mut(queries.max(1)).enumerate();
+        tasks.for_each(|(task, sums)| {
+            let (item, head) = (task / heads, task % heads);
+            scratch::with((width + QUERIES) * keys, |scratch| {
+                let (turned, scores) = scratch.split_at_mut(width * keys);
+                turn(sizes, k, item, head, sizes.scale(), turned);
+                for first in (0..queries).step_by(QUERIES) {
+                    let num = QUERIES.min(queries - first);
+                    let limit = sizes.limit(first + num);
+                    score(
+                        sizes,
+                        turned,
+                        &q[sizes.place(item, queries, first, head)..],
+                        num,
+                        limit,
+                        scores,
+                    );
+                    soften(
+                        sizes,
+                        first,
+                        &mut scores[..num * limit],
+                        &mut sums[first..first + num],
+                    );
+                    let lhs = Matrix {
+                        values: &v[sizes.place(item, keys, 0, head)..],
+                        row: 1,
+                        column: columns,
+                    };
+                    let rhs = Matrix {
+                        values: scores,
+                        row: 1,
+                        column: limit,
+                    };
+                    let to = to.at(sizes.place(item, queries, first, head));
+                    // SAFETY: only this task writes this head of this item.
+                    unsafe { product([width, num, limit], to, columns, false, lhs, rhs) };
+                }
+            });
+        });
+    };
+    // SAFETY: the tasks are all heads of all items.
+    let output = unsafe { written(q.len(), write) };
+    (output, sums)
+}
+
+/// A head's keys or values with positions beside each other, times `scale`.
+fn turn(sizes: &Attention, values: &[f32], item: usize, head: usize, scale: f32, to: &mut [f32]) {
+    for at in 0..sizes.keys {
+        let values = &values[sizes.place(item, sizes.keys, at, head)..][..sizes.width];
+        for (column, value) in values.iter().enumerate() {
+            to[column * sizes.keys + at] = value * scale;
+        }
+    }
+}
+
+/// Products of `num` queries, or gradients like them, with the first `limit` of the keys, \[num, limit\].
+fn score(sizes: &Attention, turned: &[f32], q: &[f32], num: usize, limit: usize, to: &mut [f32]) {
+    let lhs = Matrix {
+        values: turned,
+        row: 1,
+        column: sizes.keys,
+    };
+    let rhs = Matrix {
+        values: q,
+        row: 1,
+        column: sizes.columns(),
+    };
+    let to = Shared::of(&mut to[..num * limit]).at(0);
+    // SAFETY: the scores are this task's.
+    unsafe { product([limit, num, sizes.width], to, limit, false, lhs, rhs) };
+}
+
+vectorized! {
+    fn soften = soften_now(sizes: &Attention, first: usize, scores: &mut [f32], sums: &mut [f32]);
+}
+
+/// Rows of scores as their softmax; what a query must not see becomes 0.
+#[inline(always)]
+fn soften_now(sizes: &Attention, first: usize, scores: &mut [f32], sums: &mut [f32]) {
+    let limit = scores.len() / sums.len();
+    for (row, sums) in sums.iter_mut().enumerate() {
+        let seen = if sizes.is_causal {
+            (first + row + 1).min(limit)
+        } else {
+            limit
+        };
+        let (row, hidden) = scores[row * limit..][..limit].split_at_mut(seen);
+        let most = finite_or_zero(largest(row));
+        exponentials(row, most);
+        let total = sum(row);
+        let inverse = 1.0 / total;
+        row.iter_mut().for_each(|x| *x *= inverse);
+        hidden.fill(0.0);
+        *sums = most + ln(total);
+    }
+}
+
+/// The gradients of queries, keys and values.
+///
+/// # Panics
+/// As [`forward`], or if there are not as many gradients and sums.
+pub fn backward(
+    sizes: &Attention,
+    q: &[f32],
+    k: &[f32],
+    v: &[f32],
+    sums: &[f32],
+    gradient: &[f32],
+) -> [Vec<f32>; 3] {
+    sizes.check(q, k, v);
+    let Attention {
+        items,
+        heads,
+        queries,
+        ..
+    } = *sizes;
+    assert!(gradient.len() == q.len() && sums.len() == items * heads * queries);
+    let (mut of_k, mut of_v) = (Vec::new(), Vec::new());
+    let write = |of_q: Shared| {
+        let write = |to_k: Shared| {
+            let write = |to_v: Shared| {
+                (0..items * heads).into_par_iter().for_each(|task| {
+                    let sums = &sums[task * queries..][..queries];
+                    // SAFETY: only this task writes this head of this item.
+                    unsafe {
+                        head_back(sizes, [q, k, v, gradient], sums, task, [of_q, to_k, to_v])
+                    };
+                });
+            };
+            // SAFETY: the tasks are all heads of all items.
+            of_v = unsafe { written(v.len(), write) };
+        };
+        // SAFETY: as above.
+        of_k = unsafe { written(k.len(), write) };
+    };
+    // SAFETY: as above.
+    let of_q = unsafe { written(q.len(), write) };
+    [of_q, of_k, of_v]
+}
+
+/// The gradients of a head of an item.
+///
+/// # Safety
+/// Nothing else uses the places of this head meanwhile.
+unsafe fn head_back(
+    sizes: &Attention,
+    [q, k, v, gradient]: [&[f32]; 4],
+    sums: &[f32],
+    task: usize,
+    [of_q, of_k, of_v]: [Shared; 3],
+) {
+    let Attention {
+        heads,
+        queries,
+        keys,
+        width,
+        ..
+    } = *sizes;
+    let (item, head) = (task / heads, task % heads);
+    let columns = sizes.columns();
+    let at_keys = sizes.place(item, keys, 0, head);
+    for at in 0..keys {
+        for to in [of_k, of_v] {
+            // SAFETY: the places are this head's.
+            unsafe { to.filled(at_keys + at * columns, width, 0.0) };
+        }
+    }
+    scratch::with(2 * (width + QUERIES) * keys, |scratch| {
+        let (turned_k, rest) = scratch.split_at_mut(width * keys);
+        let (turned_v, rest) = rest.split_at_mut(width * keys);
+        let (weights, scores) = rest.split_at_mut(QUERIES * keys);
+        turn(sizes, k, item, head, sizes.scale(), turned_k);
+        turn(sizes, v, item, head, 1.0, turned_v);
+        for first in (0..queries).step_by(QUERIES) {
+            let num = QUERIES.min(queries - first);
+            let limit = sizes.limit(first + num);
+            let at = sizes.place(item, queries, first, head);
+            score(sizes, turned_k, &q[at..], num, limit, weights);
+            score(sizes, turned_v, &gradient[at..], num, limit, scores);
+            let (weights, scores) = (&mut weights[..num * limit], &mut scores[..num * limit]);
+            soften_back(sizes, first, weights, scores, &sums[first..first + num]);
+            let by_query = Matrix {
+                values: &*scores,
+                row: 1,
+                column: limit,
+            };
+            let by_key = [&*scores, &*weights].map(|values| Matrix {
+                values,
+                row: limit,
+                column: 1,
+            });
+            let [k, q, gradient] =
+                [&k[at_keys..], &q[at..], &gradient[at..]].map(|values| Matrix {
+                    values,
+                    row: 1,
+                    column: columns,
+                });
+            let (to_k, to_v) = (of_k.at(at_keys), of_v.at(at_keys));
+            // SAFETY: the places are this head's, and those of keys and values are written.
+            unsafe {
+                product(
+                    [width, num, limit],
+                    of_q.at(at),
+                    columns,
+                    false,
+                    k,
+                    by_query,
+                );
+                product([width, limit, num], to_k, columns, true, q, by_key[0]);
+                product(
+                    [width, limit, num],
+                    to_v,
+                    columns,
+                    true,
+                    gradient,
+                    by_key[1],
+                );
+            }
+        }
+    });
+}
+
+vectorized! {
+    fn soften_back = soften_back_now(sizes: &Attention, first: usize, weights: &mut [f32], scores: &mut [f32], sums: &[f32]);
+}
+
+/// Makes of scores the weights again, and of the gradients of weights, in `scores`, those of products of queries and keys.
+#[inline(always)]
+fn soften_back_now(
+    sizes: &Attention,
+    first: usize,
+    weights: &mut [f32],
+    scores: &mut [f32],
+    sums: &[f32],
+) {
+    let limit = scores.len() / sums.len();
+    let scale = sizes.scale();
+    for (row, from) in sums.iter().enumerate() {
+        let seen = if sizes.is_causal {
+            (first + row + 1).min(limit)
+        } else {
+            limit
+        };
+        let (weights, unseen) = weights[row * limit..][..limit].split_at_mut(seen);
+        let (scores, hidden) = scores[row * limit..][..limit].split_at_mut(seen);
+        exponentials(weights, *from);
+        let along = dot(weights, scores);
+        for (score, weight) in scores.iter_mut().zip(weights) {
+            *score = *weight * (*score - along) * scale;
+        }
+        unseen.fill(0.0);
+        hidden.fill(0.0);
+    }
+}

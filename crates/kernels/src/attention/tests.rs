@@ -1,0 +1,198 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::tests::numbers;
+
+/// By plain loops in 64 bits.
+fn plain(sizes: &Attention, [q, k, v]: [&[f64]; 3]) -> Vec<f64> {
+    let Attention {
+        items,
+        heads,
+        queries,
+        keys,
+        width,
+        is_causal,
+    } = *sizes;
+    let mut output = vec![0.0; q.len()];
+    for item in 0..items {
+        for head in 0..heads {
+            for query in 0..queries {
+                let at = sizes.place(item, queries, query, head);
+                let seen = if is_causal {
+                    (query + 1).min(keys)
+                } else {
+                    keys
+                };
+                let scores: Vec<f64> = (0..seen)
+                    .map(|key| {
+                        let key = sizes.place(item, keys, key, head);
+                        let products = (0..width).map(|d| q[at + d] * k[key + d]);
+                        (products.sum::<f64>() / (width as f64).sqrt()).exp()
+                    })
+                    .collect();
+                let total: f64 = scores.iter().sum();
+                for (key, score) in scores.iter().enumerate() {
+                    let key = sizes.place(item, keys, key, head);
+                    (0..width).for_each(|d| output[at + d] += score / total * v[key + d]);
+                }
+            }
+        }
+    }
+    output
+}
+
+fn check(sizes: Attention, seed: u64) {
+    let (num_q, num_k) = (
+        sizes.items * sizes.queries * sizes.columns(),
+        sizes.items * sizes.keys * sizes.columns(),
+    );
+    let scaled = |num, seed| {
+        numbers(num, seed)
+            .iter()
+            .map(|x| 3.0 * x)
+            .collect::<Vec<f32>>()
+    };
+    let [q, k, v] = [
+        scaled(num_q, seed),
+        scaled(num_k, seed + 1),
+        scaled(num_k, seed + 2),
+    ];
+    let upstream = numbers(num_q, seed + 3);
+    let (output, sums) = forward(&sizes, &q, &k, &v);
+    let back = backward(&sizes, &q, &k, &v, &sums, &upstream);
+    let wide = |values: &[f32]| values.iter().map(|x| f64::from(*x)).collect::<Vec<_>>();
+    let operands = [wide(&q), wide(&k), wide(&v)];
+    let computed = |operands: &[Vec<f64>; 3]| plain(&sizes, operands.each_ref().map(Vec::as_slice));
+    for (ours, plain) in output.iter().zip(computed(&operands)) {
+        assert!(
+            (f64::from(*ours) - plain).abs() < 1e-5,
+            "{sizes:?}: {ours} for {plain}"
+        );
+    }
+    let loss = |operands: &[Vec<f64>; 3]| -> f64 {
+        computed(operands)
+            .iter()
+            .zip(&upstream)
+            .map(|(y, g)| y * f64::from(*g))
+            .sum()
+    };
+    for (operand, found) in back.iter().enumerate() {
+        assert_eq!(found.len(), operands[operand].len());
+        for at in (0..found.len()).step_by(1 + found.len() / 5) {
+            let sides = [1e-5, -1e-5].map(|by| {
+                let mut operands = operands.clone();
+                operands[operand][at] += by;
+                loss(&operands)
+            });
+            let wanted = (sides[0] - sides[1]) / 2e-5;
+            assert!(
+                (f64::from(found[at]) - wanted).abs() < 1e-4,
+                "{sizes:?}: {} for {wanted} of {operand} at {at}",
+                found[at]
+            );
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(40) })]
+
+    #[test]
+    fn attention_is_that_of_the_definition(
+        (items, heads, width) in (1usize..4, 1usize..4, 1usize..6),
+        (queries, keys) in (0usize..9, 1usize..9),
+        is_causal in any::<bool>(),
+        seed in 0u64..1000,
+    ) {
+        check(Attention { items, heads, queries, keys, width, is_causal }, seed);
+    }
+}
+
+#[test]
+fn long_sequences_are_taken_in_blocks() {
+    for is_causal in [false, true] {
+        check(
+            Attention {
+                items: 1,
+                heads: 2,
+                queries: 70,
+                keys: 70,
+                width: 5,
+                is_causal,
+            },
+            1,
+        );
+        check(
+            Attention {
+                items: 1,
+                heads: 1,
+                queries: 40,
+                keys: 67,
+                width: 3,
+                is_causal,
+            },
+            2,
+        );
+        check(
+            Attention {
+                items: 1,
+                heads: 1,
+                queries: 67,
+                keys: 35,
+                width: 3,
+                is_causal,
+            },
+            3,
+        );
+    }
+}
+
+#[test]
+fn blocks_before_a_number_that_is_none_do_not_see_it() {
+    let sizes = Attention {
+        items: 1,
+        heads: 1,
+        queries: 40,
+        keys: 40,
+        width: 2,
+        is_causal: true,
+    };
+    for special in [f32::NAN, f32::INFINITY] {
+        let (q, mut k, mut v) = (numbers(80, 1), numbers(80, 2), numbers(80, 3));
+        (k[2 * 37], v[2 * 37]) = (special, special);
+        let (output, _) = forward(&sizes, &q, &k, &v);
+        assert!(output[..2 * QUERIES].iter().all(|x| x.is_finite()));
+        assert!(output[2 * 37..].iter().any(|x| !x.is_finite()));
+    }
+}
+
+#[test]
+fn the_number_of_threads_changes_no_bit() {
+    let sizes = Attention {
+        items: 3,
+        heads: 4,
+        queries: 50,
+        keys: 50,
+        width: 16,
+        is_causal: true,
+    };
+    let num = 3 * 50 * 64;
+    let (q, k, v, g) = (
+        numbers(num, 1),
+        numbers(num, 2),
+        numbers(num, 3),
+        numbers(num, 4),
+    );
+    let run = |threads: usize| {
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .build()
+            .expect("threads");
+        pool.install(|| {
+            let (y, sums) = forward(&sizes, &q, &k, &v);
+            let [a, b, c] = backward(&sizes, &q, &k, &v, &sums, &g);
+            [y, a, b, c].map(|values| values.into_iter().map(f32::to_bits).collect::<Vec<_>>())
+        })
+    };
+    assert!(run(1) == run(2) && run(2) == run(5));
+}

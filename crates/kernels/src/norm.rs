@@ -1,0 +1,185 @@
+//! Normalization of rows (layer, RMS), of groups of channels (group, instance) and of channels over a batch, forward and
+//! backward in as few passes as there are sums to wait for.
+//!
+//! Means and variances are taken in two passes, the variance of what is left of the mean, as in PyTorch; sums have an
+//! order that depends on sizes alone.
+
+mod channels;
+#[cfg(test)]
+mod tests;
+
+use rayon::prelude::*;
+
+pub use channels::{
+    Planes, batch_backward, batch_forward, batch_statistics, group_backward, group_forward,
+};
+
+use super::reduce::{add_rows, dot, squares_from, sum};
+use super::scratch::{Shared, written};
+use super::softmax::rows_at_once;
+use super::vectors::vectorized;
+
+/// What is taken of each row before it is scaled.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum RowNorm {
+    /// The mean, and then the deviation (Ba, Kiros and Hinton, 2016).
+    Layer {
+        /// Added to the variance.
+        epsilon: f32,
+    },
+    /// The root of the mean square (Zhang and Sennrich, 2019).
+    Rms {
+        /// Added to the mean square.
+        epsilon: f32,
+    },
+}
+
+/// Each row's mean, which is 0 where none is taken, and the inverse of its deviation.
+pub type Statistics = Vec<[f32; 2]>;
+
+/// Rows normalized, times `gamma`, plus `beta` if there is one.
+///
+/// # Panics
+/// If the numbers are no whole rows of as many as `gamma` has.
+pub fn rows_forward(
+    norm: RowNorm,
+    x: &[f32],
+    gamma: &[f32],
+    beta: Option<&[f32]>,
+) -> (Vec<f32>, Statistics) {
+    let columns = gamma.len();
+    assert!(columns > 0 && x.len().is_multiple_of(columns));
+    assert!(beta.is_none_or(|beta| beta.len() == columns));
+    let zeros = vec![0.0; if beta.is_none() { columns } else { 0 }];
+    let beta = beta.unwrap_or(&zeros);
+    let mut statistics = vec![[0.0; 2]; x.len() / columns];
+    let write = |to: Shared| {
+        let rows = rows_at_once(columns);
+        let pieces = x
+            .par_chunks(rows * columns)
+            .zip(statistics.par_chunks_mut(rows));
+        pieces.enumerate().for_each(|(piece, (x, statistics))| {
+            // SAFETY: only this task writes these rows.
+            let to = unsafe { to.filled(piece * rows * columns, x.len(), 0.0) };
+            normalize(norm, x, gamma, beta, statistics, to);
+        });
+    };
+    // SAFETY: the pieces are all rows.
+    let output = unsafe { written(x.len(), write) };
+    (output, statistics)
+}
+
+vectorized! {
+    fn normalize = normalize_now(norm: RowNorm, x: &[f32], gamma: &[f32], beta: &[f32], statistics: &mut [[f32; 2]], to: &mut [f32]);
+}
+
+#[inline(always)]
+fn normalize_now(
+    norm: RowNorm,
+    x: &[f32],
+    gamma: &[f32],
+    beta: &[f32],
+    statistics: &mut [[f32; 2]],
+    to: &mut [f32],
+) {
+    let columns = gamma.len();
+    let beta = &beta[..columns];
+    for (row, statistics) in statistics.iter_mut().enumerate() {
+        let x = &x[row * columns..][..columns];
+        let to = &mut to[row * columns..][..columns];
+        let (mean, epsilon) = match norm {
+            RowNorm::Layer { epsilon } => (sum(x) / columns as f32, epsilon),
+            RowNorm::Rms { epsilon } => (0.0, epsilon),
+        };
+        let inverse = 1.0 / (squares_from(x, mean) / columns as f32 + epsilon).sqrt();
+        for at in 0..columns {
+            to[at] = (x[at] - mean) * inverse * gamma[at] + beta[at];
+        }
+        *statistics = [mean, inverse];
+    }
+}
+
+/// The gradients of the input, of `gamma` and of `beta`.
+///
+/// # Panics
+/// As [`rows_forward`], or if there are not as many gradients as numbers.
+pub fn rows_backward(
+    norm: RowNorm,
+    x: &[f32],
+    gamma: &[f32],
+    statistics: &[[f32; 2]],
+    gradient: &[f32],
+) -> [Vec<f32>; 3] {
+    let columns = gamma.len();
+    assert!(columns > 0 && x.len() == statistics.len() * columns && gradient.len() == x.len());
+    let rows = rows_at_once(columns);
+    let num_pieces = statistics.len().div_ceil(rows);
+    let mut parts = vec![0.0; num_pieces * 2 * columns];
+    let write = |to: Shared| {
+        let pieces = parts.par_chunks_mut(2 * columns).enumerate();
+        pieces.for_each(|(piece, part)| {
+            let range = piece * rows..((piece + 1) * rows).min(statistics.len());
+            let numbers = range.start * columns..range.end * columns;
+            // SAFETY: only this task writes these rows.
+            let to = unsafe { to.filled(numbers.start, numbers.len(), 0.0) };
+            let (of_gamma, of_beta) = part.split_at_mut(columns);
+            let has_mean = matches!(norm, RowNorm::Layer { .. });
+            back(
+                has_mean,
+                &x[numbers.clone()],
+                gamma,
+                &statistics[range],
+                &gradient[numbers],
+                of_gamma,
+                of_beta,
+                to,
+            );
+        });
+    };
+    // SAFETY: the pieces are all rows.
+    let of_x = unsafe { written(x.len(), write) };
+    let mut sums = vec![0.0; 2 * columns];
+    add_rows(&parts, &mut sums);
+    let of_beta = sums.split_off(columns);
+    [of_x, sums, of_beta]
+}
+
+vectorized! {
+    fn back = back_now(has_mean: bool, x: &[f32], gamma: &[f32], statistics: &[[f32; 2]], gradient: &[f32], of_gamma: &mut [f32], of_beta: &mut [f32], to: &mut [f32]);
+}
+
+#[inline(always)]
+#[allow(clippy::too_many_arguments, reason = "slices of one row each")]
+fn back_now(
+    has_mean: bool,
+    x: &[f32],
+    gamma: &[f32],
+    statistics: &[[f32; 2]],
+    gradient: &[f32],
+    of_gamma: &mut [f32],
+    of_beta: &mut [f32],
+    to: &mut [f32],
+) {
+    let columns = gamma.len();
+    let (of_gamma, of_beta) = (&mut of_gamma[..columns], &mut of_beta[..columns]);
+    for (row, [mean, inverse]) in statistics.iter().enumerate() {
+        let x = &x[row * columns..][..columns];
+        let gradient = &gradient[row * columns..][..columns];
+        let to = &mut to[row * columns..][..columns];
+        // First the gradient of the normalized row.
+        for at in 0..columns {
+            let normalized = (x[at] - mean) * inverse;
+            of_gamma[at] += gradient[at] * normalized;
+            of_beta[at] += gradient[at];
+            to[at] = gradient[at] * gamma[at];
+        }
+        let all = sum(to);
+        let even = if has_mean { all / columns as f32 } else { 0.0 };
+        // The sum of products with the normalized row, of which the mean is taken off below.
+        let along = (dot(to, x) - mean * all) * inverse / columns as f32;
+        for at in 0..columns {
+            let normalized = (x[at] - mean) * inverse;
+            to[at] = (to[at] - even - normalized * along) * inverse;
+        }
+    }
+}

@@ -1,0 +1,289 @@
+//! Norms against definitions in 64 bits, and gradients against their finite differences.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::tests::numbers;
+
+/// Normalizes each set of places, with the mean taken off or not.
+fn plain(
+    x: &[f64],
+    sets: &[Vec<usize>],
+    has_mean: bool,
+    epsilon: f64,
+    gamma: &dyn Fn(usize) -> f64,
+    beta: &dyn Fn(usize) -> f64,
+) -> Vec<f64> {
+    let mut y = vec![0.0; x.len()];
+    for set in sets {
+        let num = set.len() as f64;
+        let mean = if has_mean {
+            set.iter().map(|at| x[*at]).sum::<f64>() / num
+        } else {
+            0.0
+        };
+        let square = set.iter().map(|at| (x[*at] - mean).powi(2)).sum::<f64>() / num;
+        for at in set {
+            y[*at] = (x[*at] - mean) / (square + epsilon).sqrt() * gamma(*at) + beta(*at);
+        }
+    }
+    y
+}
+
+/// Which kernel is tested.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Which {
+    Rows(RowNorm),
+    Batch,
+    Group(usize),
+}
+
+const EPSILON: f32 = 1e-3;
+
+fn check(which: Which, planes: Planes, seed: u64) {
+    let Planes {
+        items,
+        channels,
+        area,
+    } = planes;
+    let width = if matches!(which, Which::Rows(_)) {
+        area
+    } else {
+        channels
+    };
+    let x: Vec<f32> = numbers(planes.num(), seed)
+        .iter()
+        .map(|x| 3.0 * x + 0.5)
+        .collect();
+    let (gamma, beta) = (numbers(width, seed + 1), numbers(width, seed + 2));
+    let upstream = numbers(planes.num(), seed + 3);
+    let (y, back) = match which {
+        Which::Rows(norm) => {
+            let (y, statistics) = rows_forward(norm, &x, &gamma, Some(&beta));
+            (y, rows_backward(norm, &x, &gamma, &statistics, &upstream))
+        }
+        Which::Group(groups) => {
+            let (y, statistics) = group_forward(&planes, groups, EPSILON, &x, &gamma, &beta);
+            (
+                y,
+                group_backward(&planes, groups, &x, &gamma, &statistics, &upstream),
+            )
+        }
+        Which::Batch => {
+            let [means, variances] = batch_statistics(&planes, &x);
+            let inverse: Vec<f32> = variances
+                .iter()
+                .map(|v| 1.0 / (v + EPSILON).sqrt())
+                .collect();
+            let scale: Vec<f32> = gamma.iter().zip(&inverse).map(|(g, i)| g * i).collect();
+            let statistics: Vec<_> = means.iter().zip(&inverse).map(|(m, i)| [*m, *i]).collect();
+            let y = batch_forward(&planes, &x, &means, &scale, &beta);
+            (
+                y,
+                batch_backward(&planes, &x, &gamma, &statistics, &upstream),
+            )
+        }
+    };
+    let place = |item: usize, channel: usize, at: usize| (item * channels + channel) * area + at;
+    let mut sets: Vec<Vec<usize>> = Vec::new();
+    match which {
+        Which::Rows(_) => {
+            sets.extend((0..items * channels).map(|row| (row * area..(row + 1) * area).collect()))
+        }
+        Which::Batch => sets.extend((0..channels).map(|channel| {
+            (0..items)
+                .flat_map(|item| (0..area).map(move |at| place(item, channel, at)))
+                .collect()
+        })),
+        Which::Group(groups) => {
+            let len = channels / groups * area;
+            sets.extend(
+                (0..items * groups).map(|group| (group * len..(group + 1) * len).collect()),
+            );
+        }
+    }
+    let column = move |at: usize| {
+        if matches!(which, Which::Rows(_)) {
+            at % area
+        } else {
+            at / area % channels
+        }
+    };
+    let has_mean = !matches!(which, Which::Rows(RowNorm::Rms { .. }));
+    let wide = |values: &[f32]| values.iter().map(|x| f64::from(*x)).collect::<Vec<_>>();
+    let operands = [wide(&x), wide(&gamma), wide(&beta)];
+    let output = |[x, gamma, beta]: &[Vec<f64>; 3]| {
+        plain(
+            x,
+            &sets,
+            has_mean,
+            f64::from(EPSILON),
+            &|at| gamma[column(at)],
+            &|at| beta[column(at)],
+        )
+    };
+    for (ours, plain) in y.iter().zip(output(&operands)) {
+        assert!(
+            (f64::from(*ours) - plain).abs() < 2e-5,
+            "{which:?} {planes:?}: {ours} for {plain}"
+        );
+    }
+    let loss = |operands: &[Vec<f64>; 3]| -> f64 {
+        output(operands)
+            .iter()
+            .zip(&upstream)
+            .map(|(y, g)| y * f64::from(*g))
+            .sum()
+    };
+    for (operand, found) in back.iter().enumerate() {
+        assert_eq!(found.len(), operands[operand].len());
+        for at in (0..found.len()).step_by(1 + found.len() / 4) {
+            let sides = [1e-5, -1e-5].map(|by| {
+                let mut operands = operands.clone();
+                operands[operand][at] += by;
+                loss(&operands)
+            });
+            let wanted = (sides[0] - sides[1]) / 2e-5;
+            let ours = f64::from(found[at]);
+            assert!(
+                (ours - wanted).abs() < 2e-4 * (1.0 + wanted.abs()),
+                "{which:?} {planes:?}: {ours} for {wanted} of {operand} at {at}"
+            );
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(40) })]
+
+    #[test]
+    fn norms_are_those_of_the_definition(items in 1usize..5, channels in 1usize..7, area in 2usize..40, seed in 0u64..1000) {
+        let planes = Planes { items, channels, area };
+        check(Which::Rows(RowNorm::Layer { epsilon: EPSILON }), planes, seed);
+        check(Which::Rows(RowNorm::Rms { epsilon: EPSILON }), planes, seed);
+        check(Which::Group(1), planes, seed);
+        check(Which::Group(channels), planes, seed);
+        check(Which::Batch, Planes { items: items + 1, ..planes }, seed);
+    }
+}
+
+#[test]
+fn channels_of_one_position_and_large_batches_are_normalized_too() {
+    check(
+        Which::Batch,
+        Planes {
+            items: 33,
+            channels: 70,
+            area: 1,
+        },
+        1,
+    );
+    check(
+        Which::Batch,
+        Planes {
+            items: 5,
+            channels: 130,
+            area: 3,
+        },
+        2,
+    );
+    check(
+        Which::Group(2),
+        Planes {
+            items: 3,
+            channels: 4,
+            area: 1,
+        },
+        3,
+    );
+    check(
+        Which::Rows(RowNorm::Layer { epsilon: EPSILON }),
+        Planes {
+            items: 300,
+            channels: 7,
+            area: 33,
+        },
+        4,
+    );
+}
+
+#[test]
+fn nothing_gives_nothing() {
+    let planes = Planes {
+        items: 0,
+        channels: 3,
+        area: 4,
+    };
+    assert!(
+        group_forward(&planes, 3, EPSILON, &[], &[1.0; 3], &[0.0; 3])
+            .0
+            .is_empty()
+    );
+    assert!(
+        rows_forward(RowNorm::Rms { epsilon: EPSILON }, &[], &[1.0; 3], None)
+            .0
+            .is_empty()
+    );
+}
+
+#[test]
+fn nan_and_infinity_stay_in_their_set() {
+    for special in [f32::NAN, f32::INFINITY] {
+        let planes = Planes {
+            items: 3,
+            channels: 4,
+            area: 5,
+        };
+        let mut x = numbers(planes.num(), 1);
+        x[(4 + 2) * 5 + 3] = special;
+        let is_nan = |values: &[f32]| values.iter().map(|x| x.is_nan()).collect::<Vec<_>>();
+        let (y, _) = rows_forward(RowNorm::Layer { epsilon: EPSILON }, &x, &[1.0; 5], None);
+        let rows: Vec<_> = y
+            .chunks_exact(5)
+            .map(|row| is_nan(row).contains(&true))
+            .collect();
+        assert_eq!(rows.iter().filter(|row| **row).count(), 1, "{special}");
+        let (y, _) = group_forward(&planes, 2, EPSILON, &x, &[1.0; 4], &[0.0; 4]);
+        let groups: Vec<_> = y
+            .chunks_exact(10)
+            .map(|group| is_nan(group).contains(&true))
+            .collect();
+        assert_eq!(
+            groups.iter().filter(|group| **group).count(),
+            1,
+            "{special}"
+        );
+        let [means, variances] = batch_statistics(&planes, &x);
+        let finite = |values: &[f32]| values.iter().map(|x| x.is_finite()).collect::<Vec<_>>();
+        assert_eq!(finite(&means), [true, true, false, true]);
+        assert_eq!(finite(&variances), [true, true, false, true]);
+    }
+}
+
+#[test]
+fn the_number_of_threads_changes_no_bit() {
+    let planes = Planes {
+        items: 9,
+        channels: 24,
+        area: 70,
+    };
+    let (x, gradient) = (numbers(planes.num(), 1), numbers(planes.num(), 2));
+    let gamma = numbers(24, 3);
+    let run = |threads: usize| {
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .build()
+            .expect("threads");
+        pool.install(|| {
+            let statistics = vec![[0.25, 1.5]; 24];
+            let [a, b, c] = batch_backward(&planes, &x, &gamma, &statistics, &gradient);
+            let gamma_rows = numbers(70, 4);
+            let norm = RowNorm::Layer { epsilon: EPSILON };
+            let (d, statistics) = rows_forward(norm, &x, &gamma_rows, None);
+            let [e, f, g] = rows_backward(norm, &x, &gamma_rows, &statistics, &gradient);
+            [a, b, c, d, e, f, g]
+                .map(|values| values.into_iter().map(f32::to_bits).collect::<Vec<_>>())
+        })
+    };
+    assert!(run(1) == run(2) && run(2) == run(5));
+}

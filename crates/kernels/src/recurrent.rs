@@ -1,0 +1,265 @@
+//! Whole sequences of recurrent cells: every step forward as one operation, and back through time as another.
+//!
+//! A cell has `gates` columns of sums for each hidden unit, which are products of the step's input with `weight`, of the
+//! last hidden state with `recurrent`, and a bias:
+//!
+//! - RNN: h = tanh(s).
+//! - LSTM (Hochreiter and Schmidhuber, 1997, with forget gates): sums of the input, forget and output gates i, f, o and
+//!   of the candidate g; c = sigmoid(f) c' + sigmoid(i) tanh(g), h = sigmoid(o) tanh(c).
+//! - GRU (Cho et al., 2014, as cuDNN has it): sums of the update and reset gates z, r, of the candidate's input part a and
+//!   of its hidden part b; n = tanh(a + sigmoid(r) b), h = (1 - sigmoid(z)) n + sigmoid(z) h'.
+//!
+//! Items of a batch do not see each other, so that a thread takes some of them through all steps, and a step's products
+//! find their operands in its caches. How many items are taken at a time depends on their number alone; gradients of
+//! weights are products over all items and steps at once.
+
+mod backward;
+mod cell;
+#[cfg(test)]
+mod tests;
+
+use rayon::prelude::*;
+
+pub use backward::{Gradients, backward};
+pub use cell::Cell;
+
+use super::product::{Matrix, product, product_with};
+use super::scratch::{self, Shared, written};
+
+/// The sizes of a sequence of steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sequence {
+    /// Which cell.
+    pub cell: Cell,
+    /// Items of the batch.
+    pub items: usize,
+    /// Steps of each item.
+    pub steps: usize,
+    /// Numbers of each step's input.
+    pub inputs: usize,
+    /// Numbers of the hidden state.
+    pub hidden: usize,
+    /// Whether the last step comes first.
+    pub is_reverse: bool,
+}
+
+/// The weights of a cell.
+#[derive(Clone, Copy, Debug)]
+pub struct Weights<'a> {
+    /// \[inputs, input gates * hidden\], see [`Cell::input_gates`].
+    pub input: &'a [f32],
+    /// \[hidden, hidden gates * hidden\], see [`Cell::hidden_gates`].
+    pub hidden: &'a [f32],
+    /// \[gates * hidden\], see [`Cell::gates`].
+    pub bias: &'a [f32],
+}
+
+/// What the way back wants of the way there.
+#[derive(Clone, Debug)]
+pub struct Kept {
+    /// The activated gates of each step, \[items, steps, gates * hidden\].
+    gates: Vec<f32>,
+    /// The states of cells that have any, \[items, steps, hidden\].
+    cells: Vec<f32>,
+}
+
+/// Items that are taken through all steps at a time: as many columns as a product can have without copying weights.
+fn items_at_once(items: usize) -> usize {
+    items.div_ceil(2).clamp(1, 32)
+}
+
+impl Sequence {
+    /// Columns of sums of a step.
+    fn columns(&self) -> usize {
+        self.cell.gates() * self.hidden
+    }
+
+    /// Numbers of all inputs.
+    pub fn num_inputs(&self) -> usize {
+        self.items * self.steps * self.inputs
+    }
+
+    /// Numbers of all hidden states.
+    pub fn num_outputs(&self) -> usize {
+        self.items * self.steps * self.hidden
+    }
+
+    /// # Panics
+    /// If inputs and weights have not as many numbers as the sizes say.
+    fn check(&self, x: &[f32], weights: &Weights) {
+        assert_eq!(x.len(), self.num_inputs());
+        let wide = self.cell.input_gates() * self.hidden;
+        assert_eq!(weights.input.len(), self.inputs * wide);
+        let wide = self.cell.hidden_gates() * self.hidden;
+        assert_eq!(weights.hidden.len(), self.hidden * wide);
+        assert_eq!(weights.bias.len(), self.columns());
+    }
+
+    /// The step that is taken as the `number`th.
+    fn step(&self, number: usize) -> usize {
+        if self.is_reverse {
+            self.steps - 1 - number
+        } else {
+            number
+        }
+    }
+
+    /// The ranges of items that are taken at a time.
+    fn parts(&self) -> impl IndexedParallelIterator<Item = (usize, usize)> {
+        let (items, most) = (self.items, items_at_once(self.items));
+        let parts = (0..items.div_ceil(most)).into_par_iter();
+        parts.map(move |part| (part * most, most.min(items - part * most)))
+    }
+}
+
+/// All hidden states, \[items, steps, hidden\], for inputs \[items, steps, inputs\], from states of zeros on; and what
+/// the way back wants, if `is_kept`.
+///
+/// # Panics
+/// If slices have not as many numbers as the sizes say.
+pub fn forward(
+    sequence: &Sequence,
+    x: &[f32],
+    weights: Weights,
+    is_kept: bool,
+) -> (Vec<f32>, Option<Kept>) {
+    sequence.check(x, &weights);
+    let columns = sequence.columns();
+    let num_kept = usize::from(is_kept) * sequence.items * sequence.steps;
+    let num_cells = usize::from(sequence.cell.has_state()) * sequence.hidden;
+    let mut kept = Kept {
+        gates: Vec::new(),
+        cells: Vec::new(),
+    };
+    let write = |output: Shared| {
+        let write = |gates: Shared| {
+            let write = |cells: Shared| {
+                let places = Places {
+                    output,
+                    gates,
+                    cells,
+                    is_kept,
+                };
+                sequence.parts().for_each(|(first, num)| {
+                    // SAFETY: only this task has these items.
+                    unsafe { forward_part(sequence, x, weights, &places, first, num) };
+                });
+            };
+            // SAFETY: the parts are all items, and each writes all steps.
+            kept.cells = unsafe { written(num_kept * num_cells, write) };
+        };
+        // SAFETY: as above.
+        kept.gates = unsafe { written(num_kept * columns, write) };
+    };
+    // SAFETY: as above.
+    let output = unsafe { written(sequence.num_outputs(), write) };
+    (output, is_kept.then_some(kept))
+}
+
+/// Where a way there writes to.
+struct Places {
+    output: Shared,
+    gates: Shared,
+    cells: Shared,
+    is_kept: bool,
+}
+
+/// Takes `num` items from `first` on through all steps.
+///
+/// # Safety
+/// Nothing else uses the places of these items meanwhile.
+unsafe fn forward_part(
+    sequence: &Sequence,
+    x: &[f32],
+    weights: Weights,
+    places: &Places,
+    first: usize,
+    num: usize,
+) {
+    let Sequence {
+        cell,
+        steps,
+        inputs,
+        hidden,
+        ..
+    } = *sequence;
+    let columns = sequence.columns();
+    let (wide_in, wide_hidden) = (cell.input_gates() * hidden, cell.hidden_gates() * hidden);
+    // The sums of a step, then two states of cells, which change places.
+    scratch::with(num * (columns + 2 * hidden), |scratch| {
+        let (sums, cells) = scratch.split_at_mut(num * columns);
+        cells.fill(0.0);
+        for number in 0..steps {
+            let step = sequence.step(number);
+            for sums in sums.chunks_exact_mut(columns) {
+                sums.copy_from_slice(weights.bias);
+            }
+            let to = Shared::of(sums);
+            let lhs = Matrix {
+                values: weights.input,
+                row: 1,
+                column: wide_in,
+            };
+            let rhs = Matrix {
+                values: &x[(first * steps + step) * inputs..],
+                row: 1,
+                column: steps * inputs,
+            };
+            if inputs > 0 {
+                // SAFETY: the sums are this task's, and hold the bias.
+                unsafe { product([wide_in, num, inputs], to.at(0), columns, true, lhs, rhs) };
+            }
+            if number > 0 {
+                let last = sequence.step(number - 1);
+                let states = places
+                    .output
+                    .at((first * steps + last) * hidden)
+                    .cast_const();
+                let rhs = (states, 1, steps * hidden);
+                for (from, to_column, wide) in cell.hidden_blocks(hidden) {
+                    let lhs = Matrix {
+                        values: &weights.hidden[from..],
+                        row: 1,
+                        column: wide_hidden,
+                    };
+                    // SAFETY: as above; this task has written the states of the last step, which nothing writes now.
+                    unsafe {
+                        product_with(
+                            [wide, num, hidden],
+                            to.at(to_column),
+                            columns,
+                            true,
+                            lhs,
+                            rhs,
+                        )
+                    };
+                }
+            }
+            for item in 0..num {
+                let sums = &mut sums[item * columns..][..columns];
+                let (old, new) = cells.split_at_mut(num * hidden);
+                let (old, new) = if number % 2 == 0 {
+                    (old, new)
+                } else {
+                    (new, old)
+                };
+                let states = (
+                    &old[item * hidden..][..hidden],
+                    &mut new[item * hidden..][..hidden],
+                );
+                let at = (first + item) * steps + step;
+                // SAFETY: only this task writes these places, and this is the only slice of them.
+                let output = unsafe { places.output.filled(at * hidden, hidden, 0.0) };
+                cell.activate(sums, states.0, states.1, output);
+                if places.is_kept {
+                    // SAFETY: as above.
+                    unsafe { places.gates.write(at * columns, sums) };
+                    if cell.has_state() {
+                        // SAFETY: as above.
+                        unsafe { places.cells.write(at * hidden, states.1) };
+                    }
+                }
+            }
+        }
+    });
+}

@@ -1,0 +1,261 @@
+//! Softmax and its logarithm over rows, and cross-entropy, forward and backward.
+
+#[cfg(test)]
+mod tests;
+
+use rayon::prelude::*;
+
+use super::functions::{exp, ln};
+use super::reduce::{dot, largest, sum};
+use super::scratch::{Shared, written};
+use super::vectors::vectorized;
+
+/// Numbers of a task, about.
+const PIECE: usize = 1 << 14;
+
+/// Whether the logarithm is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// exp(x) over the sum of the row's.
+    Softmax,
+    /// Its logarithm.
+    LogSoftmax,
+}
+
+/// Rows of a task.
+pub(super) fn rows_at_once(columns: usize) -> usize {
+    (PIECE / columns.max(1)).max(1)
+}
+
+/// Replaces each row of `columns` numbers.
+///
+/// # Panics
+/// If the numbers are no whole rows.
+pub fn apply(form: Form, values: &mut [f32], columns: usize) {
+    assert!(columns > 0 && values.len().is_multiple_of(columns));
+    let pieces = values.par_chunks_mut(rows_at_once(columns) * columns);
+    pieces.for_each(|rows| apply_to_rows(form, rows, columns));
+}
+
+/// Replaces the gradient of rows by that of what they were made of; `output` is what [`apply`] made.
+///
+/// # Panics
+/// If there are not as many of both, or no whole rows.
+pub fn backward(form: Form, output: &[f32], gradient: &mut [f32], columns: usize) {
+    assert!(columns > 0 && output.len().is_multiple_of(columns));
+    assert_eq!(output.len(), gradient.len());
+    let len = rows_at_once(columns) * columns;
+    let pieces = gradient.par_chunks_mut(len).zip(output.par_chunks(len));
+    pieces.for_each(|(gradient, output)| backward_of_rows(form, output, gradient, columns));
+}
+
+vectorized! {
+    fn apply_to_rows = apply_now(form: Form, rows: &mut [f32], columns: usize);
+}
+
+#[inline(always)]
+fn apply_now(form: Form, rows: &mut [f32], columns: usize) {
+    for row in rows.chunks_exact_mut(columns) {
+        let most = finite_or_zero(largest(row));
+        match form {
+            Form::Softmax => {
+                exponentials(row, most);
+                let inverse = 1.0 / sum(row);
+                row.iter_mut().for_each(|x| *x *= inverse);
+            }
+            Form::LogSoftmax => {
+                let from = most + ln(sum_of_exponentials(row, most));
+                row.iter_mut().for_each(|x| *x -= from);
+            }
+        }
+    }
+}
+
+/// What to subtract before exponentials: the largest number of a row, unless all are -infinity, which gives NaN as a
+/// quotient of zeros then.
+#[inline(always)]
+pub fn finite_or_zero(largest: f32) -> f32 {
+    if largest == f32::NEG_INFINITY {
+        0.0
+    } else {
+        largest
+    }
+}
+
+/// exp(x - most) of each.
+#[inline(always)]
+pub fn exponentials(row: &mut [f32], most: f32) {
+    for x in row {
+        *x = exp(*x - most);
+    }
+}
+
+/// The sum of exp(x - most), of a row that stays as it is.
+#[inline(always)]
+pub fn sum_of_exponentials(row: &[f32], most: f32) -> f32 {
+    const LEN: usize = 256;
+    let mut total = 0.0;
+    let mut block = [0.0; LEN];
+    for part in row.chunks(LEN) {
+        let block = &mut block[..part.len()];
+        block.copy_from_slice(part);
+        exponentials(block, most);
+        total += sum(block);
+    }
+    total
+}
+
+vectorized! {
+    fn backward_of_rows = backward_now(form: Form, output: &[f32], gradient: &mut [f32], columns: usize);
+}
+
+#[inline(always)]
+fn backward_now(form: Form, output: &[f32], gradient: &mut [f32], columns: usize) {
+    let rows = gradient
+        .chunks_exact_mut(columns)
+        .zip(output.chunks_exact(columns));
+    for (gradient, output) in rows {
+        match form {
+            Form::Softmax => {
+                let along = dot(gradient, output);
+                for (gradient, y) in gradient.iter_mut().zip(output) {
+                    *gradient = y * (*gradient - along);
+                }
+            }
+            Form::LogSoftmax => {
+                let all = sum(gradient);
+                for (gradient, y) in gradient.iter_mut().zip(output) {
+                    *gradient -= exp(*y) * all;
+                }
+            }
+        }
+    }
+}
+
+/// The cross-entropy of each row of scores with a class: `(1 - smoothing)` times what the class misses of the row's
+/// probability, in logarithms, and `smoothing` times the mean over all classes. Also the logarithm of each row's sum of
+/// exponentials, which the way back wants.
+///
+/// # Panics
+/// If there are not as many rows as classes, or a class that no column is for.
+pub fn cross_entropy(
+    scores: &[f32],
+    classes: &[usize],
+    columns: usize,
+    smoothing: f32,
+) -> (Vec<f32>, Vec<f32>) {
+    check_classes(scores, classes, columns);
+    let mut sums = Vec::new();
+    let write = |losses: Shared| {
+        let write = |sums: Shared| {
+            let rows = rows_at_once(columns);
+            let pieces = scores
+                .par_chunks(rows * columns)
+                .zip(classes.par_chunks(rows));
+            pieces.enumerate().for_each(|(piece, (scores, classes))| {
+                // SAFETY: only this task writes the places of these rows.
+                let [losses, sums] =
+                    unsafe { [losses, sums].map(|to| to.filled(piece * rows, classes.len(), 0.0)) };
+                entropies(scores, classes, smoothing, losses, sums);
+            });
+        };
+        // SAFETY: the pieces are all rows.
+        sums = unsafe { written(classes.len(), write) };
+    };
+    // SAFETY: as above.
+    let losses = unsafe { written(classes.len(), write) };
+    (losses, sums)
+}
+
+/// The gradient of the scores, for that of each row's loss.
+///
+/// # Panics
+/// As [`cross_entropy`]; or if there are not as many sums and gradients.
+pub fn cross_entropy_backward(
+    scores: &[f32],
+    classes: &[usize],
+    columns: usize,
+    smoothing: f32,
+    sums: &[f32],
+    gradient: &[f32],
+) -> Vec<f32> {
+    check_classes(scores, classes, columns);
+    assert!(sums.len() == classes.len() && gradient.len() == classes.len());
+    let write = |to: Shared| {
+        let rows = rows_at_once(columns);
+        let pieces = scores.par_chunks(rows * columns).enumerate();
+        pieces.for_each(|(piece, scores)| {
+            let first = piece * rows;
+            let rows = first..first + scores.len() / columns;
+            // SAFETY: only this task writes the places of these rows.
+            let to = unsafe { to.filled(first * columns, scores.len(), 0.0) };
+            to.copy_from_slice(scores);
+            entropies_backward(
+                to,
+                &classes[rows.clone()],
+                smoothing,
+                &sums[rows.clone()],
+                &gradient[rows],
+            );
+        });
+    };
+    // SAFETY: the pieces are all rows.
+    unsafe { written(scores.len(), write) }
+}
+
+fn check_classes(scores: &[f32], classes: &[usize], columns: usize) {
+    assert!(columns > 0 && scores.len() == classes.len() * columns);
+    assert!(classes.iter().all(|class| *class < columns));
+}
+
+vectorized! {
+    fn entropies = entropies_now(scores: &[f32], classes: &[usize], smoothing: f32, losses: &mut [f32], sums: &mut [f32]);
+}
+
+#[inline(always)]
+fn entropies_now(
+    scores: &[f32],
+    classes: &[usize],
+    smoothing: f32,
+    losses: &mut [f32],
+    sums: &mut [f32],
+) {
+    let columns = scores.len() / classes.len();
+    for (at, class) in classes.iter().enumerate() {
+        let row = &scores[at * columns..][..columns];
+        let most = finite_or_zero(largest(row));
+        let all = ln(sum_of_exponentials(row, most));
+        // The score is taken from the largest first, so that what is small beside both is not lost.
+        let mut loss = (most - row[*class]) + all;
+        if smoothing > 0.0 {
+            let even = (most - sum(row) / columns as f32) + all;
+            loss = (1.0 - smoothing) * loss + smoothing * even;
+        }
+        losses[at] = loss;
+        sums[at] = most + all;
+    }
+}
+
+vectorized! {
+    fn entropies_backward = entropies_backward_now(scores: &mut [f32], classes: &[usize], smoothing: f32, sums: &[f32], gradient: &[f32]);
+}
+
+#[inline(always)]
+fn entropies_backward_now(
+    scores: &mut [f32],
+    classes: &[usize],
+    smoothing: f32,
+    sums: &[f32],
+    gradient: &[f32],
+) {
+    let columns = scores.len() / classes.len();
+    let even = smoothing / columns as f32;
+    for (at, class) in classes.iter().enumerate() {
+        let row = &mut scores[at * columns..][..columns];
+        exponentials(row, sums[at]);
+        row[*class] -= 1.0 - smoothing;
+        for x in row {
+            *x = (*x - even) * gradient[at];
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! Attention and stacks of it, of Burn's modules with their parameters.
+//!
+//! A stack is computed as Burn's, step by step, with runner's kernels in the places of its own. Attention with dropout in
+//! training stays Burn's, since weights that are never stored cannot be dropped.
+
+use std::sync::Arc;
+
+use burn::backend::TensorMetadata;
+use burn::backend::flex::FlexTensor;
+use burn::nn::LayerNorm;
+use burn::nn::attention::{MhaInput, MultiHeadAttention};
+use burn::nn::transformer::{PositionWiseFeedForward, TransformerDecoder, TransformerEncoder};
+use burn::tensor::{Bool, Tensor};
+use runner_core::spec::model::activation::Activation;
+use runner_core::spec::model::layer::{FeedforwardActivation, Transformer};
+use runner_kernels::attention::{Attention, backward, forward};
+
+use super::operation::{self, Back, Operation, apply_3, contiguous, numbers, tensor};
+use super::{activation, norm};
+
+/// What a stack's norms add to variances: Burn's default.
+const EPSILON: f64 = 1e-5;
+
+/// Operands are queries, keys and values.
+#[derive(Clone, Debug)]
+struct Heads(Attention);
+
+impl Operation<3> for Heads {
+    /// The logarithm of each row's sum of exponentials.
+    type Kept = Arc<Vec<f32>>;
+
+    fn asks_for(&self) -> [bool; 3] {
+        [true, true, true]
+    }
+
+    fn forward(
+        &self,
+        operands: [FlexTensor; 3],
+        is_kept: bool,
+    ) -> (FlexTensor, Option<Self::Kept>) {
+        let [q, k, v] = operands.map(contiguous);
+        let (output, sums) = forward(&self.0, numbers(&q), numbers(&k), numbers(&v));
+        (tensor(output, q.shape()), is_kept.then(|| Arc::new(sums)))
+    }
+
+    fn backward(&self, mut back: Back<Self::Kept, 3>) -> [Option<FlexTensor>; 3] {
+        let [q, k, v] = [0, 1, 2].map(|at| back.operand(at));
+        let found = backward(
+            &self.0,
+            numbers(&q),
+            numbers(&k),
+            numbers(&v),
+            &back.kept,
+            numbers(&back.gradient),
+        );
+        let shapes = [q.shape(), k.shape(), v.shape()];
+        let mut wants = back.wants.into_iter();
+        let mut shapes = shapes.into_iter();
+        found.map(|values| {
+            let (is_wanted, shape) = (wants.next()?, shapes.next()?);
+            is_wanted.then(|| tensor(values, shape))
+        })
+    }
+}
+
+/// Whether a sequence is computed here.
+pub fn is_ours(x: &Tensor<3>) -> bool {
+    operation::is_ours(x) && x.shape().num_elements() > 0
+}
+
+/// Attention of \[items, queries, width\] over \[items, keys, width\], if it can be computed here.
+pub fn multi_head(
+    mha: &MultiHeadAttention,
+    query: &Tensor<3>,
+    memory: &Tensor<3>,
+    is_causal: bool,
+) -> Option<Tensor<3>> {
+    let is_dropping = mha.dropout.prob > 0.0 && query.device().is_autodiff();
+    if is_dropping || !is_ours(query) || !is_ours(memory) || mha.quiet_softmax {
+        return None;
+    }
+    let [items, queries, _] = query.dims();
+    let sizes = Attention {
+        items,
+        heads: mha.n_heads,
+        queries,
+        keys: memory.dims()[1],
+        width: mha.d_k,
+        is_causal,
+    };
+    let q = mha.query.forward(query.clone());
+    let k = mha.key.forward(memory.clone());
+    let v = mha.value.forward(memory.clone());
+    Some(mha.output.forward(apply_3((q, k, v), Heads(sizes))))
+}
+
+/// The same, by Burn's where weights are dropped.
+fn attended(
+    mha: &MultiHeadAttention,
+    query: Tensor<3>,
+    memory: &Tensor<3>,
+    is_causal: bool,
+) -> Tensor<3> {
+    multi_head(mha, &query, memory, is_causal).unwrap_or_else(|| {
+        let ([items, queries, _], keys) = (query.dims(), memory.dims()[1]);
+        let mask = Tensor::<2, Bool>::tril_mask([queries, keys], 0, &query.device());
+        let mut input = MhaInput::new(query, memory.clone(), memory.clone());
+        if is_causal {
+            input = input.mask_attn(mask.unsqueeze::<3>().expand([items, queries, keys]));
+        }
+        mha.forward(input).context
+    })
+}
+
+fn normalized(norm: &LayerNorm, x: Tensor<3>) -> Tensor<3> {
+    norm::layer(norm, EPSILON, &x).unwrap_or_else(|| norm.forward(x))
+}
+
+fn fed_forward(
+    feedforward: &PositionWiseFeedForward,
+    function: FeedforwardActivation,
+    x: Tensor<3>,
+) -> Tensor<3> {
+    let function = match function {
+        FeedforwardActivation::Gelu => Activation::Gelu,
+        FeedforwardActivation::Relu => Activation::Relu,
+    };
+    let x = feedforward.linear_inner.forward(x);
+    let x =
+        activation::activate(x, &function).unwrap_or_else(|x| feedforward.activation.forward(x));
+    feedforward
+        .linear_outer
+        .forward(feedforward.dropout.forward(x))
+}
+
+/// A stack of encoders over \[items, length, width\].
+pub fn encoder(
+    encoder: &TransformerEncoder,
+    stack: &Transformer,
+    sequence: Tensor<3>,
+) -> Tensor<3> {
+    let mut x = sequence;
+    for layer in &encoder.layers {
+        let before = if layer.norm_first {
+            normalized(&layer.norm_2, x.clone())
+        } else {
+            x.clone()
+        };
+        let seen = before.clone();
+        let attended = attended(&layer.mha, before, &seen, stack.causal);
+        x = x + layer.dropout.forward(attended);
+        let before = normalized(&layer.norm_1, x.clone());
+        if !layer.norm_first {
+            x = before.clone();
+        }
+        let fed = fed_forward(&layer.pwff, stack.activation, before);
+        x = x + layer.dropout.forward(fed);
+        if !layer.norm_first {
+            x = normalized(&layer.norm_2, x);
+        }
+    }
+    x
+}
+
+/// A stack of decoders over \[items, length, width\], which look at a memory.
+pub fn decoder(
+    decoder: &TransformerDecoder,
+    stack: &Transformer,
+    sequence: Tensor<3>,
+    memory: &Tensor<3>,
+) -> Tensor<3> {
+    let mut x = sequence;
+    for layer in &decoder.layers {
+        let before = if layer.norm_first {
+            normalized(&layer.norm_3, x.clone())
+        } else {
+            x.clone()
+        };
+        let seen = before.clone();
+        let own = attended(&layer.self_attn, before, &seen, stack.causal);
+        x = x + layer.dropout.forward(own);
+        let before = normalized(&layer.norm_1, x.clone());
+        if !layer.norm_first {
+            x = before.clone();
+        }
+        let crossed = attended(&layer.cross_attn, before, memory, false);
+        x = x + layer.dropout.forward(crossed);
+        let before = normalized(&layer.norm_2, x.clone());
+        if !layer.norm_first {
+            x = before.clone();
+        }
+        let fed = fed_forward(&layer.pwff, stack.activation, before);
+        x = x + layer.dropout.forward(fed);
+        if !layer.norm_first {
+            x = normalized(&layer.norm_3, x);
+        }
+    }
+    x
+}

@@ -1,0 +1,210 @@
+//! Every layer by runner's kernels against Burn's, forward and backward, and which layers have kernels.
+
+use std::collections::BTreeMap;
+
+use burn::module::{Module, ModuleVisitor, Param};
+use burn::nn::{Initializer, LinearConfig};
+use burn::optim::GradientsParams;
+use burn::tensor::{Device, Gradients, Tensor, TensorData};
+use runner_core::check::network::Network;
+use runner_core::check::network::examples::{Example, examples};
+use runner_core::check::network::kernels::has_kernel;
+use runner_core::spec::backend::Kernels;
+use runner_core::spec::model::activation::Activation;
+use runner_core::spec::model::layer::LayerKind;
+
+use super::CALLS;
+use crate::graph::Graph;
+use crate::optimizer::optimizer;
+use crate::tensor::{DynTensor, map_rank};
+use crate::testing::{generator, planned};
+
+/// Gradients of parameters by their paths.
+struct Found<'a> {
+    gradients: &'a Gradients,
+    path: Vec<String>,
+    values: BTreeMap<String, Vec<f32>>,
+}
+
+impl ModuleVisitor for Found<'_> {
+    fn enter_module(&mut self, name: &str, _: &str) {
+        self.path.push(name.to_owned());
+    }
+    fn exit_module(&mut self, _: &str, _: &str) {
+        self.path.pop();
+    }
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        if let Some(gradient) = param.val().grad(self.gradients) {
+            let values = gradient.into_data().iter::<f32>().collect();
+            self.values.insert(self.path.join("."), values);
+        }
+    }
+}
+
+/// Whether something is drawn at random in each step.
+fn is_random(network: &Network) -> bool {
+    network.layers.iter().any(|layer| match &layer.kind {
+        LayerKind::Dropout { .. } | LayerKind::GaussianNoise { .. } => true,
+        LayerKind::Activation(Activation::Rrelu { lower, upper }) => lower != upper,
+        LayerKind::MultiHeadAttention { dropout, .. } => *dropout > 0.0,
+        LayerKind::TransformerEncoder(stack) | LayerKind::TransformerDecoder(stack) => {
+            stack.dropout > 0.0
+        }
+        _ => false,
+    })
+}
+
+/// Output and gradients of a batch of 3.
+fn computed(
+    network: &Network,
+    kernels: Kernels,
+    device: &Device,
+    weights: &Graph,
+) -> BTreeMap<String, Vec<f32>> {
+    let record = weights.clone().into_record();
+    let graph = Graph::new(network, kernels, device).load_record(record);
+    let dims = [&[3], network.items.dims.as_slice()].concat();
+    let num = dims.iter().product::<usize>();
+    let mut leaf = None;
+    let items = match network.items.vocabulary {
+        Some(_) => {
+            let tokens = TensorData::new((0..18i64).map(|at| at * at % 7).collect(), [3, 6]);
+            DynTensor::Tokens(Tensor::from_data(tokens, device))
+        }
+        None => {
+            let values = (0..num)
+                .map(|at| 2.0 * (at as f32 * 0.7 + 0.3).sin())
+                .collect();
+            let items = DynTensor::from_values(values, &dims, device);
+            let items = map_rank!(items, t => t.require_grad());
+            leaf = Some(items.clone());
+            items
+        }
+    };
+    let output = graph.forward(items).flatten();
+    let mut found = BTreeMap::new();
+    found.insert(
+        "output".to_owned(),
+        output.to_data().iter::<f32>().collect(),
+    );
+    let upstream = (0..output.shape().num_elements()).map(|at| (at as f32).cos());
+    let upstream = TensorData::new(upstream.collect(), output.dims());
+    let loss = (output * Tensor::from_data(upstream, device)).sum();
+    if leaf.is_none() && network.num_parameters == 0 {
+        return found;
+    }
+    let gradients = loss.backward();
+    let mut parameters = Found {
+        gradients: &gradients,
+        path: Vec::new(),
+        values: BTreeMap::new(),
+    };
+    graph.visit(&mut parameters);
+    found.extend(parameters.values);
+    if let Some(leaf) = leaf {
+        let of_items: Vec<f32> = match leaf {
+            DynTensor::R2(t) => t.grad(&gradients).map(|g| g.into_data().iter().collect()),
+            DynTensor::R3(t) => t.grad(&gradients).map(|g| g.into_data().iter().collect()),
+            DynTensor::R4(t) => t.grad(&gradients).map(|g| g.into_data().iter().collect()),
+            DynTensor::R5(t) => t.grad(&gradients).map(|g| g.into_data().iter().collect()),
+            _ => None,
+        }
+        .unwrap_or_default();
+        found.insert("items".into(), of_items);
+    }
+    found
+}
+
+#[test]
+fn layers_are_those_of_burn_forward_and_backward() {
+    let _generator = generator();
+    for device in [
+        Device::flex().autodiff(),
+        Device::flex().autodiff().gradient_checkpointing(),
+    ] {
+        for Example { layers, network } in examples() {
+            if is_random(&network) {
+                continue;
+            }
+            let weights = Graph::new(&network, Kernels::Fast, &device).materialize();
+            let [ours, burns] = [Kernels::Fast, Kernels::Reference]
+                .map(|kernels| computed(&network, kernels, &device, &weights));
+            let paths = |found: &BTreeMap<String, _>| found.keys().cloned().collect::<Vec<_>>();
+            assert_eq!(paths(&ours), paths(&burns), "{layers}");
+            for (path, ours) in ours {
+                let burns = &burns[&path];
+                assert_eq!(ours.len(), burns.len(), "{path} of {layers}");
+                let size = burns.iter().fold(1.0f32, |size, x| size.max(x.abs()));
+                for (at, (ours, burns)) in ours.iter().zip(burns).enumerate() {
+                    assert!(
+                        (ours - burns).abs() <= 2e-5 * size,
+                        "{path} at {at} is {ours}, and {burns} by Burn's: {layers}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+/// Weights and states after some steps, to the bit.
+#[test]
+fn adam_and_adamw_update_as_burns_do() {
+    let device = Device::flex();
+    for method in ["adam", "adamw"] {
+        for decay in ["0.0", "0.1"] {
+            let bits = ["fast", "reference"].map(|kernels| {
+                let plan = planned(&format!(
+                    "data.type = \"iris\"\nmodel.type = \"mlp\"\noptimizer = {{ type = \"{method}\", learning_rate = 1e-2, weight_decay = {decay} }}\ntrain = {{ epochs = 1, batch_size = 25 }}\nbackend.kernels = \"{kernels}\"\n"
+                ));
+                let mut optimizer = optimizer(&plan, &[]);
+                let linear = LinearConfig::new(5, 7).with_initializer(Initializer::Ones);
+                let mut linear = linear.init(&device.clone().autodiff());
+                for step in 0..4 {
+                    let x = (0..15).map(|at| ((at + 3 * step) as f32).sin()).collect();
+                    let x = TensorData::new(x, [3, 5]);
+                    let x = Tensor::<2>::from_data(x, &device.clone().autodiff());
+                    let gradients = linear.forward(x).square().sum().backward();
+                    let gradients = GradientsParams::from_grads(gradients, &linear);
+                    linear = optimizer.step(1e-2, linear, gradients);
+                }
+                let weights = linear.weight.val().into_data();
+                weights.iter::<f32>().map(f32::to_bits).collect::<Vec<_>>()
+            });
+            assert_eq!(bits[0], bits[1], "{method} with a decay of {decay}");
+        }
+    }
+}
+
+/// What a record says of a layer is what computed it.
+#[test]
+fn layers_that_have_kernels_are_computed_by_them() {
+    let _generator = generator();
+    let device = Device::flex().autodiff();
+    for Example { layers, network } in examples() {
+        let last = network.layers.last().expect("a layer");
+        let is_convolution = matches!(last.kind, LayerKind::Conv(_) | LayerKind::Pool(_));
+        let graph = Graph::new(&network, Kernels::Fast, &device).materialize();
+        let dims = [&[2], network.items.dims.as_slice()].concat();
+        let items = match network.items.vocabulary {
+            Some(_) => {
+                let tokens = TensorData::new(vec![1i64; 12], [2, 6]);
+                DynTensor::Tokens(Tensor::from_data(tokens, &device))
+            }
+            None => {
+                let num = dims.iter().product::<usize>();
+                DynTensor::from_values(vec![0.5; num], &dims, &device)
+            }
+        };
+        let mut calls = 0;
+        graph.outputs_by(items, |_, layer, plan, inputs| {
+            let before = CALLS.with(std::cell::Cell::get);
+            let output = layer.forward(plan, inputs);
+            calls = CALLS.with(std::cell::Cell::get) - before;
+            output
+        });
+        // Convolutions and max pooling go through an extension of their own.
+        if !is_convolution {
+            assert_eq!(calls > 0, has_kernel(&last.kind), "{layers}");
+        }
+    }
+}
