@@ -56,7 +56,7 @@ fn begin(run: &mut Exported, resumed_epochs: usize) {
         rejected_checkpoints: Vec::new(),
         startup_secs: 0.0,
         kept_on_device: Default::default(),
-        layers: BTreeMap::new(),
+        layers: std::collections::BTreeMap::new(),
         build: None,
     };
     let minute = if resumed_epochs > 0 { 90 } else { 0 };
