@@ -17,6 +17,7 @@ pub mod dispatch;
 pub mod error;
 pub mod model;
 pub mod ops;
+pub mod service;
 pub mod train;
 
 pub use error::Error;

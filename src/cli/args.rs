@@ -160,7 +160,7 @@ pub(super) struct WatchArgs {
 
 #[derive(Args)]
 pub(super) struct ServeArgs {
-    /// A results folder, or the folder of one experiment
+    /// A results folder, or the folder of one experiment; with `--predict` a run, an experiment or a capsule
     #[arg(default_value = "results")]
     pub(super) folder: PathBuf,
     /// The port; 0 for any free one
@@ -172,6 +172,24 @@ pub(super) struct ServeArgs {
     /// Answer only requests with this token: as `?token=` in the address once, or as `Authorization: Bearer`
     #[arg(long, value_name = "TOKEN")]
     pub(super) token: Option<String>,
+    /// Serve predictions of a trained network instead of reports
+    #[arg(long)]
+    pub(super) predict: bool,
+    /// The name of the model in addresses; by default the name of the experiment
+    #[arg(long, value_name = "NAME", requires = "predict")]
+    pub(super) name: Option<String>,
+    /// The maximum number of items that are computed at once
+    #[arg(long, value_name = "N", requires = "predict", default_value = "64", value_parser = clap::value_parser!(u64).range(1..=1 << 20).map(|n| n as usize))]
+    pub(super) max_batch: usize,
+    /// The maximum number of waiting items; beyond it, requests are answered with 503
+    #[arg(long, value_name = "N", requires = "predict", default_value = "1024", value_parser = clap::value_parser!(u64).range(1..=1 << 24).map(|n| n as usize))]
+    pub(super) max_waiting: usize,
+    /// With `--predict`, for an experiment: a trial other than the selected one
+    #[arg(long, value_name = "ID", requires = "predict")]
+    pub(super) trial: Option<String>,
+    /// With `--predict`, a device other than the one that the run was trained on, such as `flex`
+    #[arg(long, value_name = "DEVICE", requires = "predict")]
+    pub(super) device: Option<DeviceName>,
 }
 
 #[derive(Args)]

@@ -54,6 +54,7 @@ mod rows;
 mod runs;
 mod schema;
 mod serve;
+mod service;
 mod short;
 mod signals;
 mod streams;

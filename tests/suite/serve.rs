@@ -9,16 +9,21 @@ use super::support::{IRIS, chromium, completed, folder_with, run, runner};
 
 const TOKEN: &str = "0123456789abcdef";
 
-/// A server of a folder's results.
-struct Server {
-    child: Child,
-    address: String,
+/// A server of a folder's results, or of a network's predictions.
+pub(super) struct Server {
+    pub child: Child,
+    pub address: String,
 }
 
 impl Server {
     fn start(folder: &Path, arguments: &[&str]) -> Self {
+        Self::of(folder, "results", arguments)
+    }
+
+    /// Serves a path of a folder.
+    pub fn of(folder: &Path, path: &str, arguments: &[&str]) -> Self {
         let mut child = runner(folder)
-            .args(["serve", "results"])
+            .args(["serve", path])
             .args(arguments)
             .stdout(Stdio::piped())
             .stderr(Stdio::null())

@@ -1,0 +1,244 @@
+//! A trained network as an HTTP service: the Open Inference Protocol (version 2, REST) and a plain JSON form.
+//!
+//! | request | answer |
+//! | --- | --- |
+//! | `GET /v2` | the server's name, version and extensions |
+//! | `GET /v2/health/live`, `/v2/health/ready`, `/v2/models/NAME/ready` | 200 |
+//! | `GET /v2/models/NAME` | inputs and outputs with their types and shapes |
+//! | `POST /v2/models/NAME/infer` | predictions for tensors, one per column of the data (`protocol`) |
+//! | `POST /predict` | predictions for rows as JSON objects |
+//! | `GET /metrics` | counters and latencies for Prometheus (`gauges`) |
+//!
+//! Requests wait in one bounded queue (`queue`); the network computes everything that waits, up to a maximum batch size,
+//! at once. A full queue answers 503 with `Retry-After`.
+
+mod gauges;
+mod protocol;
+mod queue;
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use runner_http::{Answer, Request, Service};
+use serde_json::{Value, json};
+
+use crate::model::Model;
+use gauges::Gauges;
+use protocol::Metadata;
+use queue::{Outcome, Queue};
+
+/// The maximum size of a request's body in bytes.
+pub const MAX_BODY: usize = 64 << 20;
+
+/// Options of a prediction service.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The name of the model in addresses; the experiment's name by default.
+    pub name: Option<String>,
+    /// The maximum number of items that are computed at once.
+    pub max_batch: usize,
+    /// The maximum number of waiting items.
+    pub max_waiting: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            name: None,
+            max_batch: 64,
+            max_waiting: 1024,
+        }
+    }
+}
+
+/// The predictions of a trained network as a service.
+pub struct Predictions {
+    name: String,
+    metadata: Metadata,
+    queue: Queue,
+    gauges: Arc<Gauges>,
+}
+
+impl Predictions {
+    /// Starts the thread that computes.
+    ///
+    /// # Errors
+    /// When the thread cannot be started.
+    pub fn of(model: Model, options: &Options) -> std::io::Result<Self> {
+        let name = options.name.clone();
+        let gauges = Arc::new(Gauges::default());
+        Ok(Self {
+            name: name.unwrap_or_else(|| model.plan().experiment.clone()),
+            metadata: Metadata::of(&model),
+            queue: Queue::start(model, options, gauges.clone())?,
+            gauges,
+        })
+    }
+
+    /// The name of the model in addresses.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    async fn route(&self, request: &Request) -> Answer {
+        let path = request.path.trim_start_matches('/');
+        let parts: Vec<&str> = path.split('/').collect();
+        let is_ours = |name: &str| decoded(name) == self.name;
+        match (request.is_post, &parts[..]) {
+            (false, [""]) => Answer::words(200, &self.usage()),
+            (false, ["v2"]) => answer(&json!({
+                "name": "runner",
+                "version": env!("CARGO_PKG_VERSION"),
+                "extensions": [],
+            })),
+            (false, ["v2", "health", "live"]) => answer(&json!({ "live": true })),
+            (false, ["v2", "health", "ready"]) => answer(&json!({ "ready": true })),
+            (false, ["v2", "models", name, "ready"]) if is_ours(name) => {
+                answer(&json!({ "name": self.name, "ready": true }))
+            }
+            (false, ["v2", "models", name]) if is_ours(name) => {
+                answer(&self.metadata.json(&self.name))
+            }
+            (true, ["v2", "models", name, "infer"]) if is_ours(name) => {
+                self.infer(&request.body).await
+            }
+            (true, ["predict"]) => self.predict(&request.body).await,
+            (false, ["metrics"]) => Answer::text(
+                200,
+                "text/plain; version=0.0.4; charset=utf-8",
+                self.gauges.text(self.queue.num_waiting()),
+            ),
+            (_, ["v2", "models", name, ..]) if !is_ours(name) => wrong(
+                404,
+                &format!(
+                    "there is no model `{}`; this is `{}`",
+                    decoded(name),
+                    self.name
+                ),
+            ),
+            (true, ["" | "v2" | "metrics", ..]) => wrong(405, "this address is only read (GET)"),
+            (false, ["predict"] | ["v2", "models", _, "infer"]) => {
+                wrong(405, "send the items with POST")
+            }
+            _ => wrong(404, "this address does not exist; see / for a list"),
+        }
+    }
+
+    fn usage(&self) -> String {
+        let name = encoded(&self.name);
+        format!(
+            "runner serves the model `{}`\n\nPOST /predict                 rows as JSON objects: {{\"rows\": [{{…}}, {{…}}]}}\nPOST /v2/models/{name}/infer  Open Inference Protocol, version 2\nGET  /v2/models/{name}        inputs and outputs\nGET  /v2/health/ready\nGET  /metrics                 for Prometheus",
+            self.name
+        )
+    }
+
+    /// Rows as JSON objects in, predictions out.
+    async fn predict(&self, body: &[u8]) -> Answer {
+        let rows = match protocol::rows(body) {
+            Ok(rows) => rows,
+            Err(reason) => return wrong(400, &reason),
+        };
+        match self.queue.ask(rows).await {
+            Outcome::Done(predictions) => answer(&json!({ "predictions": predictions })),
+            other => failed(&other),
+        }
+    }
+
+    /// Tensors in, tensors out.
+    async fn infer(&self, body: &[u8]) -> Answer {
+        let (call, rows) = match protocol::Call::parse(body, &self.metadata) {
+            Ok(parsed) => parsed,
+            Err(reason) => return wrong(400, &reason),
+        };
+        match self.queue.ask(rows).await {
+            Outcome::Done(predictions) => {
+                answer(&call.answer(&self.name, &self.metadata, &predictions))
+            }
+            other => failed(&other),
+        }
+    }
+}
+
+impl Service for Predictions {
+    async fn answer(self: Arc<Self>, request: Request) -> Answer {
+        let started = Instant::now();
+        let answer = self.route(&request).await;
+        if request.is_post {
+            self.gauges.answered(answer.status(), started.elapsed());
+        }
+        answer
+    }
+
+    fn refuse(&self, status: u16, words: &str) -> Answer {
+        wrong(status, words)
+    }
+}
+
+fn answer(json: &Value) -> Answer {
+    Answer::json(200, json.to_string())
+}
+
+fn wrong(status: u16, words: &str) -> Answer {
+    Answer::json(status, json!({ "error": words }).to_string())
+}
+
+fn failed(outcome: &Outcome) -> Answer {
+    match outcome {
+        Outcome::Refused(reason) => wrong(400, reason),
+        Outcome::Full => {
+            wrong(503, "too many items are waiting").header("Retry-After", "1".to_owned())
+        }
+        Outcome::TooMany(most) => wrong(
+            413,
+            &format!("a request may contain at most {most} items; send several requests"),
+        ),
+        Outcome::Failed | Outcome::Done(_) => {
+            wrong(500, "the prediction failed; see the server's log")
+        }
+    }
+}
+
+/// A name as part of an address.
+fn encoded(name: &str) -> String {
+    let bytes = name.bytes().map(|byte| match byte {
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
+            char::from(byte).to_string()
+        }
+        _ => format!("%{byte:02X}"),
+    });
+    bytes.collect()
+}
+
+/// The name that is a part of an address; as it is, if it is not a valid one.
+fn decoded(part: &str) -> String {
+    let mut bytes = Vec::new();
+    let mut rest = part.as_bytes();
+    while let [first, after @ ..] = rest {
+        let hex = (*first == b'%').then(|| after.get(..2)).flatten();
+        let byte = hex
+            .and_then(|hex| std::str::from_utf8(hex).ok())
+            .and_then(|hex| u8::from_str_radix(hex, 16).ok());
+        if let Some(byte) = byte {
+            bytes.push(byte);
+            rest = &after[2..];
+        } else {
+            bytes.push(*first);
+            rest = after;
+        }
+    }
+    String::from_utf8(bytes).unwrap_or_else(|_| part.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_survive_addresses() {
+        for name in ["iris", "iris csv/ü%", "100%", "a%zz"] {
+            assert_eq!(decoded(&encoded(name)), name);
+        }
+        assert_eq!(decoded("%"), "%");
+        assert_eq!(decoded("%ff"), "%ff");
+    }
+}

@@ -1,0 +1,464 @@
+//! Requests and answers as JSON: rows, and the tensors of the Open Inference Protocol, version 2.
+//!
+//! An input tensor stands for a column of the data: its first dimension is the number of items, and the others are the
+//! shape of the column's values. Values are in units of the data; the transforms of the run are applied here.
+
+use runner_core::data::records::{Column, ColumnKind};
+use runner_core::predict::Prediction;
+use serde_json::{Map, Value, json};
+
+use crate::model::Model;
+
+/// The inputs and outputs of a model.
+#[derive(Debug)]
+pub(super) struct Metadata {
+    inputs: Vec<Column>,
+    outputs: Vec<Output>,
+}
+
+/// An output tensor.
+#[derive(Debug)]
+struct Output {
+    name: &'static str,
+    datatype: &'static str,
+    /// Without the dimension of items.
+    shape: Vec<usize>,
+}
+
+/// A request for some outputs.
+#[derive(Debug)]
+pub(super) struct Call {
+    id: Option<String>,
+    /// The names of the requested outputs; empty for all.
+    outputs: Vec<String>,
+    num_items: usize,
+}
+
+impl Metadata {
+    /// Those of a model.
+    pub fn of(model: &Model) -> Self {
+        let transforms = model.transforms();
+        let inputs = transforms.inputs().into_iter();
+        let inputs = inputs.filter_map(|at| transforms.columns.get(at).cloned());
+        let mut unique: Vec<Column> = Vec::new();
+        for column in inputs {
+            if unique.iter().all(|known| known.name != column.name) {
+                unique.push(column);
+            }
+        }
+        Self {
+            inputs: unique,
+            outputs: outputs(model),
+        }
+    }
+
+    /// The answer to `GET /v2/models/NAME`.
+    pub fn json(&self, name: &str) -> Value {
+        let tensor = |name: &str, datatype: &str, shape: &[usize]| {
+            let sizes = shape.iter().map(|size| json!(size));
+            let shape: Vec<Value> = std::iter::once(json!(-1)).chain(sizes).collect();
+            json!({ "name": name, "datatype": datatype, "shape": shape })
+        };
+        let inputs = self.inputs.iter();
+        let inputs: Vec<Value> = inputs
+            .map(|column| tensor(&column.name, datatype(&column.kind), &column.shape))
+            .collect();
+        let outputs = self.outputs.iter();
+        let outputs: Vec<Value> = outputs
+            .map(|output| tensor(output.name, output.datatype, &output.shape))
+            .collect();
+        json!({ "name": name, "versions": [], "platform": "runner", "inputs": inputs, "outputs": outputs })
+    }
+}
+
+fn datatype(kind: &ColumnKind) -> &'static str {
+    match kind {
+        ColumnKind::Bytes => "UINT8",
+        ColumnKind::Numbers => "FP32",
+        ColumnKind::Doubles => "FP64",
+        ColumnKind::Whole => "INT64",
+        ColumnKind::Categories { .. } | ColumnKind::Text => "BYTES",
+    }
+}
+
+fn outputs(model: &Model) -> Vec<Output> {
+    use runner_core::spec::task::TaskKind;
+    let meaning = model.meaning();
+    let shape = meaning.shape();
+    let num_names = meaning.names().len();
+    let output = |name, datatype, shape: &[usize]| Output {
+        name,
+        datatype,
+        shape: shape.to_vec(),
+    };
+    let next_token = || {
+        vec![
+            output("token", "BYTES", &[]),
+            output("id", "INT64", &[]),
+            output("probability", "FP32", &[]),
+        ]
+    };
+    match meaning.task() {
+        TaskKind::Classification => vec![
+            output("class", "BYTES", &[]),
+            output("index", "INT64", &[]),
+            output("probabilities", "FP32", &[num_names]),
+        ],
+        TaskKind::MultiLabel => vec![output("probabilities", "FP32", &[num_names])],
+        TaskKind::Regression if meaning.has_deviations() => vec![
+            output("values", "FP64", &shape),
+            output("deviations", "FP64", &shape),
+        ],
+        TaskKind::Regression => vec![output("values", "FP64", &shape)],
+        TaskKind::Segmentation => vec![output("classes", "INT64", &shape)],
+        TaskKind::Autoencoding => vec![output("values", "FP32", &shape)],
+        TaskKind::NextToken => next_token(),
+    }
+}
+
+/// Rows of a plain request: one object, a list of objects, or a list under `rows`.
+pub(super) fn rows(body: &[u8]) -> Result<Vec<String>, String> {
+    let parsed: Value =
+        serde_json::from_slice(body).map_err(|e| format!("the body is not JSON: {e}"))?;
+    let rows = match parsed {
+        Value::Array(rows) => rows,
+        Value::Object(mut object) => match object.remove("rows") {
+            Some(Value::Array(rows)) if object.is_empty() => rows,
+            Some(Value::Array(_)) => {
+                return Err(format!(
+                    "unknown keys next to `rows`: {}",
+                    object.keys().cloned().collect::<Vec<_>>().join(", ")
+                ));
+            }
+            Some(rows) => {
+                object.insert("rows".into(), rows);
+                vec![Value::Object(object)]
+            }
+            None => vec![Value::Object(object)],
+        },
+        _ => {
+            return Err(
+                "expected a JSON object, a list of objects, or `rows` with such a list".into(),
+            );
+        }
+    };
+    for (at, row) in rows.iter().enumerate() {
+        if !row.is_object() {
+            return Err(format!("item {} is not a JSON object", at + 1));
+        }
+    }
+    Ok(rows.iter().map(Value::to_string).collect())
+}
+
+impl Call {
+    /// Reads a request; returns its rows as JSON objects.
+    pub fn parse(body: &[u8], metadata: &Metadata) -> Result<(Self, Vec<String>), String> {
+        let parsed: Value =
+            serde_json::from_slice(body).map_err(|e| format!("the body is not JSON: {e}"))?;
+        let given = parsed.get("inputs").and_then(Value::as_array);
+        let given = given.ok_or("`inputs` must be a list of tensors")?;
+        let mut rows: Vec<Map<String, Value>> = Vec::new();
+        for (at, input) in given.iter().enumerate() {
+            let name = input.get("name").and_then(Value::as_str);
+            let name = name.ok_or_else(|| format!("input {} has no `name`", at + 1))?;
+            let column = metadata.inputs.iter().find(|column| column.name == name);
+            let column = column.ok_or_else(|| {
+                let known = metadata
+                    .inputs
+                    .iter()
+                    .map(|column| format!("`{}`", column.name));
+                let known: Vec<String> = known.collect();
+                format!(
+                    "the model has no input `{name}`; its inputs are {}",
+                    known.join(", ")
+                )
+            })?;
+            let values = tensor(input, column)?;
+            if at == 0 {
+                rows.resize_with(values.len(), Map::new);
+            }
+            if values.len() != rows.len() {
+                return Err(format!(
+                    "input `{name}` has {} items, and the inputs before it have {}",
+                    values.len(),
+                    rows.len()
+                ));
+            }
+            for (row, value) in rows.iter_mut().zip(values) {
+                if row.insert(name.to_owned(), value).is_some() {
+                    return Err(format!("input `{name}` occurs twice"));
+                }
+            }
+        }
+        let call = Self {
+            id: parsed.get("id").and_then(Value::as_str).map(str::to_owned),
+            outputs: requested(&parsed, metadata)?,
+            num_items: rows.len(),
+        };
+        let rows = rows.into_iter().map(|row| Value::Object(row).to_string());
+        Ok((call, rows.collect()))
+    }
+
+    /// The answer.
+    pub fn answer(&self, name: &str, metadata: &Metadata, predictions: &[Prediction]) -> Value {
+        let outputs = metadata.outputs.iter();
+        let wanted = outputs.filter(|output| {
+            self.outputs.is_empty() || self.outputs.iter().any(|name| name == output.name)
+        });
+        let outputs: Vec<Value> = wanted
+            .map(|output| {
+                let mut data = Vec::new();
+                for prediction in predictions {
+                    push(prediction, output.name, &mut data);
+                }
+                let mut shape = vec![self.num_items];
+                shape.extend(&output.shape);
+                json!({ "name": output.name, "datatype": output.datatype, "shape": shape, "data": data })
+            })
+            .collect();
+        let mut answer = json!({ "model_name": name, "outputs": outputs });
+        if let Some(id) = &self.id {
+            answer["id"] = json!(id);
+        }
+        answer
+    }
+}
+
+/// The names of the requested outputs.
+fn requested(parsed: &Value, metadata: &Metadata) -> Result<Vec<String>, String> {
+    let Some(list) = parsed.get("outputs") else {
+        return Ok(Vec::new());
+    };
+    let list = list.as_array().ok_or("`outputs` must be a list")?;
+    let names = list.iter().map(|output| {
+        let name = output.get("name").and_then(Value::as_str);
+        let name = name.ok_or("an output has no `name`")?;
+        if metadata.outputs.iter().any(|known| known.name == name) {
+            return Ok(name.to_owned());
+        }
+        let known = metadata
+            .outputs
+            .iter()
+            .map(|output| format!("`{}`", output.name));
+        let known: Vec<String> = known.collect();
+        Err(format!(
+            "the model has no output `{name}`; its outputs are {}",
+            known.join(", ")
+        ))
+    });
+    names.collect()
+}
+
+/// The values of an input tensor, one per item.
+fn tensor(input: &Value, column: &Column) -> Result<Vec<Value>, String> {
+    let name = &column.name;
+    let given = input.get("datatype").and_then(Value::as_str);
+    let is_text = datatype(&column.kind) == "BYTES";
+    // Categories may be numbers in the data.
+    let fits = match given.ok_or_else(|| format!("input `{name}` has no `datatype`"))? {
+        "BYTES" => is_text,
+        "BOOL" | "UINT8" | "UINT16" | "UINT32" | "UINT64" | "INT8" | "INT16" | "INT32"
+        | "INT64" | "FP16" | "BF16" | "FP32" | "FP64" => !matches!(column.kind, ColumnKind::Text),
+        other => return Err(format!("input `{name}` has the unknown datatype `{other}`")),
+    };
+    if !fits {
+        return Err(format!(
+            "input `{name}` has the datatype `{}`, but the column needs `{}`",
+            given.unwrap_or_default(),
+            datatype(&column.kind)
+        ));
+    }
+    let shape = input.get("shape").and_then(Value::as_array);
+    let shape = shape.ok_or_else(|| format!("input `{name}` has no `shape`"))?;
+    let sizes: Option<Vec<usize>> = shape
+        .iter()
+        .map(|size| size.as_u64().and_then(|size| usize::try_from(size).ok()))
+        .collect();
+    let sizes =
+        sizes.ok_or_else(|| format!("the shape of input `{name}` is not a list of sizes"))?;
+    let (num_items, rest) = sizes
+        .split_first()
+        .ok_or_else(|| format!("the shape of input `{name}` has no dimension of items"))?;
+    // A column of scalars may be sent as `[N]` or `[N, 1]`.
+    if rest != column.shape && !(column.shape.is_empty() && rest == [1]) {
+        return Err(format!(
+            "input `{name}` has items of shape {rest:?}, but the column has {:?}",
+            column.shape
+        ));
+    }
+    let mut flat = Vec::new();
+    flatten(input.get("data").unwrap_or(&Value::Null), &mut flat);
+    let size: usize = column.shape.iter().product();
+    if num_items.checked_mul(size) != Some(flat.len()) {
+        return Err(format!(
+            "input `{name}` has {} values in `data`, but its shape {sizes:?} needs {}",
+            flat.len(),
+            num_items.saturating_mul(size)
+        ));
+    }
+    if column.shape.is_empty() {
+        return Ok(flat);
+    }
+    Ok(flat
+        .chunks(size.max(1))
+        .map(|item| nested(item, &column.shape))
+        .collect())
+}
+
+/// Values of nested or flat data, row by row.
+fn flatten(data: &Value, flat: &mut Vec<Value>) {
+    match data {
+        Value::Array(items) => items.iter().for_each(|item| flatten(item, flat)),
+        Value::Null => {}
+        value => flat.push(value.clone()),
+    }
+}
+
+/// The values of an item as nested lists.
+fn nested(values: &[Value], shape: &[usize]) -> Value {
+    match shape {
+        [] | [_] => Value::Array(values.to_vec()),
+        [first, rest @ ..] => {
+            let size = values.len() / (*first).max(1);
+            Value::Array(
+                values
+                    .chunks(size.max(1))
+                    .map(|part| nested(part, rest))
+                    .collect(),
+            )
+        }
+    }
+}
+
+/// Adds the values of an output.
+fn push(prediction: &Prediction, name: &str, data: &mut Vec<Value>) {
+    let all = |values: &[f32], data: &mut Vec<Value>| data.extend(values.iter().map(|v| json!(v)));
+    match (prediction, name) {
+        (Prediction::Class { class, .. }, "class") => data.push(json!(class)),
+        (Prediction::Class { index, .. }, "index") => data.push(json!(index)),
+        (
+            Prediction::Class { probabilities, .. } | Prediction::Labels { probabilities, .. },
+            "probabilities",
+        ) => all(probabilities, data),
+        (Prediction::Values { values, .. }, "values") => {
+            data.extend(values.iter().map(|value| json!(value)));
+        }
+        (Prediction::Values { deviations, .. }, "deviations") => {
+            data.extend(deviations.iter().map(|value| json!(value)));
+        }
+        (Prediction::Classes { classes, .. }, "classes") => {
+            data.extend(classes.iter().map(|class| json!(class)));
+        }
+        (Prediction::Item { values, .. }, "values") => all(values, data),
+        (Prediction::NextToken { token, .. }, "token") => data.push(json!(token)),
+        (Prediction::NextToken { id, .. }, "id") => data.push(json!(id)),
+        (Prediction::NextToken { probability, .. }, "probability") => data.push(json!(probability)),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn metadata() -> Metadata {
+        let column = |name: &str, kind, shape: &[usize]| Column {
+            name: name.into(),
+            kind,
+            shape: shape.to_vec(),
+        };
+        let names = vec!["a".to_owned()];
+        Metadata {
+            inputs: vec![
+                column("x", ColumnKind::Numbers, &[]),
+                column("kind", ColumnKind::Categories { names }, &[]),
+                column("image", ColumnKind::Bytes, &[2, 2]),
+            ],
+            outputs: vec![Output {
+                name: "class",
+                datatype: "BYTES",
+                shape: Vec::new(),
+            }],
+        }
+    }
+
+    fn parse(inputs: &Value) -> Result<Vec<String>, String> {
+        let body = json!({ "inputs": inputs }).to_string();
+        Call::parse(body.as_bytes(), &metadata()).map(|(_, rows)| rows)
+    }
+
+    #[test]
+    fn tensors_become_rows() {
+        let rows = parse(&json!([
+            {"name": "x", "datatype": "FP32", "shape": [2, 1], "data": [[1.5], [2]]},
+            {"name": "kind", "datatype": "BYTES", "shape": [2], "data": ["a", "b"]},
+            {"name": "image", "datatype": "UINT8", "shape": [2, 2, 2], "data": [1, 2, 3, 4, 5, 6, 7, 8]},
+        ]));
+        let expected = [
+            r#"{"x":1.5,"kind":"a","image":[[1,2],[3,4]]}"#,
+            r#"{"x":2,"kind":"b","image":[[5,6],[7,8]]}"#,
+        ];
+        assert_eq!(rows.unwrap(), expected);
+    }
+
+    #[test]
+    fn wrong_tensors_are_refused_by_name() {
+        for (input, reason) in [
+            (json!({"datatype": "FP32"}), "input 1 has no `name`"),
+            (
+                json!({"name": "y"}),
+                "no input `y`; its inputs are `x`, `kind`, `image`",
+            ),
+            (json!({"name": "x"}), "input `x` has no `datatype`"),
+            (
+                json!({"name": "x", "datatype": "COMPLEX"}),
+                "unknown datatype `COMPLEX`",
+            ),
+            (json!({"name": "x", "datatype": "BYTES"}), "needs `FP32`"),
+            (json!({"name": "x", "datatype": "FP32"}), "has no `shape`"),
+            (
+                json!({"name": "x", "datatype": "FP32", "shape": [-1]}),
+                "not a list of sizes",
+            ),
+            (
+                json!({"name": "x", "datatype": "FP32", "shape": []}),
+                "no dimension of items",
+            ),
+            (
+                json!({"name": "x", "datatype": "FP32", "shape": [2, 3]}),
+                "items of shape [3]",
+            ),
+            (
+                json!({"name": "x", "datatype": "FP32", "shape": [2], "data": [1]}),
+                "needs 2",
+            ),
+            (
+                json!({"name": "image", "datatype": "UINT8", "shape": [18446744073709551615_u64, 2, 2], "data": [1]}),
+                "has 1 values",
+            ),
+        ] {
+            let error = parse(&json!([input])).unwrap_err();
+            assert!(error.contains(reason), "{error}");
+        }
+        let error = parse(&json!([
+            {"name": "x", "datatype": "FP32", "shape": [1], "data": [1]},
+            {"name": "kind", "datatype": "BYTES", "shape": [2], "data": ["a", "b"]},
+        ]));
+        assert!(error.unwrap_err().contains("has 2 items"));
+        assert!(parse(&json!(1)).unwrap_err().contains("list of tensors"));
+    }
+
+    #[test]
+    fn rows_come_in_three_forms() {
+        for body in [r#"{"x": 1}"#, r#"[{"x": 1}]"#, r#"{"rows": [{"x": 1}]}"#] {
+            assert_eq!(rows(body.as_bytes()).unwrap(), [r#"{"x":1}"#]);
+        }
+        assert!(rows(b"[1]").unwrap_err().contains("item 1 is not"));
+        assert!(rows(b"{").unwrap_err().contains("not JSON"));
+        assert!(
+            rows(br#"{"rows": [], "y": 1}"#)
+                .unwrap_err()
+                .contains("`rows`: y")
+        );
+    }
+}
