@@ -9,11 +9,13 @@ mod data;
 mod describe;
 mod devices;
 mod diff;
+mod evaluate;
 mod exec;
 mod experiment;
 mod explain;
 mod export;
 mod follow;
+mod generate;
 mod init;
 mod leash;
 mod list;
@@ -157,6 +159,10 @@ enum Verb {
     Export(export::Form),
     /// Predict from new data with the network of a run
     Predict(predict::PredictArgs),
+    /// Measure the network of a run on data with targets, or two networks on the same data
+    Evaluate(evaluate::EvaluateArgs),
+    /// Continue a text with the network of a run
+    Generate(generate::GenerateArgs),
     /// Pack a run into one file from which it can be reproduced elsewhere
     Bundle(BundleArgs),
     /// Explain a table, a key, a layer, a metric or a class of failure of the experiment file
@@ -281,6 +287,8 @@ pub fn main() -> ExitCode {
         Verb::Diff(args) => diff::diff(&args, &mut output),
         Verb::Export(form) => export::export(form, &mut output),
         Verb::Predict(args) => predict::predict(&args, &mut output),
+        Verb::Evaluate(args) => evaluate::evaluate(&args, &mut output),
+        Verb::Generate(args) => generate::generate(&args, &mut output),
         Verb::Bundle(args) => bundle::bundle(&args, &mut output),
         Verb::Explain { topic } => explain::explain(topic.as_deref(), &mut output),
         Verb::Completions { shell } => manual::completions(shell, &mut output),

@@ -11,7 +11,9 @@
 //! println!("{:?}", model.predict_objects(&rows).unwrap());
 //! ```
 
+mod assess;
 mod find;
+mod generate;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,10 +22,13 @@ use burn::module::Module;
 use burn::store::ModuleRecord;
 use burn::tensor::Device;
 
+pub use assess::{Assessed, LEVEL};
 pub use find::{Found, find, find_seeds};
+pub use generate::{Generated, Generation};
 
 use crate::train::device;
 use runner_core::data::encode::InputEncoder;
+use runner_core::data::encode::tokenizer::{PADDING, UNKNOWN};
 use runner_core::data::incoming::{Incoming, Piece};
 use runner_core::data::{DataError, Set, Split, Transforms, Values};
 use runner_core::diagnostic::Diagnostic;
@@ -35,6 +40,7 @@ use runner_core::spec::document::plain_io_error;
 use runner_core::spec::plain_file;
 use runner_network::batch;
 use runner_network::network::Network;
+use runner_network::stepwise::unfit;
 
 /// The maximum size of a transforms file in bytes: vocabularies and names of classes.
 const MAX_TRANSFORMS: u64 = 1 << 30;
@@ -269,13 +275,18 @@ impl Model {
         };
         let Set { records, .. } = piece.split.set();
         let vocabulary = tokenizer.vocabulary();
+        let is_whole = unfit(&self.plan.network).is_some();
         let rows = piece.split.rows().iter();
         rows.map(|row| {
             let text = records.text(*row as usize, column).unwrap_or_default();
             let mut tokens = tokenizer.encode(text);
             tokens.drain(..tokens.len().saturating_sub(*length));
             if tokens.is_empty() {
-                tokens.push(runner_core::data::encode::tokenizer::UNKNOWN);
+                tokens.push(UNKNOWN);
+            }
+            if is_whole {
+                let missing = length - tokens.len();
+                tokens.splice(0..0, std::iter::repeat_n(PADDING, missing));
             }
             let all = self.activated_values(Values::Tokens(tokens), 1);
             (all[all.len() - vocabulary..].to_vec(), 1)

@@ -44,7 +44,7 @@ pub use distance::weight_distances;
 pub use fault::{Fault, FaultKind, Gathered, Phase};
 use loader::WrongCount;
 pub use memory::{Meter, is_out_of_memory};
-use metrics::Sums;
+pub use metrics::Sums;
 use runner_core::data;
 use runner_core::data::order::{Purpose, stream_seed};
 use runner_core::event::{Adjustment, Event, FailureClass, Metrics, Outcome, Started};

@@ -1,6 +1,7 @@
 //! The tests by subject.
 
 mod arrows;
+mod assess;
 mod bounds;
 mod capsules;
 mod compare;

@@ -25,6 +25,7 @@ pub mod optimizer;
 pub mod paths;
 pub mod schedule;
 pub mod scores;
+pub mod stepwise;
 pub mod targets;
 pub mod tensor;
 #[doc(hidden)]

@@ -92,7 +92,7 @@ pub fn load_by(plan: &DataPlan, trust: Trust, watch: Watch<'_>) -> Result<Loaded
         }
     }
     Ok(Loaded {
-        to_pixels: to_pixels(&splits.train.set().encoder.input),
+        to_pixels: splits.train.set().encoder.input.to_pixels(),
         train: splits.train,
         valid: splits.valid,
         test: splits.test,
@@ -158,17 +158,6 @@ fn items_as_planned(plan: &DataPlan, splits: &Splits) -> Result<(), DataError> {
         )));
     }
     Ok(())
-}
-
-/// The inverse scaling of images.
-fn to_pixels(input: &InputEncoder) -> (f32, f32) {
-    match input {
-        InputEncoder::Array { scaling, unit, .. } => {
-            let (shift, factor) = (scaling[0].shift as f32, scaling[0].factor as f32);
-            (unit / factor, shift * unit)
-        }
-        _ => (1.0, 0.0),
-    }
 }
 
 /// Embedded or generated items as records of one input and one target.

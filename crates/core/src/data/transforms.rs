@@ -85,6 +85,11 @@ impl Transforms {
         }
     }
 
+    /// What brings values of images back to what the data holds: a factor, and what is added then.
+    pub fn to_pixels(&self) -> (f32, f32) {
+        self.input.to_pixels()
+    }
+
     /// The encoder, with targets or without.
     pub fn encoder(&self, with_targets: bool) -> Encoder {
         Encoder {

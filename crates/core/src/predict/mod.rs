@@ -1,10 +1,14 @@
 //! Predictions: the meaning of a network's outputs, and the files that they are written to. The input is numbers on the
 //! host, the output text and bytes; no tensors.
 
+mod assessment;
 mod meaning;
+mod sample;
 mod write;
 
+pub use assessment::{Against, Assessment, Difference, Measure, OnlyRight, Residual};
 pub use meaning::Meaning;
+pub use sample::{Sampler, Sampling};
 pub use write::{Layout, OutputFormat, Writer};
 
 use serde::Serialize;

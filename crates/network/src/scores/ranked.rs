@@ -41,6 +41,23 @@ impl Ranked {
         Ok(())
     }
 
+    /// The same with each item as often as it is counted.
+    pub fn resampled(&self, counts: &[u32]) -> Self {
+        let num = self.num_classes;
+        let mut resampled = Self {
+            num_classes: num,
+            ..Self::default()
+        };
+        for (item, count) in counts.iter().enumerate() {
+            let range = item * num..(item + 1) * num;
+            for _ in 0..*count {
+                resampled.scores.extend(&self.scores[range.clone()]);
+                resampled.truths.extend(&self.truths[range.clone()]);
+            }
+        }
+        resampled
+    }
+
     /// The value of a metric: each class against the rest, averaged over the classes with both.
     pub fn value(&self, metric: Metric) -> f64 {
         let values = (0..self.num_classes).filter_map(|class| {

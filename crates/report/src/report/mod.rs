@@ -2,6 +2,7 @@
 
 mod aggregate;
 mod answer;
+pub mod assessment;
 mod backends;
 mod brief;
 pub mod compare;

@@ -336,6 +336,17 @@ impl InputEncoder {
         InputPlan { shape, vocabulary }
     }
 
+    /// What brings values of images back to what the data holds: a factor, and what is added then.
+    pub fn to_pixels(&self) -> (f32, f32) {
+        match self {
+            InputEncoder::Array { scaling, unit, .. } => {
+                let (shift, factor) = (scaling[0].shift as f32, scaling[0].factor as f32);
+                (unit / factor, shift * unit)
+            }
+            _ => (1.0, 0.0),
+        }
+    }
+
     /// Whether items are tokens rather than numbers.
     pub fn is_tokens(&self) -> bool {
         !matches!(

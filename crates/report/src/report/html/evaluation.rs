@@ -1,6 +1,7 @@
 //! Plots and images of the errors of the selected trial.
 
 use super::figures::{Figure, MAX_POINTS, Picture};
+use crate::report::assessment::heat_of;
 use crate::report::evaluation::pair;
 use crate::report::model::Report;
 use crate::report::numbers::short_number;
@@ -22,41 +23,7 @@ pub fn confusion(report: &Report) -> Option<Figure> {
         return None;
     }
     let classes = &confusion.classes;
-    let rows = confusion.confusion.iter().enumerate();
-    let cells = rows.map(|(at, row)| {
-        let total = row
-            .iter()
-            .fold(0, |sum: u64, count| sum.saturating_add(*count))
-            .max(1);
-        let cells = row.iter().enumerate().map(|(to, count)| {
-            let share = *count as f64 / total as f64;
-            Cell {
-                value: Some(share),
-                text: if *count == 0 {
-                    String::new()
-                } else {
-                    count.to_string()
-                },
-                title: format!(
-                    "{} predicted as {}: {count} of {total} ({} %)",
-                    classes[at],
-                    classes[to],
-                    short_number(100.0 * share)
-                ),
-            }
-        });
-        cells.collect()
-    });
-    let cells: Vec<Vec<Cell>> = cells.collect();
-    let svg = heat(&Heat {
-        description: &format!("confusion of {} classes", classes.len()),
-        x_label: "predicted",
-        y_label: "class",
-        columns: classes,
-        rows: classes,
-        cells: &cells,
-        is_low_dark: false,
-    });
+    let svg = heat_of(confusion);
     let caption = "How many items of each class (row) are predicted as each class (column); the stronger the color, the larger the fraction of the class.";
     Some(Figure {
         is_wide: classes.len() > 12,

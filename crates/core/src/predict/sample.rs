@@ -1,0 +1,156 @@
+//! Which token comes next, drawn from what a network gives for each.
+
+use rand::rngs::ChaCha8Rng;
+use rand::{Rng, SeedableRng};
+
+use crate::data::encode::tokenizer::{PADDING, UNKNOWN};
+
+/// How tokens are drawn.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sampling {
+    /// What scores are divided by; 0 takes the most probable token.
+    pub temperature: f64,
+    /// Draws among the so many most probable tokens only.
+    pub top_k: Option<usize>,
+    /// Draws among the most probable tokens that have this probability together.
+    pub top_p: Option<f64>,
+    /// Decides every draw.
+    pub seed: u64,
+}
+
+impl Default for Sampling {
+    fn default() -> Self {
+        Self {
+            temperature: 1.0,
+            top_k: None,
+            top_p: None,
+            seed: 0,
+        }
+    }
+}
+
+/// Draws one token after the other.
+#[derive(Debug)]
+pub struct Sampler {
+    sampling: Sampling,
+    rng: ChaCha8Rng,
+}
+
+impl Sampler {
+    /// Begins with the seed.
+    pub fn new(sampling: Sampling) -> Self {
+        Self {
+            rng: ChaCha8Rng::seed_from_u64(sampling.seed),
+            sampling,
+        }
+    }
+
+    /// The next token by the logarithms of probabilities up to a constant; never padding and never the token that
+    /// stands for what is unknown. `None` where a score is not a number.
+    ///
+    /// Top-p is nucleus sampling (Holtzman et al., 2020), among what top-k leaves.
+    pub fn next(&mut self, scores: &[f32]) -> Option<usize> {
+        let is_token = |at: &usize| *at != PADDING as usize && *at != UNKNOWN as usize;
+        let mut order: Vec<usize> = (0..scores.len()).filter(is_token).collect();
+        if order.is_empty() || scores.iter().any(|score| score.is_nan()) {
+            return None;
+        }
+        // Stable: of equals the first.
+        order.sort_by(|a, b| scores[*b].total_cmp(&scores[*a]));
+        let Sampling {
+            temperature,
+            top_k,
+            top_p,
+            ..
+        } = self.sampling;
+        if temperature <= 0.0 {
+            return order.first().copied();
+        }
+        order.truncate(top_k.unwrap_or(order.len()).max(1));
+        let most = f64::from(scores[order[0]]);
+        let weight = |at: &usize| ((f64::from(scores[*at]) - most) / temperature).exp();
+        let mut weights: Vec<f64> = order.iter().map(weight).collect();
+        let mut total: f64 = weights.iter().sum();
+        if let Some(share) = top_p {
+            let mut sum = 0.0;
+            let num = weights
+                .iter()
+                .position(|weight| {
+                    sum += weight;
+                    sum >= share * total
+                })
+                .map_or(weights.len(), |last| last + 1);
+            weights.truncate(num);
+            total = weights.iter().sum();
+        }
+        // 53 random bits: a number from 0 to 1.
+        let drawn = (self.rng.next_u64() >> 11) as f64 / (1_u64 << 53) as f64 * total;
+        let mut sum = 0.0;
+        let at = weights.iter().position(|weight| {
+            sum += weight;
+            drawn < sum
+        });
+        order.get(at.unwrap_or(weights.len() - 1)).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SCORES: [f32; 6] = [9.0, 9.0, 1.0, 3.0, 2.0, -50.0];
+
+    fn drawn(sampling: Sampling, num: usize) -> Vec<usize> {
+        let mut sampler = Sampler::new(sampling);
+        (0..num).map(|_| sampler.next(&SCORES).unwrap()).collect()
+    }
+
+    #[test]
+    fn draws_are_in_proportion_and_repeat_with_the_seed() {
+        let num = 20_000;
+        let all = drawn(Sampling::default(), num);
+        assert_eq!(all, drawn(Sampling::default(), num));
+        let other = Sampling {
+            seed: 1,
+            ..Sampling::default()
+        };
+        assert_ne!(all, drawn(other, num));
+        let total: f64 = [1f64, 3.0, 2.0].iter().map(|x| x.exp()).sum();
+        for (token, score) in [(2, 1f64), (3, 3.0), (4, 2.0)] {
+            let share = all.iter().filter(|at| **at == token).count() as f64 / num as f64;
+            let expected = score.exp() / total;
+            // Five deviations of a share.
+            let bound = 5.0 * (expected * (1.0 - expected) / num as f64).sqrt();
+            assert!(
+                (share - expected).abs() < bound,
+                "{token}: {share} for {expected}"
+            );
+        }
+    }
+
+    #[test]
+    fn limits_leave_the_most_probable() {
+        let base = Sampling::default();
+        let greedy = Sampling {
+            temperature: 0.0,
+            ..base
+        };
+        assert_eq!(drawn(greedy, 3), [3, 3, 3]);
+        let top_k = Sampling {
+            top_k: Some(2),
+            ..base
+        };
+        assert!(drawn(top_k, 500).iter().all(|at| [3, 4].contains(at)));
+        // The first has 0.665 of all, the second 0.245.
+        let top_p = |share| Sampling {
+            top_p: Some(share),
+            ..base
+        };
+        assert!(drawn(top_p(0.6), 500).iter().all(|at| *at == 3));
+        let two = drawn(top_p(0.9), 500);
+        assert!(two.contains(&4) && !two.contains(&2));
+        let mut sampler = Sampler::new(base);
+        assert_eq!(sampler.next(&[0.0, 0.0, f32::NAN]), None);
+        assert_eq!(sampler.next(&[0.0, 0.0]), None);
+    }
+}

@@ -1,0 +1,251 @@
+//! A network of tokens, some tokens at a time: what later tokens need of earlier ones is kept, so that each token is
+//! computed once. For attention these are keys and values, for recurrent layers their states.
+
+use burn::nn::attention::MultiHeadAttention;
+use burn::nn::transformer::TransformerEncoderLayer;
+use burn::nn::{LstmState, RnnState};
+use burn::tensor::activation::softmax;
+use burn::tensor::{Bool, Device, Tensor, TensorData};
+
+use crate::layer::Layer;
+use crate::network::Network;
+use crate::tensor::DynTensor;
+use runner_core::check::network::{Layer as LayerPlan, Network as NetworkPlan};
+use runner_core::spec::model::layer::{LayerKind, Norm, Steps};
+
+/// Why a network cannot continue a text, or not one of any length: the name of a layer with the reason.
+pub fn unfit(plan: &NetworkPlan) -> Option<String> {
+    let reason = |layer: &LayerPlan| match &layer.kind {
+        LayerKind::Linear { .. }
+        | LayerKind::Dropout { .. }
+        | LayerKind::GaussianNoise { .. }
+        | LayerKind::Embedding { .. }
+        | LayerKind::PositionalEncoding { .. }
+        | LayerKind::RotaryEncoding { .. }
+        | LayerKind::Activation(_)
+        | LayerKind::Prelu {
+            per_channel: false, ..
+        }
+        | LayerKind::Swiglu { .. }
+        | LayerKind::Identity
+        | LayerKind::Add
+        | LayerKind::Multiply
+        | LayerKind::Norm(Norm::Layer { .. } | Norm::Rms { .. }) => None,
+        LayerKind::Recurrent(recurrent) if recurrent.bidirectional => {
+            Some("reads the text in both directions")
+        }
+        LayerKind::Recurrent(recurrent) if recurrent.output != Steps::Sequence => {
+            Some("gives its last step only")
+        }
+        LayerKind::Recurrent(_) => None,
+        LayerKind::MultiHeadAttention { causal, .. } => match (causal, layer.inputs.len()) {
+            (true, 1) => None,
+            (false, _) => Some("sees later tokens (`causal` is not set)"),
+            (true, _) => Some("attends to another input"),
+        },
+        LayerKind::TransformerEncoder(stack) if stack.causal => None,
+        LayerKind::TransformerEncoder(_) => Some("sees later tokens (`causal` is not set)"),
+        _ => Some("needs the whole text at once"),
+    };
+    let mut found = plan.layers.iter();
+    found.find_map(|layer| Some(format!("layer `{}` {}", layer.name, reason(layer)?)))
+}
+
+/// Whether what a network gives depends on where a token stands, so that it cannot take more of them than it was trained
+/// with.
+pub fn has_positions(plan: &NetworkPlan) -> bool {
+    plan.layers.iter().any(|layer| {
+        matches!(
+            layer.kind,
+            LayerKind::PositionalEncoding { .. }
+                | LayerKind::RotaryEncoding { .. }
+                | LayerKind::MultiHeadAttention { .. }
+                | LayerKind::TransformerEncoder(_)
+        )
+    })
+}
+
+/// What is kept of the tokens so far.
+#[derive(Debug, Default)]
+pub struct Cache {
+    num_tokens: usize,
+    layers: Vec<Kept>,
+}
+
+/// What a layer keeps.
+#[derive(Clone, Debug, Default)]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "there is one for each layer, and each token would pay for a box"
+)]
+enum Kept {
+    #[default]
+    Nothing,
+    Hidden(Tensor<2>),
+    Lstm(Tensor<2>, Tensor<2>),
+    Attention(Vec<KeysValues>),
+}
+
+/// \[1, heads, tokens, size\] each.
+#[derive(Clone, Debug)]
+struct KeysValues {
+    keys: Tensor<4>,
+    values: Tensor<4>,
+}
+
+impl Network {
+    /// The outputs for the token behind the last of `tokens`, which follow those that the cache has seen. The network
+    /// must not be [`unfit`].
+    ///
+    /// # Panics
+    /// If there are no tokens, or more than the positions of the network.
+    pub fn next_outputs(&self, tokens: &[i32], cache: &mut Cache, device: &Device) -> Vec<f32> {
+        let num = tokens.len();
+        let data = TensorData::new(tokens.to_vec(), [1, num]);
+        let graph = self.graph();
+        cache
+            .layers
+            .resize_with(graph.layers().count(), Kept::default);
+        let before = cache.num_tokens;
+        let kept = &mut cache.layers;
+        let outputs = graph.outputs_by(
+            DynTensor::from_data(data, device),
+            |at, layer, plan, inputs| step(layer, plan, inputs, before, &mut kept[at]),
+        );
+        cache.num_tokens += num;
+        let outputs = outputs.r3();
+        let last = outputs.narrow(1, num - 1, 1);
+        last.into_data().iter::<f32>().collect()
+    }
+}
+
+/// A layer's output for the tokens behind the first `before` ones.
+fn step(
+    layer: &Layer,
+    plan: &LayerPlan,
+    mut inputs: Vec<DynTensor>,
+    before: usize,
+    kept: &mut Kept,
+) -> DynTensor {
+    match layer {
+        Layer::Positional(encoding) => {
+            let input = inputs.remove(0).r3();
+            let [batch, num, width] = input.dims();
+            let zeros = Tensor::<3>::zeros([batch, before + num, width], &input.device());
+            DynTensor::R3(input + encoding.forward(zeros).narrow(1, before, num))
+        }
+        Layer::Rotary(encoding) => DynTensor::R3(encoding.apply(inputs.remove(0).r3(), before)),
+        Layer::Rnn(rnn) => {
+            let state = hidden(kept).map(RnnState::new);
+            let (outputs, state) = rnn.forward(inputs.remove(0).r3(), state);
+            *kept = Kept::Hidden(state.hidden);
+            DynTensor::R3(outputs)
+        }
+        Layer::Gru(gru) => {
+            let outputs = gru.forward(inputs.remove(0).r3(), hidden(kept));
+            let num = outputs.dims()[1];
+            *kept = Kept::Hidden(outputs.clone().narrow(1, num - 1, 1).squeeze_dim(1));
+            DynTensor::R3(outputs)
+        }
+        Layer::Lstm(lstm) => {
+            let state = match std::mem::take(kept) {
+                Kept::Lstm(cell, hidden) => Some(LstmState::new(cell, hidden)),
+                _ => None,
+            };
+            let (outputs, state) = lstm.forward(inputs.remove(0).r3(), state);
+            *kept = Kept::Lstm(state.cell, state.hidden);
+            DynTensor::R3(outputs)
+        }
+        Layer::Attention(attention) => {
+            let mut all = keys_values(kept);
+            let outputs = attend(attention, inputs.remove(0).r3(), all.pop(), &mut all);
+            *kept = Kept::Attention(all);
+            DynTensor::R3(outputs)
+        }
+        Layer::Encoder(encoder) => {
+            let mut earlier = keys_values(kept).into_iter();
+            let mut now = Vec::with_capacity(encoder.layers.len());
+            let mut x = inputs.remove(0).r3();
+            for layer in &encoder.layers {
+                x = encode(layer, x, earlier.next(), &mut now);
+            }
+            *kept = Kept::Attention(now);
+            DynTensor::R3(x)
+        }
+        _ => layer.forward(plan, inputs),
+    }
+}
+
+fn hidden(kept: &mut Kept) -> Option<Tensor<2>> {
+    match std::mem::take(kept) {
+        Kept::Hidden(hidden) => Some(hidden),
+        _ => None,
+    }
+}
+
+fn keys_values(kept: &mut Kept) -> Vec<KeysValues> {
+    match std::mem::take(kept) {
+        Kept::Attention(all) => all,
+        _ => Vec::new(),
+    }
+}
+
+/// An encoder's layer, as [`TransformerEncoderLayer::forward`] computes it.
+fn encode(
+    layer: &TransformerEncoderLayer,
+    x: Tensor<3>,
+    earlier: Option<KeysValues>,
+    now: &mut Vec<KeysValues>,
+) -> Tensor<3> {
+    let normed = if layer.norm_first {
+        layer.norm_2.forward(x.clone())
+    } else {
+        x.clone()
+    };
+    let x = x + attend(&layer.mha, normed, earlier, now);
+    if layer.norm_first {
+        let fed = layer.pwff.forward(layer.norm_1.forward(x.clone()));
+        x + fed
+    } else {
+        let x = layer.norm_1.forward(x);
+        layer.norm_2.forward(x.clone() + layer.pwff.forward(x))
+    }
+}
+
+/// Attention of new tokens to all tokens up to themselves.
+fn attend(
+    attention: &MultiHeadAttention,
+    x: Tensor<3>,
+    earlier: Option<KeysValues>,
+    now: &mut Vec<KeysValues>,
+) -> Tensor<3> {
+    let [batch, num, width] = x.dims();
+    let heads = |of: Tensor<3>| -> Tensor<4> {
+        of.reshape([batch, num, attention.n_heads, attention.d_k])
+            .swap_dims(1, 2)
+    };
+    let query = heads(attention.query.forward(x.clone()));
+    let (mut keys, mut values) = (
+        heads(attention.key.forward(x.clone())),
+        heads(attention.value.forward(x)),
+    );
+    if let Some(earlier) = earlier {
+        keys = Tensor::cat(vec![earlier.keys, keys], 2);
+        values = Tensor::cat(vec![earlier.values, values], 2);
+    }
+    let total = keys.dims()[2];
+    let mut scores = query
+        .matmul(keys.clone().transpose())
+        .div_scalar((attention.d_k as f32).sqrt());
+    if num > 1 {
+        let before = (total - num) as i64;
+        let mask = Tensor::<2, Bool>::tril_mask([num, total], before, &scores.device());
+        let mask = mask.reshape([1, 1, num, total]);
+        let dims = scores.dims();
+        scores = scores.mask_fill(mask.expand(dims), attention.min_float);
+    }
+    let context = softmax(scores, 3).matmul(values.clone());
+    now.push(KeysValues { keys, values });
+    let context = context.swap_dims(1, 2).reshape([batch, num, width]);
+    attention.output.forward(context)
+}

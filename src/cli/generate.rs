@@ -1,0 +1,97 @@
+//! `runner generate`.
+
+use clap::Args;
+use clap::builder::TypedValueParser;
+use serde_json::json;
+
+use super::OK;
+use super::output::Output;
+use super::predict::ModelArgs;
+use super::tell::Teller;
+use crate::model::Generation;
+use crate::ops::{self, Generate, Progress};
+use runner_core::predict::Sampling;
+use runner_report::console::Mode;
+
+#[derive(Args)]
+pub(super) struct GenerateArgs {
+    #[command(flatten)]
+    model: ModelArgs,
+    /// How the text begins
+    #[arg(long, value_name = "TEXT")]
+    prompt: String,
+    /// Tokens to add
+    #[arg(long, value_name = "N", default_value = "100", value_parser = clap::value_parser!(u64).range(1..=1 << 24).map(|n| n as usize))]
+    max_tokens: usize,
+    /// What scores are divided by before a token is drawn: below 1 for likelier texts, 0 for the likeliest token
+    #[arg(long, value_name = "T", default_value = "1", value_parser = temperature)]
+    temperature: f64,
+    /// Draw among the K most probable tokens only
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u64).range(1..).map(|n| n as usize))]
+    top_k: Option<usize>,
+    /// Draw among the most probable tokens that have probability P together
+    #[arg(long, value_name = "P", value_parser = share)]
+    top_p: Option<f64>,
+    /// Decides what is drawn: the same seed gives the same text
+    #[arg(long, value_name = "N", default_value = "0")]
+    seed: u64,
+    /// Compute all earlier tokens again for each token, instead of keeping keys, values and states
+    #[arg(long)]
+    no_cache: bool,
+    /// Print text and tokens as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+fn temperature(text: &str) -> Result<f64, String> {
+    let value = text.parse::<f64>().ok();
+    value
+        .filter(|value| (0.0..=100.0).contains(value))
+        .ok_or_else(|| "expected a number from 0 to 100, such as 0.8".to_owned())
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    let value = text.parse::<f64>().ok();
+    value
+        .filter(|value| *value > 0.0 && *value <= 1.0)
+        .ok_or_else(|| "expected a probability above 0 and up to 1, such as 0.9".to_owned())
+}
+
+/// Continues a text and prints it with its beginning.
+pub(super) fn generate(args: &GenerateArgs, output: &mut Output) -> u8 {
+    let asked = Generate {
+        options: args.model.options(),
+        generation: Generation {
+            max_tokens: args.max_tokens,
+            sampling: Sampling {
+                temperature: args.temperature,
+                top_k: args.top_k,
+                top_p: args.top_p,
+                seed: args.seed,
+            },
+            is_cached: !args.no_cache,
+            ..Generation::new(&args.prompt)
+        },
+        ..Generate::new(&args.model.run, "")
+    };
+    let teller = Teller::new(Mode::Normal);
+    let generated = ops::generate(&asked, &|progress: Progress<'_>| teller.tell(progress));
+    drop(teller);
+    match generated {
+        Ok(generated) => {
+            if args.json {
+                let object = json!({
+                    "prompt": args.prompt,
+                    "text": generated.text,
+                    "tokens": generated.tokens,
+                    "seed": args.seed,
+                });
+                output.print(&object.to_string());
+            } else {
+                output.print(&format!("{}{}", args.prompt, generated.text));
+            }
+            OK
+        }
+        Err(error) => output.fail(&error),
+    }
+}

@@ -1,0 +1,352 @@
+//! How good a model is on some items: metrics as training computes them, with what each item adds to them.
+
+use burn::tensor::TensorReadError;
+use rayon::prelude::*;
+
+use super::{Model, Refusal};
+use crate::train::Sums;
+use runner_core::data::{Served, Split, TargetValues};
+use runner_core::diagnostic::Diagnostic;
+use runner_core::predict::{Against, Difference, Measure, OnlyRight, Prediction, Residual};
+use runner_core::record::evaluation::Confusion;
+use runner_core::spec::task::TaskKind;
+use runner_network::batch::Batch;
+use runner_network::network::Output;
+use runner_network::scores::{self, Ranked, Scores};
+use runner_network::targets::Targets;
+use runner_statistics::{mcnemar, percentile_interval, resample};
+
+/// Resamples of the bootstrap.
+pub const NUM_RESAMPLES: usize = 1000;
+/// Confidence of its intervals.
+pub const LEVEL: f64 = 0.95;
+/// Items of which what they add is kept, and from which intervals are computed.
+const MOST_ITEMS: usize = 50_000;
+/// Classes of which each pair is counted.
+const MOST_CLASSES: usize = 200;
+/// Scores that are sorted for all resamples together, of metrics that look at their order.
+const MOST_SORTED: usize = 50_000_000;
+
+/// What was measured of some items.
+#[derive(Debug)]
+pub struct Assessed {
+    scores: Scores,
+    sums: Sums,
+    ranked: Ranked,
+    /// The names of what is summed up, and what each item adds, one item behind the other.
+    keys: Vec<String>,
+    items: Vec<Vec<(usize, f64)>>,
+    losses: Vec<f64>,
+    /// Whether each item's class is right.
+    right: Vec<bool>,
+    counts: Vec<Vec<u64>>,
+    /// The errors of each target.
+    errors: Vec<Vec<f64>>,
+    num_items: usize,
+}
+
+impl Assessed {
+    /// Nothing yet.
+    pub fn new(model: &Model) -> Self {
+        let scores = Scores::new(&model.plan, model.transforms.to_pixels());
+        let num = scores.num_classes;
+        let has_confusion = matches!(
+            model.plan.task.kind,
+            TaskKind::Classification | TaskKind::Segmentation
+        ) && num <= MOST_CLASSES;
+        Self {
+            counts: if has_confusion {
+                vec![vec![0; num]; num]
+            } else {
+                Vec::new()
+            },
+            errors: match model.plan.task.kind {
+                TaskKind::Regression => vec![Vec::new(); model.meaning.num_values()],
+                _ => Vec::new(),
+            },
+            scores,
+            sums: Sums::default(),
+            ranked: Ranked::default(),
+            keys: Vec::new(),
+            items: Vec::new(),
+            losses: Vec::new(),
+            right: Vec::new(),
+            num_items: 0,
+        }
+    }
+
+    /// Items so far.
+    pub fn num_items(&self) -> usize {
+        self.num_items
+    }
+
+    /// Resamples that intervals are of.
+    pub fn num_resamples(&self) -> usize {
+        if self.num_items > 0 && self.items.len() == self.num_items {
+            NUM_RESAMPLES
+        } else {
+            0
+        }
+    }
+
+    fn key(&mut self, name: &str) -> usize {
+        match self.keys.iter().position(|key| key == name) {
+            Some(at) => at,
+            None => {
+                self.keys.push(name.to_owned());
+                self.keys.len() - 1
+            }
+        }
+    }
+
+    /// The loss and each metric over all items.
+    pub fn metrics(&self) -> Vec<Measure> {
+        let metrics = self.sums.metrics(&self.scores, Some(&self.ranked));
+        let resampled = self.resampled();
+        let interval = |at: usize| {
+            let values = resampled.iter().map(|values| values[at].1);
+            percentile_interval(values.collect(), LEVEL)
+        };
+        let names: Vec<String> = resampled
+            .first()
+            .map(|values| values.iter().map(|(name, _)| name.clone()).collect())
+            .unwrap_or_default();
+        metrics
+            .into_iter()
+            .map(|(name, value)| Measure {
+                interval: names
+                    .iter()
+                    .position(|other| *other == name)
+                    .and_then(interval),
+                name,
+                value,
+            })
+            .collect()
+    }
+
+    /// The metrics of each resample.
+    fn resampled(&self) -> Vec<Vec<(String, f64)>> {
+        let num = self.num_resamples();
+        let all = (0..num as u64).into_par_iter();
+        all.map(|at| self.of_resample(&resample(self.num_items, at)))
+            .collect()
+    }
+
+    fn of_resample(&self, counts: &[u32]) -> Vec<(String, f64)> {
+        let mut totals = vec![0.0; self.keys.len()];
+        let (mut loss, mut num) = (0.0, 0.0);
+        for (item, count) in counts.iter().enumerate().filter(|(_, count)| **count > 0) {
+            let count = f64::from(*count);
+            for (key, value) in &self.items[item] {
+                totals[*key] += count * value;
+            }
+            loss += count * self.losses[item];
+            num += count;
+        }
+        let sum = |name: &str| {
+            let at = self.keys.iter().position(|key| key == name)?;
+            Some(totals[at])
+        };
+        let mut values = vec![("loss".to_owned(), loss / num)];
+        let of_sums = self.scores.values(&sum).into_iter();
+        values.extend(of_sums.map(|(name, value)| (name.to_owned(), value)));
+        let size = self.num_items * self.scores.num_classes.max(1);
+        if self.scores.needs_ranks() && size * NUM_RESAMPLES <= MOST_SORTED {
+            let ranked = self.ranked.resampled(counts);
+            use runner_core::spec::section::Choice;
+            let of_ranks = self.scores.metrics.iter();
+            let of_ranks = of_ranks.filter(|metric| metric.needs_scores());
+            values.extend(of_ranks.map(|metric| (metric.name().to_owned(), ranked.value(*metric))));
+        }
+        values
+    }
+
+    /// How often which class was taken for which.
+    pub fn confusion(&self, names: &[String]) -> Option<Confusion> {
+        (!self.counts.is_empty()).then(|| Confusion {
+            classes: names.to_vec(),
+            confusion: self.counts.clone(),
+            left_out: None,
+        })
+    }
+
+    /// The errors of each target.
+    pub fn residuals(&self, names: &[String]) -> Vec<Residual> {
+        let each = self.errors.iter().zip(names);
+        each.filter(|(errors, _)| !errors.is_empty())
+            .map(|(errors, name)| {
+                let num = errors.len() as f64;
+                let mut sorted = errors.clone();
+                sorted.sort_by(f64::total_cmp);
+                let at = |share: f64| sorted[(share * (sorted.len() - 1) as f64).round() as usize];
+                Residual {
+                    target: name.clone(),
+                    mean: errors.iter().sum::<f64>() / num,
+                    mean_absolute: errors.iter().map(|e| e.abs()).sum::<f64>() / num,
+                    root_mean_square: (errors.iter().map(|e| e * e).sum::<f64>() / num).sqrt(),
+                    quantiles: [0.0, 0.05, 0.5, 0.95, 1.0].map(at),
+                }
+            })
+            .collect()
+    }
+
+    /// The comparison with another model on the same items.
+    pub fn against(&self, other: &Self, run: String) -> Against {
+        let (ours, theirs) = (self.resampled(), other.resampled());
+        let of = |assessed: &Self| {
+            assessed
+                .sums
+                .metrics(&assessed.scores, Some(&assessed.ranked))
+        };
+        let others = of(other);
+        let find = |values: &[(String, f64)], name: &str| {
+            let found = values.iter().find(|(other, _)| other == name);
+            found.map(|(_, value)| *value)
+        };
+        let metrics = of(self).into_iter().filter_map(|(name, value)| {
+            let differences = ours.iter().zip(&theirs);
+            let differences: Option<Vec<f64>> = differences
+                .map(|(a, b)| Some(find(a, &name)? - find(b, &name)?))
+                .collect();
+            Some(Difference {
+                other: *others.get(&name)?,
+                interval: differences.and_then(|values| percentile_interval(values, LEVEL)),
+                name,
+                value,
+            })
+        });
+        let metrics = metrics.collect();
+        let is_of_classes = !self.right.is_empty() && self.right.len() == other.right.len();
+        let right = is_of_classes.then(|| {
+            let pairs = self.right.iter().zip(&other.right);
+            let num =
+                |a: bool, b: bool| pairs.clone().filter(|pair| *pair == (&a, &b)).count() as u64;
+            OnlyRight {
+                both: num(true, true),
+                first: num(true, false),
+                other: num(false, true),
+                neither: num(false, false),
+                p: mcnemar(num(true, false), num(false, true)),
+            }
+        });
+        Against {
+            run,
+            metrics,
+            right,
+        }
+    }
+}
+
+impl Model {
+    /// Measures the items of a split, `batch_size` at a time.
+    ///
+    /// # Errors
+    /// When the device gives nothing to read.
+    pub fn assess(
+        &self,
+        split: &Split,
+        batch_size: usize,
+        assessed: &mut Assessed,
+    ) -> Result<(), Refusal> {
+        let all: Vec<u32> = (0..split.num_items() as u32).collect();
+        for places in all.chunks(batch_size.max(1)) {
+            let served = split.serve(places, None);
+            self.assess_batch(served, assessed).map_err(|e| {
+                Box::new(Diagnostic::error(
+                    "device",
+                    format!("the device failed: {e}"),
+                ))
+            })?;
+        }
+        Ok(())
+    }
+
+    fn assess_batch(&self, served: Served, to: &mut Assessed) -> Result<(), TensorReadError> {
+        let (num, targets) = (served.num_items, served.targets.clone());
+        let is_autoencoding = self.plan.task.kind == TaskKind::Autoencoding;
+        let shape = &self.plan.data.input.shape;
+        let output = self
+            .network
+            .output(Batch::new(served, shape, is_autoencoding, &self.device));
+        let keeps = to.num_items + num <= MOST_ITEMS;
+        let mut measured = vec![to.scores.measure(output.clone(), true)];
+        if keeps {
+            measured.extend((0..num).map(|at| to.scores.measure(item(&output, at, num), false)));
+        }
+        let mut activated: Vec<f32> = output.outputs.into_data().iter::<f32>().collect();
+        let mut read = scores::read(measured)?.into_iter();
+        if let Some(whole) = read.next() {
+            to.sums.add_batch(&whole);
+            if let Some((outputs, targets)) = whole.ranked {
+                to.ranked.add(outputs, &targets)?;
+            }
+        }
+        for read in read {
+            let mut added = Vec::new();
+            read.add(&mut |name, value| added.push((name.to_owned(), value)));
+            let added = added.into_iter().filter(|(_, value)| *value != 0.0);
+            let added: Vec<(usize, f64)> =
+                added.map(|(name, value)| (to.key(&name), value)).collect();
+            to.items.push(added);
+            to.losses
+                .push(read.losses.first().copied().unwrap_or(f64::NAN));
+        }
+        self.meaning.activate(&mut activated);
+        to.num_items += num;
+        self.count(&self.decided(&activated, num), &targets, to);
+        Ok(())
+    }
+
+    /// Counts classes and errors.
+    fn count(&self, predictions: &[Prediction], targets: &TargetValues, to: &mut Assessed) {
+        let num = predictions.len().max(1);
+        for (at, prediction) in predictions.iter().enumerate() {
+            match (prediction, targets) {
+                (Prediction::Class { index, .. }, TargetValues::Classes(classes)) => {
+                    let class = classes[at];
+                    to.right.push(class == *index as i32);
+                    count_pair(&mut to.counts, class, *index);
+                }
+                (Prediction::Classes { classes, .. }, TargetValues::Classes(wanted)) => {
+                    let size = wanted.len() / num;
+                    for (class, given) in wanted[at * size..].iter().zip(classes) {
+                        count_pair(&mut to.counts, *class, *given as usize);
+                    }
+                }
+                (Prediction::Values { values, .. }, TargetValues::Floats(wanted)) => {
+                    let size = values.len();
+                    for (place, value) in values.iter().enumerate() {
+                        let wanted = self.meaning.in_units(place, wanted[at * size + place]);
+                        // Of more items, those that are kept stand for all.
+                        if to.errors[place].len() < 20 * MOST_ITEMS {
+                            to.errors[place].push(value - wanted);
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+fn count_pair(counts: &mut [Vec<u64>], class: i32, given: usize) {
+    let row = usize::try_from(class)
+        .ok()
+        .and_then(|class| counts.get_mut(class));
+    if let Some(count) = row.and_then(|row| row.get_mut(given)) {
+        *count += 1;
+    }
+}
+
+/// What belongs to one item of a batch.
+fn item(output: &Output, at: usize, num: usize) -> Output {
+    let rows = output.outputs.dims()[0] / num;
+    Output {
+        losses: output.losses.clone().narrow(0, at, 1),
+        outputs: output.outputs.clone().narrow(0, at * rows, rows),
+        targets: match &output.targets {
+            Targets::Classes(classes) => Targets::Classes(classes.clone().narrow(0, at, 1)),
+            Targets::Values(values) => Targets::Values(values.clone().narrow(0, at, 1)),
+        },
+    }
+}

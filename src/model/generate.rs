@@ -1,0 +1,153 @@
+//! Texts that a network of tokens continues.
+
+use super::{Model, Refusal};
+use runner_core::data::Values;
+use runner_core::data::encode::InputEncoder;
+use runner_core::data::encode::tokenizer::UNKNOWN;
+use runner_core::diagnostic::{Diagnostic, counted};
+use runner_core::predict::{Sampler, Sampling};
+use runner_core::spec::task::TaskKind;
+use runner_network::stepwise::{Cache, has_positions, unfit};
+
+/// A text to continue.
+#[derive(Clone, Debug)]
+pub struct Generation {
+    /// How it begins.
+    pub prompt: String,
+    /// Tokens to add.
+    pub max_tokens: usize,
+    /// How they are drawn.
+    pub sampling: Sampling,
+    /// Whether keys, values and states of earlier tokens are kept. Without it every token computes all that it sees.
+    pub is_cached: bool,
+}
+
+impl Generation {
+    /// With 100 tokens, drawn as probable as they are.
+    pub fn new(prompt: impl Into<String>) -> Self {
+        Self {
+            prompt: prompt.into(),
+            max_tokens: 100,
+            sampling: Sampling::default(),
+            is_cached: true,
+        }
+    }
+}
+
+/// A text that was continued.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Generated {
+    /// What was added.
+    pub text: String,
+    /// Its tokens.
+    pub tokens: Vec<i32>,
+    /// Tokens of the prompt.
+    pub num_prompt: usize,
+    /// Tokens of the prompt that the run does not know.
+    pub num_unknown: usize,
+}
+
+impl Model {
+    /// Continues a text. The same seed gives the same tokens, cached or not.
+    ///
+    /// A network with positions sees at most as many tokens as it was trained with: when it has seen so many, it goes
+    /// on with the later half of them. A recurrent network sees all.
+    ///
+    /// # Errors
+    /// When the run is not a language model, a layer needs the whole text at once, the prompt has no token, or the
+    /// network gives something that is not a number.
+    pub fn generate(&self, asked: &Generation) -> Result<Generated, Refusal> {
+        let InputEncoder::Stream {
+            tokenizer, length, ..
+        } = &self.transforms.input
+        else {
+            return Err(self.not_of_text());
+        };
+        if let Some(reason) = unfit(&self.plan.network) {
+            let message = format!("run `{}` cannot continue texts: {reason}", self.plan.id);
+            let help = "train a network that reads from left to right, such as `transformer_lm` or an LSTM";
+            return Err(Box::new(Diagnostic::error("generate", message).help(help)));
+        }
+        let mut context = tokenizer.encode(&asked.prompt);
+        if context.is_empty() {
+            let message = "the prompt has no token";
+            let help = "pass at least one character or word with `--prompt`";
+            return Err(Box::new(Diagnostic::error("usage", message).help(help)));
+        }
+        let num_prompt = context.len();
+        let num_unknown = context.iter().filter(|token| **token == UNKNOWN).count();
+        let most = has_positions(&self.plan.network).then_some(*length);
+        if let Some(most) = most {
+            context.drain(..num_prompt.saturating_sub(most));
+        }
+        let mut sampler = Sampler::new(asked.sampling);
+        let mut cache = Cache::default();
+        // The first token that the cache has not seen.
+        let mut seen = 0;
+        let mut tokens = Vec::with_capacity(asked.max_tokens.min(1 << 16));
+        for _ in 0..asked.max_tokens {
+            if most.is_some_and(|most| context.len() > most) {
+                let half = context.len() - (most.unwrap_or(0) / 2).max(1);
+                context.drain(..half);
+                (cache, seen) = (Cache::default(), 0);
+            }
+            if !asked.is_cached {
+                (cache, seen) = (Cache::default(), 0);
+            }
+            let scores = if asked.is_cached {
+                let scores = self
+                    .network
+                    .next_outputs(&context[seen..], &mut cache, &self.device);
+                seen = context.len();
+                scores
+            } else {
+                self.last_outputs(&context)
+            };
+            let Some(token) = sampler.next(&scores) else {
+                let message = format!(
+                    "the network of run `{}` gives scores that are not numbers",
+                    self.plan.id
+                );
+                let help =
+                    "take other weights with `--weights`, or train it with a lower learning rate";
+                return Err(Box::new(Diagnostic::error("generate", message).help(help)));
+            };
+            context.push(token as i32);
+            tokens.push(token as i32);
+        }
+        Ok(Generated {
+            text: tokenizer.decode(&tokens),
+            tokens,
+            num_prompt,
+            num_unknown,
+        })
+    }
+
+    /// What the whole network gives behind a text, as training computes it.
+    fn last_outputs(&self, tokens: &[i32]) -> Vec<f32> {
+        let num = tokens.len();
+        let inputs =
+            runner_network::batch::inputs(Values::Tokens(tokens.to_vec()), 1, &[num], &self.device);
+        let outputs = self.network.outputs(inputs);
+        let last = outputs.narrow(0, num - 1, 1);
+        last.into_data().iter::<f32>().collect()
+    }
+
+    fn not_of_text(&self) -> Refusal {
+        let what = match self.plan.task.kind {
+            TaskKind::NextToken => "its tokens are numbers, of which no text is known".to_owned(),
+            _ => format!(
+                "it was trained for another task on {}",
+                counted_shape(&self.plan.data.input.shape)
+            ),
+        };
+        let message = format!("run `{}` cannot continue texts: {what}", self.plan.id);
+        Box::new(Diagnostic::error("generate", message).help(
+            "name a run that predicts the next token of `type = \"text\"` data; `runner predict` predicts from others",
+        ))
+    }
+}
+
+fn counted_shape(shape: &[usize]) -> String {
+    format!("items of {}", counted(shape.iter().product(), "value"))
+}

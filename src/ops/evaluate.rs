@@ -1,0 +1,208 @@
+//! Metrics of a run's network on new data, and of two networks on the same data.
+
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+use super::predict::split_of;
+use super::{Asked, Progress, Sink};
+use crate::error::Error;
+use crate::model::{Assessed, LEVEL, Model, Options, Refusal, refusal};
+use runner_core::data::TargetValues;
+use runner_core::data::incoming::Incoming;
+use runner_core::diagnostic::Diagnostic;
+use runner_core::predict::Assessment;
+use runner_core::spec::data::DataKind;
+
+/// Items that are computed at a time, where nothing else is said.
+const BATCH_SIZE: usize = 256;
+
+/// A network to evaluate.
+#[derive(Clone, Debug)]
+pub struct Evaluate {
+    /// The folder of a run or of an experiment, or a capsule.
+    pub run: PathBuf,
+    /// Another one, which is compared with it on the same items.
+    pub against: Option<PathBuf>,
+    /// The items, with their targets.
+    pub asked: Asked,
+    /// The file or folder of targets, where they are not beside the inputs.
+    pub targets: Option<PathBuf>,
+    /// The type of the file, where its name does not say it.
+    pub kind: Option<DataKind>,
+    /// Whether items that cannot be used are left out, instead of refused.
+    pub skips_bad: bool,
+    /// Columns of a table that are no values of the network's array.
+    pub ignore: Vec<String>,
+    /// Items that are computed at a time; for a split, as many as the run validates with, and else 256 by default.
+    pub batch_size: Option<usize>,
+    /// How the runs are opened.
+    pub options: Options,
+}
+
+impl Evaluate {
+    /// An evaluation on a file.
+    pub fn new(run: impl Into<PathBuf>, data: impl Into<PathBuf>) -> Self {
+        Self {
+            run: run.into(),
+            against: None,
+            asked: Asked::File(data.into(), None),
+            targets: None,
+            kind: None,
+            skips_bad: false,
+            ignore: Vec::new(),
+            batch_size: None,
+            options: Options::default(),
+        }
+    }
+}
+
+/// Evaluates a network, and compares it with another one where that is asked for.
+///
+/// # Errors
+///
+/// [`Error::Refused`] when a run or the data cannot be used, or when two runs cannot be compared.
+pub fn evaluate(asked: &Evaluate, sink: &Sink<'_>) -> Result<Assessment, Error> {
+    let open = |run: &Path| -> Result<Model, Error> {
+        let model = Model::open(run, &asked.options).map_err(Error::Refused)?;
+        if let Some(why) = &model.found().why {
+            sink(Progress::Note(&format!("evaluating {why}")));
+        }
+        Ok(model)
+    };
+    let mut models = vec![open(&asked.run)?];
+    if let Some(other) = &asked.against {
+        models.push(open(other)?);
+        comparable(&models[0], &models[1])?;
+    }
+    let mut assessed: Vec<Assessed> = models.iter().map(Assessed::new).collect();
+    let mut targets = Vec::new();
+    let mut num_skipped = 0;
+    for (model, assessed) in models.iter().zip(&mut assessed) {
+        let mut seen = Vec::new();
+        let skipped = match &asked.asked {
+            Asked::Split(name) => {
+                let split = split_of(model, name, sink)?;
+                let size = asked.batch_size.unwrap_or(model.plan().train.batch_size);
+                seen.push(split.digest());
+                let measured = model.assess(&split, size, assessed);
+                measured.map_err(Error::Refused)?;
+                0
+            }
+            Asked::File(path, shown) => file(
+                asked,
+                model,
+                path,
+                shown.as_deref(),
+                assessed,
+                &mut seen,
+                sink,
+            )?,
+        };
+        num_skipped = skipped;
+        targets.push(seen);
+    }
+    if let [first, second] = &targets[..]
+        && first != second
+    {
+        let message = "the two runs do not read the same targets of the data, so they cannot be compared item by item";
+        let help = "compare runs that were trained on the same task and classes; `runner compare` compares their recorded metrics";
+        return Err(Error::refused(
+            Diagnostic::error("usage", message).help(help),
+        ));
+    }
+    let (model, first) = (&models[0], &assessed[0]);
+    let names = model.meaning().names();
+    Ok(Assessment {
+        run: model.plan().id.clone(),
+        weights: model.weights().to_owned(),
+        data: match &asked.asked {
+            Asked::Split(name) => format!("{name} split of {}", model.plan().data.dataset.name()),
+            Asked::File(path, shown) => shown.clone().unwrap_or_else(|| path.display().to_string()),
+        },
+        num_items: first.num_items() as u64,
+        num_skipped,
+        level: LEVEL,
+        num_resamples: first.num_resamples(),
+        metrics: first.metrics(),
+        confusion: first.confusion(names),
+        residuals: first.residuals(names),
+        against: match (&assessed[..], models.get(1)) {
+            ([first, second], Some(other)) => Some(first.against(second, other.plan().id.clone())),
+            _ => None,
+        },
+    })
+}
+
+/// Refuses two networks of different tasks or classes.
+fn comparable(a: &Model, b: &Model) -> Result<(), Error> {
+    let are_same =
+        a.plan().task.kind == b.plan().task.kind && a.meaning().names() == b.meaning().names();
+    if are_same {
+        return Ok(());
+    }
+    let message = format!(
+        "runs `{}` and `{}` predict different things, so they cannot be compared item by item",
+        a.plan().id,
+        b.plan().id
+    );
+    let help = "name two runs of one task with the same classes or targets";
+    Err(Error::refused(
+        Diagnostic::error("usage", message).help(help),
+    ))
+}
+
+/// Measures the items of a file; returns how many were left out.
+fn file(
+    asked: &Evaluate,
+    model: &Model,
+    path: &Path,
+    shown: Option<&str>,
+    assessed: &mut Assessed,
+    seen: &mut Vec<String>,
+    sink: &Sink<'_>,
+) -> Result<u64, Error> {
+    if model.is_of_running_text() {
+        let message = "a language model is evaluated on a split of its own text";
+        let help = "pass `--split valid` or `--split test` in place of `--data`";
+        return Err(Error::refused(
+            Diagnostic::error("usage", message).help(help),
+        ));
+    }
+    let incoming = Incoming {
+        shown,
+        kind: asked.kind,
+        targets: asked.targets.as_deref(),
+        has_targets: true,
+        skips_bad: asked.skips_bad,
+        ignore: &asked.ignore,
+        ..model.incoming(path)
+    };
+    let size = asked.batch_size.unwrap_or(BATCH_SIZE);
+    let (mut num_skipped, mut failure): (u64, Option<Refusal>) = (0, None);
+    let read = incoming.read(&mut |piece| {
+        for skipped in &piece.skipped {
+            num_skipped += 1;
+            sink(Progress::Note(&format!("skipped: {}", skipped.show())));
+        }
+        let all: Vec<u32> = (0..piece.split.num_items() as u32).collect();
+        if asked.against.is_some() {
+            let targets = match piece.split.serve(&all, None).targets {
+                TargetValues::Classes(classes) => format!("{classes:?}"),
+                TargetValues::Floats(_) => piece.ids.join(","),
+            };
+            seen.push(runner_core::data::sha256_hex(targets.as_bytes()));
+        }
+        match model.assess(&piece.split, size, assessed) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => {
+                failure = Some(error);
+                ControlFlow::Break(())
+            }
+        }
+    });
+    if let Some(error) = failure {
+        return Err(Error::Failed(error));
+    }
+    read.map_err(|e| Error::Refused(refusal(&e)))?;
+    Ok(num_skipped)
+}

@@ -1,0 +1,282 @@
+//! `runner evaluate` gives what the training recorded, with intervals, and `runner generate` the same text for the same
+//! seed, with keys, values and states kept or not.
+
+use std::fs;
+use std::path::Path;
+
+use burn_runner::model::{Generation, Model, Options};
+use burn_runner::predict::Sampling;
+use serde_json::Value as Json;
+
+use super::support::{folder_with, run};
+
+/// Trains a spec; returns its folder and what was recorded of its best epoch.
+fn trained(spec: &str) -> (tempfile::TempDir, Json) {
+    let folder = folder_with(spec);
+    let (code, _, stderr) = run(folder.path(), &["run", "spec.toml", "--quiet"]);
+    assert_eq!(code, 0, "{stderr}");
+    let text = fs::read_to_string(folder.path().join("results/spec/runs/base-s1/summary.json"));
+    let summary: Json = serde_json::from_str(&text.unwrap()).unwrap();
+    (folder, summary["metrics"].clone())
+}
+
+fn spec(data: &str, model: &str) -> String {
+    format!(
+        "[data]\n{data}\n[model]\n{model}\n[optimizer]\ntype = \"adam\"\nlearning_rate = 1e-2\n\
+         [train]\nepochs = 2\nbatch_size = 32\n"
+    )
+}
+
+fn evaluated(folder: &Path, more: &[&str]) -> Json {
+    let all = [&["evaluate", "results/spec", "--json"], more].concat();
+    let (code, stdout, stderr) = run(folder, &all);
+    assert_eq!(code, 0, "{stderr}");
+    serde_json::from_str(&stdout).unwrap()
+}
+
+#[test]
+fn metrics_are_those_that_the_training_recorded() {
+    let mlp = "type = \"mlp\"\nhidden = [8]";
+    for (data, model) in [
+        (
+            "type = \"iris\"\n[task]\nmetrics = [\"accuracy\", \"f_beta\", \"auroc\"]",
+            mlp,
+        ),
+        (
+            "type = \"shapes\"\ntarget = \"labels\"\nsize = 8\nnum_items = 150\n[task]\nmetrics = [\"hamming_score\", \"subset_accuracy\"]",
+            mlp,
+        ),
+        (
+            "type = \"regression\"\nnum_items = 200\n[task]\nmetrics = [\"r2\", \"rmse\", \"mae\"]",
+            mlp,
+        ),
+        (
+            "type = \"shapes\"\ntarget = \"mask\"\nsize = 8\nnum_items = 80\n[task]\nmetrics = [\"accuracy\", \"mean_iou\"]",
+            "layers = [{ type = \"conv2d\", kernel_size = 3, padding = \"same\" }]",
+        ),
+        (
+            "type = \"copy_sequence\"\nlength = 3\nvocabulary = 5\nnum_items = 150\n[task]\nmetrics = [\"accuracy\", \"perplexity\"]",
+            "type = \"transformer_lm\"\nd_model = 16\nnum_layers = 1\nnum_heads = 2",
+        ),
+    ] {
+        let (folder, recorded) = trained(&spec(data, model));
+        let found = evaluated(folder.path(), &["--split", "valid"]);
+        let metrics = found["metrics"].as_array().unwrap();
+        assert!(metrics.len() > 2, "{data}: {found}");
+        for metric in metrics {
+            let name = metric["name"].as_str().unwrap();
+            let value = metric["value"].as_f64().unwrap();
+            // The batches are those of the training, so every bit is.
+            assert_eq!(
+                Some(value),
+                recorded[format!("valid/{name}")].as_f64(),
+                "{data}: {name}"
+            );
+            let low = metric["interval"][0].as_f64().unwrap();
+            let high = metric["interval"][1].as_f64().unwrap();
+            assert!(
+                low <= high
+                    && low <= value + 0.05 * value.abs()
+                    && high >= value - 0.05 * value.abs(),
+                "{data}: {metric}"
+            );
+        }
+    }
+}
+
+#[test]
+fn two_runs_are_compared_item_by_item_and_shown_as_a_page() {
+    let rows: String = (0..90)
+        .map(|at| {
+            format!(
+                "{},{},{}\n",
+                at % 9,
+                at % 4,
+                if at % 9 > 4 { "yes" } else { "no" }
+            )
+        })
+        .collect();
+    let text = spec(
+        "type = \"csv\"\npath = \"x.csv\"\ntarget = \"big\"",
+        "type = \"mlp\"\nhidden = [8]",
+    ) + "[sweep.grid]\noptimizer.learning_rate = [1e-5, 1e-1]\n";
+    let folder = folder_with(&text);
+    fs::write(folder.path().join("x.csv"), format!("a,b,big\n{rows}")).unwrap();
+    let (code, _, stderr) = run(folder.path(), &["run", "spec.toml", "--quiet"]);
+    assert_eq!(code, 0, "{stderr}");
+    let other = "results/spec/runs/learning_rate=0.00001-s1";
+    let found = evaluated(
+        folder.path(),
+        &["--data", "x.csv", "--against", other, "--html", "page.html"],
+    );
+    assert_eq!(found["num_items"], 90);
+    let right = &found["against"]["right"];
+    let count = |name: &str| right[name].as_u64().unwrap();
+    assert_eq!(
+        count("both") + count("first") + count("other") + count("neither"),
+        90
+    );
+    assert!(count("first") > count("other"), "{right}");
+    assert!(right["p"].as_f64().unwrap() < 0.05, "{right}");
+    let of = |name: &str| {
+        let metrics = found["against"]["metrics"].as_array().unwrap();
+        metrics
+            .iter()
+            .find(|metric| metric["name"] == name)
+            .unwrap()
+            .clone()
+    };
+    let accuracy = of("accuracy");
+    let share = (count("both") + count("first")) as f64 / 90.0;
+    assert!((accuracy["value"].as_f64().unwrap() - share).abs() < 1e-12);
+    assert!(
+        accuracy["interval"][0].as_f64().unwrap() > 0.0,
+        "{accuracy}"
+    );
+    let confusion = found["confusion"]["confusion"].as_array().unwrap();
+    let all = confusion.iter().flat_map(|row| row.as_array().unwrap());
+    assert_eq!(all.map(|count| count.as_u64().unwrap()).sum::<u64>(), 90);
+    let page = fs::read_to_string(folder.path().join("page.html")).unwrap();
+    for part in ["<svg", "McNemar", "accuracy", "Evaluation on x.csv"] {
+        assert!(page.contains(part), "{part}");
+    }
+    let (code, stdout, _) = run(
+        folder.path(),
+        &["evaluate", "results/spec", "--data", "x.csv"],
+    );
+    assert_eq!(code, 0);
+    assert!(
+        stdout.contains("90 items") && stdout.contains("Confusion"),
+        "{stdout}"
+    );
+    // Without targets, or with other classes, there is nothing to measure.
+    fs::write(folder.path().join("y.csv"), "a,b\n1,2\n").unwrap();
+    fs::write(folder.path().join("z.csv"), "a,b,big\n1,2,maybe\n").unwrap();
+    for (name, reason) in [
+        ("y.csv", "lacks the column `big`"),
+        ("z.csv", "`maybe` is not a category"),
+    ] {
+        let (code, stdout, stderr) =
+            run(folder.path(), &["evaluate", "results/spec", "--data", name]);
+        assert_eq!((code, stdout.as_str()), (2, ""));
+        assert!(stderr.contains(reason), "{stderr}");
+    }
+}
+
+const LM: &str =
+    "type = \"transformer_lm\"\nd_model = 16\nnum_layers = 2\nnum_heads = 2\nfeedforward_size = 32";
+
+fn language(model: &str) -> tempfile::TempDir {
+    let data = "type = \"text\"\npath = \"t.txt\"\ntokens = { tokenizer = \"char\", length = 12 }\nsplit = { valid = 0.2 }";
+    let folder = folder_with(&spec(data, model));
+    fs::write(
+        folder.path().join("t.txt"),
+        "the sea is wide and the ship is old. ".repeat(40),
+    )
+    .unwrap();
+    let (code, _, stderr) = run(folder.path(), &["run", "spec.toml", "--quiet"]);
+    assert_eq!(code, 0, "{stderr}");
+    folder
+}
+
+#[test]
+fn texts_are_continued_alike_with_and_without_a_cache() {
+    let recurrent = |layer: &str| {
+        format!(
+            "layers = [{{ type = \"embedding\", embedding_dim = 8 }}, {{ type = \"{layer}\", hidden_size = 16 }}, {{ type = \"linear\" }}]"
+        )
+    };
+    let attention = "layers = [{ type = \"embedding\", embedding_dim = 8 }, { type = \"rotary_encoding\" }, { type = \"multi_head_attention\", num_heads = 2, causal = true }, { type = \"layer_norm\" }, { type = \"linear\" }]";
+    for model in [
+        LM.to_owned(),
+        recurrent("lstm"),
+        recurrent("gru"),
+        recurrent("rnn"),
+        attention.to_owned(),
+    ] {
+        let folder = language(&model);
+        let opened = Model::open(&folder.path().join("results/spec"), &Options::default()).unwrap();
+        for temperature in [0.0, 0.9] {
+            // Longer than the network's window, so that it has to move.
+            let cached = Generation {
+                max_tokens: 40,
+                sampling: Sampling {
+                    temperature,
+                    seed: 7,
+                    ..Sampling::default()
+                },
+                ..Generation::new("the s")
+            };
+            let plain = Generation {
+                is_cached: false,
+                ..cached.clone()
+            };
+            let generated = opened.generate(&cached).unwrap();
+            assert_eq!(generated.tokens.len(), 40);
+            assert_eq!(generated, opened.generate(&plain).unwrap(), "{model}");
+        }
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_text_and_what_cannot_go_on_is_refused() {
+    let folder = language(LM);
+    let generate = |more: &[&str]| {
+        let all = [&["generate", "results/spec"], more].concat();
+        run(folder.path(), &all)
+    };
+    let (code, first, stderr) = generate(&["--prompt", "the ", "--seed", "3"]);
+    assert_eq!(code, 0, "{stderr}");
+    assert!(
+        first.starts_with("the ") && first.trim_end().len() >= 90,
+        "{first}"
+    );
+    assert_eq!(
+        generate(&["--prompt", "the ", "--seed", "3", "--no-cache"]).1,
+        first
+    );
+    assert_ne!(generate(&["--prompt", "the ", "--seed", "4"]).1, first);
+    let (_, greedy, _) = generate(&[
+        "--prompt",
+        "the ",
+        "--temperature",
+        "0",
+        "--json",
+        "--max-tokens",
+        "5",
+    ]);
+    let greedy: Json = serde_json::from_str(&greedy).unwrap();
+    assert_eq!(greedy["tokens"].as_array().unwrap().len(), 5);
+    let (_, one, _) = generate(&[
+        "--prompt",
+        "the ",
+        "--top-k",
+        "1",
+        "--json",
+        "--max-tokens",
+        "5",
+        "--seed",
+        "9",
+    ]);
+    let one: Json = serde_json::from_str(&one).unwrap();
+    assert_eq!(one["tokens"], greedy["tokens"]);
+    let (_, _, stderr) = generate(&["--prompt", "the Z", "--max-tokens", "1"]);
+    assert!(
+        stderr.contains("1 of the 5 tokens of the prompt is not in the vocabulary"),
+        "{stderr}"
+    );
+    let (code, _, stderr) = generate(&["--prompt", ""]);
+    assert_eq!(code, 2);
+    assert!(stderr.contains("the prompt has no token"), "{stderr}");
+    let (code, _, _) = generate(&["--prompt", "a", "--top-p", "1.5"]);
+    assert_eq!(code, 2);
+    let folder = folder_with(&spec("type = \"iris\"", "type = \"mlp\"\nhidden = [4]"));
+    let (code, _, stderr) = run(folder.path(), &["run", "spec.toml", "--quiet"]);
+    assert_eq!(code, 0, "{stderr}");
+    let (code, _, stderr) = run(
+        folder.path(),
+        &["generate", "results/spec", "--prompt", "a"],
+    );
+    assert_eq!(code, 2);
+    assert!(stderr.contains("cannot continue texts"), "{stderr}");
+}
