@@ -584,6 +584,53 @@ fn exports_that_cannot_be_are_refused_and_write_nothing() {
     assert_eq!(list(), before);
 }
 
+/// What goes out in PyTorch's form comes in again, number by number, whatever layers are called.
+#[test]
+fn exported_weights_start_another_run() {
+    let spec = "data = { type = 'brackets', length = 6 }\n\
+        optimizer = { type = 'adam', learning_rate = 1e-2 }\ntrain = { epochs = 1, batch_size = 64 }\n\
+        model.layers = [{ type = 'embedding', embedding_dim = 4 }, { type = 'positional_encoding' }, \
+        { type = 'transformer_encoder', num_layers = 1, num_heads = 2, feedforward_size = 5, norm_first = true }, \
+        { type = 'gru', hidden_size = 3, bidirectional = true, output = 'last', name = 'the.gru' }, \
+        { type = 'batch_norm' }, { type = 'linear', name = 'fc-1' }]\n";
+    let folder = completed(spec, &[]);
+    for (format, file) in [
+        ("safetensors", "w.safetensors"),
+        ("pytorch", "w.pt"),
+        ("pytorch-json", "w.json"),
+        ("npz", "w.npz"),
+    ] {
+        let weights = [
+            "weights",
+            "results/spec",
+            "--format",
+            format,
+            "--force",
+            "--out",
+        ];
+        exported(folder.path(), &[weights.as_slice(), &[file]].concat());
+        let text = format!("{spec}init = {{ from = '{file}' }}\n");
+        fs::write(folder.path().join("again.toml"), text).unwrap();
+        let (code, _, said) = run(folder.path(), &["run", "again.toml", "--quiet"]);
+        assert_eq!(code, 0, "{format}: {said}");
+        let initial = [
+            "weights",
+            "results/again",
+            "--weights",
+            "initial",
+            "--force",
+        ];
+        let as_first = ["--format", "safetensors", "--out", "again.safetensors"];
+        exported(folder.path(), &[initial.as_slice(), &as_first].concat());
+        let read = |name: &str| fs::read(folder.path().join(name)).unwrap();
+        assert!(
+            read("w.safetensors") == read("again.safetensors"),
+            "{format}"
+        );
+        fs::remove_dir_all(folder.path().join("results/again")).unwrap();
+    }
+}
+
 /// Texts become tokens before the graph, and there is no half of it.
 #[test]
 fn transforms_that_onnx_has_no_operators_for_are_refused() {

@@ -3,11 +3,14 @@
 //! PyTorch's linear weights are [out, in], Burn's [in, out]; PyTorch stacks the gates of recurrent layers and the
 //! projections of attention, Burn keeps each by itself; norms have `weight` and `bias` there, `gamma` and `beta` here.
 
+use std::collections::BTreeMap;
+
 use runner_core::check::network::{Layer, Network};
 use runner_core::data::DataError;
 use runner_core::spec::init::InitLayout;
 use runner_core::spec::model::layer::{Cell, LayerKind, Norm, Recurrent, Transformer};
 
+use crate::state::names::identifiers;
 use crate::tensors::NamedTensor;
 
 /// A tensor of a network as one of the layouts has it.
@@ -15,6 +18,8 @@ use crate::tensors::NamedTensor;
 pub struct Slot {
     /// The layer's name and the path inside it.
     pub name: String,
+    /// The same as exports name it: with the layer's name as a name of Python's.
+    pub exported: String,
     /// Its sizes there.
     pub shape: Vec<usize>,
 }
@@ -48,9 +53,12 @@ impl Mapping {
 /// The tensors of a network in a layout, in order.
 pub fn slots(network: &Network, layout: InitLayout) -> Vec<Slot> {
     let mut slots = Vec::new();
+    let names = || network.layers.iter().map(|layer| layer.name.as_str());
+    let modules: BTreeMap<&str, String> = names().zip(identifiers(names())).collect();
     for (layer, mapping) in all(network) {
         let slot = |path: &str, shape: Vec<usize>| Slot {
             name: format!("{}.{path}", layer.name),
+            exported: format!("{}.{path}", modules[layer.name.as_str()]),
             shape,
         };
         if layout == InitLayout::Burn {

@@ -79,7 +79,8 @@ pub fn matched(
     }
 }
 
-/// The name of a slot in a file: as it is, as a name of Python's, or without dots, as flat JSON has it.
+/// The name of a slot in a file: as it is, as exports have it, as a name of Python's, or without dots, as flat JSON has
+/// it.
 fn called(slot: &Slot, by_name: &BTreeMap<&str, &Entry>) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "._".contains(c);
     let plain: String = slot
@@ -88,7 +89,8 @@ fn called(slot: &Slot, by_name: &BTreeMap<&str, &Entry>) -> String {
         .map(|c| if is_plain(c) { c } else { '_' })
         .collect();
     let flat = plain.replace('.', "_");
-    let mut names = [&plain, &flat].into_iter();
+    let flat_export = slot.exported.replace('.', "_");
+    let mut names = [&slot.exported, &flat_export, &plain, &flat].into_iter();
     let found = names.find(|name| by_name.contains_key(name.as_str()));
     match found {
         Some(other) if !by_name.contains_key(slot.name.as_str()) => other.clone(),

@@ -1,10 +1,10 @@
 //! Where the numbers of a layer are, in Burn's module and in PyTorch's.
 //!
 //! An [`Entry`] is one tensor of PyTorch's state dict with the tensors of Burn's that it is made of; a network has
-//! [`StateDict::entries`] for all of its layers. What goes out by an entry comes in by it.
+//! [`StateDict::entries`] for all of its layers.
 
 mod entries;
-mod names;
+pub mod names;
 
 use std::error::Error;
 use std::fmt;
@@ -45,32 +45,6 @@ impl Entry {
             Err(parts) => NamedTensor::stacked(&self.torch, &parts),
         }
     }
-
-    /// Burn's tensors of PyTorch's, in the order of [`Entry::burn`].
-    ///
-    /// # Errors
-    /// If the tensor cannot be divided into them.
-    pub fn to_burn(&self, torch: &NamedTensor) -> Result<Vec<NamedTensor>, StateError> {
-        let rank = torch.shape().len();
-        let rows = torch.shape().first().copied().unwrap_or(1);
-        let is_matrix = !self.is_transposed || rank == 2;
-        if !is_matrix || !rows.is_multiple_of(self.burn.len()) {
-            return Err(StateError::Shape {
-                name: self.torch.clone(),
-                shape: torch.shape().to_vec(),
-                parts: self.burn.len(),
-            });
-        }
-        let parts = torch.clone().split(self.burn.len());
-        let named = parts.into_iter().zip(&self.burn).map(|(part, name)| {
-            if self.is_transposed {
-                part.transposed().named(name)
-            } else {
-                part.named(name)
-            }
-        });
-        Ok(named.collect())
-    }
 }
 
 /// What a network's layers are called in PyTorch, and where their numbers are.
@@ -110,16 +84,6 @@ impl StateDict {
         }
         Ok(torch)
     }
-
-    /// The entry of a tensor of PyTorch's.
-    pub fn entry(&self, torch: &str) -> Option<&Entry> {
-        self.entries.iter().find(|entry| entry.torch == torch)
-    }
-}
-
-/// Whether a tensor of a state dict holds nothing that a network computes with: batch norm's count of batches.
-pub fn is_bookkeeping(torch: &str) -> bool {
-    torch.rsplit('.').next() == Some("num_batches_tracked")
 }
 
 /// Why tensors do not have the layout.
@@ -129,15 +93,6 @@ pub enum StateError {
     Missing {
         /// The name.
         name: String,
-    },
-    /// It has rows that cannot be shared evenly, or is not a matrix.
-    Shape {
-        /// The name.
-        name: String,
-        /// Its shape.
-        shape: Vec<usize>,
-        /// Parts to divide it into.
-        parts: usize,
     },
     /// A name came twice.
     Tensor(TensorError),
@@ -153,10 +108,6 @@ impl fmt::Display for StateError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Missing { name } => write!(f, "there is no tensor `{name}`"),
-            Self::Shape { name, shape, parts } => write!(
-                f,
-                "tensor `{name}` of shape {shape:?} cannot be divided into {parts} matrices or vectors"
-            ),
             Self::Tensor(error) => error.fmt(f),
         }
     }

@@ -194,28 +194,6 @@ impl NamedTensor {
         }
     }
 
-    /// Equal parts along the first axis, in order; the other way of [`NamedTensor::stacked`].
-    ///
-    /// # Panics
-    /// If the first axis cannot be divided into that many.
-    pub fn split(self, num: usize) -> Vec<Self> {
-        if num == 1 {
-            return vec![self];
-        }
-        let rows = self.shape[0];
-        assert!(rows.is_multiple_of(num), "{rows} rows in {num} parts");
-        let mut shape = self.shape.clone();
-        shape[0] = rows / num;
-        let size = self.bytes.len() / num;
-        let part = |at: usize| Self {
-            name: self.name.clone(),
-            shape: shape.clone(),
-            dtype: self.dtype,
-            bytes: self.bytes[at * size..(at + 1) * size].to_vec(),
-        };
-        (0..num).map(part).collect()
-    }
-
     /// The values as another type, rounded to the nearest; integers are cut to what the type holds.
     pub fn cast(&self, dtype: Dtype) -> Self {
         if dtype == self.dtype {
