@@ -170,7 +170,7 @@ mod tests {
         for (error, code) in cases {
             assert_eq!(error.exit_code(), code);
             assert_eq!(error.to_string(), "there is no key `a`");
-            assert!(error.render(false).starts_with("error[unknown-key]: "));
+            assert!(error.render(false).starts_with("error: "));
         }
         let stopped = Error::Interrupted("stopped".into());
         assert_eq!(stopped.exit_code(), INTERRUPTED);

@@ -104,7 +104,7 @@ fn two_runs_are_compared_item_by_item_and_shown_as_a_page() {
     fs::write(folder.path().join("x.csv"), format!("a,b,big\n{rows}")).unwrap();
     let (code, _, stderr) = run(folder.path(), &["run", "spec.toml", "--quiet"]);
     assert_eq!(code, 0, "{stderr}");
-    let other = "results/spec/runs/learning_rate=0.00001-s1";
+    let other = "results/spec/runs/learning_rate=1e-5-s1";
     let found = evaluated(
         folder.path(),
         &["--data", "x.csv", "--against", other, "--html", "page.html"],

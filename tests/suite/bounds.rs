@@ -45,7 +45,7 @@ fn blocks_of_blocks_are_bounded_by_what_is_walked() {
     // Not too deep, but 2^30 paths without a layer at their ends.
     let wide = plan("spec.toml", &chained(30, "", "")).unwrap_err();
     assert!(
-        wide.contains("come to more than 65536 parts, most of them without a layer"),
+        wide.contains("expand to more than 65536 parts, most of them without a layer"),
         "{wide}"
     );
     for wrong in [deep, wide] {
@@ -85,7 +85,7 @@ fn very_many_wrong_values_make_few_messages() {
         vec!["7"; 20_000].join(", ")
     );
     let wrong = plan("spec.toml", &text).unwrap_err();
-    assert!(wrong.contains("holds 7 twice"), "{wrong}");
+    assert!(wrong.contains("contains 7 twice"), "{wrong}");
     // Tables.
     let mut text = IRIS.to_owned();
     (0..5_000).for_each(|_| text.push_str("[[optimizer.groups]]\nwd = 1\n"));

@@ -355,10 +355,10 @@ fn the_schema_accepts_layers_and_references_and_still_refuses_what_is_wrong() {
     let schema = serde_json::from_str(&burn_runner::spec::schema::experiment_schema()).unwrap();
     let accepts = |text: &str| {
         // Without its files, `extends` is an ordinary key.
-        let text = text.edit("extends", "extendz");
+        let text = text.replace(EXTENDS, OTHERWISE);
         let mut root = Document::parse("x.toml", &text).unwrap().root;
         for entry in &mut root.entries {
-            entry.key = entry.key.edit("extendz", "extends");
+            entry.key = entry.key.replace(OTHERWISE, EXTENDS);
         }
         super::schema::accepts(&schema, &Value::Table(root).to_json())
     };
@@ -388,6 +388,10 @@ fn the_schema_accepts_layers_and_references_and_still_refuses_what_is_wrong() {
         assert!(!accepts(refused), "{refused}");
     }
 }
+
+/// A key that is ordinary under another name.
+const EXTENDS: &str = "extends";
+const OTHERWISE: &str = "extendz";
 
 const SWEEP: &str = r#"extends = "bases/iris.toml"
 

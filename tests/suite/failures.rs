@@ -180,7 +180,7 @@ fn a_loss_that_is_no_number_is_retried_with_a_smaller_learning_rate() {
     let folder = folder_with(DIVERGES);
     let (code, _, stderr) = run(folder.path(), &["run", "spec.toml"]);
     assert_eq!(code, 0, "{stderr}");
-    let adjusted = "with the learning rate times 5.551115123125783e-17 from step 8 on";
+    let adjusted = "with the learning rate times 5.551115123125783e-17 from step 8";
     let retry = format!("base-s1: retry 1 of 3 after `not_finite` now, {adjusted}");
     assert!(stderr.contains(&retry), "{stderr}");
     assert!(stderr.contains("* includes runs that were adjusted"));
@@ -213,8 +213,8 @@ fn a_loss_that_is_no_number_is_retried_with_a_smaller_learning_rate() {
     let report = fs::read_to_string(report).unwrap();
     for line in [
         "| 1 | base  | 1* |".to_owned(),
-        "\\* In `base`, 1 of 1 runs were not made as planned".to_owned(),
-        format!("- `base-s1` was not made as planned, but {adjusted}"),
+        "\\* In `base`, 1 of 1 runs did not run as planned".to_owned(),
+        format!("- `base-s1` did not run as planned, but {adjusted}"),
     ] {
         assert!(report.contains(&line), "{report}");
     }
@@ -308,7 +308,7 @@ fn an_experiment_can_stop_at_the_first_failure() {
     );
     assert_eq!(code, 1, "{stderr}");
     assert!(
-        stderr.contains("stopped because `base-s1` failed, since `on_failure.panic.then` is \"stop\": 3 runs left; to continue: runner run"),
+        stderr.contains("stopped because `base-s1` failed, as `on_failure.panic.then` is \"stop\": 3 runs left; to continue: runner run"),
         "{stderr}"
     );
     assert!(
@@ -422,11 +422,11 @@ fn a_worker_that_hangs_is_killed_by_the_second_interrupt() {
 fn an_experiment_that_passes_its_limit_stops_and_goes_on_later() {
     let seeds = format!("[experiment]\nseeds = [1, 2]\n{SLOW}");
     let straight = completed(&seeds, &["--jobs", "1"]);
-    let folder = folder_with(&format!("{seeds}\n[limits]\nexperiment = \"700ms\"\n"));
+    let folder = folder_with(&format!("{seeds}\n[limits]\nexperiment = \"300ms\"\n"));
     let (code, _, stderr) = run(folder.path(), &["run", "spec.toml", "--jobs", "1"]);
     assert_eq!(code, 1, "{stderr}");
     assert!(
-        stderr.contains("the experiment exceeded its limit of 700ms (`limits.experiment`): 2 runs left; to continue: runner run"),
+        stderr.contains("the experiment exceeded its limit of 300ms (`limits.experiment`): 2 runs left; to continue: runner run"),
         "{stderr}"
     );
     assert_eq!(summary(folder.path(), "base-s1")["outcome"], "interrupted");
@@ -448,7 +448,7 @@ fn only_failed_runs_are_done_with_retry() {
     let retry = |class: &str| run(folder.path(), &["run", "spec.toml", "--retry", class]);
     let (code, _, stderr) = retry("failed");
     assert_eq!(code, 2);
-    assert!(stderr.contains("the runs are: 3 not started"), "{stderr}");
+    assert!(stderr.contains("of the runs, 3 not started"), "{stderr}");
     let fault = [
         "--only",
         "*-s1",
@@ -536,6 +536,7 @@ fn a_timeout_can_stop_the_experiment() {
     let folder = folder_with(&spec);
     let (code, _, stderr) = run(folder.path(), &["run", "spec.toml", "--jobs", "1"]);
     assert_eq!(code, 1, "{stderr}");
-    let why = "stopped because `base-s1` failed, since `on_failure.timeout.then` is \"stop\": 2 runs left";
+    let why =
+        "stopped because `base-s1` failed, as `on_failure.timeout.then` is \"stop\": 2 runs left";
     assert!(stderr.contains(why), "{stderr}");
 }

@@ -50,7 +50,7 @@ fn a_key_stops_one_run_which_can_go_on() {
     terminal.until("the first run", |shown| is_under_way(shown, "> base-s1"));
     assert!(!terminal.is_as_before());
     terminal.press("s");
-    terminal.until_shown("base-s1: stopping, it saves a checkpoint");
+    terminal.until_shown("base-s1: stopping after saving a checkpoint");
     terminal.until("the second run", |shown| is_under_way(shown, "base-s2"));
     assert_eq!(summary(folder.path(), "base-s1")["outcome"], "interrupted");
     let ended = terminal.end();

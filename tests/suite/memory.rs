@@ -63,7 +63,7 @@ fn a_budget_sheet_says_what_fits() {
 #[test]
 fn what_does_not_fit_comes_with_what_to_change() {
     let folder = folder_with(
-        &format!("{CNN}\n[memory]\nlimit = \"900KiB\"\n")
+        &format!("{CNN}\n[backend]\nkernels = \"reference\"\n[memory]\nlimit = \"900KiB\"\n")
             .edit("batch_size = 64", "batch_size = 128"),
     );
     let arguments = ["memory", "spec.toml", "--precisions", "f32"];
@@ -86,7 +86,9 @@ fn declared_budgets_stand_beside_ours() {
 
 #[test]
 fn gradient_checkpointing_keeps_less_and_changes_no_number() {
-    let deep = CNN.edit("type = \"cnn\"", "type = \"cnn\"\ndropout = 0.2");
+    // Runner's own kernels keep nothing that gradient checkpointing could leave out.
+    let deep = format!("{CNN}\n[backend]\nkernels = \"reference\"\n");
+    let deep = deep.edit("type = \"cnn\"", "type = \"cnn\"\ndropout = 0.2");
     let with = deep.edit("epochs = 2", "epochs = 2\ngradient_checkpointing = true");
     let [plain, with] = [deep, with].map(|spec| completed(&spec, &[]));
     let read = |folder: &Path, name: &str| {
@@ -260,7 +262,9 @@ fn adjustments(folder: &Path) -> Vec<String> {
 
 #[test]
 fn a_run_that_is_forecast_not_to_fit_is_computed_in_pieces() {
-    let limited = format!("{WIDE}\n[memory]\nlimit = \"100MiB\"\non_exceed = \"accumulate\"\n");
+    let limited = format!(
+        "{WIDE}\n[backend]\nkernels = \"reference\"\n[memory]\nlimit = \"100MiB\"\non_exceed = \"accumulate\"\n"
+    );
     let folder = folder_with(&limited);
     let (code, _, stderr) = run(folder.path(), &["run", "spec.toml"]);
     assert_eq!(code, 0, "{stderr}");
@@ -307,7 +311,7 @@ fn a_run_that_is_forecast_not_to_fit_is_computed_in_pieces() {
 #[test]
 fn a_run_that_passes_its_limit_goes_down_the_ladder() {
     let spec = format!(
-        "{IRIS}\n[memory]\nlimit = \"60MiB\"\non_exceed = [\"checkpoint\", \"accumulate\"]\n"
+        "{IRIS}\n[backend]\nkernels = \"reference\"\n[memory]\nlimit = \"60MiB\"\non_exceed = [\"checkpoint\", \"accumulate\"]\n"
     )
     .edit("batch_size = 16", "batch_size = 4");
     let folder = folder_with(&spec);
@@ -340,7 +344,7 @@ fn a_run_that_passes_its_limit_goes_down_the_ladder() {
     // Of changes at the same step, the last of each kind applies.
     let report = fs::read_to_string(folder.path().join("results/spec/report.md")).unwrap();
     assert!(
-        report.contains("`train.micro_batch_size = 1` from step 30 on"),
+        report.contains("`train.micro_batch_size = 1` from step 30"),
         "{report}"
     );
     assert!(!report.contains("`train.micro_batch_size = 2`"), "{report}");
@@ -368,7 +372,9 @@ fn probes(folder: &Path) -> Vec<(u64, u64)> {
 
 #[test]
 fn a_probe_is_no_larger_than_the_ladder_leaves_the_run() {
-    let limited = format!("{WIDE}\n[memory]\nlimit = \"100MiB\"\non_exceed = \"accumulate\"\n");
+    let limited = format!(
+        "{WIDE}\n[backend]\nkernels = \"reference\"\n[memory]\nlimit = \"100MiB\"\non_exceed = \"accumulate\"\n"
+    );
     let folder = folder_with(&limited.edit("epochs = 2", "epochs = 1"));
     let (_, _, plan) = run(folder.path(), &["plan", "spec.toml"]);
     assert!(
@@ -463,8 +469,8 @@ fn ways_that_exclude_each_other_are_refused() {
         .map(told)
         .join("\n"),
         @r#"
-    `memory.on_exceed` holds "refuse" and other ways
-    `memory.on_exceed` holds "accumulate" twice
+    `memory.on_exceed` contains "refuse" and other remedies
+    `memory.on_exceed` contains "accumulate" twice
     "#
     );
 }

@@ -134,7 +134,7 @@ fn a_report_suits_any_width_of_terminal() {
             .max()
             .unwrap();
         assert!(
-            widest <= usize::from(width.max(20)),
+            widest <= usize::from(width.max(40)),
             "{width} columns:\n{table}"
         );
         assert_eq!(

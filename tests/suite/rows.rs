@@ -141,7 +141,7 @@ fn a_mistyped_number_is_told_with_its_place() {
         stderr.contains("warning: 59 of 60 values of `a` are numbers, but `"),
         "{stderr}"
     );
-    assert!(stderr.contains("rows.csv:12` holds `3O`"), "{stderr}");
+    assert!(stderr.contains("rows.csv:12` contains `3O`"), "{stderr}");
     assert!(
         stderr.contains("spec.toml: no errors; 1 trial, 1 run"),
         "{stderr}"
@@ -155,7 +155,7 @@ fn a_mistyped_number_is_told_with_its_place() {
     assert_eq!(code, 0, "{stderr}");
     assert!(!stderr.contains("warning"), "{stderr}");
     assert!(
-        stdout.contains("1 item dropped because a value is missing"),
+        stdout.contains("1 item is dropped because a value is missing"),
         "{stdout}"
     );
     let taken = "the 2 integers of the target `y` are read as classes";

@@ -69,8 +69,9 @@ fn status(answer: &str) -> u16 {
 }
 
 fn header<'a>(head: &'a str, name: &str) -> Option<&'a str> {
-    let prefix = format!("{name}: ");
-    head.lines().find_map(|line| line.strip_prefix(&prefix))
+    let mut lines = head.lines().filter_map(|line| line.split_once(": "));
+    let found = lines.find(|(found, _)| found.eq_ignore_ascii_case(name));
+    found.map(|(_, value)| value)
 }
 
 #[test]
@@ -238,7 +239,7 @@ fn others_need_a_token() {
     let (code, _, stderr) = run(folder.path(), &["serve", "--listen", "0.0.0.0"]);
     assert_eq!(code, 2);
     assert!(
-        stderr.contains("the token is missing") && stderr.contains("--token"),
+        stderr.contains("there is no token") && stderr.contains("--token"),
         "{stderr}"
     );
     let (code, _, stderr) = run(folder.path(), &["serve", "--token", "short"]);

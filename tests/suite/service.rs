@@ -40,7 +40,7 @@ fn ask(stream: &mut TcpStream, method: &str, target: &str, body: &str) -> (u16, 
 }
 
 fn row(petal: f64) -> Value {
-    json!({"sepal_length": 5.1, "sepal_width": 3.5, "petal_length": petal, "petal_width": petal / 3.0})
+    json!({"input": [5.1, 3.5, petal, petal / 3.0]})
 }
 
 fn post(stream: &mut TcpStream, target: &str, body: &Value) -> (u16, Value) {
@@ -93,11 +93,8 @@ fn rows_and_tensors_get_the_predictions_of_predict() {
     assert_eq!(classes(predictions), names);
 
     // The same connection, and the same numbers as tensors.
-    let column = |name: &str| -> Value {
-        let data: Vec<&Value> = rows.iter().map(|row| &row[name]).collect();
-        json!({"name": name, "datatype": "FP64", "shape": [40], "data": data})
-    };
-    let inputs = ["sepal_length", "sepal_width", "petal_length", "petal_width"].map(column);
+    let data: Vec<&Value> = rows.iter().map(|row| &row["input"]).collect();
+    let inputs = [json!({"name": "input", "datatype": "FP32", "shape": [40, 4], "data": data})];
     let (status, answer) = post(
         &mut stream,
         "/v2/models/spec/infer",
@@ -127,11 +124,7 @@ fn rows_and_tensors_get_the_predictions_of_predict() {
     let (status, metadata) = ask(&mut stream, "GET", "/v2/models/spec", "");
     assert_eq!(status, 200);
     let metadata: Value = serde_json::from_str(&metadata).unwrap();
-    assert_eq!(
-        metadata["inputs"].as_array().unwrap().len(),
-        4,
-        "{metadata}"
-    );
+    assert_eq!(metadata["inputs"][0]["shape"], json!([-1, 4]), "{metadata}");
     assert_eq!(
         metadata["outputs"][2]["shape"],
         json!([-1, 3]),
@@ -159,13 +152,7 @@ fn wrong_requests_are_refused_and_harm_nobody() {
     for (method, target, body, status, words) in [
         ("POST", "/predict", "{", 400, "not JSON"),
         ("POST", "/predict", "[1]", 400, "item 1 is not"),
-        (
-            "POST",
-            "/predict",
-            r#"{"sepal_length": 1}"#,
-            400,
-            "sepal_width",
-        ),
+        ("POST", "/predict", r#"{"x": 1}"#, 400, "`input`"),
         ("POST", "/predict", &nine, 413, "at most 8 items"),
         (
             "POST",
@@ -229,7 +216,7 @@ fn requests_at_once_are_batched_and_answered_apart() {
                         let one = row(1.0 + 0.2 * f64::from(at));
                         // Every fourth request is wrong, and spoils no other.
                         let body = if at % 4 == 3 {
-                            json!({"sepal_width": 1})
+                            json!({"input": [1, 2]})
                         } else {
                             one
                         };

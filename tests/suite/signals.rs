@@ -123,7 +123,7 @@ fn memory_that_is_refused_is_out_of_memory_and_its_policy_fires() {
         assert_eq!(failure["signal"], 6, "{failure}");
         let message = failure["message"].as_str().unwrap();
         assert!(
-            message.contains("the system refused 1125899906842624 bytes"),
+            message.contains("the system refused to allocate 1125899906842624 bytes"),
             "{message}"
         );
         assert_eq!(stdout.matches("run_retried").count(), 1, "{stdout}");

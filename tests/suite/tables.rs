@@ -711,7 +711,7 @@ fn arrays_have_numbers_for_missing_values_too() {
     let (code, _, stderr) = run(folder.path(), &["check", "spec.toml"]);
     assert_eq!(code, 0, "{stderr}");
     assert!(
-        stderr.contains("`input` holds -999.9 7 times")
+        stderr.contains("`input` contains -999.9 7 times")
             && stderr.contains("`missing_values = [-999.9]`"),
         "{stderr}"
     );

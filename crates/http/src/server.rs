@@ -291,13 +291,18 @@ impl<S: Service> Served<S> {
             Err((status, words)) => return Err(refuse(status, words)),
         }
         if request.is_post {
+            let too_large = || {
+                let words = format!("a request may have at most {} bytes", self.limits.body);
+                refuse(413, &words)
+            };
+            // A body that announces its size is refused before any of it arrives.
+            if body.size_hint().lower() > self.limits.body as u64 {
+                return Err(too_large());
+            }
             let body = Limited::new(body, self.limits.body).collect();
             request.body = match tokio::time::timeout(self.limits.time, body).await {
                 Ok(Ok(body)) => body.to_bytes(),
-                Ok(Err(e)) if e.is::<http_body_util::LengthLimitError>() => {
-                    let words = format!("a request may have at most {} bytes", self.limits.body);
-                    return Err(refuse(413, &words));
-                }
+                Ok(Err(e)) if e.is::<http_body_util::LengthLimitError>() => return Err(too_large()),
                 Ok(Err(_)) => return Err(refuse(400, "the request's body is incomplete")),
                 Err(_) => return Err(refuse(408, "the request timed out")),
             };

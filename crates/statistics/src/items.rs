@@ -64,7 +64,11 @@ mod tests {
     #[test]
     fn intervals_hold_the_middle_share_of_resamples() {
         let values: Vec<f64> = (0..=100).rev().map(f64::from).collect();
-        assert_eq!(percentile_interval(values, 0.9), Some([5.0, 95.0]));
+        let [low, high] = percentile_interval(values, 0.9).unwrap();
+        assert!(
+            (low - 5.0).abs() < 1e-12 && (high - 95.0).abs() < 1e-12,
+            "{low} {high}"
+        );
         assert_eq!(percentile_interval(Vec::new(), 0.9), None);
         assert_eq!(percentile_interval(vec![1.0, f64::NAN], 0.9), None);
         // The bootstrap of a mean has the deviation of the mean.

@@ -502,9 +502,9 @@ fn no_more_is_unpacked_than_the_caller_allows_or_than_there_is_place_for() {
     let missing = missing.unwrap_err().to_string();
     messages.push(missing.replace(&folder.path().display().to_string(), ""));
     // Sizes depend on the plan's text.
-    let size = regex::Regex::new(r"holds \d+(\.\d)? (B|KiB)").unwrap();
+    let size = regex::Regex::new(r"contains \d+(\.\d)? (B|KiB)").unwrap();
     let messages = messages.join("\n");
-    insta::assert_snapshot!(size.replace_all(&messages, "holds [SIZE]"));
+    insta::assert_snapshot!(size.replace_all(&messages, "contains [SIZE]"));
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
 }
 
@@ -519,9 +519,9 @@ fn a_bomb_is_refused_by_what_it_announces() {
     let error = unpack(&archive, &folder.path().join("into"), None).unwrap_err();
     let error = error.to_string();
     for part in [
-        "holds 8.0 GiB",
+        "contains 8.0 GiB",
         "at most 256.0 MiB",
-        "KiB packed",
+        "KiB compressed",
         "200 times",
         "raise the limit",
     ] {

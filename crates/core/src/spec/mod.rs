@@ -74,7 +74,7 @@ pub struct ExperimentSpec {
     pub data: DataSpec,
     /// `[model]`
     pub model: ModelSpec,
-    /// `[init]`; weights are drawn when not written.
+    /// `[init]`; weights are drawn when not set.
     pub init: Option<InitSpec>,
     /// `[task]`
     pub task: TaskTable,

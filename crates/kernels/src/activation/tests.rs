@@ -5,8 +5,11 @@ use proptest::prelude::*;
 use super::*;
 use crate::tests::numbers;
 
-/// Every function, with its definition in 64 bits.
-fn all() -> Vec<(Activation, fn(f64) -> f64)> {
+/// A function and its definition in 64 bits.
+type Case = (Activation, fn(f64) -> f64);
+
+/// Every function.
+fn all() -> Vec<Case> {
     fn sigmoid(x: f64) -> f64 {
         1.0 / (1.0 + (-x).exp())
     }
@@ -22,7 +25,7 @@ fn all() -> Vec<(Activation, fn(f64) -> f64)> {
             0.0
         }
     }
-    let all: Vec<(Activation, fn(f64) -> f64)> = vec![
+    let all: Vec<Case> = vec![
         (Activation::Relu, |x| x.max(0.0)),
         (
             Activation::LeakyRelu {

@@ -85,6 +85,10 @@ fn columns(x: &FlexTensor) -> usize {
 }
 
 /// A function of each number, if it can be computed here; else the tensor as it was.
+#[expect(
+    clippy::result_large_err,
+    reason = "both are tensors, of which one is returned"
+)]
 pub fn activate<const D: usize>(x: Tensor<D>, function: &Planned) -> Result<Tensor<D>, Tensor<D>> {
     if !is_ours(&x) || x.shape().num_elements() == 0 {
         return Err(x);

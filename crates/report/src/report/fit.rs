@@ -184,18 +184,17 @@ pub fn wrap(text: &str, width: usize, hanging: &str) -> Vec<String> {
             ends.find(|at| at + 1 > indent + hanging.len().min(2))
         };
         // A space may also follow the last character.
-        let at = if rest[width] == ' ' {
-            Some(width - 1)
-        } else {
-            last(&|c| c == ' ').or_else(|| last(&|c| BREAKS.contains(&c)))
-        };
+        let at = (rest[width] == ' ' && width > indent).then(|| width - 1);
+        let at = at.or_else(|| last(&|c| c == ' '));
+        let at = at.or_else(|| last(&|c| BREAKS.contains(&c)));
         let at = at.or_else(|| {
             let next = rest.iter().enumerate().skip(width);
             next.map(|(at, c)| (at, *c))
                 .find(|(_, c)| BREAKS.contains(c))
                 .map(|(at, _)| at)
         });
-        let Some(at) = at.filter(|at| at + 1 < rest.len()) else {
+        // Each line takes more than the next one begins with.
+        let Some(at) = at.filter(|at| at + 1 < rest.len() && *at >= hanging.chars().count()) else {
             break;
         };
         let tail = rest.split_off(at + 1);

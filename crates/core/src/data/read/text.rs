@@ -201,7 +201,7 @@ fn decode(bytes: Vec<u8>) -> Result<String, Bad> {
         let line = 1 + bytes[..at].iter().filter(|b| **b == b'\n').count();
         Bad {
             place: format!(", line {line}, byte {}", at - start + 1),
-            reason: format!("{} is no UTF-8{}", hex(bytes[at]), kind_of(bytes)),
+            reason: format!("{} is not UTF-8{}", hex(bytes[at]), kind_of(bytes)),
         }
     })?;
     if text.trim().is_empty() {

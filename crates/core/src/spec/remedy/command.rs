@@ -277,10 +277,10 @@ pub const VERBS: &[Command] = &[
         "data spec.toml",
     ),
     command(
-        "test eval evaluate predict infer inference score",
-        "use `runner run SPEC`: the test split is evaluated at the end of each run",
-        "evaluate spec.toml",
-        "run spec.toml",
+        "test eval infer inference score",
+        "use `runner evaluate RUN --data PATH` for metrics, or `runner predict RUN --data PATH` for predictions; the test split is evaluated at the end of each run",
+        "infer results/spec",
+        "",
     ),
     command(
         "ls status ps runs history jobs experiments log logs",

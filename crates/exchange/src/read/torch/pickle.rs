@@ -19,7 +19,7 @@ pub type Dict = Rc<RefCell<Vec<(Object, Object)>>>;
 /// What a pickle makes.
 #[derive(Clone, Debug)]
 pub enum Object {
-    /// A number, a text that is no name, or what has nothing to do with weights.
+    /// A number, a text that does not name anything, or what has nothing to do with weights.
     Other,
     /// `None`
     None,
@@ -275,7 +275,13 @@ impl<'a> Machine<'a> {
     /// A whole number of some bytes, the lowest first.
     fn long(&mut self, size: usize) -> Result<(), String> {
         let bytes = self.take(size)?;
-        let object = if size > 8 {
+        // A ninth byte of zero only keeps a number positive.
+        let bytes = bytes
+            .strip_suffix(&[0])
+            .filter(|_| size == 9)
+            .unwrap_or(bytes);
+        let size = bytes.len();
+        let object = if size > 8 || (size == 8 && bytes[7] >= 0x80) {
             Object::Other
         } else {
             let fill = if bytes.last().is_some_and(|last| *last >= 0x80) {
