@@ -103,7 +103,7 @@ fn a_board_is_drawn_for_the_width_that_there_is() {
       optimizer=adam,learning_rate=0.01-s1   0/10  ╌╌╌╌╌╌╌╌╌╌   0 %  retry 1 after panic
     2 waiting: optimizer=adam,learning_rate=0.01-s2, optimizer=adam,learning_rate=0.001-s1
     failed  optimizer=sgd,learning_rate=0.1-s1  not_finite: the loss is infinite since step 31; lower the learning rate
-    memory  210.0 MiB held on flex  2 not measured yet  3.0 GiB of 15.0 GiB free on the host
+    memory  210.0 MiB used on flex  2 not measured yet  3.0 GiB of 15.0 GiB free on the host
     up/down select  s stop it  a start no more  q quit  ? help
     "#);
     insta::assert_snapshot!(drawn(&[board()], 80, 24), @r#"
@@ -115,7 +115,7 @@ fn a_board_is_drawn_for_the_width_that_there_is() {
       optimizer…earning_rate=0.01-s1   0/10   0 %  retry 1 after panic
     2 waiting: optimizer=adam,learning_rate=0.01-s2, optimizer=adam,learning_rate=0…
     failed  optimizer=sgd,learning_rate=0.1-s1  not_finite: the loss is infinite si…
-    memory  210.0 MiB held on flex  2 not measured yet
+    memory  210.0 MiB used on flex  2 not measured yet
     3.0 GiB of 15.0 GiB free on the host
     up/down select  s stop it  a start no more  q quit  ? help
     "#);
@@ -129,7 +129,7 @@ fn a_board_is_drawn_for_the_width_that_there_is() {
       opt…te=0.01-s1   0/10   0 %  retry 1 …
     2 waiting: optimizer=adam,learning_rate…
     failed  optimizer=sgd,learning_rate=0.1…
-    memory  210.0 MiB held on flex
+    memory  210.0 MiB used on flex
     2 not measured yet
     3.0 GiB of 15.0 GiB free on the host
     up/down select  s stop it
