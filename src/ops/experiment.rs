@@ -65,11 +65,11 @@ pub fn plan(experiment: &Experiment, sink: &Sink<'_>) -> Result<Planned, Error> 
     plan_by(experiment, false, sink)
 }
 
-/// Like [`plan`], but downloads missing data.
+/// Like [`plan()`], but downloads missing data.
 ///
 /// # Errors
 ///
-/// Like [`plan`]; a failed download is one of the diagnostics.
+/// Like [`plan()`]; a failed download is one of the diagnostics.
 pub fn plan_with_data(experiment: &Experiment, sink: &Sink<'_>) -> Result<Planned, Error> {
     plan_by(experiment, true, sink)
 }

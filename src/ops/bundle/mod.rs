@@ -82,7 +82,7 @@ pub struct Bundled {
 /// use burn_runner::ops::{self, Bundle};
 ///
 /// let error = ops::bundle(&Bundle::new("results/nothing"), &ops::quiet).unwrap_err();
-/// assert_eq!(error.to_string(), "there is no folder `results/nothing`");
+/// assert_eq!(error.to_string(), "the folder `results/nothing` does not exist");
 /// ```
 pub fn bundle(options: &Bundle, sink: &Sink<'_>) -> Result<Bundled, Error> {
     let folder = RunFolder(options.run.clone());

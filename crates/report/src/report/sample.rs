@@ -133,7 +133,7 @@ pub struct Sample {
 
 impl Sample {
     /// Describes the values of a metric; none where there are none, or where they are too large to add up. `ratio` is
-    /// that of [`overlap`], where repeats are on several splits.
+    /// that of `overlap`, where repeats are on several splits.
     pub fn of(name: &str, by_seed: Vec<(Repeat, f64)>, ratio: Option<f64>) -> Option<Self> {
         let values: Vec<f64> = by_seed.iter().map(|(_, value)| *value).collect();
         let description = Description::of(&values).ok()?;
