@@ -19,7 +19,7 @@ mod queue;
 use std::sync::Arc;
 use std::time::Instant;
 
-use runner_http::{Answer, Request, Service};
+use runner_http::{Answer, Request, Service, decoded, encoded};
 use serde_json::{Value, json};
 
 use crate::model::Model;
@@ -195,50 +195,5 @@ fn failed(outcome: &Outcome) -> Answer {
         Outcome::Failed | Outcome::Done(_) => {
             wrong(500, "the prediction failed; see the server's log")
         }
-    }
-}
-
-/// A name as part of an address.
-fn encoded(name: &str) -> String {
-    let bytes = name.bytes().map(|byte| match byte {
-        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
-            char::from(byte).to_string()
-        }
-        _ => format!("%{byte:02X}"),
-    });
-    bytes.collect()
-}
-
-/// The name that is a part of an address; as it is, if it is not a valid one.
-fn decoded(part: &str) -> String {
-    let mut bytes = Vec::new();
-    let mut rest = part.as_bytes();
-    while let [first, after @ ..] = rest {
-        let hex = (*first == b'%').then(|| after.get(..2)).flatten();
-        let byte = hex
-            .and_then(|hex| std::str::from_utf8(hex).ok())
-            .and_then(|hex| u8::from_str_radix(hex, 16).ok());
-        if let Some(byte) = byte {
-            bytes.push(byte);
-            rest = &after[2..];
-        } else {
-            bytes.push(*first);
-            rest = after;
-        }
-    }
-    String::from_utf8(bytes).unwrap_or_else(|_| part.to_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_survive_addresses() {
-        for name in ["iris", "iris csv/ü%", "100%", "a%zz"] {
-            assert_eq!(decoded(&encoded(name)), name);
-        }
-        assert_eq!(decoded("%"), "%");
-        assert_eq!(decoded("%ff"), "%ff");
     }
 }

@@ -8,10 +8,12 @@
 mod access;
 mod answer;
 mod connections;
+mod name;
 mod request;
 mod server;
 
 pub use access::{Access, check_token};
 pub use answer::Answer;
+pub use name::{decoded, encoded};
 pub use request::Request;
 pub use server::{Limits, Server, Service, Stop};

@@ -1,5 +1,6 @@
 //! Pages: a report with the script that keeps it up to date, and a list of experiments.
 
+use runner_http::encoded;
 use sha2::{Digest, Sha256};
 
 use crate::report::list::age;
@@ -91,17 +92,6 @@ pub fn tag(body: &[u8]) -> String {
         .map(|byte| format!("{byte:02x}"))
         .collect();
     format!("\"{digest}\"")
-}
-
-/// A name as a path segment.
-pub fn encoded(name: &str) -> String {
-    let bytes = name.bytes().map(|byte| match byte {
-        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' | b'=' | b',' => {
-            char::from(byte).to_string()
-        }
-        _ => format!("%{byte:02X}"),
-    });
-    bytes.collect()
 }
 
 fn escaped(text: &str) -> String {

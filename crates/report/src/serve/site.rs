@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use sha2::{Digest, Sha256};
 
-use runner_http::Answer;
+use runner_http::{Answer, encoded};
 
 use super::page;
 use crate::report::{self, Brief};
@@ -55,7 +55,7 @@ impl Site {
         let unknown = || Answer::words(404, "this page does not exist; see / for a list");
         match parts[..] {
             [""] => match &experiments[..] {
-                [(name, _)] => Answer::redirect(&format!("/{}/", page::encoded(name))),
+                [(name, _)] => Answer::redirect(&format!("/{}/", encoded(name))),
                 _ => self.list(&experiments),
             },
             [name] if find(&experiments, name).is_some() => Answer::redirect(&format!("/{name}/")),
@@ -131,7 +131,7 @@ fn find<'a>(
 ) -> Option<(&'a str, &'a ExperimentFolder)> {
     let found = experiments
         .iter()
-        .find(|(name, _)| page::encoded(name) == asked || name == asked);
+        .find(|(name, _)| encoded(name) == asked || name == asked);
     found.map(|(name, folder)| (name.as_str(), folder))
 }
 
