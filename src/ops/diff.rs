@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::Sink;
 use crate::error::Error;
 use crate::train::weight_distances;
-use runner_core::diagnostic::{Diagnostic, counted};
+use runner_core::diagnostic::{Diagnostic, Reason, counted};
 use runner_core::record::{ExperimentFolder, RunFolder, capsule, commits_between};
 use runner_core::reproduce::WeightDistance;
 use runner_core::spec::document::plain_io_error;
@@ -151,15 +151,15 @@ fn find(path: &Path, options: &DiffOptions) -> Result<Found, Error> {
 }
 
 /// The distances of final weights by parameter.
-fn distances(a: &Side, b: &Side) -> Result<Vec<WeightDistance>, String> {
+fn distances(a: &Side, b: &Side) -> Result<Vec<WeightDistance>, Reason> {
     let plans = (
-        a.plan.as_ref().map_err(String::clone)?,
-        b.plan.as_ref().map_err(String::clone)?,
+        a.plan.as_ref().map_err(Reason::clone)?,
+        b.plan.as_ref().map_err(Reason::clone)?,
     );
     a.check_weights()?;
     b.check_weights()?;
     let [file_a, file_b] = [a, b].map(|side| side.folder.model("final"));
-    weight_distances((&file_a, plans.0), (&file_b, plans.1))
+    Ok(weight_distances((&file_a, plans.0), (&file_b, plans.1))?)
 }
 
 /// The commits between the two, if the repository here has both.

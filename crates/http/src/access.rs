@@ -1,5 +1,7 @@
 //! Access control.
 
+use std::error::Error;
+use std::fmt;
 use std::net::Ipv4Addr;
 
 use sha2::{Digest, Sha256};
@@ -19,16 +21,36 @@ pub struct Access {
     cookie: Option<String>,
 }
 
-/// Whether a text is a valid token. The error is a phrase.
-pub fn check_token(token: &str) -> Result<(), String> {
+/// Why a text is not a valid token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TokenError {
+    /// It contains a character that addresses do not allow.
+    Character,
+    /// It can be guessed.
+    TooShort,
+}
+
+impl fmt::Display for TokenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Character => f.write_str(
+                "a token consists only of letters, digits and `-._~`, as allowed in addresses",
+            ),
+            Self::TooShort => write!(f, "a token has at least {MIN_TOKEN} characters"),
+        }
+    }
+}
+
+impl Error for TokenError {}
+
+/// Whether a text is a valid token.
+pub fn check_token(token: &str) -> Result<(), TokenError> {
     let is_known = |c: char| c.is_ascii_alphanumeric() || "-._~".contains(c);
     if !token.chars().all(is_known) {
-        return Err(
-            "a token consists only of letters, digits and `-._~`, as allowed in addresses".into(),
-        );
+        return Err(TokenError::Character);
     }
     if token.len() < MIN_TOKEN {
-        Err(format!("a token has at least {MIN_TOKEN} characters"))
+        Err(TokenError::TooShort)
     } else {
         Ok(())
     }

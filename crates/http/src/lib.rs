@@ -12,7 +12,7 @@ mod name;
 mod request;
 mod server;
 
-pub use access::{Access, check_token};
+pub use access::{Access, TokenError, check_token};
 pub use answer::Answer;
 pub use name::{decoded, encoded};
 pub use request::Request;

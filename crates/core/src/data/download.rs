@@ -1,5 +1,6 @@
 //! Files from a web server, checked by their digest.
 
+use crate::diagnostic::Reason;
 use std::path::Path;
 
 /// A server that sends nothing for this long is abandoned.
@@ -16,7 +17,7 @@ pub(super) fn download(
     path: &Path,
     sha256: &str,
     progress: &mut dyn FnMut(&str, u64, Option<u64>),
-) -> Result<(), String> {
+) -> Result<(), Reason> {
     use std::io::{Read, Write};
 
     use sha2::{Digest, Sha256};
@@ -48,7 +49,7 @@ pub(super) fn download(
         progress(&name, received, total);
     }
     if super::hex(&hasher.finalize()) != sha256 {
-        return Err(format!("{name} has the wrong sha256 sum"));
+        return Err(Reason(format!("{name} has the wrong sha256 sum")));
     }
     partial.persist(path).map_err(|e| e.error.to_string())?;
     Ok(())
@@ -61,7 +62,7 @@ pub(super) fn download(
     _path: &Path,
     _sha256: &str,
     _progress: &mut dyn FnMut(&str, u64, Option<u64>),
-) -> Result<(), String> {
+) -> Result<(), Reason> {
     Err("this build cannot download files".into())
 }
 
@@ -87,7 +88,7 @@ mod tests {
         format!("http://{address}/")
     }
 
-    fn download_from(url: &str) -> (Result<(), String>, Vec<String>, u64) {
+    fn download_from(url: &str) -> (Result<(), Reason>, Vec<String>, u64) {
         let folder = tempfile::tempdir().unwrap();
         let sha256 = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824";
         let path = folder.path().join("file.gz");

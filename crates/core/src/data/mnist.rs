@@ -8,6 +8,7 @@ use serde_json::json;
 use super::download::download;
 use super::known::{Known, Trust};
 use super::{DataError, DownloadProgress, Items, idx, sha256_hex};
+use crate::diagnostic::Reason;
 use crate::spec::data::MnistPart;
 
 /// One published file.
@@ -141,7 +142,7 @@ impl Places {
         &self,
         part: MnistPart,
         progress: DownloadProgress<'_>,
-    ) -> Result<Found, String> {
+    ) -> Result<Found, Reason> {
         fs::create_dir_all(&self.cache)
             .map_err(|e| format!("the folder {} cannot be created: {e}", self.cache.display()))?;
         for file in files(part) {
@@ -154,17 +155,20 @@ impl Places {
                 let url = format!("{mirror}{name}");
                 let result = download(&url, &self.cache.join(name), file.sha256, progress);
                 result
-                    .map_err(|reason| reasons.push((host(mirror), reason)))
+                    .map_err(|Reason(reason)| reasons.push((host(mirror), reason)))
                     .is_ok()
             });
             if !fetched {
-                return Err(format!("the download failed ({})", joined(&reasons)));
+                return Err(Reason(format!(
+                    "the download failed ({})",
+                    joined(&reasons)
+                )));
             }
         }
         match self.find(part) {
             Ok(Some(found)) => Ok(found),
             Ok(None) => Err("the downloaded files were not found".into()),
-            Err(e) => Err(e.to_string()),
+            Err(e) => Err(Reason(e.to_string())),
         }
     }
 }

@@ -32,3 +32,10 @@ impl From<&str> for Reason {
         Self(reason.to_owned())
     }
 }
+
+/// Its words, as a part of a message.
+impl From<Reason> for String {
+    fn from(reason: Reason) -> Self {
+        reason.0
+    }
+}

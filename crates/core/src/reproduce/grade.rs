@@ -6,6 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use super::{Comparison, Spread};
+use crate::diagnostic::Reason;
 
 /// Up to this distance, numbers count as equal except for the summation order.
 const MAX_ULPS: f64 = 1024.0;
@@ -184,9 +185,9 @@ impl fmt::Display for Grade {
 }
 
 impl FromStr for AtLeast {
-    type Err = String;
+    type Err = Reason;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, Reason> {
         match text {
             "bitwise" => Ok(AtLeast::Bitwise),
             "equivalent" => Ok(AtLeast::Equivalent),

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use super::backend::DeviceName;
+use crate::diagnostic::Reason;
 
 /// A change to a run that is not in its plan.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -101,9 +102,9 @@ impl fmt::Display for Adjustment {
 }
 
 impl FromStr for Adjustment {
-    type Err = String;
+    type Err = Reason;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, Reason> {
         let read = || {
             let (step, change) = text.split_once(':')?;
             let (key, value) = change.split_once('=')?;
@@ -126,7 +127,7 @@ impl FromStr for Adjustment {
                 change,
             })
         };
-        read().ok_or_else(|| format!("`{text}` must have the form STEP:KEY=VALUE"))
+        read().ok_or_else(|| Reason(format!("`{text}` must have the form STEP:KEY=VALUE")))
     }
 }
 

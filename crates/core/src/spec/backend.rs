@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::kind::Kind;
 use super::remedy;
 use super::section::{Choice, Section, by_name, choices};
+use crate::diagnostic::Reason;
 
 /// The `[backend]` table.
 #[derive(Clone, Debug, PartialEq)]
@@ -100,9 +101,9 @@ impl From<DeviceName> for String {
 }
 
 impl FromStr for DeviceName {
-    type Err = String;
+    type Err = Reason;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, Reason> {
         let (name, index) = text.split_once(':').unwrap_or((text, "0"));
         if let (Some(backend), Ok(index)) = (by_name(name), index.parse()) {
             return Ok(Self { backend, index });
@@ -111,17 +112,17 @@ impl FromStr for DeviceName {
         let meant = remedy::for_value("argument.device", name, names());
         let meant = meant.map_or(String::new(), |answer| format!("; {answer}"));
         let names: Vec<_> = names().collect();
-        Err(format!(
+        Err(Reason(format!(
             "`{text}` is not a device: expected one of {}, with an index where there are several, such as `wgpu:1`{meant}",
             names.join(", ")
-        ))
+        )))
     }
 }
 
 impl TryFrom<String> for DeviceName {
-    type Error = String;
+    type Error = Reason;
 
-    fn try_from(text: String) -> Result<Self, String> {
+    fn try_from(text: String) -> Result<Self, Reason> {
         text.parse()
     }
 }
@@ -172,12 +173,12 @@ impl Kernels {
 }
 
 impl FromStr for Precision {
-    type Err = String;
+    type Err = Reason;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, Reason> {
         by_name(text).ok_or_else(|| {
             let names: Vec<_> = Self::ALL.iter().map(|(_, name, _)| *name).collect();
-            format!("expected one of {}", names.join(", "))
+            Reason(format!("expected one of {}", names.join(", ")))
         })
     }
 }

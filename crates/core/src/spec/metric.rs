@@ -7,6 +7,7 @@ use super::kind::Scalar;
 use super::remedy;
 use super::section::{Choice, by_name, choices};
 use super::task::TaskKind;
+use crate::diagnostic::Reason;
 
 choices! {
     /// A number that is measured over a whole split.
@@ -128,21 +129,21 @@ impl Objective {
     }
 
     /// Parses `split/metric`; the error contains a remedy.
-    pub fn parse(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &str) -> Result<Self, Reason> {
         let (split, name) = text.split_once('/').unwrap_or(("", text));
         let known = by_name::<ObjectiveSplit>(split);
         let metric = by_name::<Metric>(name);
         match (known, metric) {
             (Some(split), Some(metric)) => Ok(Self { split, metric }),
-            (None, Some(_)) if split == "test" => Err(format!(
+            (None, Some(_)) if split == "test" => Err(Reason(format!(
                 "the test split is only for the final evaluation; select on another split, such as `valid/{name}`"
-            )),
-            (None, Some(_)) if split.is_empty() => Err(format!("use `valid/{name}`")),
-            _ => Err(remedy::for_objective(text).unwrap_or_else(|| {
+            ))),
+            (None, Some(_)) if split.is_empty() => Err(Reason(format!("use `valid/{name}`"))),
+            _ => Err(Reason(remedy::for_objective(text).unwrap_or_else(|| {
                 let names = Metric::ALL.iter().map(|(_, name, _)| *name);
                 let names: Vec<_> = names.collect();
                 format!("the metrics are `{}`", names.join("`, `"))
-            })),
+            }))),
         }
     }
 
@@ -173,10 +174,11 @@ impl Objective {
 }
 
 impl TryFrom<String> for Objective {
-    type Error = String;
+    type Error = Reason;
 
-    fn try_from(text: String) -> Result<Self, String> {
-        Self::parse(&text).map_err(|help| format!("`{text}` is not a metric of a split: {help}"))
+    fn try_from(text: String) -> Result<Self, Reason> {
+        Self::parse(&text)
+            .map_err(|help| Reason(format!("`{text}` is not a metric of a split: {help}")))
     }
 }
 

@@ -4,13 +4,22 @@
 //! reads, checks and reports; without one it records the keys, and the JSON Schema is generated from that record. So
 //! the checker and the schema cannot disagree, and every default is defined once.
 
-use serde_json::Value as Json;
+mod axes;
+mod choice;
+mod doc;
+mod field;
+mod tables;
+mod unknown;
 
 use super::document::{Entry, Node, Table, Value};
-use super::hints::{home_of, keys_of_types, required_keys};
 use super::kind::{Kind, Scalar};
-use super::remedy;
 use crate::diagnostic::{Diagnostic, Diagnostics, Span};
+
+pub(super) use axes::collect_axes;
+pub(super) use choice::choices;
+pub use choice::{Choice, by_name};
+pub use doc::{KeyDoc, Shape, Variant};
+pub use field::Field;
 
 /// The findings of reading a document.
 #[derive(Debug, Default)]
@@ -30,95 +39,13 @@ impl Findings {
         let mut poisoned = self.poisoned.iter();
         poisoned.any(|p| under(p, path) || under(path, p))
     }
-}
 
-/// A key as the schema shows it.
-#[derive(Clone, Debug)]
-pub struct KeyDoc {
-    /// The key.
-    pub key: &'static str,
-    /// Its meaning.
-    pub doc: &'static str,
-    /// Its content.
-    pub shape: Shape,
-    /// Its default.
-    pub default: Option<Json>,
-    /// Whether it is required.
-    pub required: bool,
-    /// Whether a table that is not set is absent, rather than one of defaults.
-    pub is_optional: bool,
-}
-
-/// The content of a key.
-#[derive(Clone, Debug)]
-pub enum Shape {
-    /// A value or a list of values.
-    Scalar(Kind),
-    /// A table.
-    Table(Vec<KeyDoc>),
-    /// A list of tables.
-    Tables(Vec<KeyDoc>),
-    /// The `type` key of a table, with the keys that each type adds to it.
-    Variants(Vec<Variant>),
-    /// A table whose keys are dotted paths of other keys and whose values are lists for them.
-    Axes,
-    /// A table whose keys are dotted paths of other keys and whose values are distributions.
-    Distributions,
-    /// A list of tables of dotted paths with a value each.
-    Trials,
-    /// A list of values of any type.
-    Values,
-    /// A list of layers.
-    Layers,
-    /// Tables of layers by name.
-    Blocks,
-    /// A table of any keys.
-    Free,
-}
-
-/// One type of a table with a `type` key.
-#[derive(Clone, Debug)]
-pub struct Variant {
-    /// The value of the `type` key.
-    pub name: &'static str,
-    /// Its meaning.
-    pub doc: &'static str,
-    /// The keys it adds.
-    pub keys: Vec<KeyDoc>,
-}
-
-/// A fixed set of names, in the order in which messages and schemas show them.
-pub trait Choice: Copy + PartialEq + 'static {
-    /// Every value with its name in the file and its meaning.
-    const ALL: &'static [(Self, &'static str, &'static str)];
-
-    /// The name in the file.
-    fn name(self) -> &'static str {
-        let found = Self::ALL.iter().find(|(value, _, _)| *value == self);
-        found.map_or("", |(_, name, _)| name)
+    /// Reports that the value at `path` is invalid, and marks it as a placeholder.
+    pub fn refuse(&mut self, path: impl Into<String>, diagnostic: Diagnostic) {
+        self.diagnostics.push(diagnostic);
+        self.poisoned.push(path.into());
     }
 }
-
-/// Declares a fixed set of names: `Variant "name" "meaning",` for each.
-macro_rules! choices {
-    ($(#[$meta:meta])* $vis:vis enum $choice:ident {
-        $($(#[$mark:meta])* $variant:ident $name:literal $doc:literal,)+
-    }) => {
-        $(#[$meta])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        // The texts are messages too, and contain shapes such as [hidden].
-        #[allow(rustdoc::broken_intra_doc_links)]
-        $vis enum $choice {
-            $($(#[$mark])* #[doc = $doc] $variant,)+
-        }
-
-        impl $crate::spec::section::Choice for $choice {
-            const ALL: &'static [(Self, &'static str, &'static str)] =
-                &[$(($choice::$variant, $name, $doc),)+];
-        }
-    };
-}
-pub(super) use choices;
 
 /// A table of the experiment file while it is being decoded.
 pub struct Section<'a> {
@@ -187,27 +114,6 @@ fn run_section<T>(path: String, mode: Mode<'_>, decode: impl Fn(&mut Section<'_>
     value
 }
 
-/// Describes a table, or the tables of a list, among the keys of the one above.
-fn describe_table<T>(
-    keys: &mut Vec<KeyDoc>,
-    (key, doc, required): (&'static str, &'static str, bool),
-    path: String,
-    shape: impl Fn(Vec<KeyDoc>) -> Shape,
-    decode: impl Fn(&mut Section<'_>) -> T,
-) -> T {
-    let mut inner = Vec::new();
-    let value = run_section(path, Mode::Describe(&mut inner), decode);
-    keys.push(KeyDoc {
-        key,
-        doc,
-        shape: shape(inner),
-        default: None,
-        required,
-        is_optional: false,
-    });
-    value
-}
-
 impl<'a> Section<'a> {
     /// Requests a value; the returned [`Field`] determines what happens if it is not set.
     pub fn field<T: Scalar>(
@@ -232,184 +138,6 @@ impl<'a> Section<'a> {
             .field(key, Kind::of_choice::<T>(), doc)
             .or(default.name().to_owned());
         by_name(&name).unwrap_or(default)
-    }
-
-    /// A list of tables, `[[…]]`, whose keys `decode` requests; empty if it is not set.
-    pub fn tables<T>(
-        &mut self,
-        key: &'static str,
-        doc: &'static str,
-        required: bool,
-        decode: impl Fn(&mut Section<'_>) -> T,
-    ) -> Vec<T> {
-        self.known.push(key);
-        let path = self.path_of(key);
-        let place = self.place();
-        let (table, span, findings, silent) = match &mut self.mode {
-            Mode::Describe(keys) => {
-                let tables = |inner| Shape::Tables(inner);
-                return vec![describe_table(
-                    keys,
-                    (key, doc, required),
-                    path,
-                    tables,
-                    decode,
-                )];
-            }
-            Mode::Read {
-                table,
-                span,
-                findings,
-                silent,
-            } => (table, span, findings, silent),
-        };
-        let help =
-            format!("add `[[{path}]]` on a separate line for each table, with its keys below");
-        let Some(entry) = table.and_then(|t| t.get(key)) else {
-            if required && !*silent {
-                let message = format!("missing `[[{path}]]` in {place}");
-                let missing = Diagnostic::error("missing-table", message).at(*span);
-                findings.diagnostics.push(missing.help(help));
-                findings.poisoned.push(path);
-            }
-            return Vec::new();
-        };
-        let Value::Array(items) = &entry.node.value else {
-            let found = entry.node.value.kind();
-            let message = format!("`{path}` must be a list of tables, found {found}");
-            let at = match &entry.node.value {
-                Value::Table(_) => entry.key_span,
-                _ => entry.node.span,
-            };
-            let wrong = Diagnostic::error("wrong-type", message).at(at);
-            findings.diagnostics.push(wrong.help(help));
-            findings.poisoned.push(path);
-            return Vec::new();
-        };
-        if required && items.is_empty() {
-            let wrong = Diagnostic::error("out-of-range", format!("`{path}` is empty"));
-            findings
-                .diagnostics
-                .push(wrong.at(entry.node.span).help(help));
-            findings.poisoned.push(path);
-            return Vec::new();
-        }
-        let mut decoded = Vec::new();
-        for (at, node) in items.iter().enumerate() {
-            let path = format!("{path}[{at}]");
-            let Value::Table(inner) = &node.value else {
-                let message = format!("`{path}` must be a table, found {}", node.value.kind());
-                let wrong = Diagnostic::error("wrong-type", message).at(node.span);
-                findings.diagnostics.push(wrong.help(help.as_str()));
-                findings.poisoned.push(path);
-                continue;
-            };
-            let num_before = findings.diagnostics.num_found();
-            let mode = Mode::Read {
-                table: Some(inner),
-                span: node.span,
-                findings,
-                silent: false,
-            };
-            decoded.push(run_section(path.clone(), mode, &decode));
-            if findings.diagnostics.num_found() > num_before {
-                // An item without a misspelled key would be refused a second time.
-                findings.poisoned.push(path);
-            }
-        }
-        decoded
-    }
-
-    /// A table whose keys `decode` requests. If it is not set, neither are its keys.
-    pub fn table<T>(
-        &mut self,
-        key: &'static str,
-        doc: &'static str,
-        required: bool,
-        decode: impl Fn(&mut Section<'_>) -> T,
-    ) -> T {
-        self.known.push(key);
-        let path = self.path_of(key);
-        match &mut self.mode {
-            Mode::Describe(keys) => {
-                let table = |inner| Shape::Table(inner);
-                describe_table(keys, (key, doc, required), path, table, decode)
-            }
-            Mode::Read {
-                table,
-                findings,
-                silent,
-                span,
-            } => {
-                let entry = table.and_then(|t| t.get(key));
-                let (inner, inner_span, inner_silent) = match entry.map(|e| (&e.node.value, e)) {
-                    Some((Value::Table(inner), entry)) => (Some(inner), entry.key_span, *silent),
-                    Some((other, entry)) => {
-                        let message = format!("`{path}` must be a table, found {}", other.kind());
-                        let help = match (remedy::for_scalar(&path, other), path.contains('[')) {
-                            (Some(help), _) => help,
-                            (None, true) => format!("use a table: `{key} = {{ … }}`"),
-                            (None, false) => {
-                                let keys = keys_for(&path, other);
-                                format!("add `[{path}]` on a separate line, and {keys}")
-                            }
-                        };
-                        findings.diagnostics.push(
-                            Diagnostic::error("wrong-type", message)
-                                .at(entry.node.span)
-                                .help(help),
-                        );
-                        findings.poisoned.push(path.clone());
-                        (None, entry.key_span, true)
-                    }
-                    None => {
-                        if required && !*silent {
-                            let keys = required_keys(&path);
-                            let help =
-                                format!("add a line `[{path}]`, and below it at least {keys}");
-                            findings.diagnostics.push(
-                                Diagnostic::error(
-                                    "missing-table",
-                                    format!("missing table `[{path}]`"),
-                                )
-                                .at(*span)
-                                .help(help),
-                            );
-                            findings.poisoned.push(path.clone());
-                        }
-                        (None, *span, required || *silent)
-                    }
-                };
-                let mode = Mode::Read {
-                    table: inner,
-                    span: inner_span,
-                    findings,
-                    silent: inner_silent,
-                };
-                run_section(path, mode, decode)
-            }
-        }
-    }
-
-    /// A table that may be absent.
-    pub fn optional_table<T>(
-        &mut self,
-        key: &'static str,
-        doc: &'static str,
-        decode: impl Fn(&mut Section<'_>) -> T,
-    ) -> Option<T> {
-        if self.is_written(key) {
-            let value = self.table(key, doc, false, decode);
-            if let Mode::Describe(keys) = &mut self.mode
-                && let Some(doc) = keys.last_mut()
-            {
-                doc.is_optional = true;
-            }
-            Some(value)
-        } else {
-            self.known.push(key);
-            None
-        }
     }
 
     /// Whether the key is set; always true in the schema.
@@ -498,8 +226,7 @@ impl<'a> Section<'a> {
     pub fn refuse(&mut self, key: &str, diagnostic: Diagnostic) {
         let path = self.path_of(key);
         if let Some((_, findings)) = self.reading() {
-            findings.diagnostics.push(diagnostic);
-            findings.poisoned.push(path);
+            findings.refuse(path, diagnostic);
         }
     }
 
@@ -563,66 +290,6 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// Refuses a key that is the `type` in other tools, if there is no `type`; the other keys cannot be checked then.
-    fn refuse_other_word_for_type(&mut self) -> bool {
-        let place = self.place();
-        let Mode::Read {
-            table: table @ Some(_),
-            findings,
-            silent,
-            ..
-        } = &mut self.mode
-        else {
-            return false;
-        };
-        let written = table.filter(|table| table.get("type").is_none());
-        let Some(entry) = written.and_then(|table| remedy::for_missing_type(&self.path, table))
-        else {
-            return false;
-        };
-        let message = format!("unknown key `{}` in {place}", entry.key);
-        let unknown = Diagnostic::error("unknown-key", message).at(entry.key_span);
-        findings
-            .diagnostics
-            .push(unknown.help("did you mean `type`?"));
-        findings.poisoned.push(self.path.clone());
-        (*table, *silent) = (None, true);
-        true
-    }
-
-    /// The entries of a table of axes: dotted paths, or nested tables, that end in a value that is not a table, or in a
-    /// table that `is_axis`.
-    pub fn axes(
-        &mut self,
-        key: &'static str,
-        doc: &'static str,
-        shape: Shape,
-        example: &str,
-        is_axis: impl Fn(&Entry, &Table) -> bool,
-    ) -> Vec<(String, Entry)> {
-        let path = self.path_of(key);
-        let Some(entry) = self.raw(key, doc, shape) else {
-            return Vec::new();
-        };
-        let mut axes = Vec::new();
-        match (&entry.node.value, self.reading()) {
-            (Value::Table(table), _) => collect_axes(table, "", &is_axis, &mut axes),
-            (other, Some((_, findings))) => {
-                let message = format!("`{path}` must be a table of axes, found {}", other.kind());
-                findings.diagnostics.push(
-                    Diagnostic::error("wrong-type", message)
-                        .at(entry.node.span)
-                        .help(format!(
-                            "add `[{path}]`, with lines such as `{example}` below it"
-                        )),
-                );
-                findings.poisoned.push(path);
-            }
-            _ => {}
-        }
-        axes
-    }
-
     fn path_of(&self, key: &str) -> String {
         if self.path.is_empty() {
             key.to_owned()
@@ -636,192 +303,6 @@ impl<'a> Section<'a> {
             "the experiment file".into()
         } else {
             format!("`{}`{}", self.path, self.remark)
-        }
-    }
-
-    fn refuse_unknown_keys(&mut self) {
-        let place = self.place();
-        let path = self.path.clone();
-        let Mode::Read {
-            table: Some(table),
-            span: at,
-            findings,
-            silent: false,
-        } = &mut self.mode
-        else {
-            return;
-        };
-        let at = *at;
-        for entry in &table.entries {
-            if self.known.contains(&entry.key.as_str()) {
-                continue;
-            }
-            let message = format!("unknown key `{}` in {place}", entry.key);
-            let mut diagnostic = Diagnostic::error("unknown-key", message).at(entry.key_span);
-            let answer = remedy::for_key(&path, entry, table, &self.known);
-            // A misspelled key is also missing, which would report the same mistake twice.
-            let near = answer.as_ref().and_then(|answer| {
-                let names = |known: &&&str| {
-                    let is_key = |end: &str| answer.contains(&format!("`{known}{end}"));
-                    table.get(known).is_none() && (is_key("`") || is_key(" = "))
-                };
-                self.known.iter().find(names).copied()
-            });
-            if let Some(near) = near {
-                let missing = format!("missing key `{near}` in {place}");
-                let is_twice = |d: &Diagnostic| {
-                    d.code == "missing-key" && d.span == Some(at) && d.message == missing
-                };
-                findings
-                    .diagnostics
-                    .0
-                    .retain(|diagnostic| !is_twice(diagnostic));
-            }
-            // Keys of presets are unrelated to a layer's keys.
-            let home =
-                || home_of(&entry.key).filter(|home| !path.starts_with("model.") && *home != path);
-            diagnostic = match answer.or_else(|| Some(belongs(&entry.key, &home()?))) {
-                Some(answer) => diagnostic.help(answer),
-                None if self.known.is_empty() => diagnostic.help("this table takes no keys"),
-                None => {
-                    let known: Vec<_> = self.known.iter().map(|k| format!("`{k}`")).collect();
-                    diagnostic.help(format!("the keys here are {}", known.join(", ")))
-                }
-            };
-            findings.diagnostics.push(diagnostic);
-        }
-    }
-}
-
-/// What to write below the header of a table that was set to a name, such as `optimizer = "adam"`.
-fn keys_for(path: &str, value: &Value) -> String {
-    let types = keys_of_types(path, &Table::default());
-    match (value, types) {
-        (Value::Str(name), Some(types)) if types.is_type(name) => {
-            format!("with `type = \"{name}\"` below it")
-        }
-        (Value::Str(name), Some(types)) => {
-            match remedy::ours_for_value(&format!("{path}.type"), name, &types.names()) {
-                Some(ours) => format!("with `type = \"{ours}\"` below it"),
-                None => "with its `type` and other keys below it".to_owned(),
-            }
-        }
-        _ => "its keys below it".to_owned(),
-    }
-}
-
-/// The table to which a misplaced key belongs.
-fn belongs(key: &str, home: &str) -> String {
-    match home {
-        "" => format!("`{key}` belongs at the top level of the file"),
-        _ => format!("`{key}` is a key of `[{home}]`"),
-    }
-}
-
-/// The entries below a table, by their path from it: tables are walked into unless they are axes.
-pub(super) fn collect_axes(
-    table: &Table,
-    prefix: &str,
-    is_axis: &dyn Fn(&Entry, &Table) -> bool,
-    axes: &mut Vec<(String, Entry)>,
-) {
-    for entry in &table.entries {
-        let path = if prefix.is_empty() {
-            entry.key.clone()
-        } else {
-            format!("{prefix}.{}", entry.key)
-        };
-        match &entry.node.value {
-            Value::Table(inner) if !is_axis(entry, inner) => {
-                collect_axes(inner, &path, is_axis, axes)
-            }
-            _ => axes.push((path, entry.clone())),
-        }
-    }
-}
-
-/// The value of a name.
-pub fn by_name<T: Choice>(name: &str) -> Option<T> {
-    let found = T::ALL.iter().find(|(_, n, _)| *n == name);
-    found.map(|(value, _, _)| *value)
-}
-
-/// A requested key.
-pub struct Field<'s, 'a, T> {
-    section: &'s mut Section<'a>,
-    key: &'static str,
-    kind: Kind,
-    doc: &'static str,
-    marker: std::marker::PhantomData<T>,
-}
-
-impl<T: Scalar> Field<'_, '_, T> {
-    /// The value, or `default` if it is not set.
-    pub fn or(self, default: T) -> T {
-        let shown = default.to_json();
-        self.take(Some(shown), false).unwrap_or(default)
-    }
-
-    /// The value, if it is set.
-    pub fn optional(self) -> Option<T> {
-        self.take(None, false)
-    }
-
-    /// The value, which is required.
-    pub fn required(self) -> T {
-        self.take(None, true).unwrap_or_else(T::stand_in)
-    }
-
-    fn take(self, default: Option<Json>, required: bool) -> Option<T> {
-        if let Mode::Read { table, .. } = &self.section.mode {
-            // Most values are valid or not set, and a sweep reads very many: no text is formatted for those.
-            match table.and_then(|table| table.get(self.key)) {
-                Some(entry) if self.kind.check("", &entry.node).is_empty() => {
-                    return Some(T::from_value(&entry.node.value));
-                }
-                None if !required => return None,
-                _ => {}
-            }
-        }
-        let path = self.section.path_of(self.key);
-        let place = self.section.place();
-        match &mut self.section.mode {
-            Mode::Describe(keys) => {
-                keys.push(KeyDoc {
-                    key: self.key,
-                    doc: self.doc,
-                    shape: Shape::Scalar(self.kind),
-                    default,
-                    required,
-                    is_optional: false,
-                });
-                None
-            }
-            Mode::Read {
-                table,
-                span,
-                findings,
-                silent,
-            } => match table.and_then(|t| t.get(self.key)) {
-                Some(entry) => {
-                    let wrong = self.kind.check_as(&path, &entry.node, default.as_ref());
-                    wrong.into_iter().for_each(|d| findings.diagnostics.push(d));
-                    findings.poisoned.push(path);
-                    None
-                }
-                None if required && !*silent => {
-                    let message = format!("missing key `{}` in {place}", self.key);
-                    findings.diagnostics.push(
-                        Diagnostic::error("missing-key", message)
-                            .at(*span)
-                            .label(format!("`{}` must be set here", self.key))
-                            .help(format!("add `{} = …`, {}", self.key, self.kind.expected())),
-                    );
-                    findings.poisoned.push(path);
-                    None
-                }
-                None => None,
-            },
         }
     }
 }

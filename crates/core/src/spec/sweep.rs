@@ -213,8 +213,7 @@ fn list(s: &mut Section<'_>) -> Vec<Vec<(String, Entry)>> {
     let help = "add `[[sweep.list]]` on a separate line for each trial, with keys such as `optimizer.type = \"sgd\"` below";
     let mut refuse = |message: String, at| {
         let wrong = Diagnostic::error("wrong-type", message).at(at);
-        findings.diagnostics.push(wrong.help(help));
-        findings.poisoned.push("sweep.list".into());
+        findings.refuse("sweep.list", wrong.help(help));
     };
     let found = entry.node.value.kind();
     let Value::Array(items) = entry.node.value else {
@@ -274,16 +273,10 @@ impl RandomSpec {
         };
         if entries.is_empty() && !findings.is_poisoned("sweep.random.axes") {
             let message = "`[sweep.random]` has no axes to sample";
-            findings
-                .diagnostics
-                .push(
-                    Diagnostic::error("missing-table", message)
-                        .at(span)
-                        .help(format!(
-                            "add `[sweep.random.axes]`, with lines such as `{example}` below it"
-                        )),
-                );
-            findings.poisoned.push("sweep.random".into());
+            let help =
+                format!("add `[sweep.random.axes]`, with lines such as `{example}` below it");
+            let missing = Diagnostic::error("missing-table", message).at(span);
+            findings.refuse("sweep.random", missing.help(help));
         }
         let mut axes = Vec::new();
         for (key, entry) in entries {
@@ -303,12 +296,8 @@ impl RandomSpec {
                         "the random axis `{key}` must be a distribution, found {}",
                         other.kind()
                     );
-                    findings.diagnostics.push(
-                        Diagnostic::error("wrong-type", message)
-                            .at(entry.node.span)
-                            .help(help),
-                    );
-                    findings.poisoned.push("sweep.random".into());
+                    let wrong = Diagnostic::error("wrong-type", message).at(entry.node.span);
+                    findings.refuse("sweep.random", wrong.help(help));
                 }
             }
         }

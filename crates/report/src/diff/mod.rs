@@ -7,10 +7,13 @@ mod numbers;
 mod side;
 mod text;
 
+use std::fmt;
+
 use serde::Serialize;
 use serde_json::Value as Json;
 
 pub use numbers::{MetricDifference, Numbers};
+use runner_core::diagnostic::Reason;
 use runner_core::record::{changed, settings};
 use runner_core::reproduce::{WeightDistance, environment_facts};
 pub use side::Side;
@@ -115,7 +118,7 @@ impl Diff {
     pub fn of(
         a: &Side,
         b: &Side,
-        distances: impl FnOnce() -> Result<Vec<WeightDistance>, String>,
+        distances: impl FnOnce() -> Result<Vec<WeightDistance>, Reason>,
     ) -> Self {
         let ends = |side: &Side| [side.name.clone(), side.outcome().to_owned()];
         let mut diff = Self {
@@ -139,10 +142,10 @@ impl Diff {
         diff
     }
 
-    fn skip(&mut self, what: &str, why: impl Into<String>) {
+    fn skip(&mut self, what: &str, why: impl fmt::Display) {
         self.not_compared.push(NotCompared {
             what: what.into(),
-            why: why.into(),
+            why: why.to_string(),
         });
     }
 
@@ -220,7 +223,7 @@ impl Diff {
         &mut self,
         a: &Side,
         b: &Side,
-        distances: impl FnOnce() -> Result<Vec<WeightDistance>, String>,
+        distances: impl FnOnce() -> Result<Vec<WeightDistance>, Reason>,
     ) {
         let (of_a, of_b) = match (&a.record, &b.record) {
             (Ok(of_a), Ok(of_b)) => (of_a, of_b),

@@ -1,5 +1,7 @@
 //! Pages: a report with the script that keeps it up to date, and a list of experiments.
 
+use std::io;
+
 use runner_http::encoded;
 use sha2::{Digest, Sha256};
 
@@ -26,7 +28,7 @@ pub fn report(report: &Report) -> Page {
 
 /// Experiments, each a row with a link; for unreadable ones, the reason.
 pub fn list<'a>(
-    all: impl Iterator<Item = (&'a str, Result<Option<Brief>, String>)>,
+    all: impl Iterator<Item = (&'a str, io::Result<Option<Brief>>)>,
     now_ms: u64,
 ) -> Page {
     let rows = all.map(|(name, brief)| {

@@ -76,7 +76,7 @@ impl Site {
             return page.clone();
         }
         let all = experiments.iter().map(|(name, folder)| {
-            let index = Index::read(folder).map_err(|e| e.to_string());
+            let index = Index::read(folder);
             let brief = index.map(|index| index.map(|it| Brief::of(&it, folder.is_in_use())));
             (name.as_str(), brief)
         });

@@ -19,7 +19,7 @@ use super::{Watch, parts, unwritable};
 use crate::data::DataError;
 use crate::data::known::name_in;
 use crate::data::records::{Column, ColumnKind, Part, Skipped, Writer};
-use crate::diagnostic::counted;
+use crate::diagnostic::{Reason, counted};
 use crate::spec::data::{Channels, FilesSpec, Format, OnBadItem};
 
 /// Bytes of records that are decoded before they are written.
@@ -213,7 +213,7 @@ struct Decoded {
 
 impl Decoder {
     /// The record of an item, or what is wrong with it.
-    fn decode(&self, item: &Item) -> Result<Decoded, String> {
+    fn decode(&self, item: &Item) -> Result<Decoded, Reason> {
         let picture = decode::picture(&item.path, self.channels)?;
         let mask = match &item.label {
             Label::Class(_) => None,
@@ -242,14 +242,14 @@ impl Decoder {
         })
     }
 
-    fn mask(&self, path: &Path, picture: &Picture) -> Result<Picture, String> {
-        let in_mask = |reason| format!("its mask `{}` {reason}", path.display());
+    fn mask(&self, path: &Path, picture: &Picture) -> Result<Picture, Reason> {
+        let in_mask = |reason: Reason| Reason(format!("its mask `{}` {reason}", path.display()));
         let mask = decode::mask(path).map_err(in_mask)?;
         if mask.size != picture.size {
             let ([height, width], [of_height, of_width]) = (mask.size, picture.size);
-            return Err(in_mask(format!(
+            return Err(in_mask(Reason(format!(
                 "has {height} x {width} pixels, but the image has {of_height} x {of_width}"
-            )));
+            ))));
         }
         Ok(mask)
     }
@@ -302,11 +302,11 @@ impl<'a> Reading<'a> {
                 }
                 Ok(decoded)
             };
-            let decoded: Vec<Result<Decoded, String>> = chunk.par_iter().map(decode).collect();
+            let decoded: Vec<Result<Decoded, Reason>> = chunk.par_iter().map(decode).collect();
             for (item, decoded) in chunk.iter().zip(decoded) {
                 match decoded {
                     Ok(decoded) => self.push(item, &decoded, writer)?,
-                    Err(reason) => {
+                    Err(Reason(reason)) => {
                         let place = place(&item.path);
                         let bad = Skipped { place, reason };
                         self.num_bad += 1;

@@ -14,6 +14,7 @@ use std::path::Path;
 use memmap2::Mmap;
 
 use super::sums;
+use crate::diagnostic::Reason;
 use crate::spec::plain_file;
 pub(super) use header::number;
 pub use header::{
@@ -222,7 +223,7 @@ pub enum Opened {
     /// The expected records.
     Records(Box<Records>),
     /// Something else, as text.
-    Damaged(String),
+    Damaged(Reason),
     /// A file of an earlier version, without checksums.
     Older,
 }

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::super::{Environment, RunFolder, run_toml, write::json_text};
+use super::super::{Environment, RunFolder, run_folder::run_toml, write::json_text};
 use super::manifest::{DataRoot, FileSum};
 use super::write::Source;
 use crate::plan::RunPlan;

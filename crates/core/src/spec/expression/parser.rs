@@ -186,9 +186,10 @@ impl<'a> Parser<'a> {
                     }
                     (Err(_), Dialect::Filter) => match parse_duration(text) {
                         Ok(duration) => Ok(Value::Float(duration.as_secs_f64())),
-                        Err(help) => {
-                            Err((format!("`{text}` is neither a number nor a duration"), help))
-                        }
+                        Err(help) => Err((
+                            format!("`{text}` is neither a number nor a duration"),
+                            help.0,
+                        )),
                     },
                 }
             }

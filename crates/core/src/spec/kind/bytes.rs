@@ -1,5 +1,7 @@
 //! Sizes of memory, such as `4GiB`.
 
+use crate::diagnostic::Reason;
+
 /// The units in bytes.
 const UNITS: [(&str, f64); 9] = [
     ("B", 1.0),
@@ -14,13 +16,14 @@ const UNITS: [(&str, f64); 9] = [
 ];
 
 /// Parses `4GiB`, `512 MiB`, `1.5GB` into bytes. The error contains a remedy.
-pub fn read(text: &str) -> Result<u64, String> {
+pub fn read(text: &str) -> Result<u64, Reason> {
     let at = text.find(|c: char| !c.is_ascii_digit() && c != '.');
     let (number, unit) = text.split_at(at.unwrap_or(text.len()));
     let unit = unit.trim_start();
     let wrong_unit = || {
-        "the units are B, kB, MB, GB, TB (powers of 1000) and KiB, MiB, GiB, TiB (powers of 1024)"
-            .to_owned()
+        Reason::from(
+            "the units are B, kB, MB, GB, TB (powers of 1000) and KiB, MiB, GiB, TiB (powers of 1024)",
+        )
     };
     let number: f64 = number.parse().map_err(|_| wrong_unit())?;
     let Some((_, factor)) = UNITS.iter().find(|(name, _)| *name == unit) else {
@@ -28,7 +31,7 @@ pub fn read(text: &str) -> Result<u64, String> {
             .iter()
             .find(|(name, _)| name.eq_ignore_ascii_case(unit));
         return Err(match meant {
-            Some((name, _)) => format!("add the unit, as in `{name}`: \"{number}{name}\""),
+            Some((name, _)) => Reason(format!("add the unit, as in `{name}`: \"{number}{name}\"")),
             None => wrong_unit(),
         });
     };
@@ -55,7 +58,7 @@ mod tests {
     #[test]
     fn what_is_wrong_with_a_size_is_told() {
         assert_eq!(read("1.5 KiB"), Ok(1536));
-        let help = |text: &str| read(text).unwrap_err();
+        let help = |text: &str| read(text).unwrap_err().to_string();
         insta::assert_snapshot!(
             ["4gib", "0MiB", "99999999TiB", "12", "GiB"].map(help).join("\n"),
             @r#"

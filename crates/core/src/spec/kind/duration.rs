@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::{Value as Json, json};
 
 use super::Scalar;
+use crate::diagnostic::Reason;
 use crate::spec::document::Value;
 
 /// The longest duration: nobody waits longer, and clocks can represent it.
@@ -15,7 +16,7 @@ pub const PATTERN: &str = "^([0-9]+(\\.[0-9]+)? ?(ms|s|m|h|d) ?)+$";
 
 /// Parses `5s`, `1h 30m`, `1.5h`. The error contains a remedy. Months and years, which `humantime` knows, are refused:
 /// `M` is too similar to `m`.
-pub fn parse_duration(text: &str) -> Result<Duration, String> {
+pub fn parse_duration(text: &str) -> Result<Duration, Reason> {
     let units = "the units are ms, s, m (minutes), h and d, as in \"90s\" or \"1h 30m\"";
     let is_part_of_number = |c: char| c.is_ascii_digit() || c == '.' || c.is_whitespace();
     let mut written = text
@@ -29,7 +30,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
     if duration <= LONGEST {
         Ok(duration)
     } else {
-        Err(format!("use at most \"365d\"; {units}"))
+        Err(Reason(format!("use at most \"365d\"; {units}")))
     }
 }
 

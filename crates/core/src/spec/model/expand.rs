@@ -196,8 +196,7 @@ impl Expander<'_> {
                 .at(place)
                 .note(format!("in a layer of the preset `{preset}`"));
         }
-        self.findings.diagnostics.push(diagnostic);
-        self.findings.poisoned.push("model".into());
+        self.findings.refuse("model", diagnostic);
     }
 
     pub(super) fn list(&mut self, layers: &[Node], path: &str, scope: &mut Scope) {

@@ -61,8 +61,7 @@ fn from_layers(s: &mut Section<'_>) -> Vec<LayerSpec> {
                 .help(
                     "add `type = \"mlp\"` or another preset, or `[[model.layers]]` for each layer",
                 );
-        findings.diagnostics.push(diagnostic);
-        findings.poisoned.push("model".into());
+        findings.refuse("model", diagnostic);
         return Vec::new();
     }
     let model = Table {
@@ -95,8 +94,7 @@ fn from_preset(s: &mut Section<'_>, preset: &'static Preset) -> Vec<LayerSpec> {
         let diagnostic = Diagnostic::error("contradiction", message).at(layers).help(
             "remove `type` to use your layers, or remove `layers`; `runner describe SPEC --as-layers` prints the layers of a preset",
         );
-        findings.diagnostics.push(diagnostic);
-        findings.poisoned.push("model".into());
+        findings.refuse("model", diagnostic);
     }
     if layers.is_some() {
         s.known("layers");

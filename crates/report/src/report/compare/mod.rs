@@ -3,7 +3,9 @@
 mod notes;
 mod pareto;
 mod pivot;
+mod question;
 mod text;
+mod trials;
 
 use std::collections::BTreeSet;
 
@@ -11,16 +13,18 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 
 use super::aggregate::axis_effects;
-use super::backends::{OnBackend, by_backend};
-use super::list::nearest_last;
+use super::backends::OnBackend;
 use super::model::{AxisEffect, Baseline, Report, Trial};
 use super::rank::{is_loss, is_of_several_losses, ranked};
-use super::sample::{COSTS, Sample, direction, keyed, overlap};
+use super::sample::{COSTS, Sample};
 pub use pareto::Front;
 pub use pivot::{Cell, Pivot};
-use runner_core::spec::nearest_path;
-use runner_statistics::{Claims, Direction, Verdict, verdicts};
+use question::{baseline_of, list, nearest_first, value_of};
+use runner_statistics::{Claims, Direction, Verdict};
 pub use text::{csv, markdown, plain};
+use trials::{
+    axes_of, backends, compared, measured, named, overlap_of, sample, smallest_difference,
+};
 
 /// The trials of one experiment, run or saved report.
 #[derive(Clone, Debug)]
@@ -252,264 +256,4 @@ pub fn compare(sources: &[Source], question: &Question) -> Result<Comparison, Wr
         direction,
         axes,
     })
-}
-
-/// How much the repeats of trials share, if they use several splits; costs share nothing.
-fn overlap_of(sources: &[Source], value: &str) -> Option<f64> {
-    if COSTS.contains(&value) {
-        return None;
-    }
-    let of = |source: &Source| {
-        let report = &source.report;
-        // Reports of earlier versions only have folds.
-        let folds = report.folds.map(|num| 1.0 / (num.max(2) - 1) as f64);
-        report.overlap.or(folds)
-    };
-    sources.iter().filter_map(of).max_by(f64::total_cmp)
-}
-
-/// The smallest difference that matters, where the value is the objective that it was said of and all agree.
-fn smallest_difference(sources: &[Source], value: &str) -> Option<f64> {
-    let of = |source: &Source| {
-        let report = &source.report;
-        let is_objective = report.objective == value;
-        report.smallest_difference.filter(|_| is_objective)
-    };
-    let mut all = sources.iter().map(of);
-    let first = all.next()??;
-    all.all(|other| other == Some(first)).then_some(first)
-}
-
-/// The compared metric, and its direction.
-fn value_of(sources: &[Source], question: &Question) -> Result<(String, Direction), Wrong> {
-    let value = match &question.value {
-        Some(value) => value.clone(),
-        None => {
-            let objectives: BTreeSet<&str> = sources
-                .iter()
-                .map(|source| source.report.objective.as_str())
-                .collect();
-            let mut objectives = objectives.into_iter();
-            match (objectives.next(), objectives.next()) {
-                (Some(one), None) => one.to_owned(),
-                (Some(one), Some(other)) => {
-                    return Err((
-                        format!("the objectives differ: `{one}` and `{other}`"),
-                        format!("choose what to compare, for example with `--value {one}`"),
-                    ));
-                }
-                _ => return Err(("there is nothing to compare".into(), String::new())),
-            }
-        }
-    };
-    match direction(&value) {
-        Some(direction) => Ok((value, direction)),
-        None => {
-            let known = measured(sources);
-            let what = format!("the metrics are {}", list(&known));
-            Err((
-                format!("there is no metric `{value}`"),
-                nearest_first(&value, &known, what),
-            ))
-        }
-    }
-}
-
-/// A remedy that begins with the probable name: if only its last part is given, the one on valid.
-fn nearest_first(name: &str, known: &[String], rest: String) -> String {
-    let names = || known.iter().map(String::as_str);
-    match nearest_path(name, names()).or_else(|| nearest_last(name, names())) {
-        Some(near) => format!("did you mean `{near}`? {rest}"),
-        None => rest,
-    }
-}
-
-/// All trials with unique names.
-fn named(sources: &[Source]) -> Vec<Trial> {
-    let name = |source: &Source, trial: &Trial| {
-        let mut trial = trial.clone();
-        if sources.len() > 1 {
-            trial.id = format!("{}/{}", source.name, trial.id);
-        }
-        trial
-    };
-    let trials = sources.iter().flat_map(|source| {
-        let trials = source.report.trials.iter();
-        trials.map(move |trial| name(source, trial))
-    });
-    trials.collect()
-}
-
-/// The trials of each source by backend, since trials of different sources differ in more.
-fn backends(
-    sources: &[Source],
-    value: &str,
-    direction: Direction,
-    ratio: Option<f64>,
-) -> Vec<OnBackend> {
-    let of = |source: &Source| {
-        let mut rows = by_backend(&source.report.trials, value, direction, ratio);
-        if sources.len() > 1 {
-            let named = |row: &mut OnBackend| row.trial = format!("{}/{}", source.name, row.trial);
-            rows.iter_mut().for_each(named);
-        }
-        rows
-    };
-    sources.iter().flat_map(of).collect()
-}
-
-fn sample<'a>(trial: &'a Trial, value: &str) -> Option<&'a Sample> {
-    trial.metrics.get(value)
-}
-
-/// The names of all metrics with a direction.
-fn measured(sources: &[Source]) -> Vec<String> {
-    let trials = sources.iter().flat_map(|source| &source.report.trials);
-    let names: BTreeSet<&String> = trials.flat_map(|trial| trial.metrics.keys()).collect();
-    let metrics = names.into_iter().filter(|name| direction(name).is_some());
-    metrics.cloned().collect()
-}
-
-/// The varied keys of all sources, in their order.
-fn axes_of(sources: &[Source]) -> Vec<String> {
-    let mut axes: Vec<String> = Vec::new();
-    for key in sources.iter().flat_map(|source| &source.report.axes) {
-        if !axes.contains(key) {
-            axes.push(key.clone());
-        }
-    }
-    axes
-}
-
-/// The baseline as requested, or as the only file sets it, or the highest ranked trial.
-fn baseline_of(
-    sources: &[Source],
-    question: &Question,
-    ranked: &[&Trial],
-    value: &str,
-) -> Result<Baseline, Wrong> {
-    let of_file = match sources {
-        [only] => only.report.baseline.as_ref().filter(|b| !b.is_picked),
-        _ => None,
-    };
-    let asked = question.baseline.as_ref();
-    let Some(name) = asked.or(of_file.map(|baseline| &baseline.trial)) else {
-        return Ok(Baseline {
-            trial: ranked
-                .first()
-                .map_or(String::new(), |trial| trial.id.clone()),
-            is_picked: true,
-        });
-    };
-    let with_end = |trial: &&&Trial| trial.id.ends_with(&format!("/{name}"));
-    let of_source = |trial: &&&Trial| trial.id.starts_with(&format!("{name}/"));
-    let matching: Vec<&&Trial> = match ranked.iter().find(|trial| trial.id == *name) {
-        Some(trial) => vec![trial],
-        None => ranked
-            .iter()
-            .filter(|t| with_end(t) || of_source(t))
-            .collect(),
-    };
-    match matching[..] {
-        [trial] if sample(trial, value).is_none() => Err((
-            format!(
-                "the baseline `{}` has no `{value}`: {} of its runs are completed",
-                trial.id, trial.n
-            ),
-            "choose another baseline with `--baseline`, or let `runner run` complete its runs"
-                .into(),
-        )),
-        [trial] => Ok(Baseline {
-            trial: trial.id.clone(),
-            is_picked: false,
-        }),
-        [] => Err((
-            format!("the baseline trial `{name}` does not exist"),
-            format!("the trials are {}", list(&ids(ranked))),
-        )),
-        _ => Err((
-            format!("`{name}` is the name of {} trials", matching.len()),
-            format!(
-                "choose one: {}",
-                list(&ids(matching
-                    .iter()
-                    .map(|t| **t)
-                    .collect::<Vec<_>>()
-                    .as_slice()))
-            ),
-        )),
-    }
-}
-
-fn ids(trials: &[&Trial]) -> Vec<String> {
-    trials.iter().map(|trial| trial.id.clone()).collect()
-}
-
-/// `a`, `b` and so on, truncated if long.
-fn list(names: &[String]) -> String {
-    const SHOWN: usize = 12;
-    let shown: Vec<String> = names.iter().take(SHOWN).map(|n| format!("`{n}`")).collect();
-    match names.len() {
-        0 => "none".into(),
-        num if num > SHOWN => format!("{} and {} more", shown.join(", "), num - SHOWN),
-        _ => shown.join(", "),
-    }
-}
-
-fn compared(
-    ranked: &[&Trial],
-    baseline: &Baseline,
-    on_other_items: &BTreeSet<String>,
-    value: &str,
-    claims: &Claims<'_>,
-    ratio: Option<f64>,
-) -> Vec<Compared> {
-    let base = ranked.iter().find(|trial| trial.id == baseline.trial);
-    // A trial without a value is compared with nothing, and does not affect the correction of others.
-    let is_judged = |trial: &Trial| {
-        let is_other = trial.id != baseline.trial && !on_other_items.contains(&trial.id);
-        is_other && !trial.values(value).is_empty()
-    };
-    let others = ranked.iter().filter(|trial| is_judged(trial));
-    let others = others.map(|trial| trial.values(value));
-    let base_values = base.map_or::<&[_], _>(&[], |base| base.values(value));
-    let samples: Vec<_> = [base_values].into_iter().chain(others).collect();
-    let overlap = overlap(&samples, ratio);
-    let mut samples = keyed(&samples);
-    let base_values = samples.remove(0);
-    let num_comparisons = if baseline.is_picked {
-        (samples.len() + 1) * samples.len() / 2
-    } else {
-        samples.len()
-    };
-    let claims = Claims {
-        num_comparisons,
-        overlap: overlap.as_ref(),
-        ..*claims
-    };
-    let found = verdicts(&base_values, &samples, &claims);
-    let mut found = found.unwrap_or_default().into_iter();
-    let bytes = |trial: &Trial| trial.memory.map(|memory| memory.measured.bytes());
-    let row = |trial: &&Trial| {
-        let is_other = trial.id != baseline.trial;
-        let base = base.filter(|_| is_other);
-        let secs = base.and_then(|base| base.epoch_secs).zip(trial.epoch_secs);
-        let held = base.and_then(|base| bytes(base)).zip(bytes(trial));
-        Compared {
-            rank: None,
-            id: trial.id.clone(),
-            axes: trial.axes.clone(),
-            backend: format!("{} {}", trial.device, trial.precision),
-            sample: sample(trial, value).cloned(),
-            num_runs: trial.runs.len(),
-            has_other_items: on_other_items.contains(&trial.id),
-            num_adjusted: trial.num_adjusted,
-            verdict: if is_judged(trial) { found.next() } else { None },
-            epoch_secs: trial.epoch_secs,
-            speed: secs.map(|(base, its)| base / its),
-            memory_bytes: bytes(trial),
-            memory: held.map(|(base, its)| its as f64 / base.max(1) as f64),
-        }
-    };
-    ranked.iter().map(row).collect()
 }

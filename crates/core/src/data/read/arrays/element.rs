@@ -1,6 +1,7 @@
 //! The values of arrays: how files store them, and how records do.
 
 use crate::data::records::{ColumnKind, NO_NUMBER};
+use crate::diagnostic::Reason;
 
 /// The type of an array's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +56,7 @@ impl Layout {
         is_target: bool,
         missing_is_bad: bool,
         out: &mut [u8],
-    ) -> Result<(), String> {
+    ) -> Result<(), Reason> {
         let values = raw.chunks_exact(self.element.size());
         match self.element.kind(is_target) {
             ColumnKind::Bytes => out.copy_from_slice(raw),
@@ -101,7 +102,7 @@ impl Layout {
         }
     }
 
-    fn whole(self, bytes: &[u8]) -> Result<i32, String> {
+    fn whole(self, bytes: &[u8]) -> Result<i32, Reason> {
         let word = self.word(bytes);
         let value = match self.element {
             Element::Bool => i128::from(word != 0),
@@ -113,22 +114,24 @@ impl Layout {
         };
         match i32::try_from(value) {
             Ok(value) if value != NO_NUMBER => Ok(value),
-            _ => Err(format!(
+            _ => Err(Reason(format!(
                 "{value} does not fit a 32-bit integer; store such numbers as f64"
-            )),
+            ))),
         }
     }
 }
 
-fn check(value: f64, missing_is_bad: bool) -> Result<(), String> {
+fn check(value: f64, missing_is_bad: bool) -> Result<(), Reason> {
     if value.is_infinite() || missing_is_bad && value.is_nan() {
-        return Err(format!("it contains {value}, which is not a finite number"));
+        return Err(Reason(format!(
+            "it contains {value}, which is not a finite number"
+        )));
     }
     // Networks compute with 32 bits.
     if value.abs() > f64::from(f32::MAX) {
-        Err(format!(
+        Err(Reason(format!(
             "it contains {value:e}, which is too large for a 32-bit float"
-        ))
+        )))
     } else {
         Ok(())
     }
@@ -151,7 +154,7 @@ fn half(bits: u16) -> f32 {
 mod tests {
     use super::*;
 
-    fn convert(element: Element, big_endian: bool, raw: &[u8]) -> Result<Vec<u8>, String> {
+    fn convert(element: Element, big_endian: bool, raw: &[u8]) -> Result<Vec<u8>, Reason> {
         let num = raw.len() / element.size();
         let mut out = vec![0; num * element.kind(false).size()];
         let layout = Layout {

@@ -7,7 +7,7 @@ use super::{Array, Open, damaged, idx, npy, wrong_length};
 use crate::data::DataError;
 use crate::data::incoming::{Id, Incoming, Origin, Raw, Take};
 use crate::data::records::{self, Column, ColumnKind, NO_NUMBER, Skipped, Writer};
-use crate::diagnostic::counted;
+use crate::diagnostic::{Reason, counted};
 use crate::spec::data::DataKind;
 use crate::spec::document::plain_io_error;
 
@@ -110,7 +110,7 @@ fn pump(
                         group: None,
                     });
                 }
-                Err((place, reason)) => {
+                Err((place, Reason(reason))) => {
                     let place = format!("{place}, item {number}");
                     bad.push((origins.len(), Skipped { place, reason }));
                 }
@@ -275,7 +275,7 @@ impl Values {
         kind: &ColumnKind,
         unit: Option<f64>,
         out: &mut [u8],
-    ) -> Result<(), String> {
+    ) -> Result<(), Reason> {
         let layout: Layout = self.array.layout;
         let raw = &self.raw[item * self.size..(item + 1) * self.size];
         let own = layout.element.kind(self.is_target);
@@ -296,10 +296,12 @@ impl Values {
 }
 
 /// Writes a number as a value of a column.
-fn write_number(value: f64, kind: &ColumnKind, out: &mut [u8]) -> Result<(), String> {
+fn write_number(value: f64, kind: &ColumnKind, out: &mut [u8]) -> Result<(), Reason> {
     match kind {
         ColumnKind::Bytes if (0.0..=255.0).contains(&value) => out[0] = value as u8,
-        ColumnKind::Bytes => return Err(format!("it contains {value}, which is not a byte")),
+        ColumnKind::Bytes => {
+            return Err(Reason(format!("it contains {value}, which is not a byte")));
+        }
         ColumnKind::Doubles => out.copy_from_slice(&value.to_le_bytes()),
         ColumnKind::Numbers => out.copy_from_slice(&(value as f32).to_le_bytes()),
         _ if value.is_nan() => out.copy_from_slice(&NO_NUMBER.to_le_bytes()),

@@ -260,7 +260,7 @@ pub fn pump(
             let place = format!("{}, item {number}", stream.array.place);
             let good = &records[start * record_size..item * record_size];
             writer.push(good).map_err(|e| unwritable(&e))?;
-            bad_item(files, writer, place, reason)?;
+            bad_item(files, writer, place, reason.into())?;
             start = item + 1;
         }
         writer

@@ -13,6 +13,7 @@ use image::{
 };
 
 use super::png;
+use crate::diagnostic::Reason;
 use crate::spec::data::Channels;
 use crate::spec::document::plain_io_error;
 use crate::spec::plain_file;
@@ -43,7 +44,7 @@ pub fn num_channels(channels: Channels) -> usize {
 
 /// Reads an image. Its EXIF rotation is applied, 16-bit values are reduced to 8, and transparency is composited over
 /// black.
-pub fn picture(path: &Path, channels: Channels) -> Result<Picture, String> {
+pub fn picture(path: &Path, channels: Channels) -> Result<Picture, Reason> {
     let bytes = contents(path)?;
     let mut image = guarded(&bytes)?;
     if image.color().has_alpha() {
@@ -65,7 +66,7 @@ pub fn picture(path: &Path, channels: Channels) -> Result<Picture, String> {
 }
 
 /// Reads a mask: its gray values, or its palette indices.
-pub fn mask(path: &Path) -> Result<Picture, String> {
+pub fn mask(path: &Path) -> Result<Picture, Reason> {
     let bytes = contents(path)?;
     if image::guess_format(&bytes).is_ok_and(|format| format == ImageFormat::Jpeg) {
         return Err(
@@ -77,7 +78,9 @@ pub fn mask(path: &Path) -> Result<Picture, String> {
     let image = guarded(gray.as_deref().unwrap_or(&bytes))?;
     let size = [image.height() as usize, image.width() as usize];
     let in_colours = || {
-        "is in color, but the value of a pixel must be its class: save it as grayscale or with a palette".to_owned()
+        Reason::from(
+            "is in color, but the value of a pixel must be its class: save it as grayscale or with a palette",
+        )
     };
     let pixels = match image {
         DynamicImage::ImageLuma8(gray) => {
@@ -168,13 +171,13 @@ impl Picture {
 }
 
 /// The bytes of a file, if it can be an image at all.
-fn contents(path: &Path) -> Result<Vec<u8>, String> {
+fn contents(path: &Path) -> Result<Vec<u8>, Reason> {
     let unreadable = |e: std::io::Error| format!("cannot be read: {}", plain_io_error(&e));
     let metadata = fs::metadata(path).map_err(unreadable)?;
     match metadata.len() {
         _ if !metadata.is_file() => Err("is not a regular file".into()),
         0 => Err("is empty".into()),
-        len if len > MAX_FILE => Err(format!("has {len} bytes; the limit is 512 MiB")),
+        len if len > MAX_FILE => Err(Reason(format!("has {len} bytes; the limit is 512 MiB"))),
         _ => plain_file::read(path, MAX_FILE)
             .map_err(unreadable)?
             .ok_or_else(|| "is larger than 512 MiB, the limit".into()),
@@ -182,18 +185,20 @@ fn contents(path: &Path) -> Result<Vec<u8>, String> {
 }
 
 /// Decodes; a decoder that panics has found a damaged file.
-pub fn guarded(bytes: &[u8]) -> Result<DynamicImage, String> {
+pub fn guarded(bytes: &[u8]) -> Result<DynamicImage, Reason> {
     catch_unwind(AssertUnwindSafe(|| decode(bytes)))
         .unwrap_or_else(|_| Err("is damaged: the decoder failed".into()))
 }
 
 /// Decodes by content, whatever the file name says.
-fn decode(bytes: &[u8]) -> Result<DynamicImage, String> {
+fn decode(bytes: &[u8]) -> Result<DynamicImage, Reason> {
     let format = match image::guess_format(bytes) {
         Ok(format @ (ImageFormat::Png | ImageFormat::Jpeg)) => format,
         Ok(other) => {
             let name = other.extensions_str().first().copied().unwrap_or("image");
-            return Err(format!("is a {name} by its content, not a png or jpeg"));
+            return Err(Reason(format!(
+                "is a {name} by its content, not a png or jpeg"
+            )));
         }
         Err(_) => return Err("is not a png or jpeg by its content".into()),
     };
@@ -206,9 +211,9 @@ fn decode(bytes: &[u8]) -> Result<DynamicImage, String> {
     match u64::from(width) * u64::from(height) {
         0 => return Err("has no pixels".into()),
         num if num > MAX_PIXELS as u64 => {
-            return Err(format!(
+            return Err(Reason(format!(
                 "has {height} x {width} pixels; the limit is 64 million"
-            ));
+            )));
         }
         _ => {}
     }

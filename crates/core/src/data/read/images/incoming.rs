@@ -12,6 +12,7 @@ use crate::data::incoming::{Id, Incoming, Origin, Raw, Take};
 use crate::data::known::name_in;
 use crate::data::read::walk;
 use crate::data::records::{Column, ColumnKind, Skipped, Writer};
+use crate::diagnostic::Reason;
 use crate::spec::data::{Channels, FilesSpec, Format, Targets};
 
 /// Reads a file, or all files of a folder in the order of their names.
@@ -69,7 +70,7 @@ struct Reading<'a> {
 
 impl Reading<'_> {
     fn raw(&self, items: &[Item]) -> Raw {
-        let decoded: Vec<Result<Vec<u8>, String>> =
+        let decoded: Vec<Result<Vec<u8>, Reason>> =
             items.par_iter().map(|item| self.record(item)).collect();
         let mut writer = Writer::in_memory();
         writer.begin(self.columns.clone());
@@ -92,7 +93,7 @@ impl Reading<'_> {
                         group: None,
                     });
                 }
-                Err(reason) => {
+                Err(Reason(reason)) => {
                     let place = place(&item.path);
                     bad.push((origins.len(), Skipped { place, reason }));
                 }
@@ -110,13 +111,13 @@ impl Reading<'_> {
     }
 
     /// The record of an image. Its mask is zero if none is read.
-    fn record(&self, item: &Item) -> Result<Vec<u8>, String> {
+    fn record(&self, item: &Item) -> Result<Vec<u8>, Reason> {
         let decoded = self.decoder.decode(item)?;
         if decoded.size != self.expected {
             let ([height, width], [of_height, of_width]) = (decoded.size, self.expected);
-            return Err(format!(
+            return Err(Reason(format!(
                 "has {height} x {width} pixels (height x width), but the network takes {of_height} x {of_width}"
-            ));
+            )));
         }
         let num_pixels = self.columns[self.at].len();
         let (pixels, target) = decoded.record.split_at(num_pixels);

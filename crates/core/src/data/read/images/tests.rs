@@ -13,6 +13,7 @@ use tempfile::TempDir;
 use super::{decode, png, read};
 use crate::data::DataError;
 use crate::data::records::{ColumnKind, Records, Writer};
+use crate::diagnostic::Reason;
 use crate::spec::data::{Channels, FilesSpec, Format, OnBadItem, RolesSpec, Targets, TokensSpec};
 
 struct Folder(TempDir);
@@ -511,7 +512,7 @@ fn damage_is_refused_in_words() {
     let mut hold = |bytes: &[u8]| {
         let gray = png::palette_as_gray(bytes);
         for bytes in [Some(bytes), gray.as_deref()].into_iter().flatten() {
-            if let Err(reason) = decode::guarded(bytes) {
+            if let Err(Reason(reason)) = decode::guarded(bytes) {
                 assert!(!reason.contains("the decoder failed"), "{reason}");
                 assert!(reason.len() < 200 && !reason.contains('\n'), "{reason}");
                 num_refused += 1;

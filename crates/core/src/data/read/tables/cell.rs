@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use crate::diagnostic::Reason;
+
 /// A value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Cell<'a> {
@@ -20,7 +22,7 @@ pub enum Cell<'a> {
     /// Several numbers.
     List(List),
     /// A value that contradicts the kind set for its column, as text.
-    Wrong(String),
+    Wrong(Reason),
 }
 
 /// Cells with the names of their columns, in order.

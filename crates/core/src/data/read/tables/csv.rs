@@ -13,6 +13,7 @@ use super::head::{Head, above, is_data};
 use super::source::{self, Limited, broken};
 use super::{Rows, Table};
 use crate::data::DataError;
+use crate::diagnostic::Reason;
 use crate::spec::data::{FilesSpec, Format, RowsSpec};
 
 /// The format of the files. Whitespace around values is ignored; with a space as the delimiter, several count as one,
@@ -124,7 +125,7 @@ impl Table for Csv<'_> {
         })))
     }
 
-    fn cells<'r>(&self, row: &'r Row) -> Result<Cells<'r>, String> {
+    fn cells<'r>(&self, row: &'r Row) -> Result<Cells<'r>, Reason> {
         let mut num = self.fields(&row.values).count();
         let ends_empty = || row.values.iter().next_back().is_some_and(<[u8]>::is_empty);
         if row.has_trailing && num == row.names.len() + 1 && ends_empty() {
@@ -139,11 +140,11 @@ impl Table for Csv<'_> {
                 ""
             };
             let values = super::counted(num, "value");
-            return Err(format!(
+            return Err(Reason(format!(
                 "it has {values}, but there {} {}{rest}",
                 if row.names.len() == 1 { "is" } else { "are" },
                 super::counted(row.names.len(), "column")
-            ));
+            )));
         }
         if self.header && num > 1 && self.is_header(row) {
             return Err("it repeats the column names, as in concatenated files; remove it".into());

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::cell::{Cell, Cells, List};
 use super::infer::{Decided, Names};
 use crate::data::records::{Column, ColumnKind, NO_NUMBER, NO_TEXT};
+use crate::diagnostic::Reason;
 
 /// Padding of a list of integers that is shorter than others.
 const PADDING: i32 = -1;
@@ -104,7 +105,7 @@ impl Encoder {
     }
 
     /// Adds the record of a row, or nothing and returns the error.
-    pub fn encode(&self, cells: Cells<'_>, chunk: &mut Chunk) -> Result<(), String> {
+    pub fn encode(&self, cells: Cells<'_>, chunk: &mut Chunk) -> Result<(), Reason> {
         let (start, num_texts) = (chunk.records.len(), chunk.texts.len());
         chunk.records.extend_from_slice(&self.empty);
         let result = cells
@@ -119,7 +120,8 @@ impl Encoder {
                 if column.is_ignored {
                     return Ok(());
                 }
-                result.map_err(|reason| format!("column `{}`: {reason}", column.column.name))
+                result
+                    .map_err(|reason| Reason(format!("column `{}`: {reason}", column.column.name)))
             });
         if result.is_err() {
             chunk.records.truncate(start);
@@ -130,7 +132,7 @@ impl Encoder {
 }
 
 impl Encoded {
-    fn encode(&self, cell: Cell<'_>, record: usize, chunk: &mut Chunk) -> Result<(), String> {
+    fn encode(&self, cell: Cell<'_>, record: usize, chunk: &mut Chunk) -> Result<(), Reason> {
         let start = record + self.start;
         let size = self.column.len() * self.column.kind.size();
         match (&self.column.kind, cell) {
@@ -148,12 +150,12 @@ impl Encoded {
                 let text = cell.text().unwrap_or_default();
                 let Some(code) = self.codes.get(text.as_ref()) else {
                     if self.is_known {
-                        return Err(unknown(&text, self.codes.keys()));
+                        return Err(Reason(unknown(&text, self.codes.keys())));
                     }
-                    return Err(format!(
+                    return Err(Reason(format!(
                         "`{}` appeared while the file was being read",
                         shorten(&text)
-                    ));
+                    )));
                 };
                 chunk.records[start..start + 4].copy_from_slice(&code.to_le_bytes());
             }
@@ -170,7 +172,7 @@ impl Encoded {
         Ok(())
     }
 
-    fn encode_list(&self, list: &List, out: &mut [u8]) -> Result<(), String> {
+    fn encode_list(&self, list: &List, out: &mut [u8]) -> Result<(), Reason> {
         let shape = &self.column.shape;
         let size = self.column.kind.size();
         let is_shorter =
@@ -181,10 +183,10 @@ impl Encoded {
             } else {
                 "most have"
             };
-            return Err(format!(
+            return Err(Reason(format!(
                 "a list of shape {:?}, where {others} {shape:?}",
                 list.shape
-            ));
+            )));
         }
         let (values, rest) = out.split_at_mut(size * list.values.len());
         for (out, value) in values.chunks_exact_mut(size).zip(&list.values) {
@@ -200,19 +202,23 @@ impl Encoded {
     }
 
     /// One number of a list.
-    fn encode_value(&self, value: f64, out: &mut [u8]) -> Result<(), String> {
+    fn encode_value(&self, value: f64, out: &mut [u8]) -> Result<(), Reason> {
         match &self.column.kind {
             ColumnKind::Bytes if value.fract() == 0.0 && (0.0..=255.0).contains(&value) => {
                 out[0] = value as u8;
             }
-            ColumnKind::Bytes => return Err(format!("{value} is not a byte from 0 to 255")),
+            ColumnKind::Bytes => {
+                return Err(Reason(format!("{value} is not a byte from 0 to 255")));
+            }
             ColumnKind::Whole if value.is_nan() => out.copy_from_slice(&NO_NUMBER.to_le_bytes()),
             ColumnKind::Whole if self.is_known && value.fract() != 0.0 => {
-                return Err(format!("{value} is not an integer"));
+                return Err(Reason(format!("{value} is not an integer")));
             }
             ColumnKind::Whole => out.copy_from_slice(&(value as i32).to_le_bytes()),
             _ if value.is_infinite() || value.abs() > f64::from(f32::MAX) => {
-                return Err(format!("{value:e} is too large for a 32-bit number"));
+                return Err(Reason(format!(
+                    "{value:e} is too large for a 32-bit number"
+                )));
             }
             ColumnKind::Doubles => out.copy_from_slice(&value.to_le_bytes()),
             _ => out.copy_from_slice(&(value as f32).to_le_bytes()),
@@ -244,7 +250,7 @@ fn unknown<'a>(text: &str, known: impl Iterator<Item = &'a String> + Clone) -> S
 }
 
 /// The number in a cell; NaN for a missing value.
-pub fn number(cell: &Cell<'_>) -> Result<f64, String> {
+pub fn number(cell: &Cell<'_>) -> Result<f64, Reason> {
     let value = match cell {
         Cell::Missing | Cell::List(_) | Cell::Wrong(_) => f64::NAN,
         Cell::Whole(value) => *value as f64,
@@ -266,12 +272,12 @@ pub fn number(cell: &Cell<'_>) -> Result<f64, String> {
     };
     let shown = || shorten(&cell.text().unwrap_or_default());
     match value {
-        _ if value.is_infinite() => Err(format!("`{}` is not a finite number", shown())),
+        _ if value.is_infinite() => Err(Reason(format!("`{}` is not a finite number", shown()))),
         // Networks compute with 32 bits.
-        _ if value.abs() > f64::from(f32::MAX) => Err(format!(
+        _ if value.abs() > f64::from(f32::MAX) => Err(Reason(format!(
             "`{}` is too large for a 32-bit float, whose maximum is 3.4e38",
             shown()
-        )),
+        ))),
         _ => Ok(value),
     }
 }

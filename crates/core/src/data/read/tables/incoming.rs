@@ -17,7 +17,7 @@ use crate::data::DataError;
 use crate::data::encode::InputEncoder;
 use crate::data::incoming::{Id, Incoming, Origin, Raw, Take};
 use crate::data::records::{Column, ColumnKind, Skipped, Writer};
-use crate::diagnostic::{counted, nearest};
+use crate::diagnostic::{Reason, counted, nearest};
 use crate::spec::data::FilesSpec;
 
 /// Reads a table.
@@ -227,7 +227,7 @@ impl Layout {
                             kept,
                             group,
                         }),
-                        Err(reason) => {
+                        Err(Reason(reason)) => {
                             let place = T::place(Path::new(&shown), *line);
                             chunk.bad.push((origins.len(), place, reason));
                         }
@@ -264,7 +264,7 @@ impl Layout {
         &self,
         cells: Cells<'_>,
         chunk: &mut Chunk,
-    ) -> Result<(Vec<String>, Option<String>), String> {
+    ) -> Result<(Vec<String>, Option<String>), Reason> {
         let text = |name: &String| {
             let found = cells.iter().find(|(other, _)| other == name);
             found.and_then(|(_, cell)| cell.text()).unwrap_or_default()
@@ -286,7 +286,7 @@ impl Layout {
                     Cell::Missing => None,
                     cell => Some(
                         encode::number(&cell)
-                            .map_err(|reason| format!("column `{name}`: {reason}"))?,
+                            .map_err(|reason| Reason(format!("column `{name}`: {reason}")))?,
                     ),
                 };
                 list.push(number);
@@ -294,11 +294,11 @@ impl Layout {
         }
         if let Some((name, shape)) = &self.in_order {
             if list.values.len() != shape.iter().product::<usize>() {
-                return Err(format!(
+                return Err(Reason(format!(
                     "it has {}, but an item of shape {shape:?} has {}",
                     counted(list.values.len(), "value"),
                     shape.iter().product::<usize>()
-                ));
+                )));
             }
             list.shape = shape.clone();
             let list = match self.unit {

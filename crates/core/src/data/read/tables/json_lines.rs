@@ -15,6 +15,7 @@ use super::cell::{Cell, Cells, List};
 use super::source::{self, Limited, MAX_ROW, broken};
 use super::{Rows, Table};
 use crate::data::DataError;
+use crate::diagnostic::Reason;
 
 /// Files of objects. Lists of numbers become columns of several values; if lists have different lengths, shorter ones
 /// are padded at their end, integers with -1 and others with NaN.
@@ -59,7 +60,7 @@ impl Table for JsonLines<'_> {
         Ok(Box::new(lines))
     }
 
-    fn cells<'r>(&self, row: &'r Vec<u8>) -> Result<Cells<'r>, String> {
+    fn cells<'r>(&self, row: &'r Vec<u8>) -> Result<Cells<'r>, Reason> {
         let text = std::str::from_utf8(row).map_err(|_| "it is not UTF-8 text")?;
         let entries: Entries = serde_json::from_str(text).map_err(|error| {
             let reason = error.to_string();
@@ -87,13 +88,13 @@ impl Table for JsonLines<'_> {
             .into_iter()
             .map(|(key, value)| {
                 if !seen.insert(key.clone()) {
-                    return Err(format!("the key `{key}` occurs twice"));
+                    return Err(Reason(format!("the key `{key}` occurs twice")));
                 }
                 let cell = cell(value);
                 let cell = match cell {
                     Ok(cell) => cell,
                     Err(_) if self.ignore.contains(&key) => Cell::Missing,
-                    Err(reason) => return Err(format!("key `{key}`: {reason}")),
+                    Err(reason) => return Err(Reason(format!("key `{key}`: {reason}"))),
                 };
                 Ok((Cow::Owned(key), cell))
             })
@@ -105,7 +106,7 @@ impl Table for JsonLines<'_> {
     }
 }
 
-fn cell(value: Value) -> Result<Cell<'static>, String> {
+fn cell(value: Value) -> Result<Cell<'static>, Reason> {
     Ok(match value {
         Value::Null => Cell::Missing,
         Value::Bool(value) => Cell::Bool(value),
@@ -121,7 +122,7 @@ fn cell(value: Value) -> Result<Cell<'static>, String> {
     })
 }
 
-fn list(values: Vec<Value>) -> Result<List, String> {
+fn list(values: Vec<Value>) -> Result<List, Reason> {
     let mut list = List::new();
     let is_nested = values.first().is_some_and(Value::is_array);
     for value in values {

@@ -37,6 +37,7 @@ use super::{Watch, bad_item, counted, parts, unreadable, unwritable};
 use crate::data::DataError;
 use crate::data::oddity::Oddity;
 use crate::data::records::Writer;
+use crate::diagnostic::Reason;
 use crate::spec::data::{FilesSpec, Format, OnBadItem};
 use cell::{Cell, Cells};
 use encode::Encoder;
@@ -61,7 +62,7 @@ trait Table: Sync {
     fn open(&self, path: &Path, seen: &Arc<AtomicU64>) -> Result<Rows<Self::Row>, DataError>;
 
     /// The cells of a row, or why there are none.
-    fn cells<'r>(&self, row: &'r Self::Row) -> Result<Cells<'r>, String>;
+    fn cells<'r>(&self, row: &'r Self::Row) -> Result<Cells<'r>, Reason>;
 
     /// Approximate memory of a row in bytes.
     fn size(row: &Self::Row) -> usize;
@@ -244,7 +245,7 @@ fn look<T: Table>(
                     for (number, row) in rows {
                         match table.cells(row) {
                             Ok(cells) => columns.see(&files.roles, writing.read(cells), *number),
-                            Err(reason) => wrong = wrong.or(Some((*number, reason))),
+                            Err(Reason(reason)) => wrong = wrong.or(Some((*number, reason))),
                         }
                     }
                     (columns, wrong)
@@ -378,7 +379,7 @@ fn encode_rows<T: Table>(
                     let result = table
                         .cells(row)
                         .and_then(|cells| encoder.encode(writing.read(cells), &mut chunk));
-                    if let Err(reason) = result {
+                    if let Err(Reason(reason)) = result {
                         let before = chunk.records.len();
                         chunk.bad.push((before, T::place(path, *number), reason));
                     }

@@ -16,6 +16,7 @@ use super::cell::{Cell, Cells, List};
 use super::{Rows, Table};
 use crate::data::DataError;
 use crate::data::read::unreadable;
+use crate::diagnostic::Reason;
 use crate::spec::data::date_of;
 use crate::spec::plain_file;
 
@@ -79,13 +80,13 @@ impl Table for Parquet<'_> {
         })))
     }
 
-    fn cells<'r>(&self, row: &'r Vec<(String, Field)>) -> Result<Cells<'r>, String> {
+    fn cells<'r>(&self, row: &'r Vec<(String, Field)>) -> Result<Cells<'r>, Reason> {
         row.iter()
             .map(|(name, field)| {
                 let cell = match cell(field) {
                     Ok(cell) => cell,
                     Err(_) if self.ignore.contains(name) => Cell::Missing,
-                    Err(reason) => return Err(format!("column `{name}`: {reason}")),
+                    Err(reason) => return Err(Reason(format!("column `{name}`: {reason}"))),
                 };
                 Ok((Cow::Borrowed(name.as_str()), cell))
             })
@@ -142,7 +143,7 @@ fn check_places(metadata: &ParquetMetaData, len: u64) -> Result<(), ParquetError
     Ok(())
 }
 
-fn cell(field: &Field) -> Result<Cell<'_>, String> {
+fn cell(field: &Field) -> Result<Cell<'_>, Reason> {
     let text = |text: String| Cell::Text(Cow::Owned(text));
     Ok(match field {
         Field::Null => Cell::Missing,
@@ -179,7 +180,7 @@ fn cell(field: &Field) -> Result<Cell<'_>, String> {
     })
 }
 
-fn list(values: &Values) -> Result<List, String> {
+fn list(values: &Values) -> Result<List, Reason> {
     let mut list = List::new();
     let is_nested = matches!(values.elements().first(), Some(Field::ListInternal(_)));
     for value in values.elements() {

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use super::cell::{Cell, Cells};
 use super::encode::shorten;
 use super::number::plain;
+use crate::diagnostic::Reason;
 use crate::spec::data::{ColumnType, DateFormat, FilesSpec, Format, ValuesSpec};
 
 /// The value format of some files.
@@ -136,7 +137,7 @@ impl<'a> Writing<'a> {
                 Some(iso) => return Cell::Text(Cow::Owned(iso)),
                 None if own_format.is_some() && kind.is_none() => {
                     let reason = format!("`{}` does not match `date_format`", shorten(text));
-                    return Cell::Wrong(reason);
+                    return Cell::Wrong(Reason(reason));
                 }
                 None => {}
             }
@@ -164,10 +165,10 @@ impl<'a> Writing<'a> {
             "true" | "True" | "TRUE" | "false" | "False" | "FALSE"
         );
         match kind {
-            Some(ColumnType::Number) if !is_bool => Cell::Wrong(format!(
+            Some(ColumnType::Number) if !is_bool => Cell::Wrong(Reason(format!(
                 "`{}` does not match the number format of `decimal`, `thousands` and `strip`",
                 shorten(&text)
-            )),
+            ))),
             // Never read as a number again.
             _ => Cell::Text(text),
         }

@@ -1,0 +1,80 @@
+//! Embedded or generated items as records.
+
+use std::sync::Arc;
+
+use super::Splits;
+use crate::data::encode::{Encoder, InputEncoder, Scaling, TargetEncoder, array_scaling};
+use crate::data::serve::{Set, Split};
+use crate::data::split::{Known, assign};
+use crate::data::{DataPlan, Inputs, Items, TargetPlan, TargetValues};
+use crate::spec::data::Scale;
+
+/// Embedded or generated items as records of one input and one target.
+pub(super) fn of_items(items: Items, official_test: Option<Items>, plan: &DataPlan) -> Splits {
+    let classes = match (&items.target, &items.targets) {
+        (TargetPlan::Class { .. }, TargetValues::Classes(classes)) => Some(classes.clone()),
+        _ => None,
+    };
+    let num = items.len();
+    let known = Known {
+        classes: classes.as_deref(),
+        ..Known::default()
+    };
+    let mut assigned = assign(num, known, &plan.split);
+    if let Some(test) = &official_test {
+        assigned.test = (num as u32..(num + test.len()) as u32).collect();
+    }
+    let (shape, target_shape) = (items.input.shape.clone(), items.target.clone());
+    let unit = match items.inputs {
+        Inputs::Bytes { scale, .. } => scale,
+        Inputs::Floats(_) | Inputs::Tokens(_) => 1.0,
+    };
+    let vocabulary = items.input.vocabulary;
+    let records = items.into_records(official_test);
+    let input = match vocabulary {
+        Some(vocabulary) => InputEncoder::Tokens {
+            column: 0,
+            shape,
+            vocabulary,
+            shift: 0,
+        },
+        None => InputEncoder::Array {
+            column: 0,
+            shape,
+            scaling: array_scaling(&records, 0, &assigned.train, plan.scale, unit),
+            unit,
+            normalize: plan.scale == Scale::Normalize,
+        },
+    };
+    let target = match target_shape {
+        TargetPlan::None => TargetEncoder::None,
+        TargetPlan::Class { num_classes } => TargetEncoder::Class {
+            column: 1,
+            num_classes,
+        },
+        TargetPlan::Classes { shape, num_classes } => TargetEncoder::Classes {
+            column: 1,
+            shape,
+            num_classes,
+        },
+        TargetPlan::Labels { num_labels } => TargetEncoder::Labels {
+            columns: vec![1],
+            num_labels,
+        },
+        TargetPlan::Values { shape } => TargetEncoder::Values {
+            columns: vec![(1, vec![Scaling::NONE])],
+            shape,
+        },
+    };
+    let set = Arc::new(Set {
+        records,
+        encoder: Arc::new(Encoder { input, target }),
+    });
+    let split = |rows: Vec<u32>| Split::of_rows(set.clone(), rows);
+    Splits {
+        train: split(assigned.train).augmented(plan.augment.clone()),
+        valid: split(assigned.valid),
+        test: (!assigned.test.is_empty()).then(|| split(assigned.test)),
+        num_dropped: 0,
+    }
+}

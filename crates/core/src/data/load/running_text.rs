@@ -1,0 +1,110 @@
+//! Text files without targets as splits: one stream of tokens each.
+
+use std::sync::Arc;
+
+use rayon::prelude::*;
+
+use super::{Reading, Splits};
+use crate::data::DataError;
+use crate::data::encode::{InputEncoder, fit};
+use crate::data::records::Records;
+use crate::data::serve::{Set, Split};
+use crate::data::uses::Uses;
+use crate::spec::data::FilesSpec;
+
+impl Reading<'_> {
+    /// Texts without targets are concatenated; the splits are pieces of them, test last.
+    pub(super) fn running_text(
+        &self,
+        files: &FilesSpec,
+        records: Records,
+        uses: Uses,
+    ) -> Result<Splits, DataError> {
+        if self.split.folds.is_some() || self.split.group_by.is_some() {
+            return Err(
+                DataError::new("running text can only be split in its order")
+                    .key("data.split")
+                    .help("remove `folds` and `group_by`"),
+            );
+        }
+        let column = uses.features[0];
+        let [num_train, num_valid, num_test] = records.header.parts;
+        let texts = |rows: std::ops::Range<usize>| -> Vec<&str> {
+            rows.filter_map(|row| records.text(row, column)).collect()
+        };
+        let all = texts(0..num_train);
+        let share = |num: usize, fraction: f64| if num > 0 { 0.0 } else { fraction };
+        let valid_share = share(num_valid, self.split.valid);
+        let test_share = share(num_test, self.split.test);
+        let num_bytes: usize = all.iter().map(|text| text.len()).sum();
+        let cut = |fraction: f64| (num_bytes as f64 * fraction).round() as usize;
+        let first = cut(1.0 - valid_share - test_share);
+        let second = cut(1.0 - test_share);
+        let mut pieces = [
+            piece(&all, 0, first),
+            piece(&all, first, second),
+            piece(&all, second, num_bytes),
+        ];
+        if num_valid > 0 {
+            pieces[1] = texts(num_train..num_train + num_valid);
+        }
+        if num_test > 0 {
+            pieces[2] = texts(num_train + num_valid..records.len());
+        }
+        let encoder = fit(&self.fitting(files, &records, &uses, &[], Some(&pieces[0])))?;
+        let InputEncoder::Stream {
+            tokenizer,
+            length,
+            stride,
+            ..
+        } = &encoder.input
+        else {
+            unreachable!("running text is a single stream");
+        };
+        let streams = pieces.map(|texts| {
+            let tokens: Vec<Vec<i32>> = texts
+                .par_iter()
+                .map(|text| tokenizer.encode(text))
+                .collect();
+            let tokens = tokens.concat();
+            let starts: Vec<u32> = (0..tokens.len().saturating_sub(*length))
+                .step_by(*stride)
+                .map(|at| at as u32)
+                .collect();
+            (tokens, starts)
+        });
+        let set = Arc::new(Set {
+            records,
+            encoder: Arc::new(encoder),
+        });
+        let [train, valid, test] =
+            streams.map(|(tokens, starts)| Split::of_tokens(set.clone(), tokens, starts));
+        Ok(Splits {
+            train,
+            valid,
+            test: (test.num_items() > 0).then_some(test),
+            num_dropped: 0,
+        })
+    }
+}
+
+/// The text between two byte positions of all texts, at character boundaries.
+fn piece<'a>(texts: &[&'a str], start: usize, end: usize) -> Vec<&'a str> {
+    let mut pieces = Vec::new();
+    let mut before = 0;
+    for text in texts {
+        let place = |at: usize| {
+            let mut at = at.clamp(before, before + text.len()) - before;
+            while !text.is_char_boundary(at) {
+                at += 1;
+            }
+            at
+        };
+        let part = &text[place(start)..place(end)];
+        if !part.is_empty() {
+            pieces.push(part);
+        }
+        before += text.len();
+    }
+    pieces
+}

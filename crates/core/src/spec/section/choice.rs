@@ -1,0 +1,41 @@
+//! Fixed sets of names.
+
+/// A fixed set of names, in the order in which messages and schemas show them.
+pub trait Choice: Copy + PartialEq + 'static {
+    /// Every value with its name in the file and its meaning.
+    const ALL: &'static [(Self, &'static str, &'static str)];
+
+    /// The name in the file.
+    fn name(self) -> &'static str {
+        let found = Self::ALL.iter().find(|(value, _, _)| *value == self);
+        found.map_or("", |(_, name, _)| name)
+    }
+}
+
+/// Declares a fixed set of names: `Variant "name" "meaning",` for each.
+macro_rules! choices {
+    ($(#[$meta:meta])* $vis:vis enum $choice:ident {
+        $($(#[$mark:meta])* $variant:ident $name:literal $doc:literal,)+
+    }) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        // The texts are messages too, and contain shapes such as [hidden].
+        #[allow(rustdoc::broken_intra_doc_links)]
+        $vis enum $choice {
+            $($(#[$mark])* #[doc = $doc] $variant,)+
+        }
+
+        impl $crate::spec::section::Choice for $choice {
+            const ALL: &'static [(Self, &'static str, &'static str)] =
+                &[$(($choice::$variant, $name, $doc),)+];
+        }
+    };
+}
+
+pub(in crate::spec) use choices;
+
+/// The value of a name.
+pub fn by_name<T: Choice>(name: &str) -> Option<T> {
+    let found = T::ALL.iter().find(|(_, n, _)| *n == name);
+    found.map(|(value, _, _)| *value)
+}
