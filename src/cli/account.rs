@@ -10,9 +10,9 @@ use runner_core::plan::{account, sweep::Account};
 
 /// `runner plan --explain`
 pub fn explain(args: &SpecArgs, json: bool, output: &mut Output) -> u8 {
-    let document = match plan_experiment(args, None, output) {
-        Ok((document, _)) => document,
-        Err(code) => return code,
+    let document = match plan_experiment(args) {
+        Ok(planned) => planned.document,
+        Err(error) => return output.fail(&error),
     };
     // Every plan has one.
     let account = account(&document).unwrap_or_default();

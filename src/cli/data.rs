@@ -2,15 +2,17 @@
 
 use serde_json::json;
 
-use super::experiment::{plan as plan_experiment, refuse};
 use super::output::Output;
+use super::tell::Teller;
 use super::{DataArgs, OK};
-use runner_core::data::profile::{Profile, pictures};
+use crate::ops::{self, DataOptions};
+use runner_core::data::Loaded;
+use runner_core::data::profile::pictures;
 use runner_core::data::serve::{Moment, Split};
-use runner_core::data::{self, DataPlan, Loaded};
 use runner_core::diagnostic::Diagnostic;
 use runner_core::record::write_whole;
 use runner_core::spec::document::plain_io_error;
+use runner_report::console::Mode;
 use runner_report::sheet::{self, Section};
 
 /// Images of each split on a sheet.
@@ -18,30 +20,23 @@ const PICTURES: usize = 24;
 
 /// `runner data`
 pub fn data(args: &DataArgs, output: &mut Output) -> u8 {
-    let plan = match plan_experiment(&args.spec, None, output) {
-        Ok((_, plan)) => plan,
-        Err(code) => return code,
+    let options = DataOptions::new(args.spec.experiment());
+    let teller = Teller::new(Mode::Normal);
+    let data = match ops::data(&options, &|progress| teller.tell(progress)) {
+        Ok(data) => data,
+        Err(error) => return output.fail(&error),
     };
-    // Trials that do not differ in the data are shown once.
-    let mut seen: Vec<(&DataPlan, u64, Vec<&str>)> = Vec::new();
-    for run in &plan.runs {
-        match seen.iter_mut().find(|(known, ..)| **known == run.data) {
-            Some((.., trials)) if trials.last() != Some(&run.trial.as_str()) => {
-                trials.push(&run.trial);
-            }
-            Some(_) => {}
-            None => seen.push((&run.data, run.seed, vec![&run.trial])),
-        }
-    }
-    let several = seen.len() > 1;
+    drop(teller);
+    let several = data.sets.len() > 1;
     let mut sections = Vec::new();
-    for (at, (data, seed, trials)) in seen.iter().enumerate() {
-        let loaded = match data::load(data, &|_, _| {}) {
+    for (at, set) in data.sets.iter().enumerate() {
+        let loaded = match set.load() {
             Ok(loaded) => loaded,
-            Err(error) => return refuse(error.to_diagnostic(), output),
+            Err(error) => return output.fail(&error),
         };
+        let (trials, profile) = (&set.trials, set.profile(&loaded));
         if args.json {
-            let object = json!({ "trials": trials, "data": Profile::of(data, &loaded) });
+            let object = json!({ "trials": trials, "data": profile });
             output.print(&object.to_string());
         }
         if at > 0 && !args.json {
@@ -55,7 +50,7 @@ pub fn data(args: &DataArgs, output: &mut Output) -> u8 {
             output.print(&format!("trial {}{more}", trials[0]));
         }
         if !args.json {
-            output.print(&Profile::of(data, &loaded).show(Output::width()));
+            output.print(&profile.show(Output::width()));
         }
         let of = if several {
             format!(", trial {}", trials[0])
@@ -63,7 +58,7 @@ pub fn data(args: &DataArgs, output: &mut Output) -> u8 {
             String::new()
         };
         if args.html.is_some() {
-            sections.extend(sections_of(&loaded, *seed, &of));
+            sections.extend(sections_of(&loaded, set.seed, &of));
         }
     }
     let Some(path) = &args.html else { return OK };
@@ -72,19 +67,16 @@ pub fn data(args: &DataArgs, output: &mut Output) -> u8 {
             "usage",
             "there are no images to show: the items have other shapes",
         );
-        return refuse(error.help("remove `--html`"), output);
+        return output.refuse(error.help("remove `--html`"));
     }
-    let page = sheet::sheet(&plan.experiment, &sections);
+    let page = sheet::sheet(&data.experiment, &sections);
     if let Err(error) = write_whole(path, page.as_bytes()) {
         let reason = plain_io_error(&error);
         let error = Diagnostic::error(
             "unwritable",
             format!("cannot write `{}`: {reason}", path.display()),
         );
-        return refuse(
-            error.help("use a file in a folder that you can write to"),
-            output,
-        );
+        return output.refuse(error.help("use a file in a folder that you can write to"));
     }
     output.say(&format!("wrote {}", path.display()));
     OK

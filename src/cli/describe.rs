@@ -4,56 +4,45 @@ use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 
 use serde_json::json;
 
-use super::experiment::{open, plan as plan_experiment, show};
 use super::output::Output;
+use super::tell::Teller;
 use super::{DescribeArgs, OK, weights};
+use crate::ops::{self, Describe};
 use runner_core::check::network::{Layer, Network};
 use runner_core::diagnostic::grouped;
-use runner_core::plan::{RunPlan, specs};
-use runner_core::spec::document::{Document, Value};
+use runner_core::plan::RunPlan;
+use runner_core::spec::document::Value;
 use runner_core::spec::kind::show_bytes;
 use runner_core::spec::model::layer_spec::{LayerSpec, Source};
+use runner_report::console::Mode;
 
 /// `runner describe`
 pub fn describe(args: &DescribeArgs, output: &mut Output) -> u8 {
+    let options = Describe::new(args.spec.experiment());
+    let teller = Teller::new(Mode::Normal);
+    let sink = |progress: ops::Progress<'_>| teller.tell(progress);
     if args.as_layers {
-        return match open(&args.spec, output) {
-            Ok(document) => print_layers(&document, output),
-            Err(code) => code,
+        return match ops::layers(&options, &sink) {
+            Ok(layers) => print_layers(&layers, output),
+            Err(error) => output.fail(&error),
         };
     }
-    let plan = match plan_experiment(&args.spec, None, output) {
-        Ok((_, plan)) => plan,
-        Err(code) => return code,
+    let networks = match ops::describe(&options, &sink) {
+        Ok(described) => described.networks,
+        Err(error) => return output.fail(&error),
     };
-    // Trials that do not differ in the network are shown once.
-    let mut groups: Vec<(&RunPlan, Vec<&str>)> = Vec::new();
-    for run in &plan.runs {
-        let same = |known: &RunPlan| {
-            known.network == run.network
-                && known.precision == run.precision
-                && known.init == run.init
-        };
-        match groups.iter_mut().find(|(known, _)| same(known)) {
-            Some((_, trials)) if trials.last() != Some(&run.trial.as_str()) => {
-                trials.push(&run.trial)
-            }
-            Some(_) => {}
-            None => groups.push((run, vec![&run.trial])),
-        }
-    }
     if args.json {
-        for (run, trials) in groups {
+        for (run, trials) in networks {
             let object = json!({ "trials": trials, "network": run.network });
             output.print(&object.to_string());
         }
         return OK;
     }
-    let several = groups.len() > 1;
-    for (at, (run, trials)) in groups.into_iter().enumerate() {
+    let several = networks.len() > 1;
+    for (at, (run, trials)) in networks.iter().enumerate() {
         if several && !args.dot {
             let gap = if at > 0 { "\n" } else { "" };
-            output.print(&format!("{gap}{}", heading(&trials)));
+            output.print(&format!("{gap}{}", heading(trials)));
         }
         output.print(&if args.dot {
             dot(&run.id, &run.network)
@@ -67,16 +56,11 @@ pub fn describe(args: &DescribeArgs, output: &mut Output) -> u8 {
     OK
 }
 
-/// Shapes need not fit for this: so a preset that does not fit the data can be shown.
-fn print_layers(document: &Document, output: &mut Output) -> u8 {
-    let specs = match specs(document) {
-        Ok(specs) => specs,
-        Err(diagnostics) => return show(&document.sources, &diagnostics, output),
-    };
-    let several = specs.len() > 1;
+fn print_layers(layers: &[(String, Vec<LayerSpec>)], output: &mut Output) -> u8 {
+    let several = layers.len() > 1;
     let mut shown: Vec<String> = Vec::new();
-    for (trial, spec) in specs {
-        let text = as_layers(&spec.model.layers);
+    for (trial, layers) in layers {
+        let text = as_layers(layers);
         if !shown.contains(&text) {
             if several {
                 output.print(&format!("# trial {trial}"));
@@ -88,7 +72,7 @@ fn print_layers(document: &Document, output: &mut Output) -> u8 {
     OK
 }
 
-fn heading(trials: &[&str]) -> String {
+fn heading(trials: &[String]) -> String {
     const SHOWN: usize = 3;
     let shown = trials[..trials.len().min(SHOWN)].join("; ");
     match trials.len() {

@@ -7,14 +7,15 @@ use super::output::Output;
 use super::tell::this_program;
 use crate::ops;
 use crate::train::device;
+use runner_core::diagnostic::Reason;
 use runner_core::plan::inventory::{DeviceKind, Found, Inventory, Missing, State};
 use runner_core::spec::backend::{Backend, DeviceName};
 use runner_core::spec::kind::show_bytes;
 use runner_core::spec::section::{Choice, by_name};
 
 /// A backend by its name.
-pub fn backend(name: &str) -> Result<Backend, String> {
-    by_name(name).ok_or_else(|| format!("the backend `{name}` does not exist"))
+pub fn backend(name: &str) -> Result<Backend, Reason> {
+    by_name(name).ok_or_else(|| Reason(format!("the backend `{name}` does not exist")))
 }
 
 /// `runner devices`. With a backend, only that one and in this process.

@@ -9,13 +9,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::channel::Channel;
-use super::experiment::refuse;
 use super::leash::{Leash, leave};
 use super::output::Output;
 use super::{ExecArgs, FAILED, INTERRUPTED, Logging, OK, log_to};
 use crate::dispatch::signal_in_words;
 use crate::train::{self, Executed, Job, Meter, is_out_of_memory, panic_text};
-use runner_core::diagnostic::Diagnostic;
+use runner_core::diagnostic::{Diagnostic, Reason};
 use runner_core::event::{Event, FailureClass, Outcome};
 use runner_core::plan::RunPlan;
 use runner_core::record::{Lock, Locked, RunFolder, take_known_build};
@@ -32,7 +31,7 @@ pub fn exec(args: &ExecArgs, logging: &Logging) -> u8 {
     if let Some(known) = &args.build {
         take_known_build(known);
     }
-    let mut output = Output::default();
+    let mut output = Output;
     let folder = RunFolder(args.folder.clone());
     let plan = match folder.read_plan() {
         Ok(Some(plan)) => plan,
@@ -41,23 +40,17 @@ pub fn exec(args: &ExecArgs, logging: &Logging) -> u8 {
                 "`{}` is not the folder of a run: it has no run.toml",
                 args.folder.display()
             );
-            return refuse(Diagnostic::error("results", message), &mut output);
+            return output.refuse(Diagnostic::error("results", message));
         }
         Err(e) => {
-            return refuse(
-                Diagnostic::error("results", plain_io_error(&e)),
-                &mut output,
-            );
+            return output.refuse(Diagnostic::error("results", plain_io_error(&e)));
         }
     };
     if let Err(e) = folder.check_links() {
-        return refuse(
-            Diagnostic::error("results", plain_io_error(&e)),
-            &mut output,
-        );
+        return output.refuse(Diagnostic::error("results", plain_io_error(&e)));
     }
     if let Err(reason) = start_log(&folder, logging) {
-        return refuse(Diagnostic::error("results", reason), &mut output);
+        return output.refuse(Diagnostic::error("results", reason));
     }
     // Held until the process ends.
     let _lock = match take_lock(&folder, &leash) {
@@ -71,10 +64,7 @@ pub fn exec(args: &ExecArgs, logging: &Logging) -> u8 {
             return INTERRUPTED;
         }
         Err(e) => {
-            return refuse(
-                Diagnostic::error("results", plain_io_error(&e)),
-                &mut output,
-            );
+            return output.refuse(Diagnostic::error("results", plain_io_error(&e)));
         }
     };
     let threads = args
@@ -131,7 +121,8 @@ pub fn exec(args: &ExecArgs, logging: &Logging) -> u8 {
         fault: args.inject_fault.clone(),
     };
     tracing::info!(run = job.plan.id, threads, "worker started");
-    let mut executed = caught(|| train::execute(&job)).unwrap_or_else(|text| of_panic(&text));
+    let mut executed =
+        caught(|| train::execute(&job)).unwrap_or_else(|Reason(text)| of_panic(&text));
     if let (Outcome::Interrupted, Some(signal)) = (&executed.outcome, leash.signal()) {
         executed.outcome = ended_by(signal);
     }
@@ -195,7 +186,7 @@ fn finish(channel: &Channel, meter: &Meter, started: Instant, executed: Executed
     code
 }
 
-fn start_log(folder: &RunFolder, logging: &Logging) -> Result<(), String> {
+fn start_log(folder: &RunFolder, logging: &Logging) -> Result<(), Reason> {
     let path = folder.run_log();
     let file = OpenOptions::new().create(true).append(true).open(&path);
     let file =
@@ -205,7 +196,7 @@ fn start_log(folder: &RunFolder, logging: &Logging) -> Result<(), String> {
 }
 
 /// Runs a job; a panic on any thread that ends it becomes an error with the first message and its place.
-pub fn caught<T>(execute: impl FnOnce() -> T) -> Result<T, String> {
+pub fn caught<T>(execute: impl FnOnce() -> T) -> Result<T, Reason> {
     let first: Arc<Mutex<Option<String>>> = Arc::default();
     let seen = first.clone();
     panic::set_hook(Box::new(move |info| {
@@ -221,7 +212,7 @@ pub fn caught<T>(execute: impl FnOnce() -> T) -> Result<T, String> {
     }));
     panic::catch_unwind(AssertUnwindSafe(execute)).map_err(|payload| {
         let first = first.lock().unwrap_or_else(PoisonError::into_inner).take();
-        first.unwrap_or_else(|| panic_text(&*payload))
+        Reason(first.unwrap_or_else(|| panic_text(&*payload)))
     })
 }
 

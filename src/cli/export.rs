@@ -2,7 +2,6 @@
 
 mod mlflow;
 mod network;
-mod pass;
 
 use std::error::Error;
 use std::io::{self, BufWriter, Write};
@@ -10,14 +9,15 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::list::none_there;
 use super::output::{Output, Stdout};
+use super::tell::Teller;
+use super::{FAILED, OK};
 use crate::error;
-use pass::Pass;
+use crate::ops::{self, EventFiles, ExportTable};
 use runner_core::diagnostic::counted;
-use runner_core::record::{ExperimentFolder, write_whole_by};
-use runner_report::export::table::{Columns, Format, Rows, TableWriter};
-use runner_report::export::{Exported, tensorboard};
+use runner_core::record::write_whole_by;
+use runner_report::console::Mode;
+use runner_report::export::table::{Format, Rows};
 
 /// The export formats.
 #[derive(Subcommand)]
@@ -85,119 +85,89 @@ impl From<RowsArg> for Rows {
 /// Exports records in a format.
 pub fn export(form: Form, output: &mut Output) -> u8 {
     match form {
+        Form::Tensorboard(args) => event_files(&args, output),
+        Form::Mlflow(args) => mlflow::send(&args, output),
         Form::Weights(args) => network::weights(&args, output),
         Form::Pytorch(args) => network::pytorch(&args, output),
         Form::Onnx(args) => network::onnx(&args, output),
-        Form::Tensorboard(args) => event_files(&args, output),
-        Form::Mlflow(args) => mlflow::send(&args, output),
         Form::Csv(args) => table(&args, Format::Csv, output),
         Form::Jsonl(args) => table(&args, Format::JsonLines, output),
     }
 }
 
 fn event_files(args: &TensorboardArgs, output: &mut Output) -> u8 {
-    let mut pass = Pass::new(args.folder.clone(), args.follow, true);
-    loop {
-        let experiments = pass.experiments();
-        if experiments.is_empty() {
-            return none_there(&args.folder, output);
-        }
-        let several = experiments.len() > 1;
-        let mut num_written = 0;
-        for experiment in &experiments {
-            let name = experiment.0.file_name().unwrap_or_default();
-            let place = match &args.to {
-                Some(to) if several => to.join(name),
-                Some(to) => to.clone(),
-                None => experiment.tensorboard(),
-            };
-            let Some(plan) = pass.plan(experiment, output) else {
-                continue;
-            };
-            if args.to.is_none()
-                && let Err(e) = experiment.check_links()
-            {
-                return output.fail(&error::Error::unwritable(&place, &e));
-            }
-            let written = pass.each(experiment, plan, output, |run| {
-                let written = tensorboard::write(&place.join(&run.plan.id), run)?;
-                num_written += usize::from(written.is_some());
-                Ok(())
-            });
-            if let Err(e) = written {
-                return output.fail(&error::Error::unwritable(&place, &e));
-            }
-        }
-        if pass.is_last() {
-            let place = match &args.to {
-                Some(to) => to.clone(),
-                None if several => args.folder.clone(),
-                None => experiments[0].tensorboard(),
-            };
-            if num_written == 0 {
-                output.say("nothing was written: no run here has recorded anything yet; `runner list` shows their progress");
-                return pass.code;
-            }
-            output.say(&format!(
-                "{}; view them with: tensorboard --logdir '{}'",
-                counted(num_written, "event file"),
-                place.display()
-            ));
-            return pass.code;
-        }
-        pass.wait();
+    let options = EventFiles {
+        folder: args.folder.clone(),
+        to: args.to.clone(),
+        follow: args.follow,
+    };
+    let teller = Teller::new(Mode::Normal);
+    let written = match ops::write_event_files(&options, &|progress| teller.tell(progress)) {
+        Ok(written) => written,
+        Err(error) => return output.fail(&error),
+    };
+    if written.num_files == 0 {
+        output.say("nothing was written: no run here has recorded anything yet; `runner list` shows their progress");
+    } else {
+        output.say(&format!(
+            "{}; view them with: tensorboard --logdir '{}'",
+            counted(written.num_files, "event file"),
+            written.place.display()
+        ));
     }
+    if written.is_whole { OK } else { FAILED }
 }
 
 fn table(args: &TableArgs, format: Format, output: &mut Output) -> u8 {
     let rows = args.rows.into();
-    let mut pass = Pass::new(args.folder.clone(), false, rows == Rows::Steps);
-    let experiments = pass.experiments();
-    if experiments.is_empty() {
-        return none_there(&args.folder, output);
-    }
-    let mut columns = Columns::new(rows);
-    let collected = each(&mut pass, &experiments, output, |run| {
-        columns.take(run);
+    let options = ExportTable {
+        folder: args.folder.clone(),
+        rows,
+        format,
+    };
+    let teller = Teller::new(Mode::Normal);
+    let sink = |progress: ops::Progress<'_>| teller.tell(progress);
+    let table = match ops::export_table(&options, &sink) {
+        Ok(table) => table,
+        Err(error) => return output.fail(&error),
+    };
+    let was_whole = table.is_whole();
+    let Some(path) = &args.to else {
+        let mut stdout = BufWriter::new(Stdout);
+        let written = table.write(&mut stdout, &sink);
+        let written = written.and_then(|done| stdout.flush().map(|()| done));
+        return match written {
+            Ok((_, is_whole)) => exit_code(is_whole),
+            Err(e) if !output.has_failed() && !is_closed_pipe(&e) => {
+                output.fail(&error::Error::unwritable(Path::new("-"), &e))
+            }
+            // Problems with standard output are reported at the end; a closed pipe means that the reader is done.
+            Err(_) => exit_code(was_whole),
+        };
+    };
+    let mut written = (0, true);
+    let done = write_whole_by(path, |file| {
+        written = table.write(file, &sink)?;
         Ok(())
     });
-    pass.be_told();
-    let mut num_rows = 0;
-    let write = |to: &mut dyn Write| {
-        let mut writer = TableWriter::new(columns, format, to)?;
-        each(&mut pass, &experiments, output, |run| writer.add(run))?;
-        num_rows = writer.num_rows();
-        writer.finish()
-    };
-    let written = collected.and_then(|()| match &args.to {
-        None => {
-            let mut stdout = BufWriter::new(Stdout);
-            write(&mut stdout).and_then(|()| stdout.flush())
-        }
-        Some(path) => write_whole_by(path, |file| write(file)),
-    });
-    match (written, &args.to) {
-        (Err(e), Some(path)) => output.fail(&error::Error::unwritable(path, &e)),
-        (Err(e), None) if !output.has_failed() && !is_closed_pipe(&e) => {
-            output.fail(&error::Error::unwritable(Path::new("-"), &e))
-        }
-        // Problems with standard output are reported at the end; a closed pipe means that the reader is done.
-        (written, to) => {
-            if let (Ok(()), Some(path)) = (&written, to) {
-                let what = match rows {
-                    Rows::Runs => "run",
-                    Rows::Epochs => "epoch",
-                    Rows::Steps => "step",
-                };
-                output.say(&format!(
-                    "wrote {} to {}",
-                    counted(num_rows, what),
-                    path.display()
-                ));
-            }
-            pass.code
-        }
+    if let Err(e) = done {
+        return output.fail(&error::Error::unwritable(path, &e));
     }
+    let what = match rows {
+        Rows::Runs => "run",
+        Rows::Epochs => "epoch",
+        Rows::Steps => "step",
+    };
+    output.say(&format!(
+        "wrote {} to {}",
+        counted(written.0, what),
+        path.display()
+    ));
+    exit_code(written.1)
+}
+
+fn exit_code(is_whole: bool) -> u8 {
+    if is_whole { OK } else { FAILED }
 }
 
 /// Whether nobody reads any more; a table writer wraps that in its own errors.
@@ -214,18 +184,4 @@ fn is_closed_pipe(error: &io::Error) -> bool {
         };
     }
     false
-}
-
-fn each(
-    pass: &mut Pass,
-    experiments: &[ExperimentFolder],
-    output: &mut Output,
-    mut see: impl FnMut(&Exported) -> io::Result<()>,
-) -> io::Result<()> {
-    for experiment in experiments {
-        if let Some(plan) = pass.plan(experiment, output) {
-            pass.each(experiment, plan, output, &mut see)?;
-        }
-    }
-    Ok(())
 }

@@ -10,6 +10,7 @@ use super::predict::ModelArgs;
 use super::tell::Teller;
 use crate::model::Generation;
 use crate::ops::{self, Generate, Progress};
+use runner_core::diagnostic::Reason;
 use runner_core::predict::Sampling;
 use runner_report::console::Mode;
 
@@ -43,18 +44,18 @@ pub(super) struct GenerateArgs {
     json: bool,
 }
 
-fn temperature(text: &str) -> Result<f64, String> {
+fn temperature(text: &str) -> Result<f64, Reason> {
     let value = text.parse::<f64>().ok();
     value
         .filter(|value| (0.0..=100.0).contains(value))
-        .ok_or_else(|| "expected a number from 0 to 100, such as 0.8".to_owned())
+        .ok_or_else(|| "expected a number from 0 to 100, such as 0.8".into())
 }
 
-fn share(text: &str) -> Result<f64, String> {
+fn share(text: &str) -> Result<f64, Reason> {
     let value = text.parse::<f64>().ok();
     value
         .filter(|value| *value > 0.0 && *value <= 1.0)
-        .ok_or_else(|| "expected a probability above 0 and up to 1, such as 0.9".to_owned())
+        .ok_or_else(|| "expected a probability above 0 and up to 1, such as 0.9".into())
 }
 
 /// Continues a text and prints it with its beginning.

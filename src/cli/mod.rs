@@ -4,6 +4,7 @@ mod account;
 mod args;
 mod bundle;
 mod channel;
+mod check;
 mod compare;
 mod data;
 mod describe;
@@ -23,17 +24,19 @@ pub mod manual;
 mod memory;
 mod output;
 mod parity;
+mod plan;
 mod predict;
 mod prove;
 mod render;
+mod report;
 mod reproduce;
 mod run;
+mod schema;
 mod serve;
 mod signals;
 mod tell;
 mod template;
 mod usage;
-mod verbs;
 mod watch;
 mod weights;
 
@@ -48,6 +51,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 use crate::error::{FAILED, INTERRUPTED, OK, WRONG};
 use args::*;
 use output::{Log, Output, Stdout};
+use runner_core::diagnostic::Reason;
 use runner_core::spec::backend::Backend;
 
 /// The meaning of each exit code, for the manual.
@@ -224,7 +228,7 @@ pub fn main() -> ExitCode {
                     .map(|a| a.to_string_lossy().into_owned())
                     .collect();
                 if let Some(refusal) = usage::refusal(&e, &arguments) {
-                    return ExitCode::from(experiment::refuse(refusal, &mut Output::default()));
+                    return ExitCode::from(Output.refuse(refusal));
                 }
                 let _ = e.print();
                 return ExitCode::from(WRONG);
@@ -238,7 +242,7 @@ pub fn main() -> ExitCode {
             return ExitCode::from(output::close(OK));
         }
     };
-    let mut output = Output::default();
+    let mut output = Output;
     if !matches!(cli.verb, Verb::Exec(_)) {
         let level = match cli.logging.verbose {
             0 => "warn",
@@ -252,7 +256,7 @@ pub fn main() -> ExitCode {
     }
     let code = match cli.verb {
         Verb::Init(args) => init::init(&args, &mut output),
-        Verb::Check(args) => verbs::check(&args, &mut output),
+        Verb::Check(args) => check::check(&args, &mut output),
         Verb::Plan {
             spec,
             json,
@@ -264,7 +268,7 @@ pub fn main() -> ExitCode {
             json,
             results,
             ..
-        } => verbs::plan(&spec, json, &results, &mut output),
+        } => plan::plan(&spec, json, &results, &mut output),
         Verb::Data(args) => data::data(&args, &mut output),
         Verb::Describe(args) => describe::describe(&args, &mut output),
         Verb::Memory(args) => memory::memory(&args, &mut output),
@@ -278,7 +282,7 @@ pub fn main() -> ExitCode {
             json,
             template,
             ..
-        } => verbs::report(&folder, json, template.as_deref(), &mut output),
+        } => report::report(&folder, json, template.as_deref(), &mut output),
         Verb::Report { folder: None, .. } => template::print(&mut output),
         Verb::Compare(args) => compare::compare(&args, &mut output),
         Verb::List(args) => list::list(&args, &mut output),
@@ -295,15 +299,15 @@ pub fn main() -> ExitCode {
         Verb::Man { folder } => manual::man(&folder, &mut output),
         Verb::Manual { folder } => manual::manual(&folder, &mut output),
         Verb::Devices { json, backend } => devices::devices(json, backend, &mut output),
-        Verb::Schema { path } => verbs::schema(&path, &mut output),
+        Verb::Schema { path } => schema::schema(&path, &mut output),
         Verb::Exec(args) => exec::exec(&args, &cli.logging),
         Verb::ParityExec(args) => parity::parity_exec(&args),
     };
     ExitCode::from(output::close(code))
 }
 
-/// Sends logs that pass the filter to `writer`. The error is a phrase.
-fn log_to<W>(logging: &Logging, default: &str, writer: W) -> Result<(), String>
+/// Sends logs that pass the filter to `writer`.
+fn log_to<W>(logging: &Logging, default: &str, writer: W) -> Result<(), Reason>
 where
     W: for<'w> tracing_subscriber::fmt::MakeWriter<'w> + Send + Sync + 'static,
 {
@@ -320,5 +324,5 @@ where
         .with(layer)
         .with(targets)
         .try_init()
-        .map_err(|e| e.to_string())
+        .map_err(|e| Reason(e.to_string()))
 }

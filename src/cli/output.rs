@@ -80,11 +80,7 @@ fn incomplete() -> Option<&'static str> {
 }
 
 /// The two streams.
-#[derive(Default)]
-pub struct Output {
-    /// Whether warnings were shown.
-    pub has_warned: bool,
-}
+pub struct Output;
 
 impl Output {
     /// Writes data with a final newline. Terminal control characters are escaped, in JSON by JSON's own escapes.

@@ -12,7 +12,7 @@ use super::tell::Teller;
 use crate::error::Error;
 use crate::model::{Options, Weights};
 use crate::ops::{self, Asked, Predict, Progress};
-use runner_core::diagnostic::Diagnostic;
+use runner_core::diagnostic::{Diagnostic, Reason};
 use runner_core::predict::OutputFormat;
 use runner_core::spec::backend::DeviceName;
 use runner_core::spec::data::DataKind;
@@ -96,13 +96,13 @@ pub(super) struct PredictArgs {
     ensemble: usize,
 }
 
-fn weights(text: &str) -> Result<Weights, String> {
+fn weights(text: &str) -> Result<Weights, Reason> {
     let mut all = Weights::ALL.into_iter();
     all.find(|weights| weights.name() == text)
-        .ok_or_else(|| "expected `best`, `final`, `ema` or `initial`".to_owned())
+        .ok_or_else(|| "expected `best`, `final`, `ema` or `initial`".into())
 }
 
-fn kind(text: &str) -> Result<DataKind, String> {
+fn kind(text: &str) -> Result<DataKind, Reason> {
     use runner_core::spec::section::by_name;
     let other = match text {
         "jsonl" => "json_lines",
@@ -112,12 +112,11 @@ fn kind(text: &str) -> Result<DataKind, String> {
     by_name::<DataKind>(other)
         .filter(|kind| kind.is_files())
         .ok_or_else(|| {
-            "expected `csv`, `json_lines`, `parquet`, `npy`, `idx`, `image_folder` or `text`"
-                .to_owned()
+            "expected `csv`, `json_lines`, `parquet`, `npy`, `idx`, `image_folder` or `text`".into()
         })
 }
 
-fn format(text: &str) -> Result<OutputFormat, String> {
+fn format(text: &str) -> Result<OutputFormat, Reason> {
     Ok(match text {
         "csv" => OutputFormat::Csv,
         "jsonl" | "json_lines" => OutputFormat::JsonLines,

@@ -1,21 +1,23 @@
 //! `runner render`: the experiment as one file, with the origin of each value.
 
-use super::experiment::{open, show};
 use super::output::Output;
 use super::{OK, RenderArgs};
-use crate::ops::default_name;
+use crate::error::Error;
+use crate::ops::{default_name, open};
 use runner_core::plan;
 use runner_core::spec::render;
 
 /// `runner render`
 pub fn render(args: &RenderArgs, output: &mut Output) -> u8 {
-    let document = match open(&args.spec, output) {
+    let document = match open(&args.spec.experiment()) {
         Ok(document) => document,
-        Err(code) => return code,
+        Err(error) => return output.fail(&error),
     };
     let (mut root, axes) = match plan::put_together(&document, args.trial.as_deref(), None) {
         Ok(found) => found,
-        Err(diagnostics) => return show(&document.sources, &diagnostics, output),
+        Err(diagnostics) => {
+            return output.fail(&Error::experiment(&document.sources, diagnostics));
+        }
     };
     if args.defaults {
         let axes = if args.trial.is_some() {

@@ -27,9 +27,9 @@ pub fn reproduce(args: &ReproduceArgs, logging: &Logging, output: &mut Output) -
         .with_board(board);
     let sink = |progress: Progress<'_>| match progress {
         Progress::Reproduced(made) if args.json => {
-            Output::default().print(&serde_json::to_string(made).unwrap_or_default());
+            Output.print(&serde_json::to_string(made).unwrap_or_default());
         }
-        Progress::Reproduced(made) => show(made, args.steps, &mut Output::default()),
+        Progress::Reproduced(made) => show(made, args.steps, &mut Output),
         // The error contains the same message.
         Progress::Failed(_) => {}
         progress => teller.tell(progress),

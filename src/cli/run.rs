@@ -97,7 +97,7 @@ fn this_command() -> String {
 
 /// Reports what will be done for the runs of the plan.
 fn show_prepared(prepared: &Prepared, left_out: &str, mode: Mode) {
-    let mut output = Output::default();
+    let mut output = Output;
     for (id, reason, remedy) in &prepared.unreadable {
         output.say(&format!("`{id}` is not changed: {reason}"));
         output.say(&format!("  help: {remedy}"));

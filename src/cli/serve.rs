@@ -4,7 +4,6 @@ use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use super::experiment::refuse;
 use super::output::Output;
 use super::{FAILED, OK, ServeArgs};
 use crate::model::{self, Model};
@@ -17,7 +16,7 @@ use runner_report::serve::Reports;
 /// Serves until the process is told to end.
 pub fn serve(args: &ServeArgs, output: &mut Output) -> u8 {
     if let Some(diagnostic) = misuse(args) {
-        return refuse(diagnostic, output);
+        return output.refuse(diagnostic);
     }
     if args.predict {
         return predictions(args, output);
@@ -31,7 +30,7 @@ pub fn serve(args: &ServeArgs, output: &mut Output) -> u8 {
             let what = format!("the reports of {}", args.folder.display());
             listen(args, address, &what, server, reports, output)
         }
-        Err(e) => refuse(not_bound(args, &e), output),
+        Err(e) => output.refuse(not_bound(args, &e)),
     }
 }
 
@@ -44,7 +43,7 @@ fn predictions(args: &ServeArgs, output: &mut Output) -> u8 {
     };
     let model = match Model::open(&args.folder, &options) {
         Ok(model) => model,
-        Err(diagnostic) => return refuse(*diagnostic, output),
+        Err(diagnostic) => return output.refuse(*diagnostic),
     };
     let what = format!("predictions of {}", model.plan().id);
     let serving = service::Options {
@@ -68,7 +67,7 @@ fn predictions(args: &ServeArgs, output: &mut Output) -> u8 {
             let what = format!("{what} as the model `{}`", service.name());
             listen(args, address, &what, server, service, output)
         }
-        Err(e) => refuse(not_bound(args, &e), output),
+        Err(e) => output.refuse(not_bound(args, &e)),
     }
 }
 
@@ -162,7 +161,7 @@ fn listen<S: Service>(
         Ok(()) => OK,
         Err(e) => {
             let message = format!("cannot serve: {}", plain_io_error(&e));
-            refuse(Diagnostic::error("results", message), output);
+            output.refuse(Diagnostic::error("results", message));
             FAILED
         }
     }

@@ -9,7 +9,7 @@ use super::{Logging, SpecArgs};
 use crate::dispatch::Cancel;
 use crate::error::Error;
 use crate::ops::{Experiment, Program, Progress, Training};
-use runner_core::diagnostic::Diagnostic;
+use runner_core::diagnostic::{Diagnostic, Sources};
 use runner_core::event::Event;
 use runner_core::plan::RunPlan;
 use runner_report::console::{Board, Console, Fetching, Mode, eprint_in_color, eprintln_lossy};
@@ -87,19 +87,23 @@ impl Teller {
                 let text = diagnostics.render(sources, Output::color());
                 eprint_in_color(text.trim_end());
             }
+            Progress::Warning(diagnostic) => {
+                let text = diagnostic.render(&Sources::default(), Output::color());
+                eprint_in_color(text.trim_end());
+            }
             Progress::MayCancel => {
                 let listen = || listen_for_signals(self.cancel.clone());
                 self.listens.call_once(listen);
             }
             Progress::Training(training) => shown.following = Some(self.follow(training)),
             Progress::Recorded(plan, event) if self.json => {
-                Output::default().print(&json_line(plan, event));
+                Output.print(&json_line(plan, event));
             }
             Progress::Failed(error) => {
                 if let Some(following) = &mut shown.following {
                     following.console.make_way();
                 }
-                Output::default().fail(error);
+                Output.fail(error);
             }
             Progress::Event {
                 run,

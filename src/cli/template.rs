@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use super::experiment::{refuse, show};
+use super::OK;
 use super::output::Output;
-use super::{FAILED, OK};
+use crate::error::Error;
 use runner_core::diagnostic::{Diagnostic, Diagnostics, Sources, Span};
 use runner_core::record::{ExperimentFolder, write_whole};
 use runner_core::spec::document::plain_io_error;
@@ -17,8 +17,8 @@ pub fn print(output: &mut Output) -> u8 {
     OK
 }
 
-/// Reads a template. If it returns an exit code, the error was already shown.
-pub fn read(path: &Path, output: &mut Output) -> Result<String, u8> {
+/// Reads a template.
+pub fn read(path: &Path) -> Result<String, Error> {
     /// Larger files are not templates.
     const MAX_BYTES: u64 = 16 << 20;
     let text = match plain_file::read(path, MAX_BYTES) {
@@ -29,28 +29,26 @@ pub fn read(path: &Path, output: &mut Output) -> Result<String, u8> {
     text.map_err(|reason| {
         let message = format!("cannot read the template `{}`: {reason}", path.display());
         let help = "`runner report --print-template` prints the built-in one";
-        refuse(Diagnostic::error("usage", message).help(help), output)
+        Error::refused(Diagnostic::error("usage", message).help(help))
     })
 }
 
-/// Writes `report.html` with the template in a file. If it returns an exit code, the error was already shown.
+/// Writes `report.html` by the template in a file.
 pub fn write(
     report: &Report,
     folder: &ExperimentFolder,
     path: &Path,
     text: &str,
-    output: &mut Output,
-) -> Result<(), u8> {
+) -> Result<(), Error> {
     let page = html(report, Some(text)).map_err(|error| {
         let (sources, diagnostic) = located(&error, path, text);
-        show(&sources, &Diagnostics(vec![diagnostic]), output)
+        Error::experiment(&sources, Diagnostics(vec![diagnostic]))
     })?;
     let to = folder.report("html");
     write_whole(&to, page.as_bytes()).map_err(|error| {
         let reason = plain_io_error(&error);
         let message = format!("cannot write `{}`: {reason}", to.display());
-        refuse(Diagnostic::error("results", message), output);
-        FAILED
+        Error::failed(Diagnostic::error("results", message))
     })
 }
 

@@ -3,17 +3,15 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use super::experiment::refuse;
 use super::follow::look;
-use super::list::{pass_over, pass_over_experiment};
 use super::output::Output;
+use super::tell::Teller;
 use super::{FAILED, OK, WatchArgs};
-use runner_core::diagnostic::Diagnostic;
+use crate::ops::Progress;
+use crate::ops::tree::{experiments, pass_over, pass_over_experiment};
 use runner_core::event::Event;
 use runner_core::plan::{Plan, RunPlan};
-use runner_core::record::{
-    ExperimentFolder, RunFolder, RunRecord, Tail, is_damaged, is_other_format, remedy,
-};
+use runner_core::record::{ExperimentFolder, RunFolder, RunRecord, Tail, is_damaged, remedy};
 use runner_report::console::{Board, Command, Console, Mode, State, TICK};
 
 /// How often the tree is read.
@@ -21,22 +19,19 @@ const INTERVAL: Duration = Duration::from_millis(500);
 
 /// Shows the events in an experiment's folder, or in those of a results folder, until nothing runs there.
 pub fn watch(args: &WatchArgs, output: &mut Output) -> u8 {
-    let found = ExperimentFolder::all(&args.folder);
-    if found.is_empty() {
-        let message = format!("`{}` contains no experiments", args.folder.display());
-        let diagnostic = Diagnostic::error("results", message);
-        return refuse(
-            diagnostic.help("use a results folder, or create one with `runner run`"),
-            output,
-        );
-    }
-    let mut code = OK;
+    let found = match experiments(&args.folder) {
+        Ok(found) => found,
+        Err(error) => return output.fail(&error),
+    };
+    let teller = Teller::new(Mode::Normal);
+    let sink = |progress: Progress<'_>| teller.tell(progress);
+    let mut is_whole = true;
     let mut watched = Vec::new();
     for folder in found {
         match Watched::new(folder) {
             Ok(Some(new)) => watched.push(new),
             Ok(None) => {}
-            Err((path, error)) => code = pass_over_experiment(&path, &error, code, output),
+            Err((path, error)) => is_whole &= !pass_over_experiment(&path, &error, &sink),
         }
     }
     if watched.is_empty() {
@@ -50,8 +45,8 @@ pub fn watch(args: &WatchArgs, output: &mut Output) -> u8 {
         let plan = &watched[at.0].plan.runs[at.1];
         if let Err(e) = RunRecord::read_for(&run.folder, plan) {
             unreadable.push(at);
-            code = pass_over(&run.folder.0, &e, code, output);
-            if !is_other_format(&e) {
+            if pass_over(&run.folder.0, &e, &sink) {
+                is_whole = false;
                 output.say(&format!("  help: {}", remedy(&e)));
             }
         }
@@ -75,7 +70,7 @@ pub fn watch(args: &WatchArgs, output: &mut Output) -> u8 {
         is_first = false;
         if is_over || args.once {
             console.leave();
-            return code;
+            return if is_whole { OK } else { FAILED };
         }
         for _ in 0..(INTERVAL.as_millis() / TICK.as_millis()) {
             if console.tick().contains(&Command::Quit) {

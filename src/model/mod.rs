@@ -396,7 +396,10 @@ fn load(network: Network, path: &Path) -> Result<Network, Refusal> {
         let network = network.try_load_record(record.cast_to_module_dtype());
         network.map_err(|e| e.to_string())
     });
-    loaded.and_then(|loaded| loaded).map_err(damaged)
+    loaded
+        .map_err(String::from)
+        .and_then(|loaded| loaded)
+        .map_err(damaged)
 }
 
 /// Shared by threads without locks.

@@ -159,7 +159,7 @@ fn distances(a: &Side, b: &Side) -> Result<Vec<WeightDistance>, Reason> {
     a.check_weights()?;
     b.check_weights()?;
     let [file_a, file_b] = [a, b].map(|side| side.folder.model("final"));
-    Ok(weight_distances((&file_a, plans.0), (&file_b, plans.1))?)
+    weight_distances((&file_a, plans.0), (&file_b, plans.1))
 }
 
 /// The commits between the two, if the repository here has both.

@@ -154,7 +154,7 @@ pub fn open(experiment: &Experiment) -> Result<Document, Error> {
 ///
 /// # Errors
 ///
-/// [`Error::Refused`] if there is no such trial.
+/// [`Error::Refused`] if the trial does not exist.
 pub fn trial<'a>(plan: &'a Plan, wanted: Option<&str>) -> Result<&'a RunPlan, Error> {
     let mut runs = plan.runs.iter();
     let found = runs.find(|run| wanted.is_none_or(|trial| run.trial == trial));

@@ -21,43 +21,60 @@
 mod builds;
 mod bundle;
 mod compare;
+mod data;
+mod describe;
 mod devices;
 mod diff;
 mod evaluate;
 mod experiment;
 pub mod export;
 mod generate;
+mod init;
+mod list;
 mod memory;
+mod outlook;
 mod predict;
 mod probe;
 mod program;
 mod prove;
+mod records;
+mod report;
 mod reproduce;
 mod run;
 mod scratch;
 mod trained;
+pub(crate) mod tree;
 mod verify;
 
 pub(crate) use builds::other_builds;
 pub use bundle::{Bundle, Bundled, PackData, bundle};
 pub use compare::{Compare, compare};
+pub use data::{DataOptions, DataSet, DataSets, data};
+pub use describe::{Describe, Described, describe, layers};
 pub use devices::{devices, devices_of};
 pub use diff::{DiffOptions, Differences, In, Pair, diff};
 pub use evaluate::{Evaluate, evaluate};
 pub use experiment::{Experiment, Planned, default_name, open, plan, plan_with_data, trial};
 pub use generate::{Generate, generate};
+pub use init::{Init, Starter, init};
+pub use list::{List, Listing, list};
 pub use memory::{Budget, Memory, memory};
+pub use outlook::{Outlook, OutlookOptions, outlook};
 pub use predict::{Asked, Predict, Predicted, predict, predict_to};
-pub(crate) use probe::calibrations;
 pub use program::Program;
 pub use prove::{Finding, Proof, Prove, prove};
+pub use records::{
+    EventFiles, ExportTable, ExportedTable, Mlflow, SentRuns, WrittenFiles, export_table,
+    send_to_mlflow, write_event_files,
+};
+pub use report::{ReportOptions, report};
 pub use reproduce::{Reproduce, Reproduced, Reproduction, reproduce};
 pub use run::{NoClass, Prepared, Retry, Run, RunOutcome, Stopped, run};
 pub(crate) use scratch::Scratch;
 pub(crate) use verify::verify_data;
 
 use crate::error::Error;
-use runner_core::diagnostic::{Diagnostics, Sources};
+use runner_core::diagnostic::{Diagnostic, Diagnostics, Sources};
 use runner_core::event::Event;
 use runner_core::plan::RunPlan;
 use runner_core::record::RunRecord;
@@ -74,6 +91,8 @@ pub enum Progress<'a> {
     Waiting(&'a str),
     /// Warnings about an experiment file, with the texts that they point into.
     Warnings(&'a Sources, &'a Diagnostics),
+    /// A warning that has no place in a text.
+    Warning(&'a Diagnostic),
     /// The progress of a longer step: its name, how much is done, and the total.
     Advanced(&'a str, u64, u64),
     /// The progress of a download: the file, its bytes so far, and its size if the server sends it.

@@ -136,7 +136,7 @@ impl Predictions {
     async fn predict(&self, body: &[u8]) -> Answer {
         let rows = match protocol::rows(body) {
             Ok(rows) => rows,
-            Err(reason) => return wrong(400, &reason),
+            Err(reason) => return wrong(400, &reason.0),
         };
         match self.queue.ask(rows).await {
             Outcome::Done(predictions) => answer(&json!({ "predictions": predictions })),
@@ -148,7 +148,7 @@ impl Predictions {
     async fn infer(&self, body: &[u8]) -> Answer {
         let (call, rows) = match protocol::Call::parse(body, &self.metadata) {
             Ok(parsed) => parsed,
-            Err(reason) => return wrong(400, &reason),
+            Err(reason) => return wrong(400, &reason.0),
         };
         match self.queue.ask(rows).await {
             Outcome::Done(predictions) => {

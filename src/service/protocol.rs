@@ -4,6 +4,7 @@
 //! shape of the column's values. Values are in units of the data; the transforms of the run are applied here.
 
 use runner_core::data::records::{Column, ColumnKind};
+use runner_core::diagnostic::Reason;
 use runner_core::predict::Prediction;
 use serde_json::{Map, Value, json};
 
@@ -117,7 +118,7 @@ fn outputs(model: &Model) -> Vec<Output> {
 }
 
 /// Rows of a plain request: one object, a list of objects, or a list under `rows`.
-pub(super) fn rows(body: &[u8]) -> Result<Vec<String>, String> {
+pub(super) fn rows(body: &[u8]) -> Result<Vec<String>, Reason> {
     let parsed: Value =
         serde_json::from_slice(body).map_err(|e| format!("the body is not JSON: {e}"))?;
     let rows = match parsed {
@@ -128,7 +129,8 @@ pub(super) fn rows(body: &[u8]) -> Result<Vec<String>, String> {
                 return Err(format!(
                     "unknown keys next to `rows`: {}",
                     object.keys().cloned().collect::<Vec<_>>().join(", ")
-                ));
+                )
+                .into());
             }
             Some(rows) => {
                 object.insert("rows".into(), rows);
@@ -144,7 +146,7 @@ pub(super) fn rows(body: &[u8]) -> Result<Vec<String>, String> {
     };
     for (at, row) in rows.iter().enumerate() {
         if !row.is_object() {
-            return Err(format!("item {} is not a JSON object", at + 1));
+            return Err(format!("item {} is not a JSON object", at + 1).into());
         }
     }
     Ok(rows.iter().map(Value::to_string).collect())
@@ -152,7 +154,7 @@ pub(super) fn rows(body: &[u8]) -> Result<Vec<String>, String> {
 
 impl Call {
     /// Reads a request; returns its rows as JSON objects.
-    pub fn parse(body: &[u8], metadata: &Metadata) -> Result<(Self, Vec<String>), String> {
+    pub fn parse(body: &[u8], metadata: &Metadata) -> Result<(Self, Vec<String>), Reason> {
         let parsed: Value =
             serde_json::from_slice(body).map_err(|e| format!("the body is not JSON: {e}"))?;
         let given = parsed.get("inputs").and_then(Value::as_array);
@@ -182,11 +184,12 @@ impl Call {
                     "input `{name}` has {} items, and the inputs before it have {}",
                     values.len(),
                     rows.len()
-                ));
+                )
+                .into());
             }
             for (row, value) in rows.iter_mut().zip(values) {
                 if row.insert(name.to_owned(), value).is_some() {
-                    return Err(format!("input `{name}` occurs twice"));
+                    return Err(format!("input `{name}` occurs twice").into());
                 }
             }
         }
@@ -225,7 +228,7 @@ impl Call {
 }
 
 /// The names of the requested outputs.
-fn requested(parsed: &Value, metadata: &Metadata) -> Result<Vec<String>, String> {
+fn requested(parsed: &Value, metadata: &Metadata) -> Result<Vec<String>, Reason> {
     let Some(list) = parsed.get("outputs") else {
         return Ok(Vec::new());
     };
@@ -241,16 +244,16 @@ fn requested(parsed: &Value, metadata: &Metadata) -> Result<Vec<String>, String>
             .iter()
             .map(|output| format!("`{}`", output.name));
         let known: Vec<String> = known.collect();
-        Err(format!(
+        Err(Reason(format!(
             "the model has no output `{name}`; its outputs are {}",
             known.join(", ")
-        ))
+        )))
     });
     names.collect()
 }
 
 /// The values of an input tensor, one per item.
-fn tensor(input: &Value, column: &Column) -> Result<Vec<Value>, String> {
+fn tensor(input: &Value, column: &Column) -> Result<Vec<Value>, Reason> {
     let name = &column.name;
     let given = input.get("datatype").and_then(Value::as_str);
     let is_text = datatype(&column.kind) == "BYTES";
@@ -259,14 +262,15 @@ fn tensor(input: &Value, column: &Column) -> Result<Vec<Value>, String> {
         "BYTES" => is_text,
         "BOOL" | "UINT8" | "UINT16" | "UINT32" | "UINT64" | "INT8" | "INT16" | "INT32"
         | "INT64" | "FP16" | "BF16" | "FP32" | "FP64" => !matches!(column.kind, ColumnKind::Text),
-        other => return Err(format!("input `{name}` has the unknown datatype `{other}`")),
+        other => return Err(format!("input `{name}` has the unknown datatype `{other}`").into()),
     };
     if !fits {
         return Err(format!(
             "input `{name}` has the datatype `{}`, but the column needs `{}`",
             given.unwrap_or_default(),
             datatype(&column.kind)
-        ));
+        )
+        .into());
     }
     let shape = input.get("shape").and_then(Value::as_array);
     let shape = shape.ok_or_else(|| format!("input `{name}` has no `shape`"))?;
@@ -284,7 +288,8 @@ fn tensor(input: &Value, column: &Column) -> Result<Vec<Value>, String> {
         return Err(format!(
             "input `{name}` has items of shape {rest:?}, but the column has {:?}",
             column.shape
-        ));
+        )
+        .into());
     }
     let mut flat = Vec::new();
     flatten(input.get("data").unwrap_or(&Value::Null), &mut flat);
@@ -294,7 +299,8 @@ fn tensor(input: &Value, column: &Column) -> Result<Vec<Value>, String> {
             "input `{name}` has {} values in `data`, but its shape {sizes:?} needs {}",
             flat.len(),
             num_items.saturating_mul(size)
-        ));
+        )
+        .into());
     }
     if column.shape.is_empty() {
         return Ok(flat);
@@ -382,7 +388,7 @@ mod tests {
         }
     }
 
-    fn parse(inputs: &Value) -> Result<Vec<String>, String> {
+    fn parse(inputs: &Value) -> Result<Vec<String>, Reason> {
         let body = json!({ "inputs": inputs }).to_string();
         Call::parse(body.as_bytes(), &metadata()).map(|(_, rows)| rows)
     }
@@ -438,14 +444,14 @@ mod tests {
             ),
         ] {
             let error = parse(&json!([input])).unwrap_err();
-            assert!(error.contains(reason), "{error}");
+            assert!(error.0.contains(reason), "{error}");
         }
         let error = parse(&json!([
             {"name": "x", "datatype": "FP32", "shape": [1], "data": [1]},
             {"name": "kind", "datatype": "BYTES", "shape": [2], "data": ["a", "b"]},
         ]));
-        assert!(error.unwrap_err().contains("has 2 items"));
-        assert!(parse(&json!(1)).unwrap_err().contains("list of tensors"));
+        assert!(error.unwrap_err().0.contains("has 2 items"));
+        assert!(parse(&json!(1)).unwrap_err().0.contains("list of tensors"));
     }
 
     #[test]
@@ -453,11 +459,12 @@ mod tests {
         for body in [r#"{"x": 1}"#, r#"[{"x": 1}]"#, r#"{"rows": [{"x": 1}]}"#] {
             assert_eq!(rows(body.as_bytes()).unwrap(), [r#"{"x":1}"#]);
         }
-        assert!(rows(b"[1]").unwrap_err().contains("item 1 is not"));
-        assert!(rows(b"{").unwrap_err().contains("not JSON"));
+        assert!(rows(b"[1]").unwrap_err().0.contains("item 1 is not"));
+        assert!(rows(b"{").unwrap_err().0.contains("not JSON"));
         assert!(
             rows(br#"{"rows": [], "y": 1}"#)
                 .unwrap_err()
+                .0
                 .contains("`rows`: y")
         );
     }

@@ -9,6 +9,7 @@ use burn::tensor::{Device, FloatDType};
 pub use card::{address, used_bytes};
 
 use super::allocator::keep_large_blocks;
+use runner_core::diagnostic::Reason;
 use runner_core::plan::inventory::{Found, Inventory, Listed, State};
 use runner_core::spec::backend::{Backend, DeviceName, FLEX, Precision};
 use runner_core::spec::section::Choice;
@@ -41,7 +42,7 @@ pub fn list(backend: Backend) -> Inventory {
             card::remedy(backend).into(),
         ),
         Ok(listed) => Inventory(listed),
-        Err(reason) => Inventory::missing(backend, reason, card::remedy(backend).into()),
+        Err(Reason(reason)) => Inventory::missing(backend, reason, card::remedy(backend).into()),
     }
 }
 
@@ -60,9 +61,9 @@ fn look_at(backend: Backend, device: &Device) -> Found {
     }
 }
 
-/// Opens a device with a precision for this process, which keeps large blocks from now on. The error is a phrase with a
+/// Opens a device with a precision for this process, which keeps large blocks from now on. The error has a
 /// remedy.
-pub fn open(name: DeviceName, precision: Precision) -> Result<Device, String> {
+pub fn open(name: DeviceName, precision: Precision) -> Result<Device, Reason> {
     keep_large_blocks();
     let devices = quietly(|| enumerate(name.backend))
         .map_err(|reason| format!("the device `{name}` cannot be opened: {reason}"))?;
@@ -82,10 +83,10 @@ pub fn open(name: DeviceName, precision: Precision) -> Result<Device, String> {
             ),
         })?;
     if !supports(name.backend, &device, precision) {
-        return Err(format!(
+        return Err(Reason(format!(
             "the device `{name}` does not support {}; `runner devices` lists the supported precisions",
             precision.name()
-        ));
+        )));
     }
     // A process can set this once, and need not if it is already the default.
     if device.settings().float_dtype != dtype(precision) {
@@ -100,7 +101,7 @@ pub fn open(name: DeviceName, precision: Precision) -> Result<Device, String> {
 }
 
 /// The device on which initial weights are sampled for runs of `name`, if it differs from `name`.
-pub fn canonical(name: DeviceName, precision: Precision) -> Result<Option<Device>, String> {
+pub fn canonical(name: DeviceName, precision: Precision) -> Result<Option<Device>, Reason> {
     if FLEX.backend.is_compiled() && name != FLEX {
         open(FLEX, precision).map(Some)
     } else {
@@ -139,12 +140,12 @@ fn supports(backend: Backend, device: &Device, precision: Precision) -> bool {
 }
 
 /// Drivers may panic when listing their devices; that counts as none.
-pub fn quietly<T>(ask: impl FnOnce() -> T) -> Result<T, String> {
+pub fn quietly<T>(ask: impl FnOnce() -> T) -> Result<T, Reason> {
     let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(|_| {}));
     let answer = std::panic::catch_unwind(std::panic::AssertUnwindSafe(ask));
     std::panic::set_hook(hook);
-    answer.map_err(|payload| super::panic_text(&*payload))
+    answer.map_err(|payload| Reason(super::panic_text(&*payload)))
 }
 
 fn enumerate(backend: Backend) -> Vec<Device> {

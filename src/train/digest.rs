@@ -9,6 +9,7 @@ use sha2::{Digest, Sha256};
 use super::saved::Saved;
 use super::shared::SharedNetwork;
 use runner_core::data::hex;
+use runner_core::diagnostic::Reason;
 use runner_core::record::OPTIMIZER;
 use runner_network::network::Network;
 use runner_network::paths::Paths;
@@ -26,13 +27,17 @@ pub fn weights_digest(network: &Network) -> String {
     hex(&sha256.finalize())
 }
 
+/// The path of a parameter that has a number that is infinite or none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NoNumber(pub String);
+
 /// Path in the experiment file and digest of each parameter in order; those of a moving average follow under `ema`. The
 /// error is the path of the first parameter that contains an infinity or NaN: layers that are not used, or for which a
 /// device computes a finite number, would hide it from the loss.
 pub fn parameter_digests(
     network: &SharedNetwork,
     paths: &Paths,
-) -> Result<Vec<(String, String)>, String> {
+) -> Result<Vec<(String, String)>, NoNumber> {
     let mut not_finite = None;
     let mut of = |network: &Network, prefix: &str| {
         let mut found = Vec::new();
@@ -49,12 +54,12 @@ pub fn parameter_digests(
     if let Some(average) = network.average() {
         digests.extend(of(&average, "ema/"));
     }
-    not_finite.map_or(Ok(digests), Err)
+    not_finite.map_or(Ok(digests), |path| Err(NoNumber(path)))
 }
 
 /// Path and digest of each tensor of a saved optimizer's state, such as `optimizer/hidden.weight/moment_1`; independent
 /// of the ids that Burn assigns to parameters.
-pub fn optimizer_digests(path: &Path, paths: &Paths) -> Result<Vec<(String, String)>, String> {
+pub fn optimizer_digests(path: &Path, paths: &Paths) -> Result<Vec<(String, String)>, Reason> {
     let saved = Saved::read(path)?;
     let mut digests = Vec::new();
     for (name, data) in &saved.tensors {

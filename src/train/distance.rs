@@ -6,17 +6,18 @@ use std::path::Path;
 use burn::tensor::TensorData;
 
 use super::saved::Saved;
+use runner_core::diagnostic::Reason;
 use runner_core::plan::RunPlan;
 use runner_core::reproduce::WeightDistance;
 use runner_network::paths::Paths;
 
 /// The distance of each parameter in two files of weights, in the order of the first one's network, followed by those
-/// that it lacks. Each file belongs to its plan. The error is a phrase.
+/// that it lacks. Each file belongs to its plan.
 pub fn weight_distances(
     then: (&Path, &RunPlan),
     now: (&Path, &RunPlan),
-) -> Result<Vec<WeightDistance>, String> {
-    let read = |(file, plan): (&Path, &RunPlan)| -> Result<Vec<(String, TensorData)>, String> {
+) -> Result<Vec<WeightDistance>, Reason> {
+    let read = |(file, plan): (&Path, &RunPlan)| -> Result<Vec<(String, TensorData)>, Reason> {
         let paths = Paths::new(plan);
         let tensors = Saved::read(file)?.tensors.into_iter();
         Ok(tensors

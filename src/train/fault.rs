@@ -1,5 +1,6 @@
 //! Faults that are injected at a named moment of a run, for tests and for `runner prove`.
 
+use runner_core::diagnostic::Reason;
 use std::fmt;
 use std::str::FromStr;
 
@@ -187,9 +188,9 @@ impl fmt::Display for Phase {
 }
 
 impl FromStr for Fault {
-    type Err = String;
+    type Err = Reason;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, Reason> {
         if let Ok(epoch) = text.parse() {
             return Ok(Self {
                 phase: Phase::Epoch(epoch),
@@ -222,9 +223,9 @@ impl FromStr for Fault {
             Some(Self { phase, kind })
         });
         parsed.ok_or_else(|| {
-            format!(
+            Reason(format!(
                 "invalid fault `{text}`: use an epoch, or `PHASE:NUMBER=KIND` with a phase of loading, epoch, training, validating, checkpointing, evaluating, gathering_train, gathering_valid, gathering_test and a kind of panic, kill, hang, leak, swell, exhaust, short, print"
-            )
+            ))
         })
     }
 }

@@ -47,6 +47,7 @@ pub use memory::{Meter, is_out_of_memory};
 pub use metrics::Sums;
 use runner_core::data;
 use runner_core::data::order::{Purpose, stream_seed};
+use runner_core::diagnostic::Reason;
 use runner_core::event::{Adjustment, Event, FailureClass, Metrics, Outcome, Started};
 use runner_core::plan::RunPlan;
 use runner_core::record::{RunFolder, TraceWriter, this_build, write_json};
@@ -223,7 +224,7 @@ fn training_device(plan: &RunPlan, device: &Device) -> Device {
 /// The network of a plan on a device with autodiff, with weights that are drawn. They are drawn on one device for all,
 /// so that a run begins with the same ones wherever it is trained.
 fn drawn_network(plan: &RunPlan, device: &Device) -> Result<Network, Outcome> {
-    let lost = |reason| Outcome::failed(FailureClass::DeviceLost, reason);
+    let lost = |reason: Reason| Outcome::failed(FailureClass::DeviceLost, reason);
     let canonical = device::canonical(plan.device, plan.precision).map_err(lost)?;
     let device = training_device(plan, device);
     let canonical = canonical.map(|canonical| training_device(plan, &canonical));

@@ -1,11 +1,13 @@
 //! The content of a Burn file of any kind.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::path::Path;
 
 use burn::tensor::TensorData;
 use burn_pack::Reader;
 
+use runner_core::diagnostic::Reason;
 use runner_core::spec::plain_file;
 
 /// The tensors of a file.
@@ -17,11 +19,13 @@ pub struct Saved {
 }
 
 impl Saved {
-    /// Reads a file. The error is a phrase.
-    pub fn read(path: &Path) -> Result<Self, String> {
-        let wrong = |e: burn_pack::Error| format!("{} cannot be read: {e}", path.display());
+    /// Reads a file.
+    pub fn read(path: &Path) -> Result<Self, Reason> {
+        let unreadable =
+            |e: &dyn Display| Reason(format!("{} cannot be read: {e}", path.display()));
+        let wrong = |e: burn_pack::Error| unreadable(&e);
         // Opening a pipe in its place would block.
-        plain_file::open(path).map_err(|e| format!("{} cannot be read: {e}", path.display()))?;
+        plain_file::open(path).map_err(|e| unreadable(&e))?;
         let reader = Reader::from_file(path).map_err(wrong)?;
         let metadata = reader.metadata().clone();
         let tensors = reader.into_tensors().map_err(wrong)?.into_iter();
@@ -30,7 +34,7 @@ impl Saved {
             Ok((name, TensorData::from_bytes(bytes, shape, dtype)))
         });
         Ok(Self {
-            tensors: tensors.collect::<Result<_, String>>()?,
+            tensors: tensors.collect::<Result<_, Reason>>()?,
             metadata,
         })
     }

@@ -8,17 +8,17 @@ use std::path::Path;
 use serde::Serialize;
 use wildmatch::WildMatch;
 
-use super::experiment::{refuse, trial};
 use super::output::Output;
 use super::signals::listen_for_signals;
 use super::tell::Teller;
-use super::{FAILED, INTERRUPTED, Logging, OK, ParityArgs, ParityExecArgs, SpecArgs};
+use super::{FAILED, Logging, OK, ParityArgs, ParityExecArgs, SpecArgs};
 use crate::dispatch::{Cancel, Urgency};
+use crate::error::Error;
 use crate::ops::{self, Scratch, verify_data};
 use crate::train::parity::determinate;
 use runner_core::check::network::examples::{self, Example as Small};
 use runner_core::data::Trust;
-use runner_core::diagnostic::{Diagnostic, counted};
+use runner_core::diagnostic::{Diagnostic, Reason, counted};
 use runner_core::parity::{
     Example, KindRow, Outcome, Said, Step, Style, Verdict, by_kind, layer_table, show_untold,
     show_verdict, step_table, tensor_table,
@@ -126,7 +126,7 @@ impl Comparing<'_> {
         folder: Option<&Path>,
         from: usize,
         progress: &mut dyn FnMut(&Said),
-    ) -> Result<(Heard, Result<(), String>), u8> {
+    ) -> Result<(Heard, Result<(), Reason>), Error> {
         let args = ParityExecArgs {
             folder: folder.map(Path::to_owned),
             devices: vec![self.args.devices[0], device],
@@ -143,10 +143,7 @@ impl Comparing<'_> {
         });
         match self.cancel.urgency() {
             Urgency::None => Ok((heard, ended)),
-            _ => {
-                runner_report::console::eprintln_lossy("stopped");
-                Err(INTERRUPTED)
-            }
+            _ => Err(Error::Interrupted("stopped".into())),
         }
     }
 }
@@ -154,11 +151,11 @@ impl Comparing<'_> {
 /// `runner parity`
 pub fn parity(args: &ParityArgs, logging: &Logging, output: &mut Output) -> u8 {
     let compare = |output: &mut Output| {
-        refuse_devices(&args.devices, output)?;
+        refuse_devices(&args.devices)?;
         let comparing = Comparing {
             args,
             logging,
-            place: Scratch::new().map_err(|e| internal(&e, output))?,
+            place: Scratch::new().map_err(|e| internal(&e))?,
             cancel: Cancel::default(),
         };
         listen_for_signals(comparing.cancel.clone());
@@ -171,15 +168,14 @@ pub fn parity(args: &ParityArgs, logging: &Logging, output: &mut Output) -> u8 {
     match compared {
         Ok(true) => OK,
         Ok(false) => FAILED,
-        Err(code) => code,
+        Err(error) => output.fail(&error),
     }
 }
 
-fn refuse_devices(devices: &[DeviceName], output: &mut Output) -> Result<(), u8> {
-    let wrong = |message: String, help: String, output: &mut Output| {
-        Err(refuse(
+fn refuse_devices(devices: &[DeviceName]) -> Result<(), Error> {
+    let wrong = |message: String, help: String| {
+        Err(Error::refused(
             Diagnostic::error("usage", message).help(help),
-            output,
         ))
     };
     if let [only] = devices {
@@ -190,7 +186,7 @@ fn refuse_devices(devices: &[DeviceName], output: &mut Output) -> Result<(), u8>
             format!("flex,{only}")
         };
         let help = format!("use `--devices {both}`; `runner devices` lists the available ones");
-        return wrong(message, help, output);
+        return wrong(message, help);
     }
     match devices.iter().find(|device| !device.backend.is_compiled()) {
         None => Ok(()),
@@ -200,7 +196,7 @@ fn refuse_devices(devices: &[DeviceName], output: &mut Output) -> Result<(), u8>
             let help = format!(
                 "build with `--features {name}`; `runner devices` lists the available ones"
             );
-            wrong(message, help, output)
+            wrong(message, help)
         }
     }
 }
@@ -216,7 +212,7 @@ fn examples(only: &[String]) -> Vec<(usize, Small)> {
 }
 
 /// Compares devices on the training of a file; returns whether all agree.
-fn trainings(spec: &Path, comparing: &Comparing<'_>, output: &mut Output) -> Result<bool, u8> {
+fn trainings(spec: &Path, comparing: &Comparing<'_>, output: &mut Output) -> Result<bool, Error> {
     let args = comparing.args;
     let spec = SpecArgs {
         spec: spec.to_owned(),
@@ -224,10 +220,10 @@ fn trainings(spec: &Path, comparing: &Comparing<'_>, output: &mut Output) -> Res
     };
     let teller = Teller::new(Mode::Normal);
     let planned = ops::plan_with_data(&spec.experiment(), &|progress| teller.tell(progress));
-    let planned = planned.map_err(|error| output.fail(&error))?;
-    verify_data(&planned, Trust::Bytes).map_err(|error| output.fail(&error))?;
+    let planned = planned?;
+    verify_data(&planned, Trust::Bytes)?;
     let plan = &planned.plan;
-    let run = trial(plan, args.trial.as_deref(), output)?;
+    let run = ops::trial(plan, args.trial.as_deref())?;
     if args.steps > run.num_steps() {
         let message = format!(
             "`--steps {}` is more than the {} of the training",
@@ -235,7 +231,7 @@ fn trainings(spec: &Path, comparing: &Comparing<'_>, output: &mut Output) -> Res
             run.num_steps()
         );
         let diagnostic = Diagnostic::error("usage", message);
-        return Err(refuse(diagnostic.help("use fewer steps"), output));
+        return Err(Error::refused(diagnostic.help("use fewer steps")));
     }
     let (run, notes) = determinate(run.clone());
     output.say(&format!(
@@ -249,7 +245,7 @@ fn trainings(spec: &Path, comparing: &Comparing<'_>, output: &mut Output) -> Res
         .iter()
         .for_each(|note| output.say(&format!("note: {note}")));
     let folder = RunFolder(comparing.place.path().join("run"));
-    folder.write_plan(&run).map_err(|e| internal(&e, output))?;
+    folder.write_plan(&run).map_err(|e| internal(&e))?;
     let mut all_agree = true;
     for device in &args.devices[1..] {
         let mut progress = |said: &Said| {
@@ -259,11 +255,11 @@ fn trainings(spec: &Path, comparing: &Comparing<'_>, output: &mut Output) -> Res
         };
         let (heard, ended) = comparing.hear(*device, Some(&folder.0), 1, &mut progress)?;
         if let Some(reason) = heard.refused {
-            return Err(refuse(Diagnostic::error("device", reason), output));
+            return Err(Error::refused(Diagnostic::error("device", reason)));
         }
         let devices = Devices::new(args.devices[0], *device, heard.names);
         let steps = heard.steps;
-        let verdict = match (heard.failed.or(ended.err()), heard.began) {
+        let verdict = match (heard.failed.or(ended.err().map(String::from)), heard.began) {
             (Some(reason), None) => Verdict::Failed { reason },
             (Some(reason), Some((_, what))) => Verdict::Failed {
                 reason: format!("in {what}: {reason}"),
@@ -308,7 +304,7 @@ fn show_training(training: &Training, style: Style, output: &mut Output) {
 }
 
 /// Compares devices on every type of layer; returns whether no difference was found.
-fn layers(comparing: &Comparing<'_>, output: &mut Output) -> Result<bool, u8> {
+fn layers(comparing: &Comparing<'_>, output: &mut Output) -> Result<bool, Error> {
     let args = comparing.args;
     let all = examples(&args.only);
     let Some((last, _)) = all.last() else {
@@ -317,9 +313,8 @@ fn layers(comparing: &Comparing<'_>, output: &mut Output) -> Result<bool, u8> {
             args.only.join(" --only ")
         );
         let diagnostic = Diagnostic::error("usage", message);
-        return Err(refuse(
+        return Err(Error::refused(
             diagnostic.help("types are those of `[[model.layers]]`, such as `conv2d`"),
-            output,
         ));
     };
     let mut is_good = true;
@@ -344,7 +339,7 @@ fn layers(comparing: &Comparing<'_>, output: &mut Output) -> Result<bool, u8> {
                 (None, Some((number, _))) => {
                     let is_tried = done.last().is_some_and(|example| example.number == number);
                     let begun = all.iter().find(|(at, _)| *at == number && !is_tried);
-                    if let (Some((number, small)), Err(reason)) = (begun, ended) {
+                    if let (Some((number, small)), Err(Reason(reason))) = (begun, ended) {
                         done.push(lost(*number, small, &reason));
                     }
                     from = number + 1;
@@ -354,11 +349,11 @@ fn layers(comparing: &Comparing<'_>, output: &mut Output) -> Result<bool, u8> {
                 (None, None) => match ended {
                     // Nothing was left to compare.
                     Ok(()) => break,
-                    Err(reason) => reason,
+                    Err(Reason(reason)) => reason,
                 },
             };
             if done.is_empty() {
-                return Err(refuse(Diagnostic::error("device", reason), output));
+                return Err(Error::refused(Diagnostic::error("device", reason)));
             }
             // The device is lost for good, but earlier comparisons are valid.
             let left = all.iter().filter(|(number, _)| *number >= from);
@@ -413,7 +408,7 @@ fn style(args: &ParityArgs) -> Style {
     }
 }
 
-fn internal(error: &std::io::Error, output: &mut Output) -> u8 {
+fn internal(error: &std::io::Error) -> Error {
     let message = format!("cannot compare devices: {error}");
-    refuse(Diagnostic::error("internal", message), output)
+    Error::refused(Diagnostic::error("internal", message))
 }

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use super::super::tell::this_program;
 use super::super::{Logging, ParityExecArgs};
 use crate::dispatch::{Cancel, Urgency, ended_by, environment, lines};
+use runner_core::diagnostic::Reason;
 use runner_core::parity::{Example, Outcome, Said};
 use runner_core::spec::plain_file;
 
@@ -29,7 +30,7 @@ pub fn worker(
     log: &Path,
     cancel: &Cancel,
     take: &mut dyn FnMut(Said),
-) -> Result<(), String> {
+) -> Result<(), Reason> {
     let wrong = |e: std::io::Error| format!("the worker cannot be started: {e}");
     let program = std::env::current_exe().map_err(wrong)?;
     let devices = args.devices.iter().map(ToString::to_string);
@@ -93,10 +94,10 @@ pub fn worker(
     let status = child.wait();
     drop(leash);
     match status {
-        _ if silence.is_some() => Err(silence.unwrap_or_default()),
+        _ if silence.is_some() => Err(Reason(silence.unwrap_or_default())),
         Ok(status) if status.success() || is_told => Ok(()),
-        Ok(status) => Err(format!("{}{}", ended_by(status), last_words(log))),
-        Err(e) => Err(format!("the worker is lost: {e}")),
+        Ok(status) => Err(Reason(format!("{}{}", ended_by(status), last_words(log)))),
+        Err(e) => Err(Reason(format!("the worker is lost: {e}"))),
     }
 }
 

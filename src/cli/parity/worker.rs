@@ -5,12 +5,11 @@ use std::io::BufRead;
 
 use super::super::channel::Channel;
 use super::super::exec::caught;
-use super::super::experiment::refuse;
 use super::super::output::Output;
 use super::super::{FAILED, INTERRUPTED, OK, ParityExecArgs};
 use super::examples;
 use crate::train::parity::{Pair, train_in_lock_step, try_examples};
-use runner_core::diagnostic::Diagnostic;
+use runner_core::diagnostic::{Diagnostic, Reason};
 use runner_core::parity::{Example, Outcome, Said};
 use runner_core::record::RunFolder;
 use runner_core::spec::backend::Precision;
@@ -38,7 +37,9 @@ pub fn parity_exec(args: &ParityExecArgs) -> u8 {
         let mut examples = examples(&args.only);
         examples.retain(|(number, _)| *number >= args.from);
         let ended = caught(|| try_examples(&examples, &pair, &mut note));
-        let Err(reason) = ended else { return OK };
+        let Err(Reason(reason)) = ended else {
+            return OK;
+        };
         match examples.into_iter().find(|(number, _)| *number == began) {
             // The device may be lost: the rest is left to another process.
             Some((number, example)) => say(&Said::Tried(Example {
@@ -59,7 +60,7 @@ pub fn parity_exec(args: &ParityExecArgs) -> u8 {
     pair.precision = plan.precision;
     match caught(|| train_in_lock_step(&plan, &pair, args.steps, &mut note)) {
         Ok(()) => OK,
-        Err(reason) => {
+        Err(Reason(reason)) => {
             say(&Said::Failed { reason });
             FAILED
         }
@@ -67,7 +68,7 @@ pub fn parity_exec(args: &ParityExecArgs) -> u8 {
 }
 
 fn no_run(reason: &str) -> u8 {
-    refuse(Diagnostic::error("results", reason), &mut Output::default())
+    Output.refuse(Diagnostic::error("results", reason))
 }
 
 /// Ends the process when standard input closes, as it does when its parent is gone.

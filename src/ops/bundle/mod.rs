@@ -75,8 +75,8 @@ pub struct Bundled {
 ///
 /// # Errors
 ///
-/// [`Error::Refused`] if there is no such run, it is still being trained, its record or its data was changed, or the
-/// file cannot be written.
+/// [`Error::Refused`] if the run does not exist or is still being trained, its record or its data was changed, or the file
+/// cannot be written.
 ///
 /// ```
 /// use burn_runner::ops::{self, Bundle};

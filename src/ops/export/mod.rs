@@ -37,7 +37,7 @@ use runner_network::graph::Graph;
 pub enum ExportError {
     /// The other program has no counterpart of a layer.
     Unsupported(Unsupported),
-    /// There is no such file of that format.
+    /// The format does not have this file.
     Format(String),
     /// The run's transforms cannot be part of a graph.
     Transforms(String),

@@ -110,7 +110,7 @@ impl Reproduced {
 ///
 /// # Errors
 ///
-/// [`Error::Refused`] if there is no such run, its data is missing or different, or a file cannot be written;
+/// [`Error::Refused`] if the run does not exist, its data is missing or different, or a file cannot be written;
 /// [`Error::Interrupted`] if it was cancelled. A run that differs is not an error.
 ///
 /// ```no_run

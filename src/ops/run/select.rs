@@ -29,7 +29,7 @@ pub enum Retry {
     Class(FailureClass),
 }
 
-/// There is no such class of failure.
+/// The class of failure does not exist.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct NoClass;
 

@@ -11,6 +11,7 @@ use crate::train::device;
 use runner_core::check::network::Network as NetworkPlan;
 use runner_core::check::network::examples::Example as Small;
 use runner_core::data::order::{Purpose, stream_seed};
+use runner_core::diagnostic::Reason;
 use runner_core::parity::{Example, Outcome, Said};
 use runner_core::spec::backend::Kernels;
 use runner_core::spec::model::activation::Activation;
@@ -28,7 +29,7 @@ pub fn try_examples(examples: &[(usize, Small)], pair: &Pair, say: Say<'_>) {
     };
     let drawn_on = match device::canonical(pair.reference, pair.precision) {
         Ok(canonical) => canonical.unwrap_or_else(|| reference.clone()),
-        Err(reason) => return say(Said::Refused { reason }),
+        Err(Reason(reason)) => return say(Said::Refused { reason }),
     };
     let devices = [drawn_on, reference, device].map(Device::autodiff);
     for (number, small) in examples {

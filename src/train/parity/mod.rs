@@ -23,6 +23,7 @@ pub use wrong::WrongLayer;
 use self::lane::Manner;
 use self::noise::Noise;
 use super::device;
+use runner_core::diagnostic::Reason;
 use runner_core::parity::{NUM_NOISES, Said};
 use runner_core::spec::backend::{DeviceName, Precision};
 
@@ -47,7 +48,9 @@ impl Pair {
     fn open(&self, say: Say<'_>) -> Option<[Device; 2]> {
         let mut open = |name| {
             let opened = device::open(name, self.precision);
-            opened.map_err(|reason| say(Said::Refused { reason })).ok()
+            opened
+                .map_err(|Reason(reason)| say(Said::Refused { reason }))
+                .ok()
         };
         let devices = [open(self.reference)?, open(self.device)?];
         say(Said::Opened {

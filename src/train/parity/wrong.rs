@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use crate::train::fault::{Fault, FaultKind, Phase};
 use runner_core::check::network::Layer as LayerPlan;
+use runner_core::diagnostic::Reason;
 use runner_network::tensor::{DynTensor, map_rank};
 
 /// The kind of mistake.
@@ -68,9 +69,9 @@ impl fmt::Display for WrongLayer {
 }
 
 impl FromStr for WrongLayer {
-    type Err = String;
+    type Err = Reason;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, Reason> {
         let parsed = text.rsplit_once('@').and_then(|(layer, rest)| {
             let (step, mistake) = rest.split_once('=')?;
             let (_, mistake) = *MISTAKES.iter().find(|(name, _)| *name == mistake)?;
@@ -81,7 +82,7 @@ impl FromStr for WrongLayer {
             })
         });
         parsed.ok_or_else(|| {
-            format!("invalid mistake `{text}`: use `LAYER@STEP=MISTAKE` with a mistake of output, gradient, panic, kill")
+            Reason(format!("invalid mistake `{text}`: use `LAYER@STEP=MISTAKE` with a mistake of output, gradient, panic, kill"))
         })
     }
 }

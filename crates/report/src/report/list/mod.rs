@@ -83,6 +83,7 @@ struct Run<'a> {
 }
 
 /// The selected runs.
+#[derive(Clone, Debug)]
 pub struct Listed {
     /// The text; empty if there is nothing to show in a table.
     pub text: String,

@@ -5,9 +5,8 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::cli::OK;
-use crate::cli::list::{pass_over, pass_over_experiment};
-use crate::cli::output::Output;
+use crate::ops::Sink;
+use crate::ops::tree::{pass_over, pass_over_experiment};
 use runner_core::plan::Plan;
 use runner_core::record::ExperimentFolder;
 use runner_report::export::Exported;
@@ -25,8 +24,8 @@ pub struct Pass {
     is_told: bool,
     /// The last sizes of records, which only grow.
     seen: BTreeMap<PathBuf, u64>,
-    /// The exit code according to what was readable.
-    pub code: u8,
+    /// Whether nothing was skipped because it is damaged.
+    pub is_whole: bool,
 }
 
 impl Pass {
@@ -39,7 +38,7 @@ impl Pass {
             is_last: !follow,
             is_told: false,
             seen: BTreeMap::new(),
-            code: OK,
+            is_whole: true,
         }
     }
 
@@ -51,10 +50,10 @@ impl Pass {
     }
 
     /// Reads an experiment's plan; an unreadable one is skipped with a message.
-    pub fn plan(&mut self, experiment: &ExperimentFolder, output: &mut Output) -> Option<Plan> {
+    pub fn plan(&mut self, experiment: &ExperimentFolder, sink: &Sink<'_>) -> Option<Plan> {
         experiment.read_plan().unwrap_or_else(|e| {
             if !self.is_told {
-                self.code = pass_over_experiment(&experiment.0, &e, self.code, output);
+                self.is_whole &= !pass_over_experiment(&experiment.0, &e, sink);
             }
             None
         })
@@ -66,7 +65,7 @@ impl Pass {
         &mut self,
         experiment: &ExperimentFolder,
         plan: Plan,
-        output: &mut Output,
+        sink: &Sink<'_>,
         mut see: impl FnMut(&Exported) -> Result<(), E>,
     ) -> Result<(), E> {
         for run in plan.runs {
@@ -78,7 +77,7 @@ impl Pass {
             match Exported::read(experiment, run, self.with_losses) {
                 Ok(run) => see(&run)?,
                 Err(e) if !self.is_told => {
-                    self.code = pass_over(&folder.0, &e, self.code, output);
+                    self.is_whole &= !pass_over(&folder.0, &e, sink);
                 }
                 Err(_) => {}
             }

@@ -1,0 +1,128 @@
+//! The runs of a results folder: filtered, sorted, grouped.
+
+use std::path::{Path, PathBuf};
+
+use super::tree::{none_there, pass_over_experiment};
+use super::{Progress, Sink};
+use crate::error::{Error, FAILED, OK};
+use runner_core::diagnostic::Diagnostic;
+use runner_core::record::{ExperimentFolder, Index, PLAN_REMEDY, State, unix_millis};
+use runner_report::report::list::{self, Form, Listed, Query};
+
+/// Which runs are listed, and in which form.
+#[derive(Clone, Debug)]
+pub struct List {
+    /// A results folder, or the folder of one experiment.
+    pub folder: PathBuf,
+    /// The filter, the order and the columns.
+    pub query: Query,
+    /// The form of the text.
+    pub form: Form,
+}
+
+/// The selected runs.
+#[derive(Debug)]
+pub struct Listing {
+    /// The text in the requested form, with notes.
+    pub listed: Listed,
+    /// The number of all runs, selected or not.
+    pub num_runs: usize,
+    /// Whether no run was skipped because it is damaged.
+    pub is_whole: bool,
+}
+
+impl Listing {
+    /// 1 if damaged runs were skipped.
+    pub fn exit_code(&self) -> u8 {
+        if self.is_whole { OK } else { FAILED }
+    }
+}
+
+/// Lists the runs of one experiment's folder, or of every experiment in a results folder. Skipped runs are
+/// reported as [`Progress::Step`].
+///
+/// # Errors
+///
+/// [`Error::Refused`] if there is no experiment, or the query is invalid or names a value that no run has.
+///
+/// ```
+/// use burn_runner::ops::{self, List};
+/// use burn_runner::report::list::{Form, Query};
+///
+/// let options = List {
+///     folder: "results/nothing".into(),
+///     query: Query::default(),
+///     form: Form::Json,
+/// };
+/// let error = ops::list(&options, &ops::quiet).unwrap_err();
+/// assert_eq!(error.exit_code(), 2);
+/// ```
+pub fn list(options: &List, sink: &Sink<'_>) -> Result<Listing, Error> {
+    let mut is_whole = true;
+    let mut indexes = Vec::new();
+    let experiments = ExperimentFolder::all(&options.folder);
+    let without_plan = without_plan(&options.folder);
+    if experiments.is_empty() && without_plan.is_empty() {
+        return Err(none_there(&options.folder));
+    }
+    for folder in without_plan {
+        sink(Progress::Step(&format!(
+            "skipped {}: it has runs and no plan.json",
+            folder.display()
+        )));
+        sink(Progress::Step(&format!("  help: {PLAN_REMEDY}")));
+        is_whole = false;
+    }
+    for experiment in experiments {
+        match Index::read(&experiment) {
+            Ok(Some(index)) => {
+                is_whole &= tell_left_out(&experiment, &index, sink);
+                indexes.push(index);
+            }
+            Ok(None) => {}
+            Err(e) => is_whole &= !pass_over_experiment(&experiment.0, &e, sink),
+        }
+    }
+    let listed = list::list(&indexes, &options.query, options.form, unix_millis());
+    let listed = listed
+        .map_err(|(message, help)| Error::refused(Diagnostic::error("list", message).help(help)))?;
+    Ok(Listing {
+        listed,
+        num_runs: indexes.iter().map(|index| index.runs.len()).sum(),
+        is_whole,
+    })
+}
+
+/// Reports which runs of an experiment are skipped; returns whether none of them is damaged.
+fn tell_left_out(experiment: &ExperimentFolder, index: &Index, sink: &Sink<'_>) -> bool {
+    let left_out = index.runs.iter().filter(|run| run.state.is_unreadable());
+    let mut is_whole = true;
+    for run in left_out {
+        let folder = experiment.run(&run.id).0;
+        sink(Progress::Step(&format!(
+            "skipped {}: {}",
+            folder.display(),
+            run.message
+        )));
+        is_whole &= run.state != State::Unreadable;
+    }
+    is_whole
+}
+
+/// The folders that have runs but no plan: the given one, or those in it, sorted.
+fn without_plan(results: &Path) -> Vec<PathBuf> {
+    let has_lost_it = |path: &PathBuf| {
+        let folder = ExperimentFolder(path.clone());
+        let run = folder.run("run").0;
+        run.parent().is_some_and(Path::is_dir) && !folder.plan_json().exists()
+    };
+    let given = results.to_owned();
+    if has_lost_it(&given) {
+        return vec![given];
+    }
+    let entries = std::fs::read_dir(results).into_iter().flatten().flatten();
+    let mut all: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    all.retain(has_lost_it);
+    all.sort();
+    all
+}

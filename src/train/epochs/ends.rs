@@ -1,0 +1,162 @@
+//! The end of an epoch: validation and metrics.
+
+use std::sync::PoisonError;
+
+use burn::module::Module;
+use burn::train::{
+    EventProcessorTraining, InferenceStep, Learner, LearnerEvent, TrainingItem, ValidLoader,
+};
+
+use super::{Components, Epochs, next_batch};
+use crate::train::checkpoint::{Best, State};
+use crate::train::evaluate;
+use crate::train::fault::Phase;
+use crate::train::loader::WrongCount;
+use crate::train::metrics::Outputs;
+use crate::train::shared::SharedNetwork;
+use runner_core::event::{Epoch, Event, MemoryGrowth, Metrics};
+
+impl Epochs {
+    /// Metrics of the moving average of the weights, if any; a failure is recorded.
+    pub(super) fn validate_average(
+        &self,
+        learner: &Learner<SharedNetwork>,
+        loader: &ValidLoader<SharedNetwork>,
+    ) -> Result<Metrics, ()> {
+        let Some(average) = learner.model().average() else {
+            return Ok(Metrics::new());
+        };
+        evaluate(&average, &**loader, &self.scores, "valid_ema", &self.plan)
+            .map_err(|outcome| self.fail(outcome))
+    }
+
+    pub(super) fn validate(
+        &self,
+        epoch: usize,
+        parts: &mut Components,
+        learner: &Learner<SharedNetwork>,
+        loader: &ValidLoader<SharedNetwork>,
+    ) {
+        let Components {
+            event_processor: processor,
+            interrupter,
+            ..
+        } = parts;
+        interrupter.fail_on_error(processor.process_valid(LearnerEvent::StartSplit {
+            epoch_number: epoch,
+            total_items: loader.num_items(),
+        }));
+        let model = learner.model().valid();
+        let mut batches = loader.iter();
+        let mut num_batches = 0;
+        let mut staged = Outputs::default();
+        while let Some(batch) = next_batch(&mut *batches, interrupter) {
+            num_batches += 1;
+            staged.0.extend(InferenceStep::step(&model, batch).0);
+            self.reach(Phase::Validating(epoch));
+            let is_last = batches.progress().is_completed();
+            if staged.0.len() == self.plan.train.log_every || is_last {
+                let outputs = std::mem::take(&mut staged);
+                let item = TrainingItem::new(outputs, batches.progress(), Some(num_batches), None);
+                let processed = processor.process_valid(LearnerEvent::ProcessedItem(item));
+                interrupter.fail_on_error(processed);
+            }
+            if interrupter.should_stop() {
+                break;
+            }
+        }
+        interrupter.fail_on_error(processor.process_valid(LearnerEvent::EndSplit(epoch)));
+        interrupter.fail_on_error(processor.process_train(LearnerEvent::EndEpoch(epoch)));
+        interrupter.fail_on_error(processor.flush());
+    }
+
+    /// The epoch's metrics by name.
+    pub(super) fn metrics(&self, averaged: Metrics, state: &State) -> Metrics {
+        let sums = self.sums.lock();
+        let splits = [
+            ("train", sums.train.metrics(&self.scores, None)),
+            (
+                "valid",
+                sums.valid.metrics(&self.scores, Some(&sums.ranked)),
+            ),
+            ("valid_ema", averaged),
+        ];
+        let mut metrics = Metrics::new();
+        for (split, values) in splits {
+            let named = values.into_iter();
+            metrics.extend(named.map(|(name, value)| (format!("{split}/{name}"), value)));
+        }
+        metrics.insert("learning_rate".into(), state.learning_rate);
+        metrics
+    }
+
+    /// Adds the epoch's metrics to the state and sends them; returns whether it is the best so far.
+    pub(super) fn finish_epoch(
+        &self,
+        state: &mut State,
+        metrics: Metrics,
+        train_secs: f64,
+        valid_secs: f64,
+    ) -> bool {
+        state.epochs_done += 1;
+        state.steps_in_epoch = 0;
+        let objective = self.plan.objective;
+        let value = metrics.get(&objective.name()).copied().unwrap_or(f64::NAN);
+        let improved = state
+            .best_epoch()
+            .is_none_or(|best| self.plan.prefers_later(&metrics, &best.metrics));
+        if improved {
+            state.best = Some(Best {
+                epoch: state.epochs_done,
+                step: state.step(&self.plan),
+                value,
+            });
+        }
+        let held = self.meter.look(true);
+        let epoch = Epoch {
+            epoch: state.epochs_done,
+            step: state.step(&self.plan),
+            metrics,
+            train_secs,
+            valid_secs,
+            memory_bytes: held.process_bytes,
+            pool: held.pool,
+        };
+        (self.emit)(Event::EpochFinished(epoch.clone()));
+        state.history.push(epoch);
+        self.tell_growth(state);
+        improved
+    }
+
+    /// Reports once that memory grows from epoch to epoch of this attempt, when it is beyond doubt.
+    pub(super) fn tell_growth(&self, state: &State) {
+        let mut result = self.result.lock().unwrap_or_else(PoisonError::into_inner);
+        if result.has_grown {
+            return;
+        }
+        let epochs = state.history.iter().skip(self.start.epochs_done);
+        let held: Vec<_> = epochs
+            .map(|epoch| match epoch.pool {
+                Some(pool) => (pool.in_use_bytes, Some(pool)),
+                None => (epoch.memory_bytes, None),
+            })
+            .collect();
+        if let Some(growth) = MemoryGrowth::fit(&held, self.plan.steps_per_epoch) {
+            result.has_grown = true;
+            (self.emit)(Event::MemoryGrew(growth));
+        }
+    }
+
+    /// Whether the epoch's metrics cover all items of both splits. A split that ends early looks complete, and
+    /// measurements go through a thread of Burn's: so items are counted where they are accumulated.
+    pub(super) fn check_counts(
+        &self,
+        valid: &ValidLoader<SharedNetwork>,
+    ) -> Result<(), WrongCount> {
+        let plan = &self.plan;
+        let num_train = (plan.steps_per_epoch * plan.train.batch_size).min(plan.data.num_train);
+        let sums = self.sums.lock();
+        WrongCount::check("train", sums.train.num_items(), num_train)?;
+        WrongCount::check("valid", sums.valid.num_items(), valid.num_items())
+    }
+}

@@ -1,0 +1,174 @@
+//! The updates of an epoch.
+
+use burn::data::dataloader::DataLoaderIterator;
+use burn::optim::GradientsParams;
+use burn::train::{
+    EventProcessorTraining, Interrupter, Learner, LearnerEvent, TrainLoader, TrainingItem,
+};
+
+use super::{Components, Epochs, next_batch};
+use crate::train::checkpoint::State;
+use crate::train::fault::Phase;
+use crate::train::metrics::{Outputs, Sums};
+use crate::train::pulse::Pulse;
+use crate::train::shared::SharedNetwork;
+use runner_core::data::order::{Purpose, stream_seed};
+use runner_core::event::{Event, Progress};
+use runner_network::batch::Batch;
+use runner_network::gradients;
+use runner_network::network::Network;
+use runner_network::norms::NormLog;
+use runner_network::scores::Measured;
+
+impl Epochs {
+    pub(super) fn train(
+        &self,
+        epoch: usize,
+        state: &mut State,
+        parts: &mut Components,
+        learner: &mut Learner<SharedNetwork>,
+        loader: &TrainLoader<SharedNetwork>,
+    ) {
+        let interrupter = parts.interrupter.clone();
+        let start = parts
+            .event_processor
+            .process_train(LearnerEvent::StartSplit {
+                epoch_number: epoch,
+                total_items: loader.num_items(),
+            });
+        interrupter.fail_on_error(start);
+        self.cursor.set(epoch, state.steps_in_epoch);
+        let mut pulse = Pulse::new(state.step(&self.plan));
+        let log_every = match self.watch {
+            None => self.plan.train.log_every,
+            Some(_) => 1,
+        };
+        let every_steps = self.plan.checkpoint.every_steps;
+        let norms = NormLog::new(&self.plan);
+        let mut staged = Outputs::default();
+        let mut num_staged = 0;
+        let mut batches = loader.iter();
+        while state.steps_in_epoch < self.plan.steps_per_epoch && !self.is_last_step(state) {
+            let step = state.step(&self.plan);
+            self.reach(Phase::Training(step + 1));
+            self.device
+                .seed(stream_seed(self.plan.seed, Purpose::Step, step as u64));
+            let Some((gradients, mut pieces)) =
+                self.backward(step, learner, &mut *batches, &interrupter)
+            else {
+                break;
+            };
+            if let Some(watch) = &self.watch {
+                let look =
+                    |network: &Network| watch.look_at_gradients(step + 1, network, &gradients);
+                learner.model().look(look);
+            }
+            let gradients = learner
+                .model()
+                .look(|network| norms.measure_and_clip(network, gradients, pieces.0.last_mut()));
+            learner.lr_step();
+            learner.optimizer_step(gradients);
+            state.steps_in_epoch += 1;
+            state.learning_rate = learner.lr_current().base();
+            staged.0.append(&mut pieces.0);
+            num_staged += 1;
+            if num_staged == log_every {
+                self.hand_over(&mut staged, &*batches, state, parts);
+                num_staged = 0;
+            }
+            if let Some(steps_per_sec) = pulse.beat(step + 1) {
+                (self.emit)(Event::Progressed(Progress {
+                    epoch,
+                    step: step + 1,
+                    num_steps: self.plan.num_steps(),
+                    steps_per_sec,
+                }));
+            }
+            if interrupter.should_stop() {
+                break;
+            }
+            let is_over =
+                state.steps_in_epoch == self.plan.steps_per_epoch || self.is_last_step(state);
+            if !is_over && every_steps.is_some_and(|every| (step + 1).is_multiple_of(every)) {
+                self.hand_over(&mut staged, &*batches, state, parts);
+                num_staged = 0;
+                self.save_within_epoch(state, parts, learner);
+            }
+        }
+        self.hand_over(&mut staged, &*batches, state, parts);
+        let processor = &mut parts.event_processor;
+        interrupter.fail_on_error(processor.process_train(LearnerEvent::EndSplit(epoch)));
+        interrupter.fail_on_error(processor.flush());
+    }
+
+    /// Passes the measurements of steps so far to the metrics. The sums do not depend on when this happens.
+    pub(super) fn hand_over(
+        &self,
+        staged: &mut Outputs,
+        batches: &dyn DataLoaderIterator<Batch>,
+        state: &State,
+        parts: &mut Components,
+    ) {
+        let outputs = std::mem::take(staged);
+        if outputs.0.is_empty() {
+            return;
+        }
+        let (progress, step) = (batches.progress(), state.steps_in_epoch);
+        let item = TrainingItem::new(outputs, progress, Some(step), None);
+        let processed = LearnerEvent::ProcessedItem(item);
+        let processed = parts.event_processor.process_train(processed);
+        parts.interrupter.fail_on_error(processed);
+    }
+
+    /// Saves a checkpoint in the middle of an epoch, once all of its updates so far are included in the sums.
+    pub(super) fn save_within_epoch(
+        &self,
+        state: &mut State,
+        parts: &mut Components,
+        learner: &Learner<SharedNetwork>,
+    ) {
+        let flushed = parts.event_processor.flush();
+        parts.interrupter.fail_on_error(flushed);
+        self.trace_losses();
+        if !parts.interrupter.should_stop() {
+            state.train_sums = self.sums.lock().train.clone();
+            self.save(state, parts, learner);
+            state.train_sums = Sums::default();
+        }
+    }
+
+    /// The gradients of a step and its measurements, piece by piece; `None` if a batch is not available.
+    pub(super) fn backward(
+        &self,
+        step: usize,
+        learner: &Learner<SharedNetwork>,
+        batches: &mut dyn DataLoaderIterator<Batch>,
+        interrupter: &Interrupter,
+    ) -> Option<(GradientsParams, Outputs)> {
+        let in_epoch = step % self.plan.steps_per_epoch;
+        let pieces = self.plan.pieces(in_epoch, self.sizes.at(step));
+        let pieces: Vec<_> = pieces.collect();
+        let num_items: usize = pieces.iter().sum();
+        let mut sum = None;
+        let mut measured: Vec<Measured> = Vec::new();
+        for piece in pieces {
+            let batch = next_batch(batches, interrupter)?;
+            if let Some(watch) = &self.watch {
+                let look = |network: &Network| watch.look_at_outputs(step + 1, network, &batch);
+                learner.model().look(look);
+                // The random numbers that the layers just used are repeated.
+                let seed = stream_seed(self.plan.seed, Purpose::Step, step as u64);
+                self.device.seed(seed);
+            }
+            let output = learner.train_step(batch);
+            let weight = piece as f64 / num_items as f64;
+            let add = |network: &Network| gradients::add(network, sum.take(), output.grads, weight);
+            sum = Some(learner.model().look(add));
+            if let Some(before) = measured.last_mut() {
+                before.goes_on = true;
+            }
+            measured.extend(output.item.0);
+        }
+        Some((sum?, Outputs(measured)))
+    }
+}
