@@ -112,7 +112,7 @@ fn kind(text: &str) -> Result<DataKind, Reason> {
     by_name::<DataKind>(other)
         .filter(|kind| kind.is_files())
         .ok_or_else(|| {
-            "expected `csv`, `json_lines`, `parquet`, `npy`, `idx`, `image_folder` or `text`".into()
+            "expected `csv`, `json_lines`, `parquet`, `npy`, `npz`, `safetensors`, `idx`, `image_folder` or `text`".into()
         })
 }
 

@@ -26,7 +26,7 @@ pub use assess::{Assessed, LEVEL};
 pub use find::{Found, find, find_seeds};
 pub use generate::{Generated, Generation};
 
-use crate::train::device;
+use crate::train::{device, predictions};
 use runner_core::data::encode::InputEncoder;
 use runner_core::data::encode::tokenizer::{PADDING, UNKNOWN};
 use runner_core::data::incoming::{Incoming, Piece};
@@ -222,15 +222,27 @@ impl Model {
             _ => self.plan.data.input.shape.clone(),
         };
         let inputs = batch::inputs(values, num_items, &shape, &self.device);
-        let outputs = self.network.outputs(inputs).into_data();
-        let mut numbers: Vec<f32> = outputs.iter::<f32>().collect();
-        self.meaning.activate(&mut numbers);
-        numbers
+        predictions::activated(&self.network, &self.meaning, inputs)
     }
 
     /// Whether items are pieces of continuous text.
     pub fn is_of_running_text(&self) -> bool {
         matches!(self.transforms.input, InputEncoder::Stream { .. })
+    }
+
+    /// Items of a split in parts of a size; by default those of validation, so that sums have the same order.
+    pub fn parts<'a>(
+        &self,
+        all: &'a [u32],
+        size: Option<usize>,
+    ) -> impl Iterator<Item = &'a [u32]> {
+        let train = &self.plan.train;
+        let (batch, piece) = match size {
+            Some(size) => (size, size),
+            None => (train.batch_size, train.micro_batch_size),
+        };
+        all.chunks(batch.max(1))
+            .flat_map(move |batch| batch.chunks(piece.max(1)))
     }
 
     /// Predictions for some items of a split.
@@ -296,9 +308,7 @@ impl Model {
 
     /// The predicted numbers of several items.
     pub fn decided(&self, activated: &[f32], num_items: usize) -> Vec<Prediction> {
-        let size = activated.len() / num_items.max(1);
-        let items = activated.chunks_exact(size.max(1));
-        items.map(|item| self.meaning.decide(item)).collect()
+        self.meaning.decide_all(activated, num_items)
     }
 }
 

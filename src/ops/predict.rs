@@ -11,7 +11,7 @@ use crate::model::{Model, Options, averaged, refusal};
 use runner_core::data::incoming::{Piece, kind_of};
 use runner_core::data::{self, DataError, Places, Split};
 use runner_core::diagnostic::{Diagnostic, counted};
-use runner_core::predict::{Layout, OutputFormat, Writer};
+use runner_core::predict::{Layout, OutputFormat, Prediction, Writer};
 use runner_core::spec::data::DataKind;
 use runner_core::spec::document::plain_io_error;
 
@@ -163,13 +163,6 @@ pub fn predict_to(
     out: &mut dyn Write,
     sink: &Sink<'_>,
 ) -> Result<Predicted, Error> {
-    if asked.format() == OutputFormat::Png {
-        let message = "masks are written to a folder, but none is named";
-        let help = "name one with `--out FOLDER/`";
-        return Err(Error::refused(
-            Diagnostic::error("usage", message).help(help),
-        ));
-    }
     run(asked, out, None, sink)
 }
 
@@ -181,8 +174,10 @@ fn run(
 ) -> Result<Predicted, Error> {
     let models = open(asked, sink)?;
     let model = &models[0];
+    let id = id_of(asked, model);
     let layout = Layout {
-        id: id_of(asked, model),
+        id,
+        is_numbered: id != "file" && matches!(asked.asked, Asked::File(..)),
         keep: asked.keep.clone(),
     };
     let refused = |e: DataError| Error::Refused(refusal(&e));
@@ -191,6 +186,7 @@ fn run(
         models: &models,
         writer: writer.map_err(refused)?,
         predicted: Predicted::default(),
+        not_finite: NotFinite::default(),
         sink,
     };
     match &asked.asked {
@@ -198,8 +194,12 @@ fn run(
         Asked::Split(name) => predicting.split(asked, name)?,
     }
     let Predicting {
-        writer, predicted, ..
+        writer,
+        predicted,
+        not_finite,
+        ..
     } = predicting;
+    not_finite.tell(id, sink);
     writer.finish(model.meaning()).map_err(unwritable)?;
     Ok(predicted)
 }
@@ -246,7 +246,7 @@ fn id_of(asked: &Predict, model: &Model) -> &'static str {
     match kind.or(model.incoming(path).kind_of_run()) {
         _ if path.is_dir() => "file",
         Some(DataKind::ImageFolder) => "file",
-        Some(DataKind::Npy | DataKind::Idx) => "item",
+        Some(DataKind::Npy | DataKind::Npz | DataKind::Safetensors | DataKind::Idx) => "item",
         Some(DataKind::Text) => "line",
         _ => "row",
     }
@@ -257,7 +257,36 @@ struct Predicting<'a, W: Write> {
     models: &'a [Model],
     writer: Writer<W>,
     predicted: Predicted,
+    not_finite: NotFinite,
     sink: &'a Sink<'a>,
+}
+
+/// Predictions with numbers that are infinite or NaN.
+#[derive(Default)]
+struct NotFinite {
+    num: usize,
+    first: String,
+}
+
+impl NotFinite {
+    fn see(&mut self, id: &str, prediction: &Prediction) {
+        if !prediction.is_finite() {
+            if self.num == 0 {
+                id.clone_into(&mut self.first);
+            }
+            self.num += 1;
+        }
+    }
+
+    fn tell(&self, id: &str, sink: &Sink<'_>) {
+        if self.num > 0 {
+            let num = counted(self.num, "prediction");
+            sink(Progress::Note(&format!(
+                "{num} with infinite numbers or NaN, the first for {id} `{}`: its values are too large for the network",
+                self.first
+            )));
+        }
+    }
 }
 
 impl<W: Write> Predicting<'_, W> {
@@ -306,6 +335,7 @@ impl<W: Write> Predicting<'_, W> {
             let mean = averaged(std::iter::once(numbers).chain(others).collect());
             for prediction in first.decided(&mean, num) {
                 let (id, kept) = (&piece.ids[at], &piece.kept[at]);
+                self.not_finite.see(id, &prediction);
                 self.writer.add(first.meaning(), id, kept, &prediction)?;
                 at += 1;
             }
@@ -318,13 +348,13 @@ impl<W: Write> Predicting<'_, W> {
         let (first, plan) = (&self.models[0], self.models[0].plan());
         let split = split_of(first, name, self.sink)?;
         let places = Places::new(&plan.data, &split);
-        let size = asked.batch_size.unwrap_or(plan.train.batch_size);
         let all: Vec<u32> = (0..split.num_items() as u32).collect();
-        for part in all.chunks(size.max(1)) {
+        for part in first.parts(&all, asked.batch_size) {
             let each = self.models.iter();
             let mean = averaged(each.map(|model| model.activated(&split, part)).collect());
             for (item, prediction) in part.iter().zip(first.decided(&mean, part.len())) {
                 let id = places.of(*item as usize);
+                self.not_finite.see(&id, &prediction);
                 let written = self.writer.add(first.meaning(), &id, &[], &prediction);
                 written.map_err(unwritable)?;
             }

@@ -19,6 +19,7 @@ mod loader;
 mod memory;
 mod metrics;
 pub mod parity;
+pub mod predictions;
 mod pulse;
 mod saved;
 mod shared;

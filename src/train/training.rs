@@ -18,13 +18,14 @@ use super::memory::is_out_of_memory;
 use super::metrics::{NotFinite, Nothing, SharedSums, Tap};
 use super::shared::SharedNetwork;
 use super::{
-    Executed, Interrupter, Job, drawn_network, evaluate, evaluation, initial_network,
+    Executed, Interrupter, Job, drawn_network, evaluate, evaluation, initial_network, predictions,
     training_device,
 };
-use runner_core::data::{Loaded, Split};
+use runner_core::data::{Loaded, Split, Transforms};
 use runner_core::event::{Event, FailureClass, Outcome};
 use runner_core::plan::PieceSizes;
 use runner_core::record::{Digests, RunFolder, TraceWriter};
+use runner_core::spec::predictions::PredictedSplit;
 use runner_network::network::Network;
 use runner_network::paths::Paths;
 use runner_network::scores::Scores;
@@ -42,6 +43,8 @@ pub struct Splits {
     train: Loader,
     valid: Loader,
     test: Option<Loader>,
+    /// The device without autodiff.
+    device: Device,
     /// The micro-batch sizes.
     sizes: Arc<PieceSizes>,
     /// The metrics.
@@ -82,6 +85,7 @@ impl Splits {
             train: loader("train", train, &training_device(plan, device)),
             valid: short(loader("valid", valid, device)),
             test: test.map(|test| short(loader("test", test, device))),
+            device: device.clone(),
             sizes: sizes.clone(),
             scores: Arc::new(Scores::new(plan, to_pixels)),
         }
@@ -312,7 +316,10 @@ impl Training<'_> {
             }
             if !job.is_probe {
                 self.write_evaluation(&chosen, epoch.epoch)?;
+                self.write_predictions(&chosen)?;
             }
+        } else if !job.is_probe {
+            self.write_predictions(&model.network())?;
         }
         Ok(Executed {
             outcome: Outcome::Completed,
@@ -329,6 +336,25 @@ impl Training<'_> {
         };
         let written = job.folder.write_evaluation(&evaluated);
         written.map_err(|e| Outcome::failed(FailureClass::Disk, e.to_string()))
+    }
+
+    /// Writes the predictions that the plan asks for, in the batches of validation.
+    fn write_predictions(&self, network: &Network) -> Result<(), Outcome> {
+        let Self { job, splits, .. } = self;
+        let spec = &job.plan.predictions;
+        let train = Arc::new(splits.train.split().clone());
+        let train = Loader::in_order("train", train, &job.plan, &splits.device);
+        let train = train.in_pieces(splits.sizes.clone());
+        let asked = spec.splits.iter().filter_map(|split| {
+            let loader = match split {
+                PredictedSplit::Train => Some(&train),
+                PredictedSplit::Valid => Some(&splits.valid),
+                PredictedSplit::Test => splits.test.as_ref(),
+            };
+            Some((loader?, spec.file_name(*split)))
+        });
+        let transforms = Transforms::of(train.split().set());
+        predictions::write(job, network, &transforms, &asked.collect::<Vec<_>>())
     }
 
     /// Adds the digests of the optimizer's state, from the last checkpoint, to the trace.

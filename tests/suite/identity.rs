@@ -26,6 +26,7 @@ const OUT: &[(&str, &str)] = &[
     ("skip", "the run does not start"),
     ("forecast", "a forecast"),
     ("checkpoint", "a resumed run gives the same numbers"),
+    ("predictions", "written after the last number"),
     ("train.log_every", "when numbers are read"),
     ("data.folder", "the same files elsewhere"),
     ("data.cache", "the same files elsewhere"),
@@ -187,7 +188,7 @@ fn each_value_of_each_plan_is_in_an_identity() {
         wrong.extend(wrong_in(&plan.runs[0], "", &names, &mut seen));
     }
     let full = "memory = { limit = '8GiB', reserve = '1GiB', on_exceed = 'accumulate' }\n\
-        limits = { run = '1h' }\non_failure.killed.retries = 2\n";
+        limits = { run = '1h' }\non_failure.killed.retries = 2\npredictions = { splits = ['valid'] }\n";
     let (plan, _) = planned(&format!("{full}{IRIS}"));
     wrong.extend(wrong_in(&plan.runs[0], "", &names, &mut seen));
     let mnist = "data = { type = 'mnist', part = 'test' }\n[model]";

@@ -9,6 +9,7 @@ mod compose;
 mod content;
 mod damage;
 mod data;
+mod decoded;
 mod devices;
 mod diff;
 #[cfg(unix)]
@@ -45,6 +46,7 @@ mod planning;
 mod plans;
 mod pooled;
 mod predict;
+mod predictions;
 mod recipe;
 mod refusals;
 mod remedies;

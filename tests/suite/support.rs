@@ -274,3 +274,16 @@ pub fn goes_on(folder: &Path) -> String {
     assert_eq!(code, 0, "{stderr}");
     stderr
 }
+
+/// An array of 32-bit floats as a `.npy` file, an item after the other.
+pub fn npy<const N: usize>(items: &[[f32; N]]) -> Vec<u8> {
+    let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
+    let num = items.len();
+    let head = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({num}, {N}), }}");
+    let head = format!("{head:<117}\n");
+    bytes.extend((head.len() as u16).to_le_bytes());
+    bytes.extend(head.as_bytes());
+    let values = items.iter().flatten();
+    values.for_each(|value| bytes.extend(value.to_le_bytes()));
+    bytes
+}

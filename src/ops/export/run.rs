@@ -18,9 +18,11 @@ use runner_core::plan::RunPlan;
 use runner_core::spec::backend::Precision;
 use runner_core::spec::loss::LossFunction;
 use runner_core::spec::section::Choice;
+use runner_core::spec::task::TaskKind;
 use runner_exchange::onnx::{self, transforms::Meaning};
 use runner_exchange::state::StateDict;
 use runner_exchange::tensors::{Dtype, Tensors};
+use runner_exchange::torch::decode::decode;
 use runner_exchange::torch::transforms::functions;
 use runner_exchange::write::{self, Whole};
 
@@ -351,8 +353,9 @@ pub fn export_pytorch(asked: &ExportPytorch, sink: &Sink<'_>) -> Result<Exported
     let plan = model.plan();
     let example = Example::of_model(&model);
     // The names of tokens are part of how texts are encoded.
+    let transforms = model.transforms().of_new_data(&plan.data);
     let has_names = matches!(
-        model.transforms().target,
+        transforms.target,
         TargetEncoder::Class { .. } | TargetEncoder::Classes { .. } | TargetEncoder::Labels { .. }
     );
     let about = About {
@@ -363,10 +366,9 @@ pub fn export_pytorch(asked: &ExportPytorch, sink: &Sink<'_>) -> Result<Exported
             model.weights(),
             env!("CARGO_PKG_VERSION")
         ),
-        functions: functions(
-            model.transforms(),
-            has_names.then(|| model.meaning().names()),
-        ),
+        functions: functions(&transforms, has_names.then(|| model.meaning().names()))
+            + "\n\n"
+            + &decode(&transforms, plan.task.kind, &plan.loss.function),
         has_rows: example.rows.is_some(),
     };
     let graph = model.network().graph();
@@ -399,12 +401,15 @@ pub fn export_onnx(asked: &ExportOnnx, sink: &Sink<'_>) -> Result<Exported, Erro
 
 /// An ONNX file from the data's own values to what is predicted.
 fn with_transforms(model: &Model) -> Result<Vec<u8>, ExportError> {
-    let transforms = model.transforms();
+    let transforms = &model.transforms().of_new_data(&model.plan().data);
     let mut made = OnnxGraph::new("model");
     let items = onnx::transforms::encode(&mut made, transforms).map_err(ExportError::Transforms)?;
     let network = &model.plan().network;
     let (given, shape) = onnx_network(&mut made, network, model.network().graph(), &items)?;
     let meaning = match &model.plan().loss.function {
+        LossFunction::CrossEntropy { .. } if model.meaning().task() == TaskKind::NextToken => {
+            Meaning::Tokens
+        }
         LossFunction::CrossEntropy { .. } => Meaning::Classes,
         LossFunction::BinaryCrossEntropy { .. } | LossFunction::SoftMargin => Meaning::Labels,
         LossFunction::PoissonNll { .. } | LossFunction::GaussianNll => {

@@ -354,6 +354,14 @@ const ROWS: &[Row] = &[
     (CSV, &[], "checkpoint.every_steps", "2", Same),
     (CSV, &[], "checkpoint.keep_last", "2", Same),
     (CSV, &[], "checkpoint.keep_best", "2", Same),
+    (CSV, &[], "predictions.splits", "['valid']", Same),
+    (
+        CSV,
+        &[("predictions.splits", "['valid']")],
+        "predictions.format",
+        "'npy'",
+        Same,
+    ),
     // First weights: what the file holds, and what is taken of it.
     (IRIS, &[], "init.from", "'first.json'", Other),
     (IRIS, FIRST, "init.from", "'copy of first.json'", Same),

@@ -8,6 +8,7 @@ mod failure;
 pub mod forecast;
 mod groups;
 pub mod network;
+mod predictions;
 mod recipe;
 mod rules;
 mod schedule;
@@ -220,6 +221,14 @@ pub const RULES: &[Rule] = &[
     Rule {
         reads: &["on_failure.timeout", "limits.run"],
         check: failure::timeout_has_a_limit,
+    },
+    Rule {
+        reads: &["data", "predictions"],
+        check: predictions::split_is_there,
+    },
+    Rule {
+        reads: &["predictions"],
+        check: predictions::format_is_built,
     },
     Rule {
         reads: &["limits"],

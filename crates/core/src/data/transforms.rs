@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::DataError;
 use super::encode::{Encoder, InputEncoder, TargetEncoder};
 use super::records::{Column, ColumnKind, Writer};
 use super::serve::Set;
+use super::{DataError, DataPlan, Dataset};
 
 /// `transforms.json`: enough to transform new data as in training, without the training data.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -75,6 +75,22 @@ impl Transforms {
             | InputEncoder::Text { column, .. }
             | InputEncoder::Stream { column, .. } => vec![*column],
         }
+    }
+
+    /// The same for values as new data has them: records of embedded data are bytes, which stand for centimetres, or
+    /// for intensities from 0 to 1.
+    pub fn of_new_data(&self, plan: &DataPlan) -> Self {
+        let mut transforms = self.clone();
+        if let (Dataset::Iris | Dataset::Digits { .. }, InputEncoder::Array { scaling, unit, .. }) =
+            (&plan.dataset, &mut transforms.input)
+        {
+            let size = f64::from(std::mem::replace(unit, 1.0));
+            for one in scaling {
+                one.shift *= size;
+                one.factor /= size;
+            }
+        }
+        transforms
     }
 
     /// The only input column of the network, if it contains arrays.

@@ -161,6 +161,8 @@ impl RunPlan {
             forecast: _,
             // When weights are saved; those of the best epoch always are.
             checkpoint: _,
+            // What is written after the last number.
+            predictions: _,
             steps_per_epoch,
             train,
             data,

@@ -15,6 +15,7 @@ use crate::spec::failure::OnFailure;
 use crate::spec::loss::LossSpec;
 use crate::spec::metric::Objective;
 use crate::spec::optimizer::OptimizerSpec;
+use crate::spec::predictions::PredictionsSpec;
 use crate::spec::scheduler::SchedulerSpec;
 use crate::spec::task::TaskSpec;
 use crate::spec::train::TrainSpec;
@@ -108,6 +109,9 @@ pub struct RunPlan {
     pub train: TrainSpec,
     /// When checkpoints are saved and kept.
     pub checkpoint: CheckpointSpec,
+    /// The predictions that are written when the training ends.
+    #[serde(default, skip_serializing_if = "PredictionsSpec::is_empty")]
+    pub predictions: PredictionsSpec,
     /// What happens if it fails.
     #[serde(default, skip_serializing_if = "OnFailure::is_empty")]
     pub on_failure: OnFailure,

@@ -141,6 +141,7 @@ impl Trial {
                 forecast: Forecast::default(),
                 train: spec.train.clone(),
                 checkpoint: spec.checkpoint.clone(),
+                predictions: spec.predictions.clone().unwrap_or_default(),
                 on_failure: spec.on_failure.clone(),
                 data: data.clone(),
                 task: self.goal.task.clone(),

@@ -124,6 +124,13 @@ impl Meaning {
         }
     }
 
+    /// The predictions of several items.
+    pub fn decide_all(&self, activated: &[f32], num_items: usize) -> Vec<Prediction> {
+        let size = activated.len() / num_items.max(1);
+        let items = activated.chunks_exact(size.max(1));
+        items.map(|item| self.decide(item)).collect()
+    }
+
     /// The prediction of one item.
     pub fn decide(&self, activated: &[f32]) -> Prediction {
         match self.task {

@@ -3,7 +3,10 @@
 
 mod assessment;
 mod meaning;
+#[cfg(feature = "parquet")]
+mod parquet;
 mod sample;
+mod table;
 mod write;
 
 pub use assessment::{Against, Assessment, Difference, Measure, OnlyRight, Residual};
@@ -69,4 +72,23 @@ pub enum Prediction {
         /// The most probable tokens with their probabilities, starting with this one.
         alternatives: Vec<(String, f32)>,
     },
+}
+
+impl Prediction {
+    /// Whether all of its numbers are finite: others come from weights or values that are too large.
+    pub fn is_finite(&self) -> bool {
+        let all = |values: &[f32]| values.iter().all(|value| value.is_finite());
+        match self {
+            Prediction::Class { probabilities, .. } | Prediction::Labels { probabilities, .. } => {
+                all(probabilities)
+            }
+            Prediction::Values { values, deviations } => {
+                let mut each = values.iter().chain(deviations);
+                each.all(|value| value.is_finite())
+            }
+            Prediction::Item { values, .. } => all(values),
+            Prediction::NextToken { probability, .. } => probability.is_finite(),
+            Prediction::Classes { .. } => true,
+        }
+    }
 }

@@ -1,4 +1,4 @@
-//! Predictions as files: CSV, JSON lines, NumPy arrays, masks as PNG.
+//! Predictions as files: CSV, JSON lines, NumPy arrays, masks as PNG, and Parquet.
 
 use std::fs::File;
 use std::io::{self, Seek, Write};
@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value as Json, json};
 
+#[cfg(feature = "parquet")]
+use super::parquet::Table;
+use super::table::{cells, columns};
 use super::{Meaning, Prediction};
 use crate::data::DataError;
 use crate::spec::document::plain_io_error;
 use crate::spec::task::TaskKind;
-
-/// The maximum number of classes with a column each.
-const MOST_COLUMNS: usize = 100;
 
 /// The format of predictions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,13 +51,14 @@ impl OutputFormat {
 pub struct Layout {
     /// The identifier of items: `row`, `file` or `item`.
     pub id: &'static str,
+    /// Whether identifiers are numbers: of rows, lines or items.
+    pub is_numbered: bool,
     /// Columns that are copied to the output.
     pub keep: Vec<String>,
 }
 
 /// Writes predictions as they arrive.
 pub struct Writer<W: Write> {
-    format: OutputFormat,
     layout: Layout,
     out: Out<W>,
     num_items: u64,
@@ -71,6 +72,9 @@ enum Out<W: Write> {
     Values(W, io::BufWriter<File>),
     /// A folder, and the table of its files.
     Folder(PathBuf, W),
+    /// A table in a temporary file, which is copied at the end.
+    #[cfg(feature = "parquet")]
+    Table(W, Table),
 }
 
 impl<W: Write> Writer<W> {
@@ -90,6 +94,12 @@ impl<W: Write> Writer<W> {
                 )
                 .help("write to a file that ends in `.csv`, `.jsonl` or `.npy`"));
             }
+            (OutputFormat::Png, None) => {
+                return Err(
+                    DataError::new("masks are written to a folder, but none is named")
+                        .help("name one with `--out FOLDER/`"),
+                );
+            }
             (OutputFormat::Png, Some(folder)) => {
                 let head = format!("{},mask\n", layout.id);
                 out.write_all(head.as_bytes()).map_err(|e| unwritable(&e))?;
@@ -97,7 +107,8 @@ impl<W: Write> Writer<W> {
             }
             (OutputFormat::Csv, _) => {
                 let mut rows = csv::Writer::from_writer(out);
-                rows.write_record(columns(&layout, meaning))
+                let names = columns(&layout, meaning).into_iter();
+                rows.write_record(names.map(|(name, _)| name))
                     .map_err(|e| unwritable(&e.into()))?;
                 Out::Rows(Box::new(rows))
             }
@@ -106,15 +117,21 @@ impl<W: Write> Writer<W> {
                 let values = tempfile::tempfile().map_err(|e| unwritable(&e))?;
                 Out::Values(out, io::BufWriter::new(values))
             }
-            _ => {
-                return Err(
-                    DataError::new("this build of runner does not write Parquet")
-                        .help("write to a file that ends in `.csv`, `.jsonl` or `.npy`"),
-                );
+            #[cfg(feature = "parquet")]
+            (OutputFormat::Parquet, _) => {
+                let file = tempfile::tempfile().map_err(|e| unwritable(&e))?;
+                let table =
+                    Table::new(file, &columns(&layout, meaning)).map_err(|e| unwritable(&e))?;
+                Out::Table(out, table)
+            }
+            #[cfg(not(feature = "parquet"))]
+            (OutputFormat::Parquet, _) => {
+                return Err(DataError::new("this build of runner does not write Parquet").help(
+                    "build it with `--features parquet`, or write to a file that ends in `.csv`, `.jsonl` or `.npy`",
+                ));
             }
         };
         Ok(Self {
-            format,
             layout,
             out,
             num_items: 0,
@@ -132,9 +149,10 @@ impl<W: Write> Writer<W> {
         self.num_items += 1;
         let written = match &mut self.out {
             Out::Rows(rows) => {
-                let mut row = vec![id.to_owned()];
-                row.extend(kept.iter().cloned());
-                cells(meaning, prediction, &mut row);
+                let mut row = Vec::new();
+                cells(meaning, id, kept, prediction, &mut |cell| {
+                    row.push(cell.text())
+                });
                 rows.write_record(&row).map_err(io::Error::from)
             }
             Out::Lines(out) => {
@@ -153,13 +171,14 @@ impl<W: Write> Writer<W> {
                 write_mask(prediction, &path)
                     .and_then(|()| writeln!(table, "{},{}", csv_cell(id), csv_cell(&name)))
             }
+            #[cfg(feature = "parquet")]
+            Out::Table(_, table) => table.add(|put| cells(meaning, id, kept, prediction, put)),
         };
         written.map_err(|e| unwritable(&e))
     }
 
     /// Ends the file.
     pub fn finish(self, meaning: &Meaning) -> Result<W, DataError> {
-        debug_assert!(self.format != OutputFormat::Parquet);
         let finish = || -> io::Result<W> {
             match self.out {
                 Out::Rows(rows) => rows
@@ -174,113 +193,23 @@ impl<W: Write> Writer<W> {
                     out.flush()?;
                     Ok(out)
                 }
+                #[cfg(feature = "parquet")]
+                Out::Table(mut out, table) => {
+                    let mut file = table.finish()?;
+                    file.rewind()?;
+                    io::copy(&mut file, &mut out)?;
+                    out.flush()?;
+                    Ok(out)
+                }
             }
         };
         finish().map_err(|e| unwritable(&e))
     }
 }
 
-/// The columns of a table of predictions.
-fn columns(layout: &Layout, meaning: &Meaning) -> Vec<String> {
-    let mut columns = vec![layout.id.to_owned()];
-    columns.extend(layout.keep.iter().cloned());
-    let names = meaning.names();
-    let what = if meaning.has_probabilities() {
-        "probability"
-    } else {
-        "score"
-    };
-    let each = |columns: &mut Vec<String>| {
-        if names.len() <= MOST_COLUMNS {
-            columns.extend(names.iter().map(|name| format!("{what}_{name}")));
-        }
-    };
-    match meaning.task() {
-        TaskKind::Classification => {
-            columns.push("prediction".into());
-            if meaning.has_probabilities() {
-                columns.push("probability".into());
-            }
-            each(&mut columns);
-        }
-        TaskKind::MultiLabel => {
-            columns.push("labels".into());
-            each(&mut columns);
-        }
-        TaskKind::Regression => {
-            columns.extend(names.iter().cloned());
-            if meaning.has_deviations() {
-                columns.extend(names.iter().map(|name| format!("{name}_deviation")));
-            }
-        }
-        TaskKind::Segmentation => {
-            columns.extend(names.iter().map(|name| format!("share_{name}")));
-        }
-        TaskKind::NextToken => columns.extend(["token", "probability"].map(str::to_owned)),
-        TaskKind::Autoencoding => columns.push("values".into()),
-    }
-    columns
-}
-
-/// The values of a row after its identifier.
-fn cells(meaning: &Meaning, prediction: &Prediction, row: &mut Vec<String>) {
-    let numbers = |values: &[f32], row: &mut Vec<String>| {
-        row.extend(values.iter().map(f32::to_string));
-    };
-    match prediction {
-        Prediction::Class {
-            class,
-            probability,
-            probabilities,
-            ..
-        } => {
-            row.push(class.clone());
-            row.extend(probability.map(|p| p.to_string()));
-            if probabilities.len() <= MOST_COLUMNS {
-                numbers(probabilities, row);
-            }
-        }
-        Prediction::Labels {
-            labels,
-            probabilities,
-        } => {
-            row.push(labels.join("|"));
-            if probabilities.len() <= MOST_COLUMNS {
-                numbers(probabilities, row);
-            }
-        }
-        Prediction::Values { values, deviations } => {
-            row.extend(values.iter().chain(deviations).map(f64::to_string));
-        }
-        Prediction::Classes { classes, .. } => {
-            let shares = shares(classes, meaning.names().len());
-            row.extend(shares.iter().map(f64::to_string));
-        }
-        Prediction::Item { values, .. } => {
-            let values: Vec<String> = values.iter().map(f32::to_string).collect();
-            row.push(values.join(" "));
-        }
-        Prediction::NextToken {
-            token, probability, ..
-        } => row.extend([token.clone(), probability.to_string()]),
-    }
-}
-
 /// A single-precision number in its shortest form.
 fn single(value: f32) -> Json {
     json!(value.to_string().parse::<f64>().unwrap_or(f64::from(value)))
-}
-
-/// The share of each class among pixels.
-fn shares(classes: &[u32], num_classes: usize) -> Vec<f64> {
-    let mut counts = vec![0_u64; num_classes];
-    for class in classes {
-        if let Some(count) = counts.get_mut(*class as usize) {
-            *count += 1;
-        }
-    }
-    let total = classes.len().max(1) as f64;
-    counts.iter().map(|count| *count as f64 / total).collect()
 }
 
 fn id_of(kind: &str, id: &str) -> Json {

@@ -1,4 +1,4 @@
-//! The files of a run in addition to its events: weights, trace, evaluation, transforms. The last events of a run
+//! The files of a run in addition to its events: weights, trace, evaluation, transforms, predictions. The last events of a run
 //! contain their digests (`files_recorded`), and every reader compares them.
 
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use crate::spec::plain_file;
 /// The files in the run's folder itself that have a digest.
 const FILES: [&str; 2] = ["transforms.json", "evaluation.json"];
 /// The folders whose files have one.
-const FOLDERS: [&str; 2] = ["model", "trace"];
+const FOLDERS: [&str; 3] = ["model", "predictions", "trace"];
 
 impl RunFolder {
     /// The sha256 of each of the run's files, by path in the folder, once all of them are on disk.

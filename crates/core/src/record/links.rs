@@ -13,7 +13,7 @@ use super::{ExperimentFolder, RunFolder, unwritable};
 use crate::spec::plain_file;
 
 /// The entries of a run's folder that are written to by following names.
-const OF_RUN: [&str; 9] = [
+const OF_RUN: [&str; 10] = [
     ".lock",
     "events.jsonl",
     "run.log",
@@ -22,6 +22,7 @@ const OF_RUN: [&str; 9] = [
     "trace/digests.csv",
     "checkpoints",
     "model",
+    "predictions",
     "kernels",
 ];
 

@@ -17,6 +17,7 @@
 //!     metrics.csv          one line for each epoch, derived
 //!     summary.json         the outcome, derived; absent while the run is incomplete
 //!     evaluation.json      what the best weights get wrong on the valid split: confusions, mistakes, residuals
+//!     predictions/         <split>.csv, .jsonl, .npy or .parquet, as `[predictions]` asks for
 //!     run.log              the worker's log
 //!     trace/               losses.f64 and digests.csv: the loss of each update, the weights' digests
 //!     checkpoints/         model-<step>.bpk, optimizer-<step>.bpk, scheduler-<step>.bpk, and

@@ -59,6 +59,11 @@ impl RunFolder {
         self.0.join("evaluation.json")
     }
 
+    /// The predictions that are written when the training ends.
+    pub fn predictions(&self) -> PathBuf {
+        self.0.join("predictions")
+    }
+
     /// The worker's log.
     pub fn run_log(&self) -> PathBuf {
         self.0.join("run.log")

@@ -37,13 +37,14 @@ const DERIVED: [&str; 12] = [
 ];
 
 /// Keys that do not affect the numbers of a completed run.
-const GUARDS: [&str; 6] = [
+const GUARDS: [&str; 7] = [
     "memory.",
     "limits.run",
     "on_failure",
     "data.folder",
     "data.cache",
     "init.path",
+    "predictions.",
 ];
 
 /// Keys of a resolved run with another name in the experiment file, including those inside tables.

@@ -25,6 +25,7 @@ pub mod model;
 pub mod optimizer;
 pub mod plain_file;
 pub mod portable;
+pub mod predictions;
 pub mod reference;
 mod relaxed;
 pub mod remedy;
@@ -58,6 +59,7 @@ use memory::MemorySpec;
 use metric::Objective;
 use model::ModelSpec;
 use optimizer::OptimizerSpec;
+use predictions::PredictionsSpec;
 use scheduler::SchedulerSpec;
 use section::{Findings, KeyDoc, Section, Shape};
 use sweep::SweepSpec;
@@ -88,6 +90,8 @@ pub struct ExperimentSpec {
     pub train: TrainSpec,
     /// `[checkpoint]`
     pub checkpoint: CheckpointSpec,
+    /// `[predictions]`; none are written when not set.
+    pub predictions: Option<PredictionsSpec>,
     /// `[objective]`
     pub objective: ObjectiveSpec,
     /// `[verdict]`
@@ -214,6 +218,11 @@ fn decode(s: &mut Section<'_>) -> ExperimentSpec {
                 .field("keep_best", Kind::at_least(1), "Number of the best epochs by the objective whose checkpoints are kept.")
                 .or(1),
         }),
+        predictions: s.optional_table(
+            "predictions",
+            "Predictions for the run's own data, written when its training ends.",
+            PredictionsSpec::decode,
+        ),
         objective: s.table("objective", "The criterion that ranks trials.", false, |s| ObjectiveSpec {
             metric: s
                 .field(

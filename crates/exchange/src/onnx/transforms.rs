@@ -17,6 +17,8 @@ const OUTPUTS: [&str; 3] = [CLASS, PROBABILITIES, OUTPUT];
 pub enum Meaning {
     /// A probability for each class, of which one is right.
     Classes,
+    /// A probability for each token, at each position.
+    Tokens,
     /// A probability for each label.
     Labels,
     /// Numbers in the scale that the network was trained in.
@@ -216,6 +218,10 @@ pub fn decode(
                 let name = graph.node("Gather", &[&texts, &place], &[]);
                 graph.output(&name, CLASS, Element::Text, &[]);
             }
+            graph.output(&softmax, PROBABILITIES, Element::F32, shape);
+        }
+        (Meaning::Tokens, _) => {
+            let softmax = graph.node("Softmax", &[given], &[Attribute::Int("axis", -1)]);
             graph.output(&softmax, PROBABILITIES, Element::F32, shape);
         }
         (Meaning::Labels, _) => {

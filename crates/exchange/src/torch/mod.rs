@@ -6,6 +6,7 @@
 
 mod axes;
 mod call;
+pub mod decode;
 mod file;
 mod functions;
 mod helpers;

@@ -160,7 +160,9 @@ impl<'a> Incoming<'a> {
             DataKind::Csv | DataKind::JsonLines | DataKind::Parquet => {
                 tables::incoming::read(self, &files, take)
             }
-            DataKind::Npy | DataKind::Idx => arrays::incoming::read(self, kind, take),
+            DataKind::Npy | DataKind::Npz | DataKind::Safetensors | DataKind::Idx => {
+                arrays::incoming::read(self, kind, take)
+            }
             DataKind::ImageFolder => images::incoming::read(self, take),
             _ => text::incoming(self, take),
         }

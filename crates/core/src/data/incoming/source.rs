@@ -54,7 +54,7 @@ fn refuse_unfit(incoming: &Incoming<'_>, kind: DataKind) -> Result<(), DataError
     let array = transforms.array();
     let fits = match kind {
         DataKind::Csv | DataKind::JsonLines | DataKind::Parquet => true,
-        DataKind::Npy | DataKind::Idx => array.is_some(),
+        DataKind::Npy | DataKind::Npz | DataKind::Safetensors | DataKind::Idx => array.is_some(),
         DataKind::ImageFolder => {
             array.is_some_and(|(_, column)| matches!(column.shape[..], [1 | 3, _, _]))
         }
@@ -83,9 +83,11 @@ fn refuse_unfit(incoming: &Incoming<'_>, kind: DataKind) -> Result<(), DataError
     };
     let help = match array {
         Some((_, column)) if matches!(column.shape[..], [1 | 3, _, _]) => {
-            "use a `.npy` file, images (`.png`, `.jpg`), or a folder of images"
+            "use a `.npy`, `.npz` or `.safetensors` file, images (`.png`, `.jpg`), or a folder of images"
         }
-        Some(_) => "use a `.npy` file whose first dimension is the items, or a table",
+        Some(_) => {
+            "use a `.npy`, `.npz` or `.safetensors` file whose first dimension is the items, or a table"
+        }
         None if takes == "texts" => "use a text file with one text per line, or a table",
         None => "use a table: `.csv`, `.jsonl` or `.parquet`",
     };

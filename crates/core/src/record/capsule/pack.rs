@@ -179,13 +179,14 @@ fn add_run(
             return Err(no_plain_file(&path));
         }
     }
-    for name in ["trace", "model"] {
+    for name in ["trace", "predictions", "model"] {
         let path = folder.0.join(name);
         if fs::symlink_metadata(&path).is_ok_and(|there| there.is_symlink()) {
             return Err(no_plain_file(&path));
         }
     }
     walk(&folder.0, "trace", &mut names)?;
+    walk(&folder.0, "predictions", &mut names)?;
     let mut weights = Vec::new();
     walk(&folder.0, "model", &mut weights)?;
     names.extend(weights.into_iter().filter(|name| name.ends_with(".bpk")));

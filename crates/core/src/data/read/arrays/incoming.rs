@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use super::element::Layout;
-use super::{Array, Open, damaged, idx, npy, wrong_length};
+use super::named::{Found, Visit};
+use super::{Array, Open, damaged, idx, npy, npz, safetensors, wrong_length};
 use crate::data::DataError;
 use crate::data::incoming::{Id, Incoming, Origin, Raw, Take};
 use crate::data::records::{self, Column, ColumnKind, NO_NUMBER, Skipped, Writer};
@@ -24,21 +25,76 @@ pub(in crate::data) fn read(
     let Some((at, column)) = transforms.array() else {
         return Err(DataError::new("the run was not trained on arrays"));
     };
-    let open: Open = if kind == DataKind::Idx {
-        idx::open
-    } else {
-        npy::open
+    let open: Open = match kind {
+        DataKind::Npz => return read_named(incoming, npz::visit, (at, column), take),
+        DataKind::Safetensors => {
+            return read_named(incoming, safetensors::visit, (at, column), take);
+        }
+        DataKind::Idx => idx::open,
+        _ => npy::open,
     };
+    let array = open(incoming.path, false)?;
+    read_arrays(incoming, (at, column), array, None, take)
+}
+
+/// Reads a file of named arrays: the one with the name of the run's column, or the only one.
+fn read_named(
+    incoming: &Incoming<'_>,
+    visit: fn(&Path, Visit<'_>) -> Result<(), DataError>,
+    (at, column): (usize, &Column),
+    take: Take<'_>,
+) -> Result<(), DataError> {
+    let transforms = incoming.transforms;
+    let target = match transforms.target.columns()[..] {
+        [at] => Some(&transforms.columns[at].name),
+        _ => None,
+    };
+    visit(incoming.path, &mut |mut found| {
+        let beside = target.and_then(|name| found.iter().position(|array| array.name == *name));
+        let beside = beside.map(|at| found.remove(at));
+        let place = incoming.name();
+        let names: Vec<String> = found.iter().map(|array| array.name.clone()).collect();
+        let named = names.iter().position(|name| *name == column.name);
+        let Some(picked) = named.or((names.len() == 1).then_some(0)) else {
+            let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+            let name = &column.name;
+            return Err(DataError::new(format!(
+                "{place} has no array `{name}`, which the network takes"
+            ))
+            .note(format!("its arrays: {}", names.join(", ")))
+            .help(format!(
+                "save the array as `{name}`, or on its own with `numpy.save`"
+            )));
+        };
+        let Found { array, .. } = found.remove(picked);
+        let beside = beside.map(|found| found.array).transpose()?;
+        read_arrays(incoming, (at, column), array?, beside, take)
+    })
+}
+
+/// Reads the array of inputs, together with that of targets, which is beside it or in a file of its own.
+fn read_arrays(
+    incoming: &Incoming<'_>,
+    (at, column): (usize, &Column),
+    array: Array<'_>,
+    beside: Option<Array<'_>>,
+    take: Take<'_>,
+) -> Result<(), DataError> {
+    let transforms = incoming.transforms;
     let mut columns = transforms.columns.clone();
     if incoming.unit().is_some() {
         columns[at].kind = ColumnKind::Numbers;
     }
-    let input = Values::open(incoming.path, open, column, false, &columns[at].kind)?;
+    let input = Values::of(array, column, false, &columns[at].kind)?;
     let mut streams = vec![(at, input)];
-    if incoming.has_targets {
-        let (path, at) = match (incoming.targets, &transforms.target.columns()[..]) {
-            (_, []) => (None, 0),
-            (Some(path), [at]) => (Some(path), *at),
+    let targets = transforms.target.columns();
+    if let (true, Some(at)) = (incoming.has_targets, targets.first()) {
+        let array = match (incoming.targets, beside) {
+            (Some(path), _) if targets.len() == 1 => match crate::data::incoming::kind_of(path) {
+                Some(DataKind::Idx) => idx::open(path, true)?,
+                _ => npy::open(path, true)?,
+            },
+            (None, Some(array)) => array,
             _ => {
                 return Err(
                     DataError::new(format!("{} has no targets", incoming.name()))
@@ -46,14 +102,8 @@ pub(in crate::data) fn read(
                 );
             }
         };
-        if let Some(path) = path {
-            let open: Open = match crate::data::incoming::kind_of(path) {
-                Some(DataKind::Idx) => idx::open,
-                _ => npy::open,
-            };
-            let target = &transforms.columns[at];
-            streams.push((at, Values::open(path, open, target, true, &target.kind)?));
-        }
+        let target = &transforms.columns[*at];
+        streams.push((*at, Values::of(array, target, true, &target.kind)?));
     }
     if let [(_, inputs), (_, targets)] = &streams[..]
         && inputs.num != targets.num
@@ -73,7 +123,7 @@ pub(in crate::data) fn read(
 fn pump(
     incoming: &Incoming<'_>,
     columns: Vec<Column>,
-    mut streams: Vec<(usize, Values)>,
+    mut streams: Vec<(usize, Values<'_>)>,
     take: Take<'_>,
 ) -> Result<(), DataError> {
     let num = streams[0].1.num;
@@ -111,7 +161,7 @@ fn pump(
                     });
                 }
                 Err((place, Reason(reason))) => {
-                    let place = format!("{place}, item {number}");
+                    let place = format!("{place}, item {}", number + 1);
                     bad.push((origins.len(), Skipped { place, reason }));
                 }
             }
@@ -120,7 +170,7 @@ fn pump(
             records: writer.into_records(),
             origins,
             bad,
-            place: |shown, origin| format!("`{shown}`, item {}", origin.line),
+            place: |shown, origin| format!("`{shown}`, item {}", origin.line + 1),
         })?;
         done += piece;
     }
@@ -148,8 +198,8 @@ fn starts(columns: &[Column]) -> Vec<usize> {
 }
 
 /// The values of one array.
-struct Values {
-    array: Array<'static>,
+struct Values<'a> {
+    array: Array<'a>,
     is_target: bool,
     num: usize,
     /// Bytes of an item in the file.
@@ -159,15 +209,13 @@ struct Values {
     raw: Vec<u8>,
 }
 
-impl Values {
-    fn open(
-        path: &Path,
-        open: Open,
+impl<'a> Values<'a> {
+    fn of(
+        mut array: Array<'a>,
         column: &Column,
         is_target: bool,
         kind: &ColumnKind,
     ) -> Result<Self, DataError> {
-        let mut array = open(path, is_target)?;
         let of_one = |shape: &[usize]| {
             // A class per item can be a separate column.
             shape == column.shape || (column.len() == 1 && matches!(shape, [] | [1]))

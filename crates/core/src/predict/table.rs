@@ -1,0 +1,169 @@
+//! Predictions as rows: the columns by task, and the cells of an item.
+
+use super::write::Layout;
+use super::{Meaning, Prediction};
+use crate::spec::task::TaskKind;
+
+/// The maximum number of classes with a column each.
+const MOST_COLUMNS: usize = 100;
+
+/// What a column holds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Content {
+    Text,
+    /// A number from 1, as text.
+    Integer,
+    Single,
+    Double,
+    Texts,
+    Singles,
+}
+
+/// A cell of a column.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Cell<'a> {
+    /// Of a column of texts or of integers.
+    Text(&'a str),
+    Single(f32),
+    Double(f64),
+    Texts(&'a [String]),
+    Singles(&'a [f32]),
+}
+
+impl Cell<'_> {
+    /// As CSV has it: labels are separated by `|`, numbers by spaces.
+    pub(super) fn text(&self) -> String {
+        match self {
+            Cell::Text(text) => (*text).to_owned(),
+            Cell::Single(value) => value.to_string(),
+            Cell::Double(value) => value.to_string(),
+            Cell::Texts(texts) => texts.join("|"),
+            Cell::Singles(values) => {
+                let values: Vec<String> = values.iter().map(f32::to_string).collect();
+                values.join(" ")
+            }
+        }
+    }
+}
+
+/// The columns of a table of predictions, with what they hold.
+pub(super) fn columns(layout: &Layout, meaning: &Meaning) -> Vec<(String, Content)> {
+    let id = if layout.is_numbered {
+        Content::Integer
+    } else {
+        Content::Text
+    };
+    let mut columns = vec![(layout.id.to_owned(), id)];
+    let kept = layout.keep.iter();
+    columns.extend(kept.map(|name| (name.clone(), Content::Text)));
+    let names = meaning.names();
+    let what = if meaning.has_probabilities() {
+        "probability"
+    } else {
+        "score"
+    };
+    let each = |columns: &mut Vec<(String, Content)>| {
+        if names.len() <= MOST_COLUMNS {
+            let named = names.iter().map(|name| format!("{what}_{name}"));
+            columns.extend(named.map(|name| (name, Content::Single)));
+        }
+    };
+    match meaning.task() {
+        TaskKind::Classification => {
+            columns.push(("prediction".into(), Content::Text));
+            if meaning.has_probabilities() {
+                columns.push(("probability".into(), Content::Single));
+            }
+            each(&mut columns);
+        }
+        TaskKind::MultiLabel => {
+            columns.push(("labels".into(), Content::Texts));
+            each(&mut columns);
+        }
+        TaskKind::Regression => {
+            let doubles = names.iter().cloned();
+            columns.extend(doubles.map(|name| (name, Content::Double)));
+            if meaning.has_deviations() {
+                let named = names.iter().map(|name| format!("{name}_deviation"));
+                columns.extend(named.map(|name| (name, Content::Double)));
+            }
+        }
+        TaskKind::Segmentation => {
+            let named = names.iter().map(|name| format!("share_{name}"));
+            columns.extend(named.map(|name| (name, Content::Double)));
+        }
+        TaskKind::NextToken => {
+            columns.push(("token".into(), Content::Text));
+            columns.push(("probability".into(), Content::Single));
+        }
+        TaskKind::Autoencoding => columns.push(("values".into(), Content::Singles)),
+    }
+    columns
+}
+
+/// Gives `put` the cells of an item, in the order of [`columns`].
+pub(super) fn cells(
+    meaning: &Meaning,
+    id: &str,
+    kept: &[String],
+    prediction: &Prediction,
+    put: &mut dyn FnMut(Cell<'_>),
+) {
+    put(Cell::Text(id));
+    kept.iter().for_each(|value| put(Cell::Text(value)));
+    match prediction {
+        Prediction::Class {
+            class,
+            probability,
+            probabilities,
+            ..
+        } => {
+            put(Cell::Text(class));
+            probability.iter().for_each(|p| put(Cell::Single(*p)));
+            each(probabilities, put);
+        }
+        Prediction::Labels {
+            labels,
+            probabilities,
+        } => {
+            put(Cell::Texts(labels));
+            each(probabilities, put);
+        }
+        Prediction::Values { values, deviations } => {
+            let all = values.iter().chain(deviations);
+            all.for_each(|value| put(Cell::Double(*value)));
+        }
+        Prediction::Classes { classes, .. } => {
+            let shares = shares(classes, meaning.names().len());
+            shares
+                .into_iter()
+                .for_each(|share| put(Cell::Double(share)));
+        }
+        Prediction::Item { values, .. } => put(Cell::Singles(values)),
+        Prediction::NextToken {
+            token, probability, ..
+        } => {
+            put(Cell::Text(token));
+            put(Cell::Single(*probability));
+        }
+    }
+}
+
+/// A cell for each class, unless there are too many.
+fn each(probabilities: &[f32], put: &mut dyn FnMut(Cell<'_>)) {
+    if probabilities.len() <= MOST_COLUMNS {
+        probabilities.iter().for_each(|p| put(Cell::Single(*p)));
+    }
+}
+
+/// The share of each class among pixels.
+fn shares(classes: &[u32], num_classes: usize) -> Vec<f64> {
+    let mut counts = vec![0_u64; num_classes];
+    for class in classes {
+        if let Some(count) = counts.get_mut(*class as usize) {
+            *count += 1;
+        }
+    }
+    let total = classes.len().max(1) as f64;
+    counts.iter().map(|count| *count as f64 / total).collect()
+}
