@@ -54,6 +54,7 @@ fn predictions(args: &ServeArgs, output: &mut Output) -> u8 {
     let limits = Limits {
         connections: 256,
         body: service::MAX_BODY,
+        bodies: 4 * service::MAX_BODY,
         time: Duration::from_secs(10),
         work: Duration::from_secs(60),
         idle: Some(Duration::from_secs(75)),

@@ -19,8 +19,10 @@ mod queue;
 use std::sync::Arc;
 use std::time::Instant;
 
-use runner_http::{Answer, Request, Service, decoded, encoded};
+use runner_core::diagnostic::Reason;
+use runner_http::{Answer, Bytes, Request, Service, decoded, encoded};
 use serde_json::{Value, json};
+use tokio::sync::Semaphore;
 
 use crate::model::Model;
 use gauges::Gauges;
@@ -29,6 +31,8 @@ use queue::{Outcome, Queue};
 
 /// The maximum size of a request's body in bytes.
 pub const MAX_BODY: usize = 64 << 20;
+/// A body above this many bytes is parsed while others are answered.
+const LARGE_BODY: usize = 128 << 10;
 
 /// Options of a prediction service.
 #[derive(Clone, Debug)]
@@ -54,7 +58,9 @@ impl Default for Options {
 /// The predictions of a trained network as a service.
 pub struct Predictions {
     name: String,
-    metadata: Metadata,
+    metadata: Arc<Metadata>,
+    /// Taken by the large body that is being parsed: as JSON it takes many times its size.
+    parsing: Semaphore,
     queue: Queue,
     gauges: Arc<Gauges>,
 }
@@ -69,7 +75,8 @@ impl Predictions {
         let gauges = Arc::new(Gauges::default());
         Ok(Self {
             name: name.unwrap_or_else(|| model.plan().experiment.clone()),
-            metadata: Metadata::of(&model),
+            metadata: Arc::new(Metadata::of(&model)),
+            parsing: Semaphore::new(1),
             queue: Queue::start(model, options, gauges.clone())?,
             gauges,
         })
@@ -78,6 +85,21 @@ impl Predictions {
     /// The name of the model in addresses.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Parses a body; a large one in a thread of its own, and one at a time.
+    async fn parsed<T: Send + 'static>(
+        &self,
+        body: &Bytes,
+        parse: impl FnOnce(&[u8]) -> Result<T, Reason> + Send + 'static,
+    ) -> Result<T, Reason> {
+        if body.len() <= LARGE_BODY {
+            return parse(body);
+        }
+        let _one = self.parsing.acquire().await;
+        let body = body.clone();
+        let parsed = tokio::task::spawn_blocking(move || parse(&body)).await;
+        parsed.unwrap_or_else(|_| Err("the body cannot be parsed".into()))
     }
 
     async fn route(&self, request: &Request) -> Answer {
@@ -126,33 +148,53 @@ impl Predictions {
 
     fn usage(&self) -> String {
         let name = encoded(&self.name);
+        let infer = format!("/v2/models/{name}/infer");
+        let model = format!("/v2/models/{name}");
+        let addresses = [
+            (
+                "POST",
+                "/predict",
+                "rows as JSON objects: {\"rows\": [{…}, {…}]}",
+            ),
+            ("POST", &infer, "Open Inference Protocol, version 2"),
+            ("GET", &model, "inputs and outputs"),
+            ("GET", "/v2/health/ready", "200 while it serves"),
+            ("GET", "/metrics", "for Prometheus"),
+        ];
+        let width = infer.len().max("/v2/health/ready".len());
+        let lines = addresses
+            .map(|(method, address, words)| format!("{method:<4} {address:<width$}  {words}"));
         format!(
-            "runner serves the model `{}`\n\nPOST /predict                 rows as JSON objects: {{\"rows\": [{{…}}, {{…}}]}}\nPOST /v2/models/{name}/infer  Open Inference Protocol, version 2\nGET  /v2/models/{name}        inputs and outputs\nGET  /v2/health/ready\nGET  /metrics                 for Prometheus",
-            self.name
+            "runner serves the model `{}`\n\n{}",
+            self.name,
+            lines.join("\n")
         )
     }
 
     /// Rows as JSON objects in, predictions out.
-    async fn predict(&self, body: &[u8]) -> Answer {
-        let rows = match protocol::rows(body) {
+    async fn predict(&self, body: &Bytes) -> Answer {
+        let rows = match self.parsed(body, protocol::rows).await {
             Ok(rows) => rows,
             Err(reason) => return wrong(400, &reason.0),
         };
         match self.queue.ask(rows).await {
-            Outcome::Done(predictions) => answer(&json!({ "predictions": predictions })),
+            Outcome::Done(predictions) => Answer::json(200, protocol::plain(&predictions)),
             other => failed(&other),
         }
     }
 
     /// Tensors in, tensors out.
-    async fn infer(&self, body: &[u8]) -> Answer {
-        let (call, rows) = match protocol::Call::parse(body, &self.metadata) {
+    async fn infer(&self, body: &Bytes) -> Answer {
+        let metadata = self.metadata.clone();
+        let parse = move |body: &[u8]| protocol::Call::parse(body, &metadata);
+        let (call, rows) = match self.parsed(body, parse).await {
             Ok(parsed) => parsed,
             Err(reason) => return wrong(400, &reason.0),
         };
         match self.queue.ask(rows).await {
             Outcome::Done(predictions) => {
-                answer(&call.answer(&self.name, &self.metadata, &predictions))
+                let text = call.answer(&self.name, &self.metadata, &predictions);
+                Answer::json(200, text)
             }
             other => failed(&other),
         }

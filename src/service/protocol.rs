@@ -6,6 +6,8 @@
 use runner_core::data::records::{Column, ColumnKind};
 use runner_core::diagnostic::Reason;
 use runner_core::predict::Prediction;
+use serde::ser::SerializeSeq;
+use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
 use crate::model::Model;
@@ -202,29 +204,92 @@ impl Call {
         Ok((call, rows.collect()))
     }
 
-    /// The answer.
-    pub fn answer(&self, name: &str, metadata: &Metadata, predictions: &[Prediction]) -> Value {
+    /// The answer as JSON.
+    pub fn answer(&self, name: &str, metadata: &Metadata, predictions: &[Prediction]) -> String {
         let outputs = metadata.outputs.iter();
         let wanted = outputs.filter(|output| {
             self.outputs.is_empty() || self.outputs.iter().any(|name| name == output.name)
         });
-        let outputs: Vec<Value> = wanted
-            .map(|output| {
-                let mut data = Vec::new();
-                for prediction in predictions {
-                    push(prediction, output.name, &mut data);
-                }
-                let mut shape = vec![self.num_items];
-                shape.extend(&output.shape);
-                json!({ "name": output.name, "datatype": output.datatype, "shape": shape, "data": data })
-            })
-            .collect();
-        let mut answer = json!({ "model_name": name, "outputs": outputs });
-        if let Some(id) = &self.id {
-            answer["id"] = json!(id);
-        }
-        answer
+        let outputs = wanted.map(|output| {
+            let mut shape = vec![self.num_items];
+            shape.extend(&output.shape);
+            Tensor {
+                name: output.name,
+                datatype: output.datatype,
+                shape,
+                data: predictions
+                    .iter()
+                    .map(|prediction| data(prediction, output.name))
+                    .collect(),
+            }
+        });
+        text(&Answered {
+            model_name: name,
+            outputs: outputs.collect(),
+            id: self.id.as_deref(),
+        })
     }
+}
+
+/// Serializes: single-precision numbers in their shortest form, and `null` for what is not finite.
+fn text(value: &impl Serialize) -> String {
+    // Strings and numbers can always be serialized.
+    serde_json::to_string(value).unwrap_or_default()
+}
+
+/// The plain answer as JSON.
+pub(super) fn plain(predictions: &[Prediction]) -> String {
+    #[derive(Serialize)]
+    struct Plain<'a> {
+        predictions: &'a [Prediction],
+    }
+    text(&Plain { predictions })
+}
+
+#[derive(Serialize)]
+struct Answered<'a> {
+    model_name: &'a str,
+    outputs: Vec<Tensor<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<&'a str>,
+}
+
+/// An output tensor with its values.
+#[derive(Serialize)]
+struct Tensor<'a> {
+    name: &'static str,
+    datatype: &'static str,
+    shape: Vec<usize>,
+    #[serde(serialize_with = "flat")]
+    data: Vec<Data<'a>>,
+}
+
+/// The values of an item in an output.
+enum Data<'a> {
+    Text(&'a str),
+    Integer(u64),
+    Integers(&'a [u32]),
+    Single(f32),
+    Singles(&'a [f32]),
+    Doubles(&'a [f64]),
+    Nothing,
+}
+
+/// One list of the values of all items.
+fn flat<S: Serializer>(data: &[Data<'_>], serializer: S) -> Result<S::Ok, S::Error> {
+    let mut list = serializer.serialize_seq(None)?;
+    for item in data {
+        match item {
+            Data::Text(text) => list.serialize_element(text)?,
+            Data::Integer(number) => list.serialize_element(number)?,
+            Data::Integers(all) => all.iter().try_for_each(|it| list.serialize_element(it))?,
+            Data::Single(number) => list.serialize_element(number)?,
+            Data::Singles(all) => all.iter().try_for_each(|it| list.serialize_element(it))?,
+            Data::Doubles(all) => all.iter().try_for_each(|it| list.serialize_element(it))?,
+            Data::Nothing => {}
+        }
+    }
+    list.end()
 }
 
 /// The names of the requested outputs.
@@ -336,30 +401,23 @@ fn nested(values: &[Value], shape: &[usize]) -> Value {
     }
 }
 
-/// Adds the values of an output.
-fn push(prediction: &Prediction, name: &str, data: &mut Vec<Value>) {
-    let all = |values: &[f32], data: &mut Vec<Value>| data.extend(values.iter().map(|v| json!(v)));
+/// The values of a prediction in an output.
+fn data<'a>(prediction: &'a Prediction, name: &str) -> Data<'a> {
     match (prediction, name) {
-        (Prediction::Class { class, .. }, "class") => data.push(json!(class)),
-        (Prediction::Class { index, .. }, "index") => data.push(json!(index)),
+        (Prediction::Class { class, .. }, "class") => Data::Text(class),
+        (Prediction::Class { index, .. }, "index") => Data::Integer(*index as u64),
         (
             Prediction::Class { probabilities, .. } | Prediction::Labels { probabilities, .. },
             "probabilities",
-        ) => all(probabilities, data),
-        (Prediction::Values { values, .. }, "values") => {
-            data.extend(values.iter().map(|value| json!(value)));
-        }
-        (Prediction::Values { deviations, .. }, "deviations") => {
-            data.extend(deviations.iter().map(|value| json!(value)));
-        }
-        (Prediction::Classes { classes, .. }, "classes") => {
-            data.extend(classes.iter().map(|class| json!(class)));
-        }
-        (Prediction::Item { values, .. }, "values") => all(values, data),
-        (Prediction::NextToken { token, .. }, "token") => data.push(json!(token)),
-        (Prediction::NextToken { id, .. }, "id") => data.push(json!(id)),
-        (Prediction::NextToken { probability, .. }, "probability") => data.push(json!(probability)),
-        _ => {}
+        ) => Data::Singles(probabilities),
+        (Prediction::Values { values, .. }, "values") => Data::Doubles(values),
+        (Prediction::Values { deviations, .. }, "deviations") => Data::Doubles(deviations),
+        (Prediction::Classes { classes, .. }, "classes") => Data::Integers(classes),
+        (Prediction::Item { values, .. }, "values") => Data::Singles(values),
+        (Prediction::NextToken { token, .. }, "token") => Data::Text(token),
+        (Prediction::NextToken { id, .. }, "id") => Data::Integer(u64::from(*id)),
+        (Prediction::NextToken { probability, .. }, "probability") => Data::Single(*probability),
+        _ => Data::Nothing,
     }
 }
 

@@ -246,3 +246,161 @@ fn a_signal_ends_it_without_an_error() {
     assert!(killed.unwrap().success());
     assert!(server.child.wait().unwrap().success());
 }
+
+/// Writes bytes to a connection of their own, and returns the status of the answer; 0 if the connection is closed
+/// without one.
+fn status_of(address: &str, bytes: &[u8]) -> u16 {
+    let mut stream = TcpStream::connect(address).unwrap();
+    // The server may answer and close before it has read everything.
+    let _ = stream.write_all(bytes);
+    let mut head = [0; 12];
+    match stream.read_exact(&mut head) {
+        Ok(()) => String::from_utf8_lossy(&head[9..]).parse().unwrap(),
+        Err(_) => 0,
+    }
+}
+
+/// A request of a body with its length.
+fn framed(target: &str, body: &[u8]) -> Vec<u8> {
+    let head = format!(
+        "POST {target} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
+    [head.as_bytes(), body].concat()
+}
+
+/// Bodies that are not what they should be are answered with 400 and leave the server as it was.
+#[test]
+fn hostile_bodies_are_refused_by_what_is_wrong() {
+    let folder = completed(IRIS, &[]);
+    let server = Server::of(folder.path(), RUN, &["--predict"]);
+    let deep = format!("{}{}", "[".repeat(200_000), "]".repeat(200_000));
+    let deep_row = format!("{{\"input\": {deep}}}");
+    let rows: Vec<&[u8]> = vec![
+        b"",
+        b"\xff\xfe\x00",
+        b"null",
+        b"\"x\"",
+        b"{\"rows\": {}}",
+        b"{\"rows\": [[1, 2, 3, 4]]}",
+        b"{\"input\": [5.1, 3.5, NaN, 0.5]}",
+        b"{\"input\": [5.1, 3.5, 1e999, 0.5]}",
+        b"{\"input\": [5.1, 3.5, null, 0.5]}",
+        b"{\"input\": [5.1, 3.5, \"x\", 0.5]}",
+        b"{\"input\": [5.1, 3.5, {}, 0.5]}",
+        b"{\"input\": [5.1, 3.5, 1.4]}",
+        b"{\"input\": [5.1, 3.5, 1.4, 0.2, 9]}",
+        b"{\"input\": \"5.1\"}",
+        b"{}",
+        deep.as_bytes(),
+        deep_row.as_bytes(),
+    ];
+    for body in rows {
+        let status = status_of(&server.address, &framed("/predict", body));
+        let shown = String::from_utf8_lossy(&body[..body.len().min(60)]);
+        assert_eq!(status, 400, "{shown}");
+    }
+    let tensor = |shape: &str, data: &str| {
+        format!(
+            "{{\"inputs\": [{{\"name\": \"input\", \"datatype\": \"FP32\", \"shape\": {shape}, \"data\": {data}}}]}}"
+        )
+    };
+    let tensors = [
+        tensor("[1, 4]", "[1, 2, 3]"),
+        tensor("[1, 3]", "[1, 2, 3]"),
+        tensor("[18446744073709551615, 4]", "[1, 2, 3, 4]"),
+        tensor("[9223372036854775807, 4]", "[]"),
+        tensor("[0.5, 4]", "[1, 2, 3, 4]"),
+        tensor("4", "[1, 2, 3, 4]"),
+        tensor("[1, 4]", "{}"),
+        tensor("[1, 4]", "[1, 2, 3, NaN]"),
+        tensor("[1, 4]", "[1, 2, 3, null]"),
+        tensor("[1, 4]", &deep),
+        "{\"inputs\": [null]}".to_owned(),
+        "{\"inputs\": {}}".to_owned(),
+    ];
+    for body in &tensors {
+        let status = status_of(
+            &server.address,
+            &framed("/v2/models/spec/infer", body.as_bytes()),
+        );
+        assert_eq!(status, 400, "{}", &body[..body.len().min(90)]);
+    }
+    let mut stream = TcpStream::connect(&server.address).unwrap();
+    assert_eq!(post(&mut stream, "/predict", &row(1.0)).0, 200);
+}
+
+/// Requests that are not HTTP, or try to be two requests at once, end their own connection only.
+#[test]
+fn hostile_requests_end_their_own_connection() {
+    let folder = completed(IRIS, &[]);
+    let server = Server::of(folder.path(), RUN, &["--predict"]);
+    let long = format!(
+        "GET /predict HTTP/1.1\r\nHost: localhost\r\nX: {}\r\n\r\n",
+        "x".repeat(100_000)
+    );
+    let many = format!(
+        "GET /predict HTTP/1.1\r\nHost: localhost\r\n{}\r\n",
+        "X: y\r\n".repeat(1000)
+    );
+    let post = "POST /predict HTTP/1.1\r\nHost: localhost\r\n";
+    let cases = [
+        ("\0\0\0\0\r\n\r\n".to_owned(), &[0, 400][..]),
+        ("\x16\x03\x01\x02\0\x01\0\x01\r\n\r\n".to_owned(), &[0, 400]),
+        ("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_owned(), &[0, 400]),
+        (long, &[0, 400, 431]),
+        (many, &[0, 400, 431]),
+        (
+            "GET /metrics HTTP/1.1\r\nHost: evil.example\r\n\r\n".to_owned(),
+            &[403],
+        ),
+        (
+            format!("{post}Content-Length: 5\r\nContent-Length: 6\r\n\r\n{{}}"),
+            &[0, 400],
+        ),
+        (format!("{post}Content-Length: -1\r\n\r\n{{}}"), &[0, 400]),
+        (
+            format!("{post}Transfer-Encoding: chunked\r\n\r\nzz\r\n"),
+            &[0, 400],
+        ),
+        (
+            format!("{post}Transfer-Encoding: chunked\r\n\r\nffffffffffffffffff\r\n"),
+            &[0, 400],
+        ),
+        (
+            format!("{post}Content-Length: 99999999999999999999999\r\n\r\n"),
+            &[0, 400, 413],
+        ),
+    ];
+    for (bytes, expected) in &cases {
+        let status = status_of(&server.address, bytes.as_bytes());
+        let shown = &bytes[..bytes.len().min(90)];
+        assert!(expected.contains(&status), "{status}: {shown:?}");
+    }
+    let mut stream = TcpStream::connect(&server.address).unwrap();
+    assert_eq!(self::post(&mut stream, "/predict", &row(1.0)).0, 200);
+}
+
+/// Requests whose bodies never end give way to others, however many there are.
+#[test]
+fn slow_bodies_lock_nobody_out() {
+    let folder = completed(IRIS, &[]);
+    let server = Server::of(folder.path(), RUN, &["--predict"]);
+    let begin = b"POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n{";
+    // More than there may be connections.
+    let slow: Vec<TcpStream> = (0..300)
+        .map(|_| {
+            let mut stream = TcpStream::connect(&server.address).unwrap();
+            stream.write_all(begin).unwrap();
+            stream
+        })
+        .collect();
+    for at in 0..20 {
+        let mut stream = TcpStream::connect(&server.address).unwrap();
+        let (status, answer) = post(&mut stream, "/predict", &row(1.0 + f64::from(at)));
+        assert_eq!(status, 200, "{answer}");
+    }
+    // The first of them were closed.
+    let mut first = slow.into_iter().next().unwrap();
+    assert_eq!(first.read(&mut [0]).unwrap_or(0), 0);
+}

@@ -24,6 +24,7 @@ struct Open {
     /// Aborts it; none until its task runs.
     task: Option<AbortHandle>,
     is_answered: Arc<AtomicBool>,
+    was_answered: Arc<AtomicBool>,
 }
 
 /// An open connection, until it is dropped.
@@ -31,6 +32,8 @@ pub(crate) struct Slot {
     number: u64,
     /// Whether the connection is being answered, and so may not be closed for another one.
     pub is_answered: Arc<AtomicBool>,
+    /// Whether it has got an answer before, which makes it give way later.
+    pub was_answered: Arc<AtomicBool>,
     there: Arc<Mutex<There>>,
 }
 
@@ -43,12 +46,18 @@ impl Connections {
         }
     }
 
-    /// Makes room for a connection by closing the oldest idle one. `None` while all are being answered.
+    /// Makes room for a connection by closing the oldest one that has not asked for anything yet, or otherwise the oldest
+    /// idle one. `None` while all are being answered.
     pub fn admit(&self) -> Option<Slot> {
         let mut there = lock(&self.there);
         if there.open.len() >= self.most {
-            let is_idle = |open: &Open| !open.is_answered.load(Ordering::Acquire);
-            let oldest = *there.open.iter().find(|(_, open)| is_idle(open))?.0;
+            let idle = || {
+                let open = there.open.iter();
+                open.filter(|(_, open)| !open.is_answered.load(Ordering::Acquire))
+            };
+            let is_new = |open: &Open| !open.was_answered.load(Ordering::Acquire);
+            let oldest = idle().find(|(_, open)| is_new(open)).or(idle().next());
+            let oldest = *oldest?.0;
             let task = there.open.remove(&oldest).and_then(|open| open.task);
             if let Some(task) = task {
                 task.abort();
@@ -56,15 +65,17 @@ impl Connections {
         }
         let number = there.next;
         there.next += 1;
-        let is_answered = Arc::new(AtomicBool::new(false));
+        let (is_answered, was_answered): (Arc<AtomicBool>, Arc<AtomicBool>) = Default::default();
         let open = Open {
             task: None,
             is_answered: is_answered.clone(),
+            was_answered: was_answered.clone(),
         };
         there.open.insert(number, open);
         Some(Slot {
             number,
             is_answered,
+            was_answered,
             there: self.there.clone(),
         })
     }
@@ -122,5 +133,20 @@ mod tests {
         assert!(connections.admit().is_none(), "all are being answered");
         drop(fourth);
         assert!(connections.admit().is_some());
+    }
+
+    #[test]
+    fn connections_without_a_request_give_way_first() {
+        let connections = Connections::new(3);
+        let slots: Vec<_> = (0..3).map(|_| connections.admit().unwrap()).collect();
+        slots[0].was_answered.store(true, Ordering::Release);
+        let others: Vec<_> = (0..10).map(|_| connections.admit().unwrap()).collect();
+        let is_open = |slot: &Slot| lock(&connections.there).open.contains_key(&slot.number());
+        assert!(is_open(&slots[0]) && is_open(&others[9]) && !is_open(&slots[1]));
+        for other in &others {
+            other.was_answered.store(true, Ordering::Release);
+        }
+        let last = connections.admit().unwrap();
+        assert!(is_open(&last) && !is_open(&slots[0]));
     }
 }

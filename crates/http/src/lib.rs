@@ -7,6 +7,7 @@
 
 mod access;
 mod answer;
+mod body;
 mod connections;
 mod name;
 mod request;
@@ -14,6 +15,7 @@ mod server;
 
 pub use access::{Access, TokenError, check_token};
 pub use answer::Answer;
+pub use hyper::body::Bytes;
 pub use name::{decoded, encoded};
 pub use request::Request;
 pub use server::{Limits, Server, Service, Stop};

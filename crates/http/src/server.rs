@@ -8,13 +8,14 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use http_body_util::{BodyExt, Full, Limited};
+use http_body_util::Full;
 use hyper::body::{Body, Bytes, Frame, Incoming, SizeHint};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::sync::watch;
 
+use crate::body::{Room, Taken, Unread};
 use crate::connections::{Connections, Slot};
 use crate::{Access, Answer, Request};
 
@@ -34,6 +35,8 @@ pub struct Limits {
     pub connections: usize,
     /// The maximum size of a request's body in bytes; with 0, only GET and HEAD are supported.
     pub body: usize,
+    /// The maximum size of the bodies of all open requests in bytes, not counting small ones.
+    pub bodies: usize,
     /// Time limit for a request's headers, for its body, and for sending an empty answer.
     pub time: Duration,
     /// Time limit for computing an answer.
@@ -48,6 +51,7 @@ impl Default for Limits {
         Self {
             connections: 64,
             body: 0,
+            bodies: 0,
             time: Duration::from_secs(5),
             work: Duration::from_secs(60),
             idle: None,
@@ -130,6 +134,7 @@ impl Server {
             service: Arc::new(service),
             access: self.access,
             limits: self.limits,
+            room: Room::new(self.limits.bodies),
         });
         runtime.block_on(accept(self.listener, served, self.stop.0.subscribe()))?;
         runtime.shutdown_timeout(Duration::from_secs(1));
@@ -141,6 +146,7 @@ struct Served<S> {
     service: Arc<S>,
     access: Access,
     limits: Limits,
+    room: Room,
 }
 
 async fn accept<S: Service>(
@@ -245,11 +251,13 @@ impl<S: Service> Served<S> {
         request: hyper::Request<Incoming>,
         talk: Arc<Conversation>,
     ) -> hyper::Response<Answered> {
-        talk.slot.is_answered.store(true, Ordering::Release);
         talk.give(self.limits.time + self.limits.work);
         let (head, body) = request.into_parts();
-        let answer = match self.read(&head, body).await {
-            Ok(request) => {
+        let read = self.read(&head, body).await;
+        // Until here the connection gives way to others: its body may never come.
+        talk.slot.is_answered.store(true, Ordering::Release);
+        let answer = match read {
+            Ok((request, _taken)) => {
                 let tag = request.if_none_match.clone();
                 let work = self.service.clone().answer(request);
                 match tokio::time::timeout(self.limits.work, work).await {
@@ -269,7 +277,7 @@ impl<S: Service> Served<S> {
         &self,
         head: &hyper::http::request::Parts,
         body: Incoming,
-    ) -> Result<Request, Answer> {
+    ) -> Result<(Request, Option<Taken>), Answer> {
         let takes_posts = self.limits.body > 0;
         let refuse = |status, words: &str| {
             let answer = self.service.refuse(status, words);
@@ -290,24 +298,26 @@ impl<S: Service> Served<S> {
             }
             Err((status, words)) => return Err(refuse(status, words)),
         }
-        if request.is_post {
-            let too_large = || {
-                let words = format!("a request may have at most {} bytes", self.limits.body);
-                refuse(413, &words)
-            };
-            // A body that announces its size is refused before any of it arrives.
-            if body.size_hint().lower() > self.limits.body as u64 {
-                return Err(too_large());
-            }
-            let body = Limited::new(body, self.limits.body).collect();
-            request.body = match tokio::time::timeout(self.limits.time, body).await {
-                Ok(Ok(body)) => body.to_bytes(),
-                Ok(Err(e)) if e.is::<http_body_util::LengthLimitError>() => return Err(too_large()),
-                Ok(Err(_)) => return Err(refuse(400, "the request's body is incomplete")),
-                Err(_) => return Err(refuse(408, "the request timed out")),
-            };
+        if !request.is_post {
+            return Ok((request, None));
         }
-        Ok(request)
+        let body = self.room.read(body, self.limits.body);
+        match tokio::time::timeout(self.limits.time, body).await {
+            Ok(Ok((body, taken))) => {
+                request.body = body;
+                Ok((request, Some(taken)))
+            }
+            Ok(Err(Unread::TooLarge)) => {
+                let words = format!("a request may have at most {} bytes", self.limits.body);
+                Err(refuse(413, &words))
+            }
+            Ok(Err(Unread::Full)) => {
+                let answer = refuse(503, "too many large requests are open");
+                Err(answer.header("Retry-After", "1".to_owned()))
+            }
+            Ok(Err(Unread::Incomplete)) => Err(refuse(400, "the request's body is incomplete")),
+            Err(_) => Err(refuse(408, "the request timed out")),
+        }
     }
 }
 
@@ -319,6 +329,7 @@ struct Answered {
 
 impl Drop for Answered {
     fn drop(&mut self) {
+        self.talk.slot.was_answered.store(true, Ordering::Release);
         self.talk.slot.is_answered.store(false, Ordering::Release);
     }
 }

@@ -1,0 +1,116 @@
+//! Bodies of requests: how much of all of them is in memory at a time.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use hyper::body::{Body, Bytes, Incoming};
+
+/// The first bytes of each body, which need no room: small requests are read however many large ones there are.
+const FREE: usize = 64 << 10;
+
+/// Room for the bodies of all requests.
+#[derive(Debug)]
+pub(crate) struct Room {
+    used: Arc<AtomicUsize>,
+    most: usize,
+}
+
+/// The room that a body takes until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Taken {
+    used: Arc<AtomicUsize>,
+    bytes: usize,
+}
+
+/// Why a body was not read.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Unread {
+    /// It is larger than one may be.
+    TooLarge,
+    /// Bodies of other requests take all the room.
+    Full,
+    /// The connection ended, or the body is malformed.
+    Incomplete,
+}
+
+impl Room {
+    /// Room for `most` bytes.
+    pub fn new(most: usize) -> Self {
+        Self {
+            used: Arc::default(),
+            most,
+        }
+    }
+
+    /// Reads a body of at most `most` bytes. Room is taken as bytes arrive: what a client announces costs nothing.
+    pub async fn read(&self, body: Incoming, most: usize) -> Result<(Bytes, Taken), Unread> {
+        // A body that announces its size is refused before any of it arrives.
+        if body.size_hint().lower() > most as u64 {
+            return Err(Unread::TooLarge);
+        }
+        let mut body = Limited::new(body, most);
+        let mut taken = Taken {
+            used: self.used.clone(),
+            bytes: 0,
+        };
+        let mut all = Vec::new();
+        while let Some(frame) = body.frame().await {
+            let frame = frame.map_err(|e| {
+                if e.is::<LengthLimitError>() {
+                    Unread::TooLarge
+                } else {
+                    Unread::Incomplete
+                }
+            })?;
+            if let Ok(data) = frame.into_data() {
+                taken.grow(all.len() + data.len(), self.most)?;
+                all.extend_from_slice(&data);
+            }
+        }
+        Ok((all.into(), taken))
+    }
+}
+
+impl Taken {
+    /// Takes room for a body that has so many bytes by now.
+    fn grow(&mut self, bytes: usize, most: usize) -> Result<(), Unread> {
+        let more = bytes.saturating_sub(FREE).saturating_sub(self.bytes);
+        let fits = |used: usize| used.checked_add(more).filter(|used| *used <= most);
+        let grown = self
+            .used
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, fits);
+        grown.map_err(|_| Unread::Full)?;
+        self.bytes += more;
+        Ok(())
+    }
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        self.used.fetch_sub(self.bytes, Ordering::AcqRel);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn large_bodies_share_the_room_and_small_ones_need_none() {
+        let room = Room::new(1 << 20);
+        let body = || Taken {
+            used: room.used.clone(),
+            bytes: 0,
+        };
+        let (mut a, mut b, mut c) = (body(), body(), body());
+        assert_eq!(a.grow(FREE + (1 << 19), room.most), Ok(()));
+        assert_eq!(b.grow(FREE + (1 << 19), room.most), Ok(()));
+        assert_eq!(c.grow(FREE, room.most), Ok(()));
+        assert_eq!(c.grow(FREE + 1, room.most), Err(Unread::Full));
+        drop(a);
+        assert_eq!(c.grow(FREE + 1, room.most), Ok(()));
+        drop((b, c));
+        assert_eq!(room.used.load(Ordering::Acquire), 0);
+    }
+}
