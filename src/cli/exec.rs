@@ -70,10 +70,13 @@ pub fn exec(args: &ExecArgs, logging: &Logging) -> u8 {
     let threads = args
         .threads
         .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, |n| n.get()));
-    if let Err(e) = rayon::ThreadPoolBuilder::new()
-        .num_threads(threads)
-        .build_global()
-    {
+    let mut pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
+    // This thread computes too: work that it gives away would wait for another thread to wake up, in each operation.
+    // Where it is the only one, the batches that it waits for would wait for it.
+    if threads > 1 {
+        pool = pool.use_current_thread();
+    }
+    if let Err(e) = pool.build_global() {
         tracing::warn!("the number of threads cannot be set: {e}");
     }
     let interrupter = leash.interrupter();

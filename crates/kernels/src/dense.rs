@@ -338,17 +338,15 @@ fn turn_now(from: &[f32], pitch: usize, [rows, columns]: [usize; 2], to: &mut [f
     }
 }
 
-/// The gradient of the bias: a sum over items and positions for each output.
-pub fn backward_bias(geometry: &Geometry, gradient: &[f32]) -> Vec<f32> {
-    let area = geometry.area_out();
-    let of = |output: usize| {
-        let items = 0..geometry.items;
-        let sums =
-            items.map(|item| sum(&gradient[(item * geometry.outputs + output) * area..][..area]));
+/// The sum of each of some channels over items and positions.
+pub fn channel_sums(values: &[f32], channels: usize, area: usize) -> Vec<f32> {
+    let items = values.len().checked_div(channels * area).unwrap_or(0);
+    let of = |channel: usize| {
+        let items = 0..items;
+        let sums = items.map(|item| sum(&values[(item * channels + channel) * area..][..area]));
         sums.sum::<f64>() as f32
     };
-    let outputs = (0..geometry.outputs).into_par_iter();
-    outputs.map(of).collect()
+    (0..channels).into_par_iter().map(of).collect()
 }
 
 /// A sum of numbers, with 16 neighboring partial sums.

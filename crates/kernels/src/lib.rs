@@ -8,6 +8,7 @@
 //! gradients with the same columns, that of the input the product with the weights the other way, added back to where
 //! the columns are from. The products are those of the crate `gemm`.
 //!
+//! Windows of stride 1 need no columns, since those of all positions are the same numbers at another place: `direct.rs`.
 //! A depthwise convolution has no matrices to multiply, and uses separate loops.
 //!
 //! Items, channels and panels are spread over threads, and each element of a result is computed by one of them; where
@@ -22,12 +23,17 @@
 
 pub mod activation;
 pub mod attention;
+pub mod average;
 mod columns;
+pub mod concat;
 mod dense;
 mod depthwise;
+mod direct;
 pub mod embedding;
 mod functions;
 mod geometry;
+mod lanes;
+pub mod linear;
 pub mod norm;
 pub mod optimizer;
 mod pool;
@@ -43,6 +49,9 @@ pub mod tests;
 mod vectors;
 mod winograd;
 
+use rayon::prelude::*;
+
+pub use dense::channel_sums;
 pub use geometry::Geometry;
 pub use pool::{max_pool, max_pool_backward, suits as can_pool};
 
@@ -53,8 +62,8 @@ pub fn forward(geometry: &Geometry, x: &[f32], weight: &[f32], bias: Option<&[f3
     assert!(bias.is_none_or(|bias| bias.len() == geometry.outputs));
     if depthwise::suits(geometry) {
         depthwise::forward(geometry, x, weight, bias)
-    } else if winograd::suits(geometry) {
-        winograd::forward(geometry, x, weight, bias)
+    } else if direct::suits(geometry) {
+        direct::forward(geometry, x, weight, bias)
     } else {
         dense::forward(geometry, x, weight, bias)
     }
@@ -65,8 +74,8 @@ pub fn backward_input(geometry: &Geometry, gradient: &[f32], weight: &[f32]) -> 
     geometry.check(geometry.num_inputs(), weight.len(), gradient.len());
     if depthwise::suits(geometry) {
         depthwise::backward_input(geometry, gradient, weight)
-    } else if winograd::suits(geometry) {
-        winograd::backward_input(geometry, gradient, weight)
+    } else if direct::suits_input(geometry) && weight.iter().all(|weight| weight.is_finite()) {
+        direct::backward_input(geometry, gradient, weight)
     } else {
         dense::backward_input(geometry, gradient, weight)
     }
@@ -80,7 +89,10 @@ pub fn backward_weight(geometry: &Geometry, x: &[f32], gradient: &[f32]) -> Vec<
     } else if winograd::suits(geometry) {
         winograd::backward_weight(geometry, x, gradient)
     } else {
-        dense::backward_weight(geometry, x, gradient)
+        let direct = direct::suits_weight(geometry)
+            .then(|| direct::backward_weight(geometry, x, gradient))
+            .flatten();
+        direct.unwrap_or_else(|| dense::backward_weight(geometry, x, gradient))
     }
 }
 
@@ -91,5 +103,17 @@ pub fn backward_bias(geometry: &Geometry, gradient: &[f32]) -> Vec<f32> {
         geometry.num_weights(),
         gradient.len(),
     );
-    dense::backward_bias(geometry, gradient)
+    channel_sums(gradient, geometry.outputs, geometry.area_out())
+}
+
+/// Adds to each channel of \[items, channels, area\] its bias.
+///
+/// # Panics
+/// If `area` is 0 or there is no bias.
+pub fn add_bias(values: &mut [f32], bias: &[f32], area: usize) {
+    let planes = values.par_chunks_mut(area).enumerate();
+    planes.with_min_len(8).for_each(|(at, plane)| {
+        let bias = bias[at % bias.len()];
+        plane.iter_mut().for_each(|value| *value += bias);
+    });
 }

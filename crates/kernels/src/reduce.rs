@@ -13,40 +13,57 @@ const LANES: usize = 32;
 /// The sum of numbers.
 #[inline(always)]
 pub fn sum(values: &[f32]) -> f32 {
-    folded(values.len(), |at| values[at])
+    // Loops over arrays, of which the compiler makes vectors, as it does not of loops that index slices.
+    let (chunks, rest) = values.as_chunks::<LANES>();
+    let mut lanes = [0.0f32; LANES];
+    for chunk in chunks {
+        for lane in 0..LANES {
+            lanes[lane] += chunk[lane];
+        }
+    }
+    for (lane, value) in lanes.iter_mut().zip(rest) {
+        *lane += value;
+    }
+    halved(lanes)
 }
 
 /// The sum of products.
 #[inline(always)]
 pub fn dot(a: &[f32], b: &[f32]) -> f32 {
-    let b = &b[..a.len()];
-    folded(a.len(), |at| a[at] * b[at])
+    let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
+    let mut lanes = [0.0f32; LANES];
+    for (a, b) in a.iter().zip(b) {
+        for lane in 0..LANES {
+            lanes[lane] += a[lane] * b[lane];
+        }
+    }
+    for (lane, (a, b)) in lanes.iter_mut().zip(a_rest.iter().zip(b_rest)) {
+        *lane += a * b;
+    }
+    halved(lanes)
 }
 
 /// The sum of squares of what numbers differ from one.
 #[inline(always)]
 pub fn squares_from(values: &[f32], center: f32) -> f32 {
-    folded(values.len(), |at| {
-        let from = values[at] - center;
-        from * from
-    })
+    let (chunks, rest) = values.as_chunks::<LANES>();
+    let mut lanes = [0.0f32; LANES];
+    for chunk in chunks {
+        for lane in 0..LANES {
+            let from = chunk[lane] - center;
+            lanes[lane] += from * from;
+        }
+    }
+    for (lane, value) in lanes.iter_mut().zip(rest) {
+        let from = value - center;
+        *lane += from * from;
+    }
+    halved(lanes)
 }
 
-/// The sum of `len` terms.
+/// The sum of lanes, of halves and halves of halves.
 #[inline(always)]
-fn folded(len: usize, term: impl Fn(usize) -> f32) -> f32 {
-    let mut lanes = [0.0f32; LANES];
-    let whole = len / LANES * LANES;
-    let mut first = 0;
-    while first < whole {
-        for lane in 0..LANES {
-            lanes[lane] += term(first + lane);
-        }
-        first += LANES;
-    }
-    for lane in 0..len - whole {
-        lanes[lane] += term(whole + lane);
-    }
+fn halved(mut lanes: [f32; LANES]) -> f32 {
     let mut half = LANES / 2;
     while half > 0 {
         for lane in 0..half {

@@ -24,7 +24,7 @@ pub fn apply(plan: &LayerPlan, mut inputs: Vec<DynTensor>) -> DynTensor {
         LayerKind::Multiply => return fold(inputs, |a, b| a.combine(b, Combine::Multiply)),
         LayerKind::Concat { axis } => {
             let axis = 1 + axis_of(*axis, inputs[0].rank() - 1);
-            return DynTensor::cat(inputs, axis);
+            return DynTensor::cat(inputs, axis, plan.kernels);
         }
         _ => {}
     }
@@ -62,29 +62,9 @@ pub fn apply(plan: &LayerPlan, mut inputs: Vec<DynTensor>) -> DynTensor {
             map_rank!(input, t => norm.forward(t))
         }
         LayerKind::Pool(pool) => pooled(pool, plan.kernels, input),
-        LayerKind::AdaptiveAvgPool { dims, output_size } => match dims {
-            1 => DynTensor::R3(
-                AdaptiveAvgPool1dConfig::new(output_size[0])
-                    .init()
-                    .forward(input.r3()),
-            ),
-            2 => {
-                let size = [output_size[0], output_size[1]];
-                DynTensor::R4(
-                    AdaptiveAvgPool2dConfig::new(size)
-                        .init()
-                        .forward(input.r4()),
-                )
-            }
-            _ => {
-                let size = [output_size[0], output_size[1], output_size[2]];
-                DynTensor::R5(
-                    AdaptiveAvgPool3dConfig::new(size)
-                        .init()
-                        .forward(input.r5()),
-                )
-            }
-        },
+        LayerKind::AdaptiveAvgPool { output_size, .. } => {
+            adaptively_pooled(output_size, plan.kernels, input)
+        }
         LayerKind::Activation(activation) => activated(activation, plan.kernels, input),
         LayerKind::Flatten { .. }
         | LayerKind::Reshape { .. }
@@ -196,24 +176,88 @@ fn pooled(pool: &Pool, kernels: Kernels, input: DynTensor) -> DynTensor {
                 .with_ceil_mode(pool.ceil_mode);
             DynTensor::R4(pooled2d(input.r4(), options, kernels))
         }
-        (false, 1) => {
+        (false, 1) => DynTensor::R3(averaged(input.r3(), pool, &[pads(0)], kernels, |x| {
             let config = AvgPool1dConfig::new(pool.kernel_size[0])
                 .with_stride(pool.stride[0])
                 .with_padding(PaddingConfig1d::Explicit(pads(0).0, pads(0).1))
                 .with_count_include_pad(pool.count_include_pad)
                 .with_ceil_mode(pool.ceil_mode);
-            DynTensor::R3(config.init().forward(input.r3()))
-        }
+            config.init().forward(x)
+        })),
         (false, _) => {
             let (rows, columns) = (pads(0), pads(1));
-            let padding = PaddingConfig2d::Explicit(rows.0, columns.0, rows.1, columns.1);
-            let config = AvgPool2dConfig::new(pair(&pool.kernel_size))
-                .with_strides(pair(&pool.stride))
-                .with_padding(padding)
-                .with_count_include_pad(pool.count_include_pad)
-                .with_ceil_mode(pool.ceil_mode);
-            DynTensor::R4(config.init().forward(input.r4()))
+            let of_burn = |x| {
+                let padding = PaddingConfig2d::Explicit(rows.0, columns.0, rows.1, columns.1);
+                let config = AvgPool2dConfig::new(pair(&pool.kernel_size))
+                    .with_strides(pair(&pool.stride))
+                    .with_padding(padding)
+                    .with_count_include_pad(pool.count_include_pad)
+                    .with_ceil_mode(pool.ceil_mode);
+                config.init().forward(x)
+            };
+            DynTensor::R4(averaged(
+                input.r4(),
+                pool,
+                &[rows, columns],
+                kernels,
+                of_burn,
+            ))
         }
+    }
+}
+
+/// The mean of each window, by runner's kernel where it has one.
+fn averaged<const D: usize>(
+    x: Tensor<D>,
+    pool: &Pool,
+    padding: &[(usize, usize)],
+    kernels: Kernels,
+    of_burn: impl FnOnce(Tensor<D>) -> Tensor<D>,
+) -> Tensor<D> {
+    #[cfg(feature = "flex")]
+    if kernels.is_fast() && !pool.ceil_mode {
+        let layout = crate::fast::pool::Layout {
+            kernel: &pool.kernel_size[..D - 2],
+            stride: &pool.stride[..D - 2],
+            padding,
+            counts_padding: pool.count_include_pad,
+        };
+        if let Some(means) = crate::fast::pool::average(&x, layout) {
+            return means;
+        }
+    }
+    let _ = (pool, padding, kernels);
+    of_burn(x)
+}
+
+/// The mean of each of so many parts.
+fn adaptively_pooled(output: &[usize], kernels: Kernels, input: DynTensor) -> DynTensor {
+    #[cfg(feature = "flex")]
+    if kernels.is_fast() {
+        let means = match &input {
+            DynTensor::R3(x) => crate::fast::pool::adaptive(x, output).map(DynTensor::R3),
+            DynTensor::R4(x) => crate::fast::pool::adaptive(x, output).map(DynTensor::R4),
+            _ => None,
+        };
+        if let Some(means) = means {
+            return means;
+        }
+    }
+    let _ = kernels;
+    match *output {
+        [width] => {
+            let pool = AdaptiveAvgPool1dConfig::new(width).init();
+            DynTensor::R3(pool.forward(input.r3()))
+        }
+        [height, width] => {
+            let pool = AdaptiveAvgPool2dConfig::new([height, width]).init();
+            DynTensor::R4(pool.forward(input.r4()))
+        }
+        [depth, height, width] => {
+            let pool = AdaptiveAvgPool3dConfig::new([depth, height, width]).init();
+            DynTensor::R5(pool.forward(input.r5()))
+        }
+        _ => unreachable!("poolings have one to three dimensions"),
     }
 }
 

@@ -16,7 +16,9 @@ use burn::tensor::{Device, Tensor};
 
 use crate::convolution::{Conv1d, Conv2d};
 #[cfg(feature = "flex")]
-use crate::fast::{activation, attention, embedding, norm, recurrent::Recurrent};
+use crate::fast::{
+    activation, attention, embedding, linear, norm, recurrent::Recurrent, transpose,
+};
 use crate::function;
 use crate::tensor::{DynTensor, map_rank};
 use runner_core::check::network::Layer as LayerPlan;
@@ -311,12 +313,24 @@ impl Layer {
             }};
         }
         match self {
-            Layer::Linear(linear) => map_rank!(input, t => linear.forward(t)),
+            Layer::Linear(linear) => {
+                #[cfg(feature = "flex")]
+                if plan.kernels.is_fast() {
+                    return map_rank!(input, t => linear::linear(linear, t));
+                }
+                map_rank!(input, t => linear.forward(t))
+            }
             Layer::Conv1d(conv) => DynTensor::R3(conv.forward(input.r3())),
             Layer::Conv2d(conv) => DynTensor::R4(conv.forward(input.r4())),
             Layer::Conv3d(conv) => DynTensor::R5(conv.forward(input.r5())),
-            Layer::ConvTranspose1d(conv) => DynTensor::R3(conv.forward(input.r3())),
-            Layer::ConvTranspose2d(conv) => DynTensor::R4(conv.forward(input.r4())),
+            Layer::ConvTranspose1d(conv) => {
+                let x = input.r3();
+                DynTensor::R3(fast!(transpose::of_rows(conv, &x), conv.forward(x)))
+            }
+            Layer::ConvTranspose2d(conv) => {
+                let x = input.r4();
+                DynTensor::R4(fast!(transpose::of_planes(conv, &x), conv.forward(x)))
+            }
             Layer::ConvTranspose3d(conv) => DynTensor::R5(conv.forward(input.r5())),
             Layer::BatchNorm(norm) => {
                 map_rank!(input, t => fast!(norm::batch(norm, &t), norm.forward(t)))

@@ -4,6 +4,7 @@ use burn::tensor::{Device, Int, Tensor, TensorData};
 
 use crate::finite::is_finite;
 use crate::function::Combine;
+use runner_core::spec::backend::Kernels;
 
 /// A float tensor of rank 1 to 5, or tokens.
 #[derive(Clone, Debug)]
@@ -207,7 +208,7 @@ impl DynTensor {
     }
 
     /// Concatenates tensors of the same rank along an axis.
-    pub fn cat(tensors: Vec<Self>, axis: usize) -> Self {
+    pub fn cat(tensors: Vec<Self>, axis: usize, kernels: Kernels) -> Self {
         macro_rules! with {
             ($($variant:ident)+) => {
                 match &tensors[0] {
@@ -216,7 +217,7 @@ impl DynTensor {
                             DynTensor::$variant(tensor) => tensor,
                             other => panic!("equal ranks were planned, found {:?}", other.dims()),
                         });
-                        DynTensor::$variant(Tensor::cat(each.collect(), axis))
+                        DynTensor::$variant(cat(each.collect(), axis, kernels))
                     })+
                     DynTensor::Tokens(_) => panic!("tokens where numbers are needed"),
                 }
@@ -224,6 +225,17 @@ impl DynTensor {
         }
         with!(R1 R2 R3 R4 R5)
     }
+}
+
+/// Tensors one after another, by runner's kernel where it has one.
+fn cat<const D: usize>(tensors: Vec<Tensor<D>>, axis: usize, kernels: Kernels) -> Tensor<D> {
+    #[cfg(feature = "flex")]
+    if kernels.is_fast() {
+        return crate::fast::join::along(tensors, axis)
+            .unwrap_or_else(|tensors| Tensor::cat(tensors, axis));
+    }
+    let _ = kernels;
+    Tensor::cat(tensors, axis)
 }
 
 fn reshaped<const D: usize>(tensor: Tensor<D>, shape: &[usize]) -> DynTensor {

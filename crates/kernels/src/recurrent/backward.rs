@@ -2,6 +2,7 @@
 
 use rayon::prelude::*;
 
+use super::super::dense::turn;
 use super::super::product::{Matrix, product};
 use super::super::reduce::column_sums;
 use super::super::scratch::{self, Shared, written};
@@ -117,26 +118,27 @@ pub fn backward(
 /// Rows become columns.
 fn turned(values: &[f32], rows: usize, columns: usize) -> Vec<f32> {
     let mut to = vec![0.0; values.len()];
-    if columns > 0 {
-        for (row, values) in values.chunks_exact(columns).enumerate() {
-            for (column, value) in values.iter().enumerate() {
-                to[column * rows + row] = *value;
-            }
-        }
+    if !values.is_empty() {
+        turn(values, columns, [rows, columns], &mut to, rows);
     }
     to
 }
 
 /// \[items, steps, wide\] as \[steps, items, wide\], steps in the order in which they are taken.
 fn by_steps(sequence: &Sequence, values: &[f32], wide: usize) -> Vec<f32> {
-    let mut to = Vec::with_capacity(values.len());
-    for number in 0..sequence.steps {
-        let step = sequence.step(number);
-        for item in 0..sequence.items {
-            to.extend_from_slice(&values[(item * sequence.steps + step) * wide..][..wide]);
-        }
-    }
-    to
+    let write = |to: Shared| {
+        let steps = (0..sequence.steps).into_par_iter();
+        steps.with_min_len(8).for_each(|number| {
+            let step = sequence.step(number);
+            for item in 0..sequence.items {
+                let from = &values[(item * sequence.steps + step) * wide..][..wide];
+                // SAFETY: only this task writes this step.
+                unsafe { to.write((number * sequence.items + item) * wide, from) };
+            }
+        });
+    };
+    // SAFETY: the tasks are all steps of all items.
+    unsafe { written(values.len(), write) }
 }
 
 /// The sum over rows of products of each number of `lhs` \[rows, num\] with some columns of `rhs` \[rows, columns\]:

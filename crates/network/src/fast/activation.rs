@@ -7,6 +7,7 @@ use runner_core::spec::model::activation::Activation as Planned;
 use runner_kernels::activation::Activation;
 use runner_kernels::softmax::{self, Form};
 
+use super::linear::linear;
 use super::operation::{
     Back, Operation, apply_1, changed, contiguous, is_ours, numbers, sizes, tensor,
 };
@@ -108,9 +109,9 @@ pub fn swiglu<const D: usize>(layer: &SwiGlu, x: &Tensor<D>) -> Option<Tensor<D>
     if !is_ours(x) {
         return None;
     }
-    let gate = layer.linear_inner.forward(x.clone());
+    let gate = linear(&layer.linear_inner, x.clone());
     let gate = activate(gate, &Planned::Silu).ok()?;
-    Some(gate * layer.linear_outer.forward(x.clone()))
+    Some(gate * linear(&layer.linear_outer, x.clone()))
 }
 
 /// The kernel of a function; none where there is no kernel for it, or not with its settings.

@@ -15,6 +15,7 @@ use runner_core::spec::model::activation::Activation;
 use runner_core::spec::model::layer::{FeedforwardActivation, Transformer};
 use runner_kernels::attention::{Attention, backward, forward};
 
+use super::linear::linear;
 use super::operation::{self, Back, Operation, apply_3, contiguous, numbers, tensor};
 use super::{activation, norm};
 
@@ -88,10 +89,10 @@ pub fn multi_head(
         width: mha.d_k,
         is_causal,
     };
-    let q = mha.query.forward(query.clone());
-    let k = mha.key.forward(memory.clone());
-    let v = mha.value.forward(memory.clone());
-    Some(mha.output.forward(apply_3((q, k, v), Heads(sizes))))
+    let q = linear(&mha.query, query.clone());
+    let k = linear(&mha.key, memory.clone());
+    let v = linear(&mha.value, memory.clone());
+    Some(linear(&mha.output, apply_3((q, k, v), Heads(sizes))))
 }
 
 /// The same, by Burn's where weights are dropped.
@@ -125,12 +126,10 @@ fn fed_forward(
         FeedforwardActivation::Gelu => Activation::Gelu,
         FeedforwardActivation::Relu => Activation::Relu,
     };
-    let x = feedforward.linear_inner.forward(x);
+    let x = linear(&feedforward.linear_inner, x);
     let x =
         activation::activate(x, &function).unwrap_or_else(|x| feedforward.activation.forward(x));
-    feedforward
-        .linear_outer
-        .forward(feedforward.dropout.forward(x))
+    linear(&feedforward.linear_outer, feedforward.dropout.forward(x))
 }
 
 /// A stack of encoders over \[items, length, width\].

@@ -7,12 +7,16 @@ pub mod activation;
 pub mod attention;
 pub mod embedding;
 pub mod entropy;
+pub mod join;
+pub mod linear;
 pub mod norm;
 mod operation;
 pub mod optimizer;
+pub mod pool;
 pub mod recurrent;
 #[cfg(test)]
 mod tests;
+pub mod transpose;
 
 #[cfg(test)]
 thread_local! {

@@ -70,6 +70,13 @@ pub trait KernelOps: Backend {
     /// One operand.
     fn kernel_1<O: Operation<1>>(a: FloatTensor<Self>, operation: O) -> FloatTensor<Self>;
 
+    /// Two operands.
+    fn kernel_2<O: Operation<2>>(
+        a: FloatTensor<Self>,
+        b: FloatTensor<Self>,
+        operation: O,
+    ) -> FloatTensor<Self>;
+
     /// Three operands.
     fn kernel_3<O: Operation<3>>(
         a: FloatTensor<Self>,
@@ -91,6 +98,10 @@ pub trait KernelOps: Backend {
 impl KernelOps for Flex {
     fn kernel_1<O: Operation<1>>(a: FlexTensor, operation: O) -> FlexTensor {
         operation.forward([a], false).0
+    }
+
+    fn kernel_2<O: Operation<2>>(a: FlexTensor, b: FlexTensor, operation: O) -> FlexTensor {
+        operation.forward([a, b], false).0
     }
 
     fn kernel_3<O: Operation<3>>(
@@ -116,6 +127,14 @@ impl KernelOps for Flex {
 impl<C: CheckpointStrategy> KernelOps for Autodiff<Flex, C> {
     fn kernel_1<O: Operation<1>>(a: FloatTensor<Self>, operation: O) -> FloatTensor<Self> {
         tracked::<C, O, 1>([a], operation)
+    }
+
+    fn kernel_2<O: Operation<2>>(
+        a: FloatTensor<Self>,
+        b: FloatTensor<Self>,
+        operation: O,
+    ) -> FloatTensor<Self> {
+        tracked::<C, O, 2>([a, b], operation)
     }
 
     fn kernel_3<O: Operation<3>>(
@@ -245,6 +264,17 @@ pub fn apply_1<const D: usize, const E: usize>(
     #[cfg(test)]
     super::count();
     Tensor::from_dispatch(Dispatch::kernel_1(a.into_dispatch(), operation))
+}
+
+/// An operation on two tensors.
+pub fn apply_2<const A: usize, const B: usize, const E: usize>(
+    (a, b): (Tensor<A>, Tensor<B>),
+    operation: impl Operation<2>,
+) -> Tensor<E> {
+    #[cfg(test)]
+    super::count();
+    let (a, b) = (a.into_dispatch(), b.into_dispatch());
+    Tensor::from_dispatch(Dispatch::kernel_2(a, b, operation))
 }
 
 /// An operation on three tensors.

@@ -45,10 +45,15 @@ fn is_view(kind: &LayerKind) -> bool {
 pub fn has_kernel(kind: &LayerKind) -> bool {
     match kind {
         LayerKind::Conv(conv) => conv.dims < 3,
-        LayerKind::Pool(pool) => pool.max && is_pooled_by_own(pool),
+        LayerKind::ConvTranspose(conv) => conv.dims < 3,
+        LayerKind::Pool(pool) if pool.max => is_pooled_by_own(pool),
+        LayerKind::Pool(pool) => !pool.ceil_mode,
+        LayerKind::AdaptiveAvgPool { dims, .. } => *dims < 3,
         LayerKind::Activation(activation) => is_activated_by_own(activation),
         LayerKind::Norm(norm) => !matches!(norm, Norm::LocalResponse { .. }),
-        LayerKind::Embedding { .. }
+        LayerKind::Linear { .. }
+        | LayerKind::Concat { .. }
+        | LayerKind::Embedding { .. }
         | LayerKind::Recurrent(_)
         | LayerKind::Swiglu { .. }
         | LayerKind::TransformerEncoder(_)

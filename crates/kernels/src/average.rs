@@ -1,0 +1,283 @@
+//! Average pooling over windows, or over as many parts as wanted, and the way back.
+
+#[cfg(test)]
+mod tests;
+
+use std::ops::Range;
+
+use rayon::prelude::*;
+
+use super::geometry::Geometry;
+use super::scratch::{Shared, written};
+use super::vectors::vectorized;
+
+/// Whether windows of an average pooling are computed here.
+pub fn suits(geometry: &Geometry) -> bool {
+    geometry.is_sound() && geometry.outputs == geometry.inputs
+}
+
+/// What a window's sum is divided by, for each row and each column of windows: its taps inside the input, or all.
+fn shares(geometry: &Geometry, counts_padding: bool) -> [Vec<f32>; 2] {
+    std::array::from_fn(|axis| {
+        let taps = geometry.kernel[axis];
+        let mut counts = vec![0usize; geometry.output()[axis]];
+        for tap in 0..taps {
+            let (windows, _) = geometry.reach(axis, tap);
+            counts[windows].iter_mut().for_each(|count| *count += 1);
+        }
+        // A window that sees padding alone has a sum of zero.
+        let share = |count: usize| 1.0 / (if counts_padding { taps } else { count.max(1) }) as f32;
+        counts.into_iter().map(share).collect()
+    })
+}
+
+/// The rows or columns of windows that a row or column of taps reaches, and its place for the first of them.
+type Reached = (Range<usize>, usize);
+
+struct Taps {
+    rows: Vec<Reached>,
+    columns: Vec<Reached>,
+    shares: [Vec<f32>; 2],
+    width: usize,
+    width_in: usize,
+    stride: [usize; 2],
+}
+
+impl Taps {
+    fn new(geometry: &Geometry, counts_padding: bool) -> Self {
+        let of = |axis: usize| {
+            let taps = 0..geometry.kernel[axis];
+            taps.map(|tap| geometry.reach(axis, tap)).collect()
+        };
+        Self {
+            rows: of(0),
+            columns: of(1),
+            shares: shares(geometry, counts_padding),
+            width: geometry.output()[1],
+            width_in: geometry.input[1],
+            stride: geometry.stride,
+        }
+    }
+}
+
+/// The mean of each window of each channel; padding is counted as zeros, or not at all.
+///
+/// # Panics
+/// If there are not as many numbers, or sizes do not suit.
+pub fn pool(geometry: &Geometry, counts_padding: bool, x: &[f32]) -> Vec<f32> {
+    assert!(suits(geometry) && x.len() == geometry.num_inputs());
+    let (area, area_in) = (geometry.area_out(), geometry.area_in());
+    let taps = Taps::new(geometry, counts_padding);
+    let write = |to: Shared| {
+        let planes = x.par_chunks_exact(area_in).enumerate();
+        planes.with_min_len(8).for_each(|(at, x)| {
+            // SAFETY: only this task writes this channel.
+            let to = unsafe { to.filled(at * area, area, 0.0) };
+            means(&taps, x, to);
+        });
+    };
+    // SAFETY: the tasks are all channels of all items.
+    unsafe { written(geometry.items * geometry.inputs * area, write) }
+}
+
+/// The gradient of the input.
+///
+/// # Panics
+/// If there are not as many numbers, or sizes do not suit.
+pub fn pool_backward(geometry: &Geometry, counts_padding: bool, gradient: &[f32]) -> Vec<f32> {
+    assert!(suits(geometry));
+    let (area, area_in) = (geometry.area_out(), geometry.area_in());
+    assert_eq!(gradient.len(), geometry.items * geometry.inputs * area);
+    let taps = Taps::new(geometry, counts_padding);
+    let write = |to: Shared| {
+        let planes = gradient.par_chunks_exact(area).enumerate();
+        planes.with_min_len(8).for_each(|(at, gradient)| {
+            // SAFETY: only this task writes this channel.
+            let to = unsafe { to.filled(at * area_in, area_in, 0.0) };
+            spread(&taps, gradient, to);
+        });
+    };
+    // SAFETY: the tasks are all channels of all items.
+    unsafe { written(geometry.num_inputs(), write) }
+}
+
+vectorized! {
+    fn means = means_now(taps: &Taps, x: &[f32], to: &mut [f32]);
+}
+
+#[inline(always)]
+fn means_now(taps: &Taps, x: &[f32], to: &mut [f32]) {
+    for (row, to) in to.chunks_exact_mut(taps.width).enumerate() {
+        for (rows, first_row) in &taps.rows {
+            if !rows.contains(&row) {
+                continue;
+            }
+            let x = &x[(first_row + (row - rows.start) * taps.stride[0]) * taps.width_in..]
+                [..taps.width_in];
+            for (columns, first) in &taps.columns {
+                if columns.is_empty() {
+                    continue;
+                }
+                let (to, x) = (&mut to[columns.clone()], &x[*first..]);
+                // Usual strides by themselves, so that each loop is of vectors.
+                match taps.stride[1] {
+                    1 => add_by::<1>(x, to),
+                    2 => add_by::<2>(x, to),
+                    stride => {
+                        let x = x.iter().step_by(stride);
+                        to.iter_mut().zip(x).for_each(|(to, x)| *to += *x);
+                    }
+                }
+            }
+        }
+        let share = taps.shares[0][row];
+        for (to, of_column) in to.iter_mut().zip(&taps.shares[1]) {
+            *to *= share * of_column;
+        }
+    }
+}
+
+#[inline(always)]
+fn add_by<const STRIDE: usize>(x: &[f32], to: &mut [f32]) {
+    const LANES: usize = 8;
+    let mut at = 0;
+    while at + LANES <= to.len() && (at + LANES) * STRIDE <= x.len() {
+        let from = &x[at * STRIDE..][..LANES * STRIDE];
+        for lane in 0..LANES {
+            to[at + lane] += from[lane * STRIDE];
+        }
+        at += LANES;
+    }
+    for at in at..to.len() {
+        to[at] += x[at * STRIDE];
+    }
+}
+
+vectorized! {
+    fn spread = spread_now(taps: &Taps, gradient: &[f32], to: &mut [f32]);
+}
+
+#[inline(always)]
+fn spread_now(taps: &Taps, gradient: &[f32], to: &mut [f32]) {
+    for (row, gradient) in gradient.chunks_exact(taps.width).enumerate() {
+        let share = taps.shares[0][row];
+        for (rows, first_row) in &taps.rows {
+            if !rows.contains(&row) {
+                continue;
+            }
+            let place = (first_row + (row - rows.start) * taps.stride[0]) * taps.width_in;
+            let to = &mut to[place..][..taps.width_in];
+            for (columns, first) in &taps.columns {
+                if columns.is_empty() {
+                    continue;
+                }
+                let gradient = gradient[columns.clone()].iter();
+                let shares = taps.shares[1][columns.clone()].iter();
+                let to = to[*first..].iter_mut().step_by(taps.stride[1]);
+                for ((to, gradient), of_column) in to.zip(gradient).zip(shares) {
+                    *to += *gradient * (share * of_column);
+                }
+            }
+        }
+    }
+}
+
+/// Channels divided into as many parts as wanted along both axes, which may overlap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Parts {
+    /// Channels of all items.
+    pub planes: usize,
+    /// Height and width of the input.
+    pub input: [usize; 2],
+    /// Height and width of the output.
+    pub output: [usize; 2],
+}
+
+impl Parts {
+    /// The places of a part along an axis.
+    fn of(&self, axis: usize, part: usize) -> Range<usize> {
+        let (input, output) = (self.input[axis], self.output[axis]);
+        part * input / output..((part + 1) * input).div_ceil(output)
+    }
+
+    fn areas(&self) -> [usize; 2] {
+        [self.input, self.output].map(|[height, width]| height * width)
+    }
+
+    /// Rows and columns of all parts.
+    fn all(&self) -> Vec<(Range<usize>, Range<usize>)> {
+        let [height, width] = self.output;
+        let rows = 0..height;
+        rows.flat_map(|y| (0..width).map(move |x| (self.of(0, y), self.of(1, x))))
+            .collect()
+    }
+
+    /// The mean of each part.
+    ///
+    /// # Panics
+    /// If there are not as many numbers, or no parts.
+    pub fn means(&self, x: &[f32]) -> Vec<f32> {
+        let [area_in, area] = self.areas();
+        assert!(area_in > 0 && area > 0 && x.len() == self.planes * area_in);
+        let parts = self.all();
+        let mut output = vec![0.0; self.planes * area];
+        let planes = output
+            .par_chunks_exact_mut(area)
+            .zip(x.par_chunks_exact(area_in));
+        planes.with_min_len(8).for_each(|(to, x)| {
+            for (to, (rows, columns)) in to.iter_mut().zip(&parts) {
+                let num = rows.len() * columns.len();
+                *to = sum_of(x, self.input[1], rows, columns) / num as f32;
+            }
+        });
+        output
+    }
+
+    /// The gradient of the input.
+    ///
+    /// # Panics
+    /// If there are not as many numbers, or no parts.
+    pub fn backward(&self, gradient: &[f32]) -> Vec<f32> {
+        let [area_in, area] = self.areas();
+        assert!(area_in > 0 && area > 0 && gradient.len() == self.planes * area);
+        let parts = self.all();
+        let mut input = vec![0.0; self.planes * area_in];
+        let planes = input
+            .par_chunks_exact_mut(area_in)
+            .zip(gradient.par_chunks_exact(area));
+        planes.with_min_len(8).for_each(|(to, gradient)| {
+            for (gradient, (rows, columns)) in gradient.iter().zip(&parts) {
+                let share = gradient / (rows.len() * columns.len()) as f32;
+                for row in rows.clone() {
+                    let to = &mut to[row * self.input[1]..][columns.clone()];
+                    to.iter_mut().for_each(|to| *to += share);
+                }
+            }
+        });
+        input
+    }
+}
+
+/// The sum of a part of a plane, over lanes first.
+fn sum_of(x: &[f32], width: usize, rows: &Range<usize>, columns: &Range<usize>) -> f32 {
+    const LANES: usize = 16;
+    let mut lanes = [0.0f32; LANES];
+    let mut add = |values: &[f32]| {
+        let (chunks, rest) = values.as_chunks::<LANES>();
+        for chunk in chunks {
+            for (lane, value) in lanes.iter_mut().zip(chunk) {
+                *lane += value;
+            }
+        }
+        for (lane, value) in lanes.iter_mut().zip(rest) {
+            *lane += value;
+        }
+    };
+    if columns.len() == width {
+        add(&x[rows.start * width..rows.end * width]);
+    } else {
+        rows.clone()
+            .for_each(|row| add(&x[row * width..][columns.clone()]));
+    }
+    lanes.iter().sum()
+}

@@ -1,0 +1,89 @@
+//! Joining numbers along an axis, and taking them apart.
+
+use rayon::prelude::*;
+
+use super::scratch::{Shared, written};
+
+/// Numbers of a task.
+const PIECE: usize = 1 << 14;
+
+/// Rows of several parts one after another: row i is that of all parts, where a row of a part has as many numbers as is
+/// said beside it.
+///
+/// # Panics
+/// If parts do not have equally many rows.
+///
+/// ```
+/// # use runner_kernels::concat::join;
+/// assert_eq!(join(&[(&[1.0, 2.0], 1), (&[3.0, 4.0, 5.0, 6.0], 2)], 2), [1.0, 3.0, 4.0, 2.0, 5.0, 6.0]);
+/// ```
+pub fn join(parts: &[(&[f32], usize)], rows: usize) -> Vec<f32> {
+    let width: usize = parts.iter().map(|(_, width)| width).sum();
+    assert!(
+        parts
+            .iter()
+            .all(|(values, width)| values.len() == rows * width)
+    );
+    let at_a_time = (PIECE / width.max(1)).max(1);
+    let write = |to: Shared| {
+        (0..rows.div_ceil(at_a_time))
+            .into_par_iter()
+            .for_each(|task| {
+                for row in task * at_a_time..rows.min((task + 1) * at_a_time) {
+                    let mut place = row * width;
+                    for (values, width) in parts {
+                        // SAFETY: only this task writes this row.
+                        unsafe { to.write(place, &values[row * width..][..*width]) };
+                        place += width;
+                    }
+                }
+            });
+    };
+    // SAFETY: tasks are all rows.
+    unsafe { written(rows * width, write) }
+}
+
+/// The numbers from `first` on, `width` of each row of `whole`.
+///
+/// # Panics
+/// If rows are shorter.
+pub fn part(values: &[f32], whole: usize, first: usize, width: usize) -> Vec<f32> {
+    assert!(first + width <= whole);
+    let rows = values.len().checked_div(whole).unwrap_or(0);
+    let at_a_time = (PIECE / width.max(1)).max(1);
+    let write = |to: Shared| {
+        (0..rows.div_ceil(at_a_time))
+            .into_par_iter()
+            .for_each(|task| {
+                for row in task * at_a_time..rows.min((task + 1) * at_a_time) {
+                    // SAFETY: only this task writes this row.
+                    unsafe { to.write(row * width, &values[row * whole + first..][..width]) };
+                }
+            });
+    };
+    // SAFETY: tasks are all rows.
+    unsafe { written(rows * width, write) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{join, part};
+    use crate::tests::numbers;
+
+    #[test]
+    fn parts_come_back_from_what_they_are_joined_to() {
+        for (rows, widths) in [
+            (1, [3, 1]),
+            (5, [7, 300]),
+            (2, [20_000, 9]),
+            (0, [1, 2]),
+            (4, [0, 2]),
+        ] {
+            let [a, b] = widths.map(|width| numbers(rows * width, width as u64));
+            let joined = join(&[(&a, widths[0]), (&b, widths[1])], rows);
+            let whole = widths[0] + widths[1];
+            assert!(part(&joined, whole, 0, widths[0]) == a);
+            assert!(part(&joined, whole, widths[0], widths[1]) == b);
+        }
+    }
+}

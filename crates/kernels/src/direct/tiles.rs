@@ -1,0 +1,234 @@
+//! The inner loops: tiles of sums that stay in registers.
+
+use crate::lanes::Lanes;
+
+/// The most outputs of a tile.
+pub const WIDEST: usize = 8;
+/// Terms of a tile of gradients of weights.
+pub const TAPS: usize = 6;
+
+/// A piece of work for the registers of a processor.
+pub trait Tiled {
+    /// Does it, with tiles of as many outputs as registers allow.
+    ///
+    /// # Safety
+    /// The processor has the registers' instructions.
+    unsafe fn run<L: Lanes>(self, is_wide: bool);
+}
+
+/// Does a piece of work with the widest registers of this processor.
+pub fn run(work: impl Tiled) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use crate::lanes::{Avx2, Avx512};
+        #[target_feature(enable = "avx512f")]
+        fn v4(work: impl Tiled) {
+            // SAFETY: this function is only called on such a processor.
+            unsafe { work.run::<Avx512>(true) }
+        }
+        #[target_feature(enable = "avx2,fma")]
+        fn v3(work: impl Tiled) {
+            // SAFETY: this function is only called on such a processor.
+            unsafe { work.run::<Avx2>(false) }
+        }
+        use std::arch::is_x86_feature_detected as has;
+        if has!("avx512f") {
+            // SAFETY: the processor has these instructions.
+            return unsafe { v4(work) };
+        }
+        if has!("avx2") && has!("fma") {
+            // SAFETY: the processor has these instructions.
+            return unsafe { v3(work) };
+        }
+    }
+    // SAFETY: all of these processors have these instructions.
+    #[cfg(target_arch = "aarch64")]
+    unsafe {
+        work.run::<crate::lanes::Neon>(true)
+    }
+    // SAFETY: any processor has these.
+    #[cfg(not(target_arch = "aarch64"))]
+    unsafe {
+        work.run::<crate::lanes::Plain>(false)
+    }
+}
+
+/// Sums of all terms for `num` positions of some outputs.
+pub struct Rows<'a> {
+    pub planes: &'a [f32],
+    pub offsets: &'a [usize],
+    /// By term and output.
+    pub weights: &'a [f32],
+    /// What the sum of each output starts from.
+    pub start: &'a [f32],
+    pub num: usize,
+    /// By output and position.
+    pub sums: &'a mut [f32],
+}
+
+impl Tiled for Rows<'_> {
+    #[inline(always)]
+    unsafe fn run<L: Lanes>(self, is_wide: bool) {
+        let wide = self.start.len();
+        let last = self.offsets.iter().max().copied().unwrap_or(0);
+        assert!(self.num.is_multiple_of(L::NUM) && last + self.num <= self.planes.len());
+        assert!(self.weights.len() == wide * self.offsets.len());
+        assert!(self.sums.len() == wide * self.num);
+        let narrow = if is_wide { WIDEST } else { WIDEST / 2 };
+        for first in (0..wide).step_by(narrow) {
+            // SAFETY: the places were just checked, and the caller answers for the processor.
+            unsafe {
+                match narrow.min(wide - first) {
+                    1 => self.tiles::<L, 1>(first),
+                    2 => self.tiles::<L, 2>(first),
+                    3 => self.tiles::<L, 3>(first),
+                    4 => self.tiles::<L, 4>(first),
+                    5 => self.tiles::<L, 5>(first),
+                    6 => self.tiles::<L, 6>(first),
+                    7 => self.tiles::<L, 7>(first),
+                    _ => self.tiles::<L, 8>(first),
+                }
+            }
+        }
+    }
+}
+
+impl Rows<'_> {
+    /// All positions of `N` outputs from `first` on.
+    #[inline(always)]
+    unsafe fn tiles<L: Lanes, const N: usize>(&self, first: usize) {
+        let mut at = 0;
+        macro_rules! by {
+            ($registers:literal) => {
+                while at + $registers * L::NUM <= self.num {
+                    self.tile::<L, N, $registers>(first, at);
+                    at += $registers * L::NUM;
+                }
+            };
+        }
+        // SAFETY: the caller has checked the places, which these stay within.
+        unsafe {
+            // Few outputs leave registers for more positions, whose sums do not wait for each other.
+            if N <= 2 {
+                by!(6);
+            }
+            by!(3);
+            by!(1);
+        }
+    }
+
+    /// `M` registers of positions from `at` on of `N` outputs from `first` on.
+    #[inline(always)]
+    unsafe fn tile<L: Lanes, const N: usize, const M: usize>(&self, first: usize, at: usize) {
+        let wide = self.start.len();
+        // SAFETY: the caller has checked the places.
+        unsafe {
+            let mut sums: [[L; M]; N] =
+                std::array::from_fn(|output| [L::splat(self.start[first + output]); M]);
+            let mut weights = self.weights.as_ptr().add(first);
+            let from = self.planes.as_ptr().add(at);
+            for offset in self.offsets {
+                let from = from.add(*offset);
+                let x: [L; M] = std::array::from_fn(|part| L::load(from.add(part * L::NUM)));
+                for output in 0..N {
+                    let weight = L::splat(*weights.add(output));
+                    for part in 0..M {
+                        sums[output][part] = sums[output][part].plus_product(x[part], weight);
+                    }
+                }
+                weights = weights.add(wide);
+            }
+            for output in 0..N {
+                let to = self
+                    .sums
+                    .as_ptr()
+                    .cast_mut()
+                    .add((first + output) * self.num + at);
+                for part in 0..M {
+                    sums[output][part].store(to.add(part * L::NUM));
+                }
+            }
+        }
+    }
+}
+
+/// Products of the gradients of outputs with what each term has seen, over all positions of some items.
+pub struct Products<'a> {
+    pub planes: &'a [f32],
+    /// From an item to the next one.
+    pub room: usize,
+    pub gradients: &'a [f32],
+    pub outputs: usize,
+    /// Positions of an output.
+    pub num: usize,
+    pub items: usize,
+    /// Of all terms, and some more to fill a tile.
+    pub offsets: &'a [usize],
+    pub terms: usize,
+    /// By output and term, added to.
+    pub sums: &'a mut [f32],
+}
+
+impl Tiled for Products<'_> {
+    #[inline(always)]
+    unsafe fn run<L: Lanes>(mut self, is_wide: bool) {
+        let last = self.offsets.iter().max().copied().unwrap_or(0);
+        assert!(self.num.is_multiple_of(L::NUM) && last + self.num <= self.room);
+        assert!(self.items * self.room <= self.planes.len());
+        assert!(self.items * self.outputs * self.num <= self.gradients.len());
+        assert!(
+            self.sums.len() == self.outputs * self.terms && self.offsets.len().is_multiple_of(TAPS)
+        );
+        let narrow = if is_wide { 4 } else { 2 };
+        for first in (0..self.outputs).step_by(narrow) {
+            // SAFETY: the places were just checked, and the caller answers for the processor.
+            unsafe {
+                match narrow.min(self.outputs - first) {
+                    1 => self.tiles::<L, 1>(first),
+                    2 => self.tiles::<L, 2>(first),
+                    3 => self.tiles::<L, 3>(first),
+                    _ => self.tiles::<L, 4>(first),
+                }
+            }
+        }
+    }
+}
+
+impl Products<'_> {
+    /// All terms of `N` outputs from `first` on.
+    #[inline(always)]
+    unsafe fn tiles<L: Lanes, const N: usize>(&mut self, first: usize) {
+        for term in (0..self.offsets.len()).step_by(TAPS) {
+            let offsets = &self.offsets[term..][..TAPS];
+            // SAFETY: the caller has checked the places.
+            unsafe {
+                let mut sums = [[L::splat(0.0); TAPS]; N];
+                for item in 0..self.items {
+                    let seen = self.planes.as_ptr().add(item * self.room);
+                    let seen: [*const f32; TAPS] =
+                        std::array::from_fn(|tap| seen.add(offsets[tap]));
+                    let place = (item * self.outputs + first) * self.num;
+                    let gradient = self.gradients.as_ptr().add(place);
+                    for at in (0..self.num).step_by(L::NUM) {
+                        let of: [L; N] = std::array::from_fn(|output| {
+                            L::load(gradient.add(output * self.num + at))
+                        });
+                        for tap in 0..TAPS {
+                            let x = L::load(seen[tap].add(at));
+                            for output in 0..N {
+                                sums[output][tap] = sums[output][tap].plus_product(x, of[output]);
+                            }
+                        }
+                    }
+                }
+                for output in 0..N {
+                    let to = &mut self.sums[(first + output) * self.terms + term..];
+                    let num = TAPS.min(self.terms - term);
+                    for tap in 0..num {
+                        to[tap] += sums[output][tap].sum();
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! Vector registers of the processors in use, for loops whose accumulators have to stay in them.
+//!
+//! `vectors.rs` leaves loops to the compiler, which is enough where each number is used once. A product of matrices
+//! reaches the processor's rate only if a tile of its result stays in registers, which is written here with them.
+
+/// A vector register of 32-bit numbers.
+///
+/// # Safety
+/// All functions are only called on processors that have the register's instructions.
+pub unsafe trait Lanes: Copy {
+    /// Numbers in a register.
+    const NUM: usize;
+
+    /// The same number in all lanes.
+    ///
+    /// # Safety
+    /// As the trait says.
+    unsafe fn splat(value: f32) -> Self;
+
+    /// The numbers from an address on.
+    ///
+    /// # Safety
+    /// As the trait says; all lanes can be read.
+    unsafe fn load(from: *const f32) -> Self;
+
+    /// Writes the numbers from an address on.
+    ///
+    /// # Safety
+    /// As the trait says; all lanes can be written.
+    unsafe fn store(self, to: *mut f32);
+
+    /// `self + a * b`, fused where the processor fuses them.
+    ///
+    /// # Safety
+    /// As the trait says.
+    unsafe fn plus_product(self, a: Self, b: Self) -> Self;
+
+    /// The sum of all lanes, of halves and halves of halves.
+    ///
+    /// # Safety
+    /// As the trait says.
+    unsafe fn sum(self) -> f32;
+}
+
+/// What any processor has.
+#[derive(Clone, Copy)]
+pub struct Plain([f32; 4]);
+
+// SAFETY: these are numbers in memory.
+unsafe impl Lanes for Plain {
+    const NUM: usize = 4;
+
+    #[inline(always)]
+    unsafe fn splat(value: f32) -> Self {
+        Self([value; 4])
+    }
+
+    #[inline(always)]
+    unsafe fn load(from: *const f32) -> Self {
+        // SAFETY: the caller answers for the lanes.
+        Self(unsafe { from.cast::<[f32; 4]>().read_unaligned() })
+    }
+
+    #[inline(always)]
+    unsafe fn store(self, to: *mut f32) {
+        // SAFETY: the caller answers for the lanes.
+        unsafe { to.cast::<[f32; 4]>().write_unaligned(self.0) }
+    }
+
+    #[inline(always)]
+    unsafe fn plus_product(self, a: Self, b: Self) -> Self {
+        Self(std::array::from_fn(|at| self.0[at] + a.0[at] * b.0[at]))
+    }
+
+    #[inline(always)]
+    unsafe fn sum(self) -> f32 {
+        let [a, b, c, d] = self.0;
+        (a + c) + (b + d)
+    }
+}
+
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+macro_rules! registers {
+    ($($(#[$doc:meta])* $name:ident($register:ty), $num:literal: $splat:ident, $load:ident, $store:ident, $fused:expr, $sum:expr;)+) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy)]
+        pub struct $name($register);
+
+        // SAFETY: the caller of each function has made sure of the processor.
+        unsafe impl Lanes for $name {
+            const NUM: usize = $num;
+
+            #[inline(always)]
+            unsafe fn splat(value: f32) -> Self {
+                // SAFETY: as the trait says.
+                Self(unsafe { $splat(value) })
+            }
+
+            #[inline(always)]
+            unsafe fn load(from: *const f32) -> Self {
+                // SAFETY: as the trait says.
+                Self(unsafe { $load(from) })
+            }
+
+            #[inline(always)]
+            unsafe fn store(self, to: *mut f32) {
+                // SAFETY: as the trait says.
+                unsafe { $store(to, self.0) }
+            }
+
+            #[inline(always)]
+            unsafe fn plus_product(self, a: Self, b: Self) -> Self {
+                // SAFETY: as the trait says.
+                Self(unsafe { $fused(self.0, a.0, b.0) })
+            }
+
+            #[inline(always)]
+            unsafe fn sum(self) -> f32 {
+                // SAFETY: as the trait says.
+                unsafe { $sum(self.0) }
+            }
+        }
+    )+};
+}
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use super::Lanes;
+    use std::arch::x86_64::*;
+
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn sum_of_8(values: __m256) -> f32 {
+        let four = _mm_add_ps(
+            _mm256_castps256_ps128(values),
+            _mm256_extractf128_ps::<1>(values),
+        );
+        let two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+        _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)))
+    }
+
+    registers! {
+        /// AVX-512.
+        Avx512(__m512), 16: _mm512_set1_ps, _mm512_loadu_ps, _mm512_storeu_ps,
+            |sum, a, b| _mm512_fmadd_ps(a, b, sum), |values| _mm512_reduce_add_ps(values);
+        /// AVX2 with fused products.
+        Avx2(__m256), 8: _mm256_set1_ps, _mm256_loadu_ps, _mm256_storeu_ps,
+            |sum, a, b| _mm256_fmadd_ps(a, b, sum), |values| sum_of_8(values);
+    }
+}
+#[cfg(target_arch = "x86_64")]
+pub use x86::{Avx2, Avx512};
+
+#[cfg(target_arch = "aarch64")]
+mod arm {
+    use super::Lanes;
+    use std::arch::aarch64::*;
+
+    registers! {
+        /// NEON, which all of these processors have.
+        Neon(float32x4_t), 4: vdupq_n_f32, vld1q_f32, vst1q_f32,
+            |sum, a, b| vfmaq_f32(sum, a, b), |values| vaddvq_f32(values);
+    }
+}
+#[cfg(target_arch = "aarch64")]
+pub use arm::Neon;

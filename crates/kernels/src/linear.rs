@@ -1,0 +1,196 @@
+//! Rows of numbers times a matrix, plus a bias, and the way back.
+//!
+//! Rows or columns of each result are spread over threads in blocks whose number depends on sizes alone, each a product
+//! on one thread: the same bits on any number of threads.
+
+#[cfg(test)]
+mod tests;
+
+use std::ops::Range;
+
+use rayon::prelude::*;
+
+use super::dense::turn;
+use super::product::{Matrix, product};
+use super::reduce::column_sums;
+use super::scratch::{Shared, written};
+
+/// The sizes of a linear layer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Linear {
+    /// Rows of the input and of the output.
+    pub rows: usize,
+    /// Numbers of a row of the input.
+    pub inputs: usize,
+    /// Numbers of a row of the output.
+    pub outputs: usize,
+}
+
+/// Blocks of a size, for this many products of numbers in all: none of them is so small that threads wait for each
+/// other longer than they compute.
+fn blocks(size: usize, num_products: usize) -> impl IndexedParallelIterator<Item = Range<usize>> {
+    const BLOCK: usize = 16;
+    const PRODUCTS: usize = 1 << 17;
+    let num = (num_products / PRODUCTS).clamp(1, 32);
+    let num = num.min(size.div_ceil(BLOCK)).max(1);
+    (0..num)
+        .into_par_iter()
+        .map(move |at| at * size / num..(at + 1) * size / num)
+}
+
+impl Linear {
+    /// `x w + bias`, \[rows, outputs\], of \[rows, inputs\], \[inputs, outputs\] and \[outputs\].
+    ///
+    /// # Panics
+    /// If there are not as many numbers.
+    ///
+    /// ```
+    /// # use runner_kernels::linear::Linear;
+    /// let layer = Linear { rows: 1, inputs: 2, outputs: 3 };
+    /// let output = layer.forward(&[1.0, 2.0], &[1.0, 0.0, 2.0, 0.0, 1.0, 2.0], Some(&[0.0, 0.0, 1.0]));
+    /// assert_eq!(output, [1.0, 2.0, 7.0]);
+    /// ```
+    pub fn forward(&self, x: &[f32], weight: &[f32], bias: Option<&[f32]>) -> Vec<f32> {
+        let Self {
+            rows,
+            inputs,
+            outputs,
+        } = *self;
+        assert_eq!(
+            [x.len(), weight.len()],
+            [rows * inputs, inputs * outputs],
+            "numbers of {self:?}"
+        );
+        assert!(bias.is_none_or(|bias| bias.len() == outputs));
+        // Few rows have to share the weights, so that outputs are divided; else rows are.
+        let by_rows = rows >= outputs.min(32);
+        let task = |to: Shared, rows: Range<usize>, columns: Range<usize>| {
+            for row in rows.clone() {
+                let place = row * outputs + columns.start;
+                // SAFETY: only this task writes these columns of its rows.
+                let to = unsafe { to.filled(place, columns.len(), 0.0) };
+                if let Some(bias) = bias {
+                    to.copy_from_slice(&bias[columns.clone()]);
+                }
+            }
+            if rows.is_empty() || columns.is_empty() || inputs == 0 {
+                return;
+            }
+            let lhs = Matrix {
+                values: &weight[columns.start..],
+                row: 1,
+                column: outputs,
+            };
+            let rhs = Matrix {
+                values: &x[rows.start * inputs..],
+                row: 1,
+                column: inputs,
+            };
+            let to = to.at(rows.start * outputs + columns.start);
+            // SAFETY: as above, and they are written.
+            unsafe {
+                product(
+                    [columns.len(), rows.len(), inputs],
+                    to,
+                    outputs,
+                    true,
+                    lhs,
+                    rhs,
+                );
+            }
+        };
+        let num = rows * inputs * outputs;
+        let write = |to: Shared| {
+            if by_rows {
+                blocks(rows, num).for_each(|rows| task(to, rows, 0..outputs));
+            } else {
+                blocks(outputs, num).for_each(|columns| task(to, 0..rows, columns));
+            }
+        };
+        // SAFETY: blocks are all rows, or all columns of all rows.
+        unsafe { written(rows * outputs, write) }
+    }
+
+    /// The gradient of the input: the output's times the transposed weights.
+    ///
+    /// # Panics
+    /// If there are not as many numbers.
+    pub fn backward_input(&self, gradient: &[f32], weight: &[f32]) -> Vec<f32> {
+        let Self {
+            rows,
+            inputs,
+            outputs,
+        } = *self;
+        assert_eq!(
+            [gradient.len(), weight.len()],
+            [rows * outputs, inputs * outputs],
+            "numbers of {self:?}"
+        );
+        // [output, input], so that a product finds its terms next to each other.
+        let mut turned = vec![0.0; weight.len()];
+        if !weight.is_empty() {
+            turn(weight, outputs, [inputs, outputs], &mut turned, inputs);
+        }
+        let other = Self {
+            rows,
+            inputs: outputs,
+            outputs: inputs,
+        };
+        other.forward(gradient, &turned, None)
+    }
+
+    /// The gradient of the weights: the transposed input times the output's gradient.
+    ///
+    /// # Panics
+    /// If there are not as many numbers.
+    pub fn backward_weight(&self, x: &[f32], gradient: &[f32]) -> Vec<f32> {
+        let Self {
+            rows,
+            inputs,
+            outputs,
+        } = *self;
+        assert_eq!(
+            [x.len(), gradient.len()],
+            [rows * inputs, rows * outputs],
+            "numbers of {self:?}"
+        );
+        if rows == 0 {
+            return vec![0.0; inputs * outputs];
+        }
+        let task = |to: Shared, block: Range<usize>| {
+            if block.is_empty() || outputs == 0 {
+                return;
+            }
+            let lhs = Matrix {
+                values: gradient,
+                row: 1,
+                column: outputs,
+            };
+            let rhs = Matrix {
+                values: &x[block.start..],
+                row: inputs,
+                column: 1,
+            };
+            let to = to.at(block.start * outputs);
+            // SAFETY: only this task writes the weights of these inputs.
+            unsafe { product([outputs, block.len(), rows], to, outputs, false, lhs, rhs) };
+        };
+        let write = |to: Shared| {
+            blocks(inputs, rows * inputs * outputs).for_each(|block| task(to, block));
+        };
+        // SAFETY: blocks are all inputs.
+        unsafe { written(inputs * outputs, write) }
+    }
+
+    /// The gradient of the bias: the sum of the output's over rows.
+    ///
+    /// # Panics
+    /// If there are not as many numbers.
+    pub fn backward_bias(&self, gradient: &[f32]) -> Vec<f32> {
+        assert_eq!(gradient.len(), self.rows * self.outputs);
+        if self.outputs == 0 {
+            return Vec::new();
+        }
+        column_sums(gradient, self.outputs)
+    }
+}
