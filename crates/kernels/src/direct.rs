@@ -26,7 +26,7 @@ use tiles::{Products, Rows, TAPS, WIDEST, run};
 /// The most numbers in a register of any processor.
 const REGISTER: usize = 16;
 
-/// Whether these loops compute a convolution, and are the fastest for it.
+/// Whether these loops compute a convolution.
 pub fn suits(geometry: &Geometry) -> bool {
     let holds = |axis: usize| {
         let extent = geometry.dilation[axis] * (geometry.kernel[axis] - 1);
@@ -34,17 +34,6 @@ pub fn suits(geometry: &Geometry) -> bool {
         before <= extent && after <= extent
     };
     geometry.stride == [1, 1] && geometry.taps() > 1 && holds(0) && holds(1)
-}
-
-/// Whether it is faster for the gradient of the input: a tile of one output has few sums for what it reads.
-pub fn suits_input(geometry: &Geometry) -> bool {
-    suits(geometry) && geometry.group_inputs() > 2
-}
-
-/// Whether it is faster for the gradient of the weights, of which each is a sum over lanes.
-pub fn suits_weight(geometry: &Geometry) -> bool {
-    let (inputs, outputs) = (geometry.group_inputs(), geometry.group_outputs());
-    suits(geometry) && inputs * geometry.taps() >= 16 && inputs * outputs <= 1 << 12
 }
 
 /// Channels with their padding, one after another.

@@ -43,18 +43,31 @@ pub fn exp(x: f32) -> f32 {
     exp_in_parts(x).0
 }
 
-/// e to the power of x, and what is lost by rounding it to a float.
+/// The same for x from -87 to 88, whose result is no subnormal number.
 #[inline(always)]
-fn exp_in_parts(x: f32) -> (f32, f32) {
-    // Beyond these, the result is 0 or infinite.
-    let (k, r) = reduce(within(x, -104.0, 89.0));
+fn exp_of_medium(x: f32) -> f32 {
+    let (k, r) = reduce(x);
+    (1.0 + exp_m1_of_reduced(r)) * power_of_two(k)
+}
+
+/// e to the power of r, less 1, for |r| of at most about half of ln 2.
+#[inline(always)]
+fn exp_m1_of_reduced(r: f32) -> f32 {
     let mut p = 1.979_013_2e-4;
     p = p * r + 1.394_486_9e-3;
     p = p * r + 8.333_499e-3;
     p = p * r + 4.166_629e-2;
     p = p * r + 0.166_666_66;
     p = p * r + 0.5;
-    let above = p * (r * r) + r;
+    p * (r * r) + r
+}
+
+/// e to the power of x, and what is lost by rounding it to a float.
+#[inline(always)]
+fn exp_in_parts(x: f32) -> (f32, f32) {
+    // Beyond these, the result is 0 or infinite.
+    let (k, r) = reduce(within(x, -104.0, 89.0));
+    let above = exp_m1_of_reduced(r);
     let value = 1.0 + above;
     let lost = above - (value - 1.0);
     // In two steps, since 2 to the power of k may be too large or too small for a float.
@@ -142,7 +155,7 @@ pub fn tanh(x: f32) -> f32 {
     p = p * square - 0.333_332_84;
     let near = p * square * x + x;
     // From 9.02 on, the result is 1.
-    let far = 1.0 - 2.0 / (exp(2.0 * within(size, 0.0, 10.0)) + 1.0);
+    let far = 1.0 - 2.0 / (exp_of_medium(2.0 * within(size, 0.0, 10.0)) + 1.0);
     // The sign of zero stays too.
     let value = if size < 0.625 { near } else { far };
     value.copysign(x)
@@ -185,7 +198,7 @@ pub fn erf(x: f32) -> f32 {
     q = q * size - 0.633_065_7;
     q = q * size - 1.129_649_4;
     q = q * size + 2.020_207e-4;
-    let far = 1.0 - exp(q);
+    let far = 1.0 - exp_of_medium(q);
     let value = if size < 1.0 { near } else { far };
     value.copysign(x)
 }

@@ -40,6 +40,16 @@ pub unsafe trait Lanes: Copy {
     /// # Safety
     /// As the trait says.
     unsafe fn sum(self) -> f32;
+
+    /// The sums of the lanes of four registers.
+    ///
+    /// # Safety
+    /// As the trait says.
+    #[inline(always)]
+    unsafe fn sums(four: [Self; 4]) -> [f32; 4] {
+        // SAFETY: as the trait says.
+        four.map(|register| unsafe { register.sum() })
+    }
 }
 
 /// What any processor has.
@@ -81,7 +91,7 @@ unsafe impl Lanes for Plain {
 
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 macro_rules! registers {
-    ($($(#[$doc:meta])* $name:ident($register:ty), $num:literal: $splat:ident, $load:ident, $store:ident, $fused:expr, $sum:expr;)+) => {$(
+    ($($(#[$doc:meta])* $name:ident($register:ty), $num:literal: $splat:ident, $load:ident, $store:ident, $fused:expr, $sum:expr $(, $sums:expr)?;)+) => {$(
         $(#[$doc])*
         #[derive(Clone, Copy)]
         pub struct $name($register);
@@ -119,6 +129,13 @@ macro_rules! registers {
                 // SAFETY: as the trait says.
                 unsafe { $sum(self.0) }
             }
+            $(
+                #[inline(always)]
+                unsafe fn sums(four: [Self; 4]) -> [f32; 4] {
+                    // SAFETY: as the trait says.
+                    unsafe { $sums(four.map(|register| register.0)) }
+                }
+            )?
         }
     )+};
 }
@@ -139,10 +156,26 @@ mod x86 {
         _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)))
     }
 
+    /// Each step halves the numbers of two registers and puts the halves into one.
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    fn sums_of_16([a, b, c, d]: [__m512; 4]) -> [f32; 4] {
+        let halves = |a, b| _mm512_add_ps(_mm512_unpacklo_ps(a, b), _mm512_unpackhi_ps(a, b));
+        let (ab, cd) = (halves(a, b), halves(c, d));
+        let low = _mm512_shuffle_ps::<0x44>(ab, cd);
+        let all = _mm512_add_ps(low, _mm512_shuffle_ps::<0xee>(ab, cd));
+        let two = _mm512_add_ps(all, _mm512_shuffle_f32x4::<0x4e>(all, all));
+        let one = _mm512_add_ps(two, _mm512_shuffle_f32x4::<0xb1>(two, two));
+        let mut sums = [0.0; 4];
+        // SAFETY: there are four.
+        unsafe { _mm_storeu_ps(sums.as_mut_ptr(), _mm512_castps512_ps128(one)) };
+        sums
+    }
+
     registers! {
         /// AVX-512.
         Avx512(__m512), 16: _mm512_set1_ps, _mm512_loadu_ps, _mm512_storeu_ps,
-            |sum, a, b| _mm512_fmadd_ps(a, b, sum), |values| _mm512_reduce_add_ps(values);
+            |sum, a, b| _mm512_fmadd_ps(a, b, sum), |values| _mm512_reduce_add_ps(values), |four| sums_of_16(four);
         /// AVX2 with fused products.
         Avx2(__m256), 8: _mm256_set1_ps, _mm256_loadu_ps, _mm256_storeu_ps,
             |sum, a, b| _mm256_fmadd_ps(a, b, sum), |values| sum_of_8(values);

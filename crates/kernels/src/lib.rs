@@ -47,7 +47,6 @@ mod special;
 #[cfg(test)]
 pub mod tests;
 mod vectors;
-mod winograd;
 
 use rayon::prelude::*;
 
@@ -74,7 +73,7 @@ pub fn backward_input(geometry: &Geometry, gradient: &[f32], weight: &[f32]) -> 
     geometry.check(geometry.num_inputs(), weight.len(), gradient.len());
     if depthwise::suits(geometry) {
         depthwise::backward_input(geometry, gradient, weight)
-    } else if direct::suits_input(geometry) && weight.iter().all(|weight| weight.is_finite()) {
+    } else if direct::suits(geometry) && weight.iter().all(|weight| weight.is_finite()) {
         direct::backward_input(geometry, gradient, weight)
     } else {
         dense::backward_input(geometry, gradient, weight)
@@ -86,10 +85,8 @@ pub fn backward_weight(geometry: &Geometry, x: &[f32], gradient: &[f32]) -> Vec<
     geometry.check(x.len(), geometry.num_weights(), gradient.len());
     if depthwise::suits(geometry) {
         depthwise::backward_weight(geometry, x, gradient)
-    } else if winograd::suits(geometry) {
-        winograd::backward_weight(geometry, x, gradient)
     } else {
-        let direct = direct::suits_weight(geometry)
+        let direct = direct::suits(geometry)
             .then(|| direct::backward_weight(geometry, x, gradient))
             .flatten();
         direct.unwrap_or_else(|| dense::backward_weight(geometry, x, gradient))

@@ -54,18 +54,29 @@ impl Shared {
         // SAFETY: the positions are within the memory; the caller guarantees the rest.
         unsafe {
             let to = self.0.add(from);
-            // Usually few, so that calling `memcpy` would take longer.
-            let mut chunks = values.chunks_exact(8);
-            let mut at = 0;
-            for chunk in &mut chunks {
-                to.add(at)
-                    .cast::<[f32; 8]>()
-                    .write_unaligned(chunk.try_into().expect("equal lengths"));
-                at += 8;
+            let len = values.len();
+            // Usually few, so that calling `memcpy` would take longer. The last chunk overlaps the one before.
+            macro_rules! chunks {
+                ($step:literal) => {{
+                    let put = |at: usize| {
+                        let chunk: &[f32; $step] =
+                            values[at..at + $step].try_into().expect("equal lengths");
+                        to.add(at).cast::<[f32; $step]>().write_unaligned(*chunk);
+                    };
+                    for at in 0..len / $step {
+                        put(at * $step);
+                    }
+                    put(len - $step);
+                }};
             }
-            for value in chunks.remainder() {
-                to.add(at).write(*value);
-                at += 1;
+            match len {
+                16.. => chunks!(16),
+                8.. => chunks!(8),
+                _ => {
+                    for (at, value) in values.iter().enumerate() {
+                        to.add(at).write(*value);
+                    }
+                }
             }
         }
     }

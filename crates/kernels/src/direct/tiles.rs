@@ -221,11 +221,11 @@ impl Products<'_> {
                         }
                     }
                 }
-                for output in 0..N {
-                    let to = &mut self.sums[(first + output) * self.terms + term..];
-                    let num = TAPS.min(self.terms - term);
-                    for tap in 0..num {
-                        to[tap] += sums[output][tap].sum();
+                let num = TAPS.min(self.terms - term);
+                for tap in 0..num {
+                    let four = std::array::from_fn(|output| sums[output.min(N - 1)][tap]);
+                    for (output, sum) in L::sums(four).into_iter().take(N).enumerate() {
+                        self.sums[(first + output) * self.terms + term + tap] += sum;
                     }
                 }
             }
