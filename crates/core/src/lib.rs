@@ -23,3 +23,5 @@ pub mod record;
 pub mod reproduce;
 pub mod spec;
 pub mod stamp;
+#[cfg(test)]
+mod testing;

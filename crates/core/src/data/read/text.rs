@@ -302,7 +302,7 @@ mod tests {
 
         fn write(&self, name: &str, bytes: &[u8]) -> String {
             let path = self.0.path().join(name);
-            fs::write(&path, bytes).unwrap();
+            crate::testing::rewrite(&path, bytes);
             path.display().to_string()
         }
 

@@ -301,7 +301,7 @@ mod tests {
         assert_eq!(records.first_damage(), None);
         let whole = std::fs::read(&path).unwrap();
         let is_noticed = |bytes: &[u8]| {
-            std::fs::write(&path, bytes).unwrap();
+            crate::testing::rewrite(&path, bytes);
             match Records::open(&path).unwrap() {
                 Opened::Records(records) => records.first_damage().is_some(),
                 Opened::Damaged(_) | Opened::Older => true,

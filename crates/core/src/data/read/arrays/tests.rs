@@ -4,12 +4,13 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 
-use rand::{RngExt, SeedableRng, rngs::ChaCha8Rng};
+use rand::{SeedableRng, rngs::ChaCha8Rng};
 
 use crate::data::DataError;
 use crate::data::read::read;
 use crate::data::records::{ColumnKind, NO_NUMBER, Records, Writer};
 use crate::spec::data::{FilesSpec, Format, OnBadItem, RolesSpec, Targets, TokensSpec};
+use crate::testing::{damaged, rewrite};
 
 fn spec(format: Format, path: &[&Path]) -> FilesSpec {
     FilesSpec {
@@ -465,16 +466,11 @@ fn damaged_files_never_panic() {
         fs::write(&path, &bytes).unwrap();
         let right = load(&files).unwrap().len();
         for len in (0..bytes.len()).step_by(1 + bytes.len() / 60) {
-            fs::write(&path, &bytes[..len]).unwrap();
+            rewrite(&path, &bytes[..len]);
             assert!(load(&files).is_err(), "{:?} cut at {len}", files.format);
         }
         for _ in 0..150 {
-            let mut bytes = bytes.clone();
-            for _ in 0..rng.random_range(1..4) {
-                let at = rng.random_range(0..bytes.len());
-                bytes[at] = rng.random();
-            }
-            fs::write(&path, &bytes).unwrap();
+            rewrite(&path, damaged(&bytes, &mut rng));
             if let Ok(records) = load(&files) {
                 assert!(records.len() <= 1000 * right);
             }

@@ -1,74 +1,21 @@
 //! Folders created here, valid and damaged.
 
+mod made;
+
 use std::fs;
 use std::path::Path;
 use std::sync::Mutex;
 
-use image::codecs::png::PngEncoder;
-use image::{DynamicImage, ExtendedColorType, ImageEncoder, ImageFormat};
+use image::{ExtendedColorType, ImageFormat};
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
-use tempfile::TempDir;
 
 use super::{decode, png, read};
 use crate::data::DataError;
 use crate::data::records::{ColumnKind, Records, Writer};
 use crate::diagnostic::Reason;
-use crate::spec::data::{Channels, FilesSpec, Format, OnBadItem, RolesSpec, Targets, TokensSpec};
-
-struct Folder(TempDir);
-
-impl Folder {
-    fn new() -> Self {
-        Self(tempfile::tempdir().unwrap())
-    }
-
-    fn path(&self, name: &str) -> String {
-        self.0.path().join(name).display().to_string()
-    }
-
-    fn write(&self, name: &str, bytes: impl AsRef<[u8]>) -> &Self {
-        let path = self.0.path().join(name);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, bytes).unwrap();
-        self
-    }
-
-    fn files(&self, channels: Channels) -> FilesSpec {
-        FilesSpec {
-            format: Format::ImageFolder {
-                masks: Targets::default(),
-                size: None,
-                channels,
-            },
-            path: vec![self.path("train")],
-            valid_path: Vec::new(),
-            test_path: Vec::new(),
-            on_bad_item: OnBadItem::Refuse,
-            roles: RolesSpec::default(),
-            tokens: TokensSpec::default(),
-        }
-    }
-
-    fn files_with_masks(&self) -> FilesSpec {
-        let mut files = self.files(Channels::Gray);
-        files.format = Format::ImageFolder {
-            masks: Targets {
-                path: vec![self.path("masks")],
-                ..Targets::default()
-            },
-            size: None,
-            channels: Channels::Gray,
-        };
-        files
-    }
-
-    /// An error's text with the folder's name replaced.
-    fn show(&self, error: &DataError) -> String {
-        let text = error.to_string();
-        text.replace(&self.0.path().display().to_string(), "DIR")
-    }
-}
+use crate::spec::data::{Channels, FilesSpec, Format, OnBadItem};
+use made::{Folder, chunk, encoded, gray, jpeg, noise, packed, rgb};
 
 fn records(files: &FilesSpec) -> Result<Records, DataError> {
     let mut writer = Writer::in_memory();
@@ -76,72 +23,11 @@ fn records(files: &FilesSpec) -> Result<Records, DataError> {
     Ok(writer.into_records())
 }
 
-fn encoded(pixels: &[u8], width: usize, colours: ExtendedColorType) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    let row = width * usize::from(colours.bits_per_pixel()) / 8;
-    let height = (pixels.len() / row) as u32;
-    PngEncoder::new(&mut bytes)
-        .write_image(pixels, width as u32, height, colours)
-        .unwrap();
-    bytes
-}
-
 /// The classes of a mask.
 fn classes(records: &Records, item: usize) -> Vec<i32> {
     let mut classes = Vec::new();
     records.numbers(item, 1, |class| classes.push(class as i32));
     classes
-}
-
-/// A gray image two pixels wide.
-fn gray(pixels: &[u8]) -> Vec<u8> {
-    encoded(pixels, 2, ExtendedColorType::L8)
-}
-
-fn rgb(pixels: &[u8], width: usize) -> Vec<u8> {
-    encoded(pixels, width, ExtendedColorType::Rgb8)
-}
-
-fn chunk(name: &[u8], content: &[u8]) -> Vec<u8> {
-    let named = [name, content].concat();
-    let mut sum = flate2::Crc::new();
-    sum.update(&named);
-    let len = (content.len() as u32).to_be_bytes();
-    [&len[..], &named, &sum.sum().to_be_bytes()].concat()
-}
-
-/// An image of 4 x 2 with values of few bits: shades of gray, or palette indices.
-fn packed(rows: [&[u8]; 2], depth: u8, has_palette: bool) -> Vec<u8> {
-    let mut header = [4u32.to_be_bytes(), 2u32.to_be_bytes()].concat();
-    header.extend([depth, if has_palette { 3 } else { 0 }, 0, 0, 0]);
-    let mut data = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
-    for row in rows {
-        std::io::Write::write_all(&mut data, &[&[0], row].concat()).unwrap();
-    }
-    let mut bytes = b"\x89PNG\r\n\x1a\n".to_vec();
-    bytes.extend(chunk(b"IHDR", &header));
-    if has_palette {
-        let colours: Vec<u8> = (0..3 * (1u32 << depth)).map(|at| (at * 7) as u8).collect();
-        bytes.extend(chunk(b"PLTE", &colours));
-        bytes.extend(chunk(b"tRNS", &[0]));
-    }
-    bytes.extend(chunk(b"IDAT", &data.finish().unwrap()));
-    bytes.extend(chunk(b"IEND", &[]));
-    bytes
-}
-
-fn noise(width: u32, height: u32) -> DynamicImage {
-    let mut rng = ChaCha8Rng::seed_from_u64(7);
-    let image = image::RgbImage::from_fn(width, height, |x, y| {
-        image::Rgb([(x * 5) as u8, (y * 9) as u8, rng.random()])
-    });
-    DynamicImage::ImageRgb8(image)
-}
-
-fn jpeg(image: &DynamicImage) -> Vec<u8> {
-    let mut bytes = std::io::Cursor::new(Vec::new());
-    image.write_to(&mut bytes, ImageFormat::Jpeg).unwrap();
-    bytes.into_inner()
 }
 
 #[test]

@@ -1,11 +1,14 @@
 //! Tables of every format, valid and invalid.
 
+#[cfg(feature = "parquet")]
+mod parquet;
+
 use std::fmt::Write as _;
 use std::fs;
 use std::io::Write as _;
 use std::path::Path;
 
-use rand::{RngExt, SeedableRng, rngs::ChaCha8Rng};
+use rand::{SeedableRng, rngs::ChaCha8Rng};
 
 use crate::data::DataError;
 use crate::data::read::read;
@@ -13,6 +16,7 @@ use crate::data::records::{ColumnKind, Records, Writer};
 use crate::spec::data::{
     ColumnSpec, ColumnType, Encode, FilesSpec, Format, OnBadItem, RolesSpec, RowsSpec, TokensSpec,
 };
+use crate::testing::{damaged, rewrite};
 
 fn spec(format: Format, path: &Path) -> FilesSpec {
     FilesSpec {
@@ -459,22 +463,17 @@ fn damaged_tables_never_panic() {
     #[allow(unused_mut)]
     let mut cases = vec![(table, csv(',', true)), (lines, Format::JsonLines)];
     #[cfg(feature = "parquet")]
-    cases.push((parquet_file(), Format::Parquet));
+    cases.push((parquet::parquet_file(), Format::Parquet));
     for (bytes, format) in cases {
         for skip in [OnBadItem::Refuse, OnBadItem::Skip] {
             let mut files = spec(format.clone(), &path);
             files.on_bad_item = skip;
             for len in (0..bytes.len()).step_by(1 + bytes.len() / 100) {
-                fs::write(&path, &bytes[..len]).unwrap();
+                rewrite(&path, &bytes[..len]);
                 let _ = load(&files);
             }
             for _ in 0..300 {
-                let mut bytes = bytes.clone();
-                for _ in 0..rng.random_range(1..4) {
-                    let at = rng.random_range(0..bytes.len());
-                    bytes[at] = rng.random();
-                }
-                fs::write(&path, &bytes).unwrap();
+                rewrite(&path, damaged(&bytes, &mut rng));
                 let _ = load(&files);
             }
         }
@@ -487,77 +486,10 @@ fn parquet_needs_its_feature() {
     insta::assert_snapshot!(read_text(Format::Parquet, b"PAR1", |_| {}), @"this build of runner does not read Parquet; build it with `--features parquet`, or save the table as CSV");
 }
 
-/// A file of three rows, made by the crate itself.
-#[cfg(feature = "parquet")]
-fn parquet_file() -> Vec<u8> {
-    use std::sync::Arc;
-
-    use parquet::data_type::{
-        BoolType, ByteArray, ByteArrayType, DoubleType, Int32Type, Int64Type,
-    };
-    use parquet::file::properties::WriterProperties;
-    use parquet::file::writer::SerializedFileWriter;
-    use parquet::schema::parser::parse_message_type;
-
-    let schema = "message schema {
-        required int32 id;
-        optional double age;
-        optional binary city (UTF8);
-        required boolean member;
-        required int32 day (DATE);
-        required int64 seen (TIMESTAMP(MILLIS, true));
-        required int32 price (DECIMAL(9, 2));
-        required group bag (LIST) { repeated group list { required int32 element; } }
-    }";
-    let schema = Arc::new(parse_message_type(schema).unwrap());
-    let properties = Arc::new(WriterProperties::builder().build());
-    let mut writer = SerializedFileWriter::new(Vec::new(), schema, properties).unwrap();
-    let mut group = writer.next_row_group().unwrap();
-    let mut number = 0;
-    while let Some(mut column) = group.next_column().unwrap() {
-        match number {
-            0 => column
-                .typed::<Int32Type>()
-                .write_batch(&[1, 2, 3], None, None),
-            1 => column
-                .typed::<DoubleType>()
-                .write_batch(&[33.5, 0.1], Some(&[1, 0, 1]), None),
-            2 => {
-                let cities = [ByteArray::from("Bonn"), ByteArray::from("Köln")];
-                column
-                    .typed::<ByteArrayType>()
-                    .write_batch(&cities, Some(&[1, 1, 0]), None)
-            }
-            3 => column
-                .typed::<BoolType>()
-                .write_batch(&[true, false, true], None, None),
-            4 => column
-                .typed::<Int32Type>()
-                .write_batch(&[19_753, 0, -1], None, None),
-            5 => column
-                .typed::<Int64Type>()
-                .write_batch(&[0, 1_706_704_205_001, -1], None, None),
-            6 => column
-                .typed::<Int32Type>()
-                .write_batch(&[1999, -5, 100], None, None),
-            _ => column.typed::<Int32Type>().write_batch(
-                &[1, 2, 3, 4],
-                Some(&[1, 1, 1, 1]),
-                Some(&[0, 1, 0, 0]),
-            ),
-        }
-        .unwrap();
-        column.close().unwrap();
-        number += 1;
-    }
-    group.close().unwrap();
-    writer.into_inner().unwrap()
-}
-
 #[cfg(feature = "parquet")]
 #[test]
 fn parquet_of_every_kind() {
-    let file = parquet_file();
+    let file = parquet::parquet_file();
     let mut shown = read_text(Format::Parquet, &file, |_| {});
     shown.push('\n');
     for bytes in [&b""[..], b"PAR1", &file[..file.len() - 9]] {
