@@ -101,7 +101,7 @@ impl Graph {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "flex"))]
 mod tests {
     use std::collections::{BTreeMap, BTreeSet};
 

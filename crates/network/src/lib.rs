@@ -12,7 +12,7 @@ pub mod convolution;
 pub mod fast;
 pub mod finite;
 pub mod function;
-#[cfg(test)]
+#[cfg(all(test, feature = "flex"))]
 mod golden;
 pub mod gradients;
 pub mod graph;

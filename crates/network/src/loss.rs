@@ -187,7 +187,7 @@ fn stirling(counts: Tensor<2>) -> Tensor<2> {
     (counts.clone() * counts.clone().log() - counts + roots) * above
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "flex"))]
 mod tests {
     use burn::nn::loss::{
         BinaryCrossEntropyLossConfig, CrossEntropyLossConfig, HuberLossConfig, MseLoss,

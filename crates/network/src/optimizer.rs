@@ -5,12 +5,12 @@ use burn::optim::decay::WeightDecayConfig;
 use burn::optim::grad_clipping::GradientClipping;
 use burn::optim::momentum::MomentumConfig;
 use burn::optim::{
-    AdaGradConfig, AdafactorConfig, Adam, AdamConfig, AdamW, AdamWConfig, AdanConfig, AdjustLrFn,
-    LambConfig, LionConfig, ModuleOptimizer, MuonConfig, Optimizer, RmsPropConfig, SgdConfig,
+    AdaGradConfig, AdafactorConfig, AdamConfig, AdamWConfig, AdanConfig, AdjustLrFn, LambConfig,
+    LionConfig, ModuleOptimizer, MuonConfig, Optimizer, RmsPropConfig, SgdConfig,
 };
 
 #[cfg(feature = "flex")]
-use crate::fast::optimizer::{FastAdam, FastAdamW, Settings};
+use crate::fast::optimizer::{Fast, Settings};
 use crate::paths::Parameter;
 use runner_core::check::{group_of, matches};
 use runner_core::plan::RunPlan;
@@ -128,37 +128,35 @@ fn settings(adam: &AdamSpec, weight_decay: f32, kernels: Kernels) -> Option<Sett
     })
 }
 
-/// Adds Adam by runner's kernel, or by Burn's.
-fn put_adam(
+/// Adds Adam or AdamW: by runner's kernel where it can be used, otherwise by Burn's.
+#[cfg(feature = "flex")]
+fn put_adam<O: Optimizer>(
     base: Option<ModuleOptimizer>,
     group: ParamGroup,
-    burn: Adam,
+    burn: O,
     (adam, decay): (&AdamSpec, f32),
     clip: &Option<GradientClipping>,
     kernels: Kernels,
-) -> ModuleOptimizer {
-    #[cfg(feature = "flex")]
-    if let Some(settings) = settings(adam, decay, kernels) {
-        return put(base, group, FastAdam { settings, burn }, clip);
+) -> ModuleOptimizer
+where
+    Fast<O>: Optimizer,
+{
+    match settings(adam, decay, kernels) {
+        Some(settings) => put(base, group, Fast { settings, burn }, clip),
+        None => put(base, group, burn, clip),
     }
-    let _ = (adam, decay, kernels);
-    put(base, group, burn, clip)
 }
 
-/// The same for AdamW.
-fn put_adamw(
+/// Adds Adam or AdamW.
+#[cfg(not(feature = "flex"))]
+fn put_adam<O: Optimizer>(
     base: Option<ModuleOptimizer>,
     group: ParamGroup,
-    burn: AdamW,
-    (adam, decay): (&AdamSpec, f32),
+    burn: O,
+    _: (&AdamSpec, f32),
     clip: &Option<GradientClipping>,
-    kernels: Kernels,
+    _: Kernels,
 ) -> ModuleOptimizer {
-    #[cfg(feature = "flex")]
-    if let Some(settings) = settings(adam, decay, kernels) {
-        return put(base, group, FastAdamW { settings, burn }, clip);
-    }
-    let _ = (adam, decay, kernels);
     put(base, group, burn, clip)
 }
 
@@ -207,7 +205,7 @@ fn with_group(
                 .with_weight_decay(penalty);
             put_adam(base, group, config.build(), (adam, decay), clip, kernels)
         }
-        Method::Adamw(adam) => put_adamw(base, group, adamw(adam), (adam, decay), clip, kernels),
+        Method::Adamw(adam) => put_adam(base, group, adamw(adam), (adam, decay), clip, kernels),
         Method::Adagrad {
             lr_decay, epsilon, ..
         } => {
@@ -292,7 +290,7 @@ fn with_group(
         }
         Method::Muon { adamw: spec, .. } if treatment.is_left_to_adamw => {
             let adam = &spec.adam;
-            put_adamw(base, group, adamw(adam), (adam, decay), clip, kernels)
+            put_adam(base, group, adamw(adam), (adam, decay), clip, kernels)
         }
         Method::Muon {
             momentum,

@@ -23,22 +23,13 @@ pub struct Settings {
     pub weight_decay: f32,
 }
 
-/// Adam by runner's kernel, where it can be computed there, else by Burn's.
+/// Adam or AdamW by runner's kernel, where it can be computed there, else by Burn's.
 #[derive(Clone)]
-pub struct FastAdam {
+pub struct Fast<O> {
     /// What the kernel is given.
     pub settings: Settings,
     /// Burn's with the same.
-    pub burn: BurnAdam,
-}
-
-/// AdamW in the same way.
-#[derive(Clone)]
-pub struct FastAdamW {
-    /// What the kernel is given.
-    pub settings: Settings,
-    /// Burn's with the same.
-    pub burn: BurnAdamW,
+    pub burn: O,
 }
 
 /// A tensor of `flex` without autodiff as what the backend has of it.
@@ -89,7 +80,7 @@ impl Settings {
     }
 }
 
-impl Optimizer for FastAdam {
+impl Optimizer for Fast<BurnAdam> {
     type State<const D: usize> = AdamState<D>;
 
     fn step<const D: usize>(
@@ -113,7 +104,7 @@ impl Optimizer for FastAdam {
     }
 }
 
-impl Optimizer for FastAdamW {
+impl Optimizer for Fast<BurnAdamW> {
     type State<const D: usize> = AdamWState<D>;
 
     fn step<const D: usize>(

@@ -357,5 +357,5 @@ pub fn numbers<const D: usize>(tensor: Tensor<D>) -> Result<Vec<f64>, TensorRead
     Ok(tensor.try_into_data()?.iter::<f64>().collect())
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "flex"))]
 mod tests;
