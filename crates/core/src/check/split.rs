@@ -274,6 +274,28 @@ pub fn texts_are_in_order(point: &Point<'_>) -> Option<Diagnostic> {
     })
 }
 
+/// Some classes with the numbers of their held-out items.
+fn held_out(names: &[String], counts: &[[u64; 3]], classes: &[usize]) -> String {
+    const SHOWN: usize = 5;
+    let mut shown: Vec<_> = classes
+        .iter()
+        .take(SHOWN)
+        .map(|class| {
+            let [_, valid, test] = counts[*class];
+            let of = match (valid, test) {
+                (0, test) => format!("{test} in test"),
+                (valid, 0) => format!("{valid} in valid"),
+                (valid, test) => format!("{valid} in valid, {test} in test"),
+            };
+            format!("`{}` ({of})", names[*class])
+        })
+        .collect();
+    if classes.len() > SHOWN {
+        shown.push(format!("and {} more", classes.len() - SHOWN));
+    }
+    shown.join(", ")
+}
+
 /// Held-out classes must occur in the train split.
 pub fn classes_are_learned(point: &Point<'_>) -> Option<Diagnostic> {
     let data = point.data?;
@@ -312,23 +334,7 @@ pub fn classes_are_learned(point: &Point<'_>) -> Option<Diagnostic> {
     if unlearned.is_empty() {
         return None;
     }
-    const SHOWN: usize = 5;
-    let mut shown: Vec<_> = unlearned
-        .iter()
-        .take(SHOWN)
-        .map(|class| {
-            let [_, valid, test] = counts[*class];
-            let of = match (valid, test) {
-                (0, test) => format!("{test} in test"),
-                (valid, 0) => format!("{valid} in valid"),
-                (valid, test) => format!("{valid} in valid, {test} in test"),
-            };
-            format!("`{}` ({of})", names[*class])
-        })
-        .collect();
-    if unlearned.len() > SHOWN {
-        shown.push(format!("and {} more", unlearned.len() - SHOWN));
-    }
+    let shown = held_out(names, counts, &unlearned);
     let num = match unlearned.len() {
         1 => "1 class occurs".to_owned(),
         num => format!("{num} classes occur"),
@@ -342,7 +348,7 @@ pub fn classes_are_learned(point: &Point<'_>) -> Option<Diagnostic> {
             Diagnostic::warning as fn(&'static str, String) -> Diagnostic,
             format!(
                 "{num} only in held-out items and never in the train split: {}",
-                shown.join(", ")
+                shown
             ),
         ),
     };
@@ -351,7 +357,7 @@ pub fn classes_are_learned(point: &Point<'_>) -> Option<Diagnostic> {
         _ => at,
     });
     let diagnostic = match learned {
-        0 => diagnostic.note(format!("never in the train split: {}", shown.join(", "))),
+        0 => diagnostic.note(format!("never in the train split: {shown}")),
         _ => diagnostic,
     };
     let split = &point.spec.data.split;

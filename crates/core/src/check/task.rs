@@ -258,12 +258,6 @@ fn settings_fit(point: &Point<'_>, goal: &Goal, data: &DataPlan) -> Option<Diagn
             ),
         );
     }
-    const SSIM_WINDOW: usize = 11;
-    let shape = &data.input.shape;
-    if metrics.contains(&Metric::Psnr) && shape.len() != 3 {
-        let message = format!("the metric `psnr` needs images, but the items have shape {shape:?}");
-        return refuse("task.metrics", message, "use `mse` instead".into());
-    }
     let is_reduced = point.root.at("loss.reduction").is_some();
     if is_reduced && goal.task.kind == TaskKind::Classification {
         let message =
@@ -295,16 +289,27 @@ fn settings_fit(point: &Point<'_>, goal: &Goal, data: &DataPlan) -> Option<Diagn
             "set `target = \"counts\"` for the data, or use another loss".into(),
         );
     }
+    images_fit(point, goal, data)
+}
+
+/// Metrics of images need images.
+fn images_fit(point: &Point<'_>, goal: &Goal, data: &DataPlan) -> Option<Diagnostic> {
+    let refuse = |message: String, help: &str| {
+        let diagnostic = Diagnostic::error("task", message).at(point.span("task.metrics"));
+        Some(diagnostic.help(help))
+    };
+    const SSIM_WINDOW: usize = 11;
+    let shape = &data.input.shape;
+    if goal.task.metrics.contains(&Metric::Psnr) && shape.len() != 3 {
+        let message = format!("the metric `psnr` needs images, but the items have shape {shape:?}");
+        return refuse(message, "use `mse` instead");
+    }
     let is_image = shape.len() == 3 && shape[1..].iter().all(|side| *side >= SSIM_WINDOW);
-    if metrics.contains(&Metric::Ssim) && !is_image {
+    if goal.task.metrics.contains(&Metric::Ssim) && !is_image {
         let message = format!(
             "the metric `ssim` needs images of at least {SSIM_WINDOW}x{SSIM_WINDOW} pixels, but the items have shape {shape:?}"
         );
-        return refuse(
-            "task.metrics",
-            message,
-            "use `psnr` or `mse`, or larger images".into(),
-        );
+        return refuse(message, "use `psnr` or `mse`, or larger images");
     }
     None
 }

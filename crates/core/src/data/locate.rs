@@ -7,7 +7,7 @@ use super::{
     DataError, DataPlan, Dataset, InputPlan, Noticed, Split, TargetPlan, Trust, cache, content,
     embedded, generate, load, mnist, read, split,
 };
-use crate::diagnostic::counted;
+use crate::diagnostic::{Reason, counted};
 use crate::spec::data::{
     DataSource, DataSpec, Fallback, FilesSpec, ImageSize, MnistPart, Scale, SplitSpec,
 };
@@ -41,71 +41,32 @@ pub fn locate(
     download: Option<DownloadProgress<'_>>,
     watch: Watch<'_>,
 ) -> Result<Located, DataError> {
-    let split = &spec.split;
-    let plan = |(dataset, digest), shape, num_classes, num, num_test, split: &SplitSpec| {
-        let input = InputPlan {
-            shape,
-            vocabulary: None,
-        };
-        let target = TargetPlan::Class { num_classes };
-        plan(
-            (dataset, digest),
-            input,
-            target,
-            (num, num_test),
-            split,
-            spec,
-        )
-    };
-    let digits = |image_size: ImageSize, stands_in_for: Option<&str>, split: SplitSpec| {
-        let side = if image_size == ImageSize::Eight {
-            8
-        } else {
-            28
-        };
-        let dataset = Dataset::Digits { image_size };
-        let mut plan = plan(
-            (dataset, content::of_digits(image_size)?),
-            vec![1, side, side],
-            10,
-            embedded::NUM_DIGITS,
-            0,
-            &split,
-        );
-        plan.stands_in_for = stands_in_for.map(str::to_owned);
-        Ok::<_, DataError>(plan)
-    };
     let plain = |plan: DataPlan| Ok(Located { plan, notice: None });
     match &spec.source {
         DataSource::Files(files) => files_plan(files, spec, folders, watch),
-        DataSource::Iris => plain(plan(
+        DataSource::Iris => plain(classes_plan(
             (Dataset::Iris, content::of_iris()?),
-            vec![4],
-            3,
-            embedded::NUM_IRIS,
-            0,
-            split,
+            (vec![4], 3),
+            (embedded::NUM_IRIS, 0),
+            &spec.split,
+            spec,
         )),
         DataSource::Generated(generated) => {
             let (input, target) = generate::plans(generated);
             let dataset = Dataset::Synthetic(generated.clone());
+            let digest = content::of_generated(generated);
             let sizes = (generated.num_items, 0);
             Ok(Located {
-                plan: self::plan(
-                    (dataset, content::of_generated(generated)),
-                    input,
-                    target,
-                    sizes,
-                    split,
-                    spec,
-                ),
+                plan: plan((dataset, digest), input, target, sizes, &spec.split, spec),
                 notice: Some(format!(
                     "`{}` is synthetic: generated, not collected",
                     generated.name()
                 )),
             })
         }
-        DataSource::Digits { image_size } => plain(digits(*image_size, None, split.clone())?),
+        DataSource::Digits { image_size } => {
+            plain(digits_plan(*image_size, None, &spec.split, spec)?)
+        }
         DataSource::Mnist {
             root,
             part,
@@ -113,80 +74,138 @@ pub fn locate(
             fallback,
         } => {
             let root = root.as_ref().map(|root| folders.base.join(root));
-            let places = mnist::Places {
-                root,
-                cache: folders.cache.join("mnist"),
+            let cache = folders.cache.join("mnist");
+            let wanted = Mnist {
+                spec,
+                part: *part,
+                may_download: *may_download,
+                fallback: *fallback,
+                places: mnist::Places { root, cache },
+                known_cache: folders.cache.join("data"),
             };
-            let mnist_plan = |folder: PathBuf, digest: String, num: usize, num_test: usize| {
-                let dataset = Dataset::Mnist {
-                    folder,
-                    part: *part,
-                };
-                let shape = vec![1, 28, 28];
-                plan((dataset, digest), shape, 10, num, num_test, split)
-            };
-            let known_cache = folders.cache.join("data");
-            let located = |found: mnist::Found| {
-                let digest = mnist::digest(&found.folder, *part, &known_cache, Trust::Stamps)?;
-                let (num, num_test) = (found.num_items, found.num_test);
-                plain(mnist_plan(found.folder, digest, num, num_test))
-            };
-            let missing = match places.find(*part)? {
-                Some(found) => return located(found),
-                None => places.missing(*part),
-            };
-            let may_try = *may_download && download.is_some();
-            let failure = match download {
-                Some(progress) if *may_download => match places.download(*part, progress) {
-                    Ok(found) => return located(found),
-                    Err(reason) => Some(reason),
-                },
-                _ => None,
-            };
-            if *fallback == Fallback::Digits {
-                // If the official test part is requested, the digits hold out the same fraction: 10 of 70.
-                let test = match part {
-                    MnistPart::All => 1.0 / 7.0,
-                    _ => split.test,
-                };
-                let split = SplitSpec {
-                    test,
-                    ..split.clone()
-                };
-                let why = match (&failure, may_download) {
-                    (Some(reason), _) => format!("its files are missing and {reason}"),
-                    (None, true) => {
-                        "its files are missing; `runner run` first tries to download them".into()
-                    }
-                    (None, false) => "its files are missing".into(),
-                };
-                return Ok(Located {
-                    plan: digits(ImageSize::TwentyEight, Some("mnist"), split)?,
-                    notice: Some(format!(
-                        "`digits` (1,797 UCI digits at 28x28) replaces `mnist`: {why}"
-                    )),
-                });
-            }
-            if *may_download && !may_try {
-                let (num, num_test) = mnist::published_sizes(*part);
-                return Ok(Located {
-                    plan: mnist_plan(
-                        places.cache.clone(),
-                        mnist::published_digest(*part),
-                        num,
-                        num_test,
-                    ),
-                    notice: Some(format!(
-                        "the MNIST files are missing; `runner run` will download them to {}",
-                        places.cache.display()
-                    )),
-                });
-            }
-            Err(match failure {
-                Some(reason) => missing.note(reason),
-                None => missing,
-            })
+            wanted.locate(download)
         }
+    }
+}
+
+/// The embedded digits; `stands_in_for` is the data set that they replace.
+fn digits_plan(
+    image_size: ImageSize,
+    stands_in_for: Option<&str>,
+    split: &SplitSpec,
+    spec: &DataSpec,
+) -> Result<DataPlan, DataError> {
+    let side = if image_size == ImageSize::Eight {
+        8
+    } else {
+        28
+    };
+    let dataset = Dataset::Digits { image_size };
+    let mut plan = classes_plan(
+        (dataset, content::of_digits(image_size)?),
+        (vec![1, side, side], 10),
+        (embedded::NUM_DIGITS, 0),
+        split,
+        spec,
+    );
+    plan.stands_in_for = stands_in_for.map(str::to_owned);
+    Ok(plan)
+}
+
+/// MNIST as a file asks for it.
+struct Mnist<'a> {
+    spec: &'a DataSpec,
+    part: MnistPart,
+    may_download: bool,
+    fallback: Fallback,
+    places: mnist::Places,
+    /// The folder of digests that are already known.
+    known_cache: PathBuf,
+}
+
+impl Mnist<'_> {
+    fn locate(&self, download: Option<DownloadProgress<'_>>) -> Result<Located, DataError> {
+        let missing = match self.places.find(self.part)? {
+            Some(found) => return self.found(found),
+            None => self.places.missing(self.part),
+        };
+        let may_try = self.may_download && download.is_some();
+        let failure = match download {
+            Some(progress) if self.may_download => {
+                match self.places.download(self.part, progress) {
+                    Ok(found) => return self.found(found),
+                    Err(reason) => Some(reason),
+                }
+            }
+            _ => None,
+        };
+        if self.fallback == Fallback::Digits {
+            return self.digits(failure.as_ref());
+        }
+        if self.may_download && !may_try {
+            let folder = self.places.cache.clone();
+            let sizes = mnist::published_sizes(self.part);
+            return Ok(Located {
+                notice: Some(format!(
+                    "the MNIST files are missing; `runner run` will download them to {}",
+                    folder.display()
+                )),
+                plan: self.plan(folder, mnist::published_digest(self.part), sizes),
+            });
+        }
+        Err(match failure {
+            Some(reason) => missing.note(reason),
+            None => missing,
+        })
+    }
+
+    fn found(&self, found: mnist::Found) -> Result<Located, DataError> {
+        let digest = mnist::digest(&found.folder, self.part, &self.known_cache, Trust::Stamps)?;
+        let sizes = (found.num_items, found.num_test);
+        Ok(Located {
+            plan: self.plan(found.folder, digest, sizes),
+            notice: None,
+        })
+    }
+
+    fn plan(&self, folder: PathBuf, digest: String, sizes: (usize, usize)) -> DataPlan {
+        let part = self.part;
+        let dataset = Dataset::Mnist { folder, part };
+        let shape = vec![1, 28, 28];
+        classes_plan(
+            (dataset, digest),
+            (shape, 10),
+            sizes,
+            &self.spec.split,
+            self.spec,
+        )
+    }
+
+    /// The embedded digits in its place; `failure` is that of the download.
+    fn digits(&self, failure: Option<&Reason>) -> Result<Located, DataError> {
+        let split = &self.spec.split;
+        // If the official test part is requested, the digits hold out the same fraction: 10 of 70.
+        let test = match self.part {
+            MnistPart::All => 1.0 / 7.0,
+            _ => split.test,
+        };
+        let split = SplitSpec {
+            test,
+            ..split.clone()
+        };
+        let why = match (failure, self.may_download) {
+            (Some(reason), _) => format!("its files are missing and {reason}"),
+            (None, true) => {
+                "its files are missing; `runner run` first tries to download them".into()
+            }
+            (None, false) => "its files are missing".into(),
+        };
+        Ok(Located {
+            plan: digits_plan(ImageSize::TwentyEight, Some("mnist"), &split, self.spec)?,
+            notice: Some(format!(
+                "`digits` (1,797 UCI digits at 28x28) replaces `mnist`: {why}"
+            )),
+        })
     }
 }
 
@@ -242,6 +261,22 @@ fn files_plan(
         digest,
     };
     Ok(Located { plan, notice })
+}
+
+/// Items of one shape, each of one class.
+fn classes_plan(
+    content: (Dataset, String),
+    (shape, num_classes): (Vec<usize>, usize),
+    sizes: (usize, usize),
+    split: &SplitSpec,
+    spec: &DataSpec,
+) -> DataPlan {
+    let input = InputPlan {
+        shape,
+        vocabulary: None,
+    };
+    let target = TargetPlan::Class { num_classes };
+    plan(content, input, target, sizes, split, spec)
 }
 
 fn plan(

@@ -181,39 +181,31 @@ impl Uses {
 
     /// Refuses columns that cannot be combined.
     fn fit(&self, files: &FilesSpec, records: &Records) -> Result<(), DataError> {
-        let (roles, columns) = (&files.roles, records.columns());
-        // The probable reason why a column is text comes first.
-        let nearly = |at: usize| {
-            let found = records.header.nearly_numbers.iter();
-            found
-                .clone()
-                .find(|nearly| nearly.column == columns[at].name)
-        };
-        let names = |all: &[usize]| {
-            let names: Vec<_> = all
-                .iter()
-                .map(|at| format!("`{}`", columns[*at].name))
-                .collect();
-            names.join(", ")
-        };
+        let columns = records.columns();
         // Training on wrong values is not worth a run.
         let mut is_used = |name: &str| self.used().any(|at| columns[at].name == name);
         let mut oddities = records.header.oddities.iter();
         if let Some(odd) = oddities.find(|odd| odd.is_refused && odd.is_about(&mut is_used)) {
             return Err(odd.error());
         }
-        let odd = |at: usize| records.header.oddity_of(&columns[at].name);
         if self.features.is_empty() {
             return Err(DataError::new("no column is left for the input")
                 .key("data.features")
                 .note(format!(
                     "the columns are {}",
-                    names(&(0..columns.len()).collect::<Vec<_>>())
+                    names_of(columns, 0..columns.len())
                 ))
                 .help("list some in `features`, or fewer in `ignore`"));
         }
+        self.check_repeats(columns, files.roles.window.is_some())?;
+        self.check_features(files, records)?;
+        self.check_targets(files, records)
+    }
+
+    /// Refuses columns that are used twice; with windows, the target may be a feature.
+    fn check_repeats(&self, columns: &[Column], has_windows: bool) -> Result<(), DataError> {
         let both = self.features.iter().find(|at| self.targets.contains(at));
-        if let (Some(at), None) = (both, &roles.window) {
+        if let (Some(at), false) = (both, has_windows) {
             let message = format!("`{}` is both a feature and a target", columns[*at].name);
             return Err(DataError::new(message)
                 .key("data.features")
@@ -235,6 +227,12 @@ impl Uses {
                     .help("remove one of them"));
             }
         }
+        Ok(())
+    }
+
+    /// Refuses features that cannot be one input.
+    fn check_features(&self, files: &FilesSpec, records: &Records) -> Result<(), DataError> {
+        let (roles, columns) = (&files.roles, records.columns());
         let texts: Vec<usize> = self
             .features
             .iter()
@@ -243,18 +241,18 @@ impl Uses {
             .collect();
         if let (Some(at), true) = (texts.first(), self.features.len() > 1) {
             let name = &columns[*at].name;
-            if let Some(odd) = odd(*at) {
-                return Err(odd.error().key("data.features"));
-            }
-            if let Some(nearly) = nearly(*at) {
-                let note = "so it is read as text, which cannot be combined with other features";
-                return Err(nearly.error(files).key("data.features").note(note));
+            let note = "so it is read as text, which cannot be combined with other features";
+            if let Some(error) = why_text(name, files, records, note) {
+                return Err(error.key("data.features"));
             }
             return Err(DataError::new(format!(
                 "column `{name}` contains text, which cannot be combined with other features"
             ))
             .key("data.features")
-            .note(format!("the features are {}", names(&self.features)))
+            .note(format!(
+                "the features are {}",
+                names_of(columns, self.features.iter().copied())
+            ))
             .help(format!(
                 "set `features = \"{name}\"` to use only this column, or `ignore = \"{name}\"`"
             )));
@@ -281,18 +279,21 @@ impl Uses {
             .key("data.features")
             .help("list only this column in `features`, and its classes or values in `target`"));
         }
+        Ok(())
+    }
+
+    /// Refuses targets of text.
+    fn check_targets(&self, files: &FilesSpec, records: &Records) -> Result<(), DataError> {
+        let columns = records.columns();
         if let Some(text) = self
             .targets
             .iter()
             .find(|at| columns[**at].kind == ColumnKind::Text)
         {
             let name = &columns[*text].name;
-            if let Some(odd) = odd(*text) {
-                return Err(odd.error().key("data.target"));
-            }
-            if let Some(nearly) = nearly(*text) {
-                let note = "so it is read as text, which cannot be a target";
-                return Err(nearly.error(files).key("data.target").note(note));
+            let note = "so it is read as text, which cannot be a target";
+            if let Some(error) = why_text(name, files, records, note) {
+                return Err(error.key("data.target"));
             }
             return Err(DataError::new(format!("the target `{name}` contains text"))
                 .key("data.target")
@@ -363,4 +364,19 @@ pub fn unknown(name: &str, key: &str, columns: &[&str], files: &FilesSpec) -> Da
         Some(near) => error.help(format!("did you mean `{near}`?")),
         None => error.help("use the name of a column; `runner data` shows all of them"),
     }
+}
+
+/// The probable reason why a column is text; `note` says what follows.
+fn why_text(name: &str, files: &FilesSpec, records: &Records, note: &str) -> Option<DataError> {
+    if let Some(odd) = records.header.oddity_of(name) {
+        return Some(odd.error());
+    }
+    let mut found = records.header.nearly_numbers.iter();
+    let nearly = found.find(|nearly| nearly.column == name)?;
+    Some(nearly.error(files).note(note))
+}
+
+fn names_of(columns: &[Column], places: impl Iterator<Item = usize>) -> String {
+    let names: Vec<_> = places.map(|at| format!("`{}`", columns[at].name)).collect();
+    names.join(", ")
 }

@@ -3,6 +3,7 @@
 //! Knows texts and byte ranges, but not what the texts mean. Rendering is deterministic, so that snapshots can pin
 //! every message.
 
+mod circle;
 mod count;
 mod list;
 mod nearest;
@@ -14,6 +15,7 @@ mod render;
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+pub use circle::circle;
 pub use count::{counted, grouped};
 pub use list::Diagnostics;
 pub use nearest::nearest;

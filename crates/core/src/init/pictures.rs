@@ -22,33 +22,12 @@ const SIDE: usize = 32;
 /// A folder of images; `None` if there are none.
 pub fn look(path: &Path, base: &Path) -> Result<Option<Found>, DataError> {
     let mut keys = Vec::new();
-    let pairs = [("images", "masks"), ("image", "mask"), ("imgs", "masks")];
-    let mut folder = path.to_owned();
-    let mut masks = None;
-    for (images, of) in pairs {
-        let beside = path.with_file_name(of);
-        if path.join(images).is_dir() && path.join(of).is_dir() {
-            (folder, masks) = (path.join(images), Some(path.join(of)));
-        } else if name_of(path) == images && beside.is_dir() {
-            masks = Some(beside);
-        }
-    }
+    let (mut folder, masks) = with_masks(path);
     if masks.is_none()
         && !sorted(&folder)?.iter().all(|path| path.is_file())
         && let layout::Found::Splits(found) = layout::of(&folder)?
     {
-        for (key, path, meaning) in [
-            (
-                "valid_path",
-                &found.valid,
-                "for comparing settings, as published",
-            ),
-            ("test_path", &found.test, "for the final evaluation only"),
-        ] {
-            if let Some(path) = path {
-                keys.push(Line::text(key, &relative(path, base)?, meaning));
-            }
-        }
+        keys.extend(split_keys(&found, base)?);
         folder = found.train;
     }
     let mut pictures = Vec::new();
@@ -76,23 +55,8 @@ pub fn look(path: &Path, base: &Path) -> Result<Option<Found>, DataError> {
     if pictures.is_empty() {
         return Ok(None);
     }
-    if let (Some(name), Some((class, _)), None) = (without.first(), classes.first(), &masks) {
-        let message = format!(
-            "`{}` is not a folder of images: its folder `{class}` contains images, but `{name}` does not",
-            folder.display()
-        );
-        return Err(DataError::new(message)
-            .note("a folder of images contains one folder per class, or the folders `images` and `masks`")
-            .help("use the folder that contains the class folders, or a data file"));
-    }
-    if let ([(only, num)], true) = (&classes[..], masks.is_none()) {
-        let message = format!(
-            "`{}` contains images in only one folder, `{only}` with {num}: a single class leaves nothing to learn",
-            folder.display()
-        );
-        return Err(DataError::new(message)
-            .note("a folder of images contains one folder per class, or the folders `images` and `masks`")
-            .help("use the folder that contains the class folders"));
+    if masks.is_none() {
+        check_classes(&folder, &classes, &without)?;
     }
     let shape = shape(&pictures, &mut keys);
     let column = |name: &str, kind, shape, values| ColumnProfile {
@@ -127,6 +91,67 @@ pub fn look(path: &Path, base: &Path) -> Result<Option<Found>, DataError> {
         num_items: pictures.len(),
         columns: vec![image, target],
     }))
+}
+
+/// The folder of the images, and that of their masks if a folder beside it or in it is named like one.
+fn with_masks(path: &Path) -> (PathBuf, Option<PathBuf>) {
+    let pairs = [("images", "masks"), ("image", "mask"), ("imgs", "masks")];
+    let mut folder = path.to_owned();
+    let mut masks = None;
+    for (images, of) in pairs {
+        let beside = path.with_file_name(of);
+        if path.join(images).is_dir() && path.join(of).is_dir() {
+            (folder, masks) = (path.join(images), Some(path.join(of)));
+        } else if name_of(path) == images && beside.is_dir() {
+            masks = Some(beside);
+        }
+    }
+    (folder, masks)
+}
+
+/// The keys of the folders of held-out images.
+fn split_keys(found: &layout::Layout, base: &Path) -> Result<Vec<Line>, DataError> {
+    let mut keys = Vec::new();
+    for (key, path, meaning) in [
+        (
+            "valid_path",
+            &found.valid,
+            "for comparing settings, as published",
+        ),
+        ("test_path", &found.test, "for the final evaluation only"),
+    ] {
+        if let Some(path) = path {
+            keys.push(Line::text(key, &relative(path, base)?, meaning));
+        }
+    }
+    Ok(keys)
+}
+
+/// Refuses folders of classes of which one has no images, or of which there is only one.
+fn check_classes(
+    folder: &Path,
+    classes: &[(String, u64)],
+    without: &[String],
+) -> Result<(), DataError> {
+    if let (Some(name), Some((class, _))) = (without.first(), classes.first()) {
+        let message = format!(
+            "`{}` is not a folder of images: its folder `{class}` contains images, but `{name}` does not",
+            folder.display()
+        );
+        return Err(DataError::new(message)
+            .note("a folder of images contains one folder per class, or the folders `images` and `masks`")
+            .help("use the folder that contains the class folders, or a data file"));
+    }
+    if let [(only, num)] = classes {
+        let message = format!(
+            "`{}` contains images in only one folder, `{only}` with {num}: a single class leaves nothing to learn",
+            folder.display()
+        );
+        return Err(DataError::new(message)
+            .note("a folder of images contains one folder per class, or the folders `images` and `masks`")
+            .help("use the folder that contains the class folders"));
+    }
+    Ok(())
 }
 
 /// The entries of a folder except hidden ones.

@@ -8,10 +8,35 @@ use crate::spec::ExperimentSpec;
 use crate::spec::document::Table;
 use crate::spec::kind::show_duration;
 use crate::spec::metric::Objective;
+use crate::spec::portable::is_reserved;
 use crate::spec::verdict::VerdictSpec;
 
+/// Refuses a name that differs between trials, or that is taken.
+pub(super) fn one_name(
+    experiment: &str,
+    runs: &[RunPlan],
+    root: &Table,
+) -> Result<(), Box<Diagnostic>> {
+    if let Some(run) = runs.iter().find(|run| run.experiment != experiment) {
+        let message = format!(
+            "`experiment.name` is `{}` in trial `{}`, but must be the same for all trials",
+            run.experiment, run.trial
+        );
+        let place = root.at("experiment.name");
+        let mut diagnostic = Diagnostic::error("sweep", message).help(
+            "do not refer to a key that an axis sets; trials are named after their values anyway",
+        );
+        diagnostic.span = place.map(|entry| entry.node.span);
+        return Err(Box::new(diagnostic));
+    }
+    if is_reserved(experiment) {
+        return Err(Box::new(reserved_name(experiment, root)));
+    }
+    Ok(())
+}
+
 /// Refuses a name that is not a valid folder name on every system that results may be copied to.
-pub(super) fn reserved_name(name: &str, root: &Table) -> Diagnostic {
+fn reserved_name(name: &str, root: &Table) -> Diagnostic {
     let why = if name.ends_with('.') {
         "Windows removes a trailing dot"
     } else {

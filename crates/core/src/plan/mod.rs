@@ -25,11 +25,12 @@ mod trial;
 
 pub use crate::check::forecast::Forecast;
 pub use crate::check::trial::Locate;
+use serde_json::{Map, Value as Json};
+
 use crate::diagnostic::{Diagnostic, Diagnostics, Severity};
-use crate::spec::document::Document;
-use crate::spec::portable::is_reserved;
+use crate::spec::document::{Document, Table};
 use crate::spec::reference::{References, unused_values};
-use agree::{known_baseline, one_limit, one_objective, one_verdict, reserved_name};
+use agree::{known_baseline, one_limit, one_name, one_objective, one_verdict};
 pub use best::Ties;
 pub use calibration::{Basis, Calibration, Expected, Probe};
 pub use command::quoted;
@@ -95,13 +96,7 @@ pub fn plan(
             {
                 return Err(Diagnostics(vec![*diagnostic]));
             }
-            let mut values = expansion.values(point);
-            for (key, value) in &mut values {
-                // The resolved value, not the reference.
-                if let Some(entry) = root.at(key) {
-                    *value = entry.node.value.to_json();
-                }
-            }
+            let values = resolved(expansion.values(point), &root);
             trial.add_runs(default_name, point.id.clone(), values, &mut runs);
         }
     }
@@ -116,28 +111,10 @@ pub fn plan(
     }
     let objective = one_objective(&runs, &document.root)
         .map_err(|diagnostic| Diagnostics(vec![*diagnostic]))?;
-    let experiment = written
-        .experiment
-        .name
-        .unwrap_or_else(|| default_name.to_owned());
-    if let Some(run) = runs.iter().find(|run| run.experiment != experiment) {
-        let message = format!(
-            "`experiment.name` is `{}` in trial `{}`, but must be the same for all trials",
-            run.experiment, run.trial
-        );
-        let place = document.root.at("experiment.name");
-        let mut diagnostic = Diagnostic::error("sweep", message).help(
-            "do not refer to a key that an axis sets; trials are named after their values anyway",
-        );
-        diagnostic.span = place.map(|entry| entry.node.span);
-        return Err(Diagnostics(vec![diagnostic]));
-    }
-    if is_reserved(&experiment) {
-        return Err(Diagnostics(vec![reserved_name(
-            &experiment,
-            &document.root,
-        )]));
-    }
+    let name = written.experiment.name;
+    let experiment = name.unwrap_or_else(|| default_name.to_owned());
+    one_name(&experiment, &runs, &document.root)
+        .map_err(|diagnostic| Diagnostics(vec![*diagnostic]))?;
     for warning in unused_values(document) {
         diagnostics.push(warning);
     }
@@ -166,6 +143,16 @@ pub fn plan(
         runs,
     };
     Ok((plan, diagnostics))
+}
+
+/// The values of axes as resolved, rather than as references.
+fn resolved(mut values: Map<String, Json>, root: &Table) -> Map<String, Json> {
+    for (key, value) in &mut values {
+        if let Some(entry) = root.at(key) {
+            *value = entry.node.value.to_json();
+        }
+    }
+    values
 }
 
 /// What is wrong with a trial, with the trial's name; none if a sampled value repeats an earlier error.

@@ -10,7 +10,7 @@ use std::path::{Component, Path, PathBuf};
 
 use super::document::{Entry, Node, Table, Value, parse_table, plain_io_error};
 use super::{plain_file, remedy};
-use crate::diagnostic::{Diagnostic, Diagnostics, Sources, Span, nearest};
+use crate::diagnostic::{Diagnostic, Diagnostics, Sources, Span, circle, nearest};
 
 /// Larger files are data passed by mistake.
 const MAX_BYTES: u64 = 1 << 20;
@@ -162,17 +162,8 @@ impl Reader {
                 .iter()
                 .map(|(_, source)| self.sources.0[*source as usize].name.as_str());
             let names: Vec<_> = names.map(|name| format!("`{name}`")).collect();
-            let message = match names.as_slice() {
-                [only] => format!("{only} extends itself"),
-                _ => format!(
-                    "{} extends itself: {} -> {}",
-                    names[0],
-                    names.join(" -> "),
-                    names[0]
-                ),
-            };
             self.diagnostics.push(
-                Diagnostic::error("extends", message)
+                Diagnostic::error("extends", circle(&names, "extends"))
                     .at(span)
                     .label("this closes the cycle")
                     .help("remove one of these files from `extends`, and move what they share into a separate file"),

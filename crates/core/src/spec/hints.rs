@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value as Json;
 
 use super::document::{Table, Value};
-use super::model::expand::decode_layer;
+use super::model::decode_layer;
 use super::remedy;
 use super::section::{KeyDoc, Shape};
 

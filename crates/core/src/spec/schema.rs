@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value as Json, json};
 
-use super::model::expand::decode_layer;
+use super::model::decode_layer;
 use super::model::layer::LayerType;
 use super::relaxed::{allow_references, relax_required};
 use super::section::{self, Choice, KeyDoc, Shape, Variant};

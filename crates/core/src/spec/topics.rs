@@ -5,7 +5,7 @@ use serde_json::Value as Json;
 
 use super::kind::Kind;
 use super::metric::Metric;
-use super::model::expand::decode_layer;
+use super::model::decode_layer;
 use super::section::{self, Choice, KeyDoc, Shape, Variant};
 use crate::diagnostic::nearest;
 

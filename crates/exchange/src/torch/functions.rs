@@ -4,6 +4,7 @@ use super::call::{Call, truth};
 use super::helpers::Helper;
 use super::{Names, Piece};
 use runner_core::check::network::Layer;
+use runner_core::diagnostic::Reason;
 use runner_core::spec::model::activation::Activation;
 use runner_core::spec::model::layer::{LayerKind, Norm};
 
@@ -109,7 +110,7 @@ pub fn norm(norm: &Norm, layer: &Layer, names: &Names<'_>) -> Piece {
 }
 
 /// An activation function of `x` as an expression. The error is why there is none.
-pub fn activation(function: &Activation, x: &str) -> Result<String, String> {
+pub fn activation(function: &Activation, x: &str) -> Result<String, Reason> {
     let with = |name: &str, numbers: &[f64]| {
         let call = Call::new(name).arg(x);
         let numbers = numbers.iter().map(|number| format!("{number:?}"));
@@ -163,12 +164,12 @@ pub fn activation(function: &Activation, x: &str) -> Result<String, String> {
 }
 
 /// Whether a distance from zero is one.
-pub fn shrinks(lambda: f64) -> Result<(), String> {
+pub fn shrinks(lambda: f64) -> Result<(), Reason> {
     if lambda >= 0.0 {
         Ok(())
     } else {
-        Err(format!(
+        Err(Reason(format!(
             "has a `lambda` of {lambda}, and there it must be at least 0"
-        ))
+        )))
     }
 }

@@ -23,6 +23,7 @@ pub use file::{About, TOLERANCE, model_py};
 pub(crate) use functions::shrinks;
 use helpers::Helper;
 use runner_core::check::network::{Layer, Network};
+use runner_core::diagnostic::Reason;
 
 /// What a layer becomes.
 #[derive(Default)]
@@ -103,7 +104,7 @@ pub fn network(network: &Network, state: &StateDict) -> Result<String, Unsupport
         let piece = piece(layer, &names).map_err(|reason| Unsupported {
             layer: layer.name.clone(),
             kind: layer.kind.type_name(),
-            reason,
+            reason: reason.0,
         })?;
         helpers.extend(piece.helpers);
         if let Some(module) = piece.module {
@@ -167,7 +168,7 @@ fn variables(network: &Network, state: &StateDict) -> Vec<String> {
     names.collect()
 }
 
-fn piece(layer: &Layer, names: &Names<'_>) -> Result<Piece, String> {
+fn piece(layer: &Layer, names: &Names<'_>) -> Result<Piece, Reason> {
     use runner_core::spec::model::layer::LayerKind;
     Ok(match &layer.kind {
         LayerKind::Linear { .. } | LayerKind::Swiglu { .. } | LayerKind::Embedding { .. } => {

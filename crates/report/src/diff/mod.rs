@@ -234,12 +234,6 @@ impl Diff {
                 return;
             }
         };
-        let missing = |what: &str, has_a: bool, has_b: bool| match (has_a, has_b) {
-            (true, true) => None,
-            (false, true) => Some(format!("the first run has no {what}")),
-            (true, false) => Some(format!("the second run has no {what}")),
-            (false, false) => Some(format!("neither run has {what}")),
-        };
         match (&of_a.started, &of_b.started) {
             (Some(a), Some(b)) => {
                 let (a, b) = (&a.data_digests, &b.data_digests);
@@ -326,5 +320,15 @@ impl Diff {
         ];
         let differing = all.into_iter().filter(|(_, differs)| *differs);
         differing.map(|(name, _)| name).collect()
+    }
+}
+
+/// Which of two runs lack something, if any does.
+fn missing(what: &str, has_a: bool, has_b: bool) -> Option<String> {
+    match (has_a, has_b) {
+        (true, true) => None,
+        (false, true) => Some(format!("the first run has no {what}")),
+        (true, false) => Some(format!("the second run has no {what}")),
+        (false, false) => Some(format!("neither run has {what}")),
     }
 }

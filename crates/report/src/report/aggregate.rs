@@ -54,11 +54,7 @@ fn sum_up(index: &Index, command: &str, leftovers: Vec<String>, is_to_compare: b
     } else {
         with_values_first(&trials, &name)
     };
-    let mut remarks: Vec<String> = index.runs.iter().flat_map(|r| r.remarks.clone()).collect();
-    for run in completed.iter().flatten() {
-        let not_finite = run.not_finite.iter();
-        remarks.extend(not_finite.map(|name| format!("`{name}` of `{}` is not finite", run.id)));
-    }
+    let mut remarks = remarks(index, &completed);
     let mut baseline = None;
     let mut effects = Vec::new();
     let mut backends = Vec::new();
@@ -86,20 +82,11 @@ fn sum_up(index: &Index, command: &str, leftovers: Vec<String>, is_to_compare: b
             trial.metrics.extend(costs(runs, &folds));
         }
     }
-    if index
-        .runs
-        .iter()
-        .any(|run| ["f16", "bf16"].contains(&run.precision.as_str()))
-    {
+    if index.runs.iter().any(is_half_precision) {
         remarks.push(HALF_PRECISION.into());
     }
-    let test = order.first().filter(|best| trials[**best].rank.is_some());
-    let test = test.map_or_else(BTreeMap::new, |best| {
-        let test = samples(&completed[*best], &folds, |name| name.starts_with("test"));
-        let test = test.into_iter();
-        test.map(|(name, sample)| (name, sample.with_bootstrap()))
-            .collect()
-    });
+    let best = order.first().filter(|best| trials[**best].rank.is_some());
+    let test = best.map_or_else(BTreeMap::new, |best| test_of(&completed[*best], &folds));
     let commands = index.runs.iter();
     let commands = commands.map(|run| (run.id.clone(), Json::String(reproduce(plan, &run.id))));
     Report {
@@ -136,6 +123,28 @@ fn sum_up(index: &Index, command: &str, leftovers: Vec<String>, is_to_compare: b
         },
         commands: commands.collect(),
     }
+}
+
+/// What is odd about runs.
+fn remarks(index: &Index, completed: &[Vec<&RunEntry>]) -> Vec<String> {
+    let mut remarks: Vec<String> = index.runs.iter().flat_map(|r| r.remarks.clone()).collect();
+    for run in completed.iter().flatten() {
+        let not_finite = run.not_finite.iter();
+        remarks.extend(not_finite.map(|name| format!("`{name}` of `{}` is not finite", run.id)));
+    }
+    remarks
+}
+
+fn is_half_precision(run: &RunEntry) -> bool {
+    ["f16", "bf16"].contains(&run.precision.as_str())
+}
+
+/// The test metrics of a trial.
+fn test_of(runs: &[&RunEntry], folds: &Folds) -> BTreeMap<String, Sample> {
+    let test = samples(runs, folds, |name| name.starts_with("test"));
+    let test = test.into_iter();
+    test.map(|(name, sample)| (name, sample.with_bootstrap()))
+        .collect()
 }
 
 /// The losses that runs minimize, each by its keys.

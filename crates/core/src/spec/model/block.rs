@@ -6,115 +6,74 @@ use super::layer_spec::Source;
 use super::preset::is_in_preset;
 use crate::diagnostic::{Diagnostic, Span};
 use crate::spec::document::{Entry, Node, Table, Value};
+use crate::spec::expression::Arguments;
 use crate::spec::section::Choice;
+
+/// How a block is defined.
+const DEFINITION: &str =
+    "define `[model.blocks.<name>]` with `parameters = { channels = 64 }` and `layers = […]`";
 
 impl Expander<'_> {
     pub(super) fn read_blocks(&mut self, entry: &Entry) {
-        let help = "define `[model.blocks.<name>]` with `parameters = { channels = 64 }` and `layers = […]`";
         let Value::Table(blocks) = &entry.node.value else {
             let message = format!(
                 "`model.blocks` must be a table of blocks, found {}",
                 entry.node.value.kind()
             );
-            return self.refuse(
-                Diagnostic::error("wrong-type", message)
-                    .at(entry.node.span)
-                    .help(help),
-            );
+            let wrong = Diagnostic::error("wrong-type", message);
+            return self.refuse(wrong.at(entry.node.span).help(DEFINITION));
         };
-        for block in &blocks.entries {
-            let name = &block.key;
-            let path = format!("model.blocks.{name}");
-            self.broken_blocks.insert(name.clone());
-            if name == "sequence" || LayerType::ALL.iter().any(|(_, known, _)| known == name) {
-                let message = format!("the block `{name}` has the same name as a layer type");
-                self.refuse(
-                    Diagnostic::error("contradiction", message)
-                        .at(block.key_span)
-                        .help("choose another name"),
-                );
-                continue;
-            }
-            let Value::Table(table) = &block.node.value else {
-                let message = format!(
-                    "`{path}` must be a table, found {}",
-                    block.node.value.kind()
-                );
-                self.refuse(
-                    Diagnostic::error("wrong-type", message)
-                        .at(block.node.span)
-                        .help(help),
-                );
-                continue;
-            };
-            let unknown = table
-                .entries
-                .iter()
-                .find(|e| !["parameters", "layers"].contains(&e.key.as_str()));
-            if let Some(unknown) = unknown {
-                let message = format!("unknown key `{}` in `{path}`", unknown.key);
-                self.refuse(
-                    Diagnostic::error("unknown-key", message)
-                        .at(unknown.key_span)
-                        .help("the keys here are `parameters`, `layers`"),
-                );
-            }
-            let parameters = match table.get("parameters").map(|entry| &entry.node) {
-                None => Vec::new(),
-                Some(Node {
-                    value: Value::Table(table),
-                    ..
-                }) => {
-                    let entries = table.entries.iter();
-                    entries.map(|e| (e.key.clone(), e.node.clone())).collect()
+        for entry in &blocks.entries {
+            self.broken_blocks.insert(entry.key.clone());
+            match self.read_block(entry) {
+                Ok(Some(block)) => {
+                    self.broken_blocks.remove(&entry.key);
+                    self.blocks.push(block);
                 }
-                Some(node) => {
-                    let message = format!(
-                        "`{path}.parameters` must be a table, found {}",
-                        node.value.kind()
-                    );
-                    let help = "give each parameter a default: `parameters = { channels = 64 }`";
-                    self.refuse(
-                        Diagnostic::error("wrong-type", message)
-                            .at(node.span)
-                            .help(help),
-                    );
-                    continue;
-                }
-            };
-            let taken = [
-                "type", "name", "inputs", "repeat", "when", "freeze", "for_each", "index",
-            ];
-            let reserved = parameters
-                .iter()
-                .find(|(key, _)| taken.contains(&key.as_str()));
-            if let Some((key, node)) = reserved {
-                let message = format!(
-                    "`{key}` cannot be a parameter of the block `{name}`: every layer has this key"
-                );
-                self.refuse(
-                    Diagnostic::error("contradiction", message)
-                        .at(node.span)
-                        .help("choose another name"),
-                );
-                continue;
+                Ok(None) => {}
+                Err(diagnostic) => self.refuse(*diagnostic),
             }
-            let missing = || {
-                let message = format!("the block `{name}` has no `layers`");
-                Diagnostic::error("missing-key", message)
-                    .at(block.key_span)
-                    .help(help)
-            };
-            let Some(layers) = self.layers_of(table, &path, missing) else {
-                continue;
-            };
-            self.broken_blocks.remove(name);
-            self.blocks.push(Block {
-                name: name.clone(),
-                parameters,
-                layers,
-            });
         }
+    }
+
+    /// A block of the file; `None` if its layers were refused.
+    fn read_block(&mut self, block: &Entry) -> Result<Option<Block>, Box<Diagnostic>> {
+        let name = &block.key;
+        let path = format!("model.blocks.{name}");
+        if name == "sequence" || LayerType::ALL.iter().any(|(_, known, _)| known == name) {
+            let message = format!("the block `{name}` has the same name as a layer type");
+            let wrong = Diagnostic::error("contradiction", message).at(block.key_span);
+            return Err(Box::new(wrong.help("choose another name")));
+        }
+        let Value::Table(table) = &block.node.value else {
+            let message = format!(
+                "`{path}` must be a table, found {}",
+                block.node.value.kind()
+            );
+            let wrong = Diagnostic::error("wrong-type", message).at(block.node.span);
+            return Err(Box::new(wrong.help(DEFINITION)));
+        };
+        let unknown = table
+            .entries
+            .iter()
+            .find(|e| !["parameters", "layers"].contains(&e.key.as_str()));
+        if let Some(unknown) = unknown {
+            let message = format!("unknown key `{}` in `{path}`", unknown.key);
+            let wrong = Diagnostic::error("unknown-key", message).at(unknown.key_span);
+            self.refuse(wrong.help("the keys here are `parameters`, `layers`"));
+        }
+        let parameters = parameters(name, &path, table)?;
+        let missing = || {
+            let message = format!("the block `{name}` has no `layers`");
+            let missing = Diagnostic::error("missing-key", message).at(block.key_span);
+            missing.help(DEFINITION)
+        };
+        let layers = self.layers_of(table, &path, missing);
+        Ok(layers.map(|layers| Block {
+            name: name.clone(),
+            parameters,
+            layers,
+        }))
     }
 
     pub(super) fn block(
@@ -205,5 +164,42 @@ impl Expander<'_> {
         };
         let diagnostic = Diagnostic::error("contradiction", message).at(used);
         self.refuse(diagnostic.help(help));
+    }
+}
+
+/// The parameters of a block with their defaults.
+fn parameters(name: &str, path: &str, table: &Table) -> Result<Arguments, Box<Diagnostic>> {
+    let parameters: Arguments = match table.get("parameters").map(|entry| &entry.node) {
+        None => Vec::new(),
+        Some(Node {
+            value: Value::Table(table),
+            ..
+        }) => {
+            let entries = table.entries.iter();
+            entries.map(|e| (e.key.clone(), e.node.clone())).collect()
+        }
+        Some(node) => {
+            let message = format!(
+                "`{path}.parameters` must be a table, found {}",
+                node.value.kind()
+            );
+            let help = "give each parameter a default: `parameters = { channels = 64 }`";
+            let wrong = Diagnostic::error("wrong-type", message).at(node.span);
+            return Err(Box::new(wrong.help(help)));
+        }
+    };
+    let taken = [
+        "type", "name", "inputs", "repeat", "when", "freeze", "for_each", "index",
+    ];
+    let mut reserved = parameters.iter();
+    match reserved.find(|(key, _)| taken.contains(&key.as_str())) {
+        Some((key, node)) => {
+            let message = format!(
+                "`{key}` cannot be a parameter of the block `{name}`: every layer has this key"
+            );
+            let wrong = Diagnostic::error("contradiction", message).at(node.span);
+            Err(Box::new(wrong.help("choose another name")))
+        }
+        None => Ok(parameters),
     }
 }

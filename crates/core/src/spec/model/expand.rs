@@ -3,15 +3,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::layer::LayerKind;
-use super::layer_spec::{LayerSpec, Place, Source};
+use super::layer_spec::{LayerSpec, Source};
 use super::preset::is_in_preset;
 use crate::diagnostic::{Diagnostic, Span};
 use crate::spec::document::{Node, Table, Value};
-use crate::spec::expression::{Arguments, substitute_table};
-use crate::spec::kind::Kind;
+use crate::spec::expression::Arguments;
 use crate::spec::remedy;
-use crate::spec::section::{Findings, Section, read_at};
+use crate::spec::section::Findings;
 
 /// More layers than this are a mistake in a `repeat`.
 pub(super) const MAX_LAYERS: usize = 4096;
@@ -56,6 +54,17 @@ impl Scope {
     pub(super) fn leave_out(&mut self, table: &Table) {
         if let Some(Value::Str(name)) = table.get("name").map(|entry| &entry.node.value) {
             self.left_out.push(name.clone());
+        }
+    }
+
+    /// Makes a layer's output the preceding one, and known by its name, which copies have with their number too.
+    pub(super) fn follow(&mut self, name: Option<String>, copy: Option<usize>, output: Source) {
+        self.previous = output;
+        if let Some(name) = name {
+            if let Some(copy) = copy {
+                self.names.push((format!("{name}{copy}"), output));
+            }
+            self.names.push((name, output));
         }
     }
 }
@@ -141,52 +150,6 @@ pub(super) struct Expander<'a> {
     pub(super) broken_blocks: BTreeSet<String>,
 }
 
-/// The keys of every layer, except `type`.
-pub(super) struct Common {
-    pub(super) name: Option<String>,
-    pub(super) inputs: Vec<String>,
-    pub(super) freeze: bool,
-}
-
-impl Common {
-    fn decode(s: &mut Section<'_>) -> Self {
-        let common = Self {
-            name: s
-                .field("name", Kind::Slug, "The name of the layer in other layers, patterns and reports.")
-                .optional(),
-            inputs: s
-                .field(
-                    "inputs",
-                    Kind::list(Kind::Text, 1),
-                    "Names of the input layers; the preceding layer when not set. `input` is the input of the block, `previous` the preceding layer.",
-                )
-                .optional()
-                .unwrap_or_default(),
-            freeze: s
-                .field("freeze", Kind::Bool, "Whether its weights are frozen.")
-                .or(false),
-        };
-        let repeat = Kind::Int(0, MAX_LAYERS as i64);
-        let _: Option<usize> = s
-            .field("repeat", repeat, "Number of consecutive copies.")
-            .optional();
-        let _: Option<bool> = s
-            .field(
-                "when",
-                Kind::Bool,
-                "Whether to include the layer; for blocks.",
-            )
-            .optional();
-        common
-    }
-}
-
-/// The keys of a layer of the file, for the schema.
-pub fn decode_layer(s: &mut Section<'_>) -> LayerKind {
-    Common::decode(s);
-    LayerKind::decode(s)
-}
-
 impl Expander<'_> {
     pub(super) fn refuse(&mut self, mut diagnostic: Diagnostic) {
         if let Some((preset, place)) = self.preset
@@ -220,145 +183,6 @@ impl Expander<'_> {
         }
     }
 
-    pub(super) fn one(
-        &mut self,
-        table: &Table,
-        span: Span,
-        path: &str,
-        siblings: &[Node],
-        copy: Option<usize>,
-        scope: &mut Scope,
-    ) {
-        let written_when = table.get("when").map(|entry| entry.node.span);
-        let mut table = match substitute_table(table, &scope.arguments) {
-            Ok(table) => table,
-            Err(diagnostic) => return self.refuse(*diagnostic),
-        };
-        if self.is_grown(&table, span) {
-            return;
-        }
-        if let Some(entry) = table.get("when") {
-            let path = format!("{path}.when");
-            // The value may come from elsewhere, but the mistake is here.
-            let node = Node {
-                span: written_when.unwrap_or(span),
-                ..entry.node.clone()
-            };
-            let wrong = Kind::Bool.check(&path, &node);
-            if !wrong.is_empty() {
-                return wrong
-                    .into_iter()
-                    .for_each(|diagnostic| self.refuse(diagnostic));
-            }
-            if entry.node.value == Value::Bool(false) {
-                return scope.leave_out(&table);
-            }
-        }
-        table.entries.retain(|entry| entry.key != "for_each");
-        let Some(kind) = self.type_of(&table, span, path) else {
-            return;
-        };
-        let block = self.blocks.iter().position(|block| block.name == kind);
-        let is_group = kind == "sequence" || block.is_some();
-        let mut own = table.clone();
-        if is_group {
-            // The remaining keys are those of every layer.
-            let common = ["type", "name", "inputs", "repeat", "when", "freeze"];
-            own.entries
-                .retain(|entry| common.contains(&entry.key.as_str()));
-        }
-        let num_before = self.findings.diagnostics.num_found();
-        let first_new = self.findings.diagnostics.0.len();
-        let decode = |s: &mut Section<'_>| {
-            let common = Common::decode(s);
-            let kind = if is_group {
-                let _: String = s.field("type", Kind::Text, "").required();
-                None
-            } else {
-                Some(LayerKind::decode(s))
-            };
-            (common, kind)
-        };
-        let (common, decoded) = read_at(&own, path.to_owned(), span, self.findings, decode);
-        if self.findings.diagnostics.num_found() > num_before {
-            self.findings.poisoned.push("model".into());
-            self.place_in_user_file(first_new);
-        }
-        let Some(inputs) = self.inputs(&common, &table, siblings, scope) else {
-            return;
-        };
-        if is_group && inputs.len() > 1 {
-            let span = table.get("inputs").map_or(span, |entry| entry.node.span);
-            let message = format!("a `{kind}` takes one input, found {}", inputs.len());
-            return self.refuse(
-                Diagnostic::error("shape", message)
-                    .at(span)
-                    .help("combine them first, with `add` or `concat`"),
-            );
-        }
-        let Some(local) = self.local_name(&common, &table, &kind, copy, scope) else {
-            return;
-        };
-        let output = match decoded {
-            Some(layer) => {
-                let place = Place {
-                    span: match (is_in_preset(span), self.preset) {
-                        (true, Some((_, place))) => place,
-                        _ => table.get("type").map_or(span, |entry| {
-                            if is_in_preset(entry.node.span) {
-                                span
-                            } else {
-                                entry.node.span
-                            }
-                        }),
-                    },
-                    uses: scope.uses.clone(),
-                    preset: self.preset.map(|(name, _)| name),
-                };
-                let name = format!("{}{local}", scope.prefix);
-                let name = self.unique(&name, common.name.is_some());
-                self.layers.push(LayerSpec {
-                    name,
-                    kind: layer,
-                    inputs,
-                    freeze: common.freeze,
-                    table: own,
-                    place,
-                });
-                Source::Layer(self.layers.len() - 1)
-            }
-            None => {
-                let first = self.layers.len();
-                let output = match block {
-                    Some(block) => self.block(block, &table, span, &local, inputs, scope),
-                    None => self.sequence(
-                        &table,
-                        span,
-                        path,
-                        common.name.as_ref().map(|_| local.as_str()),
-                        inputs,
-                        scope,
-                    ),
-                };
-                if common.freeze {
-                    self.layers[first..]
-                        .iter_mut()
-                        .for_each(|layer| layer.freeze = true);
-                }
-                output
-            }
-        };
-        scope.previous = output;
-        if let Some(name) = common.name {
-            if copy.is_some() {
-                scope
-                    .names
-                    .push((format!("{name}{}", copy.unwrap_or(1)), output));
-            }
-            scope.names.push((name, output));
-        }
-    }
-
     /// The list under `layers` of a table; `None` if it was refused.
     pub(super) fn layers_of(
         &mut self,
@@ -375,55 +199,6 @@ impl Expander<'_> {
         };
         self.refuse(wrong);
         None
-    }
-
-    /// Findings in a preset's layer are shown where the file requests the preset.
-    fn place_in_user_file(&mut self, first: usize) {
-        let Some((preset, place)) = self.preset else {
-            return;
-        };
-        for diagnostic in &mut self.findings.diagnostics.0[first..] {
-            if diagnostic.span.is_none_or(is_in_preset) {
-                diagnostic.span = Some(place);
-                diagnostic
-                    .notes
-                    .push(format!("in a layer of the preset `{preset}`"));
-            }
-        }
-    }
-
-    fn sequence(
-        &mut self,
-        table: &Table,
-        span: Span,
-        path: &str,
-        name: Option<&str>,
-        inputs: Vec<Source>,
-        scope: &Scope,
-    ) -> Source {
-        let known = [
-            "type", "name", "inputs", "repeat", "when", "freeze", "layers",
-        ];
-        self.refuse_other_keys(table, &known, "a `sequence`");
-        let missing = || {
-            let message = format!("missing key `layers` in `{path}` (type `sequence`)");
-            Diagnostic::error("missing-key", message)
-                .at(span)
-                .help("add `layers = […]`, for example `layers = [{ type = \"relu\" }]`")
-        };
-        let layers = self.layers_of(table, path, missing).unwrap_or_default();
-        let mut inner = Scope {
-            // Unnamed layers of a sequence are named as if they were outside it.
-            prefix: match name {
-                Some(name) => format!("{}{name}.", scope.prefix),
-                None => scope.prefix.clone(),
-            },
-            previous: inputs[0],
-            input: inputs[0],
-            ..scope.clone()
-        };
-        self.list(&layers, &format!("{path}.layers"), &mut inner);
-        inner.previous
     }
 
     pub(super) fn refuse_other_keys(&mut self, table: &Table, known: &[&str], place: &str) {

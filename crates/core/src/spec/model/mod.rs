@@ -2,6 +2,7 @@
 
 pub mod activation;
 mod block;
+mod common;
 mod copies;
 mod decode;
 pub mod expand;
@@ -9,11 +10,13 @@ pub mod initializer;
 pub mod layer;
 pub mod layer_spec;
 mod name;
+mod one;
 pub mod preset;
 
 use super::document::{Node, Table};
 use super::section::{KeyDoc, Section, Shape, describe};
 use crate::diagnostic::Diagnostic;
+pub use common::decode_layer;
 use expand::expand;
 use layer_spec::LayerSpec;
 use preset::{ModelType, Preset};
@@ -27,7 +30,7 @@ pub struct ModelSpec {
 
 /// The keys of a layer, for the schema and for messages.
 pub fn describe_layer() -> Vec<KeyDoc> {
-    describe(expand::decode_layer)
+    describe(decode_layer)
 }
 
 impl ModelSpec {

@@ -1,5 +1,6 @@
 //! Names of layers: type lookup, input resolution, numbering of copies.
 
+use super::common::Common;
 use super::expand::*;
 use super::layer::LayerType;
 use super::layer_spec::Source;

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::environment::is_environment;
 use super::texts::{escape, head, is_in_layers, reached, size};
 use super::{References, joined};
-use crate::diagnostic::{Diagnostic, Span};
+use crate::diagnostic::{Diagnostic, Span, circle};
 use crate::spec::document::{Entry, Node, Table, Value};
 use crate::spec::expression::{
     Names, Wrong, as_text, evaluate_part, literal, names_in, placed, unclosed, written_out,
@@ -169,19 +169,14 @@ impl Resolver<'_> {
                 Box::new(diagnostic.help("refer to the last of them directly"))
             });
         };
-        let circle = &state.chain[at..];
-        let names: Vec<_> = circle.iter().map(|(path, _)| format!("`{path}`")).collect();
-        let message = match names.as_slice() {
-            [only] => format!("{only} refers to itself"),
-            _ => format!(
-                "{} refers to itself: {} -> {}",
-                names[0],
-                names.join(" -> "),
-                names[0]
-            ),
-        };
-        let mut diagnostic = Diagnostic::error("reference", message).at(circle[0].1);
-        for (path, span) in &circle[1..] {
+        let entries = &state.chain[at..];
+        let names: Vec<_> = entries
+            .iter()
+            .map(|(path, _)| format!("`{path}`"))
+            .collect();
+        let message = circle(&names, "refers to");
+        let mut diagnostic = Diagnostic::error("reference", message).at(entries[0].1);
+        for (path, span) in &entries[1..] {
             diagnostic = diagnostic.related(*span, format!("`{path}`"));
         }
         Some(Box::new(

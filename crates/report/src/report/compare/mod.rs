@@ -143,36 +143,7 @@ pub type Wrong = (String, String);
 pub fn compare(sources: &[Source], question: &Question) -> Result<Comparison, Wrong> {
     let (value, direction) = value_of(sources, question)?;
     let trials = named(sources);
-    if trials.iter().all(|trial| trial.n == 0) {
-        let problems: usize = sources.iter().map(|s| s.report.problems.len()).sum();
-        return Err((
-            format!("no run is completed in {problems}"),
-            "`runner run` on the experiment completes the rest; `runner list` shows its progress"
-                .into(),
-        ));
-    }
-    if trials.iter().all(|trial| sample(trial, &value).is_none()) {
-        let known = measured(sources);
-        let what = if COSTS.contains(&value.as_str()) {
-            "a saved report does not contain it for each seed; use the experiment's folder".into()
-        } else {
-            nearest_first(
-                &value,
-                &known,
-                format!("the recorded metrics are {}", list(&known)),
-            )
-        };
-        if let Some(mixed) = trials.iter().find(|trial| trial.has_mixed_data()) {
-            return Err((
-                format!(
-                    "no trial has a mean to compare: the completed runs of `{}` read different data",
-                    mixed.id
-                ),
-                "`runner report` on the experiment's folder shows which data each run read".into(),
-            ));
-        }
-        return Err((format!("no trial has `{value}`"), what));
-    }
+    check_values(sources, &trials, &value)?;
     let mean = |trial: &Trial| sample(trial, &value).map(Sample::mean);
     let order = ranked(&trials.iter().map(mean).collect::<Vec<_>>(), direction);
     let ranks: Vec<Option<usize>> = order.iter().map(|(_, rank)| *rank).collect();
@@ -202,10 +173,8 @@ pub fn compare(sources: &[Source], question: &Question) -> Result<Comparison, Wr
     Ok(Comparison {
         notes: {
             let mut notes = notes::notes(sources, &ranked, &baseline, &value);
-            if !is_common && is_elsewhere {
-                notes.push(format!("`{value}` was measured on different data in different experiments, so there are no ranks and no verdicts: use `--value` with a metric that they share"));
-            } else if !is_common {
-                notes.push(format!("`{value}` is computed by different functions in different trials, so there are no ranks and no verdicts: use `--value` with a metric that all of them share"));
+            if !is_common {
+                notes.push(notes::not_common(&value, is_elsewhere));
             }
             notes
         },
@@ -256,4 +225,39 @@ pub fn compare(sources: &[Source], question: &Question) -> Result<Comparison, Wr
         direction,
         axes,
     })
+}
+
+/// Refuses a comparison in which no trial has a value.
+fn check_values(sources: &[Source], trials: &[Trial], value: &str) -> Result<(), Wrong> {
+    if trials.iter().all(|trial| trial.n == 0) {
+        let problems: usize = sources.iter().map(|s| s.report.problems.len()).sum();
+        return Err((
+            format!("no run is completed in {problems}"),
+            "`runner run` on the experiment completes the rest; `runner list` shows its progress"
+                .into(),
+        ));
+    }
+    if trials.iter().all(|trial| sample(trial, value).is_none()) {
+        let known = measured(sources);
+        let what = if COSTS.contains(&value) {
+            "a saved report does not contain it for each seed; use the experiment's folder".into()
+        } else {
+            nearest_first(
+                value,
+                &known,
+                format!("the recorded metrics are {}", list(&known)),
+            )
+        };
+        if let Some(mixed) = trials.iter().find(|trial| trial.has_mixed_data()) {
+            return Err((
+                format!(
+                    "no trial has a mean to compare: the completed runs of `{}` read different data",
+                    mixed.id
+                ),
+                "`runner report` on the experiment's folder shows which data each run read".into(),
+            ));
+        }
+        return Err((format!("no trial has `{value}`"), what));
+    }
+    Ok(())
 }

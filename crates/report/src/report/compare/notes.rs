@@ -80,6 +80,13 @@ pub fn notes(
         );
     }
     notes.extend(spreads(sources));
+    notes.extend(about_values(sources, ranked, value));
+    notes
+}
+
+/// Values that count twice, lack runs, or were selected by.
+fn about_values(sources: &[Source], ranked: &[&Trial], value: &str) -> Vec<String> {
+    let mut notes = Vec::new();
     let twins = twins(sources, ranked, value);
     if let Some(first) = twins.first() {
         let more = match twins.len() {
@@ -251,5 +258,18 @@ fn shown(ids: &[&str]) -> String {
     match ids.len() {
         num if num > SHOWN => format!("{} and {} more", names.join(", "), num - SHOWN),
         _ => names.join(", "),
+    }
+}
+
+/// Why trials are neither ranked nor judged by a value without a common meaning.
+pub(super) fn not_common(value: &str, is_elsewhere: bool) -> String {
+    if is_elsewhere {
+        format!(
+            "`{value}` was measured on different data in different experiments, so there are no ranks and no verdicts: use `--value` with a metric that they share"
+        )
+    } else {
+        format!(
+            "`{value}` is computed by different functions in different trials, so there are no ranks and no verdicts: use `--value` with a metric that all of them share"
+        )
     }
 }

@@ -5,6 +5,7 @@ use crate::report::model::Report;
 use crate::report::numbers::short_number;
 use crate::report::plot::*;
 use crate::report::sample::direction;
+use runner_statistics::Direction;
 
 /// Fewer trials than this are read from their table.
 const FEWEST: usize = 8;
@@ -24,21 +25,7 @@ pub fn search(report: &Report) -> Vec<Figure> {
         return Vec::new();
     }
     valued.sort_by_key(|(place, ..)| *place);
-    let mut best: Option<f64> = None;
-    let mut so_far = Vec::new();
-    for (at, (_, value, _)) in valued.iter().enumerate() {
-        let next = match best {
-            Some(best) if !direction.is_better(*value, best) => best,
-            _ => *value,
-        };
-        // A step, since nothing is better before it is found.
-        so_far.extend(
-            best.filter(|best| *best != next)
-                .map(|best| point(at, best)),
-        );
-        so_far.push(point(at, next));
-        best = Some(next);
-    }
+    let so_far = so_far(&valued, direction);
     let single = valued
         .iter()
         .enumerate()
@@ -97,6 +84,26 @@ pub fn search(report: &Report) -> Vec<Figure> {
             ),
         ),
     ]
+}
+
+/// The best value after each trial, as steps.
+fn so_far(valued: &[(usize, f64, &str)], direction: Direction) -> Vec<Point> {
+    let mut best: Option<f64> = None;
+    let mut so_far = Vec::new();
+    for (at, (_, value, _)) in valued.iter().enumerate() {
+        let next = match best {
+            Some(best) if !direction.is_better(*value, best) => best,
+            _ => *value,
+        };
+        // A step, since nothing is better before it is found.
+        so_far.extend(
+            best.filter(|best| *best != next)
+                .map(|best| point(at, best)),
+        );
+        so_far.push(point(at, next));
+        best = Some(next);
+    }
+    so_far
 }
 
 fn point(at: usize, value: f64) -> Point {

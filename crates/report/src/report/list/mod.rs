@@ -149,17 +149,7 @@ pub fn list(indexes: &[Index], query: &Query, form: Form, now_ms: u64) -> Result
         }
         None => {
             runs.truncate(limit);
-            let shown = match (query.columns.as_slice(), form) {
-                ([], Form::Table { .. }) => {
-                    // A column explains why a run is missing.
-                    let has_reason = |run: &Run<'_>| cells::reason(run.entry).is_some();
-                    let reason = runs.iter().any(has_reason).then_some(REASON);
-                    let usual = USUAL.into_iter().chain(reason);
-                    usual.map(str::to_owned).collect()
-                }
-                ([], _) => known.all(),
-                (columns, _) => columns.to_vec(),
-            };
+            let shown = shown(&runs, query, form, &known);
             let is_all = query.columns.is_empty();
             (text(&runs, &shown, is_all, form), shown)
         }
@@ -170,17 +160,7 @@ pub fn list(indexes: &[Index], query: &Query, form: Form, now_ms: u64) -> Result
         .iter()
         .map(|run| (&run.index.plan.experiment, &run.entry.trial));
     let first = trials.next();
-    let is_order_of_losses = order.is_some_and(|(name, _)| {
-        indexes.iter().any(|index| {
-            let objective = index.plan.objective.name();
-            let metric = if name == "objective" {
-                &objective
-            } else {
-                name
-            };
-            is_of_several_losses(metric, &index.plan.axes)
-        })
-    });
+    let is_order_of_losses = order.is_some_and(|(name, _)| is_of_losses(indexes, name));
     let note = if shows_test && trials.any(|trial| Some(trial) != first) {
         Some(TEST_NOTE)
     } else {
@@ -189,6 +169,34 @@ pub fn list(indexes: &[Index], query: &Query, form: Form, now_ms: u64) -> Result
     let mut notes: Vec<String> = note.map(str::to_owned).into_iter().collect();
     notes.extend(by_trial.warnings(&runs));
     Ok(Listed { text, notes })
+}
+
+/// The columns to show.
+fn shown(runs: &[Run<'_>], query: &Query, form: Form, known: &Known) -> Vec<String> {
+    match (query.columns.as_slice(), form) {
+        ([], Form::Table { .. }) => {
+            // A column explains why a run is missing.
+            let has_reason = |run: &Run<'_>| cells::reason(run.entry).is_some();
+            let reason = runs.iter().any(has_reason).then_some(REASON);
+            let usual = USUAL.into_iter().chain(reason);
+            usual.map(str::to_owned).collect()
+        }
+        ([], _) => known.all(),
+        (columns, _) => columns.to_vec(),
+    }
+}
+
+/// Whether values of a column are losses of different functions.
+fn is_of_losses(indexes: &[Index], name: &str) -> bool {
+    indexes.iter().any(|index| {
+        let objective = index.plan.objective.name();
+        let metric = if name == "objective" {
+            &objective
+        } else {
+            name
+        };
+        is_of_several_losses(metric, &index.plan.axes)
+    })
 }
 
 fn is_of_test(name: &str) -> bool {

@@ -49,6 +49,37 @@ impl Fitting<'_> {
         ))
     }
 
+    /// A single column of classes; `None` for one of numbers.
+    fn class(&self, column: usize) -> Result<Option<TargetEncoder>, DataError> {
+        let (spec, extent) = (self.column(column), self.records.header.extents[column]);
+        let said = self.roles.of(&spec.name).and_then(|said| said.kind);
+        let (min, max) = (extent.min.unwrap_or(0.0), extent.max.unwrap_or(0.0));
+        let is_number = said == Some(ColumnType::Number);
+        match (&spec.kind, spec.shape.len()) {
+            (ColumnKind::Categories { names }, _) => Ok(Some(TargetEncoder::Class {
+                column,
+                num_classes: names.len(),
+            })),
+            (ColumnKind::Bytes | ColumnKind::Whole, 0 | 1)
+                if !is_number && spec.len() == 1 && min >= 0.0 =>
+            {
+                self.refuse_holes(column, max as usize + 1)?;
+                Ok(Some(TargetEncoder::Class {
+                    column,
+                    num_classes: max as usize + 1,
+                }))
+            }
+            (ColumnKind::Bytes | ColumnKind::Whole, 2..) if !is_number && min >= -1.0 => {
+                Ok(Some(TargetEncoder::Classes {
+                    column,
+                    shape: spec.shape.clone(),
+                    num_classes: max as usize + 1,
+                }))
+            }
+            _ => Ok(None),
+        }
+    }
+
     pub(super) fn target(&self) -> Result<TargetEncoder, DataError> {
         if self.running_text.is_some() {
             return Ok(TargetEncoder::NextTokens);
@@ -57,36 +88,10 @@ impl Fitting<'_> {
         let Some(first) = targets.first() else {
             return Ok(TargetEncoder::None);
         };
-        if let [column] = targets[..] {
-            let (spec, extent) = (self.column(column), self.records.header.extents[column]);
-            let said = self.roles.of(&spec.name).and_then(|said| said.kind);
-            let (min, max) = (extent.min.unwrap_or(0.0), extent.max.unwrap_or(0.0));
-            let is_number = said == Some(ColumnType::Number);
-            match (&spec.kind, spec.shape.len()) {
-                (ColumnKind::Categories { names }, _) => {
-                    return Ok(TargetEncoder::Class {
-                        column,
-                        num_classes: names.len(),
-                    });
-                }
-                (ColumnKind::Bytes | ColumnKind::Whole, 0 | 1)
-                    if !is_number && spec.len() == 1 && min >= 0.0 =>
-                {
-                    self.refuse_holes(column, max as usize + 1)?;
-                    return Ok(TargetEncoder::Class {
-                        column,
-                        num_classes: max as usize + 1,
-                    });
-                }
-                (ColumnKind::Bytes | ColumnKind::Whole, 2..) if !is_number && min >= -1.0 => {
-                    return Ok(TargetEncoder::Classes {
-                        column,
-                        shape: spec.shape.clone(),
-                        num_classes: max as usize + 1,
-                    });
-                }
-                _ => {}
-            }
+        if let [column] = targets[..]
+            && let Some(encoder) = self.class(column)?
+        {
+            return Ok(encoder);
         }
         let are_labels = targets.iter().all(|at| {
             let column = self.column(*at);

@@ -99,33 +99,7 @@ fn read_pairs(
             .map_or(streams.len(), |(_, _, streams): &(_, _, Vec<_>)| {
                 streams.len()
             });
-        if streams.len() != expected {
-            let (has, lacks) = match streams.len() {
-                1 => (
-                    "the other files have targets",
-                    format!("`{}` has no targets", inputs[0]),
-                ),
-                _ => (
-                    "the other files have none",
-                    format!("`{}` has targets", inputs[0]),
-                ),
-            };
-            return Err(DataError::new(format!("{lacks}, but {has}"))
-                .help(format!("set `{key}` for all splits or for none")));
-        }
-        if let [inputs_num, targets_num] = nums[..]
-            && inputs_num != targets_num
-        {
-            return Err(DataError::new(format!(
-                "there are {} and {}",
-                super::counted(inputs_num, "input"),
-                super::counted(targets_num, "target"),
-            ))
-            .key(part.target_key())
-            .note(format!("inputs: {}", show_paths(inputs)))
-            .note(format!("targets: {}", show_paths(targets)))
-            .help("use files whose arrays have the same first dimension"));
-        }
+        check_pairs((part, inputs, key, targets), &nums, expected)?;
         parts.push((part, nums[0], streams));
     }
     let columns = columns.columns;
@@ -140,6 +114,42 @@ fn read_pairs(
             .collect::<Result<_, _>>()?;
         stream::pump(files, writer, streams, num, &mut progress)
             .map_err(|error| error.or_key(part.key()))?;
+    }
+    Ok(())
+}
+
+/// Refuses inputs without targets where others have some, or with another number of them.
+fn check_pairs(
+    (part, inputs, key, targets): (Part, &[String], &str, &[String]),
+    nums: &[usize],
+    expected: usize,
+) -> Result<(), DataError> {
+    if nums.len() != expected {
+        let (has, lacks) = match nums.len() {
+            1 => (
+                "the other files have targets",
+                format!("`{}` has no targets", inputs[0]),
+            ),
+            _ => (
+                "the other files have none",
+                format!("`{}` has targets", inputs[0]),
+            ),
+        };
+        return Err(DataError::new(format!("{lacks}, but {has}"))
+            .help(format!("set `{key}` for all splits or for none")));
+    }
+    if let [inputs_num, targets_num] = *nums
+        && inputs_num != targets_num
+    {
+        return Err(DataError::new(format!(
+            "there are {} and {}",
+            super::counted(inputs_num, "input"),
+            super::counted(targets_num, "target"),
+        ))
+        .key(part.target_key())
+        .note(format!("inputs: {}", show_paths(inputs)))
+        .note(format!("targets: {}", show_paths(targets)))
+        .help("use files whose arrays have the same first dimension"));
     }
     Ok(())
 }

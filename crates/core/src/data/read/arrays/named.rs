@@ -110,23 +110,7 @@ fn select<'a>(
         let Found { name, array } = found.remove(at);
         array.map(|array| (name, array))
     };
-    let wanted = match (first, &roles.features) {
-        (Some((names, _)), _) => names.clone(),
-        (None, Some(features)) => {
-            let mut wanted: Vec<String> = Vec::new();
-            for name in features.iter().chain(&roles.target) {
-                if !wanted.contains(name) {
-                    wanted.push(name.clone());
-                }
-            }
-            wanted
-        }
-        (None, None) => all
-            .iter()
-            .filter(|name| !roles.ignore.contains(name))
-            .cloned()
-            .collect(),
-    };
+    let wanted = wanted(roles, first, &all);
     for name in &roles.target {
         if !wanted.contains(name) {
             take(name)?;
@@ -165,6 +149,33 @@ fn select<'a>(
         }
         _ => {}
     }
+    check_lengths(&arrays, num)?;
+    Ok(arrays)
+}
+
+/// The names of the arrays to use: those of the first file, those listed, or all.
+fn wanted(roles: &RolesSpec, first: Option<&(Vec<String>, String)>, all: &[String]) -> Vec<String> {
+    match (first, &roles.features) {
+        (Some((names, _)), _) => names.clone(),
+        (None, Some(features)) => {
+            let mut wanted: Vec<String> = Vec::new();
+            for name in features.iter().chain(&roles.target) {
+                if !wanted.contains(name) {
+                    wanted.push(name.clone());
+                }
+            }
+            wanted
+        }
+        (None, None) => all
+            .iter()
+            .filter(|name| !roles.ignore.contains(name))
+            .cloned()
+            .collect(),
+    }
+}
+
+/// Refuses arrays with other numbers of items than `num`.
+fn check_lengths(arrays: &[(String, Array<'_>)], num: Option<usize>) -> Result<(), DataError> {
     if let Some((_, single)) = arrays.iter().find(|(_, array)| array.shape.is_empty()) {
         return Err(single_value(&single.place).help("list it in `ignore`"));
     }
@@ -178,7 +189,7 @@ fn select<'a>(
         .note(format!("their shapes are {:?} and {:?}", leading.shape, other.shape))
         .help("the first dimension of every array is the items; list other arrays in `ignore`, or select arrays with `features` and `target`"));
     }
-    Ok(arrays)
+    Ok(())
 }
 
 fn quoted(names: &[String]) -> String {

@@ -42,8 +42,7 @@ pub(in crate::data) fn read(
     }
     #[cfg(not(feature = "parquet"))]
     if files.format == crate::spec::data::Format::Parquet {
-        return Err(DataError::new("this build of runner does not read Parquet")
-            .help("build it with `--features parquet`, or save the table as CSV"));
+        return Err(super::without_parquet());
     }
     let ignore = unused(incoming);
     let table = json_lines::JsonLines { ignore: &ignore };

@@ -16,12 +16,22 @@ use super::source::{self, Limited, MAX_ROW, broken};
 use super::{Rows, Table};
 use crate::data::DataError;
 use crate::diagnostic::Reason;
+use crate::spec::data::FilesSpec;
 
 /// Files of objects. Lists of numbers become columns of several values; if lists have different lengths, shorter ones
 /// are padded at their end, integers with -1 and others with NaN.
 pub struct JsonLines<'a> {
     /// Keys that may contain anything.
     pub ignore: &'a [String],
+}
+
+impl<'a> JsonLines<'a> {
+    /// As set in the experiment.
+    pub fn of(files: &'a FilesSpec) -> Self {
+        Self {
+            ignore: &files.roles.ignore,
+        }
+    }
 }
 
 impl Table for JsonLines<'_> {

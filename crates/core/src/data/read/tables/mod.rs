@@ -83,22 +83,17 @@ pub fn read(files: &FilesSpec, writer: &mut Writer, watch: Watch<'_>) -> Result<
     }
     match &files.format {
         #[cfg(feature = "parquet")]
-        Format::Parquet => {
-            let table = parquet::Parquet {
-                ignore: &files.roles.ignore,
-            };
-            read_table(&table, files, writer, watch)
-        }
+        Format::Parquet => read_table(&parquet::Parquet::of(files), files, writer, watch),
         #[cfg(not(feature = "parquet"))]
-        Format::Parquet => Err(DataError::new("this build of runner does not read Parquet")
-            .help("build it with `--features parquet`, or save the table as CSV")),
-        _ => {
-            let table = json_lines::JsonLines {
-                ignore: &files.roles.ignore,
-            };
-            read_table(&table, files, writer, watch)
-        }
+        Format::Parquet => Err(without_parquet()),
+        _ => read_table(&json_lines::JsonLines::of(files), files, writer, watch),
     }
+}
+
+#[cfg(not(feature = "parquet"))]
+fn without_parquet() -> DataError {
+    DataError::new("this build of runner does not read Parquet")
+        .help("build it with `--features parquet`, or save the table as CSV")
 }
 
 fn read_table<T: Table>(
@@ -169,19 +164,9 @@ pub fn first_place(
 ) -> Option<String> {
     match &files.format {
         Format::Csv { .. } => find(&csv::Csv::of(files)?, files, column, is_asked),
-        Format::JsonLines => {
-            let table = json_lines::JsonLines {
-                ignore: &files.roles.ignore,
-            };
-            find(&table, files, column, is_asked)
-        }
+        Format::JsonLines => find(&json_lines::JsonLines::of(files), files, column, is_asked),
         #[cfg(feature = "parquet")]
-        Format::Parquet => {
-            let table = parquet::Parquet {
-                ignore: &files.roles.ignore,
-            };
-            find(&table, files, column, is_asked)
-        }
+        Format::Parquet => find(&parquet::Parquet::of(files), files, column, is_asked),
         _ => None,
     }
 }
@@ -217,6 +202,47 @@ fn find<T: Table>(
     None
 }
 
+/// The columns of some rows, in chunks, each with its first row that cannot be decoded.
+fn see<T: Table>(
+    table: &T,
+    (files, writing): (&FilesSpec, &Writing<'_>),
+    known: &Columns,
+    rows: &[(u64, T::Row)],
+) -> Vec<(Columns, Option<(u64, String)>)> {
+    let chunks = rows.par_chunks(CHUNK).map(|rows| {
+        let mut columns = known.follow();
+        let mut wrong = None;
+        for (number, row) in rows {
+            match table.cells(row) {
+                Ok(cells) => columns.see(&files.roles, writing.read(cells), *number),
+                Err(Reason(reason)) => wrong = wrong.or(Some((*number, reason))),
+            }
+        }
+        (columns, wrong)
+    });
+    chunks.collect()
+}
+
+/// Refuses a file without rows or values.
+fn check_content(path: &Path, own: &Columns, any_wrong: bool) -> Result<(), DataError> {
+    if own.rows == 0 {
+        let rows = if any_wrong {
+            "no row that can be decoded"
+        } else {
+            "no rows"
+        };
+        return Err(DataError::new(format!("`{}` has {rows}", path.display()))
+            .help("use a file with one row per item"));
+    }
+    if own.names().next().is_none() {
+        return Err(
+            DataError::new(format!("`{}` has rows without values", path.display()))
+                .help("use a file whose rows contain a value in each column"),
+        );
+    }
+    Ok(())
+}
+
 /// Infers the columns of all files.
 fn look<T: Table>(
     table: &T,
@@ -237,21 +263,7 @@ fn look<T: Table>(
         let mut ends = Ends::default();
         batches(table, path, seen, |rows| {
             ends.see(table, &rows);
-            let chunks: Vec<_> = rows
-                .par_chunks(CHUNK)
-                .map(|rows| {
-                    let mut columns = own.follow();
-                    let mut wrong = None;
-                    for (number, row) in rows {
-                        match table.cells(row) {
-                            Ok(cells) => columns.see(&files.roles, writing.read(cells), *number),
-                            Err(Reason(reason)) => wrong = wrong.or(Some((*number, reason))),
-                        }
-                    }
-                    (columns, wrong)
-                })
-                .collect();
-            for (columns, wrong) in chunks {
+            for (columns, wrong) in see(table, (files, writing), &own, &rows) {
                 any_wrong |= wrong.is_some();
                 // Skipped rows are reported when the others are encoded.
                 if let Some((number, reason)) =
@@ -270,23 +282,7 @@ fn look<T: Table>(
         own.place(|number| T::place(path, number));
         own.check_lists(|number| T::place(path, number))
             .map_err(|error| error.or_key(part.key()))?;
-        if own.rows == 0 {
-            let rows = if any_wrong {
-                "no row that can be decoded"
-            } else {
-                "no rows"
-            };
-            return Err(DataError::new(format!("`{}` has {rows}", path.display()))
-                .key(part.key())
-                .help("use a file with one row per item"));
-        }
-        if own.names().next().is_none() {
-            return Err(
-                DataError::new(format!("`{}` has rows without values", path.display()))
-                    .key(part.key())
-                    .help("use a file whose rows contain a value in each column"),
-            );
-        }
+        check_content(path, &own, any_wrong).map_err(|error| error.key(part.key()))?;
         let mut names: Vec<_> = own.names().map(str::to_owned).collect();
         names.retain(|name| !files.roles.ignore.contains(name));
         match &first {

@@ -17,13 +17,22 @@ use super::{Rows, Table};
 use crate::data::DataError;
 use crate::data::read::unreadable;
 use crate::diagnostic::Reason;
-use crate::spec::data::date_of;
+use crate::spec::data::{FilesSpec, date_of};
 use crate::spec::plain_file;
 
 /// Columnar files. Dates and times become texts that sort by time, lists of numbers columns of several values.
 pub struct Parquet<'a> {
     /// Columns that may contain anything.
     pub ignore: &'a [String],
+}
+
+impl<'a> Parquet<'a> {
+    /// As set in the experiment.
+    pub fn of(files: &'a FilesSpec) -> Self {
+        Self {
+            ignore: &files.roles.ignore,
+        }
+    }
 }
 
 impl Table for Parquet<'_> {
