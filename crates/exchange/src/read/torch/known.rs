@@ -3,11 +3,13 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use runner_core::diagnostic::Reason;
+
 use super::pickle::{Global, Object, Storage, View, damaged};
 use crate::tensors::Dtype;
 
 /// What a global is, or that it has no place beside weights.
-pub fn global(module: &str, name: &str) -> Result<Global, String> {
+pub fn global(module: &str, name: &str) -> Result<Global, Reason> {
     let storage = |kind: &str| {
         Some(match kind {
             "Double" => Dtype::F64,
@@ -45,12 +47,14 @@ pub fn global(module: &str, name: &str) -> Result<Global, String> {
         _ => None,
     };
     known.ok_or_else(|| {
-        format!("opening it in Python calls `{module}.{name}`, which makes no tensor of numbers")
+        Reason(format!(
+            "opening it in Python calls `{module}.{name}`, which makes no tensor of numbers"
+        ))
     })
 }
 
 /// The storage of a persistent id: `('storage', type, key, place, number of values, …)`.
-pub fn storage(id: &Object) -> Result<Storage, String> {
+pub fn storage(id: &Object) -> Result<Storage, Reason> {
     let Object::Tuple(parts) = id else {
         return Err(damaged());
     };
@@ -81,7 +85,7 @@ pub fn storage(id: &Object) -> Result<Storage, String> {
 }
 
 /// What a known function makes of its arguments.
-pub fn call(function: &Object, arguments: &[Object]) -> Result<Object, String> {
+pub fn call(function: &Object, arguments: &[Object]) -> Result<Object, Reason> {
     match function {
         Object::Global(Global::Tensor) => Ok(Object::Tensor(Rc::new(view(arguments)?))),
         Object::Global(Global::Parameter) => {
@@ -110,7 +114,7 @@ pub fn call(function: &Object, arguments: &[Object]) -> Result<Object, String> {
 }
 
 /// `(storage, offset, sizes, strides, …)`, which has to lie within the storage.
-fn view(arguments: &[Object]) -> Result<View, String> {
+fn view(arguments: &[Object]) -> Result<View, Reason> {
     let [
         Object::Storage(storage),
         Object::Int(offset),
@@ -146,9 +150,9 @@ fn view(arguments: &[Object]) -> Result<View, String> {
         });
     match last {
         Some(last) if is_empty || last < view.storage.num => Ok(view),
-        _ => Err(format!(
+        _ => Err(Reason(format!(
             "a tensor of {:?} reaches beyond its storage of {} values",
             view.shape, view.storage.num
-        )),
+        ))),
     }
 }

@@ -12,6 +12,7 @@ use std::rc::Rc;
 
 use runner_core::data::DataError;
 use runner_core::data::read::bounded;
+use runner_core::diagnostic::Reason;
 use runner_core::spec::kind::show_bytes;
 use runner_core::spec::plain_file;
 use zip::ZipArchive;
@@ -50,7 +51,7 @@ pub fn open(path: &Path, key: Option<&str>) -> Result<(Vec<Entry>, Source), Data
     let read = file.by_ref().take(4).read_to_end(&mut magic);
     read.and_then(|_| file.rewind())
         .map_err(|e| unreadable(path, &e))?;
-    let wrong = |reason: String| damaged(path, reason).help(HELP);
+    let wrong = |reason: Reason| damaged(path, reason).help(HELP);
     let (root, place) = if magic.starts_with(b"PK") {
         archive(path, file)?
     } else {
@@ -74,14 +75,14 @@ pub fn open(path: &Path, key: Option<&str>) -> Result<(Vec<Entry>, Source), Data
 
 /// The pickle of an archive, with the folder that the storages are in.
 fn archive(path: &Path, file: File) -> Result<(Object, Place), DataError> {
-    let wrong = |reason: String| damaged(path, reason).help(HELP);
+    let wrong = |reason: Reason| damaged(path, reason).help(HELP);
     let mut archive =
-        ZipArchive::new(file).map_err(|e| wrong(format!("it is no whole archive: {e}")))?;
+        ZipArchive::new(file).map_err(|e| wrong(format!("it is no whole archive: {e}").into()))?;
     let names = archive.file_names().filter_map(Result::ok);
     let names: Vec<String> = names.map(|name| name.to_string()).collect();
     let is_pickle = |name: &&String| name.rsplit('/').next() == Some(PICKLE);
     let name = names.iter().find(is_pickle).cloned();
-    let name = name.ok_or_else(|| wrong(format!("it has no `{PICKLE}`")))?;
+    let name = name.ok_or_else(|| wrong(format!("it has no `{PICKLE}`").into()))?;
     let folder = name.trim_end_matches(PICKLE).to_owned();
     let order = format!("{folder}byteorder");
     if names.contains(&order) {
@@ -96,32 +97,32 @@ fn archive(path: &Path, file: File) -> Result<(Object, Place), DataError> {
 }
 
 /// An entry of an archive, which must not have more than `most` bytes.
-fn entry(archive: &mut ZipArchive<File>, name: &str, most: u64) -> Result<Vec<u8>, String> {
+fn entry(archive: &mut ZipArchive<File>, name: &str, most: u64) -> Result<Vec<u8>, Reason> {
     let mut entry = archive
         .by_name(name)
         .map_err(|e| format!("`{name}` of it cannot be read: {e}"))?;
     let (size, packed) = (entry.size(), entry.compressed_size());
     if size > most {
-        return Err(format!(
+        return Err(Reason(format!(
             "`{name}` of it has {}, and {} were expected",
             show_bytes(size),
             show_bytes(most)
-        ));
+        )));
     }
     if let Some(reason) = bounded::refusal(size, packed) {
-        return Err(format!("`{name}` of it: {reason}"));
+        return Err(Reason(format!("`{name}` of it: {reason}")));
     }
     let mut bytes = Vec::new();
     let read = entry.by_ref().take(most + 1).read_to_end(&mut bytes);
     read.map_err(|e| format!("`{name}` of it is damaged: {e}"))?;
     if bytes.len() as u64 > most {
-        return Err(format!("`{name}` of it is larger than it says"));
+        return Err(Reason(format!("`{name}` of it is larger than it says")));
     }
     Ok(bytes)
 }
 
 /// The pickle of a file of PyTorch before 1.6, with the places of the storages.
-fn legacy(path: &Path, mut file: File) -> Result<(Object, Place), String> {
+fn legacy(path: &Path, mut file: File) -> Result<(Object, Place), Reason> {
     /// What such files begin with, as a number.
     const MAGIC: &[u8] = &[0x6c, 0xfc, 0x9c, 0x46, 0xf9, 0x20, 0x6a, 0xa8, 0x50, 0x19];
     let io = |e: std::io::Error| format!("it cannot be read: {e}");
@@ -135,10 +136,10 @@ fn legacy(path: &Path, mut file: File) -> Result<(Object, Place), String> {
         .take(64)
         .any(|window| window == MAGIC)
     {
-        return Err(format!(
+        return Err(Reason(format!(
             "`{}` is not what `torch.save` writes",
             path.display()
-        ));
+        )));
     }
     let (_, rest) = pickle::read(&bytes)?;
     let (version, rest) = pickle::read(rest)?;
@@ -186,7 +187,7 @@ fn storages(
     depth: usize,
     num: &mut usize,
     found: &mut BTreeMap<String, (u64, u64)>,
-) -> Result<(), String> {
+) -> Result<(), Reason> {
     walk(object, depth, num, &mut |view: &Rc<View>| {
         let storage = &view.storage;
         found.insert(
@@ -202,7 +203,7 @@ fn walk(
     depth: usize,
     num: &mut usize,
     see: &mut dyn FnMut(&Rc<View>),
-) -> Result<(), String> {
+) -> Result<(), Reason> {
     *num += 1;
     if depth > MAX_DEPTH || *num > 1 << 22 {
         return Err("its pickle is nested in itself".into());
@@ -260,7 +261,7 @@ fn collect(
     depth: usize,
     views: &mut BTreeMap<String, Rc<View>>,
     order: &mut Vec<String>,
-) -> Result<(), String> {
+) -> Result<(), Reason> {
     if depth > MAX_DEPTH || order.len() > 1 << 20 {
         return Err("its pickle is nested in itself".into());
     }
@@ -296,7 +297,7 @@ pub fn read(
     wanted: &BTreeSet<&str>,
     take: Take<'_>,
 ) -> Result<(), DataError> {
-    let wrong = |reason: String| damaged(path, reason).help(HELP);
+    let wrong = |reason: Reason| damaged(path, reason).help(HELP);
     let mut file = plain_file::open(path).map_err(|e| unreadable(path, &e))?;
     let mut archive = match &handles.place {
         Place::Archive(_) => {
@@ -317,7 +318,8 @@ pub fn read(
             }
             (Place::File(places), _) => {
                 let at = places.get(&*storage.key).copied();
-                let at = at.ok_or_else(|| wrong(format!("it has no storage `{}`", storage.key)))?;
+                let at =
+                    at.ok_or_else(|| wrong(format!("it has no storage `{}`", storage.key).into()))?;
                 let mut bytes = Vec::new();
                 let read = file
                     .seek(SeekFrom::Start(at))
@@ -328,10 +330,13 @@ pub fn read(
             _ => Vec::new(),
         };
         if bytes.len() as u64 != size {
-            return Err(wrong(format!(
-                "`{name}` is truncated: its storage has {} of {size} bytes",
-                bytes.len()
-            )));
+            return Err(wrong(
+                format!(
+                    "`{name}` is truncated: its storage has {} of {size} bytes",
+                    bytes.len()
+                )
+                .into(),
+            ));
         }
         let tensor = NamedTensor::new(
             *name,

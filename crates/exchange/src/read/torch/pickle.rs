@@ -5,6 +5,8 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use runner_core::diagnostic::Reason;
+
 use super::known::{call, global, storage};
 use crate::tensors::Dtype;
 
@@ -81,7 +83,7 @@ pub struct View {
 }
 
 /// Reads one pickle from the start of some bytes; the rest comes back.
-pub fn read(bytes: &[u8]) -> Result<(Object, &[u8]), String> {
+pub fn read(bytes: &[u8]) -> Result<(Object, &[u8]), Reason> {
     let mut machine = Machine {
         rest: bytes,
         stack: Vec::new(),
@@ -104,7 +106,7 @@ struct Machine<'a> {
 
 impl<'a> Machine<'a> {
     /// One opcode; false after the last one.
-    fn step(&mut self) -> Result<bool, String> {
+    fn step(&mut self) -> Result<bool, Reason> {
         self.num_objects += 1;
         if self.num_objects > MAX_OBJECTS {
             return Err("its pickle makes more objects than a network has".into());
@@ -187,7 +189,7 @@ impl<'a> Machine<'a> {
     }
 
     /// Opcodes of tuples, lists and dictionaries.
-    fn container(&mut self, code: u8) -> Result<(), String> {
+    fn container(&mut self, code: u8) -> Result<(), Reason> {
         let made = match code {
             b')' => Object::Tuple(Rc::new([])),
             b't' => Object::Tuple(self.pop_to_mark()?.into()),
@@ -231,16 +233,16 @@ impl<'a> Machine<'a> {
                 return Ok(());
             }
             other => {
-                return Err(format!(
+                return Err(Reason(format!(
                     "its pickle has the opcode {other:#04x}, which no file of weights needs"
-                ));
+                )));
             }
         };
         self.stack.push(made);
         Ok(())
     }
 
-    fn memo(&mut self, code: u8) -> Result<(), String> {
+    fn memo(&mut self, code: u8) -> Result<(), Reason> {
         let key = match code {
             b'p' | b'g' => self.line()?.parse().map_err(|_| damaged())?,
             b'q' | b'h' => self.take(1)?[0].into(),
@@ -258,7 +260,7 @@ impl<'a> Machine<'a> {
     }
 
     /// A value written as a line of text.
-    fn text_value(&mut self, code: u8) -> Result<(), String> {
+    fn text_value(&mut self, code: u8) -> Result<(), Reason> {
         let line = self.line()?;
         let object = match code {
             b'I' | b'L' => match line.trim_end_matches('L').parse() {
@@ -273,7 +275,7 @@ impl<'a> Machine<'a> {
     }
 
     /// A whole number of some bytes, the lowest first.
-    fn long(&mut self, size: usize) -> Result<(), String> {
+    fn long(&mut self, size: usize) -> Result<(), Reason> {
         let bytes = self.take(size)?;
         // A ninth byte of zero only keeps a number positive.
         let bytes = bytes
@@ -297,37 +299,37 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
-    fn unicode(&mut self, width: usize) -> Result<(), String> {
+    fn unicode(&mut self, width: usize) -> Result<(), Reason> {
         let size = self.size(width)?;
         let text = String::from_utf8_lossy(self.take(size)?).into_owned();
         self.stack.push(Object::Text(text.into()));
         Ok(())
     }
 
-    fn skipped(&mut self, width: usize) -> Result<(), String> {
+    fn skipped(&mut self, width: usize) -> Result<(), Reason> {
         let size = self.size(width)?;
         self.take(size)?;
         self.stack.push(Object::Other);
         Ok(())
     }
 
-    fn size(&mut self, width: usize) -> Result<usize, String> {
+    fn size(&mut self, width: usize) -> Result<usize, Reason> {
         let mut all = [0; 8];
         all[..width].copy_from_slice(self.take(width)?);
         usize::try_from(u64::from_le_bytes(all)).map_err(|_| short())
     }
 
-    fn take(&mut self, num: usize) -> Result<&'a [u8], String> {
+    fn take(&mut self, num: usize) -> Result<&'a [u8], Reason> {
         let (taken, rest) = self.rest.split_at_checked(num).ok_or_else(short)?;
         self.rest = rest;
         Ok(taken)
     }
 
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], String> {
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], Reason> {
         self.take(N)?.try_into().map_err(|_| short())
     }
 
-    fn line(&mut self) -> Result<&'a str, String> {
+    fn line(&mut self) -> Result<&'a str, Reason> {
         let end = self
             .rest
             .iter()
@@ -338,17 +340,17 @@ impl<'a> Machine<'a> {
         std::str::from_utf8(line).map_err(|_| damaged())
     }
 
-    fn pop(&mut self) -> Result<Object, String> {
+    fn pop(&mut self) -> Result<Object, Reason> {
         self.stack.pop().ok_or_else(short)
     }
 
-    fn pop_to_mark(&mut self) -> Result<Vec<Object>, String> {
+    fn pop_to_mark(&mut self) -> Result<Vec<Object>, Reason> {
         let mark = self.marks.pop().filter(|mark| *mark <= self.stack.len());
         Ok(self.stack.split_off(mark.ok_or_else(damaged)?))
     }
 }
 
-fn pairs(items: Vec<Object>) -> Result<Vec<(Object, Object)>, String> {
+fn pairs(items: Vec<Object>) -> Result<Vec<(Object, Object)>, Reason> {
     if items.len() % 2 == 1 {
         return Err(damaged());
     }
@@ -360,10 +362,10 @@ fn pairs(items: Vec<Object>) -> Result<Vec<(Object, Object)>, String> {
     Ok(pairs)
 }
 
-fn short() -> String {
+fn short() -> Reason {
     "its pickle is truncated".into()
 }
 
-pub(super) fn damaged() -> String {
+pub(super) fn damaged() -> Reason {
     "its pickle is not one of `torch.save`".into()
 }
