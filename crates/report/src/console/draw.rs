@@ -1,7 +1,7 @@
 //! A board as lines of a terminal: a pure function of the state and the available space.
 
 use super::board::{Board, Row, State};
-use super::text::{cut, cut_name, left, plain, right, sparkline, width};
+use super::line::{cut, cut_name, left, plain, right, sparkline, width};
 use crate::report::short_number;
 use runner_core::event::Outcome;
 use runner_core::spec::kind::show_bytes;

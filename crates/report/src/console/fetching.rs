@@ -48,7 +48,7 @@ impl Fetching {
         if let Some(total) = total {
             self.bar.set_length(total);
         }
-        self.bar.set_message(super::text::plain(file));
+        self.bar.set_message(super::line::plain(file));
         self.bar.set_position(received);
     }
 }

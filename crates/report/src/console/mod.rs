@@ -8,12 +8,12 @@ mod board;
 mod draw;
 mod fetching;
 mod keys;
+mod line;
 mod pace;
 mod screen;
 mod terminal;
 #[cfg(test)]
 mod tests;
-mod text;
 mod words;
 
 use std::io::Stderr;

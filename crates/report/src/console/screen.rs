@@ -9,7 +9,7 @@
 use std::io::{self, Write};
 
 use super::draw::{Line, Style};
-use super::text::{plain, plain_lines};
+use super::line::{plain, plain_lines};
 
 /// The drawn lines.
 pub struct Screen<W: Write> {

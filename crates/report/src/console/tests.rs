@@ -88,7 +88,7 @@ fn drawn(boards: &[Board], width: usize, height: usize) -> String {
     assert!(lines.len() <= height, "{lines:?}");
     let lines: Vec<String> = lines.iter().map(text).collect();
     for line in &lines {
-        assert!(super::text::width(line) <= width, "{line}");
+        assert!(super::line::width(line) <= width, "{line}");
     }
     lines.join("\n")
 }

@@ -1,7 +1,7 @@
 //! The text of a first experiment file.
 
+mod draft;
 mod network;
-mod text;
 
 use super::guess::{Guess, Item};
 use super::{Found, Line, Wishes, quoted_all};
@@ -10,7 +10,7 @@ use crate::data::profile::ValueProfile;
 use crate::spec::data::{DataKind, Missing};
 use crate::spec::section::Choice;
 use crate::spec::task::TaskKind;
-use text::{Text, one_line};
+use draft::{Draft, one_line};
 
 /// Columns that the file describes.
 const DESCRIBED: usize = 30;
@@ -19,7 +19,7 @@ impl Found {
     /// An experiment file to start from.
     pub fn starter(&self, wishes: &Wishes) -> Result<String, DataError> {
         let guess = self.guess(wishes.task)?;
-        let mut out = Text::default();
+        let mut out = Draft::default();
         out.head(wishes, &format!("on `{}`", self.path));
         let seeds = match self.num_items {
             0..5_000 => "[1, 2, 3]",
@@ -69,7 +69,7 @@ impl Found {
         }
     }
 
-    fn data(&self, guess: &Guess, out: &mut Text) {
+    fn data(&self, guess: &Guess, out: &mut Draft) {
         out.table("[data]");
         out.text("type", self.kind.name(), "the data format");
         out.text("path", &self.path, "relative to the folder of this file");
@@ -147,7 +147,7 @@ impl Found {
     }
 
     /// The columns as comments.
-    fn describe(&self, guess: &Guess, out: &mut Text) {
+    fn describe(&self, guess: &Guess, out: &mut Draft) {
         let named: Vec<_> = self
             .columns
             .iter()
@@ -199,7 +199,7 @@ pub fn starter_on_iris(wishes: &Wishes) -> Result<String, DataError> {
         let message = format!("the task `{}` needs your own data", task.name());
         return Err(DataError::new(message).help("pass a file or a folder with `--data`"));
     }
-    let mut out = Text::default();
+    let mut out = Draft::default();
     out.head(wishes, "on the embedded iris flowers");
     out.experiment(
         "Which learning rate and width suit a small network on the iris flowers?",

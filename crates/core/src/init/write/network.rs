@@ -1,13 +1,13 @@
 //! A first network for the items of a file, and the axis to vary it by.
 
-use super::text::Text;
+use super::draft::Draft;
 use crate::init::guess::{Guess, Item};
 use crate::init::{Found, Line};
 use crate::spec::task::TaskKind;
 
 impl Found {
     /// Writes the network; returns the axis to vary.
-    pub(super) fn model(&self, guess: &Guess, out: &mut Text) -> Option<Line> {
+    pub(super) fn model(&self, guess: &Guess, out: &mut Draft) -> Option<Line> {
         let width = match self.num_train() {
             0..1_000 => 32,
             1_000..50_000 => 64,
@@ -117,13 +117,13 @@ impl Found {
     }
 
     /// Layers down to a few numbers and back up to the item.
-    fn autoencoder(&self, guess: &Guess, out: &mut Text) -> Option<Line> {
+    fn autoencoder(&self, guess: &Guess, out: &mut Draft) -> Option<Line> {
         let shape = match &guess.item {
             Item::Picture(shape) => shape.to_vec(),
             Item::Array(shape) => shape.clone(),
             _ => Vec::new(),
         };
-        let layer = |out: &mut Text, kind: &str, lines: &[Line], meaning: &str| {
+        let layer = |out: &mut Draft, kind: &str, lines: &[Line], meaning: &str| {
             out.table("[[model.layers]]");
             out.text("type", kind, meaning);
             out.lines.extend_from_slice(lines);
@@ -168,7 +168,7 @@ impl Found {
     }
 }
 
-impl Text {
+impl Draft {
     /// A hidden layer of a width.
     pub(super) fn mlp(&mut self, width: usize) {
         self.text("type", "mlp", "linear layers with ReLU between them");

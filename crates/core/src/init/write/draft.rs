@@ -10,13 +10,13 @@ const COMMENTS_AT: usize = 40;
 
 /// A file that grows table by table.
 #[derive(Default)]
-pub(super) struct Text {
+pub(super) struct Draft {
     pub(super) raw: String,
     /// The lines of the current table, which are aligned together.
     pub(super) lines: Vec<Line>,
 }
 
-impl Text {
+impl Draft {
     pub(super) fn head(&mut self, wishes: &Wishes, what: &str) {
         match &wishes.schema {
             Some(schema) => self.raw.push_str(&format!("#:schema {}\n\n", one_line(schema))),
