@@ -7,7 +7,7 @@ use std::path::Path;
 use runner_core::diagnostic::{Diagnostic, Diagnostics, Sources};
 use runner_core::record::capsule::CapsuleError;
 use runner_core::record::{RunFolder, is_other_format, is_unwritable, remedy};
-use runner_core::spec::document::plain_io_error;
+use runner_core::show::plain_io_error;
 
 /// Success.
 pub const OK: u8 = 0;

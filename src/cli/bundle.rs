@@ -10,7 +10,8 @@ use crate::ops::{self, Bundle, Bundled, PackData};
 use runner_core::diagnostic::{Reason, counted};
 use runner_core::event::Outcome;
 use runner_core::record::capsule::{self, DataManifest, Needs};
-use runner_core::spec::kind::{parse_bytes, show_bytes};
+use runner_core::show::show_bytes;
+use runner_core::spec::kind::parse_bytes;
 use runner_core::spec::section::Choice;
 use runner_report::console::Mode;
 

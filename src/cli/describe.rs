@@ -11,8 +11,8 @@ use crate::ops::{self, Describe};
 use runner_core::check::network::{Layer, Network};
 use runner_core::diagnostic::grouped;
 use runner_core::plan::RunPlan;
+use runner_core::show::show_bytes;
 use runner_core::spec::document::Value;
-use runner_core::spec::kind::show_bytes;
 use runner_core::spec::model::layer_spec::{LayerSpec, Source};
 use runner_report::console::Mode;
 

@@ -9,8 +9,8 @@ use crate::ops;
 use crate::train::device;
 use runner_core::diagnostic::Reason;
 use runner_core::plan::inventory::{DeviceKind, Found, Inventory, Missing, State};
+use runner_core::show::show_bytes;
 use runner_core::spec::backend::{Backend, DeviceName};
-use runner_core::spec::kind::show_bytes;
 use runner_core::spec::section::{Choice, by_name};
 
 /// A backend by its name.

@@ -11,7 +11,7 @@ use super::{FAILED, OK};
 use crate::ops::{self, Evaluate, Progress};
 use runner_core::diagnostic::Diagnostic;
 use runner_core::record::write_whole;
-use runner_core::spec::document::plain_io_error;
+use runner_core::show::plain_io_error;
 use runner_report::console::Mode;
 use runner_report::report::assessment;
 

@@ -18,7 +18,7 @@ use runner_core::diagnostic::{Diagnostic, Reason};
 use runner_core::event::{Event, FailureClass, Outcome};
 use runner_core::plan::RunPlan;
 use runner_core::record::{Lock, Locked, RunFolder, take_known_build};
-use runner_core::spec::document::plain_io_error;
+use runner_core::show::plain_io_error;
 
 /// Interval between attempts to take the run's lock.
 const TICK: Duration = Duration::from_millis(50);

@@ -9,7 +9,7 @@ use clap::CommandFactory;
 use super::output::Output;
 use super::{Cli, EXIT_CODES, FAILED, OK};
 use runner_core::record::write_whole;
-use runner_core::spec::document::plain_io_error;
+use runner_core::show::plain_io_error;
 use runner_core::spec::topics::{Part, Topic, topics};
 
 /// The first line of each chapter.

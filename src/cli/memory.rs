@@ -11,7 +11,7 @@ use crate::ops::{self, Budget, Memory};
 use runner_core::plan::Basis;
 use runner_core::plan::budget::Verdict;
 use runner_core::plan::card_sheet::{DECLARED, USABLE_BYTES};
-use runner_core::spec::kind::show_bytes;
+use runner_core::show::show_bytes;
 use runner_core::spec::section::Choice;
 use runner_report::console::Mode;
 

@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 
 use super::{FAILED, OK};
 use runner_core::diagnostic::{Diagnostic, Sources, printable_lines};
-use runner_core::spec::document::plain_io_error;
+use runner_core::show::plain_io_error;
 use runner_report::console::{eprint_in_color, eprintln_lossy};
 use runner_report::report::wrap;
 

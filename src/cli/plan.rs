@@ -11,7 +11,7 @@ use crate::ops::{self, OutlookOptions};
 use runner_core::diagnostic::counted;
 use runner_core::plan::{Basis, Expected, Plan, RunPlan};
 use runner_core::record::{ExperimentFolder, Index, Status, total_memory};
-use runner_core::spec::kind::show_bytes;
+use runner_core::show::show_bytes;
 use runner_report::console::Mode;
 use runner_report::report::{Columns, fit, value_text};
 

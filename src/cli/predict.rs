@@ -14,9 +14,9 @@ use crate::model::{Options, Weights};
 use crate::ops::{self, Asked, Predict, Progress};
 use runner_core::diagnostic::{Diagnostic, Reason};
 use runner_core::predict::OutputFormat;
+use runner_core::show::plain_io_error;
 use runner_core::spec::backend::DeviceName;
 use runner_core::spec::data::DataKind;
-use runner_core::spec::document::plain_io_error;
 use runner_report::console::Mode;
 
 /// Options for opening a trained network.

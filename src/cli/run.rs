@@ -11,7 +11,7 @@ use crate::ops::{self, Prepared, Progress, Run, RunOutcome, Stopped};
 use runner_core::diagnostic::counted;
 use runner_core::plan::quoted;
 use runner_core::record::State;
-use runner_core::spec::kind::show_duration;
+use runner_core::show::show_duration;
 use runner_core::spec::section::Choice;
 use runner_report::console::Mode;
 use runner_report::report::{self, Report};

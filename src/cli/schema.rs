@@ -6,7 +6,7 @@ use super::output::Output;
 use super::{FAILED, OK, WRONG};
 use runner_core::diagnostic::Diagnostic;
 use runner_core::record::write_whole;
-use runner_core::spec::document::plain_io_error;
+use runner_core::show::plain_io_error;
 use runner_core::spec::schema::experiment_schema;
 
 /// `runner schema`

@@ -9,7 +9,7 @@ use super::{FAILED, OK, ServeArgs};
 use crate::model::{self, Model};
 use crate::service::{self, Predictions};
 use runner_core::diagnostic::Diagnostic;
-use runner_core::spec::document::plain_io_error;
+use runner_core::show::plain_io_error;
 use runner_http::{Limits, Server, Service, Stop, check_token};
 use runner_report::serve::Reports;
 

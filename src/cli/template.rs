@@ -7,7 +7,7 @@ use super::output::Output;
 use crate::error::Error;
 use runner_core::diagnostic::{Diagnostic, Diagnostics, Sources, Span};
 use runner_core::record::{ExperimentFolder, write_whole};
-use runner_core::spec::document::plain_io_error;
+use runner_core::show::plain_io_error;
 use runner_core::spec::plain_file;
 use runner_report::report::{Report, TEMPLATE, TemplateError, html};
 

@@ -8,8 +8,8 @@ use std::time::Instant;
 use super::cancel::{Cancel, Ended, Urgency};
 use super::{Settings, Task};
 use runner_core::event::{Adjustment, Event, FailureClass, Outcome};
+use runner_core::show::plain_io_error;
 use runner_core::spec::backend::DeviceName;
-use runner_core::spec::document::plain_io_error;
 use runner_core::spec::plain_file;
 
 /// The environment variable with the process id of the leash holder.

@@ -7,8 +7,8 @@ use super::admission::Claim;
 use runner_core::event::Change;
 use runner_core::plan::inventory::{HOST, Inventory};
 use runner_core::plan::{Basis, Expected, Room, RunPlan};
+use runner_core::show::show_bytes;
 use runner_core::spec::backend::DeviceName;
-use runner_core::spec::kind::show_bytes;
 
 /// The hardware of this machine, as far as runs need it.
 #[derive(Clone)]

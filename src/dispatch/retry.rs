@@ -8,8 +8,8 @@ use super::hardware::{Hardware, Misfit};
 use super::{Settings, Task, child};
 use runner_core::event::{Adjustment, Attempts, Change, Event, FailureClass, Outcome};
 use runner_core::plan::{Basis, RunPlan};
+use runner_core::show::show_duration;
 use runner_core::spec::failure::Then;
-use runner_core::spec::kind::show_duration;
 
 /// Signals that terminate a process.
 const SIGHUP: i32 = 1;

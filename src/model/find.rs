@@ -6,7 +6,7 @@ use super::{Options, Refusal};
 use runner_core::diagnostic::{Diagnostic, counted, nearest};
 use runner_core::plan::RunPlan;
 use runner_core::record::{ExperimentFolder, Index, RunFolder, State, capsule, remedy};
-use runner_core::spec::document::plain_io_error;
+use runner_core::show::plain_io_error;
 use runner_report::report::{self, direction};
 
 /// A run that was found.

@@ -8,7 +8,7 @@ use crate::train::weight_distances;
 use runner_core::diagnostic::{Diagnostic, Reason, counted};
 use runner_core::record::{ExperimentFolder, RunFolder, capsule, commits_between};
 use runner_core::reproduce::WeightDistance;
-use runner_core::spec::document::plain_io_error;
+use runner_core::show::plain_io_error;
 use runner_report::diff::{Diff, Side};
 
 /// What is compared.

@@ -8,7 +8,7 @@ use super::{Progress, Sink};
 use crate::error::Error;
 use runner_core::diagnostic::{Diagnostic, Severity};
 use runner_core::init::{Wishes, look, starter_on_iris};
-use runner_core::spec::document::plain_io_error;
+use runner_core::show::plain_io_error;
 use runner_core::spec::task::TaskKind;
 
 /// The schema in a checkout, from its root.

@@ -11,7 +11,7 @@ use runner_core::plan::{Expected, Plan, RunPlan};
 use runner_core::record::{
     ExperimentFolder, OTHER_FORMAT_REMEDY, RunRecord, Status, is_other_format, remedy, status,
 };
-use runner_core::spec::document::plain_io_error;
+use runner_core::show::plain_io_error;
 
 /// An experiment and a results folder.
 #[derive(Clone, Debug)]

@@ -12,8 +12,8 @@ use runner_core::data::incoming::{Piece, kind_of};
 use runner_core::data::{self, DataError, Places, Split};
 use runner_core::diagnostic::{Diagnostic, counted};
 use runner_core::predict::{Layout, OutputFormat, Prediction, Writer};
+use runner_core::show::plain_io_error;
 use runner_core::spec::data::DataKind;
-use runner_core::spec::document::plain_io_error;
 
 /// The default number of items that are computed at a time: enough for every core, with little memory.
 const BATCH_SIZE: usize = 256;

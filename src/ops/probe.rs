@@ -14,7 +14,7 @@ use runner_core::diagnostic::Diagnostic;
 use runner_core::event::{Event, FailureClass, MemoryPeak, Outcome};
 use runner_core::plan::{Calibration, Probe, Relief, Room, RunPlan};
 use runner_core::record::{Calibrations, RunFolder};
-use runner_core::spec::kind::show_bytes;
+use runner_core::show::show_bytes;
 use runner_core::spec::section::Choice;
 
 /// Multiply-adds of a probe, some seconds of processor time: a small network is therefore probed over many epochs, in

@@ -8,7 +8,7 @@ use runner_core::diagnostic::Diagnostic;
 use runner_core::record::{
     ExperimentFolder, OTHER_FORMAT_REMEDY, PLAN_REMEDY, is_other_format, is_unwritable,
 };
-use runner_core::spec::document::plain_io_error;
+use runner_core::show::plain_io_error;
 use runner_report::report::{self, Report};
 
 /// The experiment to report on.

@@ -7,7 +7,7 @@ use super::{Progress, Sink};
 use crate::error::Error;
 use runner_core::diagnostic::Diagnostic;
 use runner_core::record::{ExperimentFolder, PLAN_REMEDY, is_other_format};
-use runner_core::spec::document::plain_io_error;
+use runner_core::show::plain_io_error;
 
 /// The experiment of a folder, or those in it; a folder without any is an error.
 pub(crate) fn experiments(folder: &Path) -> Result<Vec<ExperimentFolder>, Error> {

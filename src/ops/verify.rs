@@ -6,7 +6,7 @@ use runner_core::data::{self, DataPlan, Trust};
 use runner_core::diagnostic::{Diagnostic, Diagnostics};
 use runner_core::plan::{Forecast, RunPlan};
 use runner_core::record::total_memory;
-use runner_core::spec::kind::show_bytes;
+use runner_core::show::show_bytes;
 
 /// Reads every data set once, so that a damaged one is refused before anything is written.
 pub(crate) fn verify_data(planned: &Planned, trust: Trust) -> Result<(), Error> {

@@ -18,7 +18,7 @@ use super::allocator::{give_back, living};
 use super::device;
 use runner_core::event::{FailureClass, MemoryPeak, Outcome, PoolUsage};
 use runner_core::plan::{Room, RunPlan};
-use runner_core::spec::kind::show_bytes;
+use runner_core::show::show_bytes;
 use runner_core::spec::plain_file;
 
 /// Sampling interval of the process.

@@ -21,6 +21,7 @@ pub mod plan;
 pub mod predict;
 pub mod record;
 pub mod reproduce;
+pub mod show;
 pub mod spec;
 pub mod stamp;
 #[cfg(test)]

@@ -12,8 +12,8 @@ use crate::train::parity::{Pair, train_in_lock_step, try_examples};
 use runner_core::diagnostic::{Diagnostic, Reason};
 use runner_core::parity::{Example, Outcome, Said};
 use runner_core::record::RunFolder;
+use runner_core::show::plain_io_error;
 use runner_core::spec::backend::Precision;
-use runner_core::spec::document::plain_io_error;
 
 /// Trains the run of a folder in lock-step, or without one compares the examples. A panic ends it with a message.
 pub fn parity_exec(args: &ParityExecArgs) -> u8 {

@@ -12,7 +12,7 @@ use runner_core::diagnostic::Diagnostic;
 use runner_core::event::Outcome;
 use runner_core::record::capsule::{self, Packed, Packing};
 use runner_core::record::{ExperimentFolder, RunFolder, RunRecord, remedy};
-use runner_core::spec::document::plain_io_error;
+use runner_core::show::plain_io_error;
 
 /// The default maximum size of packed data.
 const MAX_DATA: u64 = 64 << 20;

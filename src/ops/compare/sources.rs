@@ -10,7 +10,7 @@ use runner_core::record::{
     ExperimentFolder, Index, OTHER_FORMAT_REMEDY, PLAN_REMEDY, RunFolder, check_seal,
     is_other_format,
 };
-use runner_core::spec::document::plain_io_error;
+use runner_core::show::plain_io_error;
 use runner_core::spec::plain_file;
 use runner_report::report::compare::{Source, Wrong};
 use runner_report::report::{Report, of_all_metrics};

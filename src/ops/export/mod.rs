@@ -23,7 +23,7 @@ use crate::error::Error;
 use example::Example;
 use runner_core::check::network::Network;
 use runner_core::diagnostic::Diagnostic;
-use runner_core::spec::document::plain_io_error;
+use runner_core::show::plain_io_error;
 use runner_exchange::error::Unsupported;
 use runner_exchange::onnx::{self, Element, Graph as OnnxGraph, OnnxError};
 use runner_exchange::state::{StateDict, StateError};

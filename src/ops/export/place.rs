@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::error::Error;
 use runner_core::diagnostic::Diagnostic;
 use runner_core::record::write_whole_by;
-use runner_core::spec::document::plain_io_error;
+use runner_core::show::plain_io_error;
 
 use super::{ExportError, failed};
 

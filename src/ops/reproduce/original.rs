@@ -15,7 +15,7 @@ use runner_core::record::{
     Environment, ExperimentFolder, RunFolder, RunRecord, SealState, Trace, refuse_links,
 };
 use runner_core::reproduce::{Side, Spread, prediction_interval};
-use runner_core::spec::document::plain_io_error;
+use runner_core::show::plain_io_error;
 
 /// The runs of a path.
 pub(super) fn originals(options: &Reproduce, sink: &Sink<'_>) -> Result<Vec<Original>, Error> {

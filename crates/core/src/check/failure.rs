@@ -3,8 +3,8 @@
 use super::Point;
 use super::recipe::contradiction;
 use crate::diagnostic::Diagnostic;
+use crate::show::show_duration;
 use crate::spec::failure::{FailureClass, FailurePolicy};
-use crate::spec::kind::show_duration;
 use crate::spec::section::Choice;
 
 fn policy<'a>(point: &'a Point<'_>, class: FailureClass) -> Option<&'a FailurePolicy> {

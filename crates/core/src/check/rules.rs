@@ -4,8 +4,8 @@ use super::Point;
 use super::forecast::{Demand, FORECAST_REMEDY, Forecast};
 use crate::data::DataPlan;
 use crate::diagnostic::{Diagnostic, counted};
+use crate::show::show_bytes;
 use crate::spec::backend::{Backend, DeviceName};
-use crate::spec::kind::show_bytes;
 use crate::spec::memory::OnExceed;
 use crate::spec::section::Choice;
 

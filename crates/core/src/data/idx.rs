@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 
 use super::read::bounded::Bounded;
 use super::{DataError, hex};
-use crate::spec::document::plain_io_error;
+use crate::show::plain_io_error;
 use crate::spec::plain_file;
 
 /// Sizes of one file, from its header.

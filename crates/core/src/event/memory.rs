@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::spec::kind::show_bytes;
+use crate::show::show_bytes;
 
 /// The allocator state where a run computes: the device's pool, or on the host the allocator of the process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use super::RunPlan;
 use crate::diagnostic::{Diagnostic, nearest};
+use crate::show::show_duration;
 use crate::spec::ExperimentSpec;
 use crate::spec::document::Table;
-use crate::spec::kind::show_duration;
 use crate::spec::metric::Objective;
 use crate::spec::portable::is_reserved;
 use crate::spec::verdict::VerdictSpec;

@@ -5,9 +5,9 @@ use serde::Serialize;
 
 use super::relief::halved;
 use super::{Basis, Expected, RunPlan};
+use crate::show::show_bytes;
 use crate::spec::adjustment::{Adjustment, Change};
 use crate::spec::backend::Precision;
-use crate::spec::kind::show_bytes;
 use crate::spec::section::Choice;
 
 /// How much more memory than forecast a run may use before its forecast counts as wrong. A run that fits with less room

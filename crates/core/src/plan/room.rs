@@ -1,7 +1,7 @@
 //! The memory available to a run: the single source for plans, budgets, and admission.
 
 use super::RunPlan;
-use crate::spec::kind::show_bytes;
+use crate::show::show_bytes;
 
 /// The memory available to a run, and what determines it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,7 +11,7 @@ use super::parquet::Table;
 use super::table::{cells, columns};
 use super::{Meaning, Prediction};
 use crate::data::DataError;
-use crate::spec::document::plain_io_error;
+use crate::show::plain_io_error;
 use crate::spec::task::TaskKind;
 
 /// The format of predictions.

@@ -9,8 +9,8 @@ use super::seal::FIRST_SEALED;
 use super::{Environment, RunFolder, RunRecord, Settings, TRACE_FILES, is_other_format, remedy};
 use crate::event::{FailureClass, MemoryPeak, Metrics, Outcome};
 use crate::plan::{HeldOut, RunPlan};
+use crate::show::plain_io_error;
 use crate::spec::adjustment::lasting;
-use crate::spec::document::plain_io_error;
 use crate::spec::section::Choice;
 
 /// The state of a run.

@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use super::damage::damaged;
 use super::seal::{check_seal, refuse_broken};
 use crate::plan::{FORMAT, OLDEST_FORMAT};
-use crate::spec::document::plain_io_error;
+use crate::show::plain_io_error;
 use crate::spec::plain_file;
 
 /// A file that another version of this program wrote.

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::event::Outcome;
 use crate::plan::RunPlan;
-use crate::spec::document::plain_io_error;
+use crate::show::plain_io_error;
 use crate::spec::section::Choice;
 
 /// The remaining work for one run.

@@ -10,7 +10,7 @@ use serde::Serialize;
 use tempfile::NamedTempFile;
 
 use super::seal;
-use crate::spec::document::plain_io_error;
+use crate::show::plain_io_error;
 
 /// A file that cannot be written.
 #[derive(Debug)]

@@ -69,12 +69,3 @@ impl Entry {
         matches!(self.node.value, Value::Table(_)) && self.node.span.start > self.key_span.start
     }
 }
-
-/// An operating-system error without the number that `std` appends.
-pub fn plain_io_error(error: &std::io::Error) -> String {
-    let text = error.to_string();
-    match text.split_once(" (os error") {
-        Some((reason, _)) => reason.to_lowercase(),
-        None => text,
-    }
-}

@@ -8,9 +8,10 @@
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
-use super::document::{Entry, Node, Table, Value, parse_table, plain_io_error};
+use super::document::{Entry, Node, Table, Value, parse_table};
 use super::{plain_file, remedy};
 use crate::diagnostic::{Diagnostic, Diagnostics, Sources, Span, circle, nearest};
+use crate::show::plain_io_error;
 
 /// Larger files are data passed by mistake.
 const MAX_BYTES: u64 = 1 << 20;

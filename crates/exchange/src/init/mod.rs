@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use runner_core::check::network::Network;
 use runner_core::data::{DataError, Folders, file_digest, sha256_of};
 use runner_core::plan::init::{InitPlan, InitRefusal};
-use runner_core::spec::document::plain_io_error;
+use runner_core::show::plain_io_error;
 use runner_core::spec::init::{InitLayout, InitSpec};
 use runner_core::spec::plain_file;
 

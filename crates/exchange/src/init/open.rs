@@ -6,7 +6,7 @@ use runner_core::check::network::Network;
 use runner_core::data::DataError;
 use runner_core::record::capsule;
 use runner_core::record::{ExperimentFolder, RunFolder};
-use runner_core::spec::document::plain_io_error;
+use runner_core::show::plain_io_error;
 use tempfile::TempDir;
 
 use crate::read::{Format, Weights};

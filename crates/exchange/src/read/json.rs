@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::Path;
 
 use runner_core::data::DataError;
-use runner_core::spec::kind::show_bytes;
+use runner_core::show::show_bytes;
 use runner_core::spec::plain_file;
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};

@@ -4,7 +4,7 @@ use super::board::{Board, Row, State};
 use super::line::{cut, cut_name, left, plain, right, sparkline, width};
 use crate::report::short_number;
 use runner_core::event::Outcome;
-use runner_core::spec::kind::show_bytes;
+use runner_core::show::show_bytes;
 use runner_core::spec::section::Choice;
 
 /// Columns reserved for a run's name.

@@ -7,7 +7,7 @@ use crate::report::short_number;
 use runner_core::event::{Adjustment, Event, FailureClass, Outcome};
 use runner_core::plan::RunPlan;
 use runner_core::record::RunRecord;
-use runner_core::spec::kind::show_duration;
+use runner_core::show::show_duration;
 use runner_core::spec::section::Choice;
 
 /// A line about an event.

@@ -6,7 +6,7 @@ use runner_core::diagnostic::Reason;
 use runner_core::event::Outcome;
 use runner_core::plan::RunPlan;
 use runner_core::record::{Environment, RunFolder, RunRecord, Trace};
-use runner_core::spec::document::plain_io_error;
+use runner_core::show::plain_io_error;
 
 /// A run as far as it is readable. An error is a phrase, and does not prevent reading the rest.
 #[derive(Clone, Debug)]

@@ -10,7 +10,7 @@ use super::numbers::{mean_and_sd, short_number, value_text};
 use super::sample::{ALPHA, Sample, keyed, overlap};
 use super::table::Columns;
 use super::verdict;
-use runner_core::spec::kind::show_bytes;
+use runner_core::show::show_bytes;
 use runner_statistics::{Claims, Direction, Verdict, verdicts};
 
 /// The keys of a trial's device and precision.

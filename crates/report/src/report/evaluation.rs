@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::model::Report;
 use runner_core::record::evaluation::{Confusion, Evaluated, Evaluation, Point};
 use runner_core::record::{ExperimentFolder, Index, RunFolder, RunRecord, State};
-use runner_core::spec::document::plain_io_error;
+use runner_core::show::plain_io_error;
 
 /// The errors of the highest ranked trial.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -2,7 +2,7 @@
 
 use runner_core::event::PoolUsage;
 use runner_core::record::MemoryUse;
-use runner_core::spec::kind::show_bytes;
+use runner_core::show::show_bytes;
 
 /// The names of a row's columns. GPU memory in use is a column if it is known for any row.
 pub fn names(of_cards: bool) -> Vec<&'static str> {

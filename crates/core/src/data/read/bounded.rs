@@ -3,7 +3,7 @@
 use std::io::{self, Read};
 use std::path::Path;
 
-use crate::spec::kind::show_bytes;
+use crate::show::show_bytes;
 
 /// The maximum decompression ratio of a file. Tables and images rarely compress to less than a fiftieth.
 const MAX_RATIO: u64 = 200;

@@ -17,8 +17,8 @@ use std::path::{Path, PathBuf};
 use super::DataError;
 use super::records::{Part, Skipped, Writer};
 use crate::diagnostic::counted;
+use crate::show::plain_io_error;
 use crate::spec::data::{FilesSpec, Format, Missing, OnBadItem};
-use crate::spec::document::plain_io_error;
 use crate::spec::plain_file;
 use bounded::Bounded;
 

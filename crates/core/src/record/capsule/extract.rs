@@ -12,8 +12,8 @@ use super::manifest::{DAMAGED, FileSum, HOSTILE, Manifest};
 use super::room;
 use super::{CapsuleError, MANIFEST, MAX_MANIFEST};
 use crate::hash::hex;
-use crate::spec::document::plain_io_error;
-use crate::spec::kind::show_bytes;
+use crate::show::plain_io_error;
+use crate::show::show_bytes;
 use crate::spec::plain_file;
 
 /// The maximum number of bytes after the last file: tar pads its output.

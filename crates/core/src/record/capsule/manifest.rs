@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::super::name::{is_plain, plain, shown, wrong};
 use super::super::seal::{self, SealState};
 use super::{CapsuleError, FORMAT, MANIFEST, MAX_FILES, RUN_TOML, SIBLINGS};
-use crate::spec::kind::show_bytes;
+use crate::show::show_bytes;
 
 /// The maximum size in bytes of a file that is read as a whole when a capsule is opened.
 const MAX_READ: u64 = 64 << 20;

@@ -17,7 +17,7 @@ use super::{CapsuleError, FORMAT, INCOMPLETE, MAX_FILES, MAX_MANIFEST, SIBLINGS}
 use crate::hash::hex;
 use crate::plan::RunPlan;
 use crate::record::{RunFolder, RunRecord};
-use crate::spec::kind::show_bytes;
+use crate::show::show_bytes;
 
 /// The content of a capsule.
 pub struct Packing<'a> {

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use super::CapsuleError;
-use crate::spec::kind::show_bytes;
+use crate::show::show_bytes;
 
 /// The default maximum of unpacked bytes.
 pub const MAX_BYTES: u64 = 64 << 30;

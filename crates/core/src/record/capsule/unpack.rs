@@ -12,7 +12,7 @@ use super::siblings::Sibling;
 use super::{CapsuleError, MANIFEST, RUN_TOML, SIBLINGS};
 use crate::plan::{self, RunPlan};
 use crate::record::RunFolder;
-use crate::spec::document::plain_io_error;
+use crate::show::plain_io_error;
 use crate::spec::plain_file;
 
 /// A capsule that was unpacked.

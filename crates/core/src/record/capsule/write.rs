@@ -11,7 +11,7 @@ use super::super::write::readable_file;
 use super::manifest::FileSum;
 use super::{CapsuleError, MANIFEST};
 use crate::hash::hex;
-use crate::spec::document::plain_io_error;
+use crate::show::plain_io_error;
 use crate::spec::plain_file;
 
 /// The compression level of zstd, which affects the bytes.

@@ -6,6 +6,7 @@ use serde_json::{Value as Json, json};
 
 use super::Scalar;
 use crate::diagnostic::Reason;
+use crate::show::show_duration;
 use crate::spec::document::Value;
 
 /// The longest duration: nobody waits longer, and clocks can represent it.
@@ -32,11 +33,6 @@ pub fn parse_duration(text: &str) -> Result<Duration, Reason> {
     } else {
         Err(Reason(format!("use at most \"365d\"; {units}")))
     }
-}
-
-/// A duration in its usual form: `1h 30m`.
-pub fn show_duration(duration: Duration) -> String {
-    humantime::format_duration(duration).to_string()
 }
 
 impl Scalar for Duration {

@@ -8,7 +8,7 @@ mod scalar;
 mod schema;
 
 pub use bytes::parse_bytes;
-pub use duration::{parse_duration, show_duration};
+pub use duration::parse_duration;
 pub use scalar::{Bytes, Padding, Scalar};
 
 use crate::spec::section::Choice;
@@ -269,22 +269,5 @@ impl Kind {
             Kind::Tuple { item, len } => format!("[{}]", vec![item.example(); *len].join(", ")),
             Kind::Either(first, _) => first.example(),
         }
-    }
-}
-
-/// A number of bytes in a suitable unit, such as `6.4 MiB`.
-pub fn show_bytes(bytes: u64) -> String {
-    let units = ["KiB", "MiB", "GiB", "TiB"];
-    let mut value = bytes as f64;
-    let mut unit = "B";
-    for larger in units {
-        if value < 1024.0 {
-            break;
-        }
-        (value, unit) = (value / 1024.0, larger);
-    }
-    match unit {
-        "B" => format!("{bytes} B"),
-        _ => format!("{value:.1} {unit}"),
     }
 }

@@ -13,7 +13,7 @@ use std::rc::Rc;
 use runner_core::data::DataError;
 use runner_core::data::read::bounded;
 use runner_core::diagnostic::Reason;
-use runner_core::spec::kind::show_bytes;
+use runner_core::show::show_bytes;
 use runner_core::spec::plain_file;
 use zip::ZipArchive;
 

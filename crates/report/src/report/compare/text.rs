@@ -12,7 +12,7 @@ use crate::report::sample::is_beyond;
 use crate::report::sections::{effect_columns, effect_note};
 use crate::report::table::Columns;
 use crate::report::{csv::line, verdict};
-use runner_core::spec::kind::show_bytes;
+use runner_core::show::show_bytes;
 
 /// The columns that are omitted for lack of space.
 const COST_COLUMNS: [&str; 4] = ["s/epoch", "speed", "memory", "times"];

@@ -5,7 +5,7 @@ use crate::report::model::{Report, Trial};
 use crate::report::numbers::{mean_and_sd, short_number};
 use crate::report::plot::*;
 use crate::report::sample::direction;
-use runner_core::spec::kind::show_bytes;
+use runner_core::show::show_bytes;
 use runner_statistics::{Direction, pareto_front};
 
 /// Bars of a plot.

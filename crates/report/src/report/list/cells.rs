@@ -6,7 +6,7 @@ use super::{REASON, Run};
 use crate::report::numbers::{short_number, value_text};
 use crate::report::plot::cut;
 use runner_core::record::{RunEntry, State};
-use runner_core::spec::kind::show_bytes;
+use runner_core::show::show_bytes;
 
 /// The heading of a column.
 pub fn title(name: &str) -> String {

@@ -9,8 +9,8 @@ use crate::data::DataError;
 use crate::data::incoming::{Id, Incoming, Origin, Raw, Take};
 use crate::data::records::{self, Column, ColumnKind, NO_NUMBER, Skipped, Writer};
 use crate::diagnostic::{Reason, counted};
+use crate::show::plain_io_error;
 use crate::spec::data::DataKind;
-use crate::spec::document::plain_io_error;
 
 /// The number of bytes that are read at once.
 const PIECE: usize = 4 << 20;

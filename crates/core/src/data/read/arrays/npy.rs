@@ -8,7 +8,7 @@ use npyz::{DType, Endianness, NpyHeader, Order, TypeChar};
 use super::element::{Element, Layout};
 use super::{Array, damaged, open_plain, show, wrong_length};
 use crate::data::DataError;
-use crate::spec::document::plain_io_error;
+use crate::show::plain_io_error;
 
 /// The longest accepted header; NumPy itself stops at 10,000 characters.
 const MAX_HEADER: usize = 1 << 16;

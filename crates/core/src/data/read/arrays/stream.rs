@@ -10,8 +10,8 @@ use super::{Array, Open, damaged, wrong_length};
 use crate::data::DataError;
 use crate::data::read::{Watch, bad_item, missing_is_bad, unwritable};
 use crate::data::records::{self, Column, ColumnKind, NO_NUMBER, Writer};
+use crate::show::plain_io_error;
 use crate::spec::data::FilesSpec;
-use crate::spec::document::plain_io_error;
 
 /// The number of bytes that are read at once.
 const PIECE: usize = 4 << 20;

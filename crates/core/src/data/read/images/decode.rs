@@ -14,8 +14,8 @@ use image::{
 
 use super::png;
 use crate::diagnostic::Reason;
+use crate::show::plain_io_error;
 use crate::spec::data::Channels;
-use crate::spec::document::plain_io_error;
 use crate::spec::plain_file;
 
 /// The maximum number of pixels of an image: a file of a few bytes can claim to contain billions.

@@ -1,0 +1,35 @@
+//! Sizes, durations and errors of the system, in words.
+
+use std::io;
+use std::time::Duration;
+
+/// A number of bytes in a suitable unit, such as `6.4 MiB`.
+pub fn show_bytes(bytes: u64) -> String {
+    let units = ["KiB", "MiB", "GiB", "TiB"];
+    let mut value = bytes as f64;
+    let mut unit = "B";
+    for larger in units {
+        if value < 1024.0 {
+            break;
+        }
+        (value, unit) = (value / 1024.0, larger);
+    }
+    match unit {
+        "B" => format!("{bytes} B"),
+        _ => format!("{value:.1} {unit}"),
+    }
+}
+
+/// A duration in its usual form: `1h 30m`.
+pub fn show_duration(duration: Duration) -> String {
+    humantime::format_duration(duration).to_string()
+}
+
+/// An operating-system error without the number that `std` appends.
+pub fn plain_io_error(error: &io::Error) -> String {
+    let text = error.to_string();
+    match text.split_once(" (os error") {
+        Some((reason, _)) => reason.to_lowercase(),
+        None => text,
+    }
+}
