@@ -84,8 +84,9 @@ pub fn list(options: &List, sink: &Sink<'_>) -> Result<Listing, Error> {
         }
     }
     let listed = list::list(&indexes, &options.query, options.form, unix_millis());
-    let listed = listed
-        .map_err(|(message, help)| Error::refused(Diagnostic::error("list", message).help(help)))?;
+    let listed = listed.map_err(|wrong| {
+        Error::refused(Diagnostic::error("list", wrong.message).help(wrong.help))
+    })?;
     Ok(Listing {
         listed,
         num_runs: indexes.iter().map(|index| index.runs.len()).sum(),

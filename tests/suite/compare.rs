@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use burn_runner::diagnostic::Wrong;
 use burn_runner::record::{Index, RunEntry};
 use burn_runner::report::compare::{Comparison, Question, Source, compare, csv, markdown, plain};
 use burn_runner::report::{Report, aggregate, of_all_metrics};
@@ -339,7 +340,7 @@ fn wrong_questions_are_answered_with_what_to_ask() {
     of_loss.objective = "valid/loss".into();
     let two = sources(vec![("a", one[0].report.clone()), ("b", of_loss)]);
     let wrong = |sources: &[Source], question: Question| {
-        let (message, help) = compare(sources, &question).expect_err("a refusal");
+        let Wrong { message, help } = compare(sources, &question).expect_err("a refusal");
         format!("{message}; {help}")
     };
     let pivot = |rows: &str, cols: &str| Some((rows.to_owned(), cols.to_owned()));

@@ -1,5 +1,6 @@
 //! Lists over synthetic runs: what is found, sorted, grouped, shown and refused.
 
+use burn_runner::diagnostic::Wrong;
 use burn_runner::event::FailureClass;
 use burn_runner::record::{Index, State};
 use burn_runner::report::list::{Form, Query, list};
@@ -44,7 +45,7 @@ const TABLE: Form = Form::Table { width: None };
 fn text(query: &Query, form: Form) -> String {
     match list(&[made_up()], query, form, NOW_MS) {
         Ok(listed) => format!("{}\n{}", listed.text.trim_end(), listed.notes.join("\n")),
-        Err((message, help)) => format!("{message}\n  help: {help}"),
+        Err(Wrong { message, help }) => format!("{message}\n  help: {help}"),
     }
 }
 

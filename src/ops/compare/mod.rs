@@ -4,8 +4,8 @@ mod sources;
 
 use super::{Progress, Sink};
 use crate::error::Error;
-use runner_core::diagnostic::Diagnostic;
-use runner_report::report::compare::{self, Comparison, Question, Wrong};
+use runner_core::diagnostic::{Diagnostic, Wrong};
+use runner_report::report::compare::{self, Comparison, Question};
 
 /// What is compared, and how.
 #[derive(Clone, Debug)]
@@ -45,7 +45,7 @@ pub fn compare(options: &Compare, sink: &Sink<'_>) -> Result<Comparison, Error> 
     compare::compare(&sources, &options.question).map_err(refused)
 }
 
-fn refused((message, help): Wrong) -> Error {
+fn refused(Wrong { message, help }: Wrong) -> Error {
     let diagnostic = Diagnostic::error("compare", message);
     Error::refused(if help.is_empty() {
         diagnostic

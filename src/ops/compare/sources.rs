@@ -6,13 +6,14 @@ use std::path::{Component, Path, PathBuf};
 
 use wildmatch::WildMatch;
 
+use runner_core::diagnostic::Wrong;
 use runner_core::record::{
     ExperimentFolder, Index, OTHER_FORMAT_REMEDY, PLAN_REMEDY, RunFolder, check_seal,
     is_other_format,
 };
 use runner_core::show::plain_io_error;
 use runner_core::spec::plain_file;
-use runner_report::report::compare::{Source, Wrong};
+use runner_report::report::compare::Source;
 use runner_report::report::{Report, of_all_metrics};
 
 /// Reads the sources in the arguments, an experiment once however many of its runs are listed. Unreadable ones next to
@@ -73,7 +74,7 @@ pub(super) fn read(what: &[String], tell: impl Fn(&str)) -> Result<Vec<Source>, 
     if all.is_empty() && !unreadable.is_empty() {
         return Err(unreadable.swap_remove(0));
     }
-    for (message, help) in unreadable {
+    for Wrong { message, help } in unreadable {
         tell(&format!("skipped: {message}\n  help: {help}"));
     }
     Ok(named(all))
@@ -118,15 +119,15 @@ impl Kind {
                 (Some(folder), Some(id)) if folder.join("plan.json").exists() => {
                     Ok(Self::Run(folder.to_owned(), id.to_owned()))
                 }
-                _ => Err((
+                _ => Err(Wrong::new(
                     format!("`{}` is a run without its experiment", path.display()),
-                    "a run is compared if its experiment's `plan.json` is two folders above it; `runner diff` compares two single runs".into(),
+                    "a run is compared if its experiment's `plan.json` is two folders above it; `runner diff` compares two single runs",
                 )),
             };
         }
-        Err((
+        Err(Wrong::new(
             format!("there is nothing to compare in `{}`", path.display()),
-            "use folders of experiments or of runs, such as `results/mnist_sweep`, or a `report.json`".into(),
+            "use folders of experiments or of runs, such as `results/mnist_sweep`, or a `report.json`",
         ))
     }
 }
@@ -138,9 +139,9 @@ fn expand(text: &str) -> Result<Vec<PathBuf>, Wrong> {
         return Ok(vec![path.to_owned()]);
     }
     if !text.contains(['*', '?']) {
-        return Err((
+        return Err(Wrong::new(
             format!("there is no `{text}`"),
-            "`runner list` shows the runs of a results folder".into(),
+            "`runner list` shows the runs of a results folder",
         ));
     }
     let mut found = vec![PathBuf::new()];
@@ -163,9 +164,9 @@ fn expand(text: &str) -> Result<Vec<PathBuf>, Wrong> {
     if !found.is_empty() {
         Ok(found)
     } else {
-        Err((
+        Err(Wrong::new(
             format!("nothing matches `{text}`"),
-            "`*` matches any part of a single name; `runner list` shows the existing names".into(),
+            "`*` matches any part of a single name; `runner list` shows the existing names",
         ))
     }
 }
@@ -188,7 +189,7 @@ fn matching(folder: &Path, pattern: &str) -> Vec<PathBuf> {
 fn of_folder(folder: &Path, ids: &[String]) -> Result<Report, Wrong> {
     let unreadable = |reason: String, help: &str| {
         let message = format!("cannot read `{}`: {reason}", folder.display());
-        (message, help.to_owned())
+        Wrong::new(message, help)
     };
     let read = Index::read(&ExperimentFolder(folder.to_owned()));
     let mut index = read
@@ -205,12 +206,12 @@ fn of_folder(folder: &Path, ids: &[String]) -> Result<Report, Wrong> {
         .iter()
         .find(|id| !index.runs.iter().any(|run| run.id == **id))
     {
-        return Err((
+        return Err(Wrong::new(
             format!(
                 "run `{missing}` is not part of the plan in `{}`",
                 folder.display()
             ),
-            "it is left over from an earlier plan; `runner diff` compares two single runs".into(),
+            "it is left over from an earlier plan; `runner diff` compares two single runs",
         ));
     }
     if !ids.is_empty() {
@@ -222,16 +223,14 @@ fn of_folder(folder: &Path, ids: &[String]) -> Result<Report, Wrong> {
 /// A `report.json`.
 fn saved(path: &Path) -> Result<Report, Wrong> {
     let wrong = |reason: String| {
-        (
-            format!("`{}` is not a saved report: {reason}", path.display()),
-            "use a `report.json`, or a folder".to_owned(),
-        )
+        let message = format!("`{}` is not a saved report: {reason}", path.display());
+        Wrong::new(message, "use a `report.json`, or a folder")
     };
     let text = plain_file::read_text(path).map_err(|e| wrong(plain_io_error(&e)))?;
     let report: Report = serde_json::from_str(&text).map_err(|e| wrong(e.to_string()))?;
     check_seal(path, &text, report.format.into()).map_err(|e| {
         let help = "`runner report` on its folder rewrites it; compare folders where possible";
-        (e.to_string(), help.to_owned())
+        Wrong::new(e.to_string(), help)
     })?;
     Ok(report)
 }

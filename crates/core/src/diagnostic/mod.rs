@@ -11,6 +11,7 @@ mod place;
 mod printable;
 mod reason;
 mod render;
+mod wrong;
 
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -22,6 +23,7 @@ pub use nearest::nearest;
 pub use place::{Source, Sources, Span, Use};
 pub use printable::{is_odd, masked, printable, printable_in_color, printable_lines};
 pub use reason::Reason;
+pub use wrong::Wrong;
 
 /// Whether a diagnostic stops the experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

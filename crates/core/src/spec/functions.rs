@@ -4,8 +4,7 @@
 //! combinations of them are used. A whole result is an integer if its operands are.
 
 use super::document::{Node, Value};
-use super::expression::Wrong;
-use crate::diagnostic::nearest;
+use crate::diagnostic::{Wrong, nearest};
 
 /// The functions, as listed in messages.
 pub(super) const FUNCTIONS: [&str; 12] = [
@@ -21,7 +20,7 @@ pub(super) fn unknown(name: &str) -> Wrong {
             FUNCTIONS.map(|f| format!("`{f}`")).join(", ")
         ),
     };
-    (format!("there is no function `{name}`"), help)
+    Wrong::new(format!("there is no function `{name}`"), help)
 }
 
 /// The value of a function of [`FUNCTIONS`].
@@ -58,9 +57,9 @@ pub(super) fn call(name: &str, arguments: &[Value]) -> Result<Value, Wrong> {
     match (name, value) {
         ("first", Value::Array(items)) if !items.is_empty() => Ok(items[0].value.clone()),
         ("len", Value::Array(items)) => Ok(Value::Int(items.len() as i64)),
-        ("first" | "len", other) => Err((
+        ("first" | "len", other) => Err(Wrong::new(
             format!("`{name}` takes a list, found {}", other.to_toml()),
-            "pass a list".into(),
+            "pass a list",
         )),
         ("pow", _) => power(value, &more[0]),
         ("abs", Value::Int(value)) => Ok(value
@@ -73,9 +72,9 @@ pub(super) fn call(name: &str, arguments: &[Value]) -> Result<Value, Wrong> {
         ("ceil", _) => whole(name, number(value)?.ceil()),
         ("int", _) => whole(name, number(value)?.trunc()),
         ("sqrt", _) => match number(value)? {
-            number if number < 0.0 => Err((
+            number if number < 0.0 => Err(Wrong::new(
                 format!("`sqrt` of {} is undefined", value.to_toml()),
-                "pass a number of at least 0".into(),
+                "pass a number of at least 0",
             )),
             number => Ok(like(&[value], number.sqrt())),
         },
@@ -85,13 +84,8 @@ pub(super) fn call(name: &str, arguments: &[Value]) -> Result<Value, Wrong> {
 
 fn wrong_number(name: &str, wanted: &str, found: usize) -> Wrong {
     let message = format!("`{name}` takes {wanted}, found {found}");
-    (
-        message,
-        format!(
-            "write `{name}({})`",
-            if name == "pow" { "x, 2" } else { "x" }
-        ),
-    )
+    let arguments = if name == "pow" { "x, 2" } else { "x" };
+    Wrong::new(message, format!("write `{name}({arguments})`"))
 }
 
 /// A whole float as an integer.
@@ -99,9 +93,9 @@ fn whole(name: &str, value: f64) -> Result<Value, Wrong> {
     if value.abs() < 2f64.powi(63) {
         Ok(Value::Int(value as i64))
     } else {
-        Err((
+        Err(Wrong::new(
             format!("`{name}` of {value:?} does not fit a 64-bit integer"),
-            "pass a smaller number".into(),
+            "pass a smaller number",
         ))
     }
 }
@@ -120,9 +114,9 @@ fn like(operands: &[&Value], result: f64) -> Value {
 fn log2(value: &Value) -> Result<Value, Wrong> {
     let number = number(value)?;
     if number <= 0.0 {
-        return Err((
+        return Err(Wrong::new(
             format!("`log2` of {} is undefined", value.to_toml()),
-            "pass a number above 0".into(),
+            "pass a number above 0",
         ));
     }
     let rounded = (number.log2() * 1e10).round() / 1e10;
@@ -133,17 +127,20 @@ fn log2(value: &Value) -> Result<Value, Wrong> {
 pub(super) fn power(base: &Value, exponent: &Value) -> Result<Value, Wrong> {
     let (a, b) = (number(base)?, number(exponent)?);
     if b.fract() != 0.0 || b.abs() > 1024.0 {
-        return Err((
+        return Err(Wrong::new(
             format!(
                 "the exponent {} must be an integer of at most 1024",
                 exponent.to_toml()
             ),
-            "use an integer; for a square root, use `sqrt(x)`".into(),
+            "use an integer; for a square root, use `sqrt(x)`",
         ));
     }
     if a == 0.0 && b < 0.0 {
-        let help = "divide by a nonzero number".into();
-        return Err((format!("{} is divided by 0", Value::Int(1).to_toml()), help));
+        let help = "divide by a nonzero number";
+        return Err(Wrong::new(
+            format!("{} is divided by 0", Value::Int(1).to_toml()),
+            help,
+        ));
     }
     let mut result = Value::Int(1);
     for _ in 0..b.abs() as usize {
@@ -161,9 +158,9 @@ pub(super) fn number(value: &Value) -> Result<f64, Wrong> {
     match value {
         Value::Int(value) => Ok(*value as f64),
         Value::Float(value) => Ok(*value),
-        other => Err((
+        other => Err(Wrong::new(
             format!("{} is not a number", other.to_toml()),
-            "arithmetic needs numbers".into(),
+            "arithmetic needs numbers",
         )),
     }
 }
@@ -186,8 +183,11 @@ pub(super) fn same(a: &Value, b: &Value) -> bool {
 pub(super) fn arithmetic(left: &Value, sign: &str, right: &Value) -> Result<Value, Wrong> {
     let (a, b) = (number(left)?, number(right)?);
     if b == 0.0 && "/%".contains(sign) {
-        let help = "divide by a nonzero number".into();
-        return Err((format!("{} is divided by 0", left.to_toml()), help));
+        let help = "divide by a nonzero number";
+        return Err(Wrong::new(
+            format!("{} is divided by 0", left.to_toml()),
+            help,
+        ));
     }
     if let (Value::Int(a), Value::Int(b)) = (left, right) {
         let whole = match sign {

@@ -5,9 +5,9 @@
 //! guess.
 
 use super::axis::Axis;
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, Wrong};
 use crate::spec::document::{Node, Table, Value};
-use crate::spec::expression::{Dialect, Formula, Names, Wrong, holds};
+use crate::spec::expression::{Dialect, Formula, Names, holds};
 use crate::spec::remedy::full_path;
 use crate::spec::sweep::Text;
 use crate::spec::{key_paths, nearest_path};
@@ -43,7 +43,7 @@ pub struct View<'a> {
 impl Condition {
     /// Parses a condition, or returns what is wrong with it in every trial.
     pub fn new(text: &Text, base: &Table, axes: &[Axis]) -> Result<Self, Box<Diagnostic>> {
-        let formula = Formula::parse(&text.source).map_err(|(message, help)| {
+        let formula = Formula::parse(&text.source).map_err(|Wrong { message, help }| {
             let message = format!("`{}`: {message}", text.source);
             Box::new(
                 Diagnostic::error("expression", message)
@@ -205,18 +205,18 @@ impl Trial<'_> {
 impl Names for Trial<'_> {
     fn value(&self, name: &str) -> Result<Node, Wrong> {
         match self.find(name) {
-            None if self.is_left_out(name) => Err((
+            None if self.is_left_out(name) => Err(Wrong::new(
                 format!("the type at this point does not have the key `{name}`"),
                 format!("test for it first: `is_set({name}) and …`"),
             )),
-            None => Err((
+            None => Err(Wrong::new(
                 format!("`{name}` is not set at this point, and conditions ignore defaults"),
                 write_it(name),
             )),
             Some(node) => match &node.value {
-                Value::Str(text) if text.contains("${") => Err((
+                Value::Str(text) if text.contains("${") => Err(Wrong::new(
                     format!("`{name}` is `{text}` at this point, which is evaluated later"),
-                    "use the keys that it is computed from".into(),
+                    "use the keys that it is computed from",
                 )),
                 _ => Ok(node.clone()),
             },

@@ -4,8 +4,8 @@
 //! part before it is false.
 
 use super::parser::QUOTES;
-use super::{Dialect, Names, Wrong, evaluate, names_by};
-use crate::diagnostic::{Diagnostic, Span};
+use super::{Dialect, Names, evaluate, names_by};
+use crate::diagnostic::{Diagnostic, Span, Wrong};
 use crate::spec::document::Value;
 
 /// A condition, parsed where its evaluation may end early.
@@ -32,7 +32,7 @@ impl Formula {
     fn nested(source: &str, depth: usize) -> Result<Self, Wrong> {
         const MAX_DEPTH: usize = 64;
         if depth > MAX_DEPTH {
-            return Err(("it is nested too deeply".into(), "simplify it".into()));
+            return Err(Wrong::new("it is nested too deeply", "simplify it"));
         }
         let all = |parts: Vec<&str>| -> Result<Vec<Self>, Wrong> {
             let parts = parts.into_iter();
@@ -41,7 +41,7 @@ impl Formula {
         let source = source.trim();
         if source.is_empty() {
             let help = "use a comparison, as in `optimizer.type == 'sgd'`";
-            return Err(("missing condition".into(), help.into()));
+            return Err(Wrong::new("missing condition", help));
         }
         match split(source, "or")? {
             parts if parts.len() > 1 => return Ok(Self::Any(all(parts)?)),
@@ -66,9 +66,9 @@ impl Formula {
             return if is_key {
                 Ok(Self::IsSet(name.to_owned()))
             } else {
-                Err((
+                Err(Wrong::new(
                     format!("`{source}` is not a single key"),
-                    "use it as in `is_set(optimizer.momentum)`".into(),
+                    "use it as in `is_set(optimizer.momentum)`",
                 ))
             };
         }
@@ -161,7 +161,7 @@ fn split<'a>(source: &'a str, word: &str) -> Result<Vec<&'a str>, Wrong> {
             _ if quote.is_some() => {}
             _ if QUOTES.contains(&c) => quote = Some(c),
             '(' => depth += 1,
-            ')' if depth == 0 => return Err(("`)` without `(`".into(), "remove it".into())),
+            ')' if depth == 0 => return Err(Wrong::new("`)` without `(`", "remove it")),
             ')' => depth -= 1,
             _ if depth == 0 && !is_word(before) && source[at..].starts_with(word) => {
                 let behind = at + word.len();
@@ -175,10 +175,13 @@ fn split<'a>(source: &'a str, word: &str) -> Result<Vec<&'a str>, Wrong> {
         before = c;
     }
     if let Some(quote) = quote {
-        return Err((format!("`{quote}` is not closed"), format!("add `{quote}`")));
+        return Err(Wrong::new(
+            format!("`{quote}` is not closed"),
+            format!("add `{quote}`"),
+        ));
     }
     if depth > 0 {
-        return Err(("`(` is not closed".into(), "add `)`".into()));
+        return Err(Wrong::new("`(` is not closed", "add `)`"));
     }
     parts.push(&source[start..]);
     Ok(parts)
@@ -211,7 +214,7 @@ mod tests {
     fn parsed(source: &str) -> String {
         match Formula::parse(source) {
             Ok(formula) => format!("{formula:?}"),
-            Err((message, help)) => format!("{message}; {help}"),
+            Err(Wrong { message, help }) => format!("{message}; {help}"),
         }
     }
 

@@ -10,7 +10,7 @@ mod formula;
 mod parser;
 
 use super::template::{Part, is_template, parts};
-use crate::diagnostic::{Diagnostic, Span, nearest};
+use crate::diagnostic::{Diagnostic, Span, Wrong, nearest};
 use crate::spec::document::{Entry, Node, Table, Value};
 pub use formula::{Formula, holds};
 use parser::{Parser, Token, WORDS, tokens};
@@ -36,9 +36,6 @@ pub enum Dialect {
     Filter,
 }
 
-/// A message and a remedy.
-pub type Wrong = (String, String);
-
 /// Parameters by name. A value keeps its source place.
 pub type Arguments = Vec<(String, Node)>;
 
@@ -58,14 +55,14 @@ impl Names for Arguments {
                 format!("the parameters here are {}", known.join(", "))
             }
         };
-        Err((format!("there is no parameter `{name}`"), help))
+        Err(Wrong::new(format!("there is no parameter `{name}`"), help))
     }
 }
 
 /// The value of an expression without `${` and `}`, as conditions are written. `span` is its place.
 pub fn evaluate(source: &str, span: Span, names: &dyn Names) -> Result<Value, Box<Diagnostic>> {
     let result = Parser::new(source, names).whole();
-    result.map_err(|(message, help)| {
+    result.map_err(|Wrong { message, help }| {
         let message = format!("`{}`: {message}", shown(source));
         Box::new(Diagnostic::error("expression", message).at(span).help(help))
     })
@@ -157,7 +154,7 @@ pub(in crate::spec) fn evaluate_part(
     names: &dyn Names,
 ) -> Result<Value, Box<Diagnostic>> {
     let result = Parser::new(source, names).whole();
-    result.map_err(|(message, help)| {
+    result.map_err(|Wrong { message, help }| {
         let message = format!("`${{{}}}`: {message}", shown(source));
         Box::new(Diagnostic::error("expression", message).at(span).help(help))
     })

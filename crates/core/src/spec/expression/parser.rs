@@ -1,7 +1,7 @@
 //! Parses an expression and evaluates it on the way.
 
-use super::{Dialect, Names, Wrong, placed};
-use crate::diagnostic::Span;
+use super::{Dialect, Names, placed};
+use crate::diagnostic::{Span, Wrong};
 use crate::spec::document::Value;
 use crate::spec::functions::{self, FUNCTIONS, arithmetic, number, power, same};
 use crate::spec::kind::parse_duration;
@@ -82,7 +82,7 @@ impl<'a> Parser<'a> {
     /// Recursion of a bounded depth.
     fn nested(&mut self, parse: fn(&mut Self) -> Result<Value, Wrong>) -> Result<Value, Wrong> {
         if self.depth >= MAX_DEPTH {
-            return Err(("it is nested too deeply".into(), "simplify it".into()));
+            return Err(Wrong::new("it is nested too deeply", "simplify it"));
         }
         self.depth += 1;
         let value = parse(self);
@@ -102,9 +102,9 @@ impl<'a> Parser<'a> {
                     let found = items.iter().any(|item| same(&item.value, &left));
                     Ok(Value::Bool(found))
                 }
-                other => Err((
+                other => Err(Wrong::new(
                     format!("`in` takes a list, found {}", other.to_toml()),
-                    "for example: `${model.type in ['mlp', 'cnn']}`".into(),
+                    "for example: `${model.type in ['mlp', 'cnn']}`",
                 )),
             };
         }
@@ -165,7 +165,7 @@ impl<'a> Parser<'a> {
             let value = self.any_of()?;
             return match self.accept(&[")"]) {
                 Some(_) => Ok(value),
-                None => Err(("`(` is not closed".into(), "add `)`".into())),
+                None => Err(Wrong::new("`(` is not closed", "add `)`")),
             };
         }
         if self.accept(&["["]).is_some() {
@@ -181,12 +181,13 @@ impl<'a> Parser<'a> {
                 let value = whole.or_else(|_| text.parse().map(Value::Float));
                 match (value, self.names.dialect()) {
                     (Ok(value), _) => Ok(value),
-                    (Err(_), Dialect::File) => {
-                        Err((format!("`{text}` is not a number"), "use a number".into()))
-                    }
+                    (Err(_), Dialect::File) => Err(Wrong::new(
+                        format!("`{text}` is not a number"),
+                        "use a number",
+                    )),
                     (Err(_), Dialect::Filter) => match parse_duration(text) {
                         Ok(duration) => Ok(Value::Float(duration.as_secs_f64())),
-                        Err(help) => Err((
+                        Err(help) => Err(Wrong::new(
                             format!("`{text}` is neither a number nor a duration"),
                             help.0,
                         )),
@@ -205,7 +206,7 @@ impl<'a> Parser<'a> {
             }
             Some(Token::Name(name)) => Ok(self.names.value(name)?.value),
             Some(sign) => Err(unexpected(sign)),
-            None => Err(("the expression is incomplete".into(), EXAMPLE.into())),
+            None => Err(Wrong::new("the expression is incomplete", EXAMPLE)),
         }
     }
 
@@ -214,7 +215,10 @@ impl<'a> Parser<'a> {
         let mut items = Vec::new();
         while self.accept(&[close]).is_none() {
             if !items.is_empty() && self.accept(&[","]).is_none() {
-                return Err((format!("`{open}` is not closed"), format!("add `{close}`")));
+                return Err(Wrong::new(
+                    format!("`{open}` is not closed"),
+                    format!("add `{close}`"),
+                ));
             }
             if !items.is_empty() && self.accept(&[close]).is_some() {
                 break;
@@ -242,7 +246,7 @@ fn unexpected(token: Token<'_>) -> Wrong {
         }
         _ => EXAMPLE,
     };
-    (format!("unexpected `{text}`"), help.into())
+    Wrong::new(format!("unexpected `{text}`"), help)
 }
 
 pub(super) fn tokens(source: &str, dialect: Dialect) -> Vec<Token<'_>> {
@@ -286,9 +290,9 @@ pub(super) fn tokens(source: &str, dialect: Dialect) -> Vec<Token<'_>> {
 fn truth(value: &Value) -> Result<bool, Wrong> {
     match value {
         Value::Bool(value) => Ok(*value),
-        other => Err((
+        other => Err(Wrong::new(
             format!("{} is not `true` or `false`", other.to_toml()),
-            "compare it, as in `${num_layers > 1}`".into(),
+            "compare it, as in `${num_layers > 1}`",
         )),
     }
 }

@@ -3,9 +3,8 @@
 use super::joined;
 use super::resolver::{Fate, Resolver};
 use super::texts::{has_expression, is_in_layers, unescape};
-use crate::diagnostic::Span;
+use crate::diagnostic::{Span, Wrong};
 use crate::spec::document::{Node, Table, Value, item_at};
-use crate::spec::expression::Wrong;
 use crate::spec::hints::{default_of, nearest_path};
 use crate::spec::template::is_template;
 
@@ -14,9 +13,9 @@ impl Resolver<'_> {
     pub(super) fn find(&self, name: &str) -> Result<(Node, Fate), Wrong> {
         let segments: Vec<_> = name.split('.').collect();
         if segments[0] == "sweep" {
-            return Err((
-                "`sweep` contains the values of all trials".into(),
-                "refer to the key that is varied: it has one value in each trial".into(),
+            return Err(Wrong::new(
+                "`sweep` contains the values of all trials",
+                "refer to the key that is varied: it has one value in each trial",
             ));
         }
         let number = self.root.numbered(name);
@@ -45,9 +44,9 @@ impl Resolver<'_> {
                 match is_done && has_expression(&node) && is_read_again {
                     false if is_done && is_read_again => Ok((unescape(node), fate)),
                     false => Ok((node, fate)),
-                    true => Err((
+                    true => Err(Wrong::new(
                         format!("`{name}` contains `${{…}}` with parameters of a block"),
-                        "refer to the value passed to the block".into(),
+                        "refer to the value passed to the block",
                     )),
                 }
             }
@@ -88,13 +87,11 @@ impl Resolver<'_> {
         let message = format!("`{name}` is not set in this file");
         let (table, key) = name.rsplit_once('.').unwrap_or(("", name));
         if let Some(default) = default_of(name) {
-            return (
-                message,
-                format!("set `{key} = {default}` in `[{table}]`, which is its default"),
-            );
+            let help = format!("set `{key} = {default}` in `[{table}]`, which is its default");
+            return Wrong::new(message, help);
         }
         if self.state.borrow().diagnostics.len() > MAX_EXPLAINED {
-            return (message, "refer to a key that is set".into());
+            return Wrong::new(message, "refer to a key that is set");
         }
         let mut written = Vec::new();
         collect_written(self.root, "", &mut written);
@@ -105,7 +102,7 @@ impl Resolver<'_> {
                 "refer to a key that is set, or add the value to `[values]`: `values.name`".into()
             }
         };
-        (message, help)
+        Wrong::new(message, help)
     }
 }
 

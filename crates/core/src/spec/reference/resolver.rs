@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use super::environment::is_environment;
 use super::texts::{escape, head, is_in_layers, reached, size};
 use super::{References, joined};
-use crate::diagnostic::{Diagnostic, Span, circle};
+use crate::diagnostic::{Diagnostic, Span, Wrong, circle};
 use crate::spec::document::{Entry, Node, Table, Value};
 use crate::spec::expression::{
-    Names, Wrong, as_text, evaluate_part, literal, names_in, placed, unclosed, written_out,
+    Names, as_text, evaluate_part, literal, names_in, placed, unclosed, written_out,
 };
 use crate::spec::remedy;
 use crate::spec::template::{Part, escaped, is_template, parts};
@@ -220,8 +220,8 @@ impl Resolver<'_> {
             if let Part::Expression(inner) = part
                 && let Some(help) = remedy::for_expression(inner)
             {
-                let message = "this is an expression of another program".to_owned();
-                return Err(refuse(inner, node.span, (message, help)));
+                let message = "this is an expression of another program";
+                return Err(refuse(inner, node.span, Wrong::new(message, help)));
             }
         }
         let is_ours = |inner: &str| {
@@ -302,8 +302,8 @@ impl Resolver<'_> {
                 .map_err(|wrong| refuse(inner, span, wrong))?;
             if literal(&found.value).is_none() {
                 let message = format!("`{name}` is {}", found.value.kind());
-                let help = "refer to a number or a short text".to_owned();
-                return Err(refuse(inner, span, (message, help)));
+                let help = "refer to a number or a short text";
+                return Err(refuse(inner, span, Wrong::new(message, help)));
             }
         }
         Ok(written_out(inner, &|name| {
@@ -330,10 +330,10 @@ impl Names for Scope<'_> {
             let value = format!("values.{name}");
             let message = format!("`{name}` is not a key");
             return Err(match self.resolver.root.at(&value) {
-                Some(_) => (message, format!("did you mean `{value}`?")),
-                None => (
+                Some(_) => Wrong::new(message, format!("did you mean `{value}`?")),
+                None => Wrong::new(
                     message,
-                    "names are dotted keys, such as `train.batch_size` or `values.width`".into(),
+                    "names are dotted keys, such as `train.batch_size` or `values.width`",
                 ),
             });
         }
@@ -342,12 +342,12 @@ impl Names for Scope<'_> {
         if fate == Fate::default() {
             Ok(node)
         } else {
-            Err((String::new(), String::new()))
+            Err(Wrong::new(String::new(), String::new()))
         }
     }
 }
 
-fn refuse(inner: &str, span: Span, (message, help): Wrong) -> Box<Diagnostic> {
+fn refuse(inner: &str, span: Span, Wrong { message, help }: Wrong) -> Box<Diagnostic> {
     let message = format!("`${{{}}}`: {message}", head(inner));
     Box::new(Diagnostic::error("reference", message).at(span).help(help))
 }

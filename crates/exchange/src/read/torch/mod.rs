@@ -302,7 +302,7 @@ pub fn read(
     let mut archive = match &handles.place {
         Place::Archive(_) => {
             let file = plain_file::open(path).map_err(|e| unreadable(path, &e))?;
-            Some(ZipArchive::new(file).map_err(|e| wrong(e.to_string()))?)
+            Some(ZipArchive::new(file).map_err(|e| wrong(e.to_string().into()))?)
         }
         Place::File(_) => None,
     };

@@ -20,6 +20,7 @@ use super::sample::{COSTS, Sample};
 pub use pareto::Front;
 pub use pivot::{Cell, Pivot};
 use question::{baseline_of, list, nearest_first, value_of};
+use runner_core::diagnostic::Wrong;
 use runner_statistics::{Claims, Direction, Verdict};
 pub use text::{csv, markdown, plain};
 use trials::{
@@ -136,9 +137,6 @@ fn yes() -> bool {
     true
 }
 
-/// A phrase with a remedy.
-pub type Wrong = (String, String);
-
 /// Compares all trials of some sources.
 pub fn compare(sources: &[Source], question: &Question) -> Result<Comparison, Wrong> {
     let (value, direction) = value_of(sources, question)?;
@@ -163,11 +161,11 @@ pub fn compare(sources: &[Source], question: &Question) -> Result<Comparison, Wr
     let overlap = overlap_of(sources, &value);
     let traded = question.pareto.iter().flat_map(|(a, b)| [a, b]);
     if let Some(other) = traded.into_iter().find(|value| is_of_others(value)) {
-        return Err((
+        return Err(Wrong::new(
             format!(
                 "`{other}` is computed by different functions in different trials, so they cannot be compared by it"
             ),
-            "use a metric that all of them share".into(),
+            "use a metric that all of them share",
         ));
     }
     Ok(Comparison {
@@ -231,10 +229,9 @@ pub fn compare(sources: &[Source], question: &Question) -> Result<Comparison, Wr
 fn check_values(sources: &[Source], trials: &[Trial], value: &str) -> Result<(), Wrong> {
     if trials.iter().all(|trial| trial.n == 0) {
         let problems: usize = sources.iter().map(|s| s.report.problems.len()).sum();
-        return Err((
+        return Err(Wrong::new(
             format!("no run is completed in {problems}"),
-            "`runner run` on the experiment completes the rest; `runner list` shows its progress"
-                .into(),
+            "`runner run` on the experiment completes the rest; `runner list` shows its progress",
         ));
     }
     if trials.iter().all(|trial| sample(trial, value).is_none()) {
@@ -249,15 +246,15 @@ fn check_values(sources: &[Source], trials: &[Trial], value: &str) -> Result<(),
             )
         };
         if let Some(mixed) = trials.iter().find(|trial| trial.has_mixed_data()) {
-            return Err((
+            return Err(Wrong::new(
                 format!(
                     "no trial has a mean to compare: the completed runs of `{}` read different data",
                     mixed.id
                 ),
-                "`runner report` on the experiment's folder shows which data each run read".into(),
+                "`runner report` on the experiment's folder shows which data each run read",
             ));
         }
-        return Err((format!("no trial has `{value}`"), what));
+        return Err(Wrong::new(format!("no trial has `{value}`"), what));
     }
     Ok(())
 }

@@ -2,9 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Wrong, list, nearest_first, sample};
+use super::{list, nearest_first, sample};
 use crate::report::model::Trial;
 use crate::report::sample::{COSTS, Sample, direction};
+use runner_core::diagnostic::Wrong;
 use runner_statistics::{Direction, pareto_front};
 
 /// The trials that no other trial beats in both of two metrics.
@@ -21,9 +22,9 @@ pub struct Front {
 /// Finds them among the trials with both metrics.
 pub fn front(ranked: &[&Trial], measured: &[String], a: &str, b: &str) -> Result<Front, Wrong> {
     if a == b {
-        return Err((
+        return Err(Wrong::new(
             format!("both numbers are `{a}`"),
-            "a trade-off needs two different metrics".into(),
+            "a trade-off needs two different metrics",
         ));
     }
     let directions = [a, b].map(direction);
@@ -47,12 +48,8 @@ pub fn front(ranked: &[&Trial], measured: &[String], a: &str, b: &str) -> Result
         };
         return Err(unknown(wrong, measured));
     }
-    let on_front = pareto_front(&points, [first, second]).map_err(|refusal| {
-        (
-            format!("there is no Pareto front: {refusal}"),
-            String::new(),
-        )
-    })?;
+    let on_front = pareto_front(&points, [first, second])
+        .map_err(|refusal| Wrong::new(format!("there is no Pareto front: {refusal}"), ""))?;
     let mut trials: Vec<(String, [f64; 2])> = on_front
         .into_iter()
         .map(|at| (names[at].clone(), points[at]))
@@ -74,10 +71,8 @@ fn unknown(name: &str, measured: &[String]) -> Wrong {
     known.sort();
     known.dedup();
     let what = format!("trade-offs can use {}", list(&known));
-    (
-        format!("no trial has `{name}`"),
-        nearest_first(name, &known, what),
-    )
+    let help = nearest_first(name, &known, what);
+    Wrong::new(format!("no trial has `{name}`"), help)
 }
 
 fn number(trial: &Trial, name: &str) -> Option<f64> {

@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Wrong, list, nearest_first};
+use super::{list, nearest_first};
 use crate::report::model::Trial;
 use crate::report::numbers::{natural_order, value_text};
 use crate::report::sample::Repeat;
+use runner_core::diagnostic::Wrong;
 use runner_statistics::Description;
 
 /// A table of a value: one row per value of one key, one column per value of another.
@@ -49,9 +50,9 @@ pub fn pivot(
     value: &str,
 ) -> Result<Pivot, Wrong> {
     if row_key == column_key {
-        return Err((
+        return Err(Wrong::new(
             format!("rows and columns are both `{row_key}`"),
-            "use two different keys, for rows and for columns".into(),
+            "use two different keys, for rows and for columns",
         ));
     }
     for key in [row_key, column_key] {
@@ -60,7 +61,7 @@ pub fn pivot(
             let mut known = axes.to_vec();
             known.extend(OTHER_KEYS.map(str::to_owned));
             let what = format!("tables can use {}", list(&known));
-            return Err((
+            return Err(Wrong::new(
                 format!("`{key}` is not an axis of this comparison"),
                 nearest_first(key, &known, what),
             ));

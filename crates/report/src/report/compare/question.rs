@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 
 use super::trials::{measured, sample};
-use super::{Question, Source, Wrong};
+use super::{Question, Source};
 use crate::report::list::nearest_last;
 use crate::report::model::{Baseline, Trial};
 use crate::report::sample::direction;
+use runner_core::diagnostic::Wrong;
 use runner_core::spec::nearest_path;
 use runner_statistics::Direction;
 
@@ -26,12 +27,12 @@ pub(super) fn value_of(
             match (objectives.next(), objectives.next()) {
                 (Some(one), None) => one.to_owned(),
                 (Some(one), Some(other)) => {
-                    return Err((
+                    return Err(Wrong::new(
                         format!("the objectives differ: `{one}` and `{other}`"),
                         format!("choose what to compare, for example with `--value {one}`"),
                     ));
                 }
-                _ => return Err(("there is nothing to compare".into(), String::new())),
+                _ => return Err(Wrong::new("there is nothing to compare", String::new())),
             }
         }
     };
@@ -40,7 +41,7 @@ pub(super) fn value_of(
         None => {
             let known = measured(sources);
             let what = format!("the metrics are {}", list(&known));
-            Err((
+            Err(Wrong::new(
                 format!("there is no metric `{value}`"),
                 nearest_first(&value, &known, what),
             ))
@@ -87,23 +88,22 @@ pub(super) fn baseline_of(
             .collect(),
     };
     match matching[..] {
-        [trial] if sample(trial, value).is_none() => Err((
+        [trial] if sample(trial, value).is_none() => Err(Wrong::new(
             format!(
                 "the baseline `{}` has no `{value}`: {} of its runs are completed",
                 trial.id, trial.n
             ),
-            "choose another baseline with `--baseline`, or let `runner run` complete its runs"
-                .into(),
+            "choose another baseline with `--baseline`, or let `runner run` complete its runs",
         )),
         [trial] => Ok(Baseline {
             trial: trial.id.clone(),
             is_picked: false,
         }),
-        [] => Err((
+        [] => Err(Wrong::new(
             format!("the baseline trial `{name}` does not exist"),
             format!("the trials are {}", list(&ids(ranked))),
         )),
-        _ => Err((
+        _ => Err(Wrong::new(
             format!("`{name}` is the name of {} trials", matching.len()),
             format!(
                 "choose one: {}",

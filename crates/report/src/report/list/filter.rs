@@ -10,9 +10,9 @@ use serde_json::Value as Json;
 
 use super::Run;
 use super::names::Known;
-use crate::report::compare::Wrong;
+use runner_core::diagnostic::Wrong;
 use runner_core::spec::document::{Node, Value};
-use runner_core::spec::expression::{self, Dialect, Formula, Names, holds, names_by};
+use runner_core::spec::expression::{Dialect, Formula, Names, holds, names_by};
 
 /// A condition over runs.
 pub struct Filter {
@@ -33,8 +33,9 @@ struct Part {
 impl Filter {
     /// Parses a condition. The error is a phrase with a remedy.
     pub fn new(text: &str, known: &Known) -> Result<Self, Wrong> {
-        let formula = Formula::parse(text)
-            .map_err(|(reason, help)| (format!("`{text}`: {reason}"), in_names_of_lists(&help)))?;
+        let formula = Formula::parse(text).map_err(|Wrong { message, help }| {
+            Wrong::new(format!("`{text}`: {message}"), in_names_of_lists(&help))
+        })?;
         let names: BTreeMap<String, bool> = formula.names(Dialect::Filter).into_iter().collect();
         names.keys().try_for_each(|name| known.check(name))?;
         Ok(Self {
@@ -110,7 +111,7 @@ impl Part {
             }
             Err(refusal) => {
                 let helps = refusal.helps.join("; ");
-                let wrong = || (refusal.message.clone(), in_names_of_lists(&helps));
+                let wrong = || Wrong::new(refusal.message.clone(), in_names_of_lists(&helps));
                 self.mistake.get_or_insert_with(wrong);
                 false
             }
@@ -119,9 +120,9 @@ impl Part {
 }
 
 impl Names for Run<'_> {
-    fn value(&self, name: &str) -> Result<Node, expression::Wrong> {
+    fn value(&self, name: &str) -> Result<Node, Wrong> {
         let value = Run::value(self, name);
-        let missing = || (format!("it has no `{name}`"), String::new());
+        let missing = || Wrong::new(format!("it has no `{name}`"), "");
         Ok(node(&value.ok_or_else(missing)?))
     }
 

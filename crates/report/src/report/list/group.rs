@@ -6,12 +6,12 @@ use serde_json::{Value as Json, json};
 
 use super::mixed::Trials;
 use super::{Form, Run, compare, lines};
-use crate::report::compare::Wrong;
 use crate::report::csv::line;
 use crate::report::fit::fit;
 use crate::report::list::cells::{raw, title};
 use crate::report::numbers::{mean_and_sd, short_number, value_text};
 use crate::report::table::Columns;
+use runner_core::diagnostic::Wrong;
 use runner_core::record::{Index, State};
 use runner_core::spec::metric::Objective;
 use runner_core::spec::nearest_path;
@@ -116,7 +116,7 @@ pub fn sort(groups: &mut [Group], key: &str, name: &str, is_turned: bool) -> Res
     if name != key && !ORDERS.contains(&name) {
         let near =
             nearest_path(name, ORDERS.into_iter()).map(|near| format!("did you mean `{near}`? "));
-        return Err((
+        return Err(Wrong::new(
             format!("groups by `{key}` cannot be sorted by `{name}`"),
             format!(
                 "{}sort them by `{key}` or by `{}`",

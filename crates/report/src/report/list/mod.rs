@@ -10,7 +10,6 @@ use std::cmp::Ordering;
 
 use serde_json::{Map, Value as Json};
 
-use super::compare::Wrong;
 use super::csv::line;
 use super::numbers::natural_order;
 use super::rank::is_of_several_losses;
@@ -20,6 +19,7 @@ use filter::Filter;
 use mixed::Trials;
 use names::Known;
 pub use names::nearest_last;
+use runner_core::diagnostic::Wrong;
 use runner_core::record::{Index, RunEntry};
 
 use super::fit::fit;

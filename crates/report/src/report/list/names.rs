@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value as Json, json};
 
 use super::Run;
-use crate::report::compare::Wrong;
+use runner_core::diagnostic::Wrong;
 use runner_core::record::{Index, State};
 use runner_core::spec::nearest_path;
 
@@ -208,6 +208,9 @@ impl Known {
             }
             None => "use metrics such as `valid/loss`, keys of the experiment file such as `optimizer.type`, or names such as `outcome`, `age` and `wall_secs`; text needs quotes".into(),
         };
-        Err((format!("no run has a key or metric named `{name}`"), help))
+        Err(Wrong::new(
+            format!("no run has a key or metric named `{name}`"),
+            help,
+        ))
     }
 }
