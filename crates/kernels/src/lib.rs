@@ -9,7 +9,7 @@
 //! the columns are from. The products are those of the crate `gemm`.
 //!
 //! Windows of stride 1 need no columns, since those of all positions are the same numbers at another place: `direct.rs`.
-//! A depthwise convolution has no matrices to multiply, and uses separate loops.
+//! Other depthwise convolutions have no matrices to multiply, and use separate loops.
 //!
 //! Items, channels and panels are spread over threads, and each element of a result is computed by one of them; where
 //! sums over items are split, into how many depends on sizes alone, and parts are added up in their order. So results are
@@ -59,10 +59,10 @@ pub use pool::{max_pool, max_pool_backward, suits as can_pool};
 pub fn forward(geometry: &Geometry, x: &[f32], weight: &[f32], bias: Option<&[f32]>) -> Vec<f32> {
     geometry.check(x.len(), weight.len(), geometry.num_outputs());
     assert!(bias.is_none_or(|bias| bias.len() == geometry.outputs));
-    if depthwise::suits(geometry) {
-        depthwise::forward(geometry, x, weight, bias)
-    } else if direct::suits(geometry) {
+    if direct::suits(geometry) {
         direct::forward(geometry, x, weight, bias)
+    } else if depthwise::suits(geometry) {
+        depthwise::forward(geometry, x, weight, bias)
     } else {
         dense::forward(geometry, x, weight, bias)
     }
@@ -71,10 +71,10 @@ pub fn forward(geometry: &Geometry, x: &[f32], weight: &[f32], bias: Option<&[f3
 /// The gradient of the input.
 pub fn backward_input(geometry: &Geometry, gradient: &[f32], weight: &[f32]) -> Vec<f32> {
     geometry.check(geometry.num_inputs(), weight.len(), gradient.len());
-    if depthwise::suits(geometry) {
-        depthwise::backward_input(geometry, gradient, weight)
-    } else if direct::suits(geometry) && weight.iter().all(|weight| weight.is_finite()) {
+    if direct::suits(geometry) && weight.iter().all(|weight| weight.is_finite()) {
         direct::backward_input(geometry, gradient, weight)
+    } else if depthwise::suits(geometry) {
+        depthwise::backward_input(geometry, gradient, weight)
     } else {
         dense::backward_input(geometry, gradient, weight)
     }
@@ -83,13 +83,13 @@ pub fn backward_input(geometry: &Geometry, gradient: &[f32], weight: &[f32]) -> 
 /// The gradient of the weights.
 pub fn backward_weight(geometry: &Geometry, x: &[f32], gradient: &[f32]) -> Vec<f32> {
     geometry.check(x.len(), geometry.num_weights(), gradient.len());
-    if depthwise::suits(geometry) {
+    let direct = direct::suits(geometry).then(|| direct::backward_weight(geometry, x, gradient));
+    if let Some(weight) = direct.flatten() {
+        weight
+    } else if depthwise::suits(geometry) {
         depthwise::backward_weight(geometry, x, gradient)
     } else {
-        let direct = direct::suits(geometry)
-            .then(|| direct::backward_weight(geometry, x, gradient))
-            .flatten();
-        direct.unwrap_or_else(|| dense::backward_weight(geometry, x, gradient))
+        dense::backward_weight(geometry, x, gradient)
     }
 }
 

@@ -377,6 +377,7 @@ fn a_small_product_is_a_plain_loop() {
 #[test]
 fn a_small_depthwise_convolution_is_a_plain_loop() {
     assert_right(&Geometry {
+        stride: [1, 2],
         input: [2, 17],
         kernel: [2, 2],
         ..square(1, [2, 2, 2], 1, 1, 0)
