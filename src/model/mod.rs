@@ -272,9 +272,11 @@ impl Model {
             return self.next_tokens(piece, column);
         }
         let all: Vec<u32> = (0..piece.split.num_items() as u32).collect();
-        all.chunks(batch_size.max(1))
-            .map(|places| (self.activated(&piece.split, places), places.len()))
-            .collect()
+        in_pool(|| {
+            all.chunks(batch_size.max(1))
+                .map(|places| (self.activated(&piece.split, places), places.len()))
+                .collect()
+        })
     }
 
     /// The probabilities of the token after each text.
@@ -310,6 +312,11 @@ impl Model {
     pub fn decided(&self, activated: &[f32], num_items: usize) -> Vec<Prediction> {
         self.meaning.decide_all(activated, num_items)
     }
+}
+
+/// Computes in a thread of rayon's pool: otherwise each operation that divides its work hands it over, and waits.
+fn in_pool<T: Send>(compute: impl FnOnce() -> T + Send) -> T {
+    rayon::scope(|_| compute())
 }
 
 /// The mean of the outputs of several networks.

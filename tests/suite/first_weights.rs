@@ -287,3 +287,70 @@ fn names_that_only_begin_differently_are_answered_with_the_pair_that_helps() {
             .contains("has changed")
     );
 }
+
+/// Damaged and hostile files are refused while the experiment is planned: exit code 2, and nothing is written.
+#[test]
+fn files_of_weights_that_cannot_be_used_write_nothing() {
+    let folder = super::support::folder_with(
+        "data = { type = 'iris' }\nmodel = { type = 'mlp', hidden = [4] }\n\
+         optimizer = { type = 'adam', learning_rate = 1e-2 }\ntrain = { epochs = 1 }\n\
+         init = { from = 'w.safetensors', partial = true }\n",
+    );
+    let tensors = |header: &str, num_bytes: usize| {
+        let head = (header.len() as u64).to_le_bytes();
+        [&head[..], header.as_bytes(), &vec![0; num_bytes]].concat()
+    };
+    let weight = |offsets: &str| {
+        format!(r#"{{"linear_1.weight":{{"dtype":"F32","shape":[4,4],"data_offsets":{offsets}}}}}"#)
+    };
+    let good = tensors(&weight("[0,64]"), 64);
+    let mut not_finite = good.clone();
+    let end = not_finite.len();
+    not_finite[end - 4..].copy_from_slice(&f32::NAN.to_le_bytes());
+    let pickle = b"\x80\x02cposix\nsystem\nX\x02\x00\x00\x00id\x85R.".to_vec();
+    let cases: [(&str, Vec<u8>, &str); 9] = [
+        ("w.safetensors", good[..end - 9].to_vec(), "is damaged"),
+        ("w.safetensors", Vec::new(), "is empty"),
+        (
+            "w.safetensors",
+            tensors(&weight("[0,1000]"), 64),
+            "is damaged",
+        ),
+        (
+            "w.safetensors",
+            [&u64::MAX.to_le_bytes()[..], b"{}"].concat(),
+            "is damaged",
+        ),
+        (
+            "w.safetensors",
+            not_finite,
+            "`linear_1.weight` has values that are infinite or NaN",
+        ),
+        ("w.pt", pickle, "not what `torch.save` writes"),
+        (
+            "w.pt",
+            b"PK\x03\x04 and no more".to_vec(),
+            "no whole archive",
+        ),
+        (
+            "w.json",
+            br#"{"linear_1.weight": [[1, 2], [3]]}"#.to_vec(),
+            "other lengths",
+        ),
+        ("w.npz", b"hello".to_vec(), "is damaged"),
+    ];
+    for (name, bytes, expected) in cases {
+        fs::write(folder.path().join(name), bytes).unwrap();
+        let from = format!("init.from='{name}'");
+        let (code, _, stderr) = run(
+            folder.path(),
+            &["run", "spec.toml", "--quiet", "--set", &from],
+        );
+        assert_eq!(code, 2, "{name}: {stderr}");
+        assert!(stderr.contains(expected), "{name}, {expected}: {stderr}");
+        assert!(!folder.path().join("results").exists(), "{name}");
+    }
+    fs::write(folder.path().join("w.safetensors"), good).unwrap();
+    let (code, _, stderr) = run(folder.path(), &["check", "spec.toml"]);
+    assert_eq!(code, 0, "{stderr}");
+}

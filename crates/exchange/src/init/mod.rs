@@ -12,13 +12,13 @@ use std::path::{Path, PathBuf};
 
 use runner_core::check::network::Network;
 use runner_core::data::{DataError, Folders, file_digest, sha256_of};
-use runner_core::plan::init::{InitPlan, InitRefusal};
+use runner_core::plan::init::{InitPlan, InitRefusal, Taken};
 use runner_core::show::plain_io_error;
 use runner_core::spec::init::{InitLayout, InitSpec};
 use runner_core::spec::plain_file;
 
 use crate::slots;
-use crate::tensors::NamedTensor;
+use crate::tensors::{Dtype, NamedTensor};
 pub use open::Opened;
 
 /// The files of an experiment. The trials of a sweep mostly have one, and the same network.
@@ -80,7 +80,9 @@ pub fn resolve(
         said => said,
     };
     let matched = matching::matched(spec, network, layout, &opened)?;
-    let digest = digest(&opened.file).map_err(|error| words::refusal("init.from", &error))?;
+    let refuse = |error: DataError| words::refusal("init.from", &error);
+    refuse_not_finite(&opened, &matched.taken, &path).map_err(refuse)?;
+    let digest = digest(&opened.file).map_err(refuse)?;
     Ok(InitPlan {
         path,
         digest,
@@ -88,6 +90,28 @@ pub fn resolve(
         top_level_key: spec.top_level_key.clone(),
         tensors: matched.taken,
         report: matched.report,
+    })
+}
+
+/// Refuses weights that no training can start from.
+fn refuse_not_finite(opened: &Opened, taken: &[Taken], path: &Path) -> Result<(), DataError> {
+    let wanted: BTreeSet<&str> = taken.iter().map(|taken| taken.from.as_str()).collect();
+    opened.weights.read(&wanted, &mut |tensor| {
+        let is_finite = match tensor.dtype() {
+            Dtype::F64 => tensor.to_f64s().iter().all(|value| value.is_finite()),
+            dtype if dtype.is_float() => tensor.to_f32s().iter().all(|value| value.is_finite()),
+            _ => true,
+        };
+        if is_finite {
+            return Ok(());
+        }
+        let (place, name) = (path.display(), tensor.name());
+        let message =
+            format!("`{place}` cannot be used: `{name}` has values that are infinite or NaN");
+        Err(DataError::new(message).help(format!(
+            "use weights of an earlier step, or have it drawn with `exclude = '^{}$'`",
+            regex::escape(name)
+        )))
     })
 }
 

@@ -90,7 +90,7 @@ impl Windows {
         rows: &[u32],
         breaks: &[usize],
     ) -> (Records, Vec<Origin>) {
-        let mut writer = Writer::in_memory();
+        let mut writer = Writer::of_new_data();
         writer.begin(records.columns().to_vec());
         // Memory accepts all of them.
         let _ = writer.push(&self.carried);

@@ -84,6 +84,14 @@ impl Records {
         match self.columns()[column].kind {
             ColumnKind::Text => self.text(item, column).is_none(),
             ColumnKind::Categories { .. } => self.category(item, column).is_none(),
+            ColumnKind::Bytes => false,
+            // Large arrays are of these.
+            ColumnKind::Numbers => {
+                let values = self.bytes(item, column).chunks_exact(4);
+                values.fold(false, |found, b| {
+                    found | f32::from_le_bytes([b[0], b[1], b[2], b[3]]).is_nan()
+                })
+            }
             _ => {
                 let mut found = false;
                 self.numbers(item, column, |value| found |= value.is_nan());

@@ -25,6 +25,8 @@ pub struct Writer {
     record_size: usize,
     part: usize,
     sums: Sums,
+    /// Whether extents and likely sentinels are of interest.
+    is_measured: bool,
     out: Out,
 }
 
@@ -49,6 +51,14 @@ impl Writer {
         })
     }
 
+    /// Keeps records of new data in memory, of which nothing is measured.
+    pub fn of_new_data() -> Self {
+        Self {
+            is_measured: false,
+            ..Self::in_memory()
+        }
+    }
+
     /// Writes a file into a folder, under a temporary name that [`Writer::persist`] changes.
     pub fn in_folder(folder: &Path) -> io::Result<Self> {
         let named = tempfile::Builder::new()
@@ -67,6 +77,7 @@ impl Writer {
             record_size: 0,
             part: 0,
             sums: Sums::default(),
+            is_measured: true,
             out,
         }
     }
@@ -111,7 +122,8 @@ impl Writer {
         let num = records.len() / self.record_size.max(1);
         debug_assert_eq!(num * self.record_size, records.len());
         self.header.parts[self.part] += num;
-        for record in records.chunks_exact(self.record_size.max(1)) {
+        let measured = if self.is_measured { records } else { &[] };
+        for record in measured.chunks_exact(self.record_size.max(1)) {
             let columns = self.header.columns.iter().zip(&self.ranges);
             let measured = self.header.extents.iter_mut().zip(&mut self.header.ends);
             for ((column, range), (extent, ends)) in columns.zip(measured) {

@@ -55,7 +55,7 @@ pub fn open(path: &Path, key: Option<&str>) -> Result<(Vec<Entry>, Source), Data
     let (root, place) = if magic.starts_with(b"PK") {
         archive(path, file)?
     } else {
-        legacy(path, file).map_err(wrong)?
+        legacy(file).map_err(wrong)?
     };
     let root = below(path, root, key)?;
     let mut views = BTreeMap::new();
@@ -122,7 +122,7 @@ fn entry(archive: &mut ZipArchive<File>, name: &str, most: u64) -> Result<Vec<u8
 }
 
 /// The pickle of a file of PyTorch before 1.6, with the places of the storages.
-fn legacy(path: &Path, mut file: File) -> Result<(Object, Place), Reason> {
+fn legacy(mut file: File) -> Result<(Object, Place), Reason> {
     /// What such files begin with, as a number.
     const MAGIC: &[u8] = &[0x6c, 0xfc, 0x9c, 0x46, 0xf9, 0x20, 0x6a, 0xa8, 0x50, 0x19];
     let io = |e: std::io::Error| format!("it cannot be read: {e}");
@@ -136,10 +136,7 @@ fn legacy(path: &Path, mut file: File) -> Result<(Object, Place), Reason> {
         .take(64)
         .any(|window| window == MAGIC)
     {
-        return Err(Reason(format!(
-            "`{}` is not what `torch.save` writes",
-            path.display()
-        )));
+        return Err("it is not what `torch.save` writes".into());
     }
     let (_, rest) = pickle::read(&bytes)?;
     let (version, rest) = pickle::read(rest)?;

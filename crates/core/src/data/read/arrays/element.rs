@@ -67,6 +67,8 @@ impl Layout {
                     out.copy_from_slice(&value.to_le_bytes());
                 }
             }
+            // The same as below, without a look at each value on its own.
+            ColumnKind::Numbers if self.is_plain(raw, missing_is_bad) => out.copy_from_slice(raw),
             ColumnKind::Numbers => {
                 for (out, value) in out.chunks_exact_mut(4).zip(values) {
                     let value = self.float(value);
@@ -81,6 +83,19 @@ impl Layout {
             }
         }
         Ok(())
+    }
+
+    /// Whether values are stored as records store them, and all of them can be used.
+    fn is_plain(self, raw: &[u8], missing_is_bad: bool) -> bool {
+        let is_good = |b: &[u8]| {
+            let value = f32::from_le_bytes([b[0], b[1], b[2], b[3]]);
+            value.is_finite() | (value.is_nan() & !missing_is_bad)
+        };
+        self.element == Element::Float(4)
+            && !self.big_endian
+            && raw
+                .chunks_exact(4)
+                .fold(true, |all, value| all & is_good(value))
     }
 
     /// The bytes of a value as a word, in the lowest bits.

@@ -136,7 +136,7 @@ fn pump(
         for (_, values) in &mut streams {
             values.take(piece)?;
         }
-        let mut writer = Writer::in_memory();
+        let mut writer = Writer::of_new_data();
         writer.begin(columns.clone());
         let (mut origins, mut bad) = (Vec::with_capacity(piece), Vec::new());
         let mut record = empty.clone();
@@ -330,14 +330,21 @@ impl<'a> Values<'a> {
         if own == *kind && unit.is_none() {
             return layout.convert(raw, self.is_target, false, out);
         }
+        let divisor = unit.unwrap_or(1.0);
+        if let (ColumnKind::Bytes, ColumnKind::Numbers) = (&own, kind) {
+            for (value, out) in raw.iter().zip(out.chunks_exact_mut(4)) {
+                let value = (f64::from(*value) / divisor) as f32;
+                out.copy_from_slice(&value.to_le_bytes());
+            }
+            return Ok(());
+        }
         let num = raw.len() / layout.element.size();
         let mut values = vec![0; num * own.size()];
         layout.convert(raw, self.is_target, false, &mut values)?;
         let values = values.chunks_exact(own.size());
         for (value, out) in values.zip(out.chunks_exact_mut(kind.size())) {
             let value = records::number(&own, value);
-            let value = unit.map_or(value, |unit| value / unit);
-            write_number(value, kind, out)?;
+            write_number(value / divisor, kind, out)?;
         }
         Ok(())
     }

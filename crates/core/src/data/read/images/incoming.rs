@@ -72,7 +72,7 @@ impl Reading<'_> {
     fn raw(&self, items: &[Item]) -> Raw {
         let decoded: Vec<Result<Vec<u8>, Reason>> =
             items.par_iter().map(|item| self.record(item)).collect();
-        let mut writer = Writer::in_memory();
+        let mut writer = Writer::of_new_data();
         writer.begin(self.columns.clone());
         let (mut origins, mut bad) = (Vec::new(), Vec::new());
         for (item, decoded) in items.iter().zip(decoded) {

@@ -235,7 +235,7 @@ impl Layout {
                 (chunk, origins)
             })
             .collect();
-        let mut writer = Writer::in_memory();
+        let mut writer = Writer::of_new_data();
         writer.begin(self.columns.clone());
         let (mut all, mut wrong) = (Vec::with_capacity(rows.len()), Vec::new());
         for (mut chunk, origins) in parts {
