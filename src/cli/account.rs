@@ -2,24 +2,25 @@
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 
-use super::experiment::plan as plan_experiment;
 use super::output::Output;
+use super::tell::Teller;
 use super::{OK, SpecArgs};
+use crate::ops;
 use runner_core::diagnostic::Sources;
-use runner_core::plan::{account, sweep::Account};
+use runner_core::plan::sweep::Account;
+use runner_report::console::Mode;
 
 /// `runner plan --explain`
 pub fn explain(args: &SpecArgs, json: bool, output: &mut Output) -> u8 {
-    let document = match plan_experiment(args) {
-        Ok(planned) => planned.document,
+    let teller = Teller::new(Mode::Normal);
+    let sweep = match ops::account(&args.experiment(), &|progress| teller.tell(progress)) {
+        Ok(sweep) => sweep,
         Err(error) => return output.fail(&error),
     };
-    // Every plan has one.
-    let account = account(&document).unwrap_or_default();
     output.print(&if json {
-        serde_json::to_string_pretty(&account).unwrap_or_default()
+        serde_json::to_string_pretty(&sweep.account).unwrap_or_default()
     } else {
-        table(&account, &document.sources)
+        table(&sweep.account, &sweep.sources)
     });
     OK
 }

@@ -58,7 +58,11 @@ pub fn bundle(args: &BundleArgs, output: &mut Output) -> u8 {
             for sentence in &bundled.unread {
                 output.say(&format!("note: {sentence}"));
             }
-            tell(&bundled, args.json, output);
+            if args.json {
+                output.print(&as_json(&bundled).to_string());
+            } else {
+                tell(&bundled, output);
+            }
             OK
         }
         Err(error) => output.fail(&error),
@@ -89,68 +93,95 @@ fn facts(data: &DataManifest) -> (Vec<&'static str>, Vec<&'static str>) {
     (left_out, left_in)
 }
 
-/// Reports what was packed, and what the recipient needs.
-fn tell(bundled: &Bundled, json: bool, output: &mut Output) {
-    let Bundled {
-        out,
-        packed,
-        outcome,
-        num_siblings,
-        ..
-    } = bundled;
-    let num_siblings = *num_siblings;
+/// What was packed, as JSON.
+fn as_json(bundled: &Bundled) -> serde_json::Value {
+    let packed = &bundled.packed;
     let manifest = &packed.manifest;
-    let (data, num_files) = (&manifest.data, manifest.files.len());
-    let unpacked = manifest.unpacked_bytes();
+    let data = &manifest.data;
     let (data_files, data_bytes) = data.size();
-    let files = format!(
-        "{} of {}",
-        counted(data_files, "file"),
-        show_bytes(data_bytes)
-    );
-    let (left_out, left_in) = facts(data);
-    if json {
-        let roots = data.roots.iter().map(|root| {
-            json!({
-                "key": root.key,
-                "number": root.number,
-                "original": root.original,
-                "packed": root.packed,
-                "files": root.num_files,
-                "bytes": root.bytes,
-            })
-        });
-        let roots: Vec<_> = roots.collect();
-        let object = json!({
-            "capsule": out.to_string_lossy(),
-            "bytes": packed.bytes,
-            "files": num_files,
-            "unpacked_bytes": unpacked,
-            "experiment": manifest.experiment,
-            "run": manifest.run,
-            "outcome": manifest.outcome,
-            "siblings": num_siblings,
-            "data": {
-                "dataset": data.dataset,
-                "needs": data.needs,
-                "files": data_files,
-                "bytes": data_bytes,
-                "content_digest": data.content_digest,
-                "roots": roots,
-                "note": data.note,
-            },
-            "left_in": left_in,
-            "still_named": packed.still_named,
-        });
-        output.print(&object.to_string());
-        return;
-    }
+    let (_, left_in) = facts(data);
+    let roots = data.roots.iter().map(|root| {
+        json!({
+            "key": root.key,
+            "number": root.number,
+            "original": root.original,
+            "packed": root.packed,
+            "files": root.num_files,
+            "bytes": root.bytes,
+        })
+    });
+    let roots: Vec<_> = roots.collect();
+    json!({
+        "capsule": bundled.out.to_string_lossy(),
+        "bytes": packed.bytes,
+        "files": manifest.files.len(),
+        "unpacked_bytes": manifest.unpacked_bytes(),
+        "experiment": manifest.experiment,
+        "run": manifest.run,
+        "outcome": manifest.outcome,
+        "siblings": bundled.num_siblings,
+        "data": {
+            "dataset": data.dataset,
+            "needs": data.needs,
+            "files": data_files,
+            "bytes": data_bytes,
+            "content_digest": data.content_digest,
+            "roots": roots,
+            "note": data.note,
+        },
+        "left_in": left_in,
+        "still_named": packed.still_named,
+    })
+}
+
+/// Reports what was packed, and what the recipient needs.
+fn tell(bundled: &Bundled, output: &mut Output) {
+    let packed = &bundled.packed;
+    let manifest = &packed.manifest;
+    let unpacked = manifest.unpacked_bytes();
     output.say(&format!(
         "packed {} of {} into {}",
-        counted(num_files, "file"),
+        counted(manifest.files.len(), "file"),
         show_bytes(unpacked),
         show_bytes(packed.bytes)
     ));
+    tell_data(&manifest.data, output);
+    let (left_out, left_in) = facts(&manifest.data);
+    output.say(&format!("left out: {}", left_out.join(", ")));
+    output.say(&format!("left in: {}", left_in.join(", ")));
+    for sentence in &packed.still_named {
+        output.say(&format!("note: {sentence}"));
+    }
+    if unpacked > capsule::usual_limit(packed.bytes) {
+        output.say(&format!(
+            "note: it unpacks to more than 200 times its size; to reproduce the run, allow that with `--max-unpacked {}MiB`",
+            unpacked.div_ceil(1 << 20)
+        ));
+    }
+    if bundled.num_siblings > 0 {
+        let runs = counted(bundled.num_siblings, "other seed");
+        output.say(&format!(
+            "seeds: the metrics of {runs} of the trial are included"
+        ));
+    }
+    match &bundled.outcome {
+        Some(Outcome::Completed) => {}
+        Some(Outcome::Failed { class, .. }) => output.say(&format!(
+            "note: the run failed ({}); the capsule shows how, but has no final numbers to compare with",
+            class.name()
+        )),
+        other => output.say(&format!(
+            "note: the run is {}; the capsule has no final numbers to compare with",
+            other.as_ref().map_or("incomplete", |outcome| outcome.word())
+        )),
+    }
+    output.print(&bundled.out.display().to_string());
+}
+
+/// Reports which of the data's files the recipient needs.
+fn tell_data(data: &DataManifest, output: &mut Output) {
+    let (num_files, bytes) = data.size();
+    let files = format!("{} of {}", counted(num_files, "file"), show_bytes(bytes));
     output.say(&match data.needs {
         Needs::Nothing => format!(
             "data: `{}`, which is embedded in runner; nothing else is needed",
@@ -183,33 +214,4 @@ fn tell(bundled: &Bundled, json: bool, output: &mut Output) {
             "note: {note}; the capsule only identifies the data by its digest"
         ));
     }
-    output.say(&format!("left out: {}", left_out.join(", ")));
-    output.say(&format!("left in: {}", left_in.join(", ")));
-    for sentence in &packed.still_named {
-        output.say(&format!("note: {sentence}"));
-    }
-    if unpacked > capsule::usual_limit(packed.bytes) {
-        output.say(&format!(
-            "note: it unpacks to more than 200 times its size; to reproduce the run, allow that with `--max-unpacked {}MiB`",
-            unpacked.div_ceil(1 << 20)
-        ));
-    }
-    if num_siblings > 0 {
-        let runs = counted(num_siblings, "other seed");
-        output.say(&format!(
-            "seeds: the metrics of {runs} of the trial are included"
-        ));
-    }
-    match outcome {
-        Some(Outcome::Completed) => {}
-        Some(Outcome::Failed { class, .. }) => output.say(&format!(
-            "note: the run failed ({}); the capsule shows how, but has no final numbers to compare with",
-            class.name()
-        )),
-        other => output.say(&format!(
-            "note: the run is {}; the capsule has no final numbers to compare with",
-            other.as_ref().map_or("incomplete", |outcome| outcome.word())
-        )),
-    }
-    output.print(&out.display().to_string());
 }

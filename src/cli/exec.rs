@@ -13,10 +13,11 @@ use super::leash::{Leash, leave};
 use super::output::Output;
 use super::{ExecArgs, FAILED, INTERRUPTED, Logging, OK, log_to};
 use crate::dispatch::signal_in_words;
+use crate::error::Error;
 use crate::train::{self, Executed, Job, Meter, is_out_of_memory, panic_text};
 use runner_core::diagnostic::{Diagnostic, Reason};
 use runner_core::event::{Event, FailureClass, Outcome};
-use runner_core::plan::RunPlan;
+use runner_core::plan::{Room, RunPlan};
 use runner_core::record::{Lock, Locked, RunFolder, take_known_build};
 use runner_core::show::plain_io_error;
 
@@ -31,27 +32,10 @@ pub fn exec(args: &ExecArgs, logging: &Logging) -> u8 {
     if let Some(known) = &args.build {
         take_known_build(known);
     }
-    let mut output = Output;
-    let folder = RunFolder(args.folder.clone());
-    let plan = match folder.read_plan() {
-        Ok(Some(plan)) => plan,
-        Ok(None) => {
-            let message = format!(
-                "`{}` is not the folder of a run: it has no run.toml",
-                args.folder.display()
-            );
-            return output.refuse(Diagnostic::error("results", message));
-        }
-        Err(e) => {
-            return output.refuse(Diagnostic::error("results", plain_io_error(&e)));
-        }
+    let (folder, planned) = match open(args, logging) {
+        Ok(opened) => opened,
+        Err(error) => return Output.fail(&error),
     };
-    if let Err(e) = folder.check_links() {
-        return output.refuse(Diagnostic::error("results", plain_io_error(&e)));
-    }
-    if let Err(reason) = start_log(&folder, logging) {
-        return output.refuse(Diagnostic::error("results", reason));
-    }
     // Held until the process ends.
     let _lock = match take_lock(&folder, &leash) {
         Ok(Some(lock)) => lock,
@@ -63,37 +47,12 @@ pub fn exec(args: &ExecArgs, logging: &Logging) -> u8 {
             });
             return INTERRUPTED;
         }
-        Err(e) => {
-            return output.refuse(Diagnostic::error("results", plain_io_error(&e)));
-        }
+        Err(e) => return Output.fail(&unusable(&e)),
     };
-    let threads = args
-        .threads
-        .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, |n| n.get()));
-    let mut pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
-    // This thread computes too: work that it gives away would wait for another thread to wake up, in each operation.
-    // Where it is the only one, the batches that it waits for would wait for it.
-    if threads > 1 {
-        pool = pool.use_current_thread();
-    }
-    if let Err(e) = pool.build_global() {
-        tracing::warn!("the number of threads cannot be set: {e}");
-    }
+    let threads = use_threads(args);
     let interrupter = leash.interrupter();
-    let planned = plan;
     let plan = planned.adjusted(&args.adjust);
-    let room = if args.probe {
-        args.probe_limit.and_then(|free| {
-            let unlimited = RunPlan {
-                memory_limit_bytes: None,
-                memory_reserve_bytes: 0,
-                ..plan.clone()
-            };
-            unlimited.room(Some(free))
-        })
-    } else {
-        plan.room(None)
-    };
+    let room = room(args, &plan);
     let meter = Arc::new(Meter::new(&plan, room));
     let (watched, to) = (meter.clone(), channel.clone());
     meter.start(interrupter.clone(), move |outcome| {
@@ -137,6 +96,55 @@ pub fn exec(args: &ExecArgs, logging: &Logging) -> u8 {
         }
     }
     finish(&channel, &meter, started, executed)
+}
+
+/// The folder of the run and its plan; from here on, logs are written to the folder.
+fn open(args: &ExecArgs, logging: &Logging) -> Result<(RunFolder, RunPlan), Error> {
+    let folder = RunFolder(args.folder.clone());
+    let plan = folder.read_plan().map_err(|e| unusable(&e))?;
+    let plan = plan.ok_or_else(|| {
+        let place = folder.0.display();
+        let message = format!("`{place}` is not the folder of a run: it has no run.toml");
+        Error::refused(Diagnostic::error("results", message))
+    })?;
+    folder.check_links().map_err(|e| unusable(&e))?;
+    start_log(&folder, logging)
+        .map_err(|reason| Error::refused(Diagnostic::error("results", reason)))?;
+    Ok((folder, plan))
+}
+
+fn unusable(error: &io::Error) -> Error {
+    Error::refused(Diagnostic::error("results", plain_io_error(error)))
+}
+
+/// Limits the threads of this process as requested; returns their number.
+fn use_threads(args: &ExecArgs) -> usize {
+    let threads = args
+        .threads
+        .unwrap_or_else(|| thread::available_parallelism().map_or(1, |n| n.get()));
+    let mut pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
+    // This thread computes too: work that it gives away would wait for another thread to wake up, in each operation.
+    // Where it is the only one, the batches that it waits for would wait for it.
+    if threads > 1 {
+        pool = pool.use_current_thread();
+    }
+    if let Err(e) = pool.build_global() {
+        tracing::warn!("the number of threads cannot be set: {e}");
+    }
+    threads
+}
+
+/// The memory limit: that of the plan, or for a probe the memory that is free.
+fn room(args: &ExecArgs, plan: &RunPlan) -> Option<Room> {
+    if !args.probe {
+        return plan.room(None);
+    }
+    let unlimited = RunPlan {
+        memory_limit_bytes: None,
+        memory_reserve_bytes: 0,
+        ..plan.clone()
+    };
+    unlimited.room(Some(args.probe_limit?))
 }
 
 /// Takes the run's lock as soon as it is free: another worker may still be saving its checkpoint. None if this one is

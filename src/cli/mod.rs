@@ -12,7 +12,6 @@ mod devices;
 mod diff;
 mod evaluate;
 mod exec;
-mod experiment;
 mod explain;
 mod export;
 mod follow;
@@ -35,7 +34,6 @@ mod schema;
 mod serve;
 mod signals;
 mod tell;
-mod template;
 mod usage;
 mod watch;
 mod weights;
@@ -220,27 +218,7 @@ enum Verb {
 pub fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(e) => {
-            // Help and version are not errors; clap prints each to the right stream.
-            if e.use_stderr() {
-                let arguments = std::env::args_os().skip(1);
-                let arguments: Vec<_> = arguments
-                    .map(|a| a.to_string_lossy().into_owned())
-                    .collect();
-                if let Some(refusal) = usage::refusal(&e, &arguments) {
-                    return ExitCode::from(Output.refuse(refusal));
-                }
-                let _ = e.print();
-                return ExitCode::from(WRONG);
-            }
-            if Output::is_terminal() {
-                // In color, if wanted.
-                let _ = e.print();
-            } else {
-                Stdout::line(&e.render().to_string());
-            }
-            return ExitCode::from(output::close(OK));
-        }
+        Err(e) => return ExitCode::from(show_usage(&e)),
     };
     let mut output = Output;
     if !matches!(cli.verb, Verb::Exec(_)) {
@@ -254,56 +232,83 @@ pub fn main() -> ExitCode {
             return ExitCode::from(WRONG);
         }
     }
-    let code = match cli.verb {
-        Verb::Init(args) => init::init(&args, &mut output),
-        Verb::Check(args) => check::check(&args, &mut output),
+    ExitCode::from(output::close(run_verb(cli, &mut output)))
+}
+
+/// Shows why the arguments do not name a verb to run: they are invalid, or ask for help. Returns the exit code.
+fn show_usage(e: &clap::Error) -> u8 {
+    // Help and version are not errors; clap prints each to the right stream.
+    if e.use_stderr() {
+        let arguments = std::env::args_os().skip(1);
+        let arguments: Vec<_> = arguments
+            .map(|a| a.to_string_lossy().into_owned())
+            .collect();
+        if let Some(refusal) = usage::refusal(e, &arguments) {
+            return Output.refuse(refusal);
+        }
+        let _ = e.print();
+        return WRONG;
+    }
+    if Output::is_terminal() {
+        // In color, if wanted.
+        let _ = e.print();
+    } else {
+        Stdout::line(&e.render().to_string());
+    }
+    output::close(OK)
+}
+
+/// Runs a verb; returns the exit code.
+fn run_verb(cli: Cli, output: &mut Output) -> u8 {
+    match cli.verb {
+        Verb::Init(args) => init::init(&args, output),
+        Verb::Check(args) => check::check(&args, output),
         Verb::Plan {
             spec,
             json,
             explain: true,
             ..
-        } => account::explain(&spec, json, &mut output),
+        } => account::explain(&spec, json, output),
         Verb::Plan {
             spec,
             json,
             results,
             ..
-        } => plan::plan(&spec, json, &results, &mut output),
-        Verb::Data(args) => data::data(&args, &mut output),
-        Verb::Describe(args) => describe::describe(&args, &mut output),
-        Verb::Memory(args) => memory::memory(&args, &mut output),
-        Verb::Render(args) => render::render(&args, &mut output),
-        Verb::Run(args) => run::run(&args, &cli.logging, &mut output),
-        Verb::Reproduce(args) => reproduce::reproduce(&args, &cli.logging, &mut output),
-        Verb::Prove(args) => prove::prove(&args, &cli.logging, &mut output),
-        Verb::Parity(args) => parity::parity(&args, &cli.logging, &mut output),
+        } => plan::plan(&spec, json, &results, output),
+        Verb::Data(args) => data::data(&args, output),
+        Verb::Describe(args) => describe::describe(&args, output),
+        Verb::Memory(args) => memory::memory(&args, output),
+        Verb::Render(args) => render::render(&args, output),
+        Verb::Run(args) => run::run(&args, &cli.logging, output),
+        Verb::Reproduce(args) => reproduce::reproduce(&args, &cli.logging, output),
+        Verb::Prove(args) => prove::prove(&args, &cli.logging, output),
+        Verb::Parity(args) => parity::parity(&args, &cli.logging, output),
         Verb::Report {
             folder: Some(folder),
             json,
             template,
             ..
-        } => report::report(&folder, json, template.as_deref(), &mut output),
-        Verb::Report { folder: None, .. } => template::print(&mut output),
-        Verb::Compare(args) => compare::compare(&args, &mut output),
-        Verb::List(args) => list::list(&args, &mut output),
-        Verb::Watch(args) => watch::watch(&args, &mut output),
-        Verb::Serve(args) => serve::serve(&args, &mut output),
-        Verb::Diff(args) => diff::diff(&args, &mut output),
-        Verb::Export(form) => export::export(form, &mut output),
-        Verb::Predict(args) => predict::predict(&args, &mut output),
-        Verb::Evaluate(args) => evaluate::evaluate(&args, &mut output),
-        Verb::Generate(args) => generate::generate(&args, &mut output),
-        Verb::Bundle(args) => bundle::bundle(&args, &mut output),
-        Verb::Explain { topic } => explain::explain(topic.as_deref(), &mut output),
-        Verb::Completions { shell } => manual::completions(shell, &mut output),
-        Verb::Man { folder } => manual::man(&folder, &mut output),
-        Verb::Manual { folder } => manual::manual(&folder, &mut output),
-        Verb::Devices { json, backend } => devices::devices(json, backend, &mut output),
-        Verb::Schema { path } => schema::schema(&path, &mut output),
+        } => report::report(&folder, json, template.as_deref(), output),
+        Verb::Report { folder: None, .. } => report::print_template(output),
+        Verb::Compare(args) => compare::compare(&args, output),
+        Verb::List(args) => list::list(&args, output),
+        Verb::Watch(args) => watch::watch(&args, output),
+        Verb::Serve(args) => serve::serve(&args, output),
+        Verb::Diff(args) => diff::diff(&args, output),
+        Verb::Export(form) => export::export(form, output),
+        Verb::Predict(args) => predict::predict(&args, output),
+        Verb::Evaluate(args) => evaluate::evaluate(&args, output),
+        Verb::Generate(args) => generate::generate(&args, output),
+        Verb::Bundle(args) => bundle::bundle(&args, output),
+        Verb::Explain { topic } => explain::explain(topic.as_deref(), output),
+        Verb::Completions { shell } => manual::completions(shell, output),
+        Verb::Man { folder } => manual::man(&folder, output),
+        Verb::Manual { folder } => manual::manual(&folder, output),
+        Verb::Devices { json, backend } => devices::devices(json, backend, output),
+        Verb::Schema { path } => schema::schema(&path, output),
         Verb::Exec(args) => exec::exec(&args, &cli.logging),
         Verb::ParityExec(args) => parity::parity_exec(&args),
-    };
-    ExitCode::from(output::close(code))
+    }
 }
 
 /// Sends logs that pass the filter to `writer`.

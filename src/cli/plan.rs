@@ -3,14 +3,13 @@
 use std::path::Path;
 
 use super::check::say_prospect;
-use super::experiment::plan as plan_experiment;
 use super::output::Output;
 use super::tell::Teller;
 use super::{OK, SpecArgs, weights};
-use crate::ops::{self, OutlookOptions};
+use crate::ops::{self, Consequence, Excess, OutlookOptions};
 use runner_core::diagnostic::counted;
-use runner_core::plan::{Basis, Expected, Plan, RunPlan};
-use runner_core::record::{ExperimentFolder, Index, Status, total_memory};
+use runner_core::plan::{Expected, Plan, RunPlan};
+use runner_core::record::Status;
 use runner_core::show::show_bytes;
 use runner_report::console::Mode;
 use runner_report::report::{Columns, fit, value_text};
@@ -18,7 +17,8 @@ use runner_report::report::{Columns, fit, value_text};
 /// `runner plan`
 pub fn plan(args: &SpecArgs, json: bool, results: &Path, output: &mut Output) -> u8 {
     if json {
-        let plan = match plan_experiment(args) {
+        let teller = Teller::new(Mode::Normal);
+        let plan = match ops::plan(&args.experiment(), &|progress| teller.tell(progress)) {
             Ok(planned) => planned.plan,
             Err(error) => return output.fail(&error),
         };
@@ -39,17 +39,14 @@ pub fn plan(args: &SpecArgs, json: bool, results: &Path, output: &mut Output) ->
     let plan = &outlook.planned.plan;
     let to_do = outlook.statuses.map(|statuses| to_do(plan, &statuses));
     output.print(&plan_table(plan, &outlook.expected, to_do));
-    let remarks = remarks(&outlook.expected).into_iter();
-    let remarks = remarks.chain(outlook.other_builds);
+    let excesses = outlook.excesses.iter().map(remark);
+    let remarks = excesses.chain(outlook.other_builds);
     remarks.for_each(|remark| output.say(&remark));
     for table in first_weights(plan) {
         output.say(&table);
     }
     output.say(&counted(plan.runs.len(), "run"));
-    let folder = ExperimentFolder(results.join(&plan.experiment));
-    // A folder that cannot be read was refused above.
-    let index = Index::read(&folder).ok().flatten();
-    say_prospect(plan, index.as_ref(), output);
+    say_prospect(outlook.prospect.as_ref(), output);
     OK
 }
 
@@ -78,43 +75,24 @@ fn to_do(plan: &Plan, statuses: &[Status]) -> Vec<String> {
     words.collect()
 }
 
-/// What will happen to runs that are forecast not to fit, as far as known: compared with their limits, and on the host
-/// with its memory.
-fn remarks(expected: &[(RunPlan, Expected)]) -> Vec<String> {
-    let there = Some(total_memory()).filter(|bytes| *bytes > 0);
-    let mut remarks: Vec<(&str, usize, String)> = Vec::new();
-    for (run, expected) in expected {
-        let room = run.room(there.filter(|_| run.device.backend.is_host()));
-        let Some(room) = room.filter(|room| expected.bytes > room.bytes) else {
-            continue;
-        };
-        let is_certain = expected.at_least().is_some_and(|least| least > room.bytes);
-        let becomes = match (run.relief(), is_certain) {
-            (Some(_), _) => "will be changed according to `memory.on_exceed`",
-            (None, true) => "will be refused",
-            (None, false) if expected.basis == Basis::Counted => {
-                "may not fit: its memory is counted, not measured"
-            }
-            (None, false) => "may just fit: it is tried, and ended if it exceeds that",
-        };
-        match remarks.iter_mut().find(|(known, _, _)| *known == becomes) {
-            Some((_, num, _)) => *num += 1,
-            None => {
-                let held = show_bytes(expected.bytes);
-                let first = format!(
-                    "`{}` is forecast to need {held}, but {}",
-                    run.id,
-                    room.in_words()
-                );
-                remarks.push((becomes, 1, first));
-            }
-        }
+/// What will happen to runs that are forecast not to fit.
+fn remark(excess: &Excess) -> String {
+    let first = format!(
+        "note: `{}` is forecast to need {}, but {}",
+        excess.run,
+        show_bytes(excess.bytes),
+        excess.room.in_words()
+    );
+    let becomes = match excess.consequence {
+        Consequence::Adjusted => "will be changed according to `memory.on_exceed`",
+        Consequence::Refused => "will be refused",
+        Consequence::Uncertain => "may not fit: its memory is counted, not measured",
+        Consequence::Tried => "may just fit: it is tried, and ended if it exceeds that",
+    };
+    match excess.num_runs {
+        1 => format!("{first}: it {becomes}"),
+        num => format!("{first}: it {becomes}, and so will {} more", num - 1),
     }
-    let remarks = remarks.into_iter().map(|(becomes, num, first)| match num {
-        1 => format!("note: {first}: it {becomes}"),
-        _ => format!("note: {first}: it {becomes}, and so will {} more", num - 1),
-    });
-    remarks.collect()
 }
 
 /// The runs of a plan, one line each if there is room.

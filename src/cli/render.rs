@@ -2,32 +2,20 @@
 
 use super::output::Output;
 use super::{OK, RenderArgs};
-use crate::error::Error;
-use crate::ops::{default_name, open};
-use runner_core::plan;
-use runner_core::spec::render;
+use crate::ops::{self, Render};
 
 /// `runner render`
 pub fn render(args: &RenderArgs, output: &mut Output) -> u8 {
-    let document = match open(&args.spec.experiment()) {
-        Ok(document) => document,
-        Err(error) => return output.fail(&error),
+    let options = Render {
+        experiment: args.spec.experiment(),
+        trial: args.trial.clone(),
+        defaults: args.defaults,
     };
-    let (mut root, axes) = match plan::put_together(&document, args.trial.as_deref(), None) {
-        Ok(found) => found,
-        Err(diagnostics) => {
-            return output.fail(&Error::experiment(&document.sources, diagnostics));
+    match ops::render(&options, &ops::quiet) {
+        Ok(rendered) => {
+            output.print(&rendered.text);
+            OK
         }
-    };
-    if args.defaults {
-        let axes = if args.trial.is_some() {
-            &[]
-        } else {
-            axes.as_slice()
-        };
-        root = render::with_defaults(&root, axes);
+        Err(error) => output.fail(&error),
     }
-    let name = default_name(&args.spec.spec);
-    output.print(&render::render(&document, &root, &axes, &name));
-    OK
 }

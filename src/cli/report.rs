@@ -2,29 +2,26 @@
 
 use std::path::Path;
 
+use super::OK;
 use super::output::Output;
-use super::{OK, template};
-use crate::ops::{self, ReportOptions};
-use runner_core::diagnostic::Diagnostic;
+use crate::ops::{self, ReportOptions, Template};
 use runner_core::record::{ExperimentFolder, sealed_json};
-use runner_report::report::{self as reports, Report};
+use runner_report::report::{self as reports, Report, TEMPLATE};
+
+/// Prints the built-in template.
+pub fn print_template(output: &mut Output) -> u8 {
+    output.print(TEMPLATE.trim_end());
+    OK
+}
 
 /// `runner report`
 pub fn report(folder: &Path, json: bool, template: Option<&Path>, output: &mut Output) -> u8 {
-    let template = template.map(|path| Ok((path, template::read(path)?)));
-    let template = match template.transpose() {
-        Ok(template) => template,
+    let template = template.map(Template::read).transpose();
+    let found = template.and_then(|template| Ok((template, ops::report_folders(folder)?)));
+    let (template, experiments) = match found {
+        Ok(found) => found,
         Err(error) => return output.fail(&error),
     };
-    let experiments = ExperimentFolder::all(folder);
-    if experiments.is_empty() {
-        let message = format!(
-            "`{}` is not the folder of an experiment, and contains none: there is no plan.json",
-            folder.display()
-        );
-        let diagnostic = Diagnostic::error("results", message);
-        return output.refuse(diagnostic.help("use a folder such as `results/mnist_sweep`, or a results folder; `runner list` shows the existing ones"));
-    }
     let is_one = experiments[0].0 == folder;
     let codes = experiments.iter().enumerate().map(|(at, experiment)| {
         if !is_one && !json {
@@ -41,21 +38,19 @@ fn report_on(
     experiment: &ExperimentFolder,
     is_one: bool,
     json: bool,
-    template: Option<&(&Path, String)>,
+    template: Option<&Template>,
     output: &mut Output,
 ) -> u8 {
-    let folder = &experiment.0;
-    let report = match ops::report(&ReportOptions::new(folder), &ops::quiet) {
+    let options = ReportOptions {
+        folder: experiment.0.clone(),
+        template: template.cloned(),
+    };
+    let report = match ops::report(&options, &ops::quiet) {
         Ok(Some(report)) => report,
         // It was removed just now.
         Ok(None) => return OK,
         Err(error) => return output.fail(&error),
     };
-    if let Some((path, text)) = template
-        && let Err(error) = template::write(&report, experiment, path, text)
-    {
-        return output.fail(&error);
-    }
     if json && is_one {
         print_sealed(serde_json::to_string_pretty(&report), output);
     } else if json {

@@ -1,144 +1,40 @@
 //! `runner serve`: the reports of a results tree in a browser, updated live, or predictions of a trained network.
 
-use std::io::{self, ErrorKind};
-use std::net::SocketAddr;
-use std::time::Duration;
-
 use super::output::Output;
 use super::{FAILED, OK, ServeArgs};
-use crate::model::{self, Model};
-use crate::service::{self, Predictions};
-use runner_core::diagnostic::Diagnostic;
-use runner_core::show::plain_io_error;
-use runner_http::{Limits, Server, Service, Stop, check_token};
-use runner_report::serve::Reports;
+use crate::model;
+use crate::ops::{self, Content, Serve, Stop};
+use crate::service;
 
 /// Serves until the process is told to end.
 pub fn serve(args: &ServeArgs, output: &mut Output) -> u8 {
-    if let Some(diagnostic) = misuse(args) {
-        return output.refuse(diagnostic);
-    }
-    if args.predict {
-        return predictions(args, output);
-    }
-    let bound = Reports::of(&args.folder).and_then(|reports| {
-        let server = bind(args, Limits::default())?;
-        Ok((server.address()?, server, reports))
-    });
-    match bound {
-        Ok((address, server, reports)) => {
-            let what = format!("the reports of {}", args.folder.display());
-            listen(args, address, &what, server, reports, output)
-        }
-        Err(e) => output.refuse(not_bound(args, &e)),
-    }
-}
-
-/// Serves predictions.
-fn predictions(args: &ServeArgs, output: &mut Output) -> u8 {
-    let options = model::Options {
-        trial: args.trial.clone(),
-        device: args.device,
-        ..model::Options::default()
+    let options = Serve {
+        folder: args.folder.clone(),
+        content: if args.predict {
+            Content::Predictions {
+                model: model::Options {
+                    trial: args.trial.clone(),
+                    device: args.device,
+                    ..model::Options::default()
+                },
+                service: service::Options {
+                    name: args.name.clone(),
+                    max_batch: args.max_batch,
+                    max_waiting: args.max_waiting,
+                },
+            }
+        } else {
+            Content::Reports
+        },
+        listen: args.listen,
+        port: args.port,
+        token: args.token.clone(),
     };
-    let model = match Model::open(&args.folder, &options) {
-        Ok(model) => model,
-        Err(diagnostic) => return output.refuse(*diagnostic),
+    let serving = match ops::serve(&options, &ops::quiet) {
+        Ok(serving) => serving,
+        Err(error) => return output.fail(&error),
     };
-    let what = format!("predictions of {}", model.plan().id);
-    let serving = service::Options {
-        name: args.name.clone(),
-        max_batch: args.max_batch,
-        max_waiting: args.max_waiting,
-    };
-    let limits = Limits {
-        connections: 256,
-        body: service::MAX_BODY,
-        bodies: 4 * service::MAX_BODY,
-        time: Duration::from_secs(10),
-        work: Duration::from_secs(60),
-        idle: Some(Duration::from_secs(75)),
-    };
-    let bound = bind(args, limits).and_then(|server| {
-        let service = Predictions::of(model, &serving)?;
-        Ok((server.address()?, server, service))
-    });
-    match bound {
-        Ok((address, server, service)) => {
-            let what = format!("{what} as the model `{}`", service.name());
-            listen(args, address, &what, server, service, output)
-        }
-        Err(e) => output.refuse(not_bound(args, &e)),
-    }
-}
-
-fn bind(args: &ServeArgs, limits: Limits) -> io::Result<Server> {
-    Server::bind(args.listen, args.port, args.token.as_deref(), limits)
-}
-
-/// Why a server may not be started like this.
-fn misuse(args: &ServeArgs) -> Option<Diagnostic> {
-    let wrong = |message: String| Diagnostic::error("usage", message);
-    if let Some(token) = &args.token
-        && let Err(reason) = check_token(token)
-    {
-        let diagnostic = wrong(format!("invalid `--token`: {reason}"));
-        return Some(diagnostic.help("`openssl rand -hex 16` generates one"));
-    }
-    if !args.listen.is_loopback() && args.token.is_none() {
-        let message = format!(
-            "other machines can reach {}, but there is no token",
-            args.listen
-        );
-        let diagnostic = wrong(message)
-            .help("set `--token TOKEN`; `openssl rand -hex 16` generates one")
-            .help("or remove `--listen`, and connect through `ssh -L`, which also encrypts");
-        return Some(diagnostic);
-    }
-    None
-}
-
-/// Why a server cannot listen.
-fn not_bound(args: &ServeArgs, e: &io::Error) -> Diagnostic {
-    let address = SocketAddr::new(args.listen, args.port);
-    let (reason, help) = match e.kind() {
-        ErrorKind::AddrInUse => (
-            format!("another program is using the port {}", args.port),
-            "choose another with `--port`, or remove it for any free port",
-        ),
-        ErrorKind::AddrNotAvailable => (
-            format!("this machine does not have the address {}", args.listen),
-            "use one of its addresses with `--listen`; 0.0.0.0 means all of them",
-        ),
-        ErrorKind::PermissionDenied if args.port > 0 => (
-            format!("the port {} needs special permissions", args.port),
-            "choose one above 1023 with `--port`",
-        ),
-        ErrorKind::NotFound => (
-            "the folder does not exist".to_owned(),
-            "use a results folder, or create one with `runner run`",
-        ),
-        _ => (
-            plain_io_error(e),
-            "use a results folder, and a free port (`--port 0` finds one)",
-        ),
-    };
-    let message = format!(
-        "cannot serve `{}` at {address}: {reason}",
-        args.folder.display()
-    );
-    Diagnostic::error("results", message).help(help)
-}
-
-/// Prints the address, and serves until a signal.
-fn listen<S: Service>(
-    args: &ServeArgs,
-    address: SocketAddr,
-    what: &str,
-    server: Server,
-    service: S,
-    output: &mut Output,
-) -> u8 {
+    let address = serving.address();
     output.print(&format!("http://{address}/"));
     if output.has_failed() {
         // Nobody could learn its address.
@@ -153,18 +49,14 @@ fn listen<S: Service>(
     if args.token.is_some() {
         output.say("the token is required: open the address once with `?token=TOKEN` at the end, and the browser keeps a cookie");
     }
-    output.say(&format!("serving {what}; press Ctrl-C to stop"));
+    output.say(&format!("serving {}; press Ctrl-C to stop", serving.what()));
     if !args.listen.is_loopback() {
         output.say("note: the connection, including the token, is not encrypted");
     }
-    stop_at_signal(server.stop());
-    match server.serve(service) {
+    stop_at_signal(serving.stop());
+    match serving.run() {
         Ok(()) => OK,
-        Err(e) => {
-            let message = format!("cannot serve: {}", plain_io_error(&e));
-            output.refuse(Diagnostic::error("results", message));
-            FAILED
-        }
+        Err(error) => output.fail(&error),
     }
 }
 

@@ -12,7 +12,7 @@ use crate::ops::{Experiment, Program, Progress, Training};
 use runner_core::diagnostic::{Diagnostic, Sources};
 use runner_core::event::Event;
 use runner_core::plan::RunPlan;
-use runner_report::console::{Board, Console, Fetching, Mode, eprint_in_color, eprintln_lossy};
+use runner_report::console::{Board, Console, Fetching, Mode, eprint_in_color};
 
 /// Shows the progress of operations: sentences, warnings, bars, and the board of a training.
 pub struct Teller {
@@ -80,9 +80,9 @@ impl Teller {
             _ => shown.bar = None,
         }
         match progress {
-            Progress::Step(text) if self.mode == Mode::Normal => eprintln_lossy(text),
-            Progress::Note(text) => eprintln_lossy(&format!("note: {text}")),
-            Progress::Waiting(text) => eprintln_lossy(&format!("waiting: {text}")),
+            Progress::Step(text) if self.mode == Mode::Normal => Output.say(text),
+            Progress::Note(text) => Output.say(&format!("note: {text}")),
+            Progress::Waiting(text) => Output.say(&format!("waiting: {text}")),
             Progress::Warnings(sources, diagnostics) => {
                 let text = diagnostics.render(sources, Output::color());
                 eprint_in_color(text.trim_end());

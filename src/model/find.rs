@@ -1,13 +1,14 @@
 //! Finds the run whose network is opened, from a path.
 
+use std::cmp::Ordering;
 use std::path::Path;
 
 use super::{Options, Refusal};
 use runner_core::diagnostic::{Diagnostic, counted, nearest};
 use runner_core::plan::RunPlan;
-use runner_core::record::{ExperimentFolder, Index, RunFolder, State, capsule, remedy};
+use runner_core::record::{ExperimentFolder, Index, RunEntry, RunFolder, State, capsule, remedy};
 use runner_core::show::plain_io_error;
-use runner_report::report::{self, direction};
+use runner_report::report::{self, Report, Trial, direction};
 
 /// A run that was found.
 #[derive(Debug)]
@@ -136,54 +137,16 @@ fn of_experiment(
     let (Some(report), Some(index)) = (report, index) else {
         return Err(nothing(&folder.0));
     };
-    let shown = folder.0.display();
     let (trial, how) = match &options.trial {
-        Some(wanted) => {
-            let trial = report.trials.iter().find(|trial| trial.id == *wanted);
-            let trial = trial.ok_or_else(|| -> Refusal {
-                let ids = report.trials.iter().map(|trial| trial.id.as_str());
-                let help = match nearest(wanted, ids) {
-                    Some(other) => format!("did you mean `{other}`?"),
-                    None => "`runner report` shows the trials".into(),
-                };
-                let message = format!("`{shown}` has no trial `{wanted}`");
-                Box::new(Diagnostic::error("usage", message).help(help))
-            })?;
-            (trial, "which was requested")
-        }
-        None => {
-            let trial = report.selected().ok_or_else(|| -> Refusal {
-                let message = format!("no trial of `{shown}` is ranked: no run is completed, or they cannot be compared");
-                Box::new(Diagnostic::error("results", message).help(
-                    "complete the runs with `runner run`, or name one with `--trial` or by its folder",
-                ))
-            })?;
-            (trial, "the highest ranked trial")
-        }
+        Some(wanted) => (named(&report, wanted, folder)?, "which was requested"),
+        None => (selected(&report, folder)?, "the highest ranked trial"),
     };
-    let direction = direction(&report.objective);
-    let is_better = |a: f64, b: f64| direction.is_some_and(|direction| direction.is_better(a, b));
-    let mut runs: Vec<_> = index
-        .runs
-        .iter()
-        .filter(|run| run.state == State::Completed && trial.runs.contains(&run.id))
-        .collect();
-    // Stable: equal ones stay in the order of the plan.
-    runs.sort_by(|a, b| {
-        let value =
-            |run: &runner_core::record::RunEntry| run.metrics.get(&report.objective).copied();
-        match (value(a), value(b)) {
-            (Some(a), Some(b)) if is_better(a, b) => std::cmp::Ordering::Less,
-            (Some(a), Some(b)) if is_better(b, a) => std::cmp::Ordering::Greater,
-            (Some(_), None) => std::cmp::Ordering::Less,
-            (None, Some(_)) => std::cmp::Ordering::Greater,
-            _ => std::cmp::Ordering::Equal,
-        }
-    });
+    let mut runs = ranked(&index, trial, &report.objective);
     if runs.len() < num.max(1) {
         let message = format!(
-            "trial `{}` of `{shown}` has {}, but {num} are requested",
+            "trial `{}` of `{}` has {}, but {num} are requested",
             trial.id,
+            folder.0.display(),
             counted(runs.len(), "completed run")
         );
         return Err(Box::new(
@@ -212,4 +175,58 @@ fn of_experiment(
             Ok(found)
         })
         .collect()
+}
+
+/// The trial of a report with an id.
+fn named<'r>(
+    report: &'r Report,
+    wanted: &str,
+    folder: &ExperimentFolder,
+) -> Result<&'r Trial, Refusal> {
+    let found = report.trials.iter().find(|trial| trial.id == wanted);
+    found.ok_or_else(|| {
+        let ids = report.trials.iter().map(|trial| trial.id.as_str());
+        let help = match nearest(wanted, ids) {
+            Some(other) => format!("did you mean `{other}`?"),
+            None => "`runner report` shows the trials".into(),
+        };
+        let message = format!("`{}` has no trial `{wanted}`", folder.0.display());
+        Box::new(Diagnostic::error("usage", message).help(help))
+    })
+}
+
+/// The trial that a report selects.
+fn selected<'r>(report: &'r Report, folder: &ExperimentFolder) -> Result<&'r Trial, Refusal> {
+    report.selected().ok_or_else(|| {
+        let message = format!(
+            "no trial of `{}` is ranked: no run is completed, or they cannot be compared",
+            folder.0.display()
+        );
+        let help =
+            "complete the runs with `runner run`, or name one with `--trial` or by its folder";
+        Box::new(Diagnostic::error("results", message).help(help))
+    })
+}
+
+/// The completed runs of a trial, best first.
+fn ranked<'i>(index: &'i Index, trial: &Trial, objective: &str) -> Vec<&'i RunEntry> {
+    let direction = direction(objective);
+    let is_better = |a: f64, b: f64| direction.is_some_and(|direction| direction.is_better(a, b));
+    let mut runs: Vec<_> = index
+        .runs
+        .iter()
+        .filter(|run| run.state == State::Completed && trial.runs.contains(&run.id))
+        .collect();
+    // Stable: equal ones stay in the order of the plan.
+    runs.sort_by(|a, b| {
+        let value = |run: &RunEntry| run.metrics.get(objective).copied();
+        match (value(a), value(b)) {
+            (Some(a), Some(b)) if is_better(a, b) => Ordering::Less,
+            (Some(a), Some(b)) if is_better(b, a) => Ordering::Greater,
+            (Some(_), None) => Ordering::Less,
+            (None, Some(_)) => Ordering::Greater,
+            _ => Ordering::Equal,
+        }
+    });
+    runs
 }

@@ -1,9 +1,19 @@
 //! The data of an experiment.
 
+use std::path::Path;
+
 use super::{Experiment, Sink, plan};
 use crate::error::Error;
-use runner_core::data::profile::Profile;
+use runner_core::data::profile::{Profile, pictures};
+use runner_core::data::serve::{Moment, Split};
 use runner_core::data::{self, DataPlan, Loaded};
+use runner_core::diagnostic::Diagnostic;
+use runner_core::record::write_whole;
+use runner_core::show::plain_io_error;
+use runner_report::sheet::{Section, sheet};
+
+/// Images of each split on a page.
+const PICTURES: usize = 24;
 
 /// The experiment whose data is read.
 #[derive(Clone, Debug, Default)]
@@ -52,6 +62,52 @@ impl DataSet {
     /// Describes its items: columns, splits, missing values, the first items.
     pub fn profile(&self, loaded: &Loaded) -> Profile {
         Profile::of(&self.plan, loaded)
+    }
+
+    /// The first images of each split, as in the first epoch of the first run; nothing if the items are not images.
+    pub fn pictures(&self, loaded: &Loaded) -> Vec<Section> {
+        let seed = self.seed;
+        let splits = [
+            ("train", Some(&loaded.train)),
+            ("valid", Some(&loaded.valid)),
+            ("test", loaded.test.as_ref()),
+        ];
+        let section = |(name, split): (&str, Option<&Split>)| {
+            let split = split?;
+            let changed = if split.is_augmented() {
+                format!(", as changed in epoch 1 of seed {seed}")
+            } else {
+                String::new()
+            };
+            Some(Section {
+                heading: format!("{name}{changed}"),
+                pictures: pictures(split, PICTURES, Moment { seed, epoch: 1 }),
+            })
+        };
+        let sections = splits.into_iter().filter_map(section);
+        sections.filter(|s| !s.pictures.is_empty()).collect()
+    }
+}
+
+impl DataSets {
+    /// Writes images as an HTML page.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Refused`] if there are none, or the file cannot be written.
+    pub fn write_page(&self, path: &Path, sections: &[Section]) -> Result<(), Error> {
+        if sections.is_empty() {
+            let message = "there are no images to show: the items have other shapes";
+            let diagnostic = Diagnostic::error("usage", message);
+            return Err(Error::refused(diagnostic.help("remove `--html`")));
+        }
+        let page = sheet(&self.experiment, sections);
+        write_whole(path, page.as_bytes()).map_err(|error| {
+            let reason = plain_io_error(&error);
+            let message = format!("cannot write `{}`: {reason}", path.display());
+            let help = "use a file in a folder that you can write to";
+            Error::refused(Diagnostic::error("unwritable", message).help(help))
+        })
     }
 }
 

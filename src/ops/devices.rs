@@ -29,6 +29,14 @@ pub fn devices(program: &Program) -> Inventory {
 
 /// The devices of one backend. A backend without a driver is queried in this process, and so are all backends if there
 /// is no program.
+///
+/// ```
+/// use burn_runner::ops::{self, Program};
+/// use burn_runner::spec::backend::FLEX;
+///
+/// let devices = ops::devices_of(FLEX.backend, &Program::default());
+/// assert_eq!(devices.found().next().unwrap().0, FLEX);
+/// ```
 pub fn devices_of(backend: Backend, program: &Program) -> Inventory {
     let Some(path) = &program.path else {
         return device::list(backend);

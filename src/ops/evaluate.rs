@@ -13,7 +13,7 @@ use runner_core::diagnostic::Diagnostic;
 use runner_core::predict::Assessment;
 use runner_core::spec::data::DataKind;
 
-/// Items that are computed at a time, where nothing else is said.
+/// The default number of items that are computed at a time.
 const BATCH_SIZE: usize = 256;
 
 /// A network to evaluate.
@@ -21,21 +21,21 @@ const BATCH_SIZE: usize = 256;
 pub struct Evaluate {
     /// The folder of a run or of an experiment, or a capsule.
     pub run: PathBuf,
-    /// Another one, which is compared with it on the same items.
+    /// Another run, compared with it on the same items.
     pub against: Option<PathBuf>,
     /// The items, with their targets.
     pub asked: Asked,
-    /// The file or folder of targets, where they are not beside the inputs.
+    /// The file or folder of targets, if they are not beside the inputs.
     pub targets: Option<PathBuf>,
-    /// The type of the file, where its name does not say it.
+    /// The type of the file, if it does not follow from its name.
     pub kind: Option<DataKind>,
-    /// Whether items that cannot be used are left out, instead of refused.
+    /// Whether items that cannot be used are skipped instead of refused.
     pub skips_bad: bool,
-    /// Columns of a table that are no values of the network's array.
+    /// Columns of a table that are not part of the network's array.
     pub ignore: Vec<String>,
-    /// Items that are computed at a time; for a split, as many as the run validates with, and else 256 by default.
+    /// Items that are computed at a time; by default, the validation batch size for a split, and otherwise 256.
     pub batch_size: Option<usize>,
-    /// How the runs are opened.
+    /// The options for opening the runs.
     pub options: Options,
 }
 
@@ -56,11 +56,21 @@ impl Evaluate {
     }
 }
 
-/// Evaluates a network, and compares it with another one where that is asked for.
+/// Evaluates a network, and compares it with another one if requested.
 ///
 /// # Errors
 ///
-/// [`Error::Refused`] when a run or the data cannot be used, or when two runs cannot be compared.
+/// [`Error::Refused`] if a run or the data cannot be used, or if the two runs cannot be compared.
+///
+/// ```no_run
+/// use burn_runner::ops::{self, Evaluate};
+///
+/// let mut options = Evaluate::new("results/iris_csv", "labelled.csv");
+/// options.against = Some("results/other".into());
+/// let assessment = ops::evaluate(&options, &ops::quiet)?;
+/// println!("{} items", assessment.num_items);
+/// # Ok::<(), burn_runner::Error>(())
+/// ```
 pub fn evaluate(asked: &Evaluate, sink: &Sink<'_>) -> Result<Assessment, Error> {
     let open = |run: &Path| -> Result<Model, Error> {
         let model = Model::open(run, &asked.options).map_err(Error::Refused)?;
@@ -151,7 +161,7 @@ fn comparable(a: &Model, b: &Model) -> Result<(), Error> {
     ))
 }
 
-/// Measures the items of a file; returns how many were left out.
+/// Measures the items of a file; returns how many were skipped.
 fn file(
     asked: &Evaluate,
     model: &Model,

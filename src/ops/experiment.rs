@@ -42,8 +42,8 @@ pub struct Planned {
     pub document: Document,
     /// All runs.
     pub plan: Plan,
-    /// Whether there were warnings.
-    pub has_warnings: bool,
+    /// The warnings, which the sink has received too.
+    pub warnings: Diagnostics,
 }
 
 /// Reads, checks and plans an experiment file; nothing is downloaded or written. Missing data that could be downloaded
@@ -70,6 +70,14 @@ pub fn plan(experiment: &Experiment, sink: &Sink<'_>) -> Result<Planned, Error> 
 /// # Errors
 ///
 /// Like [`plan()`]; a failed download is one of the diagnostics.
+///
+/// ```
+/// use burn_runner::ops::{self, Experiment};
+///
+/// let iris = Experiment::new("experiments/iris_csv.toml");
+/// assert_eq!(ops::plan_with_data(&iris, &ops::quiet)?.plan.experiment, "iris_csv");
+/// # Ok::<(), burn_runner::Error>(())
+/// ```
 pub fn plan_with_data(experiment: &Experiment, sink: &Sink<'_>) -> Result<Planned, Error> {
     plan_by(experiment, true, sink)
 }
@@ -85,9 +93,9 @@ fn plan_by(experiment: &Experiment, download: bool, sink: &Sink<'_>) -> Result<P
         sink(Progress::Note(notice));
     }
     Ok(Planned {
-        has_warnings: !warnings.0.is_empty(),
         document,
         plan,
+        warnings,
     })
 }
 
@@ -126,6 +134,14 @@ pub(crate) fn plan_document(
 /// # Errors
 ///
 /// [`Error::Experiment`] if it cannot be read, is not TOML, or an edit is invalid.
+///
+/// ```
+/// use burn_runner::ops::{self, Experiment};
+///
+/// let document = ops::open(&Experiment::new("experiments/iris_csv.toml"))?;
+/// assert!(document.root.at("data.type").is_some());
+/// # Ok::<(), burn_runner::Error>(())
+/// ```
 pub fn open(experiment: &Experiment) -> Result<Document, Error> {
     let wrong = |(sources, diagnostics): (Sources, Diagnostics)| Error::Experiment {
         sources,
@@ -155,6 +171,15 @@ pub fn open(experiment: &Experiment) -> Result<Document, Error> {
 /// # Errors
 ///
 /// [`Error::Refused`] if the trial does not exist.
+///
+/// ```
+/// use burn_runner::ops::{self, Experiment};
+///
+/// let plan = ops::plan(&Experiment::new("experiments/iris_csv.toml"), &ops::quiet)?.plan;
+/// assert_eq!(ops::trial(&plan, None)?.id, plan.runs[0].id);
+/// assert!(ops::trial(&plan, Some("nothing")).is_err());
+/// # Ok::<(), burn_runner::Error>(())
+/// ```
 pub fn trial<'a>(plan: &'a Plan, wanted: Option<&str>) -> Result<&'a RunPlan, Error> {
     let mut runs = plan.runs.iter();
     let found = runs.find(|run| wanted.is_none_or(|trial| run.trial == trial));
@@ -176,6 +201,12 @@ pub(crate) fn cache_folder() -> PathBuf {
 }
 
 /// The name of an experiment that does not set one.
+///
+/// ```
+/// use burn_runner::ops::default_name;
+///
+/// assert_eq!(default_name("experiments/my flowers.toml".as_ref()), "my_flowers");
+/// ```
 pub fn default_name(path: &Path) -> String {
     let stem = path.file_stem();
     let stem = stem.map(|stem| stem.to_string_lossy().into_owned());

@@ -1,4 +1,4 @@
-//! A text continued by the network of a run.
+//! Texts continued by the network of a run.
 
 use std::path::PathBuf;
 
@@ -7,19 +7,19 @@ use crate::error::Error;
 use crate::model::{Generated, Generation, Model, Options};
 use runner_core::diagnostic::counted;
 
-/// A text to continue, and by which run.
+/// A text to continue, and the run that continues it.
 #[derive(Clone, Debug)]
 pub struct Generate {
     /// The folder of a run or of an experiment, or a capsule.
     pub run: PathBuf,
-    /// How the run is opened.
+    /// The options for opening the run.
     pub options: Options,
     /// The text.
     pub generation: Generation,
 }
 
 impl Generate {
-    /// A text of 100 tokens behind a prompt.
+    /// Continues a prompt by 100 tokens.
     pub fn new(run: impl Into<PathBuf>, prompt: impl Into<String>) -> Self {
         Self {
             run: run.into(),
@@ -33,7 +33,15 @@ impl Generate {
 ///
 /// # Errors
 ///
-/// [`Error::Refused`] when the run cannot be opened, or cannot continue texts.
+/// [`Error::Refused`] if the run cannot be opened, or its network does not predict tokens.
+///
+/// ```no_run
+/// use burn_runner::ops::{self, Generate};
+///
+/// let generated = ops::generate(&Generate::new("results/text", "Once upon"), &ops::quiet)?;
+/// println!("{}", generated.text);
+/// # Ok::<(), burn_runner::Error>(())
+/// ```
 pub fn generate(asked: &Generate, sink: &Sink<'_>) -> Result<Generated, Error> {
     let model = Model::open(&asked.run, &asked.options).map_err(Error::Refused)?;
     if let Some(why) = &model.found().why {

@@ -18,8 +18,10 @@
 //! # Ok::<(), burn_runner::Error>(())
 //! ```
 
+mod account;
 mod builds;
 mod bundle;
+mod check;
 mod compare;
 mod data;
 mod describe;
@@ -33,21 +35,26 @@ mod init;
 mod list;
 mod memory;
 mod outlook;
+mod parity;
 mod predict;
 mod probe;
 mod program;
 mod prove;
 mod records;
+mod render;
 mod report;
 mod reproduce;
 mod run;
 mod scratch;
+mod serve;
 mod trained;
 pub(crate) mod tree;
 mod verify;
 
+pub use account::{SweepAccount, account};
 pub(crate) use builds::other_builds;
 pub use bundle::{Bundle, Bundled, PackData, bundle};
+pub use check::{Check, Checked, check};
 pub use compare::{Compare, compare};
 pub use data::{DataOptions, DataSet, DataSets, data};
 pub use describe::{Describe, Described, describe, layers};
@@ -59,7 +66,11 @@ pub use generate::{Generate, generate};
 pub use init::{Init, Starter, init};
 pub use list::{List, Listing, list};
 pub use memory::{Budget, Memory, memory};
-pub use outlook::{Outlook, OutlookOptions, outlook};
+pub use outlook::{Consequence, Excess, Outlook, OutlookOptions, outlook};
+pub(crate) use parity::examples;
+pub use parity::{
+    DevicePair, DeviceParity, LayerParity, Parities, Parity, Subject, TrainingParity, parity,
+};
 pub use predict::{Asked, Predict, Predicted, predict, predict_to};
 pub use program::Program;
 pub use prove::{Finding, Proof, Prove, prove};
@@ -67,10 +78,12 @@ pub use records::{
     EventFiles, ExportTable, ExportedTable, Mlflow, SentRuns, WrittenFiles, export_table,
     send_to_mlflow, write_event_files,
 };
-pub use report::{ReportOptions, report};
+pub use render::{Render, Rendered, render};
+pub use report::{ReportOptions, Template, report, report_folders};
 pub use reproduce::{Reproduce, Reproduced, Reproduction, reproduce};
 pub use run::{NoClass, Prepared, Retry, Run, RunOutcome, Stopped, run};
 pub(crate) use scratch::Scratch;
+pub use serve::{Content, Serve, Serving, Stop, serve};
 pub(crate) use verify::verify_data;
 
 use crate::error::Error;
@@ -125,6 +138,8 @@ pub enum Progress<'a> {
     Failed(&'a Error),
     /// A run was reproduced and compared.
     Reproduced(&'a Reproduction),
+    /// A device was compared with the reference.
+    Compared(&'a DeviceParity),
 }
 
 /// The runs of a training.

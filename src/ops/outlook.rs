@@ -7,11 +7,13 @@ use super::probe::calibrations;
 use super::{Experiment, Planned, Sink, other_builds, plan};
 use crate::error::Error;
 use runner_core::diagnostic::Diagnostic;
-use runner_core::plan::{Expected, Plan, RunPlan};
+use runner_core::plan::{Basis, Expected, Plan, Room, RunPlan};
 use runner_core::record::{
-    ExperimentFolder, OTHER_FORMAT_REMEDY, RunRecord, Status, is_other_format, remedy, status,
+    ExperimentFolder, Index, OTHER_FORMAT_REMEDY, RunRecord, Status, is_other_format, remedy,
+    status, total_memory,
 };
 use runner_core::show::plain_io_error;
+use runner_report::report::Prospect;
 
 /// An experiment and a results folder.
 #[derive(Clone, Debug)]
@@ -41,8 +43,40 @@ pub struct Outlook {
     pub statuses: Option<Vec<Status>>,
     /// Each run, with its adjustments if it will be resumed, and its memory forecast.
     pub expected: Vec<(RunPlan, Expected)>,
+    /// Runs that are forecast to exceed their memory limit, grouped by consequence.
+    pub excesses: Vec<Excess>,
     /// Notes about runs that another build trained, as sentences.
     pub other_builds: Vec<String>,
+    /// What the seeds can show; `None` if there is nothing to compare.
+    pub prospect: Option<Prospect>,
+}
+
+/// Runs that are forecast to exceed their memory limit, with the same consequence.
+#[derive(Clone, Debug)]
+pub struct Excess {
+    /// The id of the first of them.
+    pub run: String,
+    /// The memory that it is forecast to need, in bytes.
+    pub bytes: u64,
+    /// Its limit.
+    pub room: Room,
+    /// The consequence.
+    pub consequence: Consequence,
+    /// The number of runs.
+    pub num_runs: usize,
+}
+
+/// What happens to a run that is forecast to exceed its memory limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Consequence {
+    /// It is changed according to `memory.on_exceed`.
+    Adjusted,
+    /// It is refused, since even the certain part of its forecast exceeds the limit.
+    Refused,
+    /// It is trained, and may not fit: its memory is counted, not measured.
+    Uncertain,
+    /// It is trained, and ended if it exceeds the limit: by measurements, it may just fit.
+    Tried,
 }
 
 /// Compares an experiment with its results folder: which runs are still to be trained, and the memory they are expected
@@ -84,12 +118,49 @@ pub fn outlook(options: &OutlookOptions, sink: &Sink<'_>) -> Result<Outlook, Err
         let expected = calibrations.expected(&run, None);
         (run, expected)
     });
+    let expected: Vec<_> = expected.collect();
+    // A folder that cannot be read was refused above.
+    let index = Index::read(&folder).ok().flatten();
     Ok(Outlook {
-        expected: expected.collect(),
+        excesses: excesses(&expected),
+        prospect: Prospect::of(&planned.plan, index.as_ref()),
+        expected,
         statuses,
         other_builds,
         planned,
     })
+}
+
+/// What will happen to runs that are forecast not to fit, as far as known: compared with their limits, and on the host
+/// with its memory.
+fn excesses(expected: &[(RunPlan, Expected)]) -> Vec<Excess> {
+    let there = Some(total_memory()).filter(|bytes| *bytes > 0);
+    let mut excesses: Vec<Excess> = Vec::new();
+    for (run, expected) in expected {
+        let room = run.room(there.filter(|_| run.device.backend.is_host()));
+        let Some(room) = room.filter(|room| expected.bytes > room.bytes) else {
+            continue;
+        };
+        let is_certain = expected.at_least().is_some_and(|least| least > room.bytes);
+        let consequence = match (run.relief(), is_certain) {
+            (Some(_), _) => Consequence::Adjusted,
+            (None, true) => Consequence::Refused,
+            (None, false) if expected.basis == Basis::Counted => Consequence::Uncertain,
+            (None, false) => Consequence::Tried,
+        };
+        let mut known = excesses.iter_mut();
+        match known.find(|known| known.consequence == consequence) {
+            Some(known) => known.num_runs += 1,
+            None => excesses.push(Excess {
+                run: run.id.clone(),
+                bytes: expected.bytes,
+                room,
+                consequence,
+                num_runs: 1,
+            }),
+        }
+    }
+    excesses
 }
 
 /// The status of each run; `None` if the folder does not exist and nothing is skipped.

@@ -96,6 +96,16 @@ impl Predict {
 ///
 /// [`Error::Refused`] if the run or the data cannot be used, and [`Error::Failed`] if the file cannot be written;
 /// nothing is written then.
+///
+/// ```no_run
+/// use burn_runner::ops::{self, Predict};
+///
+/// let mut options = Predict::new("results/iris_csv", "flowers.csv");
+/// options.out = Some("predictions.csv".into());
+/// let predicted = ops::predict(&options, &ops::quiet)?;
+/// println!("{}", predicted.in_words());
+/// # Ok::<(), burn_runner::Error>(())
+/// ```
 pub fn predict(asked: &Predict, sink: &Sink<'_>) -> Result<Predicted, Error> {
     let Some(out) = &asked.out else {
         return predict_to(asked, &mut io::sink(), sink);
@@ -158,6 +168,14 @@ pub fn predict(asked: &Predict, sink: &Sink<'_>) -> Result<Predicted, Error> {
 /// # Errors
 ///
 /// Like [`predict`], but output that was written before an error remains.
+///
+/// ```no_run
+/// use burn_runner::ops::{self, Predict};
+///
+/// let mut csv = Vec::new();
+/// ops::predict_to(&Predict::new("results/iris_csv", "flowers.csv"), &mut csv, &ops::quiet)?;
+/// # Ok::<(), burn_runner::Error>(())
+/// ```
 pub fn predict_to(
     asked: &Predict,
     out: &mut dyn Write,

@@ -35,14 +35,7 @@ impl Watch {
         if step != self.step {
             return;
         }
-        let mut weights = Weights {
-            watch: self,
-            path: Vec::new(),
-            gradients: None,
-            found: None,
-        };
-        network.visit(&mut weights);
-        match weights.found {
+        match self.not_finite(network, None) {
             Some(path) => self.find(format!("in `{path}`, after step {}", step - 1)),
             None => {
                 if let Some(place) = network.first_not_finite(batch) {
@@ -57,14 +50,7 @@ impl Watch {
         if step + 1 < self.step {
             return;
         }
-        let mut weights = Weights {
-            watch: self,
-            path: Vec::new(),
-            gradients: Some(gradients),
-            found: None,
-        };
-        network.visit(&mut weights);
-        if let Some(path) = weights.found {
+        if let Some(path) = self.not_finite(network, Some(gradients)) {
             self.find(format!("in the gradient of `{path}` in step {step}"));
         }
         if step == self.step {
@@ -78,6 +64,21 @@ impl Watch {
         found.take()
     }
 
+    /// The parameter whose value, or gradient, is not finite: of weights the first, of gradients the last, since they
+    /// propagate backward.
+    fn not_finite(&self, network: &Network, gradients: Option<&GradientsParams>) -> Option<String> {
+        let mut search = Search {
+            gradients,
+            num_visited: 0,
+            found: None,
+        };
+        network.visit(&mut search);
+        // In the order in which they were visited.
+        let parameters = self.paths.parameters(network).into_iter();
+        let found = search.found?;
+        parameters.map(|parameter| parameter.path).nth(found)
+    }
+
     fn find(&self, what: String) {
         let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
         found.get_or_insert(what);
@@ -86,23 +87,15 @@ impl Watch {
     }
 }
 
-/// Finds non-finite weights or gradients: of gradients the last, since they propagate backward.
-struct Weights<'a> {
-    watch: &'a Watch,
-    path: Vec<String>,
+/// Searches weights or gradients for one that is not finite.
+struct Search<'a> {
     gradients: Option<&'a GradientsParams>,
-    found: Option<String>,
+    num_visited: usize,
+    /// The index of the parameter.
+    found: Option<usize>,
 }
 
-impl ModuleVisitor for Weights<'_> {
-    fn enter_module(&mut self, name: &str, _: &str) {
-        self.path.push(name.to_owned());
-    }
-
-    fn exit_module(&mut self, _: &str, _: &str) {
-        self.path.pop();
-    }
-
+impl ModuleVisitor for Search<'_> {
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
         let tensor = match self.gradients {
             None if self.found.is_some() => None,
@@ -110,7 +103,8 @@ impl ModuleVisitor for Weights<'_> {
             Some(gradients) => gradients.get::<D>(param.id),
         };
         if tensor.is_some_and(|tensor| !is_finite(tensor)) {
-            self.found = Some(self.watch.paths.of(&self.path.join(".")));
+            self.found = Some(self.num_visited);
         }
+        self.num_visited += 1;
     }
 }

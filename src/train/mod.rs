@@ -28,6 +28,7 @@ mod tests;
 mod training;
 
 use std::any::Any;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -40,7 +41,7 @@ use burn::tensor::Device;
 pub use burn::train::Interrupter;
 
 pub use allocator::Allocator;
-use checkpoint::Checkpoints;
+use checkpoint::{Checkpoints, State};
 pub use distance::weight_distances;
 pub use fault::{Fault, FaultKind, Gathered, Phase};
 use loader::WrongCount;
@@ -158,24 +159,9 @@ fn run(job: &Job) -> Result<Executed, Outcome> {
         initial_network(plan, job.initial.as_deref(), &device)?
     };
     (job.emit)(Event::RunStarted(Started {
-        device: plan.device.to_string(),
-        device_name: device::describe(plan.device.backend, &device),
         data_digests: loaded.digests.clone(),
-        threads: job.threads,
-        resumed_step: resumed_step.unwrap_or(0),
-        resumed_secs: start.wall_secs,
-        history: start.history.clone(),
         rejected_checkpoints: found.rejected,
-        startup_secs: job.started.elapsed().as_secs_f64(),
-        kept_on_device: {
-            let kept = plan.kept_on_device().into_iter();
-            kept.map(|(split, bytes)| (split.to_owned(), bytes))
-                .collect()
-        },
-        layers: plan
-            .network
-            .computed_by(plan.kernels, plan.device.backend, plan.precision),
-        build: this_build(),
+        ..started(job, &device, resumed_step, &start)
     }));
     let (step, epoch_end) = (start.step(plan), start.epochs_done * plan.steps_per_epoch);
     if step == 0 {
@@ -210,6 +196,30 @@ fn run(job: &Job) -> Result<Executed, Outcome> {
     })?;
     (job.emit)(Event::FilesRecorded { files });
     Ok(executed)
+}
+
+/// The start of an attempt from a state; the data and the checkpoints of the run are not described yet.
+fn started(job: &Job, device: &Device, resumed_step: Option<usize>, start: &State) -> Started {
+    let plan = &job.plan;
+    let kept = plan.kept_on_device().into_iter();
+    Started {
+        device: plan.device.to_string(),
+        device_name: device::describe(plan.device.backend, device),
+        threads: job.threads,
+        startup_secs: job.started.elapsed().as_secs_f64(),
+        kept_on_device: kept
+            .map(|(split, bytes)| (split.to_owned(), bytes))
+            .collect(),
+        layers: plan
+            .network
+            .computed_by(plan.kernels, plan.device.backend, plan.precision),
+        build: this_build(),
+        resumed_step: resumed_step.unwrap_or(0),
+        resumed_secs: start.wall_secs,
+        history: start.history.clone(),
+        data_digests: BTreeMap::new(),
+        rejected_checkpoints: Vec::new(),
+    }
 }
 
 /// The device with autodiff, as planned.

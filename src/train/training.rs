@@ -13,7 +13,7 @@ use super::diagnose::Watch;
 use super::digest::{optimizer_digests, weights_digest};
 use super::epochs::{Epochs, Progressed};
 use super::fault::{Fault, Phase};
-use super::loader::{Cursor, Loader};
+use super::loader::Loader;
 use super::memory::is_out_of_memory;
 use super::metrics::{NotFinite, Nothing, SharedSums, Tap};
 use super::shared::SharedNetwork;
@@ -115,9 +115,9 @@ impl Training<'_> {
     ) -> Result<(SharedNetwork, Progressed), Outcome> {
         let Self {
             job,
-            device,
             splits,
             checkpoints,
+            ..
         } = self;
         let plan = &job.plan;
         let is_watched = watch.is_some();
@@ -133,34 +133,13 @@ impl Training<'_> {
             optimizer::optimizer(plan, &parameters),
             schedule::schedule(plan, &parameters, &job.adjustments),
         );
-        let cursor = Arc::new(Cursor::default());
-        let train_loader = splits.train.clone().shuffled(plan.seed, cursor.clone());
-        let sums = SharedSums::default();
-        let result = Arc::new(Mutex::new(Progressed::default()));
         let epochs = Epochs {
-            plan: plan.clone(),
-            sizes: splits.sizes.clone(),
-            device: device.clone(),
-            start,
-            started: job.started,
-            cursor: cursor.clone(),
-            sums: sums.clone(),
-            scores: splits.scores.clone(),
-            checkpoints: checkpoints.clone(),
             trace: trace.map(Mutex::new),
-            watch: watch.clone(),
-            last_step: job.last_step,
-            last_epoch_after: job.is_probe.then_some(PROBE_TIME),
-            emit: if is_watched {
-                Arc::new(|_| {})
-            } else {
-                job.emit.clone()
-            },
-            meter: job.meter.clone(),
-            has_stopped: job.has_stopped.clone(),
-            fault: job.fault.clone().filter(|_| !is_watched),
-            result: result.clone(),
+            ..self.epochs(start, watch)
         };
+        let (sums, result) = (epochs.sums.clone(), epochs.result.clone());
+        let cursor = epochs.cursor.clone();
+        let train_loader = splits.train.clone().shuffled(plan.seed, cursor.clone());
         let [model, optimizer, scheduler] = checkpoints.parts();
         let [train_tap, valid_tap] = Tap::pair(&sums, plan, &interrupter);
         let training = SupervisedTraining::new(
@@ -197,9 +176,51 @@ impl Training<'_> {
         if let Some(failure) = progressed.failure {
             return Err(failure);
         }
-        if is_watched {
-            return Ok((trained.model, progressed));
+        if !is_watched {
+            self.judge(&progressed, &sums, trained.interrupted.is_some())?;
         }
+        Ok((trained.model, progressed))
+    }
+
+    /// The training loop from a state, without a trace; with a watch it sends no events and injects no faults.
+    fn epochs(&self, start: State, watch: Option<Watch>) -> Epochs {
+        let Self { job, splits, .. } = self;
+        let is_watched = watch.is_some();
+        Epochs {
+            plan: job.plan.clone(),
+            sizes: splits.sizes.clone(),
+            device: self.device.clone(),
+            start,
+            started: job.started,
+            cursor: Arc::default(),
+            sums: SharedSums::default(),
+            scores: splits.scores.clone(),
+            checkpoints: self.checkpoints.clone(),
+            trace: None,
+            watch,
+            last_step: job.last_step,
+            last_epoch_after: job.is_probe.then_some(PROBE_TIME),
+            emit: if is_watched {
+                Arc::new(|_| {})
+            } else {
+                job.emit.clone()
+            },
+            meter: job.meter.clone(),
+            has_stopped: job.has_stopped.clone(),
+            fault: job.fault.clone().filter(|_| !is_watched),
+            result: Arc::default(),
+        }
+    }
+
+    /// Whether a training that ended without an error reached its end; the error is its outcome otherwise.
+    fn judge(
+        &self,
+        progressed: &Progressed,
+        sums: &SharedSums,
+        is_interrupted: bool,
+    ) -> Result<(), Outcome> {
+        let Self { job, .. } = self;
+        let plan = &job.plan;
         let epoch = progressed.state.epochs_done + 1;
         let not_finite = sums.lock().not_finite;
         if let Some(not_finite) = not_finite {
@@ -214,7 +235,7 @@ impl Training<'_> {
             .is_some_and(|last| progressed.state.step(plan) >= last);
         let is_done =
             progressed.state.epochs_done >= plan.train.epochs || is_stopped_early || is_last_step;
-        if trained.interrupted.is_some() && !is_done {
+        if is_interrupted && !is_done {
             // A stop after everything was trained leaves little to do.
             return Err(Outcome::Interrupted);
         }
@@ -225,7 +246,7 @@ impl Training<'_> {
                 reason: format!("no better {metric} for {} epochs", stopping.patience),
             });
         }
-        Ok((trained.model, progressed))
+        Ok(())
     }
 
     /// The failure of a training with a NaN, and its origin: found by repeating the last updates.

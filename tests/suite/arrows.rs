@@ -132,3 +132,24 @@ fn arrows_point_one_way() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
+
+/// What programs can call shows how, in a form that compiles: functions of `ops` that take a sink.
+#[test]
+fn every_operation_has_an_example() {
+    let operation =
+        regex::Regex::new(r"(?m)((?:^///.*\n)*)^pub fn (\w+)[^{;]*&Sink<'_>[^{;]*\{").unwrap();
+    let mut files = Vec::new();
+    sources(&root().join("src/ops"), &mut files);
+    let mut found = BTreeSet::new();
+    for file in files {
+        let text = fs::read_to_string(&file).unwrap();
+        for operation in operation.captures_iter(&text) {
+            let (docs, name) = (&operation[1], &operation[2]);
+            assert!(docs.contains("/// ```"), "`{name}` in {}", file.display());
+            found.insert(name.to_owned());
+        }
+    }
+    for name in ["run", "plan_with_data", "predict_to", "export_onnx"] {
+        assert!(found.contains(name), "{found:?}");
+    }
+}

@@ -7,7 +7,7 @@ use super::super::channel::Channel;
 use super::super::exec::caught;
 use super::super::output::Output;
 use super::super::{FAILED, INTERRUPTED, OK, ParityExecArgs};
-use super::examples;
+use crate::ops::examples;
 use crate::train::parity::{Pair, train_in_lock_step, try_examples};
 use runner_core::diagnostic::{Diagnostic, Reason};
 use runner_core::parity::{Example, Outcome, Said};

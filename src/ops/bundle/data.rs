@@ -18,7 +18,7 @@ use runner_core::record::{RunFolder, RunRecord};
 const MAX_LISTED: usize = 80_000;
 
 /// Checks the data's files: they must be those that the run was trained on.
-pub fn data_here(
+pub(super) fn data_here(
     options: &Bundle,
     folder: &RunFolder,
     plan: &RunPlan,

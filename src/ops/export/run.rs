@@ -125,7 +125,7 @@ impl Numbers {
 pub struct ExportWeights {
     /// The folder of a run or of an experiment, or a capsule.
     pub run: PathBuf,
-    /// How it is opened.
+    /// The options for opening it.
     pub options: Options,
     /// The format.
     pub format: Format,
@@ -137,7 +137,7 @@ pub struct ExportWeights {
     pub full: bool,
     /// The file.
     pub out: PathBuf,
-    /// Whether a file that is there is replaced.
+    /// Whether to replace an existing file.
     pub force: bool,
 }
 
@@ -162,11 +162,11 @@ impl ExportWeights {
 pub struct ExportPytorch {
     /// The folder of a run or of an experiment, or a capsule.
     pub run: PathBuf,
-    /// How it is opened.
+    /// The options for opening it.
     pub options: Options,
     /// The folder.
     pub out: PathBuf,
-    /// Whether a folder that an export wrote is replaced.
+    /// Whether to replace a folder that an export wrote.
     pub force: bool,
 }
 
@@ -187,13 +187,13 @@ impl ExportPytorch {
 pub struct ExportOnnx {
     /// The folder of a run or of an experiment, or a capsule.
     pub run: PathBuf,
-    /// How it is opened.
+    /// The options for opening it.
     pub options: Options,
     /// Whether the graph takes the data's own values, and gives probabilities and names or numbers in their units.
     pub with_transforms: bool,
     /// The file.
     pub out: PathBuf,
-    /// Whether a file that is there is replaced.
+    /// Whether to replace an existing file.
     pub force: bool,
 }
 
@@ -223,8 +223,8 @@ pub struct Exported {
     pub num_values: usize,
 }
 
-/// Opens a run, and tells which where there was a choice. `computes` asks for a precision that other programs have on
-/// any machine.
+/// Opens a run, and reports which one if there was a choice. With `computes`, in a precision that other programs have
+/// on any machine.
 fn open(
     run: &std::path::Path,
     options: &Options,
@@ -253,8 +253,18 @@ fn exported(model: &Model, tensors: &Tensors) -> Exported {
 /// Writes the weights of a run to a file.
 ///
 /// # Errors
-/// [`Error::Refused`] if the run cannot be opened, the format does not have what is asked for, or the file may not be
+/// [`Error::Refused`] if the run cannot be opened, the format does not support the request, or the file may not be
 /// written.
+///
+/// ```no_run
+/// use burn_runner::ops;
+/// use burn_runner::ops::export::{self, ExportWeights, Format};
+///
+/// let options = ExportWeights::new("results/iris_csv", Format::Safetensors, "iris.safetensors");
+/// let exported = export::export_weights(&options, &ops::quiet)?;
+/// println!("{} tensors", exported.num_tensors);
+/// # Ok::<(), burn_runner::Error>(())
+/// ```
 pub fn export_weights(asked: &ExportWeights, sink: &Sink<'_>) -> Result<Exported, Error> {
     if asked.full && asked.format != Format::PytorchJson {
         let diagnostic = Diagnostic::error("usage", "only JSON has a full form");
@@ -346,6 +356,16 @@ fn metadata(plan: &RunPlan, weights: &str) -> Value {
 /// # Errors
 /// [`Error::Refused`] if the run cannot be opened, PyTorch has no counterpart of a layer, or the folder may not be
 /// written.
+///
+/// ```no_run
+/// use burn_runner::ops;
+/// use burn_runner::ops::export::{self, ExportPytorch};
+///
+/// let options = ExportPytorch::new("results/iris_csv", "iris");
+/// let exported = export::export_pytorch(&options, &ops::quiet)?;
+/// println!("run {}", exported.run);
+/// # Ok::<(), burn_runner::Error>(())
+/// ```
 pub fn export_pytorch(asked: &ExportPytorch, sink: &Sink<'_>) -> Result<Exported, Error> {
     let folder = Folder::new(&asked.out, asked.force)?;
     let model = open(&asked.run, &asked.options, true, sink)?;
@@ -382,6 +402,16 @@ pub fn export_pytorch(asked: &ExportPytorch, sink: &Sink<'_>) -> Result<Exported
 /// # Errors
 /// [`Error::Refused`] if the run cannot be opened, ONNX has no operators for a layer or a transform, or the file may not
 /// be written.
+///
+/// ```no_run
+/// use burn_runner::ops;
+/// use burn_runner::ops::export::{self, ExportOnnx};
+///
+/// let mut options = ExportOnnx::new("results/iris_csv", "iris.onnx");
+/// options.with_transforms = true;
+/// export::export_onnx(&options, &ops::quiet)?;
+/// # Ok::<(), burn_runner::Error>(())
+/// ```
 pub fn export_onnx(asked: &ExportOnnx, sink: &Sink<'_>) -> Result<Exported, Error> {
     let file = File::new(&asked.out, asked.force)?;
     let model = open(&asked.run, &asked.options, true, sink)?;

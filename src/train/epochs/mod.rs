@@ -133,40 +133,15 @@ impl SupervisedLearningStrategy<SharedNetwork> for Epochs {
                 self.validate(epoch, &mut parts, &learner, &valid);
             }
             if parts.interrupter.should_stop() {
-                self.meter.acknowledge();
-                self.has_stopped.store(true, Ordering::Release);
-                let sums = self.sums.lock();
-                let is_good = parts.interrupter.error().is_none() && !self.is_failed();
-                if is_good && sums.not_finite.is_none() {
-                    state.train_sums = sums.train.clone();
-                    drop(sums);
-                    self.save(&state, &mut parts, &learner);
-                }
+                self.stop(&mut state, &mut parts, &learner);
                 break;
             }
-            if let Err(wrong) = self.check_counts(&valid) {
-                self.fail(wrong_count(wrong));
+            let secs = (train_secs, valid_started);
+            if self
+                .complete(&mut state, &mut parts, &learner, &valid, secs)
+                .is_err()
+            {
                 break;
-            }
-            let Ok(averaged) = self.validate_average(&learner, &valid) else {
-                break;
-            };
-            let Ok(digests) = self.digests(epoch * self.plan.steps_per_epoch, &learner) else {
-                break;
-            };
-            let valid_secs = valid_started.elapsed().as_secs_f64();
-            let metrics = self.metrics(averaged, &state);
-            if let Err(outcome) = all_finite(&metrics, "") {
-                self.fail(outcome);
-                break;
-            }
-            let improved = self.finish_epoch(&mut state, metrics, train_secs, valid_secs);
-            self.trace(|trace| trace.add_digests(&digests));
-            let spec = &self.plan.checkpoint;
-            let due = epoch.is_multiple_of(spec.every_epochs) || spec.every_steps.is_some();
-            let is_last = epoch == self.plan.train.epochs || state.is_stopped_early(&self.plan);
-            if improved || due || is_last {
-                self.save(&state, &mut parts, &learner);
             }
         }
         self.result
@@ -178,6 +153,48 @@ impl SupervisedLearningStrategy<SharedNetwork> for Epochs {
 }
 
 impl Epochs {
+    /// Saves a checkpoint when a stop was requested, unless something failed.
+    fn stop(&self, state: &mut State, parts: &mut Components, learner: &Learner<SharedNetwork>) {
+        self.meter.acknowledge();
+        self.has_stopped.store(true, Ordering::Release);
+        let sums = self.sums.lock();
+        let is_good = parts.interrupter.error().is_none() && !self.is_failed();
+        if is_good && sums.not_finite.is_none() {
+            state.train_sums = sums.train.clone();
+            drop(sums);
+            self.save(state, parts, learner);
+        }
+    }
+
+    /// Records a validated epoch, and saves a checkpoint if one is due; a failure is recorded instead. Takes the seconds
+    /// of its training and the start of its validation.
+    fn complete(
+        &self,
+        state: &mut State,
+        parts: &mut Components,
+        learner: &Learner<SharedNetwork>,
+        valid: &ValidLoader<SharedNetwork>,
+        (train_secs, valid_started): (f64, Instant),
+    ) -> Result<(), ()> {
+        let epoch = state.epochs_done + 1;
+        self.check_counts(valid)
+            .map_err(|wrong| self.fail(wrong_count(wrong)))?;
+        let averaged = self.validate_average(learner, valid)?;
+        let digests = self.digests(epoch * self.plan.steps_per_epoch, learner)?;
+        let valid_secs = valid_started.elapsed().as_secs_f64();
+        let metrics = self.metrics(averaged, state);
+        all_finite(&metrics, "").map_err(|outcome| self.fail(outcome))?;
+        let improved = self.finish_epoch(state, metrics, train_secs, valid_secs);
+        self.trace(|trace| trace.add_digests(&digests));
+        let spec = &self.plan.checkpoint;
+        let due = epoch.is_multiple_of(spec.every_epochs) || spec.every_steps.is_some();
+        let is_last = epoch == self.plan.train.epochs || state.is_stopped_early(&self.plan);
+        if improved || due || is_last {
+            self.save(state, parts, learner);
+        }
+        Ok(())
+    }
+
     fn reach(&self, phase: Phase) {
         Fault::reach(self.fault.as_ref(), phase);
     }

@@ -1,6 +1,8 @@
 //! The report of an experiment.
 
-use std::path::PathBuf;
+mod template;
+
+use std::path::{Path, PathBuf};
 
 use super::Sink;
 use crate::error::Error;
@@ -10,12 +12,15 @@ use runner_core::record::{
 };
 use runner_core::show::plain_io_error;
 use runner_report::report::{self, Report};
+pub use template::Template;
 
 /// The experiment to report on.
 #[derive(Clone, Debug)]
 pub struct ReportOptions {
     /// The folder of an experiment.
     pub folder: PathBuf,
+    /// The template of `report.html`; by default the built-in one.
+    pub template: Option<Template>,
 }
 
 impl ReportOptions {
@@ -23,6 +28,7 @@ impl ReportOptions {
     pub fn new(folder: impl Into<PathBuf>) -> Self {
         Self {
             folder: folder.into(),
+            template: None,
         }
     }
 }
@@ -32,7 +38,8 @@ impl ReportOptions {
 ///
 /// # Errors
 ///
-/// [`Error::Refused`] if the records cannot be read or the report cannot be written.
+/// [`Error::Refused`] if the records cannot be read or the report cannot be written, [`Error::Experiment`] if the template
+/// is invalid.
 ///
 /// ```
 /// use burn_runner::ops::{self, ReportOptions};
@@ -44,7 +51,7 @@ impl ReportOptions {
 /// ```
 pub fn report(options: &ReportOptions, _: &Sink<'_>) -> Result<Option<Report>, Error> {
     let folder = ExperimentFolder(options.folder.clone());
-    report::write(&folder).map_err(|e| {
+    let report = report::write(&folder).map_err(|e| {
         let message = format!(
             "cannot report on `{}`: {}",
             options.folder.display(),
@@ -58,5 +65,36 @@ pub fn report(options: &ReportOptions, _: &Sink<'_>) -> Result<Option<Report>, E
                 _ => PLAN_REMEDY,
             }),
         )
-    })
+    })?;
+    if let (Some(report), Some(template)) = (&report, &options.template) {
+        template.write(report, &folder)?;
+    }
+    Ok(report)
+}
+
+/// The folders of experiments to report on: the given folder, or those in it.
+///
+/// # Errors
+///
+/// [`Error::Refused`] if there is none.
+///
+/// ```
+/// use burn_runner::ops;
+///
+/// let error = ops::report_folders("src".as_ref()).unwrap_err();
+/// assert!(error.to_string().starts_with("`src` is not the folder of an experiment"));
+/// ```
+pub fn report_folders(folder: &Path) -> Result<Vec<ExperimentFolder>, Error> {
+    let experiments = ExperimentFolder::all(folder);
+    if !experiments.is_empty() {
+        return Ok(experiments);
+    }
+    let message = format!(
+        "`{}` is not the folder of an experiment, and contains none: there is no plan.json",
+        folder.display()
+    );
+    let help = "use a folder such as `results/mnist_sweep`, or a results folder; `runner list` shows the existing ones";
+    Err(Error::refused(
+        Diagnostic::error("results", message).help(help),
+    ))
 }

@@ -1,0 +1,68 @@
+//! An experiment as one file.
+
+use super::{Experiment, Sink, default_name, open};
+use crate::error::Error;
+use runner_core::plan;
+use runner_core::spec::render;
+
+/// The experiment to render.
+#[derive(Clone, Debug, Default)]
+pub struct Render {
+    /// The experiment file.
+    pub experiment: Experiment,
+    /// The trial, such as `learning_rate=0.01`; by default the whole experiment with its sweep.
+    pub trial: Option<String>,
+    /// Whether to include keys that are not set, with their defaults.
+    pub defaults: bool,
+}
+
+impl Render {
+    /// The whole experiment, with the keys that are set.
+    pub fn new(experiment: Experiment) -> Self {
+        Self {
+            experiment,
+            ..Self::default()
+        }
+    }
+}
+
+/// An experiment as one file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rendered {
+    /// The text, in TOML.
+    pub text: String,
+}
+
+/// Renders an experiment as one file with its layers, references and edits resolved, and with the origin of each value
+/// as a comment.
+///
+/// # Errors
+///
+/// [`Error::Experiment`] if the file cannot be read or the trial does not exist.
+///
+/// ```
+/// use burn_runner::ops::{self, Experiment, Render};
+///
+/// let mut options = Render::new(Experiment::new("experiments/iris_csv.toml"));
+/// options.experiment.set.push("train.epochs=3".into());
+/// let rendered = ops::render(&options, &ops::quiet)?;
+/// assert!(rendered.text.contains("# --set"));
+/// # Ok::<(), burn_runner::Error>(())
+/// ```
+pub fn render(options: &Render, _: &Sink<'_>) -> Result<Rendered, Error> {
+    let document = open(&options.experiment)?;
+    let (mut root, axes) = plan::put_together(&document, options.trial.as_deref(), None)
+        .map_err(|diagnostics| Error::experiment(&document.sources, diagnostics))?;
+    if options.defaults {
+        let axes = if options.trial.is_some() {
+            &[]
+        } else {
+            axes.as_slice()
+        };
+        root = render::with_defaults(&root, axes);
+    }
+    let name = default_name(&options.experiment.path);
+    Ok(Rendered {
+        text: render::render(&document, &root, &axes, &name),
+    })
+}
