@@ -3,6 +3,9 @@
 //! An input tensor stands for a column of the data: its first dimension is the number of items, and the others are the
 //! shape of the column's values. Values are in units of the data; the transforms of the run are applied here.
 
+#[cfg(test)]
+mod tests;
+
 use runner_core::data::records::{Column, ColumnKind};
 use runner_core::diagnostic::Reason;
 use runner_core::predict::Prediction;
@@ -418,112 +421,5 @@ fn data<'a>(prediction: &'a Prediction, name: &str) -> Data<'a> {
         (Prediction::NextToken { id, .. }, "id") => Data::Integer(u64::from(*id)),
         (Prediction::NextToken { probability, .. }, "probability") => Data::Single(*probability),
         _ => Data::Nothing,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn metadata() -> Metadata {
-        let column = |name: &str, kind, shape: &[usize]| Column {
-            name: name.into(),
-            kind,
-            shape: shape.to_vec(),
-        };
-        let names = vec!["a".to_owned()];
-        Metadata {
-            inputs: vec![
-                column("x", ColumnKind::Numbers, &[]),
-                column("kind", ColumnKind::Categories { names }, &[]),
-                column("image", ColumnKind::Bytes, &[2, 2]),
-            ],
-            outputs: vec![Output {
-                name: "class",
-                datatype: "BYTES",
-                shape: Vec::new(),
-            }],
-        }
-    }
-
-    fn parse(inputs: &Value) -> Result<Vec<String>, Reason> {
-        let body = json!({ "inputs": inputs }).to_string();
-        Call::parse(body.as_bytes(), &metadata()).map(|(_, rows)| rows)
-    }
-
-    #[test]
-    fn tensors_become_rows() {
-        let rows = parse(&json!([
-            {"name": "x", "datatype": "FP32", "shape": [2, 1], "data": [[1.5], [2]]},
-            {"name": "kind", "datatype": "BYTES", "shape": [2], "data": ["a", "b"]},
-            {"name": "image", "datatype": "UINT8", "shape": [2, 2, 2], "data": [1, 2, 3, 4, 5, 6, 7, 8]},
-        ]));
-        let expected = [
-            r#"{"x":1.5,"kind":"a","image":[[1,2],[3,4]]}"#,
-            r#"{"x":2,"kind":"b","image":[[5,6],[7,8]]}"#,
-        ];
-        assert_eq!(rows.unwrap(), expected);
-    }
-
-    #[test]
-    fn wrong_tensors_are_refused_by_name() {
-        for (input, reason) in [
-            (json!({"datatype": "FP32"}), "input 1 has no `name`"),
-            (
-                json!({"name": "y"}),
-                "no input `y`; its inputs are `x`, `kind`, `image`",
-            ),
-            (json!({"name": "x"}), "input `x` has no `datatype`"),
-            (
-                json!({"name": "x", "datatype": "COMPLEX"}),
-                "unknown datatype `COMPLEX`",
-            ),
-            (json!({"name": "x", "datatype": "BYTES"}), "needs `FP32`"),
-            (json!({"name": "x", "datatype": "FP32"}), "has no `shape`"),
-            (
-                json!({"name": "x", "datatype": "FP32", "shape": [-1]}),
-                "not a list of sizes",
-            ),
-            (
-                json!({"name": "x", "datatype": "FP32", "shape": []}),
-                "no dimension of items",
-            ),
-            (
-                json!({"name": "x", "datatype": "FP32", "shape": [2, 3]}),
-                "items of shape [3]",
-            ),
-            (
-                json!({"name": "x", "datatype": "FP32", "shape": [2], "data": [1]}),
-                "needs 2",
-            ),
-            (
-                json!({"name": "image", "datatype": "UINT8", "shape": [18446744073709551615_u64, 2, 2], "data": [1]}),
-                "has 1 values",
-            ),
-        ] {
-            let error = parse(&json!([input])).unwrap_err();
-            assert!(error.0.contains(reason), "{error}");
-        }
-        let error = parse(&json!([
-            {"name": "x", "datatype": "FP32", "shape": [1], "data": [1]},
-            {"name": "kind", "datatype": "BYTES", "shape": [2], "data": ["a", "b"]},
-        ]));
-        assert!(error.unwrap_err().0.contains("has 2 items"));
-        assert!(parse(&json!(1)).unwrap_err().0.contains("list of tensors"));
-    }
-
-    #[test]
-    fn rows_come_in_three_forms() {
-        for body in [r#"{"x": 1}"#, r#"[{"x": 1}]"#, r#"{"rows": [{"x": 1}]}"#] {
-            assert_eq!(rows(body.as_bytes()).unwrap(), [r#"{"x":1}"#]);
-        }
-        assert!(rows(b"[1]").unwrap_err().0.contains("item 1 is not"));
-        assert!(rows(b"{").unwrap_err().0.contains("not JSON"));
-        assert!(
-            rows(br#"{"rows": [], "y": 1}"#)
-                .unwrap_err()
-                .0
-                .contains("`rows`: y")
-        );
     }
 }
