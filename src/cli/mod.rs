@@ -16,6 +16,7 @@ mod explain;
 mod export;
 mod follow;
 mod generate;
+mod import;
 mod init;
 mod leash;
 mod list;
@@ -159,6 +160,9 @@ enum Verb {
     /// Export records to other programs: TensorBoard, MLflow, pandas, DuckDB
     #[command(subcommand)]
     Export(export::Form),
+    /// Turn a network of another program into an experiment file with its weights
+    #[command(subcommand)]
+    Import(import::Source),
     /// Predict from new data with the network of a run
     Predict(predict::PredictArgs),
     /// Measure the network of a run on data with targets, or two networks on the same data
@@ -296,6 +300,7 @@ fn run_verb(cli: Cli, output: &mut Output) -> u8 {
         Verb::Serve(args) => serve::serve(&args, output),
         Verb::Diff(args) => diff::diff(&args, output),
         Verb::Export(form) => export::export(form, output),
+        Verb::Import(source) => import::import(&source, output),
         Verb::Predict(args) => predict::predict(&args, output),
         Verb::Evaluate(args) => evaluate::evaluate(&args, output),
         Verb::Generate(args) => generate::generate(&args, output),

@@ -201,7 +201,7 @@ impl ModuleMapper for Fill {
 }
 
 /// The graph of a network with numbers of [`Fill`].
-fn graph(network: &Network) -> Graph {
+pub fn graph(network: &Network) -> Graph {
     Graph::new(network, Kernels::Fast, &Device::flex()).map(&mut Fill::default())
 }
 

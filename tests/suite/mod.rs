@@ -28,6 +28,7 @@ mod foreign;
 mod generated;
 mod graded;
 mod identity;
+mod imports;
 mod index;
 mod init;
 mod list;

@@ -166,6 +166,7 @@ pub fn mappings(layer: &Layer) -> Vec<Mapping> {
             let num = if *per_channel { first } else { 1 };
             list.renamed("weight", "alpha", &[num]);
         }
+        LayerKind::Parameter { shape, .. } => list.same("value", shape),
         LayerKind::Swiglu {
             out_features, bias, ..
         } => {

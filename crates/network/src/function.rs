@@ -4,7 +4,7 @@ use burn::nn::activation::RReluConfig;
 use burn::nn::interpolate::{Interpolate1dConfig, Interpolate2dConfig, InterpolateMode};
 use burn::nn::pool::*;
 use burn::nn::*;
-use burn::tensor::ops::MaxPoolOptions;
+use burn::tensor::ops::{MaxPoolOptions, PadMode as BurnPadMode};
 use burn::tensor::{Tensor, activation};
 
 use crate::convolution::{pooled1d, pooled2d};
@@ -13,8 +13,11 @@ use runner_core::check::network::Layer as LayerPlan;
 use runner_core::check::network::axes::{axis_of, range};
 use runner_core::check::network::windows::padding;
 use runner_core::spec::backend::Kernels;
+use runner_core::spec::kind::Padding;
 use runner_core::spec::model::activation::Activation;
-use runner_core::spec::model::layer::{Interpolation, LayerKind, Norm, Pool, Reduction};
+use runner_core::spec::model::layer::{
+    Interpolation, LayerKind, Norm, PadMode, Pairwise, Pool, Reduction,
+};
 
 /// The output of a layer without weights. Axes of the plan do not count the batch, which is axis 0 here.
 pub fn apply(plan: &LayerPlan, mut inputs: Vec<DynTensor>) -> DynTensor {
@@ -22,6 +25,20 @@ pub fn apply(plan: &LayerPlan, mut inputs: Vec<DynTensor>) -> DynTensor {
     match kind {
         LayerKind::Add => return fold(inputs, |a, b| a.combine(b, Combine::Add)),
         LayerKind::Multiply => return fold(inputs, |a, b| a.combine(b, Combine::Multiply)),
+        LayerKind::Pairwise { operation } => {
+            let operation = match operation {
+                Pairwise::Subtract => Combine::Subtract,
+                Pairwise::Divide => Combine::Divide,
+                Pairwise::Maximum => Combine::Maximum,
+                Pairwise::Minimum => Combine::Minimum,
+            };
+            let other = inputs.remove(1);
+            return inputs.remove(0).combine(other, operation);
+        }
+        LayerKind::Matmul => {
+            let other = inputs.remove(1);
+            return inputs.remove(0).matmul(other);
+        }
         LayerKind::Concat { axis } => {
             let axis = 1 + axis_of(*axis, inputs[0].rank() - 1);
             return DynTensor::cat(inputs, axis, plan.kernels);
@@ -131,6 +148,11 @@ pub fn apply(plan: &LayerPlan, mut inputs: Vec<DynTensor>) -> DynTensor {
                 .init()
                 .forward(input.r4()),
         ),
+        LayerKind::Pad {
+            padding,
+            mode,
+            value,
+        } => padded(padding, *mode, *value, input),
         LayerKind::Identity => input,
         other => unreachable!("{} has weights", other.type_name()),
     }
@@ -150,6 +172,77 @@ pub enum Combine {
     Add,
     /// Their product.
     Multiply,
+    /// The first less the second.
+    Subtract,
+    /// The first divided by the second.
+    Divide,
+    /// The larger.
+    Maximum,
+    /// The smaller.
+    Minimum,
+}
+
+/// Values around the last axes.
+fn padded(padding: &[[usize; 2]], mode: PadMode, value: f64, input: DynTensor) -> DynTensor {
+    let mode = match mode {
+        PadMode::Constant => BurnPadMode::Constant(value as f32),
+        PadMode::Reflect => BurnPadMode::Reflect,
+        PadMode::Replicate => BurnPadMode::Edge,
+    };
+    let rank = input.rank();
+    let pairs = (0..rank).map(|at| {
+        let place = (at + padding.len()).checked_sub(rank);
+        place.map_or((0, 0), |place| (padding[place][0], padding[place][1]))
+    });
+    let pairs: Vec<(usize, usize)> = pairs.collect();
+    map_rank!(input, t => around(t, &pairs, mode))
+}
+
+fn around<const D: usize>(
+    tensor: Tensor<D>,
+    pairs: &[(usize, usize)],
+    mode: BurnPadMode,
+) -> Tensor<D> {
+    let pairs: [(usize, usize); D] = std::array::from_fn(|at| pairs[at]);
+    tensor.pad(pairs, mode)
+}
+
+/// Windows over three axes: over the last two, and then over the first. The maximum of maxima is the maximum, and all
+/// windows along an axis count as many values, so the mean of means is the mean.
+fn pooled3d(pool: &Pool, kernels: Kernels, input: DynTensor) -> DynTensor {
+    // Along the axes from the first to before the last, and along one of size 1 where they are one.
+    let along = |first: usize, past: usize| {
+        let sizes = |all: &[usize], rest: usize| {
+            let mut sizes = all[first..past].to_vec();
+            sizes.resize(2, rest);
+            sizes
+        };
+        let padding = match &pool.padding {
+            Padding::Zeros(zeros) => {
+                let zeros = [zeros.as_slice(), &[zeros[0]; 2]].concat();
+                Padding::Zeros(sizes(&zeros[..3], 0))
+            }
+            other => other.clone(),
+        };
+        Pool {
+            dims: 2,
+            kernel_size: sizes(&pool.kernel_size, 1),
+            stride: sizes(&pool.stride, 1),
+            dilation: sizes(&pool.dilation, 1),
+            padding,
+            ..pool.clone()
+        }
+    };
+    let [batch, channels, depth, rows, columns] = input.dims()[..] else {
+        unreachable!("volumes were planned")
+    };
+    let planes = input.reshape(&[batch, channels * depth, rows, columns]);
+    let planes = pooled(&along(1, 3), kernels, planes);
+    let [rows, columns] = [planes.dims()[2], planes.dims()[3]];
+    let stack = planes.reshape(&[batch, channels, depth, rows * columns]);
+    let stack = pooled(&along(0, 1), kernels, stack);
+    let depth = stack.dims()[2];
+    stack.reshape(&[batch, channels, depth, rows, columns])
 }
 
 fn pooled(pool: &Pool, kernels: Kernels, input: DynTensor) -> DynTensor {
@@ -160,6 +253,7 @@ fn pooled(pool: &Pool, kernels: Kernels, input: DynTensor) -> DynTensor {
     };
     let pair = |sizes: &[usize]| [sizes[0], sizes[1]];
     match (pool.max, pool.dims) {
+        (_, 3) => pooled3d(pool, kernels, input),
         (true, 1) => {
             let options = MaxPoolOptions::new([pool.kernel_size[0]])
                 .with_stride([pool.stride[0]])
@@ -291,6 +385,16 @@ fn exponential<const D: usize>(tensor: Tensor<D>, alpha: f64, width: f64) -> Ten
     activation::relu(tensor) + below * alpha
 }
 
+/// Small powers without logarithms, which negative numbers do not have.
+fn powered<const D: usize>(tensor: Tensor<D>, exponent: f64) -> Tensor<D> {
+    match exponent {
+        2.0 => tensor.clone() * tensor,
+        0.5 => tensor.sqrt(),
+        -1.0 => tensor.recip(),
+        exponent => tensor.powf_scalar(exponent),
+    }
+}
+
 fn activate<const D: usize>(function: &Activation, tensor: Tensor<D>) -> Tensor<D> {
     match *function {
         Activation::Relu => activation::relu(tensor),
@@ -329,6 +433,11 @@ fn activate<const D: usize>(function: &Activation, tensor: Tensor<D>) -> Tensor<
         Activation::Threshold { threshold, value } => {
             activation::threshold(tensor, threshold, value)
         }
+        Activation::Exp => tensor.exp(),
+        Activation::Abs => tensor.abs(),
+        Activation::Erf => tensor.erf(),
+        Activation::Power { exponent } => powered(tensor, exponent),
+        Activation::Scale { factor, offset } => tensor * factor + offset,
         Activation::Softmax => activation::softmax(tensor, D - 1),
         Activation::LogSoftmax => activation::log_softmax(tensor, D - 1),
         Activation::Glu => activation::glu(tensor, D - 1),

@@ -2,7 +2,7 @@
 //!
 //! Layers with weights are modules of burn-nn; all others are functions, which need no state.
 
-use burn::module::Module;
+use burn::module::{Module, Param};
 use burn::nn::activation::*;
 use burn::nn::attention::*;
 use burn::nn::conv::{
@@ -60,7 +60,45 @@ pub enum Layer {
     Rotary(RotaryEncoding),
     Prelu(PRelu),
     Swiglu(SwiGlu),
+    Parameter1(Learned<1>),
+    Parameter2(Learned<2>),
+    Parameter3(Learned<3>),
+    Parameter4(Learned<4>),
     Function(Stateless),
+}
+
+/// A tensor that is learned.
+#[derive(Module, Debug)]
+pub struct Learned<const D: usize> {
+    value: Param<Tensor<D>>,
+}
+
+impl<const D: usize> Learned<D> {
+    fn new(shape: &[usize], std: f64, device: &Device) -> Self {
+        let initializer = if std > 0.0 {
+            Initializer::Normal { mean: 0.0, std }
+        } else {
+            Initializer::Zeros
+        };
+        let shape: [usize; D] = array(shape);
+        Self {
+            value: initializer.init(shape, device),
+        }
+    }
+
+    /// The same for each item of a batch.
+    fn repeated(&self, batch: usize) -> DynTensor {
+        let value = self.value.val();
+        let dims = [&[batch], value.dims().as_slice()].concat();
+        let one = [&[1], value.dims().as_slice()].concat();
+        let reshaped = match D {
+            1 => DynTensor::R2(value.reshape::<2, _>(array::<_, 2>(&one))),
+            2 => DynTensor::R3(value.reshape::<3, _>(array::<_, 3>(&one))),
+            3 => DynTensor::R4(value.reshape::<4, _>(array::<_, 4>(&one))),
+            _ => DynTensor::R5(value.reshape::<5, _>(array::<_, 5>(&one))),
+        };
+        reshaped.expand(&dims)
+    }
 }
 
 /// A layer without weights.
@@ -147,6 +185,12 @@ impl Layer {
                 let config = SwiGluConfig::new(width, *out_features).with_bias(*bias);
                 Layer::Swiglu(config.init(device))
             }
+            LayerKind::Parameter { shape, std } => match shape.len() {
+                1 => Layer::Parameter1(Learned::new(shape, *std, device)),
+                2 => Layer::Parameter2(Learned::new(shape, *std, device)),
+                3 => Layer::Parameter3(Learned::new(shape, *std, device)),
+                _ => Layer::Parameter4(Learned::new(shape, *std, device)),
+            },
             kind => Layer::Function(Stateless { kind: kind.clone() }),
         }
     }
@@ -430,6 +474,10 @@ impl Layer {
             Layer::Swiglu(swiglu) => {
                 map_rank!(input, t => fast!(activation::swiglu(swiglu, &t), swiglu.forward(t)))
             }
+            Layer::Parameter1(learned) => learned.repeated(input.dims()[0]),
+            Layer::Parameter2(learned) => learned.repeated(input.dims()[0]),
+            Layer::Parameter3(learned) => learned.repeated(input.dims()[0]),
+            Layer::Parameter4(learned) => learned.repeated(input.dims()[0]),
             Layer::Function(_) => unreachable!("functions were applied above"),
         }
     }

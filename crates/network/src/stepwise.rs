@@ -30,6 +30,7 @@ pub fn unfit(plan: &NetworkPlan) -> Option<String> {
         | LayerKind::Identity
         | LayerKind::Add
         | LayerKind::Multiply
+        | LayerKind::Pairwise { .. }
         | LayerKind::Norm(Norm::Layer { .. } | Norm::Rms { .. }) => None,
         LayerKind::Recurrent(recurrent) if recurrent.bidirectional => {
             Some("reads the text in both directions")

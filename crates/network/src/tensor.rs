@@ -189,15 +189,59 @@ impl DynTensor {
         })
     }
 
-    /// The sum or product with a tensor of the same rank, with broadcasting of sizes of 1.
+    /// Sizes of 1 stretched to those of a shape of the same rank.
+    pub fn expand(self, shape: &[usize]) -> Self {
+        map_rank!(self, t => {
+            let shape: [usize; _] = std::array::from_fn(|at| shape[at]);
+            t.expand(shape)
+        })
+    }
+
+    /// Both with sizes of 1 stretched to those of the other, along the axes before `past`.
+    fn stretched(self, other: Self, past: usize) -> (Self, Self) {
+        let (a, b) = (self.dims(), other.dims());
+        let of = |own: &[usize]| {
+            let sizes = a.iter().zip(&b).zip(own).enumerate();
+            let sizes = sizes.map(|(at, ((a, b), own))| if at < past { *a.max(b) } else { *own });
+            sizes.collect::<Vec<_>>()
+        };
+        let (to_a, to_b) = (of(&a), of(&b));
+        (self.expand(&to_a), other.expand(&to_b))
+    }
+
+    /// The matrix product with a tensor of the same rank, with broadcasting of sizes of 1 before the last two axes.
+    pub fn matmul(self, other: Self) -> Self {
+        let outer = self.rank() - 2;
+        match self.stretched(other, outer) {
+            (DynTensor::R3(a), DynTensor::R3(b)) => DynTensor::R3(a.matmul(b)),
+            (DynTensor::R4(a), DynTensor::R4(b)) => DynTensor::R4(a.matmul(b)),
+            (DynTensor::R5(a), DynTensor::R5(b)) => DynTensor::R5(a.matmul(b)),
+            (a, b) => panic!(
+                "matrices were planned, found {:?} and {:?}",
+                a.dims(),
+                b.dims()
+            ),
+        }
+    }
+
+    /// An element-wise function of two tensors of the same rank, with broadcasting of sizes of 1.
     pub fn combine(self, other: Self, operation: Combine) -> Self {
+        let rank = self.rank();
+        let (this, other) = match operation {
+            Combine::Maximum | Combine::Minimum => self.stretched(other, rank),
+            _ => (self, other),
+        };
         macro_rules! with {
             ($($variant:ident)+) => {
-                match (self, other) {
+                match (this, other) {
                     $((DynTensor::$variant(a), DynTensor::$variant(b)) => {
                         DynTensor::$variant(match operation {
                             Combine::Add => a + b,
                             Combine::Multiply => a * b,
+                            Combine::Subtract => a - b,
+                            Combine::Divide => a / b,
+                            Combine::Maximum => a.max_pair(b),
+                            Combine::Minimum => a.min_pair(b),
                         })
                     })+
                     (a, b) => panic!("equal ranks were planned, found {:?} and {:?}", a.dims(), b.dims()),

@@ -55,7 +55,7 @@ impl InitSpec {
                 .field(
                     "from",
                     Kind::Path,
-                    "Where the weights are: the folder of a run, a capsule, or a file (`.safetensors`, `.pt`, `.pth`, `.npz`, `.json`, `.bpk`).",
+                    "Where the weights are: the folder of a run, a capsule, or a file (`.safetensors`, `.pt`, `.pth`, `.npz`, `.json`, `.onnx`, `.bpk`).",
                 )
                 .required(),
             layout: s.choice(

@@ -1,9 +1,10 @@
 //! ONNX graphs (<https://onnx.ai/onnx/repo-docs/IR.html>).
 //!
 //! [`model`] writes a network as operators of version 18 of ONNX's set, which every runtime of the last years has.
-//! Weights are 32-bit floats, and the batch is of any size.
+//! Weights are 32-bit floats, and the batch is of any size. [`import`] reads graphs of others.
 
 mod build;
+pub mod import;
 mod layers;
 #[allow(missing_docs, reason = "the names are those of ONNX's specification")]
 #[allow(clippy::all, reason = "the file is generated")]

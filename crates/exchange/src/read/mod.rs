@@ -5,6 +5,7 @@
 
 mod arrays;
 mod json;
+mod onnx;
 mod pack;
 mod torch;
 
@@ -32,17 +33,20 @@ pub enum Format {
     Torch,
     /// `.json`: nested lists by name.
     Json,
+    /// `.onnx`: the weights of a graph.
+    Onnx,
     /// `.bpk`: Burn's own.
     Burnpack,
 }
 
 impl Format {
     /// Every format with the extensions of its files.
-    pub const ALL: [(Self, &'static [&'static str]); 5] = [
+    pub const ALL: [(Self, &'static [&'static str]); 6] = [
         (Self::Safetensors, &["safetensors"]),
         (Self::Torch, &["pt", "pth", "bin", "ckpt"]),
         (Self::Npz, &["npz"]),
         (Self::Json, &["json"]),
+        (Self::Onnx, &["onnx"]),
         (Self::Burnpack, &["bpk"]),
     ];
 
@@ -118,6 +122,7 @@ impl Weights {
             Format::Npz => arrays::open(path, arrays::NPZ)?,
             Format::Torch => torch::open(path, top_level_key)?,
             Format::Json => json::open(path, top_level_key)?,
+            Format::Onnx => onnx::open(path)?,
             Format::Burnpack => {
                 layout = InitLayout::Burn;
                 pack::open(path)?

@@ -4,7 +4,7 @@ use super::Names;
 use super::call::{Call, tuple};
 use runner_core::check::network::Layer;
 use runner_core::check::network::axes::{axis_of, range};
-use runner_core::spec::model::layer::{LayerKind, Reduction};
+use runner_core::spec::model::layer::{LayerKind, Pairwise, Reduction};
 
 /// Such a layer as an expression. Axes of a plan do not count the batch, which is axis 0 here.
 pub fn expression(layer: &Layer, names: &Names<'_>) -> String {
@@ -62,6 +62,13 @@ pub fn expression(layer: &Layer, names: &Names<'_>) -> String {
         LayerKind::PixelUnshuffle { factor } => format!("F.pixel_unshuffle({x}, {factor})"),
         LayerKind::Add => names.inputs.join(" + "),
         LayerKind::Multiply => names.inputs.join(" * "),
+        LayerKind::Pairwise { operation } => match operation {
+            Pairwise::Subtract => names.inputs.join(" - "),
+            Pairwise::Divide => names.inputs.join(" / "),
+            Pairwise::Maximum => format!("torch.maximum({})", names.inputs.join(", ")),
+            Pairwise::Minimum => format!("torch.minimum({})", names.inputs.join(", ")),
+        },
+        LayerKind::Matmul => names.inputs.join(" @ "),
         LayerKind::Concat { axis: at } => {
             let all = tuple(names.inputs.iter());
             format!("torch.cat({all}, dim={})", axis(*at))

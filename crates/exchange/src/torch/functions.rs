@@ -157,6 +157,11 @@ pub fn activation(function: &Activation, x: &str) -> Result<String, Reason> {
             format!("torch.where({x}.abs() > {lambda:?}, {x} - {bias:?} * {x}.sign(), 0.0)")
         }
         Activation::Threshold { threshold, value } => with("F.threshold", &[threshold, value]),
+        Activation::Exp => plain("torch.exp"),
+        Activation::Abs => plain("torch.abs"),
+        Activation::Erf => plain("torch.erf"),
+        Activation::Power { exponent } => with("torch.pow", &[exponent]),
+        Activation::Scale { factor, offset } => format!("{x} * {factor:?} + {offset:?}"),
         Activation::Softmax => format!("F.softmax({x}, dim=-1)"),
         Activation::LogSoftmax => format!("F.log_softmax({x}, dim=-1)"),
         Activation::Glu => format!("F.glu({x}, dim=-1)"),

@@ -13,6 +13,8 @@ pub enum Helper {
     PositionalEncoding,
     /// `RotaryEncoding(length, width)`.
     RotaryEncoding,
+    /// `Parameter(*shape)`.
+    Parameter,
     /// `SwiGLU(in_features, out_features, bias)`.
     SwiGlu,
 }
@@ -26,6 +28,7 @@ impl Helper {
             Self::GaussianNoise => GAUSSIAN_NOISE,
             Self::PositionalEncoding => POSITIONAL_ENCODING,
             Self::RotaryEncoding => ROTARY_ENCODING,
+            Self::Parameter => PARAMETER,
             Self::SwiGlu => SWIGLU,
         }
     }
@@ -73,6 +76,16 @@ const ROTARY_ENCODING: &str = r#"class RotaryEncoding(nn.Module):
         cosines, sines = self.rotations[: x.shape[1]].unbind(-1)
         turned = torch.stack((-x[..., 1::2], x[..., 0::2]), dim=-1).flatten(-2)
         return x * cosines + turned * sines"#;
+
+const PARAMETER: &str = r#"class Parameter(nn.Module):
+    """A learned tensor, the same for every item of a batch."""
+
+    def __init__(self, *shape):
+        super().__init__()
+        self.value = nn.Parameter(torch.zeros(shape))
+
+    def forward(self, x):
+        return self.value.expand(len(x), *self.value.shape)"#;
 
 const SWIGLU: &str = r#"class SwiGLU(nn.Module):
     """A gated linear unit with silu (Shazeer, 2020)."""

@@ -201,6 +201,17 @@ fn piece(layer: &Layer, names: &Names<'_>) -> Result<Piece, Reason> {
         LayerKind::Activation(activation) => {
             Piece::expression(names, functions::activation(activation, names.input())?)
         }
+        LayerKind::Parameter { shape, .. } => {
+            let sizes = shape
+                .iter()
+                .fold(call::Call::new("Parameter"), call::Call::arg);
+            Piece::module(names, sizes.end()).with(Helper::Parameter)
+        }
+        LayerKind::Pad {
+            padding,
+            mode,
+            value,
+        } => Piece::expression(names, windows::pad(padding, *mode, *value, layer, names)?),
         LayerKind::Prelu { initial, .. } => functions::prelu(*initial, layer, names),
         LayerKind::Interpolate { .. } => windows::interpolate(layer, names),
         LayerKind::Identity
@@ -215,6 +226,8 @@ fn piece(layer: &Layer, names: &Names<'_>) -> Result<Piece, Reason> {
         | LayerKind::PixelUnshuffle { .. }
         | LayerKind::Add
         | LayerKind::Multiply
+        | LayerKind::Pairwise { .. }
+        | LayerKind::Matmul
         | LayerKind::Concat { .. } => Piece::expression(names, axes::expression(layer, names)),
     })
 }

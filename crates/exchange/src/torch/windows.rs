@@ -5,7 +5,9 @@ use super::{Names, Piece};
 use crate::windows::Axis;
 use runner_core::check::network::Layer;
 use runner_core::check::network::windows::padding;
-use runner_core::spec::model::layer::{Conv, ConvTranspose, Interpolation, LayerKind, Pool};
+use runner_core::spec::model::layer::{
+    Conv, ConvTranspose, Interpolation, LayerKind, PadMode, Pool,
+};
 
 /// A convolution; where more zeros are behind than before, they are put there by a function.
 pub fn conv(conv: &Conv, layer: &Layer, names: &Names<'_>) -> Piece {
@@ -74,6 +76,35 @@ fn padded(x: &str, pads: &[(usize, usize)], value: Option<&str>) -> String {
     }
 }
 
+/// Values around the last axes. The error is why PyTorch cannot do it.
+pub fn pad(
+    padding: &[[usize; 2]],
+    mode: PadMode,
+    value: f64,
+    layer: &Layer,
+    names: &Names<'_>,
+) -> Result<String, String> {
+    let rank = layer.inputs[0].shape.dims.len();
+    let mut pads: Vec<(usize, usize)> = padding.iter().map(|[a, b]| (*a, *b)).collect();
+    let mode = match mode {
+        PadMode::Constant => {
+            return Ok(padded(names.input(), &pads, Some(&format!("{value:?}"))));
+        }
+        PadMode::Reflect => "reflect",
+        PadMode::Replicate => "replicate",
+    };
+    // These take all axes behind the channels, or those of a single image.
+    while pads.len() + 1 < rank {
+        pads.insert(0, (0, 0));
+    }
+    if pads.len() > 3 {
+        return Err(format!("pads four axes by `{mode}`"));
+    }
+    let call = padded(names.input(), &pads, None);
+    let call = call.trim_end_matches(')');
+    Ok(format!("{call}), mode=\"{mode}\")"))
+}
+
 /// The largest number or the mean of each window, by PyTorch's own padding where it means the same.
 pub fn pool(pool: &Pool, layer: &Layer, names: &Names<'_>) -> Piece {
     let axes = Axis::of(pool, layer);
@@ -125,10 +156,10 @@ fn correction(axis: &Axis, at: usize, pool: &Pool, names: &Names<'_>) -> Option<
     }
     let factors: Vec<String> = factors.iter().map(|factor| format!("{factor:?}")).collect();
     let x = &names.output;
-    let column = if at + 1 < pool.dims {
-        ".unsqueeze(1)"
-    } else {
-        ""
+    let column = match pool.dims - 1 - at {
+        0 => "",
+        1 => ".unsqueeze(1)",
+        _ => ".reshape(-1, 1, 1)",
     };
     Some(format!(
         "{x} = {x} * {x}.new_tensor([{}]){column}",

@@ -51,6 +51,7 @@ pub fn parameters(kind: &LayerKind, inputs: &[Input], shape: &[usize]) -> Vec<(S
         LayerKind::Prelu { per_channel, .. } => {
             list.add("alpha", if *per_channel { first(0) as u64 } else { 1 });
         }
+        LayerKind::Parameter { shape, .. } => list.add("value", times(shape)),
         LayerKind::Swiglu {
             out_features, bias, ..
         } => {
@@ -163,7 +164,7 @@ fn wide_multiply_adds(kind: &LayerKind, inputs: &[Input], shape: &[usize]) -> u1
     let input = &inputs[0].shape.dims;
     let width = input.last().copied().unwrap_or(1) as u128;
     match kind {
-        LayerKind::Linear { .. } => product(shape) * width,
+        LayerKind::Linear { .. } | LayerKind::Matmul => product(shape) * width,
         LayerKind::Swiglu { .. } => 2 * product(shape) * width,
         LayerKind::Conv(conv) => {
             product(shape) * product(&conv.kernel_size) * (input[0] / conv.groups) as u128
@@ -228,7 +229,12 @@ fn wide_activations(kind: &LayerKind, inputs: &[Input], shape: &[usize]) -> u128
         | LayerKind::Reshape { .. }
         | LayerKind::Unsqueeze { .. }
         | LayerKind::Squeeze { .. }
+        | LayerKind::Parameter { .. }
         | LayerKind::Identity => 0,
+        // Windows over height and width come first.
+        LayerKind::Pool(pool) if pool.dims == 3 => {
+            output + u128::from(times(&[&input[..2], &shape[2..]].concat()))
+        }
         LayerKind::Recurrent(recurrent) => {
             let directions = 1 + recurrent.bidirectional as u128;
             let hidden = directions * recurrent.hidden_size as u128;

@@ -111,6 +111,18 @@ const EXAMPLES: &[(&[usize], &str)] = &[
         &[3, 9, 8],
         "{ type = 'avg_pool2d', kernel_size = 2, padding = 'same', stride = 1 }",
     ),
+    (
+        &[2, 5, 9, 8],
+        "{ type = 'max_pool3d', kernel_size = [2, 3, 2], stride = [1, 2, 2], padding = 1 }",
+    ),
+    (
+        &[2, 6, 9, 8],
+        "{ type = 'avg_pool3d', kernel_size = [2, 3, 2], stride = 2, padding = 1, ceil_mode = true }",
+    ),
+    (
+        &[2, 6, 5, 4],
+        "{ type = 'avg_pool3d', kernel_size = 3, padding = 1, count_include_pad = false }",
+    ),
     (&[3, 9], "{ type = 'adaptive_avg_pool1d', output_size = 4 }"),
     (
         &[3, 9, 8],
@@ -195,6 +207,45 @@ const EXAMPLES: &[(&[usize], &str)] = &[
     ),
     (&[8, 3, 2], "{ type = 'pixel_shuffle', factor = 2 }"),
     (&[2, 6, 9], "{ type = 'pixel_unshuffle', factor = 3 }"),
+    (
+        &[2, 3, 4],
+        "{ type = 'pad', padding = [[1, 0], [2, 3]], value = 0.5 }",
+    ),
+    (
+        &[2, 3, 4],
+        "{ type = 'pad', padding = [[1, 2], [3, 0]], mode = 'reflect' }",
+    ),
+    (
+        &[2, 3, 4],
+        "{ type = 'pad', padding = [[1, 5]], mode = 'replicate' }",
+    ),
+    (
+        &[3, 4],
+        "{ type = 'parameter', shape = [3, 4], name = 'p' }, { type = 'add', inputs = ['input', 'p'] }",
+    ),
+    (&[3, 4], "{ type = 'parameter', shape = [5] }"),
+    (&[], "{ type = 'parameter', shape = [2, 3, 1, 2] }"),
+    (&[3], "{ type = 'parameter', shape = [2, 3, 2], std = 0.0 }"),
+    (
+        &[3, 4],
+        "{ type = 'mean', name = 'm' }, { type = 'unsqueeze', name = 'u' }, { type = 'subtract', inputs = ['u', 'input'] }",
+    ),
+    (
+        &[3, 4],
+        "{ type = 'exp', name = 'e' }, { type = 'divide', inputs = ['input', 'e'] }",
+    ),
+    (
+        &[3, 4],
+        "{ type = 'mean', name = 'm' }, { type = 'unsqueeze', name = 'u' }, { type = 'maximum', inputs = ['input', 'u'] }",
+    ),
+    (
+        &[3, 4],
+        "{ type = 'scale', factor = -2.0, offset = 0.25, name = 's' }, { type = 'minimum', inputs = ['input', 's'] }",
+    ),
+    (
+        &[2, 3, 4],
+        "{ type = 'slice', end = 1, name = 's' }, { type = 'permute', axes = [0, 2, 1], name = 't' }, { type = 'matmul', inputs = ['input', 't'] }",
+    ),
     (
         &[3, 4],
         "{ type = 'relu', name = 'a' }, { type = 'add', inputs = ['a', 'input', 'a'] }",

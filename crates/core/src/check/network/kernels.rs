@@ -147,7 +147,12 @@ fn is_activated_by_own(activation: &Activation) -> bool {
         Activation::HardShrink { lambda }
         | Activation::SoftShrink { lambda }
         | Activation::Shrink { lambda, .. } => lambda >= 0.0,
-        Activation::Glu => false,
+        Activation::Glu
+        | Activation::Exp
+        | Activation::Abs
+        | Activation::Erf
+        | Activation::Power { .. }
+        | Activation::Scale { .. } => false,
         _ => true,
     }
 }

@@ -219,46 +219,56 @@ pub fn infer(
         layers: Vec::with_capacity(layers.len()),
     };
     for spec in layers {
-        let inputs: Vec<Input> = spec
-            .inputs
-            .iter()
-            .map(|source| match source {
-                Source::Items => Input {
-                    layer: None,
-                    shape: items.clone(),
-                },
-                Source::Layer(at) => Input {
-                    layer: Some(*at),
-                    shape: Shape::numbers(&network.layers[*at].shape),
-                },
-            })
-            .collect();
-        let shape = shape::output(spec, &inputs, output)
-            .map_err(|mismatch| refusal(&network, spec, &inputs, mismatch))?;
-        let parameters = cost::parameters(&spec.kind, &inputs, &shape);
-        let layer = Layer {
-            name: spec.name.clone(),
-            kind: spec.kind.resolved(&shape),
-            freeze: spec.freeze,
-            num_parameters: parameters
-                .iter()
-                .fold(0, |sum, (_, count)| sum.saturating_add(*count)),
-            activations_per_item: cost::activations(&spec.kind, &inputs, &shape),
-            multiply_adds_per_item: cost::multiply_adds(&spec.kind, &inputs, &shape),
-            kernels: Kernels::default(),
-            inputs,
-            shape,
-        };
-        network.num_parameters = network.num_parameters.saturating_add(layer.num_parameters);
-        network.activations_per_item = network
-            .activations_per_item
-            .saturating_add(layer.activations_per_item);
-        network.multiply_adds_per_item = network
-            .multiply_adds_per_item
-            .saturating_add(layer.multiply_adds_per_item);
-        network.layers.push(layer);
+        append(&mut network, spec, output)?;
     }
     Ok(network)
+}
+
+/// Adds a layer to a network whose layers it may use; `output` is the shape that the task needs.
+pub fn append(
+    network: &mut Network,
+    spec: &LayerSpec,
+    output: &[usize],
+) -> Result<(), Box<Diagnostic>> {
+    let inputs: Vec<Input> = spec
+        .inputs
+        .iter()
+        .map(|source| match source {
+            Source::Items => Input {
+                layer: None,
+                shape: network.items.clone(),
+            },
+            Source::Layer(at) => Input {
+                layer: Some(*at),
+                shape: Shape::numbers(&network.layers[*at].shape),
+            },
+        })
+        .collect();
+    let shape = shape::output(spec, &inputs, output)
+        .map_err(|mismatch| refusal(network, spec, &inputs, mismatch))?;
+    let parameters = cost::parameters(&spec.kind, &inputs, &shape);
+    let layer = Layer {
+        name: spec.name.clone(),
+        kind: spec.kind.resolved(&shape),
+        freeze: spec.freeze,
+        num_parameters: parameters
+            .iter()
+            .fold(0, |sum, (_, count)| sum.saturating_add(*count)),
+        activations_per_item: cost::activations(&spec.kind, &inputs, &shape),
+        multiply_adds_per_item: cost::multiply_adds(&spec.kind, &inputs, &shape),
+        kernels: Kernels::default(),
+        inputs,
+        shape,
+    };
+    network.num_parameters = network.num_parameters.saturating_add(layer.num_parameters);
+    network.activations_per_item = network
+        .activations_per_item
+        .saturating_add(layer.activations_per_item);
+    network.multiply_adds_per_item = network
+        .multiply_adds_per_item
+        .saturating_add(layer.multiply_adds_per_item);
+    network.layers.push(layer);
+    Ok(())
 }
 
 fn refusal(

@@ -103,7 +103,10 @@ pub fn output(spec: &LayerSpec, inputs: &[Input], wanted: &[usize]) -> Result<Di
             }
             with_last(input, width / 2)
         }
-        LayerKind::Add | LayerKind::Multiply => broadcast(inputs)?,
+        LayerKind::Add | LayerKind::Multiply | LayerKind::Pairwise { .. } => broadcast(inputs)?,
+        LayerKind::Matmul => multiplied(inputs)?,
+        LayerKind::Pad { padding, mode, .. } => padded(padding, *mode, input)?,
+        LayerKind::Parameter { shape, .. } => shape.clone(),
         LayerKind::Concat { axis } => concatenated(inputs, *axis)?,
         LayerKind::Interpolate { .. } => interpolated(&spec.kind, input)?,
         LayerKind::PixelShuffle { factor } => shuffled(*factor, input)?,
@@ -219,7 +222,7 @@ fn check_inputs(kind: &LayerKind, inputs: &[Input]) -> Result<(), Mismatch> {
     let num = inputs.len();
     let (least, most) = match kind {
         kind if kind.is_join() => (2, usize::MAX),
-        LayerKind::TransformerDecoder(_) => (2, 2),
+        LayerKind::TransformerDecoder(_) | LayerKind::Pairwise { .. } | LayerKind::Matmul => (2, 2),
         LayerKind::MultiHeadAttention { .. } => (1, 2),
         _ => (1, 1),
     };
@@ -227,11 +230,15 @@ fn check_inputs(kind: &LayerKind, inputs: &[Input]) -> Result<(), Mismatch> {
         let wanted = match (least, most) {
             (1, 1) => "one input".to_owned(),
             (1, 2) => "one or two inputs".to_owned(),
-            (2, 2) => "two inputs, the sequence and what it attends to".to_owned(),
+            (2, 2) if matches!(kind, LayerKind::TransformerDecoder(_)) => {
+                "two inputs, the sequence and what it attends to".to_owned()
+            }
+            (2, 2) => "two inputs".to_owned(),
             _ => "at least two inputs".to_owned(),
         };
         let help = match least {
             1 => "combine them first, with `add` or `concat`".to_owned(),
+            _ if num > most => "list two: `inputs = [\"previous\", \"other\"]`".to_owned(),
             _ => "name them: `inputs = [\"previous\", \"other\"]`".to_owned(),
         };
         return wrong(
@@ -239,6 +246,9 @@ fn check_inputs(kind: &LayerKind, inputs: &[Input]) -> Result<(), Mismatch> {
             format!("needs {wanted}, found {num}"),
             help,
         );
+    }
+    if matches!(kind, LayerKind::Parameter { .. }) {
+        return Ok(());
     }
     let takes_tokens = matches!(kind, LayerKind::Embedding { .. });
     let tokens = inputs.iter().find(|input| input.shape.vocabulary.is_some());
@@ -428,6 +438,32 @@ fn broadcast(inputs: &[Input]) -> Result<Dims, Mismatch> {
         }
     }
     Ok(shape)
+}
+
+/// The shape of a product of matrices; sizes of 1 before the last two axes are broadcast.
+fn multiplied(inputs: &[Input]) -> Result<Dims, Mismatch> {
+    let (a, b) = (&inputs[0].shape.dims, &inputs[1].shape.dims);
+    rank(a, 2..=MAX_RANK, "[…, rows, columns]")?;
+    let (rows, columns) = (a[a.len() - 2], b[b.len() - 1]);
+    let outer = |dims: &[usize]| dims[..dims.len().saturating_sub(2)].to_vec();
+    let fits = a.len() == b.len()
+        && a[a.len() - 1] == b[b.len() - 2]
+        && outer(a)
+            .iter()
+            .zip(outer(b))
+            .all(|(a, b)| *a == b || *a == 1 || b == 1);
+    if !fits {
+        return wrong(
+            "inputs",
+            format!(
+                "needs as many columns in its first input as rows in its second, got {}",
+                shapes(inputs)
+            ),
+            "exchange the last two axes of one of them with `permute`, or bring both to one number of axes with `reshape`",
+        );
+    }
+    let outer = outer(a).into_iter().zip(outer(b)).map(|(a, b)| a.max(b));
+    Ok(outer.chain([rows, columns]).collect())
 }
 
 /// A layer that turns the second shape into the first.

@@ -2,7 +2,7 @@
 
 use super::shape::{Dims, Mismatch, or_asked, rank, wrong};
 use crate::spec::kind::Padding;
-use crate::spec::model::layer::{Conv, ConvTranspose, Interpolation, LayerKind, Pool};
+use crate::spec::model::layer::{Conv, ConvTranspose, Interpolation, LayerKind, PadMode, Pool};
 
 /// The channels after a convolution of so many dimensions and groups: as written, or as the output is wanted.
 fn out_channels(
@@ -257,6 +257,35 @@ fn window(
     let windows = (padded - extent).div_ceil(stride) + 1;
     // A last window that would start after the input is dropped.
     Ok(windows - ((windows - 1) * stride >= size + pads.0) as usize)
+}
+
+/// The shape with values added around the last axes.
+pub fn padded(padding: &[[usize; 2]], mode: PadMode, input: &[usize]) -> Result<Dims, Mismatch> {
+    let Some(first) = input.len().checked_sub(padding.len()) else {
+        return wrong(
+            "padding",
+            format!("pads {} axes of an input of {input:?}", padding.len()),
+            format!("list at most {} pairs", input.len()),
+        );
+    };
+    let mut shape = input.to_vec();
+    for (size, [before, after]) in shape[first..].iter_mut().zip(padding) {
+        if mode == PadMode::Reflect && (*before).max(*after) >= *size {
+            return wrong(
+                "padding",
+                format!(
+                    "cannot mirror {} values of an axis of size {size}",
+                    (*before).max(*after)
+                ),
+                format!(
+                    "pad by at most {}, or use `mode = \"replicate\"`",
+                    *size - 1
+                ),
+            );
+        }
+        *size += before + after;
+    }
+    Ok(shape)
 }
 
 /// The shape after a pooling.

@@ -35,6 +35,11 @@ pub enum Activation {
     SoftShrink { lambda: f64 },
     Shrink { lambda: f64, bias: f64 },
     Threshold { threshold: f64, value: f64 },
+    Exp,
+    Abs,
+    Erf,
+    Power { exponent: f64 },
+    Scale { factor: f64, offset: f64 },
     Softmax,
     LogSoftmax,
     Glu,
@@ -111,6 +116,16 @@ impl Activation {
             "threshold" => Activation::Threshold {
                 threshold: number("threshold", 0.0, "Values up to this are replaced."),
                 value: number("value", 0.0, "The replacement value."),
+            },
+            "exp" => Activation::Exp,
+            "abs" => Activation::Abs,
+            "erf" => Activation::Erf,
+            "power" => Activation::Power {
+                exponent: number("exponent", 2.0, "The power."),
+            },
+            "scale" => Activation::Scale {
+                factor: number("factor", 1.0, "What values are multiplied by."),
+                offset: number("offset", 0.0, "What is added to them."),
             },
             "softmax" => Activation::Softmax,
             "log_softmax" => Activation::LogSoftmax,

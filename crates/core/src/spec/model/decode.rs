@@ -55,8 +55,10 @@ impl LayerKind {
             },
             T::MaxPool1d => LayerKind::Pool(Pool::decode(s, true, 1)),
             T::MaxPool2d => LayerKind::Pool(Pool::decode(s, true, 2)),
+            T::MaxPool3d => LayerKind::Pool(Pool::decode(s, true, 3)),
             T::AvgPool1d => LayerKind::Pool(Pool::decode(s, false, 1)),
             T::AvgPool2d => LayerKind::Pool(Pool::decode(s, false, 2)),
+            T::AvgPool3d => LayerKind::Pool(Pool::decode(s, false, 3)),
             T::AdaptiveAvgPool1d => Self::adaptive(s, 1),
             T::AdaptiveAvgPool2d => Self::adaptive(s, 2),
             T::AdaptiveAvgPool3d => Self::adaptive(s, 3),
@@ -148,6 +150,13 @@ impl LayerKind {
             T::PixelUnshuffle => LayerKind::PixelUnshuffle {
                 factor: size(s, "factor", "Factor by which each side shrinks."),
             },
+            T::Pad => Self::pad(s),
+            T::Parameter => Self::parameter(s),
+            T::Subtract => Self::pairwise(Pairwise::Subtract),
+            T::Divide => Self::pairwise(Pairwise::Divide),
+            T::Maximum => Self::pairwise(Pairwise::Maximum),
+            T::Minimum => Self::pairwise(Pairwise::Minimum),
+            T::Matmul => LayerKind::Matmul,
             T::Add => LayerKind::Add,
             T::Multiply => LayerKind::Multiply,
             T::Concat => LayerKind::Concat {
@@ -155,6 +164,47 @@ impl LayerKind {
             },
             T::Identity => LayerKind::Identity,
             activation => unreachable!("{} is decoded above", activation.name()),
+        }
+    }
+
+    fn pairwise(operation: Pairwise) -> Self {
+        LayerKind::Pairwise { operation }
+    }
+
+    fn pad(s: &mut Section<'_>) -> Self {
+        let pair = Kind::Tuple {
+            item: Box::new(Kind::Int(0, MAX_SIZE)),
+            len: 2,
+        };
+        let doc = "Values before and after each of the last axes, such as `[[1, 1], [2, 0]]`.";
+        LayerKind::Pad {
+            padding: {
+                let pairs: Vec<Vec<usize>> =
+                    s.field("padding", Kind::list(pair, 1), doc).required();
+                let pairs = pairs
+                    .iter()
+                    .filter_map(|pair| pair.as_slice().try_into().ok());
+                pairs.collect()
+            },
+            mode: s.choice("mode", "What the padding consists of.", PadMode::Constant),
+            value: {
+                let doc = "The value of the padding, if `mode` is \"constant\".";
+                s.field("value", Kind::any(), doc).or(0.0)
+            },
+        }
+    }
+
+    fn parameter(s: &mut Section<'_>) -> Self {
+        LayerKind::Parameter {
+            shape: {
+                let doc = "The shape of the tensor, without the batch axis.";
+                let sizes = Kind::list(Kind::Int(1, MAX_SIZE), 1);
+                s.field("shape", sizes, doc).required()
+            },
+            std: {
+                let doc = "Standard deviation around 0 of the drawn values.";
+                s.field("std", Kind::between(0.0, 100.0), doc).or(0.02)
+            },
         }
     }
 

@@ -110,10 +110,22 @@ pub enum LayerKind {
     PixelShuffle { factor: usize },
     /// Rearranges images into more channels.
     PixelUnshuffle { factor: usize },
+    /// Adds values around the last axes.
+    Pad {
+        padding: Vec<[usize; 2]>,
+        mode: PadMode,
+        value: f64,
+    },
+    /// A learned tensor, the same for every item.
+    Parameter { shape: Vec<usize>, std: f64 },
     /// The sum of all inputs.
     Add,
     /// The product of all inputs.
     Multiply,
+    /// An element-wise function of two inputs.
+    Pairwise { operation: Pairwise },
+    /// The matrix product of two inputs.
+    Matmul,
     /// Concatenates all inputs along an axis.
     Concat { axis: i64 },
 }
@@ -272,6 +284,29 @@ choices! {
 }
 
 choices! {
+    /// An element-wise function of two inputs.
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Pairwise {
+        Subtract "subtract" "The first input less the second.",
+        Divide "divide" "The first input divided by the second.",
+        Maximum "maximum" "The larger of both.",
+        Minimum "minimum" "The smaller of both.",
+    }
+}
+
+choices! {
+    /// What a padding consists of.
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum PadMode {
+        Constant "constant" "One value, `value`.",
+        Reflect "reflect" "The values next to the edge, mirrored at it.",
+        Replicate "replicate" "The value at the edge.",
+    }
+}
+
+choices! {
     /// The interpolation between samples.
     #[derive(Serialize, Deserialize)]
     #[serde(rename_all = "snake_case")]
@@ -303,8 +338,10 @@ choices! {
         Embedding "embedding" "A learned vector for each token.",
         MaxPool1d "max_pool1d" "The maximum of each window of [channels, length].",
         MaxPool2d "max_pool2d" "The maximum of each window of [channels, height, width].",
+        MaxPool3d "max_pool3d" "The maximum of each window of [channels, depth, height, width].",
         AvgPool1d "avg_pool1d" "The mean of each window of [channels, length].",
         AvgPool2d "avg_pool2d" "The mean of each window of [channels, height, width].",
+        AvgPool3d "avg_pool3d" "The mean of each window of [channels, depth, height, width].",
         AdaptiveAvgPool1d "adaptive_avg_pool1d" "Mean pooling of [channels, length] to a fixed output size.",
         AdaptiveAvgPool2d "adaptive_avg_pool2d" "Mean pooling of [channels, height, width] to a fixed output size.",
         AdaptiveAvgPool3d "adaptive_avg_pool3d" "Mean pooling of [channels, depth, height, width] to a fixed output size.",
@@ -342,6 +379,11 @@ choices! {
         SoftShrink "soft_shrink" "x moved toward zero, or 0 near it.",
         Shrink "shrink" "x moved toward zero by a bias, or 0 near it.",
         Threshold "threshold" "x above a threshold, otherwise a value.",
+        Exp "exp" "exp(x).",
+        Abs "abs" "|x|.",
+        Erf "erf" "The Gauss error function of x.",
+        Power "power" "x to a power.",
+        Scale "scale" "factor x + offset.",
         Softmax "softmax" "Exponentials along the last axis, normalized to a sum of 1.",
         LogSoftmax "log_softmax" "The logarithm of the softmax.",
         Glu "glu" "Half of the last axis times the sigmoid of the other half (Dauphin et al., 2016).",
@@ -360,8 +402,15 @@ choices! {
         Interpolate2d "interpolate2d" "Resizes [channels, height, width].",
         PixelShuffle "pixel_shuffle" "Rearranges channels into larger images (Shi et al., 2016).",
         PixelUnshuffle "pixel_unshuffle" "Rearranges images into more channels.",
+        Pad "pad" "Adds values around the last axes.",
+        Parameter "parameter" "A learned tensor, the same for every item.",
         Add "add" "The sum of all `inputs`.",
         Multiply "multiply" "The product of all `inputs`.",
+        Subtract "subtract" "The first of two `inputs` less the second.",
+        Divide "divide" "The first of two `inputs` divided by the second.",
+        Maximum "maximum" "The larger of two `inputs`.",
+        Minimum "minimum" "The smaller of two `inputs`.",
+        Matmul "matmul" "The matrix product of two `inputs`.",
         Concat "concat" "Concatenates all `inputs` along an axis.",
     }
 }
@@ -379,6 +428,7 @@ impl LayerKind {
             LayerKind::AdaptiveAvgPool { dims, .. } => format!("adaptive_avg_pool{dims}d"),
             LayerKind::Interpolate { dims, .. } => format!("interpolate{dims}d"),
             LayerKind::Reduce { operation, .. } => operation.name().to_owned(),
+            LayerKind::Pairwise { operation } => operation.name().to_owned(),
             LayerKind::Norm(norm) => format!("{}_norm", tag(norm, "norm")),
             LayerKind::Recurrent(recurrent) => tag(recurrent, "cell"),
             LayerKind::Activation(activation) => tag(activation, "function"),

@@ -1,6 +1,6 @@
 //! Affine maps of the last axis, and learned slopes.
 
-use super::super::OnnxError;
+use super::super::{Attribute, OnnxError};
 use super::Scope;
 use crate::tensors::NamedTensor;
 
@@ -46,4 +46,16 @@ pub fn prelu(scope: &mut Scope<'_>, x: &str) -> Result<String, OnnxError> {
         scope.graph.constant(slope)
     };
     Ok(scope.graph.node("PRelu", &[x, &slope], &[]))
+}
+
+/// A learned tensor, repeated for each item of the batch that `x` has.
+pub fn parameter(scope: &mut Scope<'_>, shape: &[usize], x: &str) -> Result<String, OnnxError> {
+    let value = scope.weight("value")?;
+    let graph = &mut *scope.graph;
+    let sizes: Vec<i64> = shape.iter().map(|size| *size as i64).collect();
+    let (sizes, first) = (graph.integers(&sizes), graph.integers(&[0]));
+    let batch = graph.node("Shape", &[x], &[]);
+    let batch = graph.node("Gather", &[&batch, &first], &[]);
+    let sizes = graph.node("Concat", &[&batch, &sizes], &[Attribute::Int("axis", 0)]);
+    Ok(graph.node("Expand", &[&value, &sizes], &[]))
 }

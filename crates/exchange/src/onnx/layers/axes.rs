@@ -3,7 +3,7 @@
 use super::super::Attribute;
 use super::Scope;
 use runner_core::check::network::axes::{axis_of, range};
-use runner_core::spec::model::layer::{LayerKind, Reduction};
+use runner_core::spec::model::layer::{LayerKind, PadMode, Pairwise, Reduction};
 
 /// The output of such a layer. Axes of a plan do not count the batch, which is axis 0 here.
 pub fn output(scope: &mut Scope<'_>, inputs: &[String]) -> String {
@@ -65,6 +65,30 @@ pub fn output(scope: &mut Scope<'_>, inputs: &[String]) -> String {
         }
         LayerKind::Add => fold("Add"),
         LayerKind::Multiply => fold("Mul"),
+        LayerKind::Pairwise { operation } => fold(match operation {
+            Pairwise::Subtract => "Sub",
+            Pairwise::Divide => "Div",
+            Pairwise::Maximum => "Max",
+            Pairwise::Minimum => "Min",
+        }),
+        LayerKind::Matmul => fold("MatMul"),
+        LayerKind::Pad {
+            padding,
+            mode,
+            value,
+        } => {
+            let none = vec![0; 1 + rank - padding.len()];
+            let side = |at: usize| padding.iter().map(move |pair| pair[at] as i64);
+            let before = none.iter().copied().chain(side(0));
+            let pads: Vec<i64> = before.chain(none.iter().copied()).chain(side(1)).collect();
+            let (pads, value) = (graph.integers(&pads), graph.number(*value));
+            let mode = match mode {
+                PadMode::Constant => "constant",
+                PadMode::Reflect => "reflect",
+                PadMode::Replicate => "edge",
+            };
+            graph.node("Pad", &[x, &pads, &value], &[Attribute::Text("mode", mode)])
+        }
         LayerKind::Concat { axis: at } => {
             let all: Vec<&str> = inputs.iter().map(String::as_str).collect();
             graph.node("Concat", &all, &[Attribute::Int("axis", axis(*at))])

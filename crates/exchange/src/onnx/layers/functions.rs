@@ -66,6 +66,18 @@ pub fn activation(
         Activation::SoftShrink { lambda } => shrink(graph, x, lambda, lambda),
         Activation::Shrink { lambda, bias } => shrink(graph, x, lambda, bias),
         Activation::Threshold { threshold, value } => above_or(graph, x, threshold, value),
+        Activation::Exp => graph.node("Exp", &[x], &[]),
+        Activation::Abs => graph.node("Abs", &[x], &[]),
+        Activation::Erf => graph.node("Erf", &[x], &[]),
+        Activation::Power { exponent } => {
+            let exponent = graph.number(exponent);
+            graph.node("Pow", &[x, &exponent], &[])
+        }
+        Activation::Scale { factor, offset } => {
+            let (factor, offset) = (graph.number(factor), graph.number(offset));
+            let scaled = graph.node("Mul", &[x, &factor], &[]);
+            graph.node("Add", &[&scaled, &offset], &[])
+        }
         Activation::Softmax => graph.node("Softmax", &[x], &last),
         Activation::LogSoftmax => graph.node("LogSoftmax", &[x], &last),
         Activation::Glu => {

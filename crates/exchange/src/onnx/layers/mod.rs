@@ -87,6 +87,7 @@ pub fn output(scope: &mut Scope<'_>, inputs: &[String]) -> Result<String, OnnxEr
             let weight = scope.weight("weight")?;
             scope.graph.node("Gather", &[&weight, x], &[])
         }
+        LayerKind::Parameter { shape, .. } => affine::parameter(scope, shape, x)?,
         LayerKind::Prelu { .. } => affine::prelu(scope, x)?,
         LayerKind::Conv(conv) => windows::conv(scope, conv, x)?,
         LayerKind::ConvTranspose(conv) => windows::conv_transpose(scope, conv, x)?,
@@ -126,6 +127,9 @@ pub fn output(scope: &mut Scope<'_>, inputs: &[String]) -> Result<String, OnnxEr
         | LayerKind::PixelUnshuffle { .. }
         | LayerKind::Add
         | LayerKind::Multiply
+        | LayerKind::Pairwise { .. }
+        | LayerKind::Matmul
+        | LayerKind::Pad { .. }
         | LayerKind::Concat { .. } => axes::output(scope, inputs),
     })
 }

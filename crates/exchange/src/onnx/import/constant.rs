@@ -1,0 +1,250 @@
+//! Tensors of a graph that do not depend on its inputs.
+
+use std::rc::Rc;
+
+/// The most values that nodes of a graph may compute, beside those that its file holds.
+const MAX_COMPUTED: usize = 1 << 28;
+
+/// A constant.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Constant {
+    /// Its sizes.
+    pub shape: Vec<usize>,
+    /// Its values.
+    pub values: Values,
+}
+
+/// Values of a constant, which others may share.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Values {
+    /// Floats.
+    Floats(Rc<Vec<f32>>),
+    /// Integers and truth values.
+    Integers(Rc<Vec<i64>>),
+}
+
+impl Values {
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Floats(values) => values.len(),
+            Self::Integers(values) => values.len(),
+        }
+    }
+}
+
+/// How many values nodes may still compute: small files must not fill the memory.
+#[derive(Debug)]
+pub struct Budget(usize);
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self(MAX_COMPUTED)
+    }
+}
+
+impl Budget {
+    /// Takes the values of a shape; the error says that there are too many.
+    pub fn take(&mut self, shape: &[usize]) -> Result<usize, String> {
+        let num = shape
+            .iter()
+            .try_fold(1_usize, |num, size| num.checked_mul(*size));
+        let left = num.and_then(|num| self.0.checked_sub(num));
+        match (num, left) {
+            (Some(num), Some(left)) => {
+                self.0 = left;
+                Ok(num)
+            }
+            _ => Err(format!(
+                "its constant of shape {shape:?} has too many values"
+            )),
+        }
+    }
+}
+
+impl Constant {
+    /// Floats of a shape.
+    pub fn floats_of(shape: Vec<usize>, values: Vec<f32>) -> Self {
+        Self {
+            shape,
+            values: Values::Floats(Rc::new(values)),
+        }
+    }
+
+    /// Integers of a shape.
+    pub fn integers_of(shape: Vec<usize>, values: Vec<i64>) -> Self {
+        Self {
+            shape,
+            values: Values::Integers(Rc::new(values)),
+        }
+    }
+
+    /// A list of integers.
+    pub fn row(values: Vec<i64>) -> Self {
+        Self::integers_of(vec![values.len()], values)
+    }
+
+    /// The values as floats.
+    pub fn floats(&self) -> Rc<Vec<f32>> {
+        match &self.values {
+            Values::Floats(values) => Rc::clone(values),
+            Values::Integers(values) => Rc::new(values.iter().map(|value| *value as f32).collect()),
+        }
+    }
+
+    /// The values as integers, cut toward zero.
+    pub fn integers(&self) -> Rc<Vec<i64>> {
+        match &self.values {
+            Values::Floats(values) => Rc::new(values.iter().map(|value| *value as i64).collect()),
+            Values::Integers(values) => Rc::clone(values),
+        }
+    }
+
+    /// Whether all values are integers.
+    pub fn is_integer(&self) -> bool {
+        matches!(self.values, Values::Integers(_))
+    }
+
+    /// The value, if all are one and the same.
+    pub fn single(&self) -> Option<f32> {
+        let values = self.floats();
+        let first = *values.first()?;
+        let is_same = values
+            .iter()
+            .all(|value| value.to_bits() == first.to_bits());
+        is_same.then_some(first)
+    }
+
+    /// How many values there are.
+    pub fn len(&self) -> usize {
+        self.values.len()
+    }
+
+    /// The values at some places.
+    pub fn at(&self, shape: Vec<usize>, places: &[usize]) -> Self {
+        match &self.values {
+            Values::Floats(all) => {
+                Self::floats_of(shape, places.iter().map(|at| all[*at]).collect())
+            }
+            Values::Integers(all) => {
+                Self::integers_of(shape, places.iter().map(|at| all[*at]).collect())
+            }
+        }
+    }
+
+    /// The same with other sizes.
+    pub fn reshaped(&self, shape: Vec<usize>) -> Result<Self, String> {
+        if shape
+            .iter()
+            .try_fold(1_usize, |num, size| num.checked_mul(*size))
+            == Some(self.len())
+        {
+            Ok(Self {
+                shape,
+                values: self.values.clone(),
+            })
+        } else {
+            Err(format!(
+                "its constant of shape {:?} does not fit {shape:?}",
+                self.shape
+            ))
+        }
+    }
+
+    /// Axes in another order.
+    pub fn permuted(&self, axes: &[usize]) -> Self {
+        let own = strides(&self.shape);
+        let shape: Vec<usize> = axes.iter().map(|axis| self.shape[*axis]).collect();
+        let by: Vec<usize> = axes.iter().map(|axis| own[*axis]).collect();
+        self.at(shape.clone(), &walk(&shape, &by, 0))
+    }
+
+    /// Sizes of 1 stretched to those of a shape; its own stay where the shape has 1.
+    pub fn expanded(&self, shape: &[usize], budget: &mut Budget) -> Result<Self, String> {
+        let shape = broadcast(&self.shape, shape)?;
+        if shape == self.shape {
+            return Ok(self.clone());
+        }
+        budget.take(&shape)?;
+        let skip = shape.len() - self.shape.len();
+        let own = strides(&self.shape);
+        let by = (0..shape.len()).map(|at| match at.checked_sub(skip) {
+            Some(at) if self.shape[at] != 1 => own[at],
+            _ => 0,
+        });
+        let by: Vec<usize> = by.collect();
+        Ok(self.at(shape.clone(), &walk(&shape, &by, 0)))
+    }
+
+    /// Some places of an axis, in their order.
+    pub fn selected(&self, axis: usize, places: &[usize]) -> Self {
+        let inner: usize = self.shape[axis + 1..].iter().product();
+        let outer: usize = self.shape[..axis].iter().product();
+        let size = self.shape[axis];
+        let rows =
+            (0..outer).flat_map(|row| places.iter().map(move |at| (row * size + at) * inner));
+        let all: Vec<usize> = rows.flat_map(|start| start..start + inner).collect();
+        let mut shape = self.shape.clone();
+        shape[axis] = places.len();
+        self.at(shape, &all)
+    }
+
+    /// Without an axis along which all values are equal; `None` if they are not.
+    pub fn without(&self, axis: usize) -> Option<Self> {
+        let first = self.selected(axis, &[0]);
+        if self.shape[axis] > 1 {
+            let all: Vec<usize> = vec![0; self.shape[axis]];
+            if self.selected(axis, &all).values != self.values {
+                return None;
+            }
+        }
+        let mut shape = first.shape.clone();
+        shape.remove(axis);
+        first.reshaped(shape).ok()
+    }
+}
+
+/// Values between neighbors along each axis.
+pub fn strides(shape: &[usize]) -> Vec<usize> {
+    let mut strides = vec![1; shape.len()];
+    for axis in (1..shape.len()).rev() {
+        strides[axis - 1] = strides[axis] * shape[axis];
+    }
+    strides
+}
+
+/// The places of all values of a shape in order, for steps along each axis.
+pub fn walk(shape: &[usize], by: &[usize], start: usize) -> Vec<usize> {
+    let num: usize = shape.iter().product();
+    let mut places = Vec::with_capacity(num);
+    let mut at = vec![0; shape.len()];
+    let mut place = start;
+    for _ in 0..num {
+        places.push(place);
+        for axis in (0..shape.len()).rev() {
+            at[axis] += 1;
+            place += by[axis];
+            if at[axis] < shape[axis] {
+                break;
+            }
+            place -= at[axis] * by[axis];
+            at[axis] = 0;
+        }
+    }
+    places
+}
+
+/// The shape that two are stretched to.
+pub fn broadcast(a: &[usize], b: &[usize]) -> Result<Vec<usize>, String> {
+    let rank = a.len().max(b.len());
+    let size = |shape: &[usize], at: usize| {
+        let place = (at + shape.len()).checked_sub(rank);
+        place.map_or(1, |at| shape[at])
+    };
+    let sizes = (0..rank).map(|at| match (size(a, at), size(b, at)) {
+        (a, b) if a == b || b == 1 => Ok(a),
+        (1, b) => Ok(b),
+        _ => Err(format!("the shapes {a:?} and {b:?} do not fit each other")),
+    });
+    sizes.collect()
+}

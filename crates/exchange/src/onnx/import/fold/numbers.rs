@@ -1,0 +1,129 @@
+//! Functions of each number of constants.
+
+use crate::onnx::import::attributes::flag;
+use crate::onnx::import::constant::{Budget, Constant, broadcast};
+use crate::onnx::messages::NodeProto;
+
+/// A function of each value; `None` if it is not computed here.
+pub fn unary(op: &str, value: &Constant) -> Option<Result<Constant, String>> {
+    let of: fn(f32) -> f32 = match op {
+        "Neg" | "Not" | "Abs" if value.is_integer() => {
+            let of: fn(i64) -> i64 = match op {
+                "Neg" => i64::wrapping_neg,
+                "Abs" => i64::wrapping_abs,
+                _ => |value| i64::from(value == 0),
+            };
+            let values = value.integers().iter().copied().map(of).collect();
+            return Some(Ok(Constant::integers_of(value.shape.clone(), values)));
+        }
+        "Neg" => |v| -v,
+        "Abs" => f32::abs,
+        "Sqrt" => f32::sqrt,
+        "Exp" => f32::exp,
+        "Log" => f32::ln,
+        "Reciprocal" => |v| 1.0 / v,
+        "Floor" => f32::floor,
+        "Ceil" => f32::ceil,
+        "Sin" => f32::sin,
+        "Cos" => f32::cos,
+        "Tanh" => f32::tanh,
+        "Sigmoid" => |v| 1.0 / (1.0 + (-v).exp()),
+        "Relu" => |v| v.max(0.0),
+        _ => return None,
+    };
+    let values = value.floats().iter().copied().map(of).collect();
+    Some(Ok(Constant::floats_of(value.shape.clone(), values)))
+}
+
+/// Whether an operator takes two values of each place.
+pub fn is_binary(op: &str) -> bool {
+    const OPERATORS: [&str; 16] = [
+        "Add",
+        "Sub",
+        "Mul",
+        "Div",
+        "Pow",
+        "Mod",
+        "Min",
+        "Max",
+        "Equal",
+        "Less",
+        "Greater",
+        "LessOrEqual",
+        "GreaterOrEqual",
+        "And",
+        "Or",
+        "Xor",
+    ];
+    OPERATORS.contains(&op)
+}
+
+/// An operator of two constants.
+pub fn binary(
+    node: &NodeProto,
+    op: &str,
+    a: &Constant,
+    b: &Constant,
+    budget: &mut Budget,
+) -> Result<Constant, String> {
+    let shape = broadcast(&a.shape, &b.shape)?;
+    let (a, b) = (a.expanded(&shape, budget)?, b.expanded(&shape, budget)?);
+    let compare = |is_true: fn(f32, f32) -> bool| {
+        let (a, b) = (a.floats(), b.floats());
+        let found = a
+            .iter()
+            .zip(b.iter())
+            .map(|(a, b)| i64::from(is_true(*a, *b)));
+        Ok(Constant::integers_of(shape.clone(), found.collect()))
+    };
+    match op {
+        "Equal" => return compare(|a, b| a == b),
+        "Less" => return compare(|a, b| a < b),
+        "Greater" => return compare(|a, b| a > b),
+        "LessOrEqual" => return compare(|a, b| a <= b),
+        "GreaterOrEqual" => return compare(|a, b| a >= b),
+        "And" => return compare(|a, b| a != 0.0 && b != 0.0),
+        "Or" => return compare(|a, b| a != 0.0 || b != 0.0),
+        "Xor" => return compare(|a, b| (a != 0.0) != (b != 0.0)),
+        _ => {}
+    }
+    if a.is_integer() && b.is_integer() {
+        let of = |(a, b): (&i64, &i64)| match op {
+            "Add" => a.checked_add(*b),
+            "Sub" => a.checked_sub(*b),
+            "Mul" => a.checked_mul(*b),
+            "Div" => a.checked_div(*b),
+            "Mod" if flag(node, "fmod") => a.checked_rem(*b),
+            "Mod" => a.checked_rem(*b).map(|rest| {
+                if rest != 0 && (rest < 0) != (*b < 0) {
+                    rest + b
+                } else {
+                    rest
+                }
+            }),
+            "Min" => Some(*a.min(b)),
+            "Max" => Some(*a.max(b)),
+            _ => a.checked_pow(u32::try_from(*b).ok()?),
+        };
+        let values: Option<Vec<i64>> = a
+            .integers()
+            .iter()
+            .zip(b.integers().iter())
+            .map(of)
+            .collect();
+        let values = values.ok_or("its numbers are too large, or divided by 0")?;
+        return Ok(Constant::integers_of(shape, values));
+    }
+    let of = |(a, b): (&f32, &f32)| match op {
+        "Add" => a + b,
+        "Sub" => a - b,
+        "Mul" => a * b,
+        "Div" => a / b,
+        "Mod" => a % b,
+        "Min" => a.min(*b),
+        "Max" => a.max(*b),
+        _ => a.powf(*b),
+    };
+    let values = a.floats().iter().zip(b.floats().iter()).map(of).collect();
+    Ok(Constant::floats_of(shape, values))
+}

@@ -1,0 +1,253 @@
+//! ONNX graphs as networks of layers: what `runner import onnx` writes.
+//!
+//! Constants are computed, operators become layers, and what has no layer is listed. The first axis of the inputs is the
+//! batch; it may move and be joined with other axes on the way, as long as its items are not mixed. A graph in which they
+//! are mixed is read as one of whole inputs: then an item is all that the graph takes at once.
+
+mod attributes;
+mod builder;
+mod constant;
+mod fold;
+mod inputs;
+mod nodes;
+mod patterns;
+mod reader;
+mod tensor;
+mod text;
+mod view;
+mod weights;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::rc::Rc;
+
+use prost::Message;
+use runner_core::check::network::Network;
+use runner_core::data::DataError;
+use runner_core::diagnostic::counted;
+
+use crate::onnx::messages::{GraphProto, ModelProto, NodeProto};
+use crate::tensors::Tensors;
+use builder::Builder;
+use inputs::Inputs;
+use reader::{Reader, Value};
+pub use weights::weights;
+
+/// Nodes that a message names.
+const SHOWN: usize = 12;
+/// The versions of ONNX's operators that are known.
+const OPSETS: std::ops::RangeInclusive<i64> = 6..=26;
+
+/// What to read of a file.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Sizes of inputs by name, which take the place of those of the file.
+    pub shapes: BTreeMap<String, Vec<usize>>,
+    /// The output that the network gives, if the graph has several.
+    pub output: Option<String>,
+}
+
+/// A graph as a network.
+#[derive(Debug)]
+pub struct Imported {
+    /// Its layers, one a line, as an experiment file has them.
+    pub lines: Vec<String>,
+    /// The same, laid out.
+    pub network: Network,
+    /// The weights, as PyTorch names and lays them out.
+    pub tensors: Tensors,
+    /// The inputs of the graph that are in an item, in their order.
+    pub inputs: Vec<String>,
+    /// What the user should know about it, as sentences.
+    pub notes: Vec<String>,
+}
+
+/// The network of an ONNX file. Constants in other files are read only from inside `folder`.
+pub fn import(
+    bytes: &[u8],
+    folder: Option<&Path>,
+    options: &Options,
+) -> Result<Imported, DataError> {
+    let model = ModelProto::decode(bytes)
+        .map_err(|e| DataError::new(format!("it is not an ONNX file, or a damaged one: {e}")))?;
+    let opset = opset(&model)?;
+    let graph = model
+        .graph
+        .ok_or_else(|| DataError::new("it is not an ONNX file: it has no graph"))?;
+    let constants = constants(&graph, folder)?;
+    let output = output(&graph, options)?;
+    let nodes = sorted(&graph, &constants, &output)?;
+    let inputs = Inputs::of(&graph, &nodes, &constants, options)?;
+    let mut refused = Vec::new();
+    for has_batch in [true, false] {
+        if has_batch && !inputs.have_batch() {
+            continue;
+        }
+        let mut found = constants.clone();
+        let mut builder = Builder::new(inputs.items(has_batch));
+        inputs
+            .place(&mut builder, &mut found, has_batch)
+            .map_err(DataError::new)?;
+        let batch = has_batch.then_some(inputs.batch);
+        let mut reader = Reader::new(builder, found, &graph, batch, opset, folder);
+        let mut wrong = reader.read(&nodes);
+        if wrong.is_empty() {
+            match reader.finish(&output) {
+                Ok(built) => {
+                    return Ok(Imported {
+                        lines: built.lines,
+                        network: built.network,
+                        tensors: built.tensors,
+                        inputs: inputs.names(),
+                        notes: inputs.notes(has_batch),
+                    });
+                }
+                Err(reason) => wrong.push(reason),
+            }
+        }
+        // The first reading is the one that was meant.
+        if refused.is_empty() {
+            refused = wrong;
+        }
+    }
+    Err(refusal(&refused))
+}
+
+/// What no layer computes.
+fn refusal(refused: &[String]) -> DataError {
+    let mut error = DataError::new(format!(
+        "it has {} that cannot become layers",
+        counted(refused.len(), "node")
+    ));
+    for line in refused.iter().take(SHOWN) {
+        error = error.note(line);
+    }
+    if refused.len() > SHOWN {
+        error = error.note(format!("and {} more", refused.len() - SHOWN));
+    }
+    error
+}
+
+/// The version of ONNX's own operators.
+fn opset(model: &ModelProto) -> Result<i64, DataError> {
+    let own = |domain: Option<&str>| matches!(domain.unwrap_or_default(), "" | "ai.onnx");
+    let sets = model
+        .opset_import
+        .iter()
+        .filter(|set| own(set.domain.as_deref()));
+    let Some(version) = sets.filter_map(|set| set.version).max() else {
+        return Err(DataError::new(
+            "it is not an ONNX file: it does not say which operators it uses",
+        ));
+    };
+    if OPSETS.contains(&version) {
+        return Ok(version);
+    }
+    let message = format!(
+        "it uses version {version} of ONNX's operators, and versions {} to {} are supported",
+        OPSETS.start(),
+        OPSETS.end()
+    );
+    Err(DataError::new(message).help("export the model again with `opset_version=18`, or convert it with `onnx.version_converter`"))
+}
+
+/// The constants that a graph holds.
+fn constants(
+    graph: &GraphProto,
+    folder: Option<&Path>,
+) -> Result<BTreeMap<String, Value>, DataError> {
+    if !graph.sparse_initializer.is_empty() {
+        return Err(DataError::new(
+            "it has sparse tensors, which are not supported",
+        ));
+    }
+    let mut values = BTreeMap::new();
+    for tensor in &graph.initializer {
+        let name = tensor.name.clone().unwrap_or_default();
+        let constant = tensor::constant(tensor, folder).map_err(|reason| {
+            DataError::new(format!("its tensor `{name}` cannot be read: {reason}"))
+        })?;
+        if values
+            .insert(name.clone(), Value::Constant(Rc::new(constant)))
+            .is_some()
+        {
+            return Err(DataError::new(format!("it has two tensors `{name}`")));
+        }
+    }
+    Ok(values)
+}
+
+/// The output that the network gives.
+fn output(graph: &GraphProto, options: &Options) -> Result<String, DataError> {
+    let names: Vec<String> = graph
+        .output
+        .iter()
+        .filter_map(|output| output.name.clone())
+        .collect();
+    let list = names
+        .iter()
+        .map(|name| format!("`{name}`"))
+        .collect::<Vec<_>>()
+        .join(", ");
+    match (&options.output, names.as_slice()) {
+        (Some(wanted), names) if names.contains(wanted) => Ok(wanted.clone()),
+        (Some(wanted), _) => Err(DataError::new(format!("it has no output `{wanted}`"))
+            .note(format!("its outputs are {list}"))),
+        (None, [only]) => Ok(only.clone()),
+        (None, []) => Err(DataError::new("it has no outputs")),
+        (None, [first, ..]) => {
+            let message = format!(
+                "it has {}, and a network has one: {list}",
+                counted(names.len(), "output")
+            );
+            Err(DataError::new(message).help(format!("choose one with `--output {first}`")))
+        }
+    }
+}
+
+/// The nodes that an output needs, each behind those that it uses.
+fn sorted<'a>(
+    graph: &'a GraphProto,
+    constants: &BTreeMap<String, Value>,
+    output: &str,
+) -> Result<Vec<&'a NodeProto>, DataError> {
+    let mut made: BTreeMap<&str, usize> = BTreeMap::new();
+    for (at, node) in graph.node.iter().enumerate() {
+        for name in node.output.iter().filter(|name| !name.is_empty()) {
+            if constants.contains_key(name) || made.insert(name, at).is_some() {
+                return Err(DataError::new(format!("two nodes compute `{name}`")));
+            }
+        }
+    }
+    let mut order = Vec::new();
+    let (mut done, mut open) = (BTreeSet::new(), BTreeSet::new());
+    let mut stack: Vec<(usize, bool)> = made
+        .get(output)
+        .map(|at| (*at, false))
+        .into_iter()
+        .collect();
+    while let Some((at, is_left)) = stack.pop() {
+        if is_left {
+            open.remove(&at);
+            if done.insert(at) {
+                order.push(&graph.node[at]);
+            }
+            continue;
+        }
+        if done.contains(&at) || !open.insert(at) {
+            continue;
+        }
+        stack.push((at, true));
+        for name in &graph.node[at].input {
+            if let Some(from) = made.get(name.as_str()) {
+                if open.contains(from) {
+                    return Err(DataError::new(format!(
+                        "its nodes form a cycle, which `{name}` is in"
+                    )));
+                }
+                stack.push((*from, false));
+            }
+        }
+    }
+    Ok(order)
+}

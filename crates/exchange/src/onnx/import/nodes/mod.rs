@@ -1,0 +1,61 @@
+//! Each operator as layers.
+
+mod arithmetic;
+mod axes;
+mod functions;
+mod norms;
+mod pieces;
+mod products;
+mod ranges;
+mod recurrent;
+mod reductions;
+mod windows;
+
+pub use recurrent::{RECURRENT_PATHS, gates, stacked};
+
+use super::attributes::operator;
+use super::reader::{Read, Reader};
+use crate::onnx::messages::NodeProto;
+
+impl Reader<'_> {
+    /// Makes layers of a node with inputs that are not constants.
+    pub fn layer(&mut self, node: &NodeProto) -> Read {
+        let op = operator(node);
+        if let Some(kind) = self.function(node)? {
+            return self.apply(node, kind);
+        }
+        match op {
+            "Identity" | "Cast" | "CastLike" => self.pass(node),
+            "Dropout" => self.dropout(node),
+            "Conv" => self.conv(node),
+            "ConvTranspose" => self.conv_transpose(node),
+            "MaxPool" | "AveragePool" => self.pool(node),
+            "GlobalAveragePool" | "GlobalMaxPool" => self.global_pool(node),
+            "Resize" | "Upsample" => self.resize(node),
+            "Gemm" => self.gemm(node),
+            "MatMul" => self.matmul(node),
+            "Add" | "Sub" | "Mul" | "Div" | "Sum" | "Max" | "Min" | "Pow" => self.arithmetic(node),
+            "Greater" => self.greater(node),
+            "Where" if self.above(node, 0).is_some() => self.threshold(node),
+            "Where" => self.masked(node),
+            "BatchNormalization" => self.batch_norm(node),
+            "InstanceNormalization" | "GroupNormalization" | "LRN" => self.channel_norm(node),
+            "LayerNormalization" | "RMSNormalization" => self.layer_norm(node),
+            "Reshape" | "Flatten" | "Squeeze" | "Unsqueeze" | "Transpose" => self.view(node),
+            "DepthToSpace" => self.depth_to_space(node),
+            "Concat" => self.concat(node),
+            "Gather" => self.gather(node),
+            "Slice" => self.slice(node),
+            "Split" => self.split(node),
+            "Pad" => self.pad(node),
+            "Tile" | "Expand" => self.tile(node),
+            "Softmax" | "LogSoftmax" => self.softmax(node),
+            "ReduceMean" | "ReduceSum" | "ReduceMax" | "ReduceMin" | "ReduceL2" => {
+                self.reduce(node)
+            }
+            "PRelu" => self.prelu(node),
+            "LSTM" | "GRU" | "RNN" => self.recurrent(node),
+            _ => Err("there is no layer for it".into()),
+        }
+    }
+}

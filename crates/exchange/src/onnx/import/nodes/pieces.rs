@@ -1,0 +1,158 @@
+//! Steps that several operators share.
+
+use runner_core::spec::model::layer::LayerKind;
+use runner_core::spec::model::layer_spec::Source;
+
+use crate::onnx::import::constant::Constant;
+use crate::onnx::import::reader::{Front, Live, Reader};
+use crate::onnx::import::view::{BATCH, View};
+
+impl Reader<'_> {
+    /// A range of an axis.
+    pub fn cut(
+        &mut self,
+        live: &Live,
+        axis: usize,
+        start: usize,
+        end: usize,
+    ) -> Result<Live, String> {
+        let size = live.view.shape()[axis];
+        if start >= end || end > size {
+            return Err(format!(
+                "it takes {start} to {end} of an axis of size {size}"
+            ));
+        }
+        if start == 0 && end == size {
+            return Ok(live.clone());
+        }
+        if let Some(cut) = self.cut_in_place(live, axis, start, end)? {
+            return Ok(cut);
+        }
+        let front = self.front(live, None)?;
+        let place = front.places[axis].ok_or("it takes some items of the batch")?;
+        if live.view.axes()[axis].contains(&BATCH) {
+            return Err("it takes some items of the batch".into());
+        }
+        let source = self.slice_of(front.source, place, start, end)?;
+        let view = self.back(&front, source)?;
+        Ok(Live {
+            source,
+            view,
+            is_alone: true,
+        })
+    }
+
+    fn slice_of(
+        &mut self,
+        source: Source,
+        axis: usize,
+        start: usize,
+        end: usize,
+    ) -> Result<Source, String> {
+        let kind = LayerKind::Slice {
+            axis: axis as i64,
+            start: start as i64,
+            end: Some(end as i64),
+        };
+        self.builder.plain(kind, &[source])
+    }
+
+    /// The same where the axis is the outer part of one of the layer's own axes, whose order then needs no change: so
+    /// queries, keys and values are cut out of one product.
+    fn cut_in_place(
+        &mut self,
+        live: &Live,
+        axis: usize,
+        start: usize,
+        end: usize,
+    ) -> Result<Option<Live>, String> {
+        let [factor] = live.view.axes()[axis][..] else {
+            return Ok(None);
+        };
+        if factor == BATCH || self.builder.is_tokens(live.source) {
+            return Ok(None);
+        }
+        let dims = self.builder.dims(live.source).to_vec();
+        // The axis of the layer that the factor is the outermost of, and what is inside of it.
+        let mut first = 1;
+        for (at, size) in dims.iter().enumerate() {
+            let mut product = 1;
+            let mut last = first;
+            while product < *size && last < live.view.factors().len() {
+                product *= live.view.factor(last);
+                last += 1;
+            }
+            if product != *size {
+                return Ok(None);
+            }
+            if first == factor && last > first {
+                let inner = size / live.view.factor(factor);
+                let source = self.slice_of(live.source, at, start * inner, end * inner)?;
+                let mut factors = live.view.factors().to_vec();
+                factors[factor] = end - start;
+                let view = View::of(factors, live.view.axes().to_vec());
+                return Ok(Some(Live {
+                    source,
+                    view,
+                    is_alone: true,
+                }));
+            }
+            if last == first {
+                // A size of 1, which may have a factor of its own or none.
+                return Ok(None);
+            }
+            first = last;
+        }
+        Ok(None)
+    }
+
+    /// A value with axes of size 1 in front, up to a rank.
+    pub fn lifted(live: &Live, rank: usize) -> Live {
+        let mut live = live.clone();
+        while live.view.rank() < rank {
+            live.view = live.view.unsqueezed(0);
+        }
+        live
+    }
+
+    /// A constant as a learned tensor that is joined with items of a front. Its axes are those of the value.
+    pub fn parameter(
+        &mut self,
+        constant: &Constant,
+        front: &Front,
+        name: &str,
+    ) -> Result<Source, String> {
+        let rank = front.places.len();
+        if constant.shape.len() > rank {
+            return Err(format!(
+                "its constant of shape {:?} has more axes than its input",
+                constant.shape
+            ));
+        }
+        let ones = vec![1; rank - constant.shape.len()];
+        let mut value = constant.reshaped([ones, constant.shape.clone()].concat())?;
+        for axis in (0..rank).rev() {
+            let is_batch = front.is_batch(axis);
+            if front.places[axis].is_none() {
+                value = value
+                    .without(axis)
+                    .ok_or("its constant has other values for each item of the batch")?;
+            } else if is_batch && value.shape[axis] != 1 {
+                return Err("its constant goes along the batch".into());
+            }
+        }
+        let shape = if value.shape.is_empty() {
+            vec![1]
+        } else {
+            value.shape.clone()
+        };
+        let kind = LayerKind::Parameter {
+            shape: shape.clone(),
+            std: 0.0,
+        };
+        let source = self.builder.add(name, kind, &[front.source])?;
+        self.builder
+            .give(source, "value", shape, value.floats().to_vec());
+        Ok(source)
+    }
+}

@@ -1,0 +1,131 @@
+//! Operators that cut values off, or add others around them.
+
+use runner_core::spec::model::layer::{LayerKind, PadMode};
+
+use crate::onnx::import::attributes::{axis, digits, float, text};
+use crate::onnx::import::fold;
+use crate::onnx::import::reader::{Live, Read, Reader};
+use crate::onnx::messages::NodeProto;
+
+impl Reader<'_> {
+    pub(super) fn slice(&mut self, node: &NodeProto) -> Read {
+        let mut live = self.live(node, 0)?;
+        let list = |name: &str, at: usize| self.list(node, name, at);
+        for (at, start, num, step) in fold::ranges(node, list, &live.view.shape())? {
+            if step != 1 {
+                return Err(format!("it has a step of {step}, and only 1 is supported"));
+            }
+            live = self.cut(&live, at, start, start + num)?;
+        }
+        self.put(node, live.source, live.view)
+    }
+
+    pub(super) fn split(&mut self, node: &NodeProto) -> Read {
+        let live = self.live(node, 0)?;
+        let at = self.axis(node, 0, live.view.rank())?;
+        let size = live.view.shape()[at];
+        let num = node.output.len().max(1);
+        let even = size.div_ceil(num);
+        let sizes = self
+            .list(node, "split", 1)
+            .unwrap_or_else(|| vec![even as i64; num]);
+        let mut start = 0;
+        for (place, asked) in sizes.iter().enumerate().take(num) {
+            let asked = usize::try_from(*asked).map_err(|_| "it has a negative size")?;
+            let end = start + asked.min(size - start);
+            if self.is_used(node, place) {
+                let part = self.cut(&live, at, start, end)?;
+                self.put_at(node, place, part.source, part.view, part.is_alone)?;
+            }
+            start = end;
+        }
+        Ok(())
+    }
+
+    pub(super) fn pad(&mut self, node: &NodeProto) -> Read {
+        let mut live = self.live(node, 0)?;
+        let rank = live.view.rank();
+        let pads = self
+            .list(node, "pads", 1)
+            .or_else(|| self.list(node, "paddings", 1));
+        let mut pads = pads.ok_or("its padding depends on the inputs of the graph")?;
+        if let Some(list) = self.constant(node, 3) {
+            let mut all = vec![0; 2 * rank];
+            let list: Vec<usize> = list
+                .integers()
+                .iter()
+                .map(|at| axis(*at, rank))
+                .collect::<Result<_, _>>()?;
+            if pads.len() != 2 * list.len() {
+                return Err("its padding is not a pair for each axis".into());
+            }
+            for (place, at) in list.iter().enumerate() {
+                all[*at] = pads[place];
+                all[rank + at] = pads[list.len() + place];
+            }
+            pads = all;
+        }
+        if pads.len() != 2 * rank {
+            return Err("its padding is not a pair for each axis".into());
+        }
+        let mode = match text(node, "mode").as_deref() {
+            None | Some("constant") => PadMode::Constant,
+            Some("reflect") => PadMode::Reflect,
+            Some("edge") => PadMode::Replicate,
+            Some(other) => return Err(format!("its mode is `{other}`")),
+        };
+        // Negative numbers cut values off.
+        for at in 0..rank {
+            let size = live.view.shape()[at];
+            let less = |pad: i64| usize::try_from(pad.min(0).unsigned_abs()).unwrap_or(size);
+            let (start, end) = (
+                less(pads[at]).min(size),
+                size - less(pads[rank + at]).min(size),
+            );
+            live = self.cut(&live, at, start, end)?;
+        }
+        let value = match self.constant(node, 2) {
+            Some(value) => value.single().map_or(0.0, digits),
+            None => float(node, "value", 0.0),
+        };
+        let pairs = (0..rank)
+            .map(|at| [pads[at], pads[rank + at]].map(|pad| pad.clamp(0, 1 << 24) as usize));
+        let pairs: Vec<[usize; 2]> = pairs.collect();
+        let live = self.padded(&live, &pairs, mode, value)?;
+        self.put(node, live.source, live.view)
+    }
+
+    /// A value with others around its axes.
+    pub fn padded(
+        &mut self,
+        live: &Live,
+        pairs: &[[usize; 2]],
+        mode: PadMode,
+        value: f64,
+    ) -> Result<Live, String> {
+        let Some(first) = pairs.iter().position(|pair| *pair != [0, 0]) else {
+            return Ok(live.clone());
+        };
+        let front = self.front(live, None)?;
+        if pairs
+            .iter()
+            .enumerate()
+            .any(|(at, pair)| *pair != [0, 0] && front.is_batch(at))
+        {
+            return Err("it pads the batch".into());
+        }
+        let places = front.places.iter().zip(pairs).enumerate();
+        let padding = places.filter(|(at, (place, _))| *at >= first && place.is_some());
+        let kind = LayerKind::Pad {
+            padding: padding.map(|(_, (_, pair))| *pair).collect(),
+            mode,
+            value: value.clamp(f64::from(f32::MIN), f64::from(f32::MAX)),
+        };
+        let source = self.builder.plain(kind, &[front.source])?;
+        Ok(Live {
+            source,
+            view: self.back(&front, source)?,
+            is_alone: true,
+        })
+    }
+}

@@ -1,0 +1,448 @@
+//! Convolutions, poolings and changes of an image's size.
+
+use runner_core::spec::kind::Padding;
+use runner_core::spec::model::layer::{
+    Conv, ConvTranspose, Interpolation, LayerKind, PadMode, Pool, Reduction,
+};
+
+use crate::onnx::import::attributes::{axis, flag, int, ints, operator, sizes, text};
+use crate::onnx::import::constant::Constant;
+use crate::onnx::import::reader::{Live, Read, Reader};
+use crate::onnx::messages::NodeProto;
+
+/// The sizes of a window.
+struct Window {
+    kernel: Vec<usize>,
+    stride: Vec<usize>,
+    dilation: Vec<usize>,
+    /// Padding before and after each dimension.
+    pads: Vec<[usize; 2]>,
+}
+
+impl Window {
+    fn read(node: &NodeProto, kernel: Vec<usize>, input: &[usize]) -> Result<Self, String> {
+        let dims = kernel.len();
+        let (stride, dilation) = (
+            sizes(node, "strides", dims)?,
+            sizes(node, "dilations", dims)?,
+        );
+        let extent = |at: usize| {
+            dilation[at]
+                .saturating_mul(kernel[at] - 1)
+                .saturating_add(1)
+        };
+        let kind = text(node, "auto_pad").unwrap_or_default();
+        let pads: Vec<[usize; 2]> = match kind.as_str() {
+            "SAME_UPPER" | "SAME_LOWER" => {
+                let pair = |at: usize| {
+                    let wanted = (input[at].div_ceil(stride[at]) - 1) * stride[at];
+                    let missing = wanted.saturating_add(extent(at)).saturating_sub(input[at]);
+                    let (less, more) = (missing / 2, missing - missing / 2);
+                    if kind == "SAME_UPPER" {
+                        [less, more]
+                    } else {
+                        [more, less]
+                    }
+                };
+                (0..dims).map(pair).collect()
+            }
+            "VALID" => vec![[0, 0]; dims],
+            _ => match ints(node, "pads") {
+                None => vec![[0, 0]; dims],
+                Some(pads) => {
+                    let pads = pads
+                        .iter()
+                        .map(|pad| usize::try_from(*pad).ok().filter(|pad| *pad < 1 << 24));
+                    let pads = pads
+                        .collect::<Option<Vec<_>>>()
+                        .filter(|pads| pads.len() == 2 * dims);
+                    let pads = pads.ok_or("its `pads` are negative, or not for each side")?;
+                    (0..dims).map(|at| [pads[at], pads[dims + at]]).collect()
+                }
+            },
+        };
+        for at in 0..dims {
+            if extent(at)
+                > input[at]
+                    .saturating_add(pads[at][0])
+                    .saturating_add(pads[at][1])
+            {
+                return Err(format!(
+                    "its window of {} is larger than its input of {}",
+                    extent(at),
+                    input[at]
+                ));
+            }
+        }
+        Ok(Self {
+            kernel,
+            stride,
+            dilation,
+            pads,
+        })
+    }
+
+    /// The padding if it is the same on both sides.
+    fn even(&self) -> Option<Vec<usize>> {
+        let even = self
+            .pads
+            .iter()
+            .map(|[before, after]| (before == after).then_some(*before));
+        even.collect()
+    }
+
+    /// Windows along each dimension.
+    fn num_windows(&self, input: &[usize]) -> Vec<usize> {
+        let num = |at: usize| {
+            let extent = self.dilation[at] * (self.kernel[at] - 1) + 1;
+            let [before, after] = self.pads[at];
+            (input[at] + before + after - extent) / self.stride[at] + 1
+        };
+        (0..self.kernel.len()).map(num).collect()
+    }
+
+    /// Whether there are as many windows with the padding before an axis on both of its sides: then only neutral values
+    /// differ. The number of windows may be rounded up.
+    fn has_even_windows(&self, input: &[usize], rounds_up: bool) -> bool {
+        let wanted = self.num_windows(input);
+        (0..self.kernel.len()).all(|at| {
+            let [before, _] = self.pads[at];
+            let extent = self.dilation[at] * (self.kernel[at] - 1) + 1;
+            let Some(room) = (input[at] + 2 * before).checked_sub(extent) else {
+                return false;
+            };
+            if !rounds_up {
+                return room / self.stride[at] + 1 == wanted[at];
+            }
+            let windows = room.div_ceil(self.stride[at]) + 1;
+            let is_behind = (windows - 1) * self.stride[at] >= input[at] + before;
+            windows - usize::from(is_behind) == wanted[at]
+        })
+    }
+
+    /// Whether there is a single window that sees all of the input.
+    fn is_whole(&self, input: &[usize]) -> bool {
+        let sees = |at: usize| {
+            self.dilation[at] == 1
+                && self.kernel[at] - self.kernel[at].min(self.pads[at][0]) >= input[at]
+        };
+        self.num_windows(input).iter().all(|num| *num == 1) && (0..self.kernel.len()).all(sees)
+    }
+}
+
+impl Reader<'_> {
+    pub(super) fn conv(&mut self, node: &NodeProto) -> Read {
+        let live = self.live(node, 0)?;
+        let (weight, groups) = self.kernel(node, &live)?;
+        let window = Window::read(node, weight.shape[2..].to_vec(), &live.view.shape()[2..])?;
+        let (live, pads) = match window.even() {
+            Some(pads) => (live, pads),
+            None => {
+                let pairs = [&[[0, 0]; 2], window.pads.as_slice()].concat();
+                let padded = self.padded(&live, &pairs, PadMode::Constant, 0.0)?;
+                (padded, vec![0; window.kernel.len()])
+            }
+        };
+        let front = self.images(&live)?;
+        if weight.shape[1].checked_mul(groups) != Some(live.view.shape()[1]) {
+            return Err(format!(
+                "its weights of {:?} do not fit {:?}",
+                weight.shape,
+                live.view.shape()
+            ));
+        }
+        let out = weight.shape[0];
+        let kind = LayerKind::Conv(Conv {
+            dims: window.kernel.len(),
+            out_channels: Some(out),
+            kernel_size: window.kernel,
+            stride: window.stride,
+            dilation: window.dilation,
+            groups,
+            padding: Padding::Zeros(pads),
+            bias: self.constant(node, 2).is_some(),
+            initializer: None,
+        });
+        self.convolved(node, &front, kind, &weight, out)
+    }
+
+    pub(super) fn conv_transpose(&mut self, node: &NodeProto) -> Read {
+        let live = self.live(node, 0)?;
+        let (weight, groups) = self.kernel(node, &live)?;
+        let dims = weight.shape.len() - 2;
+        if ints(node, "output_shape").is_some()
+            || text(node, "auto_pad").is_some_and(|kind| kind != "NOTSET" && kind != "VALID")
+        {
+            return Err("its padding follows from the size of its output".into());
+        }
+        // The window may be larger than the input, which it is not slid over.
+        let window = Window::read(
+            node,
+            weight.shape[2..].to_vec(),
+            &vec![usize::MAX / 4; dims],
+        )?;
+        let pads = window
+            .even()
+            .ok_or("it cuts off more on one side than on the other")?;
+        let more = match ints(node, "output_padding") {
+            None => vec![0; dims],
+            Some(more) => more
+                .iter()
+                .filter_map(|size| usize::try_from(*size).ok())
+                .collect(),
+        };
+        if more.len() != dims || weight.shape[0] != live.view.shape()[1] {
+            return Err(format!(
+                "its weights of {:?} do not fit {:?}",
+                weight.shape,
+                live.view.shape()
+            ));
+        }
+        let out = weight.shape[1]
+            .checked_mul(groups)
+            .ok_or("it has too many groups")?;
+        let kind = LayerKind::ConvTranspose(ConvTranspose {
+            dims,
+            out_channels: Some(out),
+            kernel_size: window.kernel,
+            stride: window.stride,
+            dilation: window.dilation,
+            groups,
+            padding: pads,
+            output_padding: more,
+            bias: self.constant(node, 2).is_some(),
+            initializer: None,
+        });
+        let front = self.images(&live)?;
+        self.convolved(node, &front, kind, &weight, out)
+    }
+
+    /// The weights of a convolution of its input, and its groups.
+    fn kernel(
+        &self,
+        node: &NodeProto,
+        live: &Live,
+    ) -> Result<(std::rc::Rc<Constant>, usize), String> {
+        let weight = self.weight(node, 1)?;
+        let dims = weight.shape.len().saturating_sub(2);
+        if !(1..=3).contains(&dims) || live.view.rank() != dims + 2 || weight.shape.contains(&0) {
+            return Err(format!(
+                "its weights of {:?} do not fit {:?}",
+                weight.shape,
+                live.view.shape()
+            ));
+        }
+        if self.constant(node, 2).is_none()
+            && node.input.get(2).is_some_and(|name| !name.is_empty())
+        {
+            return Err("its bias is computed from the inputs of the graph".into());
+        }
+        let groups = usize::try_from(int(node, "group").unwrap_or(1)).unwrap_or(0);
+        if groups == 0 {
+            return Err("its number of groups is not positive".into());
+        }
+        Ok((weight, groups))
+    }
+
+    fn convolved(
+        &mut self,
+        node: &NodeProto,
+        front: &crate::onnx::import::reader::Front,
+        kind: LayerKind,
+        weight: &Constant,
+        out: usize,
+    ) -> Read {
+        let name = self.name_of(node, 1, &kind.type_name());
+        let source = self.put_layer(node, front, &name, kind)?;
+        self.builder.give(
+            source,
+            "weight",
+            weight.shape.clone(),
+            weight.floats().to_vec(),
+        );
+        if let Some(bias) = self.constant(node, 2) {
+            if bias.len() != out {
+                return Err(format!("it has {} biases for {out} channels", bias.len()));
+            }
+            self.builder
+                .give(source, "bias", vec![out], bias.floats().to_vec());
+        }
+        Ok(())
+    }
+
+    pub(super) fn pool(&mut self, node: &NodeProto) -> Read {
+        if self.is_used(node, 1) {
+            return Err("the places of its maxima are used".into());
+        }
+        let mut live = self.live(node, 0)?;
+        let is_max = operator(node) == "MaxPool";
+        let dims = live.view.rank().saturating_sub(2);
+        if !(1..=3).contains(&dims) || ints(node, "kernel_shape").is_none() {
+            return Err(format!("its input has {} axes", live.view.rank()));
+        }
+        let kernel = sizes(node, "kernel_shape", dims)?;
+        let input = live.view.shape()[2..].to_vec();
+        let mut window = Window::read(node, kernel, &input)?;
+        if !is_max && window.dilation.iter().any(|by| *by > 1) {
+            return Err("it averages with gaps".into());
+        }
+        let counts = flag(node, "count_include_pad");
+        let mut ceil_mode = flag(node, "ceil_mode");
+        let pads = match window.even() {
+            Some(pads) => pads,
+            None if (is_max || !counts) && !ceil_mode && window.has_even_windows(&input, false) => {
+                window.pads.iter().map(|[before, _]| *before).collect()
+            }
+            None if (is_max || !counts) && !ceil_mode && window.has_even_windows(&input, true) => {
+                ceil_mode = true;
+                window.pads.iter().map(|[before, _]| *before).collect()
+            }
+            None if !is_max && !counts && window.is_whole(&input) => {
+                let front = self.images(&live)?;
+                let kind = LayerKind::AdaptiveAvgPool {
+                    dims,
+                    output_size: vec![1; dims],
+                };
+                return self
+                    .put_layer(node, &front, &kind.type_name(), kind)
+                    .map(drop);
+            }
+            None if is_max || counts => {
+                let pairs = [&[[0, 0]; 2], window.pads.as_slice()].concat();
+                let value = if is_max { f64::from(f32::MIN) } else { 0.0 };
+                live = self.padded(&live, &pairs, PadMode::Constant, value)?;
+                vec![0; dims]
+            }
+            None => {
+                return Err(
+                    "it pads one side more than the other, and leaves the padding out of its means"
+                        .into(),
+                );
+            }
+        };
+        let has_padding = pads.iter().any(|pad| *pad > 0) || ceil_mode;
+        let kind = LayerKind::Pool(Pool {
+            max: is_max,
+            dims,
+            kernel_size: std::mem::take(&mut window.kernel),
+            stride: window.stride,
+            padding: Padding::Zeros(pads),
+            dilation: window.dilation,
+            ceil_mode,
+            count_include_pad: is_max || counts || !has_padding,
+        });
+        let front = self.images(&live)?;
+        self.put_layer(node, &front, &kind.type_name(), kind)
+            .map(drop)
+    }
+
+    pub(super) fn global_pool(&mut self, node: &NodeProto) -> Read {
+        let mut live = self.live(node, 0)?;
+        let dims = live.view.rank().saturating_sub(2);
+        let front = self.images(&live)?;
+        if operator(node) == "GlobalAveragePool" && (1..=3).contains(&dims) {
+            let kind = LayerKind::AdaptiveAvgPool {
+                dims,
+                output_size: vec![1; dims],
+            };
+            return self
+                .put_layer(node, &front, &kind.type_name(), kind)
+                .map(drop);
+        }
+        for at in (2..live.view.rank()).rev() {
+            let front = self.front(&live, None)?;
+            let kind = LayerKind::Reduce {
+                operation: if operator(node) == "GlobalMaxPool" {
+                    Reduction::Max
+                } else {
+                    Reduction::Mean
+                },
+                axis: front.places[at].unwrap_or(0) as i64,
+            };
+            let source = self.builder.plain(kind, &[front.source])?;
+            let view = self.back_without(front, at, source)?.unsqueezed(at);
+            live = Live {
+                source,
+                view,
+                is_alone: true,
+            };
+        }
+        self.put(node, live.source, live.view)
+    }
+
+    pub(super) fn resize(&mut self, node: &NodeProto) -> Read {
+        let live = self.live(node, 0)?;
+        let shape = live.view.shape();
+        let rank = shape.len();
+        let is_new = operator(node) == "Resize" && self.opset >= 11;
+        let axes: Vec<usize> = match ints(node, "axes") {
+            Some(list) => list
+                .iter()
+                .map(|at| axis(*at, rank))
+                .collect::<Result<_, _>>()?,
+            None => (0..rank).collect(),
+        };
+        if !(3..=4).contains(&rank) {
+            return Err(format!("its input has {rank} axes"));
+        }
+        let list = |at: usize| {
+            self.constant(node, at)
+                .filter(|list| list.len() == axes.len())
+        };
+        let (scales, wanted) = if is_new {
+            (list(2), list(3))
+        } else {
+            (list(1), None)
+        };
+        let mut output = shape.clone();
+        match (scales, wanted) {
+            (_, Some(wanted)) => {
+                for (at, size) in axes.iter().zip(wanted.integers().iter()) {
+                    output[*at] = usize::try_from(*size).unwrap_or(0);
+                }
+            }
+            (Some(scales), None) => {
+                for (at, scale) in axes.iter().zip(scales.floats().iter()) {
+                    output[*at] = (shape[*at] as f32 * scale).floor() as usize;
+                }
+            }
+            _ => return Err("its scales depend on the inputs of the graph".into()),
+        }
+        if output[..2] != shape[..2] || output.iter().any(|size| !(1..=1 << 24).contains(size)) {
+            return Err(format!("it resizes {shape:?} to {output:?}"));
+        }
+        let mode = text(node, "mode").unwrap_or_else(|| "nearest".into());
+        let usual = if is_new { "half_pixel" } else { "asymmetric" };
+        let place = text(node, "coordinate_transformation_mode").unwrap_or_else(|| usual.into());
+        let rounding = text(node, "nearest_mode").unwrap_or_else(|| "round_prefer_floor".into());
+        let is_whole = shape
+            .iter()
+            .zip(&output)
+            .all(|(size, output)| output.is_multiple_of(*size));
+        let (mode, align_corners) = match (mode.as_str(), place.as_str()) {
+            ("nearest", "asymmetric")
+                if !is_new || rounding == "floor" || is_whole && rounding != "ceil" =>
+            {
+                (Interpolation::Nearest, false)
+            }
+            ("nearest", "half_pixel" | "pytorch_half_pixel") if is_whole => {
+                (Interpolation::Nearest, false)
+            }
+            ("linear", "half_pixel" | "pytorch_half_pixel") => (Interpolation::Linear, false),
+            ("linear", "align_corners") => (Interpolation::Linear, true),
+            ("cubic", "half_pixel" | "pytorch_half_pixel") => (Interpolation::Cubic, false),
+            ("cubic", "align_corners") => (Interpolation::Cubic, true),
+            _ => return Err(format!("it interpolates by `{mode}` with `{place}`")),
+        };
+        let kind = LayerKind::Interpolate {
+            dims: rank - 2,
+            output_size: Some(output[2..].to_vec()),
+            scale: None,
+            mode,
+            align_corners,
+        };
+        let front = self.images(&live)?;
+        self.put_layer(node, &front, &kind.type_name(), kind)
+            .map(drop)
+    }
+}

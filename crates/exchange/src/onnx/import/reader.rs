@@ -1,0 +1,484 @@
+//! From nodes to layers.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::rc::Rc;
+
+use runner_core::spec::model::layer::LayerKind;
+use runner_core::spec::model::layer_spec::Source;
+
+use super::attributes::{int, ints, module_name, operator};
+use super::builder::{Builder, Built};
+use super::constant::{Budget, Constant};
+use super::fold;
+use super::view::{BATCH, View};
+use crate::onnx::messages::{GraphProto, NodeProto};
+
+/// What a name of a graph stands for.
+#[derive(Clone, Debug)]
+pub enum Value {
+    /// What does not depend on the inputs.
+    Constant(Rc<Constant>),
+    /// What a layer gives.
+    Live(Live),
+    /// Where what a layer gives is above a number.
+    Above(Live, f64),
+}
+
+/// What a layer gives for a batch.
+#[derive(Clone, Debug)]
+pub struct Live {
+    /// The layer.
+    pub source: Source,
+    /// Its axes.
+    pub view: View,
+    /// Whether nothing else uses the layer so far, so that its weights may be changed.
+    pub is_alone: bool,
+}
+
+/// What became of a node. The error continues the name of its operator.
+pub type Read = Result<(), String>;
+
+/// An item's axes as those of a layer, in the order of a value's axes, with how to get back.
+pub struct Front {
+    /// A layer whose output has them.
+    pub source: Source,
+    /// For each axis of the value, its axis in an item; none if it is only the batch.
+    pub places: Vec<Option<usize>>,
+    /// For each axis, where the batch is in it: before the rest or behind.
+    batch: Vec<Option<bool>>,
+    /// The sizes of leading axes that are one in the item.
+    merged: Option<Vec<usize>>,
+}
+
+impl Front {
+    /// Whether the batch is in an axis.
+    pub fn is_batch(&self, axis: usize) -> bool {
+        self.batch[axis].is_some()
+    }
+}
+
+/// Reads the nodes of a graph in their order.
+pub struct Reader<'a> {
+    /// The layers so far.
+    pub builder: Builder,
+    values: BTreeMap<String, Value>,
+    /// How many nodes use each value.
+    uses: BTreeMap<String, usize>,
+    /// The size of the batch; none if an item is a whole input.
+    pub batch: Option<usize>,
+    /// The version of the operators.
+    pub opset: i64,
+    folder: Option<&'a Path>,
+    /// What constants may still be computed.
+    pub budget: Budget,
+}
+
+impl<'a> Reader<'a> {
+    /// Over values that are known before the first node.
+    pub fn new(
+        builder: Builder,
+        values: BTreeMap<String, Value>,
+        graph: &GraphProto,
+        batch: Option<usize>,
+        opset: i64,
+        folder: Option<&'a Path>,
+    ) -> Self {
+        let mut uses: BTreeMap<String, usize> = BTreeMap::new();
+        let names = graph.node.iter().flat_map(|node| &node.input);
+        let outputs = graph
+            .output
+            .iter()
+            .filter_map(|output| output.name.as_ref());
+        for name in names.chain(outputs) {
+            *uses.entry(name.clone()).or_default() += 1;
+        }
+        Self {
+            builder,
+            values,
+            uses,
+            batch,
+            opset,
+            folder,
+            budget: Budget::default(),
+        }
+    }
+
+    /// Makes layers of nodes. What has no layer is returned by node, operator and reason.
+    pub fn read(&mut self, nodes: &[&NodeProto]) -> Vec<String> {
+        let mut refused: Vec<String> = Vec::new();
+        for node in nodes {
+            // What follows a refused node has no mistake of its own.
+            let is_known = |name: &String| name.is_empty() || self.values.contains_key(name);
+            if !refused.is_empty() && !node.input.iter().all(is_known) {
+                continue;
+            }
+            if let Err(reason) = self.node(node) {
+                let output = node.output.first().map(String::as_str).unwrap_or_default();
+                let name = node.name.as_deref().filter(|name| !name.is_empty());
+                let name = name.unwrap_or(output);
+                refused.push(format!("`{}` (node `{name}`): {reason}", operator(node)));
+            }
+        }
+        refused
+    }
+
+    /// The network that gives a value.
+    pub fn finish(mut self, output: &str) -> Result<Built, String> {
+        let live = match self.values.get(output) {
+            Some(Value::Live(live)) => live.clone(),
+            Some(Value::Constant(_)) => {
+                return Err(format!(
+                    "its output `{output}` does not depend on its input"
+                ));
+            }
+            Some(Value::Above(..)) => {
+                return Err(format!("its output `{output}` is of truth values"));
+            }
+            None => return Err(format!("no node computes its output `{output}`")),
+        };
+        let batch_first = live
+            .view
+            .axes()
+            .first()
+            .is_some_and(|axis| axis == &[BATCH]);
+        if self.batch.is_some() && !batch_first {
+            return Err(format!(
+                "the first axis of its output `{output}` is not the batch"
+            ));
+        }
+        let front = self.front(&live, None)?;
+        self.builder.finish(front.source)
+    }
+
+    fn node(&mut self, node: &NodeProto) -> Read {
+        let domain = node.domain.as_deref().unwrap_or_default();
+        if !domain.is_empty() && domain != "ai.onnx" {
+            return Err(format!(
+                "it is an operator of `{domain}`, and only ONNX's own are known"
+            ));
+        }
+        let mut names = node.input.iter().filter(|name| !name.is_empty());
+        if let Some(missing) = names.find(|name| !self.values.contains_key(*name)) {
+            return Err(format!("no node before it computes its input `{missing}`"));
+        }
+        if operator(node) == "Shape"
+            && let Some(Value::Live(live)) =
+                node.input.first().and_then(|name| self.values.get(name))
+        {
+            let shape = fold::shape_of(node, &live.view.shape());
+            return self.put_constant(node, shape);
+        }
+        let inputs: Vec<Option<Rc<Constant>>> = (0..node.input.len())
+            .map(|at| self.constant(node, at))
+            .collect();
+        let given = node.input.iter().zip(&inputs);
+        let mut given = given.filter(|(name, _)| !name.is_empty());
+        if given.all(|(_, constant)| constant.is_some()) {
+            let inputs: Vec<Option<&Constant>> = inputs.iter().map(Option::as_deref).collect();
+            let folded = fold::folded(node, &inputs, self.folder, &mut self.budget);
+            return match folded {
+                Some(constant) => constant.and_then(|constant| self.put_constant(node, constant)),
+                None => {
+                    Err("there is no layer for it, and it is not computed for constants".into())
+                }
+            };
+        }
+        self.layer(node)
+    }
+
+    fn put_constant(&mut self, node: &NodeProto, constant: Constant) -> Read {
+        let name = node.output.first().ok_or("it has no output")?;
+        let value = Value::Constant(Rc::new(constant));
+        self.values.insert(name.clone(), value);
+        Ok(())
+    }
+
+    /// Makes what a layer gives the first output of a node.
+    pub fn put(&mut self, node: &NodeProto, source: Source, view: View) -> Read {
+        self.put_at(node, 0, source, view, true)
+    }
+
+    /// The same for any output; `is_alone` says whether the node is the only one to use the layer.
+    pub fn put_at(
+        &mut self,
+        node: &NodeProto,
+        at: usize,
+        source: Source,
+        view: View,
+        is_alone: bool,
+    ) -> Read {
+        let name = node.output.get(at).ok_or("it has no output")?;
+        let is_alone = is_alone && self.uses.get(name).is_none_or(|uses| *uses == 1);
+        let live = Live {
+            source,
+            view,
+            is_alone,
+        };
+        self.values.insert(name.clone(), Value::Live(live));
+        Ok(())
+    }
+
+    /// Makes a layer over the items of a value, and the result the output of a node.
+    pub fn put_layer(
+        &mut self,
+        node: &NodeProto,
+        front: &Front,
+        name: &str,
+        kind: LayerKind,
+    ) -> Result<Source, String> {
+        let source = self.builder.add(name, kind, &[front.source])?;
+        let view = self.back(front, source)?;
+        self.put(node, source, view)?;
+        Ok(source)
+    }
+
+    /// Whether an output has a name and is used.
+    pub fn is_used(&self, node: &NodeProto, at: usize) -> bool {
+        let name = node.output.get(at).filter(|name| !name.is_empty());
+        name.is_some_and(|name| self.uses.contains_key(name))
+    }
+
+    /// An input that depends on those of the graph.
+    pub fn live(&self, node: &NodeProto, at: usize) -> Result<Live, String> {
+        match node.input.get(at).and_then(|name| self.values.get(name)) {
+            Some(Value::Live(live)) => Ok(live.clone()),
+            Some(Value::Constant(_)) => Err("its input is a constant".into()),
+            Some(Value::Above(..)) => Err("its input is of truth values".into()),
+            None => Err("it lacks an input".into()),
+        }
+    }
+
+    /// An input that says where a value is above a number.
+    pub fn above(&self, node: &NodeProto, at: usize) -> Option<(Live, f64)> {
+        match node.input.get(at).and_then(|name| self.values.get(name)) {
+            Some(Value::Above(live, number)) => Some((live.clone(), *number)),
+            _ => None,
+        }
+    }
+
+    /// Makes the output of a node say where a value is above a number.
+    pub fn put_above(&mut self, node: &NodeProto, live: Live, number: f64) -> Read {
+        let name = node.output.first().ok_or("it has no output")?;
+        self.values.insert(name.clone(), Value::Above(live, number));
+        Ok(())
+    }
+
+    /// An input that is a constant.
+    pub fn constant(&self, node: &NodeProto, at: usize) -> Option<Rc<Constant>> {
+        match node.input.get(at).and_then(|name| self.values.get(name)) {
+            Some(Value::Constant(constant)) => Some(Rc::clone(constant)),
+            _ => None,
+        }
+    }
+
+    /// Weights of a node.
+    pub fn weight(&self, node: &NodeProto, at: usize) -> Result<Rc<Constant>, String> {
+        let constant = self.constant(node, at);
+        constant.ok_or_else(|| "its weights are computed from the inputs of the graph".into())
+    }
+
+    /// A list that is an attribute, or in later versions an input.
+    pub fn list(&self, node: &NodeProto, name: &str, at: usize) -> Option<Vec<i64>> {
+        ints(node, name).or_else(|| Some(self.constant(node, at)?.integers().to_vec()))
+    }
+
+    /// A name for the layer of some weights.
+    pub fn name_of(&self, node: &NodeProto, weight: usize, usual: &str) -> String {
+        module_name(node, weight).unwrap_or_else(|| usual.to_owned())
+    }
+
+    /// The axes of a value as axes of an item, in their order. Of more than an item has, those before the last
+    /// `trailing` become one.
+    pub fn front(&mut self, live: &Live, trailing: Option<usize>) -> Result<Front, String> {
+        const MOST: usize = 4;
+        let mut items: Vec<Vec<usize>> = Vec::new();
+        let (mut places, mut batch) = (Vec::new(), Vec::new());
+        for axis in live.view.axes() {
+            let is_wide = |factor: &&usize| live.view.factor(**factor) != 1;
+            let at = axis.iter().position(|factor| *factor == BATCH);
+            batch.push(match at {
+                None => None,
+                Some(at) if axis[..at].iter().filter(is_wide).count() == 0 => Some(true),
+                Some(at) if axis[at + 1..].iter().filter(is_wide).count() == 0 => Some(false),
+                Some(_) => return Err("it mixes the batch with other axes".into()),
+            });
+            let own: Vec<usize> = axis
+                .iter()
+                .copied()
+                .filter(|factor| *factor != BATCH)
+                .collect();
+            if at.is_some() && live.view.size(&own) == 1 {
+                places.push(None);
+            } else {
+                places.push(Some(items.len()));
+                items.push(own);
+            }
+        }
+        let mut merged = None;
+        if let Some(trailing) = trailing
+            && items.len() > MOST
+            && trailing < MOST
+        {
+            let last = items.split_off(items.len() - trailing);
+            merged = Some(items.iter().map(|axis| live.view.size(axis)).collect());
+            items = vec![items.concat()];
+            items.extend(last);
+        }
+        let source = self.arranged(live, &items)?;
+        Ok(Front {
+            source,
+            places,
+            batch,
+            merged,
+        })
+    }
+
+    /// The axes of a layer's output over items of a front as those of the value; an item has as many axes as before.
+    pub fn back(&self, front: &Front, source: Source) -> Result<View, String> {
+        let dims = self.builder.dims(source).to_vec();
+        let mut factors = vec![self.batch.unwrap_or(1)];
+        match &front.merged {
+            Some(merged) => factors.extend(merged.iter().chain(&dims[1..])),
+            None => factors.extend(&dims),
+        }
+        let num = front.places.iter().flatten().count();
+        // An item of no axes is one number.
+        if factors.len() != num + 1 && !(num == 0 && dims == [1]) {
+            return Err("its layer changes the number of axes".into());
+        }
+        let axes = front.places.iter().zip(&front.batch).map(|(place, batch)| {
+            let own = place.map(|place| place + 1);
+            match batch {
+                None => own.into_iter().collect(),
+                Some(true) => [BATCH].into_iter().chain(own).collect(),
+                Some(false) => own.into_iter().chain([BATCH]).collect::<Vec<usize>>(),
+            }
+        });
+        Ok(View::of(factors, axes.collect()))
+    }
+
+    /// The same without an axis that the layer removed.
+    pub fn back_without(
+        &self,
+        mut front: Front,
+        axis: usize,
+        source: Source,
+    ) -> Result<View, String> {
+        let place = front.places.remove(axis).ok_or("it takes away the batch")?;
+        front.batch.remove(axis);
+        for other in front.places.iter_mut().flatten() {
+            *other -= usize::from(*other > place);
+        }
+        self.back(&front, source)
+    }
+
+    /// The items of images: the batch first, and the channels next.
+    pub fn images(&mut self, live: &Live) -> Result<Front, String> {
+        let front = self.front(live, None)?;
+        let is_first =
+            front.places.first() == Some(&None) && front.places[1..].iter().all(Option::is_some);
+        if is_first {
+            Ok(front)
+        } else {
+            Err("the first axis of its input is not the batch".into())
+        }
+    }
+
+    /// A layer whose output has these axes, each of factors of a value's layer.
+    fn arranged(&mut self, live: &Live, items: &[Vec<usize>]) -> Result<Source, String> {
+        if self.builder.is_tokens(live.source) {
+            return Ok(live.source);
+        }
+        let plan = live.view.arrangement(items);
+        let mut source = live.source;
+        let shape = if plan.shape.is_empty() {
+            vec![1]
+        } else {
+            plan.shape
+        };
+        let is_moved = plan.order.windows(2).any(|pair| pair[0] > pair[1]);
+        if is_moved {
+            if let Some(shuffled) = self.shuffled(source, &plan.split, &plan.order, &shape)? {
+                return Ok(shuffled);
+            }
+            source = self.reshaped(source, &plan.split)?;
+            let axes = plan.order.iter().map(|at| *at as i64).collect();
+            source = self.builder.plain(LayerKind::Permute { axes }, &[source])?;
+        }
+        self.reshaped(source, &shape)
+    }
+
+    /// An item in another shape, by the layer that says it best.
+    pub fn reshaped(&mut self, source: Source, shape: &[usize]) -> Result<Source, String> {
+        let dims = self.builder.dims(source).to_vec();
+        if dims == shape {
+            return Ok(source);
+        }
+        let kind = if shape.len() == 1 {
+            LayerKind::Flatten {
+                start_axis: 0,
+                end_axis: -1,
+            }
+        } else {
+            LayerKind::Reshape {
+                shape: shape.iter().map(|size| *size as i64).collect(),
+            }
+        };
+        // One reshape after another is one.
+        let inner = match self.builder.layer(source) {
+            Some((LayerKind::Reshape { .. }, [inner])) => *inner,
+            _ => source,
+        };
+        if self.builder.dims(inner) == shape {
+            return Ok(inner);
+        }
+        self.builder.plain(kind, &[inner])
+    }
+
+    /// Channels that become larger images, or the other way, as one layer: factors [c, r, r, h, w] in the order
+    /// [c, h, r, w, r], or those in the order [c, r, r, h, w].
+    fn shuffled(
+        &mut self,
+        source: Source,
+        split: &[usize],
+        order: &[usize],
+        shape: &[usize],
+    ) -> Result<Option<Source>, String> {
+        let [channels, height, width] = *shape else {
+            return Ok(None);
+        };
+        let shuffle = match (split, order) {
+            ([_, r, s, h, w], [0, 3, 1, 4, 2]) => Some((r, s, h, w)),
+            ([r, s, h, w], [2, 0, 3, 1]) => Some((r, s, h, w)),
+            _ => None,
+        };
+        if let Some((r, s, h, w)) = shuffle
+            && r == s
+            && [height, width] == [h * r, w * r]
+        {
+            let source = self.reshaped(source, &[channels * r * r, *h, *w])?;
+            let kind = LayerKind::PixelShuffle { factor: *r };
+            return self.builder.plain(kind, &[source]).map(Some);
+        }
+        let unshuffle = match (split, order) {
+            ([_, h, r, w, s], [0, 2, 4, 1, 3]) => Some((r, s, h, w)),
+            ([h, r, w, s], [1, 3, 0, 2]) => Some((r, s, h, w)),
+            _ => None,
+        };
+        if let Some((r, s, h, w)) = unshuffle
+            && r == s
+            && [height, width] == [*h, *w]
+        {
+            let source = self.reshaped(source, &[channels / (r * r), h * r, w * r])?;
+            let kind = LayerKind::PixelUnshuffle { factor: *r };
+            return self.builder.plain(kind, &[source]).map(Some);
+        }
+        Ok(None)
+    }
+
+    /// An axis that an attribute names.
+    pub fn axis(&self, node: &NodeProto, usual: i64, rank: usize) -> Result<usize, String> {
+        super::attributes::axis(int(node, "axis").unwrap_or(usual), rank)
+    }
+}

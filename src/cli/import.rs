@@ -1,0 +1,94 @@
+//! `runner import`: networks of other programs as experiments.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use super::output::Output;
+use super::tell::Teller;
+use crate::error::OK;
+use crate::ops::{ImportOnnx, import_onnx};
+use runner_core::diagnostic::{counted, grouped};
+use runner_report::console::Mode;
+
+/// The formats of networks.
+#[derive(Subcommand)]
+pub enum Source {
+    /// Turn an ONNX file into an experiment file with its layers, with the weights beside it
+    Onnx(OnnxArgs),
+}
+
+#[derive(Args)]
+pub struct OnnxArgs {
+    /// The ONNX file
+    file: PathBuf,
+    /// The folder to write the experiment file, the weights and an example to
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    out: PathBuf,
+    /// The shape of an input whose sizes are not fixed, such as `input=1,3,224,224`; the first is the batch
+    #[arg(long, value_name = "NAME=SIZES", value_parser = shape)]
+    shape: Vec<(String, Vec<usize>)>,
+    /// The output of the graph that the network gives, if there are several
+    #[arg(long, value_name = "NAME")]
+    output: Option<String>,
+    /// Replace files that exist
+    #[arg(long)]
+    force: bool,
+}
+
+/// `input=1,3,224,224`.
+fn shape(text: &str) -> Result<(String, Vec<usize>), String> {
+    let wrong = || "expected a name and sizes, such as `input=1,3,224,224`".to_owned();
+    let (name, sizes) = text.rsplit_once('=').ok_or_else(wrong)?;
+    let size = |text: &str| {
+        text.trim()
+            .parse()
+            .ok()
+            .filter(|size| (1..=1 << 24).contains(size))
+    };
+    let sizes: Option<Vec<usize>> = sizes.split([',', 'x']).map(size).collect();
+    match sizes {
+        Some(sizes) if !name.is_empty() => Ok((name.to_owned(), sizes)),
+        _ => Err(wrong()),
+    }
+}
+
+/// `runner import`
+pub fn import(source: &Source, output: &mut Output) -> u8 {
+    let Source::Onnx(args) = source;
+    let asked = ImportOnnx {
+        out: args.out.clone(),
+        shapes: args.shape.iter().cloned().collect(),
+        output: args.output.clone(),
+        force: args.force,
+        ..ImportOnnx::new(&args.file)
+    };
+    let teller = Teller::new(Mode::Normal);
+    let outcome = import_onnx(&asked, &|progress| teller.tell(progress));
+    drop(teller);
+    match outcome {
+        Ok(imported) => {
+            let network = &imported.network;
+            let shape = network
+                .layers
+                .last()
+                .map(|last| last.shape.clone())
+                .unwrap_or_default();
+            output.say(&format!(
+                "{}, {} parameters: items of shape {}, outputs of shape {shape:?}",
+                counted(network.layers.len(), "layer"),
+                grouped(network.num_parameters),
+                network.items.show(),
+            ));
+            for file in &imported.files {
+                output.print(&file.display().to_string());
+            }
+            output.say(&format!(
+                "check it with: runner check '{}'",
+                imported.files[0].display()
+            ));
+            OK
+        }
+        Err(error) => output.fail(&error),
+    }
+}
