@@ -71,6 +71,15 @@ pub struct ImportedOnnx {
 
 /// Turns an ONNX file into an experiment with its weights, and an example of what the network gives.
 ///
+/// ```no_run
+/// use burn_runner::ops::{self, ImportOnnx};
+///
+/// let options = ImportOnnx::new("resnet18.onnx");
+/// let imported = ops::import_onnx(&options, &ops::quiet)?;
+/// println!("{}", imported.files[0].display());
+/// # Ok::<(), burn_runner::Error>(())
+/// ```
+///
 /// # Errors
 /// If the file is not one, or has what no layer computes. Nothing is written then.
 pub fn import_onnx(options: &ImportOnnx, sink: &Sink<'_>) -> Result<ImportedOnnx, Error> {
