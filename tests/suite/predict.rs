@@ -656,7 +656,16 @@ fn images_and_arrays_are_predicted_from() {
         .collect();
     assert_eq!(names, ["a.png", "b.png", "sub/c.png"]);
     let (_, one, _) = predict("images/a.png");
-    assert_eq!(one.lines().nth(1), stdout.lines().nth(1));
+    // Sums over few items at once are rounded in another order.
+    let numbers = |text: &str| -> Vec<f64> {
+        let cells = text.lines().nth(1).unwrap().split(',').skip(1);
+        cells.map(|cell| cell.parse().unwrap()).collect()
+    };
+    let (alone, among) = (numbers(&one), numbers(&stdout));
+    assert_eq!(alone.len(), among.len());
+    for (alone, among) in alone.iter().zip(&among) {
+        assert!((alone - among).abs() < 1e-6, "{alone} and {among}");
+    }
     // The same picture as an array of shades from 0 to 1, with the items in front or alone.
     let values: Vec<f32> = digit(1)
         .into_raw()
@@ -676,10 +685,7 @@ fn images_and_arrays_are_predicted_from() {
         let (code, of_array, stderr) = predict(name);
         assert_eq!(code, 0, "{stderr}");
         let behind = |line: Option<&str>| line.unwrap().split_once(',').unwrap().1.to_owned();
-        assert_eq!(
-            behind(of_array.lines().nth(1)),
-            behind(stdout.lines().nth(1))
-        );
+        assert_eq!(behind(of_array.lines().nth(1)), behind(one.lines().nth(1)));
     }
     digit(0).save(images.join("z.png")).unwrap();
     image::GrayImage::new(9, 8)

@@ -176,7 +176,7 @@ fn predictions_are_sealed_and_travel_in_capsules() {
     assert_eq!(code, 0, "{stderr}");
     let path = folder.path().join(RUN).join("predictions/valid.csv");
     let text = fs::read_to_string(&path).unwrap();
-    fs::write(&path, text.replacen("0.", "1.", 1)).unwrap();
+    fs::write(&path, text.edit_first("0.", "1.")).unwrap();
     let (code, _, stderr) = pack("b.capsule.tar.zst");
     assert_ne!(code, 0);
     assert!(

@@ -157,7 +157,7 @@ fn the_record_says_whose_kernels_computed_each_layer() {
             .map(|name| (*name).to_owned())
             .collect::<BTreeSet<_>>()
     };
-    assert_eq!((&ours.0, &ours.1), (&whose(&["burn", "runner"]), &None));
+    assert_eq!((&ours.0, &ours.1), (&whose(&["runner"]), &None));
     let reference = Some("kernels = \"reference\"".to_owned());
     assert_eq!((&burns.0, &burns.1), (&whose(&["burn"]), &reference));
     // What is not set is the default, and the former name of the key means the same.
