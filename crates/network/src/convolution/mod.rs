@@ -1,11 +1,8 @@
 //! One- and two-dimensional convolutions and max pooling, by runner's kernels if available and otherwise by Burn's.
 //!
-//! `extension` turns the functions in [`runner_kernels`], which know no tensors, into operations of Burn's backend
-//! `flex`. The modules here have the parameters of Burn's, so that a checkpoint does not depend on the kernels that
+//! The modules here have the parameters of Burn's, so that a checkpoint does not depend on the kernels that
 //! wrote it.
 
-#[cfg(feature = "flex")]
-mod extension;
 #[cfg(all(test, feature = "flex"))]
 mod tests;
 
@@ -15,6 +12,8 @@ use burn::tensor::module::{conv1d, conv2d, max_pool1d, max_pool2d};
 use burn::tensor::ops::{ConvOptions, MaxPoolOptions};
 use burn::tensor::{Device, Tensor};
 
+#[cfg(feature = "flex")]
+use crate::fast::{convolution::convolution, pool::max_pool};
 use runner_core::spec::backend::Kernels;
 
 macro_rules! modules {
@@ -59,7 +58,7 @@ macro_rules! modules {
                 #[cfg(feature = "flex")]
                 if self.kernels == Kernels::Fast
                     && let Some(output) =
-                        extension::convolution(&x, &weight, bias.as_ref(), &self.options)
+                        convolution(&x, &weight, bias.as_ref(), &self.options)
                 {
                     return output;
                 }
@@ -76,7 +75,7 @@ macro_rules! modules {
             #[cfg(feature = "flex")]
             if kernels == Kernels::Fast
                 && !options.ceil_mode
-                && let Some(output) = extension::max_pool(&x, &options)
+                && let Some(output) = max_pool(&x, &options)
             {
                 return output;
             }

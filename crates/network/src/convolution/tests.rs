@@ -7,7 +7,8 @@ use burn::tensor::ops::{AvgPoolOptions, ConvOptions, ConvTransposeOptions, MaxPo
 use burn::tensor::{Device, Tensor, TensorData, activation};
 use proptest::prelude::*;
 
-use super::extension::{convolution, max_pool};
+use crate::fast::convolution::convolution;
+use crate::fast::pool::max_pool;
 
 /// Numbers between -0.5 and 0.5, others for another seed.
 /// Numbers between -0.5 and 0.5.

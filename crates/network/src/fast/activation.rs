@@ -20,7 +20,7 @@ impl Operation<1> for Each {
     /// The output, of functions whose derivative is one of it.
     type Kept = Option<FlexTensor>;
 
-    fn asks_for(&self) -> [bool; 1] {
+    fn asks_for(&self, _: [bool; 1]) -> [bool; 1] {
         [!self.0.keeps_output()]
     }
 
@@ -61,7 +61,7 @@ impl Operation<1> for Rows {
     /// The output.
     type Kept = FlexTensor;
 
-    fn asks_for(&self) -> [bool; 1] {
+    fn asks_for(&self, _: [bool; 1]) -> [bool; 1] {
         [false]
     }
 

@@ -30,7 +30,7 @@ impl Operation<3> for Heads {
     /// The logarithm of each row's sum of exponentials.
     type Kept = Arc<Vec<f32>>;
 
-    fn asks_for(&self) -> [bool; 3] {
+    fn asks_for(&self, _: [bool; 3]) -> [bool; 3] {
         [true, true, true]
     }
 

@@ -22,7 +22,7 @@ impl Operation<1> for Rows {
     /// The table's shape.
     type Kept = Shape;
 
-    fn asks_for(&self) -> [bool; 1] {
+    fn asks_for(&self, _: [bool; 1]) -> [bool; 1] {
         [false]
     }
 

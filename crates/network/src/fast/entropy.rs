@@ -19,7 +19,7 @@ impl Operation<1> for CrossEntropy {
     /// The logarithm of each row's sum of exponentials.
     type Kept = Arc<Vec<f32>>;
 
-    fn asks_for(&self) -> [bool; 1] {
+    fn asks_for(&self, _: [bool; 1]) -> [bool; 1] {
         [true]
     }
 

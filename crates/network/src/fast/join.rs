@@ -18,7 +18,7 @@ impl<const N: usize> Operation<N> for Join {
     /// The sizes of the operands.
     type Kept = [Vec<usize>; N];
 
-    fn asks_for(&self) -> [bool; N] {
+    fn asks_for(&self, _: [bool; N]) -> [bool; N] {
         [false; N]
     }
 

@@ -5,6 +5,7 @@
 
 pub mod activation;
 pub mod attention;
+pub mod convolution;
 pub mod embedding;
 pub mod entropy;
 pub mod join;
@@ -17,6 +18,7 @@ pub mod recurrent;
 #[cfg(test)]
 mod tests;
 pub mod transpose;
+mod weighted;
 
 #[cfg(test)]
 thread_local! {
@@ -27,4 +29,21 @@ thread_local! {
 #[cfg(test)]
 fn count() {
     CALLS.with(|calls| calls.set(calls.get() + 1));
+}
+
+/// Sizes along height and width, of one or two axes.
+fn plane<T: Copy>(sizes: &[T], one: T) -> [T; 2] {
+    match *sizes {
+        [width] => [one, width],
+        [height, width] => [height, width],
+        _ => panic!("kernels of windows have one or two dimensions"),
+    }
+}
+
+/// The sizes of \[items, channels, ..\] with other channels and of another height and width.
+fn planes(sizes: &[usize], channels: usize, [height, width]: [usize; 2]) -> Vec<usize> {
+    match sizes.len() {
+        3 => vec![sizes[0], channels, width],
+        _ => vec![sizes[0], channels, height, width],
+    }
 }

@@ -37,7 +37,7 @@ struct Rows(RowNorm);
 impl Operation<3> for Rows {
     type Kept = Arc<Statistics>;
 
-    fn asks_for(&self) -> [bool; 3] {
+    fn asks_for(&self, _: [bool; 3]) -> [bool; 3] {
         [true, true, false]
     }
 
@@ -73,7 +73,7 @@ struct Groups {
 impl Operation<3> for Groups {
     type Kept = Arc<Statistics>;
 
-    fn asks_for(&self) -> [bool; 3] {
+    fn asks_for(&self, _: [bool; 3]) -> [bool; 3] {
         [true, true, false]
     }
 
@@ -117,7 +117,7 @@ struct Channels {
 impl Operation<3> for Channels {
     type Kept = ();
 
-    fn asks_for(&self) -> [bool; 3] {
+    fn asks_for(&self, _: [bool; 3]) -> [bool; 3] {
         [true, true, false]
     }
 
@@ -155,7 +155,7 @@ struct Moments;
 impl Operation<1> for Moments {
     type Kept = ();
 
-    fn asks_for(&self) -> [bool; 1] {
+    fn asks_for(&self, _: [bool; 1]) -> [bool; 1] {
         [false]
     }
 

@@ -25,8 +25,8 @@ pub trait Operation<const N: usize>: Clone + Debug + Send + 'static {
     /// What the way there leaves for the way back, besides operands.
     type Kept: Clone + Debug + Send + 'static;
 
-    /// Which operands the way back asks for.
-    fn asks_for(&self) -> [bool; N];
+    /// Which operands the way back asks for, to compute the gradients of those that are tracked.
+    fn asks_for(&self, is_tracked: [bool; N]) -> [bool; N];
 
     /// Whether gradient checkpointing computes it again instead of keeping its output. Nothing may be kept then.
     fn is_cheap(&self) -> bool {
@@ -178,12 +178,10 @@ fn tracked<C: CheckpointStrategy, O: Operation<N>, const N: usize>(
     };
     match prepared.stateful() {
         OpsKind::Tracked(mut prepared) => {
-            let mut at = 0;
-            let places = operation.asks_for().map(|is_asked| {
-                let operand = &operands[at];
-                at += 1;
-                is_asked.then(|| prepared.checkpoint(operand))
-            });
+            let is_tracked = operands.each_ref().map(|operand| operand.is_tracked());
+            let is_asked = operation.asks_for(is_tracked);
+            let places =
+                std::array::from_fn(|at| is_asked[at].then(|| prepared.checkpoint(&operands[at])));
             let operands = operands.map(|operand| operand.into_parts().0);
             let (output, kept) = operation.forward(operands, true);
             let kept = kept.expect("kept when asked for");

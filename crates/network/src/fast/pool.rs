@@ -1,12 +1,42 @@
-//! Average pooling.
+//! Max and average pooling.
+
+use std::sync::Arc;
 
 use burn::backend::TensorMetadata;
 use burn::backend::flex::FlexTensor;
+use burn::tensor::ops::MaxPoolOptions;
 use burn::tensor::{Shape, Tensor};
-use runner_kernels::Geometry;
 use runner_kernels::average::{Parts, pool, pool_backward, suits};
+use runner_kernels::{self as kernels, Geometry};
 
 use super::operation::{Back, Operation, apply_1, contiguous, is_ours, numbers, sizes, tensor};
+use super::{plane, planes};
+
+/// The maximum of each window.
+#[derive(Clone, Debug)]
+struct Largest(Geometry);
+
+impl Operation<1> for Largest {
+    /// The chosen tap of each window, and the input's shape.
+    type Kept = (Arc<Vec<u8>>, Shape);
+
+    fn asks_for(&self, _: [bool; 1]) -> [bool; 1] {
+        [false]
+    }
+
+    fn forward(&self, [x]: [FlexTensor; 1], is_kept: bool) -> (FlexTensor, Option<Self::Kept>) {
+        let x = contiguous(x);
+        let (values, chosen) = kernels::max_pool(&self.0, numbers(&x));
+        let output = tensor(values, resized(&x, self.0.output()));
+        (output, is_kept.then(|| (Arc::new(chosen), x.shape())))
+    }
+
+    fn backward(&self, back: Back<Self::Kept, 1>) -> [Option<FlexTensor>; 1] {
+        let (chosen, shape) = back.kept;
+        let values = kernels::max_pool_backward(&self.0, numbers(&back.gradient), &chosen);
+        [Some(tensor(values, shape))]
+    }
+}
 
 /// The means of windows.
 #[derive(Clone, Debug)]
@@ -19,14 +49,14 @@ impl Operation<1> for Windows {
     /// The input's shape.
     type Kept = Shape;
 
-    fn asks_for(&self) -> [bool; 1] {
+    fn asks_for(&self, _: [bool; 1]) -> [bool; 1] {
         [false]
     }
 
     fn forward(&self, [x]: [FlexTensor; 1], is_kept: bool) -> (FlexTensor, Option<Shape>) {
         let x = contiguous(x);
         let means = pool(&self.geometry, self.counts_padding, numbers(&x));
-        let output = tensor(means, resized(&x, &self.geometry.output()));
+        let output = tensor(means, resized(&x, self.geometry.output()));
         (output, is_kept.then(|| x.shape()))
     }
 
@@ -41,13 +71,13 @@ impl Operation<1> for Parts {
     /// The input's shape.
     type Kept = Shape;
 
-    fn asks_for(&self) -> [bool; 1] {
+    fn asks_for(&self, _: [bool; 1]) -> [bool; 1] {
         [false]
     }
 
     fn forward(&self, [x]: [FlexTensor; 1], is_kept: bool) -> (FlexTensor, Option<Shape>) {
         let x = contiguous(x);
-        let output = tensor(self.means(numbers(&x)), resized(&x, &self.output));
+        let output = tensor(self.means(numbers(&x)), resized(&x, self.output));
         (output, is_kept.then(|| x.shape()))
     }
 
@@ -58,20 +88,47 @@ impl Operation<1> for Parts {
 }
 
 /// The shape of items and channels of other sizes, along as many axes.
-fn resized(x: &FlexTensor, plane: &[usize; 2]) -> Shape {
-    let mut shape = sizes(x);
-    let num = shape.len() - 2;
-    shape[2..].copy_from_slice(&plane[2 - num..]);
-    Shape::from(shape)
+fn resized(x: &FlexTensor, plane: [usize; 2]) -> Shape {
+    let sizes = sizes(x);
+    Shape::from(planes(&sizes, sizes[1], plane))
 }
 
-/// Sizes along height and width, of one or two axes.
-fn plane<T: Copy>(sizes: &[T], one: T) -> [T; 2] {
-    match *sizes {
-        [width] => [one, width],
-        [height, width] => [height, width],
-        _ => panic!("poolings here have one or two dimensions"),
+/// The windows of pooling, of each channel by itself.
+fn windows<const D: usize>(
+    x: &Tensor<D>,
+    kernel: &[usize],
+    stride: &[usize],
+    padding: &[(usize, usize)],
+    dilation: &[usize],
+) -> Geometry {
+    let dims = x.dims();
+    Geometry {
+        items: dims[0],
+        inputs: dims[1],
+        outputs: dims[1],
+        groups: dims[1],
+        input: plane(&dims[2..], 1),
+        kernel: plane(kernel, 1),
+        stride: plane(stride, 1),
+        padding: plane(padding, (0, 0)),
+        dilation: plane(dilation, 1),
     }
+}
+
+/// The maximum of each window of \[items, channels, ..\], if it can be computed here.
+pub fn max_pool<const D: usize, const N: usize>(
+    x: &Tensor<D>,
+    options: &MaxPoolOptions<N>,
+) -> Option<Tensor<D>> {
+    let geometry = windows(
+        x,
+        &options.kernel_size,
+        &options.stride,
+        &options.padding,
+        &options.dilation,
+    );
+    let suits = kernels::can_pool(&geometry) && is_ours(x);
+    suits.then(|| apply_1(x.clone(), Largest(geometry)))
 }
 
 /// How windows lie, along each axis.
@@ -89,18 +146,14 @@ pub struct Layout<'a> {
 
 /// The mean of each window of \[items, channels, ..\], if it can be computed here.
 pub fn average<const D: usize>(x: &Tensor<D>, layout: Layout) -> Option<Tensor<D>> {
-    let dims = x.dims();
-    let geometry = Geometry {
-        items: dims[0],
-        inputs: dims[1],
-        outputs: dims[1],
-        groups: dims[1],
-        input: plane(&dims[2..], 1),
-        kernel: plane(layout.kernel, 1),
-        stride: plane(layout.stride, 1),
-        padding: plane(layout.padding, (0, 0)),
-        dilation: [1, 1],
-    };
+    let ones = [1; 2];
+    let geometry = windows(
+        x,
+        layout.kernel,
+        layout.stride,
+        layout.padding,
+        &ones[..D - 2],
+    );
     if !is_ours(x) || !suits(&geometry) {
         return None;
     }

@@ -36,7 +36,7 @@ impl Operation<4> for Steps {
     /// Gates and states, and the output.
     type Kept = (Arc<Kept>, FlexTensor);
 
-    fn asks_for(&self) -> [bool; 4] {
+    fn asks_for(&self, _: [bool; 4]) -> [bool; 4] {
         [true, true, true, true]
     }
 

@@ -182,7 +182,6 @@ fn layers_that_have_kernels_are_computed_by_them() {
     let device = Device::flex().autodiff();
     for Example { layers, network } in examples() {
         let last = network.layers.last().expect("a layer");
-        let is_convolution = matches!(last.kind, LayerKind::Conv(_) | LayerKind::Pool(_));
         let graph = Graph::new(&network, Kernels::Fast, &device).materialize();
         let dims = [&[2], network.items.dims.as_slice()].concat();
         let items = match network.items.vocabulary {
@@ -202,9 +201,6 @@ fn layers_that_have_kernels_are_computed_by_them() {
             calls = CALLS.with(std::cell::Cell::get) - before;
             output
         });
-        // Convolutions and max pooling go through an extension of their own.
-        if !is_convolution {
-            assert_eq!(calls > 0, has_kernel(&last.kind), "{layers}");
-        }
+        assert_eq!(calls > 0, has_kernel(&last.kind), "{layers}");
     }
 }

@@ -1,86 +1,40 @@
 //! Transposed convolutions: what a convolution computes for the gradient of its input, and the other way about.
 
-use burn::backend::TensorMetadata;
-use burn::backend::flex::FlexTensor;
 use burn::nn::conv::{ConvTranspose1d, ConvTranspose2d};
-use burn::tensor::{Shape, Tensor};
-use runner_kernels::{Geometry, add_bias, backward_input, backward_weight, forward};
+use burn::tensor::Tensor;
+use runner_kernels::{self as kernels, Geometry};
 
-use super::operation::{
-    Back, Operation, apply_2, apply_3, contiguous, is_ours, numbers, sizes, tensor,
-};
+use super::weighted::{Weighted, apply};
+use super::{plane, planes};
 
-/// Operands are the input, the weights \[inputs, outputs / groups, kernel\] and, if there are three, the bias. The
-/// geometry is that of the convolution, whose input is the output here.
+/// The geometry is that of the convolution, whose input is the output here. Weights are \[inputs, outputs / groups,
+/// kernel\].
 #[derive(Clone, Debug)]
 struct Transposed(Geometry);
 
-impl Transposed {
-    fn forward<const N: usize>(&self, operands: [FlexTensor; N]) -> FlexTensor {
-        let operands = operands.map(contiguous);
-        let mut output = backward_input(&self.0, numbers(&operands[0]), numbers(&operands[1]));
-        if let Some(bias) = operands.get(2) {
-            add_bias(&mut output, numbers(bias), self.0.area_in());
+impl Weighted for Transposed {
+    fn output_sizes(&self, input: &[usize]) -> Vec<usize> {
+        planes(input, self.0.inputs, self.0.input)
+    }
+
+    fn output(&self, x: &[f32], weight: &[f32], bias: Option<&[f32]>) -> Vec<f32> {
+        let mut output = kernels::backward_input(&self.0, x, weight);
+        if let Some(bias) = bias {
+            kernels::add_bias(&mut output, bias, self.0.area_in());
         }
-        let mut shape = sizes(&operands[0]);
-        let num = shape.len() - 2;
-        shape[1] = self.0.inputs;
-        shape[2..].copy_from_slice(&self.0.input[2 - num..]);
-        tensor(output, Shape::from(shape))
+        output
     }
 
-    fn backward<const N: usize>(&self, mut back: Back<(), N>) -> [Option<FlexTensor>; N] {
-        let (x, weight) = (back.operand(0), back.operand(1));
-        let gradient = numbers(&back.gradient);
-        std::array::from_fn(|at| {
-            back.wants[at].then(|| match at {
-                0 => {
-                    let values = forward(&self.0, gradient, numbers(&weight), None);
-                    tensor(values, x.shape())
-                }
-                1 => {
-                    let values = backward_weight(&self.0, gradient, numbers(&x));
-                    tensor(values, weight.shape())
-                }
-                _ => {
-                    let values =
-                        runner_kernels::channel_sums(gradient, self.0.inputs, self.0.area_in());
-                    tensor(values, Shape::from([self.0.inputs]))
-                }
-            })
-        })
-    }
-}
-
-impl Operation<2> for Transposed {
-    type Kept = ();
-
-    fn asks_for(&self) -> [bool; 2] {
-        [true; 2]
+    fn of_input(&self, gradient: &[f32], weight: &[f32]) -> Vec<f32> {
+        kernels::forward(&self.0, gradient, weight, None)
     }
 
-    fn forward(&self, operands: [FlexTensor; 2], is_kept: bool) -> (FlexTensor, Option<()>) {
-        (Self::forward(self, operands), is_kept.then_some(()))
+    fn of_weight(&self, x: &[f32], gradient: &[f32]) -> Vec<f32> {
+        kernels::backward_weight(&self.0, gradient, x)
     }
 
-    fn backward(&self, back: Back<(), 2>) -> [Option<FlexTensor>; 2] {
-        Self::backward(self, back)
-    }
-}
-
-impl Operation<3> for Transposed {
-    type Kept = ();
-
-    fn asks_for(&self) -> [bool; 3] {
-        [true, true, false]
-    }
-
-    fn forward(&self, operands: [FlexTensor; 3], is_kept: bool) -> (FlexTensor, Option<()>) {
-        (Self::forward(self, operands), is_kept.then_some(()))
-    }
-
-    fn backward(&self, back: Back<(), 3>) -> [Option<FlexTensor>; 3] {
-        Self::backward(self, back)
+    fn of_bias(&self, gradient: &[f32]) -> Vec<f32> {
+        kernels::channel_sums(gradient, self.0.inputs, self.0.area_in())
     }
 }
 
@@ -132,40 +86,26 @@ fn convolve<const D: usize>(
     layout: Layout,
 ) -> Option<Tensor<D>> {
     let (dims, kernel) = (x.dims(), weight.dims());
-    if !(3..=4).contains(&D) || !is_ours(x) || !is_ours(weight) || x.shape().num_elements() == 0 {
-        return None;
-    }
-    // A convolution of one dimension has a height of 1.
-    let plane = |of: &dyn Fn(usize) -> usize, one: usize| match D {
-        3 => [one, of(0)],
-        _ => [of(0), of(1)],
-    };
     let size = |axis: usize| {
         let extent = layout.dilation[axis] * (kernel[2 + axis] - 1) + 1;
-        let size = (dims[2 + axis] - 1) * layout.stride[axis] + extent + layout.padding_out[axis];
-        size.saturating_sub(2 * layout.padding[axis])
+        let steps = dims[2 + axis].saturating_sub(1) * layout.stride[axis];
+        (steps + extent + layout.padding_out[axis]).saturating_sub(2 * layout.padding[axis])
     };
+    let size: Vec<usize> = (0..D - 2).map(size).collect();
     let geometry = Geometry {
         items: dims[0],
         inputs: kernel[1] * layout.groups,
         outputs: dims[1],
         groups: layout.groups,
         input: plane(&size, 1),
-        kernel: plane(&|axis| kernel[2 + axis], 1),
-        stride: plane(&|axis| layout.stride[axis], 1),
-        padding: plane(&|axis| layout.padding[axis], 0).map(|padding| (padding, padding)),
-        dilation: plane(&|axis| layout.dilation[axis], 1),
+        kernel: plane(&kernel[2..], 1),
+        stride: plane(layout.stride, 1),
+        padding: plane(layout.padding, 0).map(|padding| (padding, padding)),
+        dilation: plane(layout.dilation, 1),
     };
     let fits = geometry.is_sound()
         && kernel[0] == dims[1]
-        && geometry.output() == plane(&|axis| dims[2 + axis], 1)
+        && geometry.output() == plane(&dims[2..], 1)
         && bias.is_none_or(|bias| bias.dims() == [geometry.inputs]);
-    if !fits {
-        return None;
-    }
-    let (x, weight) = (x.clone(), weight.clone());
-    Some(match bias {
-        None => apply_2((x, weight), Transposed(geometry)),
-        Some(bias) => apply_3((x, weight, bias.clone()), Transposed(geometry)),
-    })
+    fits.then(|| apply(Transposed(geometry), x, weight.clone(), bias.cloned()))?
 }
