@@ -1,10 +1,10 @@
 //! A trained network as an HTTP service: the Open Inference Protocol (version 2, REST) and a plain JSON form.
 //!
-//! | request | answer |
+//! | request | response |
 //! | --- | --- |
 //! | `GET /v2` | the server's name, version and extensions |
 //! | `GET /v2/health/live`, `/v2/health/ready`, `/v2/models/NAME/ready` | 200 |
-//! | `GET /v2/models/NAME` | inputs and outputs with their types and shapes |
+//! | `GET /v2/models/NAME` | inputs and outputs, with types and shapes |
 //! | `POST /v2/models/NAME/infer` | predictions for tensors, one per column of the data (`protocol`) |
 //! | `POST /predict` | predictions for rows as JSON objects |
 //! | `GET /metrics` | counters and latencies for Prometheus (`gauges`) |

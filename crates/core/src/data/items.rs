@@ -1,4 +1,4 @@
-//! Items in memory, as readers of what is inside the binary or made up give them.
+//! Items in memory, as readers of what is embedded in the binary or made up give them.
 
 use super::plan::{InputPlan, TargetPlan};
 use super::records::{Column, ColumnKind, Part, Records, Writer};

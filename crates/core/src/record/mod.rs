@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! results/<experiment>/
-//!   experiment.toml        byte copy of the input
+//!   experiment.toml        the input file, byte for byte
 //!   resolved.toml          the input put together, if it has more layers than one
 //!   plan.json              every run, resolved
 //!   kernels/               on CubeCL's backends: the kernels that were chosen by their times, for all runs
