@@ -1,8 +1,8 @@
-//! What the program costs around the training: `check`, `plan` of 10,000 runs and 100,000 points, a worker's start,
-//! and `list`, `report` and `compare` of 10,000 runs.
+//! The overhead of the program outside of training: `check`, `plan` of 10,000 runs and 100,000 points, a worker's
+//! start, and `list`, `report` and `compare` of 10,000 runs.
 //!
 //! Whole processes, timed from outside, medians of 11, with 10,000 runs of 5. Run with `cargo bench --bench commands`;
-//! with `-- runs` for the last part alone.
+//! with `-- runs` for only the last part.
 
 #![allow(
     clippy::disallowed_methods,
@@ -52,14 +52,15 @@ fn median(mut values: Vec<f64>) -> f64 {
     values[values.len() / 2]
 }
 
-/// Has the system forget what it read of disks; `false` where that is not allowed.
+/// Drops the system's disk caches; `false` if that is not permitted.
 fn forget_files() -> bool {
     let written = Command::new("sync").status();
     written.is_ok_and(|status| status.success())
         && fs::write("/proc/sys/vm/drop_caches", "3").is_ok()
 }
 
-/// `list`, `report` and `compare` of 100 trials with 100 seeds each: with what was kept of the runs, and from their files.
+/// `list`, `report` and `compare` of 100 trials with 100 seeds each: with the cached index, and from the files of the
+/// runs.
 fn of_many_runs(path: &Path) {
     fs::write(path.join("many.toml"), tree::spec(100, 100)).expect("the spec is written");
     let plan = Command::new(env!("CARGO_BIN_EXE_runner"))
@@ -111,7 +112,7 @@ fn main() {
         widths.join(", ")
     );
     fs::write(path.join("large.toml"), large).expect("the spec is written");
-    // 100,000 points: by a grid, of which 400 are left, and drawn, which are all left.
+    // 100,000 points: from a grid, of which 400 remain, and sampled, all of which remain.
     let sieved = format!(
         "{SPEC}\n[sweep]\nexclude = [\"optimizer.learning_rate * train.batch_size > 1.05e-4\", \"model.dropout > 0.5 and train.batch_size != 7\"]\n[sweep.grid]\noptimizer.learning_rate = [{}]\ntrain.batch_size = {:?}\nmodel.dropout = {:?}\noptimizer.weight_decay = {{ values = {:?}, when = \"model.dropout > 0.4\" }}\n",
         rates.join(", "),

@@ -1,11 +1,11 @@
 //! Convolutions by runner's kernels against Burn's own, on `flex` in f32: a whole epoch of the small CNN through runner,
 //! and forward and backward passes of blocks of larger networks.
 //!
-//! Both are measured in one process, in turn, several times, of which the fastest counts; so is the rate of a matrix
-//! product, which says what the processor gives at that moment. Processor time is that of all threads, divided by their
-//! number: on a machine that is busy with other work it is what a quiet one would take. Run with
-//! `cargo bench --bench convolution [-- cnn | residual | separable | parts]`; `convolution_torch.py` beside this file
-//! measures the same with PyTorch. See `benches/README.md`.
+//! Both are measured alternately in one process, several times, of which the fastest counts. The rate of a matrix
+//! product is measured too, as a reference for the processor's current speed. Processor time is that of all threads,
+//! divided by their number: on a busy machine, this is the time that an idle one would take. Run with `cargo bench
+//! --bench convolution [-- cnn | residual | separable | parts]`; `convolution_torch.py` beside this file measures the
+//! same with PyTorch. See `benches/README.md`.
 
 #![allow(
     clippy::disallowed_methods,
@@ -31,13 +31,13 @@ use mimalloc::MiMalloc;
 use runner_network::convolution::Conv2d;
 use support::{by_runner, is_wanted, planned, wanted};
 
-/// Counts what is alive, to know the peak.
+/// Counts live bytes and their peak.
 struct Counted;
 
 static BYTES: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
 
-// SAFETY: every call goes to `MiMalloc` as it is; counting touches no block.
+// SAFETY: every call is passed on to `MiMalloc` unchanged; counting touches no block.
 unsafe impl GlobalAlloc for Counted {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size());
@@ -66,11 +66,11 @@ fn count(size: usize) {
 #[global_allocator]
 static ALLOCATOR: Counted = Counted;
 
-/// What something took.
+/// The cost of a piece of work.
 #[derive(Clone, Copy)]
 struct Cost {
     secs: f64,
-    /// Of all threads, by their number.
+    /// Of all threads, divided by their number.
     processor_secs: f64,
     peak_bytes: usize,
 }
@@ -103,7 +103,7 @@ impl Cost {
     }
 }
 
-/// Seconds that this process was computed for, on all cores.
+/// Processor time of this process in seconds, on all cores.
 fn processor_secs() -> f64 {
     #[cfg(unix)]
     {
@@ -111,7 +111,7 @@ fn processor_secs() -> f64 {
             tv_sec: 0,
             tv_nsec: 0,
         };
-        // SAFETY: `time` is a place for what is asked for.
+        // SAFETY: `time` is a valid place for the result.
         unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut time) };
         time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
     }
@@ -122,7 +122,7 @@ fn processor_secs() -> f64 {
 const KERNELS: [Kernels; 2] = [Kernels::Fast, Kernels::Reference];
 const GEMM: usize = 1024;
 
-/// Measures work by both kernels, and a matrix product, in turn; `flops` are those of a work's convolutions.
+/// Measures work with both kernels, and a matrix product, alternately; `flops` are those of the convolutions.
 fn compare(name: &str, flops: f64, rounds: usize, mut work: impl FnMut(Kernels) -> Cost) {
     let device = Device::flex();
     let matrix = || Tensor::<2>::random([GEMM, GEMM], Distribution::Default, &device);
@@ -167,7 +167,7 @@ fn compare(name: &str, flops: f64, rounds: usize, mut work: impl FnMut(Kernels) 
     );
 }
 
-/// An epoch of the CNN of 8,000 images, validation taken out.
+/// An epoch of the CNN of 8,000 images, without validation.
 fn epoch(plan: &RunPlan, kernels: Kernels) -> Cost {
     let mut run = plan.clone();
     run.kernels = kernels;
@@ -175,7 +175,7 @@ fn epoch(plan: &RunPlan, kernels: Kernels) -> Cost {
     let cost = Cost::of(|| secs = by_runner(&run));
     Cost {
         secs: secs.iter().copied().fold(f64::MAX, f64::min),
-        // With the start and validation, which there is no clock for.
+        // Including the start and validation, which are not timed separately.
         processor_secs: cost.processor_secs / run.train.epochs as f64,
         ..cost
     }
@@ -245,7 +245,7 @@ fn main() {
     let runs = |name: &str| is_wanted(name, &wanted);
     if runs("cnn") {
         let plan = planned("cnn", "mnist", 2, "flex");
-        // Convolutions of an item, forward and backward; the first has no gradient of its input.
+        // Convolutions of an item, forward and backward; the first needs no gradient of its input.
         let (first, second) = (26 * 26 * 9 * 32, 24 * 24 * 9 * 32 * 64);
         let flops = 2.0 * (2 * first + 3 * second) as f64 * plan.data.num_train as f64;
         compare("cnn, an epoch", flops, 3, |kernels| epoch(&plan, kernels));

@@ -1,9 +1,9 @@
 //! Training through runner against the shortest hand-written Burn loop over the same batches.
 //!
-//! All are measured in one process, in turn, over the whole time of an epoch's training: for runner
-//! that includes its metrics, events and checkpoints; for the loop nothing but forward, backward and
-//! the optimizer. The loop runs with modules written by hand, and with runner's graph of layers. Run with
-//! `cargo bench --bench overhead [-- cnn]`; see `benches/README.md`.
+//! All are measured alternately in one process, over the whole time of an epoch's training: for runner that includes
+//! its metrics, events and checkpoints; for the loop nothing but forward, backward and the optimizer. The loop runs
+//! with modules written by hand, and with runner's graph of layers. Run with `cargo bench --bench overhead [-- cnn]`;
+//! see `benches/README.md`.
 
 #![allow(
     clippy::disallowed_methods,
@@ -70,7 +70,7 @@ fn by_hand<M: Model>(mut model: M, run: &RunPlan, num_epochs: usize) -> Vec<f64>
 
 fn compare<M: Model>(name: &str, make: fn(&Device) -> M, num_epochs: usize, rounds: usize) {
     let mut run = planned(name, "mnist", num_epochs, "flex");
-    // What is written by hand has Burn's kernels.
+    // The hand-written loop uses Burn's kernels.
     run.kernels = Kernels::Reference;
     let device = Device::flex().autodiff();
     let [mut theirs, mut graphs, mut ours] = [const { Vec::new() }; 3];
@@ -85,7 +85,7 @@ fn compare<M: Model>(name: &str, make: fn(&Device) -> M, num_epochs: usize, roun
     };
     for round in 0..=rounds {
         let mut secs = [0.0; 3];
-        // Who goes first has the cooler machine and the emptier heap: so all take turns.
+        // The first one has a cooler machine and an emptier heap, so they take turns.
         for turn in 0..3 {
             let who = (round + turn) % 3;
             secs[who] = measure(who);

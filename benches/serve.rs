@@ -26,7 +26,7 @@ const NUM_REQUESTS: usize = 100_000;
 /// How long the latency of one client and the peak are measured.
 const TIME: Duration = Duration::from_secs(4);
 
-/// Networks of `experiments`, what shortens their training, and a row for them.
+/// Networks of `experiments`, settings that shorten their training, and a row for each.
 const NETWORKS: [(&str, &[&str], &str); 2] = [
     (
         "iris_csv",
@@ -75,7 +75,7 @@ impl Server {
         }
     }
 
-    /// The most memory that it had, in MiB.
+    /// Its peak memory, in MiB.
     fn peak(&self) -> Option<u64> {
         let path = format!("/proc/{}/status", self.child.id());
         let status = std::fs::read_to_string(path).ok()?;
@@ -112,7 +112,7 @@ impl Client {
         }
     }
 
-    /// Asks once, and returns whether the answer is a prediction.
+    /// Sends one request, and returns whether the response is a prediction.
     fn ask(&mut self) -> bool {
         self.answer().is_some_and(|is_good| is_good)
     }
@@ -150,7 +150,7 @@ fn percentile(sorted: &[f64], share: f64) -> f64 {
     sorted[at.clamp(1, sorted.len()) - 1]
 }
 
-/// What came of many requests: latencies in milliseconds, sorted, and how many were not answered rightly.
+/// The result of many requests: sorted latencies in milliseconds, and the number of wrong responses.
 struct Load {
     latencies: Vec<f64>,
     num_errors: usize,
@@ -188,7 +188,7 @@ impl Load {
     }
 }
 
-/// Each client asks again when it is answered.
+/// Each client sends the next request when it has a response.
 fn closed(address: &str, row: &str, clients: usize, time: Duration) -> Load {
     let started = Instant::now();
     let parts = std::thread::scope(|scope| {

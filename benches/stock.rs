@@ -1,11 +1,11 @@
-//! Training through runner against Burn's own loop as its guide writes it: `SupervisedTraining` with a `Learner`, the
-//! stock loader over items in memory, a batcher that normalizes and stacks images, and the stock metrics of loss and
-//! accuracy; nothing is drawn and no checkpoint written.
+//! Training through runner against Burn's own loop as in its guide: `SupervisedTraining` with a `Learner`, the stock
+//! loader over items in memory, a batcher that normalizes and stacks images, and the stock metrics of loss and
+//! accuracy; no progress is displayed, and no checkpoints are written.
 //!
-//! Both train the same model on the same items, in one process, in turn. The time of an epoch is that of its training:
-//! for Burn's loop until its metrics have seen the last step, for runner from one epoch's end to the next but validation,
-//! with metrics, events, traces and checkpoints. The first epoch of each training warms up. Run with
-//! `cargo bench --bench stock [-- mlp | cnn] [-- wgpu]`; see `benches/README.md`.
+//! Both train the same model on the same items, alternately in one process. The time of an epoch is that of its
+//! training: for Burn's loop until its metrics have seen the last step, for runner from the end of one epoch to the end
+//! of the next except validation, with metrics, events, traces and checkpoints. The first epoch of each training warms
+//! up. Run with `cargo bench --bench stock [-- mlp | cnn] [-- wgpu]`; see `benches/README.md`.
 
 #![allow(
     clippy::disallowed_methods,
@@ -111,7 +111,7 @@ macro_rules! classifier {
 classifier!(Mlp);
 classifier!(Cnn);
 
-/// Notes when the training of each epoch begins and ends, in the place of a renderer, without which Burn draws.
+/// Records when the training of each epoch begins and ends; takes the place of Burn's default renderer.
 struct Clock {
     started: Option<Instant>,
     secs: Arc<Mutex<Vec<f64>>>,
@@ -237,7 +237,7 @@ where
     };
     let mut secs = [const { Vec::new() }; 3];
     for round in 0..rounds {
-        // Who goes first has the cooler machine and the emptier heap: so all take turns.
+        // The first one has a cooler machine and an emptier heap, so they take turns.
         for turn in 0..3 {
             let who = (round + turn) % 3;
             secs[who].push(measure(who));
@@ -258,7 +258,7 @@ fn main() {
     let (devices, models): (Vec<String>, Vec<String>) = wanted().into_iter().partition(is_device);
     let name = devices.first().map_or("flex", String::as_str);
     let runs = |name: &str| is_wanted(name, &models);
-    // `wgpu` may be a software driver, which is slow: fewer and smaller epochs must do there.
+    // `wgpu` may be a software driver, which is slow: so it gets fewer and smaller epochs.
     let (mlp_data, cnn_data, epochs, rounds) = match name {
         "wgpu" => ("mnist", "digits", 3, 3),
         _ => ("mnist", "mnist", 6, 9),

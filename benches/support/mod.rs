@@ -1,4 +1,4 @@
-//! What the benches share: models as a person writes them in Burn, the plan of a run, and a run timed by its events.
+//! What the benches share: hand-written Burn models, the plan of a run, and a run timed by its events.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -20,18 +20,18 @@ use burn_runner::train::{Interrupter, Job, Meter, execute};
 
 pub const BATCH: usize = 64;
 
-/// The words of the command line that say what to measure; `cargo bench` adds options of its own.
+/// The command-line arguments that select what to measure, without the options that `cargo bench` adds.
 pub fn wanted() -> Vec<String> {
     let words = std::env::args().skip(1);
     words.filter(|word| !word.starts_with('-')).collect()
 }
 
-/// Whether something is to be measured: all is where nothing is named.
+/// Whether to measure something: by default, everything.
 pub fn is_wanted(name: &str, wanted: &[String]) -> bool {
     wanted.is_empty() || wanted.iter().any(|word| word == name)
 }
 
-/// A model as a person writes it in Burn.
+/// A hand-written Burn model.
 pub trait Model: Module {
     fn forward(&self, images: Tensor<4>) -> Tensor<2>;
 }
@@ -85,7 +85,7 @@ pub fn cnn(device: &Device) -> Cnn {
     }
 }
 
-/// Seconds of each epoch through runner, validation taken out.
+/// Seconds of each epoch through runner, without validation.
 pub fn by_runner(run: &RunPlan) -> Vec<f64> {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let marks = Arc::new(Mutex::new(Vec::new()));
@@ -125,8 +125,8 @@ pub fn by_runner(run: &RunPlan) -> Vec<f64> {
         .collect()
 }
 
-/// The run of a model on a device: on the real files of MNIST (`data` is `mnist`) where they are, on digits of the same
-/// size otherwise.
+/// The run of a model on a device: on MNIST (`data` is `mnist`) if its files are available, otherwise on digits of the
+/// same size.
 pub fn planned(model: &str, data: &str, num_epochs: usize, device: &str) -> RunPlan {
     let mnist = Path::new("../shared/data/mnist");
     let data = if data == "mnist" && mnist.exists() {

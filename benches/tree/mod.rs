@@ -1,4 +1,4 @@
-//! A results folder of completed runs, as many training runs would leave it, made up through `record`.
+//! A results folder of completed runs, as left by many training runs, generated through `record`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,7 +11,8 @@ use burn_runner::record::{
 };
 use sha2::{Digest, Sha256};
 
-/// Writes the plan and what training all of its runs would have left. Values are made up: trials differ, seeds scatter.
+/// Writes the plan and the files that training all of its runs would leave. The values are artificial: trials differ,
+/// and seeds vary.
 pub fn make(plan: &Plan, folder: &ExperimentFolder) {
     fs::create_dir_all(&folder.0).expect("a folder");
     write_json(&folder.plan_json(), plan).expect("plan.json");
@@ -54,7 +55,7 @@ fn make_run(run: &RunPlan, at: usize, folder: &RunFolder, environment: &Environm
     record.write_summary(folder, run).expect("summary.json");
 }
 
-/// Writes a trace of the size that training would leave, and gives its digests.
+/// Writes a trace of realistic size, and returns its digests.
 fn write_trace(run: &RunPlan, at: usize, folder: &RunFolder) -> BTreeMap<String, String> {
     let losses = (0..run.train.epochs * run.steps_per_epoch).map(|step| noise(at, step));
     let losses: Vec<u8> = losses.flat_map(f64::to_le_bytes).collect();
@@ -146,7 +147,7 @@ fn noise(run: usize, number: usize) -> f64 {
     ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
 }
 
-/// A plan of so many trials and seeds.
+/// A plan with this many trials and seeds.
 pub fn spec(num_trials: usize, num_seeds: usize) -> String {
     let seeds: Vec<_> = (1..=num_seeds).collect();
     let rates: Vec<_> = (1..=num_trials / 2).map(|at| format!("{at}e-4")).collect();

@@ -1,10 +1,10 @@
-//! What first weights are taken from files, as a table.
+//! What initial weights are taken from files, as a table.
 
 use comfy_table::{ContentArrangement, Table, presets};
 
 use runner_core::plan::init::{InitFate, InitPlan, InitRow};
 
-/// Where first weights come from, and every tensor whose fate is worth a line: all of them, or those that are not
+/// Where initial weights come from, and every tensor whose fate is worth a line: all of them, or those that are not
 /// simply loaded.
 pub fn table(init: &InitPlan, is_whole: bool) -> String {
     let mut text = format!(

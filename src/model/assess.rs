@@ -161,7 +161,7 @@ impl Assessed {
         values
     }
 
-    /// How often which class was taken for which.
+    /// The confusion matrix of classes.
     pub fn confusion(&self, names: &[String]) -> Option<Confusion> {
         (!self.counts.is_empty()).then(|| Confusion {
             classes: names.to_vec(),

@@ -1,4 +1,4 @@
-//! First weights that `[init]` takes from a file.
+//! Initial weights that `[init]` takes from a file.
 
 use std::collections::BTreeMap;
 

@@ -656,7 +656,7 @@ fn images_and_arrays_are_predicted_from() {
         .collect();
     assert_eq!(names, ["a.png", "b.png", "sub/c.png"]);
     let (_, one, _) = predict("images/a.png");
-    // Sums over few items at once are rounded in another order.
+    // Sums over few items at once are rounded in a different order.
     let numbers = |text: &str| -> Vec<f64> {
         let cells = text.lines().nth(1).unwrap().split(',').skip(1);
         cells.map(|cell| cell.parse().unwrap()).collect()

@@ -1,4 +1,4 @@
-//! What another program has no words for.
+//! Layers that another program cannot express.
 
 use std::error::Error;
 use std::fmt;
@@ -10,7 +10,7 @@ pub struct Unsupported {
     pub layer: String,
     /// Its type.
     pub kind: String,
-    /// Why not, to stand behind "the layer".
+    /// Why not, as a continuation of "the layer".
     pub reason: String,
 }
 

@@ -1,8 +1,8 @@
-//! Weights and networks in the forms of other programs.
+//! Weights and networks in the formats of other programs.
 //!
-//! A format is read into, and written from, [`tensors::Tensors`]. Readers and writers work on bytes: which file they
-//! belong to, and what a network computes with them, is for the callers. Every input is untrusted: sizes are checked
-//! before anything is allocated for them.
+//! A format is read into, and written from, [`tensors::Tensors`]. Readers and writers work on bytes; the callers know
+//! which file they belong to and how a network uses them. Every input is untrusted: sizes are checked before anything
+//! is allocated for them.
 
 #![warn(missing_docs)]
 #![cfg_attr(

@@ -1,7 +1,8 @@
 //! How PyTorch and Burn name and lay out the tensors of each type of layer: one table for both directions.
 //!
 //! PyTorch's linear weights are [out, in], Burn's [in, out]; PyTorch stacks the gates of recurrent layers and the
-//! projections of attention, Burn keeps each by itself; norms have `weight` and `bias` there, `gamma` and `beta` here.
+//! projections of attention, Burn keeps them separate; norms have `weight` and `bias` in PyTorch, `gamma` and `beta` in
+//! Burn.
 
 use std::collections::BTreeMap;
 
@@ -13,18 +14,18 @@ use runner_core::spec::model::layer::{Cell, LayerKind, Norm, Recurrent, Transfor
 use crate::state::names::identifiers;
 use crate::tensors::NamedTensor;
 
-/// A tensor of a network as one of the layouts has it.
+/// A tensor of a network in one of the layouts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Slot {
     /// The layer's name and the path inside it.
     pub name: String,
-    /// The same as exports name it: with the layer's name as a name of Python's.
+    /// The same as in exports: with the layer's name as a Python name.
     pub exported: String,
-    /// Its sizes there.
+    /// Its sizes in that layout.
     pub shape: Vec<usize>,
 }
 
-/// A tensor of PyTorch's with what it is of Burn's.
+/// A PyTorch tensor and the corresponding Burn tensors.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mapping {
     /// PyTorch's path inside the layer.
@@ -36,7 +37,7 @@ pub struct Mapping {
 }
 
 impl Mapping {
-    /// The shape that PyTorch has.
+    /// The shape in PyTorch.
     pub fn torch_shape(&self) -> Vec<usize> {
         let mut shape = self.parts[0].1.clone();
         if self.is_transposed {
@@ -75,7 +76,7 @@ pub fn slots(network: &Network, layout: InitLayout) -> Vec<Slot> {
     slots
 }
 
-/// The tensors of Burn's, by their paths in the network, that the tensor of a slot is.
+/// The Burn tensors of a slot, by their paths in the network.
 pub fn to_burn(
     network: &Network,
     layout: InitLayout,
@@ -337,7 +338,7 @@ impl Mappings {
             }
             let num = attentions.len() + 1;
             for norm in 1..=num {
-                // Where norms come first, Burn's last one is that before the first attention.
+                // If norms come first, Burn's last one is the one before the first attention.
                 let ours = match (stack.norm_first, norm) {
                     (false, _) => norm,
                     (true, 1) => num,

@@ -1,4 +1,4 @@
-//! Tensors with names, as files of weights hold them.
+//! Named tensors, as in weight files.
 
 mod dtype;
 mod named;
@@ -10,17 +10,17 @@ use std::fmt;
 pub use dtype::Dtype;
 pub use named::NamedTensor;
 
-/// Why bytes are not a tensor, or tensors not a set.
+/// Why bytes are not a valid tensor, or tensors not a valid set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TensorError {
-    /// The shape asks for more bytes than a machine can address.
+    /// The shape needs more bytes than a machine can address.
     TooLarge {
         /// The tensor's name.
         name: String,
         /// Its shape.
         shape: Vec<usize>,
     },
-    /// The bytes are not as many as the shape and the type ask for.
+    /// The number of bytes does not match the shape and the type.
     Size {
         /// The tensor's name.
         name: String,
@@ -79,7 +79,7 @@ impl Tensors {
     /// Adds a tensor at the end.
     ///
     /// # Errors
-    /// If there is one of that name.
+    /// If there already is one with that name.
     pub fn push(&mut self, tensor: NamedTensor) -> Result<(), TensorError> {
         let name = tensor.name().to_owned();
         if self.places.contains_key(&name) {
@@ -90,7 +90,7 @@ impl Tensors {
         Ok(())
     }
 
-    /// The tensor of a name.
+    /// The tensor with a name.
     pub fn get(&self, name: &str) -> Option<&NamedTensor> {
         self.places.get(name).map(|at| &self.all[*at])
     }
@@ -115,7 +115,7 @@ impl Tensors {
         self.iter().map(|tensor| tensor.bytes().len()).sum()
     }
 
-    /// How many values they hold together.
+    /// The total number of values.
     pub fn num_values(&self) -> usize {
         self.iter().map(NamedTensor::num_values).sum()
     }

@@ -1,5 +1,5 @@
-//! What a pooling sees of an axis, in numbers that no other program reads differently: how windows at the ends count
-//! is where programs disagree.
+//! The windows of a pooling along an axis, in a form that all programs interpret alike: they disagree about windows at
+//! the ends.
 
 use runner_core::check::network::Layer;
 use runner_core::check::network::windows::padding;
@@ -8,13 +8,13 @@ use runner_core::spec::model::layer::Pool;
 /// An axis that windows slide along.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Axis {
-    /// Places of a window.
+    /// The size of a window.
     pub kernel: usize,
-    /// Step between windows.
+    /// The stride between windows.
     pub stride: usize,
-    /// Step inside a window.
+    /// The dilation inside a window.
     pub dilation: usize,
-    /// Zeros before and behind, as the layer's settings say.
+    /// Zeros before and after, as in the layer's settings.
     pub padding: (usize, usize),
     size: usize,
     num: usize,
@@ -40,20 +40,20 @@ impl Axis {
         axes.map(axis).collect()
     }
 
-    /// From the first to the last place of a window.
+    /// The extent of a window, from its first to its last position.
     pub fn extent(&self) -> usize {
         self.dilation * (self.kernel - 1) + 1
     }
 
-    /// Zeros before and behind for which there are as many windows without rounding up.
+    /// The padding for which the number of windows needs no rounding up.
     pub fn exact_padding(&self) -> (usize, usize) {
         let reached = (self.num - 1) * self.stride + self.extent();
         let before = self.padding.0;
         (before, reached.saturating_sub(self.size + before))
     }
 
-    /// What each window's mean over all of its places is multiplied by, so that only those count that should: the
-    /// padding too or not, and never what is behind the padding.
+    /// The factor for each window's mean over all positions, so that only the right ones count: padding if set, and
+    /// never positions beyond the padding.
     pub fn corrections(&self, counts_padding: bool) -> Vec<f32> {
         let (before, behind) = if counts_padding { self.padding } else { (0, 0) };
         let windows = 0..self.num;

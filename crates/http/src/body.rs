@@ -1,4 +1,4 @@
-//! Bodies of requests: how much of all of them is in memory at a time.
+//! Bodies of requests: with a limit on the total size in memory.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -6,17 +6,18 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::{Body, Bytes, Incoming};
 
-/// The first bytes of each body, which need no room: small requests are read however many large ones there are.
+/// The first bytes of each body are not counted, so that small requests are read regardless of the number of large
+/// ones.
 const FREE: usize = 64 << 10;
 
-/// Room for the bodies of all requests.
+/// The memory for the bodies of all requests.
 #[derive(Debug)]
 pub(crate) struct Room {
     used: Arc<AtomicUsize>,
     most: usize,
 }
 
-/// The room that a body takes until this is dropped.
+/// The memory reserved by a body until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Taken {
     used: Arc<AtomicUsize>,
@@ -26,16 +27,16 @@ pub(crate) struct Taken {
 /// Why a body was not read.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Unread {
-    /// It is larger than one may be.
+    /// It exceeds the size limit.
     TooLarge,
-    /// Bodies of other requests take all the room.
+    /// The bodies of other requests use all the memory.
     Full,
     /// The connection ended, or the body is malformed.
     Incomplete,
 }
 
 impl Room {
-    /// Room for `most` bytes.
+    /// Memory for `most` bytes.
     pub fn new(most: usize) -> Self {
         Self {
             used: Arc::default(),
@@ -43,7 +44,7 @@ impl Room {
         }
     }
 
-    /// Reads a body of at most `most` bytes. Room is taken as bytes arrive: what a client announces costs nothing.
+    /// Reads a body of at most `most` bytes. Memory is reserved as bytes arrive; the announced size is not enough.
     pub async fn read(&self, body: Incoming, most: usize) -> Result<(Bytes, Taken), Unread> {
         // A body that announces its size is refused before any of it arrives.
         if body.size_hint().lower() > most as u64 {
@@ -73,7 +74,7 @@ impl Room {
 }
 
 impl Taken {
-    /// Takes room for a body that has so many bytes by now.
+    /// Reserves memory for a body with this many bytes so far.
     fn grow(&mut self, bytes: usize, most: usize) -> Result<(), Unread> {
         let more = bytes.saturating_sub(FREE).saturating_sub(self.bytes);
         let fits = |used: usize| used.checked_add(more).filter(|used| *used <= most);

@@ -32,13 +32,13 @@ pub(crate) struct Slot {
     number: u64,
     /// Whether the connection is being answered, and so may not be closed for another one.
     pub is_answered: Arc<AtomicBool>,
-    /// Whether it has got an answer before, which makes it give way later.
+    /// Whether it has been answered before; such connections are closed later than others.
     pub was_answered: Arc<AtomicBool>,
     there: Arc<Mutex<There>>,
 }
 
 impl Connections {
-    /// None yet, and at most `most`.
+    /// An empty set with a maximum of `most`.
     pub fn new(most: usize) -> Self {
         Self {
             most,
@@ -46,8 +46,8 @@ impl Connections {
         }
     }
 
-    /// Makes room for a connection by closing the oldest one that has not asked for anything yet, or otherwise the oldest
-    /// idle one. `None` while all are being answered.
+    /// Makes room for a connection by closing the oldest one without a request, or otherwise the oldest idle one.
+    /// `None` if all are being answered.
     pub fn admit(&self) -> Option<Slot> {
         let mut there = lock(&self.there);
         if there.open.len() >= self.most {
@@ -123,7 +123,7 @@ mod tests {
                 .collect::<Vec<_>>()
         };
         assert_eq!(open(), [0, 2, 3]);
-        // One that was answered and lingers gives way too.
+        // A connection that was answered and stays open can be closed too.
         slots[0].is_answered.store(false, Ordering::Release);
         let fifth = connections.admit().unwrap();
         assert_eq!(open(), [2, 3, 4]);

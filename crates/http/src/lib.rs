@@ -1,8 +1,8 @@
-//! A small web server: [`Server`] speaks HTTP/1.1 through `hyper` and gets its answers from a [`Service`].
+//! A small web server: [`Server`] speaks HTTP/1.1 through `hyper` and gets its responses from a [`Service`].
 //!
 //! It does what every service needs: access control ([`Access`]: without a token, only requests that address this
-//! machine by a local name, so that no web page can have a browser request it under a name of its own, known as DNS
-//! rebinding), limits on size, time and connections ([`Limits`]), and the headers that restrict what a browser does
+//! machine by a local name, so that no web page can make a browser send requests to it under a different name, known as
+//! DNS rebinding), limits on size, time and connections ([`Limits`]), and the headers that restrict what a browser does
 //! with an answer.
 
 mod access;

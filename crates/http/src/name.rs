@@ -1,6 +1,6 @@
-//! Names as parts of addresses.
+//! Names as parts of URLs.
 
-/// A name as part of an address.
+/// A name as part of a URL.
 pub fn encoded(name: &str) -> String {
     let bytes = name.bytes().map(|byte| match byte {
         b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' | b'=' | b',' => {
@@ -11,7 +11,7 @@ pub fn encoded(name: &str) -> String {
     bytes.collect()
 }
 
-/// The name that is a part of an address; as it is, if it is not a valid one.
+/// The name in a part of a URL; unchanged if it is invalid.
 pub fn decoded(part: &str) -> String {
     let mut bytes = Vec::new();
     let mut rest = part.as_bytes();

@@ -254,7 +254,7 @@ impl<S: Service> Served<S> {
         talk.give(self.limits.time + self.limits.work);
         let (head, body) = request.into_parts();
         let read = self.read(&head, body).await;
-        // Until here the connection gives way to others: its body may never come.
+        // Until here the connection may be closed for others: its body may never arrive.
         talk.slot.is_answered.store(true, Ordering::Release);
         let answer = match read {
             Ok((request, _taken)) => {
@@ -321,7 +321,7 @@ impl<S: Service> Served<S> {
     }
 }
 
-/// A body that reports when it was handed over: its connection is idle then, and may give way to another.
+/// A body that reports when it has been sent: its connection is then idle, and may be closed for another.
 struct Answered {
     body: Full<Bytes>,
     talk: Arc<Conversation>,

@@ -1,8 +1,8 @@
-//! Activation functions of each number, and the way back through them.
+//! Element-wise activation functions and their gradients.
 //!
-//! Those whose derivative is a function of their output have the output kept for the way back, others the input. Where a
-//! derivative is 0, the gradient that comes out is 0 whatever goes in, so that an infinity ends where a value was cut off;
-//! NaN stays NaN in both directions.
+//! For functions whose derivative is a function of their output, the output is kept for the backward pass, otherwise
+//! the input. Where a derivative is 0, the gradient is 0 even if the incoming gradient is infinite; NaN stays NaN in
+//! both directions.
 
 #[cfg(test)]
 mod tests;
@@ -12,7 +12,7 @@ use rayon::prelude::*;
 use super::functions::{erf, exp, exp_m1, ln_1p, normal_density, sigmoid, tanh, within};
 use super::vectors::vectorized;
 
-/// Numbers of a task.
+/// Numbers per task.
 const PIECE: usize = 1 << 14;
 
 const FRAC_1_SQRT_2: f32 = std::f32::consts::FRAC_1_SQRT_2;
@@ -23,7 +23,7 @@ const GELU_CUBE: f32 = 0.044_715;
 const SELU_ALPHA: f32 = 1.673_263_2;
 const SELU_SCALE: f32 = 1.050_701;
 
-/// A function of each number. What each is, is in the documentation of PyTorch under its name.
+/// An element-wise function, as documented by PyTorch under the same name.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[allow(
     missing_docs,
@@ -87,7 +87,7 @@ pub enum Activation {
 }
 
 impl Activation {
-    /// Whether the way back wants the output instead of the input.
+    /// Whether the backward pass needs the output instead of the input.
     pub fn keeps_output(self) -> bool {
         match self {
             Activation::Relu | Activation::Tanh | Activation::Sigmoid => true,
@@ -96,28 +96,28 @@ impl Activation {
         }
     }
 
-    /// Replaces each number by the function of it.
+    /// Applies the function in place.
     pub fn apply(self, values: &mut [f32]) {
         let pieces = values.par_chunks_mut(PIECE);
         pieces.for_each(|piece| apply_to_piece(self, piece));
     }
 
-    /// The function of each number.
+    /// Applies the function to each number.
     pub fn forward(self, x: &[f32]) -> Vec<f32> {
         let mut values = Vec::with_capacity(x.len());
         let to = &mut values.spare_capacity_mut()[..x.len()];
         let pieces = to.par_chunks_mut(PIECE).zip(x.par_chunks(PIECE));
         pieces.for_each(|(to, x)| apply_to_piece(self, super::scratch::copied(to, x)));
-        // SAFETY: the pieces are all places.
+        // SAFETY: the pieces cover all elements.
         unsafe { values.set_len(x.len()) };
         values
     }
 
-    /// Multiplies each gradient by the derivative, where the function was given, or gave, `seen`: see
+    /// Multiplies each gradient by the derivative; `seen` is the function's input or output: see
     /// [`Activation::keeps_output`].
     ///
     /// # Panics
-    /// If there are not as many of both.
+    /// If the lengths differ.
     pub fn backward(self, seen: &[f32], gradient: &mut [f32]) {
         assert_eq!(seen.len(), gradient.len());
         let pieces = gradient.par_chunks_mut(PIECE).zip(seen.par_chunks(PIECE));
@@ -133,7 +133,7 @@ vectorized! {
     fn backward_of_piece = backward_now(which: Activation, seen: &[f32], gradient: &mut [f32]);
 }
 
-/// A loop that replaces each number, in the function that it stands in: a closure would not take its instructions.
+/// A loop that replaces each number; a macro, because a closure would not inherit the function's target features.
 macro_rules! each {
     ($values:expr, $x:ident => $result:expr) => {
         for value in $values {
@@ -201,7 +201,7 @@ fn apply_now(which: Activation, values: &mut [f32]) {
     }
 }
 
-/// `bias` with its sign turned where x is below zero.
+/// `bias` with the sign of x.
 #[inline(always)]
 fn signed(bias: f32, x: f32) -> f32 {
     if x < 0.0 { -bias } else { bias }
@@ -215,7 +215,7 @@ fn tanh_of_softplus(x: f32) -> f32 {
     n / (n + 2.0)
 }
 
-/// The same for gradients, with what was seen beside each.
+/// The same for gradients, with the kept value for each.
 macro_rules! scale {
     ($seen:expr, $gradient:expr, ($s:ident, $g:ident) => $result:expr) => {
         for (seen, gradient) in $seen.iter().zip($gradient) {
@@ -237,7 +237,7 @@ fn backward_now(which: Activation, seen: &[f32], gradient: &mut [f32]) {
             scale!(seen, gradient, (x, g) => if x <= threshold { 0.0 } else { g });
         }
         Activation::Gelu => scale!(seen, gradient, (x, g) => {
-            // Beyond, the derivative is 0 or 1, and infinity times zero is not in it.
+            // Beyond this, the derivative is 0 or 1, which avoids infinity times zero.
             let x = within(x, -20.0, 20.0);
             g * (0.5 * (1.0 + erf(x * FRAC_1_SQRT_2)) + x * normal_density(x))
         }),

@@ -1,10 +1,10 @@
-//! Scaled dot-product attention that never holds the whole matrix of scores.
+//! Scaled dot-product attention that never stores the whole matrix of scores.
 //!
-//! A thread takes one head of one item, and some queries at a time: their scores, the softmax of these and its products
-//! with the values stay in its caches. The way back computes the scores again from queries, keys and the logarithm of each
-//! row's sum of exponentials (Dao et al., 2022, after Rabe and Staats, 2021). Keys after the last query
-//! of a block take no part in it under a causal mask; those within the block have weights of 0, so that what is infinite or
-//! NaN there spoils the queries of its own block.
+//! A thread processes one head of one item, and some queries at a time: their scores, the softmax and its products with
+//! the values stay in its caches. The backward pass recomputes the scores from queries, keys and the logarithm of each
+//! row's sum of exponentials (Dao et al., 2022, after Rabe and Staats, 2021). Under a causal mask, keys after the last
+//! query of a block are skipped; those within the block have weights of 0, so that infinity or NaN in them affects the
+//! queries of the same block.
 
 #[cfg(test)]
 mod tests;
@@ -18,7 +18,7 @@ use super::scratch::{self, Shared, written};
 use super::softmax::{exponentials, finite_or_zero};
 use super::vectors::vectorized;
 
-/// Queries that are taken at a time: few enough for products that copy none of their operands.
+/// Queries per block: few enough for products that do not copy their operands.
 const QUERIES: usize = 32;
 
 /// The sizes of queries \[items, queries, heads * width\], and of keys and values \[items, keys, heads * width\].
@@ -26,25 +26,25 @@ const QUERIES: usize = 32;
 pub struct Attention {
     /// Items of the batch.
     pub items: usize,
-    /// Heads, which do not see each other.
+    /// Independent heads.
     pub heads: usize,
-    /// Positions that look.
+    /// Query positions.
     pub queries: usize,
-    /// Positions that are looked at.
+    /// Key positions.
     pub keys: usize,
-    /// Numbers of a head at a position.
+    /// The size of a head.
     pub width: usize,
-    /// Whether each position looks at none after its own.
+    /// Whether positions do not attend to later ones.
     pub is_causal: bool,
 }
 
 impl Attention {
-    /// Numbers at a position.
+    /// Numbers per position.
     fn columns(&self) -> usize {
         self.heads * self.width
     }
 
-    /// Keys that the first of some queries up to `past` may see together.
+    /// The number of keys that the queries before `past` attend to.
     fn limit(&self, past: usize) -> usize {
         if self.is_causal {
             past.min(self.keys)
@@ -64,17 +64,17 @@ impl Attention {
         assert_eq!(v.len(), k.len());
     }
 
-    /// The first number of a head at a position, of `positions` in an item.
+    /// The index of the first number of a head at a position, with `positions` per item.
     fn place(&self, item: usize, positions: usize, at: usize, head: usize) -> usize {
         (item * positions + at) * self.columns() + head * self.width
     }
 }
 
-/// What the softmax of scores takes from the values, \[items, queries, heads * width\], and the logarithm of each row's
-/// sum of exponentials, \[items, heads, queries\].
+/// The output of attention, \[items, queries, heads * width\], and the logarithm of each row's sum of exponentials,
+/// \[items, heads, queries\].
 ///
 /// # Panics
-/// If slices have not as many numbers as the sizes say, or there are no keys.
+/// If lengths do not match the sizes, or there are no keys.
 pub fn forward(sizes: &Attention, q: &[f32], k: &[f32], v: &[f32]) -> (Vec<f32>, Vec<f32>) {
     sizes.check(q, k, v);
     let Attention {
@@ -133,7 +133,7 @@ pub fn forward(sizes: &Attention, q: &[f32], k: &[f32], v: &[f32]) -> (Vec<f32>,
     (output, sums)
 }
 
-/// A head's keys or values with positions beside each other, times `scale`.
+/// A head's keys or values transposed, times `scale`.
 fn turn(sizes: &Attention, values: &[f32], item: usize, head: usize, scale: f32, to: &mut [f32]) {
     for at in 0..sizes.keys {
         let values = &values[sizes.place(item, sizes.keys, at, head)..][..sizes.width];
@@ -143,7 +143,7 @@ fn turn(sizes: &Attention, values: &[f32], item: usize, head: usize, scale: f32,
     }
 }
 
-/// Products of `num` queries, or gradients like them, with the first `limit` of the keys, \[num, limit\].
+/// Products of `num` queries (or gradients) with the first `limit` keys, \[num, limit\].
 fn score(sizes: &Attention, turned: &[f32], q: &[f32], num: usize, limit: usize, to: &mut [f32]) {
     let lhs = Matrix {
         values: turned,
@@ -164,7 +164,7 @@ vectorized! {
     fn soften = soften_now(sizes: &Attention, first: usize, scores: &mut [f32], sums: &mut [f32]);
 }
 
-/// Rows of scores as their softmax; what a query must not see becomes 0.
+/// The softmax of rows of scores; masked weights become 0.
 #[inline(always)]
 fn soften_now(sizes: &Attention, first: usize, scores: &mut [f32], sums: &mut [f32]) {
     let limit = scores.len() / sums.len();
@@ -188,7 +188,7 @@ fn soften_now(sizes: &Attention, first: usize, scores: &mut [f32], sums: &mut [f
 /// The gradients of queries, keys and values.
 ///
 /// # Panics
-/// As [`forward`], or if there are not as many gradients and sums.
+/// As [`forward`], or if the numbers of gradients or sums do not match.
 pub fn backward(
     sizes: &Attention,
     q: &[f32],
@@ -231,7 +231,7 @@ pub fn backward(
 /// The gradients of a head of an item.
 ///
 /// # Safety
-/// Nothing else uses the places of this head meanwhile.
+/// Nothing else accesses this head in the meantime.
 unsafe fn head_back(
     sizes: &Attention,
     [q, k, v, gradient]: [&[f32]; 4],
@@ -251,7 +251,7 @@ unsafe fn head_back(
     let at_keys = sizes.place(item, keys, 0, head);
     for at in 0..keys {
         for to in [of_k, of_v] {
-            // SAFETY: the places are this head's.
+            // SAFETY: the memory belongs to this head.
             unsafe { to.filled(at_keys + at * columns, width, 0.0) };
         }
     }
@@ -286,7 +286,7 @@ unsafe fn head_back(
                     column: columns,
                 });
             let (to_k, to_v) = (of_k.at(at_keys), of_v.at(at_keys));
-            // SAFETY: the places are this head's, and those of keys and values are written.
+            // SAFETY: the memory belongs to this head, and that of keys and values is initialized.
             unsafe {
                 product(
                     [width, num, limit],
@@ -314,7 +314,7 @@ vectorized! {
     fn soften_back = soften_back_now(sizes: &Attention, first: usize, weights: &mut [f32], scores: &mut [f32], sums: &[f32]);
 }
 
-/// Makes of scores the weights again, and of the gradients of weights, in `scores`, those of products of queries and keys.
+/// Recomputes the weights from scores and, from the gradients of weights, those of the scores, in `scores`.
 #[inline(always)]
 fn soften_back_now(
     sizes: &Attention,

@@ -1,4 +1,4 @@
-//! Average pooling over windows, or over as many parts as wanted, and the way back.
+//! Average pooling over windows, or adaptively into a given number of parts, and the backward pass.
 
 #[cfg(test)]
 mod tests;
@@ -11,12 +11,12 @@ use super::geometry::Geometry;
 use super::scratch::{Shared, written};
 use super::vectors::vectorized;
 
-/// Whether windows of an average pooling are computed here.
+/// Whether an average pooling is supported here.
 pub fn suits(geometry: &Geometry) -> bool {
     geometry.is_sound() && geometry.outputs == geometry.inputs
 }
 
-/// What a window's sum is divided by, for each row and each column of windows: its taps inside the input, or all.
+/// The divisors of each row and column of windows: the number of taps inside the input, or of all taps.
 fn shares(geometry: &Geometry, counts_padding: bool) -> [Vec<f32>; 2] {
     std::array::from_fn(|axis| {
         let taps = geometry.kernel[axis];
@@ -25,13 +25,13 @@ fn shares(geometry: &Geometry, counts_padding: bool) -> [Vec<f32>; 2] {
             let (windows, _) = geometry.reach(axis, tap);
             counts[windows].iter_mut().for_each(|count| *count += 1);
         }
-        // A window that sees padding alone has a sum of zero.
+        // A window that covers only padding has a sum of zero.
         let share = |count: usize| 1.0 / (if counts_padding { taps } else { count.max(1) }) as f32;
         counts.into_iter().map(share).collect()
     })
 }
 
-/// The rows or columns of windows that a row or column of taps reaches, and its place for the first of them.
+/// The rows or columns of windows that a row or column of taps reaches, and its position for the first of them.
 type Reached = (Range<usize>, usize);
 
 struct Taps {
@@ -60,10 +60,10 @@ impl Taps {
     }
 }
 
-/// The mean of each window of each channel; padding is counted as zeros, or not at all.
+/// The mean of each window of each channel; padding counts as zeros, or not at all.
 ///
 /// # Panics
-/// If there are not as many numbers, or sizes do not suit.
+/// If lengths do not match the sizes, or sizes are not supported.
 pub fn pool(geometry: &Geometry, counts_padding: bool, x: &[f32]) -> Vec<f32> {
     assert!(suits(geometry) && x.len() == geometry.num_inputs());
     let (area, area_in) = (geometry.area_out(), geometry.area_in());
@@ -83,7 +83,7 @@ pub fn pool(geometry: &Geometry, counts_padding: bool, x: &[f32]) -> Vec<f32> {
 /// The gradient of the input.
 ///
 /// # Panics
-/// If there are not as many numbers, or sizes do not suit.
+/// If lengths do not match the sizes, or sizes are not supported.
 pub fn pool_backward(geometry: &Geometry, counts_padding: bool, gradient: &[f32]) -> Vec<f32> {
     assert!(suits(geometry));
     let (area, area_in) = (geometry.area_out(), geometry.area_in());
@@ -119,7 +119,7 @@ fn means_now(taps: &Taps, x: &[f32], to: &mut [f32]) {
                     continue;
                 }
                 let (to, x) = (&mut to[columns.clone()], &x[*first..]);
-                // Usual strides by themselves, so that each loop is of vectors.
+                // Common strides separately, so that each loop is vectorized.
                 match taps.stride[1] {
                     1 => add_by::<1>(x, to),
                     2 => add_by::<2>(x, to),
@@ -182,7 +182,7 @@ fn spread_now(taps: &Taps, gradient: &[f32], to: &mut [f32]) {
     }
 }
 
-/// Channels divided into as many parts as wanted along both axes, which may overlap.
+/// Channels divided into a given number of parts along both axes, which may overlap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parts {
     /// Channels of all items.
@@ -194,7 +194,7 @@ pub struct Parts {
 }
 
 impl Parts {
-    /// The places of a part along an axis.
+    /// The positions of a part along an axis.
     fn of(&self, axis: usize, part: usize) -> Range<usize> {
         let (input, output) = (self.input[axis], self.output[axis]);
         part * input / output..((part + 1) * input).div_ceil(output)
@@ -215,7 +215,7 @@ impl Parts {
     /// The mean of each part.
     ///
     /// # Panics
-    /// If there are not as many numbers, or no parts.
+    /// If lengths do not match the sizes, or no parts.
     pub fn means(&self, x: &[f32]) -> Vec<f32> {
         let [area_in, area] = self.areas();
         assert!(area_in > 0 && area > 0 && x.len() == self.planes * area_in);
@@ -236,7 +236,7 @@ impl Parts {
     /// The gradient of the input.
     ///
     /// # Panics
-    /// If there are not as many numbers, or no parts.
+    /// If lengths do not match the sizes, or no parts.
     pub fn backward(&self, gradient: &[f32]) -> Vec<f32> {
         let [area_in, area] = self.areas();
         assert!(area_in > 0 && area > 0 && gradient.len() == self.planes * area);
@@ -258,7 +258,7 @@ impl Parts {
     }
 }
 
-/// The sum of a part of a plane, over lanes first.
+/// The sum of a part of a plane, accumulated in lanes.
 fn sum_of(x: &[f32], width: usize, rows: &Range<usize>, columns: &Range<usize>) -> f32 {
     const LANES: usize = 16;
     let mut lanes = [0.0f32; LANES];

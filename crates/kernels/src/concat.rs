@@ -1,17 +1,17 @@
-//! Joining numbers along an axis, and taking them apart.
+//! Concatenation along an axis, and splitting.
 
 use rayon::prelude::*;
 
 use super::scratch::{Shared, written};
 
-/// Numbers of a task.
+/// Numbers per task.
 const PIECE: usize = 1 << 14;
 
-/// Rows of several parts one after another: row i is that of all parts, where a row of a part has as many numbers as is
-/// said beside it.
+/// Concatenates the rows of several parts: row i consists of row i of each part. Each part is given with the length of
+/// its rows.
 ///
 /// # Panics
-/// If parts do not have equally many rows.
+/// If the parts have different numbers of rows.
 ///
 /// ```
 /// # use runner_kernels::concat::join;

@@ -8,7 +8,7 @@ use super::product::{Matrix, product};
 use super::scratch::{self, Shared, written};
 use super::vectors::vectorized;
 
-/// Numbers of columns that are laid out at a time: 256 KiB, which leaves room in a second-level cache.
+/// Numbers in the columns that are laid out at a time: 256 KiB, which leaves room in the L2 cache.
 const PANEL: usize = 1 << 16;
 /// Positions are taken in steps of this many, the largest number of rows of a kernel of `gemm`.
 const STEP: usize = 64;

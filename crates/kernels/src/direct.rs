@@ -23,7 +23,7 @@ use super::scratch::{self, Shared, written};
 use super::vectors::vectorized;
 use tiles::{Products, Rows, TAPS, WIDEST, run};
 
-/// The most numbers in a register of any processor.
+/// The maximum number of lanes of any register.
 const REGISTER: usize = 16;
 
 /// Whether these loops compute a convolution.
@@ -58,7 +58,7 @@ impl Padded {
         }
     }
 
-    /// Copies channels, and tells whether all numbers are finite.
+    /// Copies channels, and returns whether all numbers are finite.
     fn copy(&self, from: &[f32], to: &mut [f32]) -> bool {
         copy_planes(self, from, to);
         all_finite(from)
@@ -94,7 +94,7 @@ fn all_finite(values: &[f32]) -> bool {
 }
 
 vectorized! {
-    /// The largest bits of a size.
+    /// The largest exponent of a size.
     fn largest_bits = largest_bits_now(values: &[f32], largest: &mut [u32; 1]);
 }
 
@@ -123,7 +123,7 @@ fn positions(geometry: &Geometry, padded: &Padded) -> usize {
     (height - 1) * padded.pitch + width
 }
 
-/// Outputs of tiles: as few tiles as possible, of equal width but for one.
+/// The widths of tiles: as few tiles as possible, all but one of equal width.
 fn widths(outputs: usize) -> impl Iterator<Item = (usize, usize)> {
     let num = outputs.div_ceil(WIDEST);
     (0..num).map(move |at| {
@@ -172,7 +172,7 @@ pub fn backward_input(geometry: &Geometry, gradient: &[f32], weight: &[f32]) -> 
     convolve(&turned, gradient, None, weight, &places)
 }
 
-/// Where the weight of an output and a term is, which is a tap of an input of the group: at the sum of both.
+/// The offsets of outputs and of terms (taps of an input of the group) in the weights: a weight is at the sum of both.
 struct Places {
     of_output: Vec<usize>,
     of_term: Vec<usize>,
@@ -204,7 +204,7 @@ fn convolve(
         }
     }
     let tiles: Vec<_> = widths(outputs).collect();
-    // With few items, each tile of outputs is a task of its own, which copies the item again.
+    // With few items, each tile of outputs is a separate task, which copies the item again.
     let per_task = if geometry.items * geometry.groups < 16 {
         1
     } else {
@@ -260,7 +260,7 @@ fn convolve(
     unsafe { written(geometry.num_outputs(), write) }
 }
 
-/// The gradient of the weights; none if an input or gradient is infinite or no number, whose products with the zeros
+/// The gradient of the weights; none if an input or gradient is infinite or NaN, since its products with the zeros
 /// between rows would be added to other weights.
 pub fn backward_weight(geometry: &Geometry, x: &[f32], gradient: &[f32]) -> Option<Vec<f32>> {
     let (inputs, outputs) = (geometry.group_inputs(), geometry.group_outputs());
@@ -280,7 +280,7 @@ pub fn backward_weight(geometry: &Geometry, x: &[f32], gradient: &[f32]) -> Opti
     let num_weights = geometry.num_weights();
     let num_parts = parts(geometry, num_weights);
     let all_finite = AtomicBool::new(true);
-    // Where sums leave room for few parts, outputs are divided too, each task with a copy of its items.
+    // If there are few parts of sums, outputs are divided too, and each task copies its items.
     let num_shares = 16usize
         .div_ceil(num_parts * geometry.groups)
         .min(outputs.div_ceil(4));

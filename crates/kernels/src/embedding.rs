@@ -1,8 +1,8 @@
-//! Rows of a table by their numbers, and the sum of gradients by row.
+//! Lookup of table rows, and the sum of gradients by row.
 
 use rayon::prelude::*;
 
-/// Numbers of a task, about.
+/// Numbers per task, about.
 const PIECE: usize = 1 << 14;
 
 /// The rows of `table`, of `width` numbers each, in the order of `rows`.
@@ -17,15 +17,15 @@ pub fn gather(table: &[f32], width: usize, rows: &[usize]) -> Vec<f32> {
     values
 }
 
-/// The sum of the gradients of each of `num` rows, where `rows` were gathered: in their order.
+/// The sum of the gradients for each of `num` rows, where `rows` were looked up, in their order.
 ///
 /// # Panics
-/// If there are not as many gradients, or a row is none of the table.
+/// If the number of gradients does not match, or a row is not in the table.
 pub fn scatter(gradient: &[f32], width: usize, rows: &[usize], num: usize) -> Vec<f32> {
     assert_eq!(gradient.len(), rows.len() * width);
     assert!(rows.iter().all(|row| *row < num));
     let mut sums = vec![0.0; num * width];
-    // Each task has some rows of the table, and looks through all gradients for theirs.
+    // Each task handles some rows of the table, and scans all gradients for them.
     let of_task = (PIECE / width.max(1)).max(1).max(num.div_ceil(8));
     let tasks = sums.par_chunks_mut((of_task * width).max(1)).enumerate();
     tasks.for_each(|(task, sums)| {

@@ -1,18 +1,18 @@
-//! Elementary functions of single numbers, written so that a loop over them becomes one of vectors.
+//! Elementary functions of single numbers, written so that loops over them can be vectorized.
 //!
-//! None has a branch or a table, and products and sums are rounded one by one, so that every vector width gives the same
-//! bits. Polynomials are minimax approximations found by Remez's algorithm for the functions here. The largest error over
-//! all floats of each class is stated with each function and tested in `functions/tests.rs`, in units in the last place
-//! of the correctly rounded result. Each function maps NaN to NaN.
+//! None has branches or tables, and each product and sum is rounded separately, so that every vector width gives the
+//! same bits. Polynomials are minimax approximations found by Remez's algorithm for the functions here. The largest
+//! error over all floats of each class is stated with each function and tested in `functions/tests.rs`, in units in the
+//! last place of the correctly rounded result. Each function maps NaN to NaN.
 
 #[cfg(test)]
 mod tests;
 
 const LOG2_E: f32 = std::f32::consts::LOG2_E;
-/// The logarithm of 2 in two parts, of which the first has zeros at its end, so that its multiples are exact.
+/// The logarithm of 2 in two parts, of which the first ends in zeros, so that its multiples are exact.
 const LN_2_HIGH: f32 = 0.693_359_4;
 const LN_2_LOW: f32 = -2.121_944_4e-4;
-/// 1.5 times 2 to the 23: what is added to it is rounded to a whole number, which its low bits then are.
+/// 1.5 times 2 to the 23: a number added to it is rounded to an integer, which is then in its low bits.
 const ROUND: f32 = 12_582_912.0;
 
 /// 2 to the power of `k`, which is from -126 to 127.
@@ -21,7 +21,7 @@ fn power_of_two(k: i32) -> f32 {
     f32::from_bits((k.wrapping_add(127) as u32) << 23)
 }
 
-/// Splits x = k ln 2 + r with |r| at most about half of ln 2; `k` as a whole number and as a float.
+/// Splits x = k ln 2 + r with |r| at most about half of ln 2; `k` as an integer and as a float.
 #[inline(always)]
 fn reduce(x: f32) -> (i32, f32) {
     let rounded = x * LOG2_E + ROUND;
@@ -30,27 +30,27 @@ fn reduce(x: f32) -> (i32, f32) {
     (whole, (x - k * LN_2_HIGH) - k * LN_2_LOW)
 }
 
-/// Between two numbers; NaN stays.
+/// Clamps between two numbers; NaN is kept.
 #[inline(always)]
 pub fn within(x: f32, low: f32, high: f32) -> f32 {
     let x = if x < low { low } else { x };
     if x > high { high } else { x }
 }
 
-/// e to the power of x. At most 1 ulp, for subnormal results too.
+/// e to the power of x. At most 1 ulp, also for subnormal results.
 #[inline(always)]
 pub fn exp(x: f32) -> f32 {
     exp_in_parts(x).0
 }
 
-/// The same for x from -87 to 88, whose result is no subnormal number.
+/// The same for x from -87 to 88, whose result is never subnormal.
 #[inline(always)]
 fn exp_of_medium(x: f32) -> f32 {
     let (k, r) = reduce(x);
     (1.0 + exp_m1_of_reduced(r)) * power_of_two(k)
 }
 
-/// e to the power of r, less 1, for |r| of at most about half of ln 2.
+/// e to the power of r, minus 1, for |r| of at most about half of ln 2.
 #[inline(always)]
 fn exp_m1_of_reduced(r: f32) -> f32 {
     let mut p = 1.979_013_2e-4;
@@ -62,7 +62,7 @@ fn exp_m1_of_reduced(r: f32) -> f32 {
     p * (r * r) + r
 }
 
-/// e to the power of x, and what is lost by rounding it to a float.
+/// e to the power of x, and the rounding error.
 #[inline(always)]
 fn exp_in_parts(x: f32) -> (f32, f32) {
     // Beyond these, the result is 0 or infinite.
@@ -76,7 +76,7 @@ fn exp_in_parts(x: f32) -> (f32, f32) {
     (value * first * second, lost * first * second)
 }
 
-/// e to the power of x, less 1. At most 2 ulp.
+/// e to the power of x, minus 1. At most 2 ulp.
 #[inline(always)]
 pub fn exp_m1(x: f32) -> f32 {
     let (k, r) = reduce(within(x, -25.0, 89.0));
@@ -94,11 +94,11 @@ pub fn exp_m1(x: f32) -> f32 {
     let small = below * power + (power - 1.0);
     let large = (below + 1.0) * first * second;
     let value = if k > 100 { large } else { small };
-    // Keeps the sign of zero and the last places of numbers near it.
+    // Keeps the sign of zero and the precision of numbers near it.
     if x.abs() < 1e-7 { x } else { value }
 }
 
-/// The natural logarithm. At most 1 ulp; -infinity of zeros, NaN below.
+/// The natural logarithm. At most 1 ulp; -infinity for zero, NaN for negative numbers.
 #[inline(always)]
 pub fn ln(x: f32) -> f32 {
     let is_small = x < f32::MIN_POSITIVE;
@@ -136,7 +136,7 @@ fn ln_of_reduced(t: f32, k: f32) -> f32 {
 #[inline(always)]
 pub fn ln_1p(x: f32) -> f32 {
     let sum = 1.0 + x;
-    // What the sum lost by rounding, put back to first order.
+    // Corrects the rounding error of the sum, to first order.
     let lost = x - (sum - 1.0);
     let value = ln(sum) + lost / sum;
     let value = if x < 1e-4 { x - 0.5 * x * x } else { value };
@@ -156,18 +156,18 @@ pub fn tanh(x: f32) -> f32 {
     let near = p * square * x + x;
     // From 9.02 on, the result is 1.
     let far = 1.0 - 2.0 / (exp_of_medium(2.0 * within(size, 0.0, 10.0)) + 1.0);
-    // The sign of zero stays too.
+    // The sign of zero is kept.
     let value = if size < 0.625 { near } else { far };
     value.copysign(x)
 }
 
-/// 1 / (1 + exp(-x)). At most 2 ulp, for subnormal results too.
+/// 1 / (1 + exp(-x)). At most 2 ulp, also for subnormal results.
 #[inline(always)]
 pub fn sigmoid(x: f32) -> f32 {
     let (small, beside) = exp_in_parts(-x.abs());
     let sum = 1.0 + small;
     let inverse = 1.0 / sum;
-    // What the exponential and the sum lost by rounding, put back to first order.
+    // Corrects the rounding errors of the exponential and the sum, to first order.
     let lost = small - (sum - 1.0) + beside;
     let correction = inverse * (lost * inverse);
     let below = small * inverse + (beside * inverse - small * correction);

@@ -1,7 +1,7 @@
 //! Vector registers of the processors in use, for loops whose accumulators have to stay in them.
 //!
-//! `vectors.rs` leaves loops to the compiler, which is enough where each number is used once. A product of matrices
-//! reaches the processor's rate only if a tile of its result stays in registers, which is written here with them.
+//! `vectors.rs` leaves vectorization to the compiler, which is enough if each number is used once. A matrix product
+//! only reaches the processor's peak rate if a tile of its result stays in registers, so it is written explicitly here.
 
 /// A vector register of 32-bit numbers.
 ///
@@ -17,25 +17,25 @@ pub unsafe trait Lanes: Copy {
     /// As the trait says.
     unsafe fn splat(value: f32) -> Self;
 
-    /// The numbers from an address on.
+    /// Loads the numbers at an address.
     ///
     /// # Safety
     /// As the trait says; all lanes can be read.
     unsafe fn load(from: *const f32) -> Self;
 
-    /// Writes the numbers from an address on.
+    /// Stores the numbers at an address.
     ///
     /// # Safety
     /// As the trait says; all lanes can be written.
     unsafe fn store(self, to: *mut f32);
 
-    /// `self + a * b`, fused where the processor fuses them.
+    /// `self + a * b`, fused if the processor supports it.
     ///
     /// # Safety
     /// As the trait says.
     unsafe fn plus_product(self, a: Self, b: Self) -> Self;
 
-    /// The sum of all lanes, of halves and halves of halves.
+    /// The sum of all lanes, by repeated halving.
     ///
     /// # Safety
     /// As the trait says.
@@ -52,7 +52,7 @@ pub unsafe trait Lanes: Copy {
     }
 }
 
-/// What any processor has.
+/// The fallback for any processor.
 #[derive(Clone, Copy)]
 pub struct Plain([f32; 4]);
 
@@ -67,13 +67,13 @@ unsafe impl Lanes for Plain {
 
     #[inline(always)]
     unsafe fn load(from: *const f32) -> Self {
-        // SAFETY: the caller answers for the lanes.
+        // SAFETY: the caller guarantees the lanes.
         Self(unsafe { from.cast::<[f32; 4]>().read_unaligned() })
     }
 
     #[inline(always)]
     unsafe fn store(self, to: *mut f32) {
-        // SAFETY: the caller answers for the lanes.
+        // SAFETY: the caller guarantees the lanes.
         unsafe { to.cast::<[f32; 4]>().write_unaligned(self.0) }
     }
 
@@ -96,7 +96,7 @@ macro_rules! registers {
         #[derive(Clone, Copy)]
         pub struct $name($register);
 
-        // SAFETY: the caller of each function has made sure of the processor.
+        // SAFETY: the caller of each function guarantees the processor's features.
         unsafe impl Lanes for $name {
             const NUM: usize = $num;
 
@@ -190,7 +190,7 @@ mod arm {
     use std::arch::aarch64::*;
 
     registers! {
-        /// NEON, which all of these processors have.
+        /// NEON, which all aarch64 processors have.
         Neon(float32x4_t), 4: vdupq_n_f32, vld1q_f32, vst1q_f32,
             |sum, a, b| vfmaq_f32(sum, a, b), |values| vaddvq_f32(values);
     }

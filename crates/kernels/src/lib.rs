@@ -1,20 +1,19 @@
-//! Convolutions and pooling over slices of numbers on the CPU, forward and backward; knows no tensors.
+//! Convolutions and pooling over slices of numbers on the CPU, forward and backward; without tensors.
 //!
 //! A convolution is a matrix product of its weights with the windows of its input laid out as columns (im2col;
-//! Chellapilla, Puri and Simard, High Performance Convolutional Neural Networks for Document Processing, 2006). Laid
-//! out whole, the columns take as many times the input's memory as a kernel has taps, and go through memory twice. Here
-//! they are laid out in panels that stay in the second-level cache, each for the product that follows at once, which
-//! finds its operands as it wants them and copies nothing. The gradient of the weights is the product of the outputs'
-//! gradients with the same columns, that of the input the product with the weights the other way, added back to where
-//! the columns are from. The products are those of the crate `gemm`.
+//! Chellapilla, Puri and Simard, High Performance Convolutional Neural Networks for Document Processing, 2006). As a
+//! whole, the columns would need the input's memory times the number of taps, and pass through memory twice. Here they
+//! are laid out in panels that stay in the L2 cache, each for the product that follows immediately and needs no copies
+//! of its operands. The gradient of the weights is the product of the outputs' gradients with the same columns; that of
+//! the input is their product with the weights, with columns added back to their source. The products are those of the
+//! crate `gemm`.
 //!
-//! Windows of stride 1 need no columns, since those of all positions are the same numbers at another place: `direct.rs`.
+//! Windows of stride 1 need no columns, since those of all positions are the same numbers at an offset: `direct.rs`.
 //! Other depthwise convolutions have no matrices to multiply, and use separate loops.
 //!
-//! Items, channels and panels are spread over threads, and each element of a result is computed by one of them; where
-//! sums over items are split, into how many depends on sizes alone, and parts are added up in their order. So results are
-//! the same bits for any number of threads. Scratch memory belongs to threads, is used again, and is below a MiB for each
-//! but with large kernels.
+//! Items, channels and panels are spread over threads, and each element of a result is computed by one of them; the
+//! number of parts of sums over items depends only on sizes, and parts are added in order. So results are bitwise equal
+//! for any number of threads. Each thread reuses its scratch memory, which is less than a MiB except for large kernels.
 
 #![allow(
     clippy::needless_range_loop,
@@ -103,7 +102,7 @@ pub fn backward_bias(geometry: &Geometry, gradient: &[f32]) -> Vec<f32> {
     channel_sums(gradient, geometry.outputs, geometry.area_out())
 }
 
-/// Adds to each channel of \[items, channels, area\] its bias.
+/// Adds its bias to each channel of \[items, channels, area\].
 ///
 /// # Panics
 /// If `area` is 0 or there is no bias.

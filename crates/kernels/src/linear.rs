@@ -1,7 +1,7 @@
-//! Rows of numbers times a matrix, plus a bias, and the way back.
+//! Linear layers: rows times a matrix plus a bias, and the backward pass.
 //!
-//! Rows or columns of each result are spread over threads in blocks whose number depends on sizes alone, each a product
-//! on one thread: the same bits on any number of threads.
+//! Rows or columns of each result are spread over threads in blocks whose number depends only on sizes, each a product
+//! on one thread, so results are bitwise equal for any number of threads.
 
 #[cfg(test)]
 mod tests;
@@ -26,7 +26,7 @@ pub struct Linear {
     pub outputs: usize,
 }
 
-/// Blocks of a size, for this many products of numbers in all: none of them is so small that threads wait for each
+/// The blocks of a size, for this many multiplications in total: none is so small that threads would wait for each
 /// other longer than they compute.
 fn blocks(size: usize, num_products: usize) -> impl IndexedParallelIterator<Item = Range<usize>> {
     const BLOCK: usize = 16;
@@ -42,7 +42,7 @@ impl Linear {
     /// `x w + bias`, \[rows, outputs\], of \[rows, inputs\], \[inputs, outputs\] and \[outputs\].
     ///
     /// # Panics
-    /// If there are not as many numbers.
+    /// If lengths do not match the sizes.
     ///
     /// ```
     /// # use runner_kernels::linear::Linear;
@@ -62,7 +62,7 @@ impl Linear {
             "numbers of {self:?}"
         );
         assert!(bias.is_none_or(|bias| bias.len() == outputs));
-        // Few rows have to share the weights, so that outputs are divided; else rows are.
+        // Few rows share the weights, so outputs are divided; otherwise rows are.
         let by_rows = rows >= outputs.min(32);
         let task = |to: Shared, rows: Range<usize>, columns: Range<usize>| {
             for row in rows.clone() {
@@ -114,7 +114,7 @@ impl Linear {
     /// The gradient of the input: the output's times the transposed weights.
     ///
     /// # Panics
-    /// If there are not as many numbers.
+    /// If lengths do not match the sizes.
     pub fn backward_input(&self, gradient: &[f32], weight: &[f32]) -> Vec<f32> {
         let Self {
             rows,
@@ -142,7 +142,7 @@ impl Linear {
     /// The gradient of the weights: the transposed input times the output's gradient.
     ///
     /// # Panics
-    /// If there are not as many numbers.
+    /// If lengths do not match the sizes.
     pub fn backward_weight(&self, x: &[f32], gradient: &[f32]) -> Vec<f32> {
         let Self {
             rows,
@@ -185,7 +185,7 @@ impl Linear {
     /// The gradient of the bias: the sum of the output's over rows.
     ///
     /// # Panics
-    /// If there are not as many numbers.
+    /// If lengths do not match the sizes.
     pub fn backward_bias(&self, gradient: &[f32]) -> Vec<f32> {
         assert_eq!(gradient.len(), self.rows * self.outputs);
         if self.outputs == 0 {

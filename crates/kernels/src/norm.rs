@@ -1,8 +1,8 @@
-//! Normalization of rows (layer, RMS), of groups of channels (group, instance) and of channels over a batch, forward and
-//! backward in as few passes as there are sums to wait for.
+//! Normalization of rows (layer, RMS), of groups of channels (group, instance) and of channels over a batch, forward
+//! and backward, in as few passes as the sums allow.
 //!
-//! Means and variances are taken in two passes, the variance of what is left of the mean, as in PyTorch; sums have an
-//! order that depends on sizes alone.
+//! Means and variances are computed in two passes, the variance from the centered values, as in PyTorch; the order of
+//! sums depends only on sizes.
 
 mod channels;
 #[cfg(test)]
@@ -19,10 +19,10 @@ use super::scratch::{Shared, written};
 use super::softmax::rows_at_once;
 use super::vectors::vectorized;
 
-/// What is taken of each row before it is scaled.
+/// The statistics that rows are normalized by.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum RowNorm {
-    /// The mean, and then the deviation (Ba, Kiros and Hinton, 2016).
+    /// Mean and deviation (Ba, Kiros and Hinton, 2016).
     Layer {
         /// Added to the variance.
         epsilon: f32,
@@ -34,13 +34,13 @@ pub enum RowNorm {
     },
 }
 
-/// Each row's mean, which is 0 where none is taken, and the inverse of its deviation.
+/// Each row's mean (0 if not subtracted), and the inverse of its deviation.
 pub type Statistics = Vec<[f32; 2]>;
 
-/// Rows normalized, times `gamma`, plus `beta` if there is one.
+/// Normalized rows, times `gamma`, plus `beta` if there is one.
 ///
 /// # Panics
-/// If the numbers are no whole rows of as many as `gamma` has.
+/// If the numbers are not complete rows of the length of `gamma`.
 pub fn rows_forward(
     norm: RowNorm,
     x: &[f32],
@@ -102,7 +102,7 @@ fn normalize_now(
 /// The gradients of the input, of `gamma` and of `beta`.
 ///
 /// # Panics
-/// As [`rows_forward`], or if there are not as many gradients as numbers.
+/// As [`rows_forward`], or if the number of gradients does not match.
 pub fn rows_backward(
     norm: RowNorm,
     x: &[f32],
@@ -175,7 +175,7 @@ fn back_now(
         }
         let all = sum(to);
         let even = if has_mean { all / columns as f32 } else { 0.0 };
-        // The sum of products with the normalized row, of which the mean is taken off below.
+        // The sum of products with the normalized row, whose mean is subtracted below.
         let along = (dot(to, x) - mean * all) * inverse / columns as f32;
         for at in 0..columns {
             let normalized = (x[at] - mean) * inverse;

@@ -1,7 +1,7 @@
-//! Updates of parameters in their memory, in one pass over each.
+//! In-place updates of parameters, in one pass over each.
 //!
-//! Every product and sum is rounded by itself and in the order of Burn's optimizers, so that a parameter becomes the same
-//! bits as by theirs.
+//! Every product and sum is rounded separately and in the order of Burn's optimizers, so that results are bitwise equal
+//! to theirs.
 
 #[cfg(test)]
 mod tests;
@@ -10,15 +10,15 @@ use rayon::prelude::*;
 
 use super::vectors::vectorized;
 
-/// Numbers of a task.
+/// Numbers per task.
 const PIECE: usize = 1 << 14;
 
 /// A step of Adam (Kingma and Ba, 2015), or with decoupled decay of AdamW (Loshchilov and Hutter, 2019).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Adam {
-    /// How much of the mean of gradients stays.
+    /// The decay of the mean of gradients.
     pub beta_1: f32,
-    /// How much of the mean of squares stays.
+    /// The decay of the mean of squares.
     pub beta_2: f32,
     /// Added to the root of the mean of squares.
     pub epsilon: f32,
@@ -26,24 +26,24 @@ pub struct Adam {
     pub rate: f32,
     /// The number of the step, from 1.
     pub time: i32,
-    /// What weights are made smaller by.
+    /// The weight decay.
     pub decay: Decay,
 }
 
-/// How weights are made smaller.
+/// The kind of weight decay.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Decay {
-    /// By a gradient of so many times the weight; Adam.
+    /// A gradient proportional to the weight; Adam.
     Penalty(f32),
-    /// By a factor, apart from the gradient; AdamW.
+    /// A factor, decoupled from the gradient; AdamW.
     Factor(f32),
 }
 
 impl Adam {
-    /// Updates weights and the two means of each, for their gradients.
+    /// Updates weights and their two means, given their gradients.
     ///
     /// # Panics
-    /// If there are not as many of all.
+    /// If the lengths differ.
     pub fn step(&self, weights: &mut [f32], means: [&mut [f32]; 2], gradient: &[f32]) {
         let [first, second] = means;
         let lens = [first.len(), second.len(), gradient.len()];

@@ -54,7 +54,7 @@ pub struct Weights<'a> {
     pub bias: &'a [f32],
 }
 
-/// What the way back wants of the way there.
+/// What the backward pass wants of the way there.
 #[derive(Clone, Debug)]
 pub struct Kept {
     /// The activated gates of each step, \[items, steps, gates * hidden\].
@@ -113,10 +113,10 @@ impl Sequence {
 }
 
 /// All hidden states, \[items, steps, hidden\], for inputs \[items, steps, inputs\], from states of zeros on; and what
-/// the way back wants, if `is_kept`.
+/// the backward pass wants, if `is_kept`.
 ///
 /// # Panics
-/// If slices have not as many numbers as the sizes say.
+/// If lengths do not match the sizes.
 pub fn forward(
     sequence: &Sequence,
     x: &[f32],

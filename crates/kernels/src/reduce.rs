@@ -1,4 +1,4 @@
-//! Sums in an order that depends on sizes alone, whatever the vectors' width and the number of threads.
+//! Sums in an order that depends only on sizes, whatever the vectors' width and the number of threads.
 
 #[cfg(test)]
 mod tests;

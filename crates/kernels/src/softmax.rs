@@ -10,7 +10,7 @@ use super::reduce::{dot, largest, sum};
 use super::scratch::{Shared, written};
 use super::vectors::vectorized;
 
-/// Numbers of a task, about.
+/// Numbers per task, about.
 const PIECE: usize = 1 << 14;
 
 /// Whether the logarithm is meant.
@@ -134,7 +134,7 @@ fn backward_now(form: Form, output: &[f32], gradient: &mut [f32], columns: usize
 
 /// The cross-entropy of each row of scores with a class: `(1 - smoothing)` times what the class misses of the row's
 /// probability, in logarithms, and `smoothing` times the mean over all classes. Also the logarithm of each row's sum of
-/// exponentials, which the way back wants.
+/// exponentials, which the backward pass wants.
 ///
 /// # Panics
 /// If there are not as many rows as classes, or a class that no column is for.

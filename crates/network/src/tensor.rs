@@ -166,7 +166,7 @@ impl DynTensor {
         self.dims().len()
     }
 
-    /// The same numbers in another shape.
+    /// The same numbers in a different shape.
     ///
     /// # Panics
     /// If the shape has no or more than 5 dimensions, or does not fit the number of values.
@@ -181,7 +181,7 @@ impl DynTensor {
         }
     }
 
-    /// Axes in another order: the old axis of each new one.
+    /// Axes in a different order: the old axis of each new one.
     pub fn permute(self, axes: &[isize]) -> Self {
         map_rank!(self, t => {
             let order = std::array::from_fn(|at| axes[at]);

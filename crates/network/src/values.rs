@@ -9,7 +9,7 @@ use burn::tensor::{Tensor, TensorData};
 /// values that it has no place for come back. `name` gives the path in the experiment file for one of Burn's.
 ///
 /// # Panics
-/// If a value is of another shape than its parameter.
+/// If a value is of a different shape than its parameter.
 pub fn with_values<M: Module>(
     module: M,
     name: &dyn Fn(&str) -> String,

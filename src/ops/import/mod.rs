@@ -39,9 +39,9 @@ pub struct ImportOnnx {
     pub file: PathBuf,
     /// The folder to write to.
     pub out: PathBuf,
-    /// Sizes of inputs by name, which take the place of those of the file.
+    /// Sizes of inputs by name, which replace those in the file.
     pub shapes: BTreeMap<String, Vec<usize>>,
-    /// The output that the network gives, if the graph has several.
+    /// The output of the network, if the graph has several.
     pub output: Option<String>,
     /// Whether existing files are replaced.
     pub force: bool,

@@ -2,7 +2,7 @@
 //!
 //! Inputs, weights and outputs of each layer are randomly perturbed by about one unit in the last place (Parker, Monte
 //! Carlo Arithmetic, UCLA CSD-970002, 1997), and input features or channels of a matrix product or convolution are
-//! permuted together with the weights, so that the same terms are summed in another order. The caller permutes the
+//! permuted together with the weights, so that the same terms are summed in a different order. The caller permutes the
 //! items of a batch.
 
 use burn::module::{Module, ModuleMapper, Param};

@@ -362,7 +362,7 @@ const ROWS: &[Row] = &[
         "'npy'",
         Same,
     ),
-    // First weights: what the file holds, and what is taken of it.
+    // Initial weights: what the file holds, and what is taken of it.
     (IRIS, &[], "init.from", "'first.json'", Other),
     (IRIS, FIRST, "init.from", "'copy of first.json'", Same),
     (IRIS, FIRST, "init.from", "'second.json'", Other),

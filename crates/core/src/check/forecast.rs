@@ -32,7 +32,7 @@ pub struct Demand<'a> {
     pub device: DeviceName,
     /// The precision.
     pub precision: Precision,
-    /// Which kernels layers are computed by.
+    /// Which kernels compute the layers.
     pub kernels: Kernels,
     /// The network.
     pub network: &'a Network,

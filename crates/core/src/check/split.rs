@@ -202,7 +202,7 @@ pub fn split_is_one_way(point: &Point<'_>) -> Option<Diagnostic> {
     )
 }
 
-/// Each run can have a split of its own where splits are drawn at all.
+/// Each run can have a separate split only if splits are random.
 pub fn splits_by_run_are_drawn(point: &Point<'_>) -> Option<Diagnostic> {
     let split = &point.spec.data.split;
     if !split.by_run {
@@ -231,7 +231,7 @@ pub fn splits_by_run_are_drawn(point: &Point<'_>) -> Option<Diagnostic> {
     Some(error.help(help))
 }
 
-/// Folds in time would be trained on later items than the ones they are evaluated on.
+/// Folds in time would be trained on items that are later than those they are evaluated on.
 pub fn folds_are_not_in_time(point: &Point<'_>) -> Option<Diagnostic> {
     let split = &point.spec.data.split;
     split.folds?;

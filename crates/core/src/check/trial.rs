@@ -26,13 +26,13 @@ pub struct Checker<'a> {
     last: Option<(Blueprint, Rc<LaidOut>)>,
 }
 
-/// What came of a trial; what could not be found out is `None`, and why is among the findings.
+/// The result for a trial; anything that could not be determined is `None`, with the reason in the findings.
 pub struct Checked {
     /// The spec, with what follows from its data.
     pub spec: ExperimentSpec,
     /// What it trains on.
     pub data: Option<DataPlan>,
-    /// The same for each seed, where each has a split of its own; else empty.
+    /// The same for each seed, if each has a separate split; otherwise empty.
     pub by_seed: Vec<DataPlan>,
     /// What it learns.
     pub goal: Option<Goal>,
@@ -52,12 +52,12 @@ struct Blueprint {
 pub struct LaidOut {
     /// Its layers.
     pub network: Network,
-    /// What decides the numbers that it gives, as text.
+    /// Everything that determines its outputs, as text.
     pub work: String,
 }
 
 impl<'a> Checker<'a> {
-    /// Remembers nothing yet.
+    /// An empty cache.
     pub fn new(locate: Locate<'a>) -> Self {
         Self {
             locate,
@@ -67,7 +67,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// What the user must be told about data.
+    /// Notices about data.
     pub fn data_notices(&self) -> Vec<String> {
         let located = self.located.iter();
         let located = located.filter_map(|(_, result)| result.as_ref().ok());
@@ -80,7 +80,7 @@ impl<'a> Checker<'a> {
         notices
     }
 
-    /// What the user must be told about batches that were lowered.
+    /// Notices about batch sizes that were lowered.
     pub fn lowered(&self) -> &[String] {
         &self.lowered
     }
@@ -116,8 +116,8 @@ impl<'a> Checker<'a> {
             .map(|located| located.plan)
     }
 
-    /// Finds the data of a trial, lays its network out and applies the rules. What is wrong is added to `findings`; what
-    /// it is needed for is `None` then.
+    /// Finds the data of a trial, lays out its network and applies the rules. Problems are added to `findings`, and
+    /// anything that depends on them is `None`.
     pub fn check(
         &mut self,
         root: &Table,
@@ -189,8 +189,8 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// The data of each seed, where each has a split of its own. Everything but the items of the splits has to be as it is
-    /// for the first seed, or the network would be another one.
+    /// The data of each seed, if each has a separate split. Everything except the items of the splits has to be the
+    /// same as for the first seed; otherwise the network would differ.
     fn splits_by_seed(
         &mut self,
         spec: &ExperimentSpec,
@@ -257,7 +257,7 @@ impl<'a> Checker<'a> {
     }
 }
 
-/// What is wrong with the data, at the key that it is about.
+/// What is wrong with the data, at the affected key.
 fn refused(error: &DataError, root: &Table) -> Diagnostic {
     let usual = match root.at("data.path") {
         Some(_) => "data.path",
@@ -271,7 +271,7 @@ fn refused(error: &DataError, root: &Table) -> Diagnostic {
     error.to_diagnostic().at(span(root, key))
 }
 
-/// Why the split of a seed cannot be that of a run.
+/// Why the split of a seed cannot be used for a run.
 fn other_split(why: &str, root: &Table) -> Diagnostic {
     Diagnostic::error("contradiction", format!("the split of a seed {why}"))
         .at(span(root, "data.split.seed"))

@@ -1,4 +1,4 @@
-//! Items in memory, as readers of what is embedded in the binary or made up give them.
+//! Items in memory, embedded in the binary or generated.
 
 use super::plan::{InputPlan, TargetPlan};
 use super::records::{Column, ColumnKind, Part, Records, Writer};
@@ -134,7 +134,7 @@ impl Items {
                         .iter()
                         .for_each(|value| record.extend(value.to_le_bytes())),
                 }
-                // Memory accepts all of them.
+                // Writing to memory cannot fail.
                 let _ = writer.push(&record);
             }
         }

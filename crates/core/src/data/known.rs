@@ -147,7 +147,7 @@ impl Known {
     }
 }
 
-/// The sha256 of a single file that is no data, from memory where that is proven.
+/// The sha256 of a single file that is not data, from the cache if that is proven to be valid.
 pub fn file_digest(path: &Path, cache: &Path) -> Result<String, DataError> {
     let mut known = Known::read(cache, Trust::Stamps);
     let digest = known.digest(path, TRUSTED_FROM_BYTES)?;

@@ -168,7 +168,7 @@ pub enum Dataset {
     },
     /// The embedded iris flowers.
     Iris,
-    /// Made up.
+    /// Generated.
     Synthetic(Generated),
     /// The user's files.
     Files {

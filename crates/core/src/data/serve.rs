@@ -55,7 +55,7 @@ pub enum Values {
     Tokens(Vec<i32>),
 }
 
-/// The moment at which items are drawn: augmentation is a function of it and of the item.
+/// The moment at which items are served: augmentation is a function of it and of the item.
 #[derive(Clone, Copy, Debug)]
 pub struct Moment {
     /// The seed of the run.
@@ -114,7 +114,7 @@ impl Split {
         &self.rows
     }
 
-    /// The record that an item's target is of; `None` for running text.
+    /// The record of an item's target; `None` for running text.
     pub fn row(&self, item: usize) -> Option<usize> {
         let at = self.start(item as u32) + self.ahead();
         self.rows.get(at).map(|row| *row as usize)

@@ -77,8 +77,8 @@ impl Transforms {
         }
     }
 
-    /// The same for values as new data has them: records of embedded data are bytes, which stand for centimetres, or
-    /// for intensities from 0 to 1.
+    /// The same for values of new data: records of embedded data are bytes that represent centimetres, or intensities
+    /// from 0 to 1.
     pub fn of_new_data(&self, plan: &DataPlan) -> Self {
         let mut transforms = self.clone();
         if let (Dataset::Iris | Dataset::Digits { .. }, InputEncoder::Array { scaling, unit, .. }) =
@@ -101,7 +101,7 @@ impl Transforms {
         }
     }
 
-    /// What brings values of images back to what the data holds: a factor, and what is added then.
+    /// Converts scaled image values back to those of the data: a factor, and an offset to add.
     pub fn to_pixels(&self) -> (f32, f32) {
         self.input.to_pixels()
     }

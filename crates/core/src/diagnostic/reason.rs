@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Why a value is refused, as a phrase: what it has to be, or what is wrong with it.
+/// Why a value is refused, as a phrase: what it must be, or what is wrong with it.
 ///
 /// ```
 /// use runner_core::diagnostic::Reason;

@@ -52,7 +52,7 @@ pub enum Item {
     Series,
     /// An image of shape \[channels, height, width\].
     Picture([usize; 3]),
-    /// An array of another shape.
+    /// An array of a different shape.
     Array(Vec<usize>),
     /// Running text.
     Text,

@@ -119,7 +119,7 @@ pub(super) fn one_limit(
     Err(Box::new(diagnostic))
 }
 
-/// What differences matter is said of the experiment, not of a trial.
+/// The smallest difference that matters belongs to the experiment, not to a trial.
 pub(super) fn one_verdict(
     written: &VerdictSpec,
     spec: &ExperimentSpec,

@@ -11,12 +11,12 @@ use crate::spec::metric::{Metric, Objective, is_loss};
 /// The first plan format whose runs break ties by the loss.
 const TIES_BY_LOSS_SINCE: u32 = 3;
 
-/// Which of several epochs with the best objective counts. On small data sets accuracy saturates long before the loss
+/// Which of several epochs with the best objective wins. On small data sets accuracy saturates long before the loss
 /// does, and then the first of those epochs is undertrained.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ties {
-    /// The earliest: for runs that were planned before format 3, whose best weights were chosen so.
+    /// The earliest: for runs that were planned before format 3, whose best weights were chosen by this rule.
     #[default]
     Earliest,
     /// The one with the lowest loss on the objective's split; among equal losses, the latest.

@@ -1,5 +1,5 @@
-//! Memory budgets as published in a known sheet for a GPU with 16 GB, compared with what follows from the models
-//! themselves. Of 16,384 MB the sheet reserves 2,400 for the system, programs and safety.
+//! Memory budgets from a published sheet for a GPU with 16 GB, compared with what follows from the models themselves.
+//! Of 16,384 MB the sheet reserves 2,400 for the system, programs and safety.
 //!
 //! The sheet states neither the length of its sequences nor its method; runner's budget counts weights, gradients and
 //! Adam's two states (16 bytes per parameter in f32, 8 in pure half), and the values of a token that the backward pass

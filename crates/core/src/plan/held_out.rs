@@ -18,7 +18,7 @@ pub enum HeldOut {
         /// By the seed of the split.
         seed: u64,
     },
-    /// They were drawn at random for the run alone, as `data.split.seed = "run"` asks.
+    /// They were chosen at random for each run, by `data.split.seed = "run"`.
     DrawnForRun {
         /// By the seed of the run.
         seed: u64,

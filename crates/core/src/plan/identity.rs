@@ -29,7 +29,7 @@ struct Work<'a> {
     objective: Objective,
     device: DeviceName,
     precision: Precision,
-    /// Under the name that it had when convolutions alone had a choice: the others were Burn's then.
+    /// Under its name from the time when only convolutions had a choice.
     #[serde(rename = "conv", skip_serializing_if = "Kernels::is_fast")]
     kernels: Kernels,
     dataset: Json,
@@ -48,7 +48,7 @@ struct Work<'a> {
     /// If they are not derived from items and batches.
     #[serde(skip_serializing_if = "Option::is_none")]
     steps_per_epoch: Option<usize>,
-    /// What the first weights are, where a file holds any of them.
+    /// The initial weights, if any come from a file.
     #[serde(skip_serializing_if = "Option::is_none")]
     init: Option<Json>,
 }
@@ -161,7 +161,7 @@ impl RunPlan {
             forecast: _,
             // When weights are saved; those of the best epoch always are.
             checkpoint: _,
-            // What is written after the last number.
+            // Files that are written after the last number.
             predictions: _,
             steps_per_epoch,
             train,
@@ -197,7 +197,7 @@ impl RunPlan {
             train.remove("log_every");
         }
         let is_now = rules == Rules::Now;
-        // Why a run has its split changes no number.
+        // The reason for a run's split does not affect any number.
         let split = SplitSpec {
             by_run: false,
             ..split.clone()
@@ -279,7 +279,7 @@ impl RunPlan {
     }
 }
 
-/// The data set without the paths of its files: the same files elsewhere are the same work.
+/// The data set without the paths of its files: the same files at a different path do not change it.
 fn dataset_of(data: &DataPlan) -> Json {
     let mut dataset = match &data.dataset {
         Dataset::Mnist { part, folder: _ } => json!({ "type": "mnist", "part": part }),
@@ -300,8 +300,8 @@ fn dataset_of(data: &DataPlan) -> Json {
     dataset
 }
 
-/// The file of first weights by what it holds, and which tensor each of the network's takes. Names of layers and the
-/// patterns that led there say nothing more.
+/// The file of initial weights by its content, and the tensor that each tensor of the network is loaded from. Names of
+/// layers and patterns add nothing to that.
 fn weights_of(init: &InitPlan) -> Json {
     let InitPlan {
         path: _,

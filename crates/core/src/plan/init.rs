@@ -1,4 +1,4 @@
-//! First weights that come from a file: which tensor of the file each tensor of a network takes.
+//! Initial weights from a file: which tensor of the file is loaded into each tensor of a network.
 
 use std::path::PathBuf;
 
@@ -8,16 +8,16 @@ use crate::check::network::Network;
 use crate::diagnostic::Diagnostic;
 use crate::spec::init::{InitLayout, InitSpec};
 
-/// Where the first weights of a run come from, with nothing left to decide.
+/// The source of a run's initial weights, fully resolved.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct InitPlan {
     /// The file, or the folder of a run.
     pub path: PathBuf,
     /// sha256 of the file, or of the weights of the run.
     pub digest: String,
-    /// Whose names and layouts it has; never `Auto`.
+    /// Its names and layouts, which are never `Auto`.
     pub layout: InitLayout,
-    /// The key below which it keeps the weights.
+    /// The key that contains the weights.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub top_level_key: Option<String>,
     /// The tensors that are loaded, in the network's order.
@@ -38,17 +38,17 @@ pub struct Taken {
     pub from: String,
 }
 
-/// What became of each tensor of a file and of a network.
+/// The fate of each tensor of a file and of a network.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct InitReport {
-    /// In the network's order, those of the file that nothing takes last.
+    /// In the network's order, followed by unused ones of the file.
     pub rows: Vec<InitRow>,
 }
 
 /// A tensor of a network, of a file, or of both.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InitRow {
-    /// What becomes of it.
+    /// Its fate.
     pub fate: InitFate,
     /// Its name in the network with its shape there.
     pub ours: Option<(String, Vec<usize>)>,
@@ -56,23 +56,23 @@ pub struct InitRow {
     pub theirs: Option<(String, Vec<usize>)>,
 }
 
-/// What becomes of a tensor.
+/// The fate of a tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum InitFate {
     /// It is loaded.
     Matched,
     /// The file lacks it.
     Missing,
-    /// The file has it in another shape.
+    /// Its shape in the file is different.
     Mismatched,
-    /// Nothing takes it.
+    /// It is not used.
     Unused,
-    /// `only` or `exclude` leave it out.
+    /// It is excluded by `only` or `exclude`.
     Excluded,
 }
 
 impl InitFate {
-    /// As tables show it.
+    /// As shown in tables.
     pub fn name(self) -> &'static str {
         match self {
             InitFate::Matched => "matched",
@@ -85,12 +85,12 @@ impl InitFate {
 }
 
 impl InitReport {
-    /// How many tensors have a fate.
+    /// The number of tensors with a fate.
     pub fn num(&self, fate: InitFate) -> usize {
         self.rows.iter().filter(|row| row.fate == fate).count()
     }
 
-    /// How many tensors have each fate, in words: `4 matched, 2 excluded`.
+    /// The number of tensors with each fate, as text: `4 matched, 2 excluded`.
     pub fn counts(&self) -> String {
         use InitFate::{Excluded, Matched, Mismatched, Missing, Unused};
         let fates = [Matched, Missing, Mismatched, Unused, Excluded];
@@ -102,7 +102,7 @@ impl InitReport {
     }
 }
 
-/// Weights that cannot be used, with the key of `[init]` that is to blame.
+/// Weights that cannot be used, with the key of `[init]` that causes it.
 #[derive(Debug)]
 pub struct InitRefusal {
     /// The key, such as `init.from`.
@@ -111,10 +111,10 @@ pub struct InitRefusal {
     pub diagnostic: Box<Diagnostic>,
 }
 
-/// Looks at a file of weights for a network.
+/// Inspects a file of weights for a network.
 pub type FindWeights<'a> = &'a mut dyn FnMut(&InitSpec, &Network) -> Result<InitPlan, InitRefusal>;
 
-/// Finds no weights, for plans that name none.
+/// Finds no weights; for plans without any.
 ///
 /// # Errors
 /// Always.

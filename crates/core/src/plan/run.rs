@@ -46,7 +46,7 @@ pub struct Plan {
     /// The baseline trial, if the file sets one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baseline: Option<String>,
-    /// Which differences matter, and what noise is expected.
+    /// Which differences matter, and the expected noise.
     #[serde(default, skip_serializing_if = "VerdictSpec::is_default")]
     pub verdict: VerdictSpec,
     /// The seconds after which the experiment stops, if there is a limit.
@@ -125,7 +125,7 @@ pub struct RunPlan {
     pub optimizer: OptimizerSpec,
     /// The learning rate over the steps.
     pub scheduler: SchedulerSpec,
-    /// Where first weights come from, if not all of them are drawn.
+    /// The source of initial weights, if not all of them are random.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub init: Option<InitPlan>,
     /// The planned network.
@@ -176,9 +176,8 @@ impl RunPlan {
         Some(spec.metric.unwrap_or(self.objective))
     }
 
-    /// Whether a checkpoint of `step` updates, written for a plan of this fingerprint and so many epochs, is one
-    /// of this plan too: when the plans differ in nothing but their length, and the learning rates do
-    /// not see it.
+    /// Whether a checkpoint of `step` updates, written for a plan with this fingerprint and number of epochs, is also
+    /// valid for this plan: if the plans differ only in their length, and the learning rates are not affected.
     ///
     /// # Errors
     ///
@@ -207,18 +206,18 @@ impl RunPlan {
     }
 }
 
-/// Why a checkpoint of one plan is none of another.
+/// Why a checkpoint of one plan is not valid for another.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum OtherWork {
     /// More differs than the number of epochs.
     Settings,
-    /// The learning rates on the way to the checkpoint are others.
+    /// The learning rates before the checkpoint differ.
     Schedule {
-        /// The first update that has another, from 1.
+        /// The first update with a different rate, from 1.
         step: usize,
-        /// The rate of then.
+        /// The previous rate.
         then: f64,
-        /// The rate of now.
+        /// The current rate.
         now: f64,
     },
 }

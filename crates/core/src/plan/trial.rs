@@ -1,4 +1,4 @@
-//! A trial that nothing is wrong with, and the runs that it comes to.
+//! A valid trial and its runs.
 
 use std::rc::Rc;
 
@@ -26,7 +26,7 @@ pub(super) struct Planner<'a> {
 pub(super) struct Trial {
     pub(super) spec: ExperimentSpec,
     data: DataPlan,
-    /// That of each seed, where each has a split of its own.
+    /// That of each seed, if each has a separate split.
     by_seed: Vec<DataPlan>,
     goal: Goal,
     laid_out: Rc<LaidOut>,
@@ -83,7 +83,7 @@ impl<'a> Planner<'a> {
         })
     }
 
-    /// What the network of a trial takes from a file; why it cannot is added to the findings.
+    /// The weights that the network of a trial takes from a file; errors are added to the findings.
     fn first_weights(
         &mut self,
         root: &Table,

@@ -1,32 +1,32 @@
-//! How good predictions are: what `runner evaluate` finds.
+//! The quality of predictions: the result of `runner evaluate`.
 
 use serde::Serialize;
 
 use crate::record::evaluation::Confusion;
 
-/// What a run's network is worth on some data.
+/// The quality of a run's network on some data.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Assessment {
     /// The run.
     pub run: String,
     /// Which of its weights.
     pub weights: String,
-    /// The data, as it was named.
+    /// The name of the data.
     pub data: String,
     /// Items that were evaluated.
     pub num_items: u64,
-    /// Items that were left out.
+    /// Skipped items.
     pub num_skipped: u64,
     /// The confidence of the intervals.
     pub level: f64,
-    /// Resamples that the intervals are of; 0 where there are too many items to be kept.
+    /// The number of resamples for the intervals; 0 if there are too many items to keep.
     pub num_resamples: usize,
     /// The loss and every metric of the task.
     pub metrics: Vec<Measure>,
-    /// How often which class was taken for which.
+    /// The confusion matrix of classes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub confusion: Option<Confusion>,
-    /// What was predicted less what was to be, for each target in its units.
+    /// The errors of each target, in its units.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub residuals: Vec<Residual>,
     /// Another run on the same items.
@@ -41,7 +41,7 @@ pub struct Measure {
     pub name: String,
     /// Its value, as training computes it.
     pub value: f64,
-    /// The interval of the bootstrap over items, where it could be computed.
+    /// The bootstrap interval over items, if it could be computed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interval: Option<[f64; 2]>,
 }
@@ -55,7 +55,7 @@ pub struct Residual {
     pub mean: f64,
     /// The mean absolute error.
     pub mean_absolute: f64,
-    /// The root of the mean squared error.
+    /// The root-mean-square error.
     pub root_mean_square: f64,
     /// The smallest error, its quantiles 0.05, 0.5 and 0.95, and the largest.
     pub quantiles: [f64; 5],
@@ -68,7 +68,7 @@ pub struct Against {
     pub run: String,
     /// Each metric of both.
     pub metrics: Vec<Difference>,
-    /// Of classes: on which items one of the two is right.
+    /// For classes: the items that only one of the two predicts correctly.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub right: Option<OnlyRight>,
 }
@@ -82,21 +82,21 @@ pub struct Difference {
     pub value: f64,
     /// Of the other run.
     pub other: f64,
-    /// The interval of the paired bootstrap for the first less the other.
+    /// The paired bootstrap interval of the difference, first minus other.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interval: Option<[f64; 2]>,
 }
 
-/// Items that one of two runs predicts rightly, and the test of McNemar.
+/// Items by which of two runs predicts them correctly, and McNemar's test.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct OnlyRight {
-    /// Items that both predict rightly.
+    /// Items that both predict correctly.
     pub both: u64,
-    /// Items that only the first predicts rightly.
+    /// Items that only the first predict correctly.
     pub first: u64,
-    /// Items that only the other predicts rightly.
+    /// Items that only the other predict correctly.
     pub other: u64,
-    /// Items that neither predicts rightly.
+    /// Items that neither predict correctly.
     pub neither: u64,
     /// The exact two-sided p-value.
     pub p: f64,

@@ -36,7 +36,7 @@ enum Column {
     SingleLists(Lists<f32>),
 }
 
-/// Lists, as Parquet has them: all their values, and two levels for each value or empty list.
+/// Lists as stored in Parquet: all their values, and two levels for each value or empty list.
 struct Lists<T> {
     values: Vec<T>,
     /// 1 for a value, 0 for an empty list.
@@ -197,7 +197,7 @@ impl Table {
         })
     }
 
-    /// Adds a row, whose cells `fill` puts one after the other.
+    /// Adds a row; `fill` adds its cells one after the other.
     pub fn add(&mut self, fill: impl FnOnce(&mut dyn FnMut(Cell<'_>))) -> io::Result<()> {
         let mut columns = self.columns.iter_mut();
         let mut num = 0;
@@ -219,7 +219,7 @@ impl Table {
         group.close().map(|_| ())
     }
 
-    /// Ends the table, and returns its file.
+    /// Completes the table, and returns its file.
     pub fn finish(mut self) -> io::Result<File> {
         if self.num_kept > 0 {
             self.write().map_err(io::Error::other)?;
@@ -249,7 +249,7 @@ mod tests {
             .map(|(at, content)| (format!("c{at}"), content))
             .collect();
         let mut table = Table::new(tempfile::tempfile().unwrap(), &columns).unwrap();
-        // A row group for each three rows or so.
+        // A row group for about every three rows.
         table.most_kept = 25;
         let labels: Vec<String> = ["a", "b|c", "\u{e9}"].map(str::to_owned).to_vec();
         for row in 0..10_usize {

@@ -1,20 +1,20 @@
-//! Which token comes next, drawn from what a network gives for each.
+//! Sampling of the next token from the scores of a network.
 
 use rand::rngs::ChaCha8Rng;
 use rand::{Rng, SeedableRng};
 
 use crate::data::encode::tokenizer::{PADDING, UNKNOWN};
 
-/// How tokens are drawn.
+/// How tokens are sampled.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sampling {
-    /// What scores are divided by; 0 takes the most probable token.
+    /// The divisor of the scores; 0 always takes the most probable token.
     pub temperature: f64,
-    /// Draws among the so many most probable tokens only.
+    /// Samples only from this many most probable tokens.
     pub top_k: Option<usize>,
-    /// Draws among the most probable tokens that have this probability together.
+    /// Samples only from the most probable tokens whose probabilities add up to this.
     pub top_p: Option<f64>,
-    /// Decides every draw.
+    /// The seed of all samples.
     pub seed: u64,
 }
 
@@ -29,7 +29,7 @@ impl Default for Sampling {
     }
 }
 
-/// Draws one token after the other.
+/// Samples one token after the other.
 #[derive(Debug)]
 pub struct Sampler {
     sampling: Sampling,
@@ -37,7 +37,7 @@ pub struct Sampler {
 }
 
 impl Sampler {
-    /// Begins with the seed.
+    /// Starts from the seed.
     pub fn new(sampling: Sampling) -> Self {
         Self {
             rng: ChaCha8Rng::seed_from_u64(sampling.seed),
@@ -45,17 +45,17 @@ impl Sampler {
         }
     }
 
-    /// The next token by the logarithms of probabilities up to a constant; never padding and never the token that
-    /// stands for what is unknown. `None` where a score is not a number.
+    /// The next token, given the logarithms of probabilities up to a constant; never padding or the unknown token.
+    /// `None` if a score is NaN.
     ///
-    /// Top-p is nucleus sampling (Holtzman et al., 2020), among what top-k leaves.
+    /// Top-p is nucleus sampling (Holtzman et al., 2020), applied after top-k.
     pub fn next(&mut self, scores: &[f32]) -> Option<usize> {
         let is_token = |at: &usize| *at != PADDING as usize && *at != UNKNOWN as usize;
         let mut order: Vec<usize> = (0..scores.len()).filter(is_token).collect();
         if order.is_empty() || scores.iter().any(|score| score.is_nan()) {
             return None;
         }
-        // Stable: of equals the first.
+        // Stable: ties go to the first.
         order.sort_by(|a, b| scores[*b].total_cmp(&scores[*a]));
         let Sampling {
             temperature,
@@ -119,7 +119,7 @@ mod tests {
         for (token, score) in [(2, 1f64), (3, 3.0), (4, 2.0)] {
             let share = all.iter().filter(|at| **at == token).count() as f64 / num as f64;
             let expected = score.exp() / total;
-            // Five deviations of a share.
+            // Five standard deviations of the fraction.
             let bound = 5.0 * (expected * (1.0 - expected) / num as f64).sqrt();
             assert!(
                 (share - expected).abs() < bound,
@@ -141,7 +141,7 @@ mod tests {
             ..base
         };
         assert!(drawn(top_k, 500).iter().all(|at| [3, 4].contains(at)));
-        // The first has 0.665 of all, the second 0.245.
+        // The first has a probability of 0.665, the second of 0.245.
         let top_p = |share| Sampling {
             top_p: Some(share),
             ..base

@@ -7,7 +7,7 @@ use crate::spec::task::TaskKind;
 /// The maximum number of classes with a column each.
 const MOST_COLUMNS: usize = 100;
 
-/// What a column holds.
+/// The content of a column.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Content {
     Text,
@@ -22,7 +22,7 @@ pub(super) enum Content {
 /// A cell of a column.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Cell<'a> {
-    /// Of a column of texts or of integers.
+    /// For a column of texts or of integers.
     Text(&'a str),
     Single(f32),
     Double(f64),
@@ -31,7 +31,7 @@ pub(super) enum Cell<'a> {
 }
 
 impl Cell<'_> {
-    /// As CSV has it: labels are separated by `|`, numbers by spaces.
+    /// In CSV: labels are separated by `|`, numbers by spaces.
     pub(super) fn text(&self) -> String {
         match self {
             Cell::Text(text) => (*text).to_owned(),
@@ -46,7 +46,7 @@ impl Cell<'_> {
     }
 }
 
-/// The columns of a table of predictions, with what they hold.
+/// The columns of a table of predictions, with their content.
 pub(super) fn columns(layout: &Layout, meaning: &Meaning) -> Vec<(String, Content)> {
     let id = if layout.is_numbered {
         Content::Integer
@@ -101,7 +101,7 @@ pub(super) fn columns(layout: &Layout, meaning: &Meaning) -> Vec<(String, Conten
     columns
 }
 
-/// Gives `put` the cells of an item, in the order of [`columns`].
+/// Passes the cells of an item to `put`, in the order of [`columns`].
 pub(super) fn cells(
     meaning: &Meaning,
     id: &str,
@@ -156,7 +156,7 @@ fn each(probabilities: &[f32], put: &mut dyn FnMut(Cell<'_>)) {
     }
 }
 
-/// The share of each class among pixels.
+/// The fraction of pixels of each class.
 fn shares(classes: &[u32], num_classes: usize) -> Vec<f64> {
     let mut counts = vec![0_u64; num_classes];
     for class in classes {

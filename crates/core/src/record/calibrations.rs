@@ -55,7 +55,7 @@ impl Calibrations {
         }
     }
 
-    /// What determines the memory of a run here.
+    /// Everything that determines the memory of a run on this machine.
     pub fn key(&self, run: &RunPlan) -> String {
         let is_same = |known: &RunPlan| {
             // The inputs of `RunPlan::memory_key`.

@@ -1,4 +1,4 @@
-//! `[init]`: first weights that come from a file instead of being drawn.
+//! `[init]`: initial weights that come from a file instead of being drawn.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +12,7 @@ use crate::diagnostic::Diagnostic;
 pub struct InitSpec {
     /// The folder of a run, a capsule, or a file of weights.
     pub from: String,
-    /// Whose names and layouts the file has.
+    /// The names and layouts of the file.
     pub layout: InitLayout,
     /// The key below which a PyTorch or JSON file keeps its weights; dots go deeper.
     pub top_level_key: Option<String>,

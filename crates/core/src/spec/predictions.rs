@@ -63,7 +63,7 @@ impl PredictionsSpec {
         }
     }
 
-    /// Whether nothing is written.
+    /// Whether nothing is set.
     pub fn is_empty(&self) -> bool {
         self.splits.is_empty()
     }

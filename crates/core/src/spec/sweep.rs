@@ -15,7 +15,7 @@ pub struct SweepSpec {
     pub zip: Vec<AxisSpec>,
     /// Explicit trials; keys with their values.
     pub list: Vec<Vec<(String, Entry)>>,
-    /// Drawn values.
+    /// Sampled values.
     pub random: Option<RandomSpec>,
     /// Points that satisfy one of these are excluded.
     pub exclude: Vec<Text>,

@@ -1,4 +1,4 @@
-//! `[verdict]`: what differences matter, and what is expected of the noise.
+//! `[verdict]`: which differences matter, and the expected noise.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +11,7 @@ pub struct VerdictSpec {
     /// The smallest difference of the objective that matters, in its unit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub smallest_difference: Option<f64>,
-    /// The standard deviation of the objective over seeds that is expected before anything was measured.
+    /// The expected standard deviation of the objective over seeds, before any measurement.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expected_sd: Option<f64>,
 }
@@ -36,7 +36,7 @@ impl VerdictSpec {
         }
     }
 
-    /// Whether nothing is written.
+    /// Whether nothing is set.
     pub fn is_default(&self) -> bool {
         *self == Self::default()
     }

@@ -1,4 +1,4 @@
-//! Which tensor of a file each tensor of a network takes.
+//! Matches the tensors of a file with those of a network.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,18 +12,19 @@ use super::{Opened, words};
 use crate::read::Entry;
 use crate::slots::{self, Slot};
 
-/// What follows from the settings of layers, or is a count that PyTorch's batch norms keep: no network here needs it.
+/// Tensors that follow from the settings of layers, or the batch counters of PyTorch's batch norms: no network here
+/// needs them.
 const DERIVED: &[&str] = &["num_batches_tracked", "sinusoids", "rotations"];
 
-/// What a network takes from a file.
+/// The tensors that a network takes from a file.
 pub struct Matched {
     /// The tensors that are loaded.
     pub taken: Vec<Taken>,
-    /// What became of all of them.
+    /// The fate of all tensors.
     pub report: InitReport,
 }
 
-/// Matches the tensors of a file with those of a network by their names, or says why they do not fit.
+/// Matches the tensors of a file with those of a network by name. The error explains why they do not match.
 pub fn matched(
     spec: &InitSpec,
     network: &Network,
@@ -79,8 +80,7 @@ pub fn matched(
     }
 }
 
-/// The name of a slot in a file: as it is, as exports have it, as a name of Python's, or without dots, as flat JSON has
-/// it.
+/// The name of a slot in a file: unchanged, as a Python name as in exports, or without dots as in flat JSON.
 fn called(slot: &Slot, by_name: &BTreeMap<&str, &Entry>) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "._".contains(c);
     let plain: String = slot
@@ -106,7 +106,7 @@ fn row(fate: InitFate, slot: Option<&Slot>, entry: Option<&Entry>) -> InitRow {
     }
 }
 
-/// The names of a file as `remap` makes them; two tensors must not become one.
+/// The names of a file after `remap`; two tensors must not get the same name.
 fn new_names(spec: &InitSpec, entries: &[Entry]) -> Result<Vec<String>, InitRefusal> {
     let pairs = spec.remap.iter().filter_map(|pair| {
         let [pattern, replacement] = pair.as_slice() else {
@@ -158,7 +158,7 @@ fn groups(replacement: &str) -> String {
 }
 
 fn regexes(patterns: &[String]) -> Vec<Regex> {
-    // They were checked where they are written.
+    // They were checked when they were written.
     patterns
         .iter()
         .filter_map(|pattern| Regex::new(pattern).ok())

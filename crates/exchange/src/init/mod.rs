@@ -1,7 +1,7 @@
-//! First weights of a network that come from a file: `[init]`.
+//! Initial weights of a network from a file: `[init]`.
 //!
-//! [`resolve`] looks at names and shapes while an experiment is planned and decides which tensor of the file each
-//! tensor of the network takes; [`load`] reads their values in the worker, from the same bytes or not at all.
+//! [`resolve`] inspects names and shapes while an experiment is planned, and decides which tensor of the file is loaded
+//! into each tensor of the network; [`load`] reads the values in the worker, only if the file has not changed.
 
 mod matching;
 mod open;
@@ -21,7 +21,7 @@ use crate::slots;
 use crate::tensors::{Dtype, NamedTensor};
 pub use open::Opened;
 
-/// The files of an experiment. The trials of a sweep mostly have one, and the same network.
+/// The files of an experiment. The trials of a sweep usually share one file and one network.
 pub struct Finder<'a> {
     folders: &'a Folders,
     digests: BTreeMap<PathBuf, String>,
@@ -29,7 +29,7 @@ pub struct Finder<'a> {
 }
 
 impl<'a> Finder<'a> {
-    /// Files relative to a folder, their digests remembered in the cache.
+    /// Files relative to a folder; digests are stored in the cache.
     pub fn new(folders: &'a Folders) -> Self {
         Self {
             folders,
@@ -38,7 +38,7 @@ impl<'a> Finder<'a> {
         }
     }
 
-    /// What a network takes from the file of an `[init]`.
+    /// The tensors that a network takes from the file of an `[init]`.
     pub fn find(&mut self, spec: &InitSpec, network: &Network) -> Result<InitPlan, InitRefusal> {
         if let Some((known, of, plan)) = &self.last
             && (known, of) == (spec, network)
@@ -61,10 +61,10 @@ impl<'a> Finder<'a> {
     }
 }
 
-/// Gives the sha256 of a file, which may be remembered.
+/// Returns the sha256 of a file, possibly from a cache.
 pub type Digest<'a> = &'a mut dyn FnMut(&Path) -> Result<String, DataError>;
 
-/// Decides what a network takes from the file of its `[init]`, whose path is relative to `base`.
+/// Decides which tensors a network takes from the file of its `[init]`, whose path is relative to `base`.
 pub fn resolve(
     spec: &InitSpec,
     network: &Network,
@@ -93,7 +93,7 @@ pub fn resolve(
     })
 }
 
-/// Refuses weights that no training can start from.
+/// Refuses weights that cannot be used to start training.
 fn refuse_not_finite(opened: &Opened, taken: &[Taken], path: &Path) -> Result<(), DataError> {
     let wanted: BTreeSet<&str> = taken.iter().map(|taken| taken.from.as_str()).collect();
     opened.weights.read(&wanted, &mut |tensor| {
@@ -115,8 +115,8 @@ fn refuse_not_finite(opened: &Opened, taken: &[Taken], path: &Path) -> Result<()
     })
 }
 
-/// The tensors that a plan takes, by their paths in the network and laid out as Burn has them. The file has to be the
-/// one that was planned with.
+/// The tensors that a plan takes, by their paths in the network and in Burn's layout. The file must be the one used for
+/// planning.
 pub fn load(
     plan: &InitPlan,
     network: &Network,

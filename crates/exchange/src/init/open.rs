@@ -1,4 +1,4 @@
-//! What `init.from` names: a file of weights, the folder of a run, or a capsule.
+//! The source in `init.from`: a file of weights, the folder of a run, or a capsule.
 
 use std::path::{Path, PathBuf};
 
@@ -11,14 +11,14 @@ use tempfile::TempDir;
 
 use crate::read::{Format, Weights};
 
-/// How the names of a runner's capsules end.
+/// The file extension of capsules.
 const CAPSULE: &str = ".capsule.tar.zst";
-/// What Burn's paths of a saved network begin with.
+/// The prefix of Burn's paths in a saved network.
 const GRAPH: &str = "graph.";
 
-/// Weights with the file that their digest is of.
+/// Weights with the file of their digest.
 pub struct Opened {
-    /// What there is.
+    /// The weights.
     pub weights: Weights,
     /// The file.
     pub file: PathBuf,
@@ -27,7 +27,7 @@ pub struct Opened {
 }
 
 impl Opened {
-    /// Opens what a path names; bare files of Burn's are taken to be of a network like `network`.
+    /// Opens the file at a path; plain Burn files are assumed to be of a network like `network`.
     pub fn open(path: &Path, key: Option<&str>, network: &Network) -> Result<Self, DataError> {
         let is_capsule = path
             .file_name()

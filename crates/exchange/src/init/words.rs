@@ -1,4 +1,4 @@
-//! Weights that do not fit a network, in words.
+//! Messages about weights that do not match a network.
 
 use runner_core::data::DataError;
 use runner_core::diagnostic::{Diagnostic, counted};
@@ -11,7 +11,7 @@ use crate::slots::Slot;
 /// Rows of each fate that a message shows.
 const SHOWN: usize = 6;
 
-/// A refusal of a key, or of the key that the error itself names.
+/// A refusal at a key, or at the key that the error itself names.
 pub fn refusal(key: &'static str, error: &DataError) -> InitRefusal {
     let key = match error.key.as_str() {
         "init.top_level_key" => "init.top_level_key",
@@ -27,7 +27,7 @@ pub fn refusal(key: &'static str, error: &DataError) -> InitRefusal {
     }
 }
 
-/// A tensor of whole numbers where weights are wanted.
+/// A tensor of integers where weights are expected.
 pub fn not_floats(spec: &InitSpec, entry: &Entry) -> InitRefusal {
     let message = format!(
         "`{}` of `{}` is of type {}, and weights are floats",
@@ -38,8 +38,7 @@ pub fn not_floats(spec: &InitSpec, entry: &Entry) -> InitRefusal {
     refusal("init.from", &error)
 }
 
-/// Why the tensors of a file are not those of the network; none where they are, or where the file says that they need
-/// not be.
+/// Why the tensors of a file do not match those of the network; none if they do, or if the settings allow it.
 pub fn misfit(
     spec: &InitSpec,
     report: &InitReport,
@@ -76,7 +75,7 @@ pub fn misfit(
         InitFate::Unused,
         InitFate::Excluded,
     ] {
-        // What is left out on purpose explains only why nothing is loaded.
+        // Excluded tensors are only mentioned if nothing is loaded.
         if is_refused(fate) || num_matched == 0 {
             diagnostic = with_rows(diagnostic, report, fate);
         }
@@ -110,7 +109,7 @@ fn with_rows(diagnostic: Diagnostic, report: &InitReport, fate: InitFate) -> Dia
     }
 }
 
-/// A row in words.
+/// A row as text.
 fn shown(row: &InitRow) -> String {
     match (&row.ours, &row.theirs) {
         (Some((name, shape)), Some((_, other))) if row.fate == InitFate::Mismatched => {
@@ -163,15 +162,15 @@ fn with_helps(
     diagnostic
 }
 
-/// The layer that all of some tensors are of.
+/// The layer that all of some tensors belong to.
 fn one_layer<'a>(names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let mut layers = names.filter_map(|name| Some(name.rsplit_once('.')?.0));
     let first = layers.next()?;
     layers.all(|layer| layer == first).then_some(first)
 }
 
-/// A pair for `remap` that makes every name of a file one of the network, by what names begin with; none where there is
-/// no such pair.
+/// A pair for `remap` that turns every name of a file into one of the network by changing a prefix; none if there is no
+/// such pair.
 fn prefix(slots: &[Slot], names: &[String]) -> Option<String> {
     let known = |name: &str| slots.iter().any(|slot| slot.name == name);
     let is_counter = |name: &&String| !name.ends_with("num_batches_tracked");

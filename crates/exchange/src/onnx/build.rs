@@ -1,4 +1,4 @@
-//! Graphs node by node.
+//! Building graphs node by node.
 
 use super::messages::attribute_proto::AttributeType;
 use super::messages::tensor_proto::DataType;
@@ -20,14 +20,14 @@ pub enum Element {
     Text,
 }
 
-/// A setting of a node.
+/// An attribute of a node.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Attribute<'a> {
     /// An integer.
     Int(&'a str, i64),
     /// A number.
     Float(&'a str, f64),
-    /// A word.
+    /// A string.
     Text(&'a str, &'a str),
     /// Integers.
     Ints(&'a str, Vec<i64>),
@@ -76,7 +76,7 @@ impl Attribute<'_> {
 /// The set of operators for tables.
 pub const ML_DOMAIN: &str = "ai.onnx.ml";
 
-/// A graph in the making.
+/// A graph that is being built.
 #[derive(Debug, Default)]
 pub struct Graph {
     graph: GraphProto,
@@ -85,7 +85,7 @@ pub struct Graph {
 }
 
 impl Graph {
-    /// An empty graph of a name.
+    /// An empty graph with a name.
     pub fn new(name: &str) -> Self {
         Self {
             graph: GraphProto {
@@ -96,7 +96,7 @@ impl Graph {
         }
     }
 
-    /// What the following nodes and constants are named by.
+    /// The prefix of the names of following nodes and constants.
     pub fn begin(&mut self, prefix: &str) {
         prefix.clone_into(&mut self.prefix);
         self.number = 0;
@@ -110,7 +110,7 @@ impl Graph {
         }
     }
 
-    /// Adds a node; the name of its output.
+    /// Adds a node; returns the name of its output.
     pub fn node(
         &mut self,
         operator: &str,
@@ -122,7 +122,7 @@ impl Graph {
         output
     }
 
-    /// Adds a node with several outputs, which get names where `is_used`.
+    /// Adds a node with several outputs, which get names if they are used (`is_used`).
     pub fn nodes<const N: usize>(
         &mut self,
         operator: &str,
@@ -149,7 +149,7 @@ impl Graph {
         attributes: &[Attribute<'_>],
     ) {
         let name = outputs.iter().find(|name| !name.is_empty());
-        // The only operator that is not in ONNX's own set.
+        // The only operator outside of ONNX's default set.
         let domain = (operator == "LabelEncoder").then(|| ML_DOMAIN.to_owned());
         self.graph.node.push(NodeProto {
             domain,
@@ -162,10 +162,10 @@ impl Graph {
         });
     }
 
-    /// Adds a constant under its own name, which no other has.
+    /// Adds a constant with its own, unique name.
     ///
     /// # Panics
-    /// If it is neither of floats nor of 64-bit integers nor of truth values.
+    /// If its type is neither float nor 64-bit integer nor boolean.
     pub fn constant(&mut self, tensor: NamedTensor) -> String {
         let data_type = match tensor.dtype() {
             Dtype::F32 => DataType::Float,
@@ -185,7 +185,7 @@ impl Graph {
         name
     }
 
-    /// Numbers of a shape; an empty one is that of one number.
+    /// Numbers with a shape, which is empty for a scalar.
     pub fn numbers(&mut self, shape: &[usize], values: &[f32]) -> String {
         let name = self.name("constant");
         self.constant(NamedTensor::from_f32s(name, shape.to_vec(), values))
@@ -222,16 +222,16 @@ impl Graph {
         name
     }
 
-    /// The same values with these sizes behind the batch.
+    /// The same values with these sizes after the batch.
     pub fn reshape(&mut self, value: &str, dims: &[usize]) -> String {
-        // 0 takes over the size of the first axis, whatever it is.
+        // 0 keeps the size of the first axis.
         let sizes = dims.iter().map(|size| *size as i64);
         let shape: Vec<i64> = [0].into_iter().chain(sizes).collect();
         let shape = self.integers(&shape);
         self.node("Reshape", &[value, &shape], &[])
     }
 
-    /// Axes in another order.
+    /// Axes in a different order.
     pub fn transpose(&mut self, value: &str, axes: &[i64]) -> String {
         self.node(
             "Transpose",
@@ -240,12 +240,12 @@ impl Graph {
         )
     }
 
-    /// A value of items of a shape, the batch in front of it.
+    /// A value with the batch axis before the shape of an item.
     pub fn input(&mut self, name: &str, element: Element, dims: &[usize]) {
         self.graph.input.push(value(name, element, dims));
     }
 
-    /// Makes a value an output of a name.
+    /// Makes a value an output with a name.
     pub fn output(&mut self, from: &str, name: &str, element: Element, dims: &[usize]) {
         let is_input = self
             .graph

@@ -1,7 +1,7 @@
 //! ONNX graphs (<https://onnx.ai/onnx/repo-docs/IR.html>).
 //!
-//! [`model`] writes a network as operators of version 18 of ONNX's set, which every runtime of the last years has.
-//! Weights are 32-bit floats, and the batch is of any size. [`import`] reads graphs of others.
+//! [`model`] writes a network as operators of version 18 of ONNX's set, which every recent runtime supports. Weights
+//! are 32-bit floats, and the batch can have any size. [`import`] reads graphs of other programs.
 
 mod build;
 pub mod import;
@@ -27,16 +27,16 @@ use runner_core::check::network::Network;
 
 /// The version of ONNX's operators.
 pub const OPSET: i64 = 18;
-/// The version of its operators for tables that came with it.
+/// The corresponding version of its operators for tables.
 const ML_OPSET: i64 = 3;
-/// The version of ONNX's files that came with it.
+/// The corresponding version of the file format.
 const IR_VERSION: i64 = 8;
-/// What protobuf can hold in one message.
+/// The maximum size of a protobuf message.
 pub const MAX_BYTES: usize = i32::MAX as usize;
 
-/// What a network is given, in a graph.
+/// The name of the input of a graph.
 pub const INPUT: &str = "input";
-/// What it gives.
+/// The name of the output.
 pub const OUTPUT: &str = "output";
 
 /// Why there is no graph.
@@ -71,7 +71,7 @@ impl fmt::Display for OnnxError {
 
 impl Error for OnnxError {}
 
-/// Adds a network to a graph: the name of what it gives for the value `input`.
+/// Adds a network to a graph; returns the name of its output for the value `input`.
 ///
 /// # Errors
 /// If ONNX has no operators for a layer, or a tensor is missing. Tensors have Burn's names.
@@ -102,7 +102,7 @@ pub fn network(
     Ok(outputs.pop().unwrap_or_else(|| input.to_owned()))
 }
 
-/// A model of a graph, with metadata.
+/// A model with a graph and metadata.
 ///
 /// # Errors
 /// If it does not fit a file.

@@ -1,5 +1,5 @@
-//! How a run's data becomes what its network is given, and what it gives becomes probabilities, names and units, as
-//! operators.
+//! The transforms of a run's data as operators: from data to the network's input, and from its output to probabilities,
+//! names and units.
 
 use super::messages::tensor_proto::DataType;
 use super::{Attribute, Element, Graph, INPUT, OUTPUT};
@@ -9,13 +9,13 @@ use runner_core::data::records::ColumnKind;
 
 const CLASS: &str = "class";
 const PROBABILITIES: &str = "probabilities";
-/// What outputs are called.
+/// The names of outputs.
 const OUTPUTS: [&str; 3] = [CLASS, PROBABILITIES, OUTPUT];
 
-/// What a graph gives for an item.
+/// The output of a graph for an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Meaning {
-    /// A probability for each class, of which one is right.
+    /// A probability for each class, of which one is correct.
     Classes,
     /// A probability for each token, at each position.
     Tokens,
@@ -25,7 +25,8 @@ pub enum Meaning {
     Numbers,
 }
 
-/// Adds inputs for the data's own values, and what makes items of them: the name of the value that a network takes.
+/// Adds inputs for untransformed data, and the operators that convert it to items; returns the name of the network's
+/// input.
 ///
 /// # Errors
 /// If there are no operators for it, with the reason.
@@ -147,7 +148,7 @@ fn column(graph: &mut Graph, transforms: &Transforms, feature: &Feature) -> Stri
     }
 }
 
-/// The names of categories, and the empty text, which stands for a missing one.
+/// The names of categories, and the empty string for a missing value.
 fn keys(names: &[String]) -> Attribute<'_> {
     let names = names.iter().map(String::as_str);
     Attribute::Texts("keys_strings", names.chain([""]).collect())
@@ -167,7 +168,7 @@ fn cast(graph: &mut Graph, value: &str, to: DataType) -> String {
     graph.node("Cast", &[value], &[Attribute::Int("to", to)])
 }
 
-/// (value - shift) * factor in 32-bit floats, as runner serves arrays; what is missing is 0.
+/// (value - shift) * factor in 32-bit floats, as runner serves arrays; missing values are 0.
 fn array(graph: &mut Graph, shape: &[usize], scaling: &[Scaling]) -> String {
     let zero = graph.number(0.0);
     let is_missing = graph.node("IsNaN", &[INPUT], &[]);
@@ -182,7 +183,7 @@ fn array(graph: &mut Graph, shape: &[usize], scaling: &[Scaling]) -> String {
     graph.node("Mul", &[&value, &factor], &[])
 }
 
-/// Items of `rank` axes brought to length 1, unless all values are 0.
+/// Items of `rank` axes normalized to length 1, unless all values are 0.
 fn unit_length(graph: &mut Graph, items: &str, rank: usize) -> String {
     let axes: Vec<i64> = (1..=rank as i64).collect();
     let axes = graph.integers(&axes);
@@ -193,7 +194,7 @@ fn unit_length(graph: &mut Graph, items: &str, rank: usize) -> String {
     graph.node("Where", &[&has_length, &scaled, items], &[])
 }
 
-/// Adds outputs for what a network gives, of a shape: `probabilities` and the name of the most probable `class`, or
+/// Adds outputs for a network's output of a given shape: `probabilities` and the name of the most probable `class`, or
 /// `output` in the units of the data.
 ///
 /// # Errors
@@ -237,7 +238,7 @@ pub fn decode(
             let scalings = columns.iter().flat_map(|(_, scaling)| {
                 (0..num).map(move |at| *scaling.get(at).unwrap_or(&scaling[0]))
             });
-            // A target that was the same everywhere is that number.
+            // A target that was constant in training is predicted as that constant.
             let (factors, shifts): (Vec<f64>, Vec<f64>) = scalings
                 .map(|Scaling { shift, factor }| {
                     (if factor == 0.0 { 0.0 } else { 1.0 / factor }, shift)

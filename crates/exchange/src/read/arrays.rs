@@ -15,7 +15,7 @@ use safetensors::SafeTensors;
 use super::{Entry, Source, Take, damaged, unreadable};
 use crate::tensors::{Dtype, NamedTensor};
 
-/// Opens a file and shows its arrays.
+/// Opens a file and lists its arrays.
 pub type Open = fn(&Path, Visit<'_>) -> Result<(), DataError>;
 
 /// Of safetensors.
@@ -23,9 +23,9 @@ pub const SAFETENSORS: Open = tensors::visit;
 /// Of `.npz`.
 pub const NPZ: Open = npz::visit;
 
-/// The key of a file's metadata that says whose layout it has.
+/// The metadata key for the layout of a file.
 pub const LAYOUT_KEY: &str = "layout";
-/// The most bytes of a header; the format allows no more.
+/// The maximum size of a header, which is that of the format.
 const MAX_HEADER: u64 = 100_000_000;
 
 /// The arrays of a file.
@@ -45,7 +45,7 @@ pub fn open(path: &Path, open: Open) -> Result<(Vec<Entry>, Source), DataError> 
     Ok((entries, Source::Arrays(open)))
 }
 
-/// Whose layout a file of safetensors has, as its metadata says.
+/// The layout of a safetensors file, according to its metadata.
 pub fn layout(path: &Path) -> Result<InitLayout, DataError> {
     use std::io::Read;
     let mut file = plain_file::open(path).map_err(|e| unreadable(path, &e))?;
@@ -55,7 +55,7 @@ pub fn layout(path: &Path) -> Result<InitLayout, DataError> {
     let Ok(size) = <[u8; 8]>::try_from(head.as_slice()).map(u64::from_le_bytes) else {
         return Ok(InitLayout::Pytorch);
     };
-    // What is wrong with the header is told where the tensors are looked at.
+    // Problems with the header are reported when the tensors are listed.
     let read = file.take(size.min(MAX_HEADER)).read_to_end(&mut head);
     read.map_err(|e| unreadable(path, &e))?;
     let Ok((_, metadata)) = SafeTensors::read_metadata(&head) else {
@@ -75,7 +75,7 @@ pub fn layout(path: &Path) -> Result<InitLayout, DataError> {
     }
 }
 
-/// Reads the arrays of some names.
+/// Reads the arrays with some names.
 pub fn read(
     path: &Path,
     open: Open,

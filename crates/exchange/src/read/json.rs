@@ -12,12 +12,12 @@ use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use super::{Entry, Source, damaged, entry_of, unreadable};
 use crate::tensors::{NamedTensor, Tensors};
 
-/// The most bytes of a file: JSON is several times as large as what it holds.
+/// The maximum size of a file: JSON is several times as large as its content.
 const MAX_BYTES: u64 = 1 << 30;
-/// The keys that files may keep their tensors below without being asked.
+/// The keys that are searched for tensors by default.
 const STATES: [&str; 2] = ["state_dict", "weights"];
 
-/// What a file holds, lists of numbers put into one piece as they are read.
+/// The content of a file; lists of numbers are flattened while they are read.
 enum Tree {
     Object(Vec<(String, Tree)>),
     Numbers {
@@ -46,7 +46,7 @@ pub fn open(path: &Path, key: Option<&str>) -> Result<(Vec<Entry>, Source), Data
     Ok((entries, Source::Memory(tensors)))
 }
 
-/// What is below a key, or where `runner export` puts the tensors.
+/// The value below a key, or below the key that `runner export` uses.
 fn below(path: &Path, tree: Tree, key: Option<&str>) -> Result<Tree, DataError> {
     let keys: Vec<&str> = match key {
         Some(key) => key.split('.').collect(),
@@ -160,7 +160,7 @@ impl<'de> Visitor<'de> for TreeVisitor {
             inner = Some(shape);
             all.extend(values);
         }
-        // A list of other things may be a description of something.
+        // A list of other values may be a description.
         if is_other {
             return Ok(Tree::Other);
         }

@@ -1,7 +1,7 @@
-//! Files of weights: what they hold by name, and the values of single tensors.
+//! Weight files: their tensors by name, and the values of individual tensors.
 //!
-//! Every file is untrusted. Opening one reads names, types and shapes; values are read for the tensors that are asked
-//! for, so that nothing is held that a network has no room for. PyTorch's pickles are parsed and never run.
+//! Every file is untrusted. Opening one reads names, types and shapes; values are read only for requested tensors, so
+//! that memory use is bounded by the network. PyTorch's pickles are parsed and never executed.
 
 mod arrays;
 mod json;
@@ -19,10 +19,10 @@ use runner_core::spec::plain_file;
 
 use crate::tensors::{Dtype, NamedTensor, Tensors};
 
-/// More tensors than this are in no network that is trained on one machine.
+/// No network that is trained on one machine has more tensors than this.
 const MAX_TENSORS: usize = 1 << 20;
 
-/// A format of files of weights.
+/// A format of weight files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// `.safetensors`
@@ -59,7 +59,7 @@ impl Format {
     }
 }
 
-/// Takes a tensor that was read.
+/// Receives a tensor that was read.
 pub type Take<'a> = &'a mut dyn FnMut(NamedTensor) -> Result<(), DataError>;
 
 /// A tensor of a file, not read yet.
@@ -73,32 +73,33 @@ pub struct Entry {
     pub dtype: Dtype,
 }
 
-/// A file of weights that was opened.
+/// An open weight file.
 pub struct Weights {
     path: PathBuf,
     entries: Vec<Entry>,
     source: Source,
     layout: InitLayout,
-    /// Names in the file by those that are told.
+    /// Names in the file by displayed names.
     renamed: BTreeMap<String, String>,
 }
 
-/// Where the values of an opened file are.
+/// Where the values of an open file are.
 enum Source {
     /// In a file of arrays.
     Arrays(arrays::Open),
-    /// Behind the handles of PyTorch's reader.
+    /// Through PyTorch's reader.
     Torch(torch::Handles),
     /// In memory.
     Memory(Tensors),
-    /// In one of Burn's files.
+    /// In a Burn file.
     Pack,
 }
 
 impl Weights {
-    /// Opens a file by the format of its name. Weights of PyTorch and JSON may be below a key; dots go deeper.
+    /// Opens a file in the format given by its name. The weights in PyTorch and JSON files may be below a key; dots
+    /// separate nested keys.
     pub fn open(path: &Path, top_level_key: Option<&str>) -> Result<Self, DataError> {
-        // No pipe or device is handed to a library.
+        // Pipes and devices must not reach a library.
         plain_file::open(path).map_err(|e| unreadable(path, &e))?;
         let Some(format) = Format::of(path) else {
             return Err(unknown(path));
@@ -168,12 +169,12 @@ impl Weights {
         &self.entries
     }
 
-    /// Whose names and layouts the file has.
+    /// The names and layouts of the file.
     pub fn layout(&self) -> InitLayout {
         self.layout
     }
 
-    /// The same with other names, as `rename` makes them.
+    /// The same with names changed by `rename`.
     pub fn renamed(mut self, rename: impl Fn(&str) -> String) -> Self {
         for entry in &mut self.entries {
             let new = rename(&entry.name);
@@ -183,7 +184,7 @@ impl Weights {
         self
     }
 
-    /// Reads the tensors of some names and hands them over one by one, in any order.
+    /// Reads the tensors with some names and passes them on one by one, in any order.
     pub fn read(&self, wanted: &BTreeSet<&str>, take: Take<'_>) -> Result<(), DataError> {
         let told: BTreeMap<&str, &str> = wanted
             .iter()

@@ -1,4 +1,4 @@
-//! Burn's own files, as runs keep their weights in.
+//! Burn's files, in which runs store their weights.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -23,7 +23,7 @@ pub fn open(path: &Path) -> Result<(Vec<Entry>, Source), DataError> {
     Ok((entries, Source::Pack))
 }
 
-/// Reads the tensors of some names.
+/// Reads the tensors with some names.
 pub fn read(path: &Path, wanted: &BTreeSet<&str>, take: Take<'_>) -> Result<(), DataError> {
     each(path, &mut |tensor| {
         if !wanted.contains(tensor.name.as_str()) {
@@ -50,7 +50,7 @@ fn each(
         .try_for_each(see)
 }
 
-/// The names of Burn's types are those of ours, but for what no weights are kept in.
+/// The names of Burn's types equal ours, except for types that are not used for weights.
 fn dtype(path: &Path, tensor: &burn_pack::Tensor) -> Result<Dtype, DataError> {
     let name = format!("{:?}", tensor.dtype).to_ascii_lowercase();
     let found = Dtype::ALL.into_iter().find(|dtype| dtype.name() == name);

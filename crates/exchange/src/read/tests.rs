@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::*;
 
-/// A pickle of protocol 2: a state dict with one tensor of 2x3 in the storage `0`, values changed by `edit`.
+/// A pickle of protocol 2: a state dict with one 2x3 tensor in the storage `0`, modified by `edit`.
 fn state_dict(edit: impl Fn(&mut Vec<u8>)) -> Vec<u8> {
     let mut text = b"\x80\x02}q\x00X\x04\x00\x00\x00fc.wctorch._utils\n_rebuild_tensor_v2\n((X\x07\x00\x00\x00storage".to_vec();
     text.extend(b"ctorch\nFloatStorage\nX\x01\x00\x00\x000X\x03\x00\x00\x00cpuK\x06tQK\x00K\x02K\x03\x86K\x03K\x01\x86\x89");
@@ -142,7 +142,7 @@ fn hostile_torch_files_are_refused_by_what_they_do() {
         let refused = all(&path).unwrap_err().to_string();
         assert!(refused.contains(expected), "{expected}: {refused}");
     }
-    // Entries outside of the folder are never written anywhere.
+    // Entries outside of the folder are never extracted.
     let path = archive(folder.path(), &own, &values(), &[("../../escaped", b"x")]);
     assert_eq!(all(&path).unwrap().len(), 1);
     assert!(!folder.path().join("../../escaped").exists());

@@ -1,11 +1,11 @@
-//! The tensors of each layer: what is learned by the one table of [`slots`](crate::slots), and constants.
+//! The tensors of each layer: learned tensors from the table of [`slots`](crate::slots), and constants.
 
 use super::Entry;
 use crate::slots::mappings;
 use runner_core::check::network::Layer;
 use runner_core::spec::model::layer::LayerKind;
 
-/// The entries of a layer that PyTorch calls `module`.
+/// The entries of a layer with the name `module` in PyTorch.
 pub fn of(layer: &Layer, module: &str) -> Vec<Entry> {
     let learned = mappings(layer).into_iter().map(|mapping| {
         let paths = mapping.parts.iter();

@@ -1,6 +1,6 @@
-//! Where the numbers of a layer are, in Burn's module and in PyTorch's.
+//! The tensors of a layer in Burn's module and in PyTorch's.
 //!
-//! An [`Entry`] is one tensor of PyTorch's state dict with the tensors of Burn's that it is made of; a network has
+//! An [`Entry`] is one tensor of PyTorch's state dict with the Burn tensors that it consists of; a network has
 //! [`StateDict::entries`] for all of its layers.
 
 mod entries;
@@ -12,7 +12,7 @@ use std::fmt;
 use crate::tensors::{NamedTensor, TensorError, Tensors};
 use runner_core::check::network::Network;
 
-/// A tensor of PyTorch's with the tensors of Burn's that it is made of.
+/// A PyTorch tensor with the Burn tensors that it consists of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// Its name in PyTorch's state dict, such as `lstm_1.weight_ih_l0`.
@@ -27,7 +27,7 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// PyTorch's tensor of Burn's, which are in the order of [`Entry::burn`].
+    /// The PyTorch tensor for Burn's tensors, which are in the order of [`Entry::burn`].
     ///
     /// # Panics
     /// If their shapes are not those of the layer.
@@ -47,7 +47,7 @@ impl Entry {
     }
 }
 
-/// What a network's layers are called in PyTorch, and where their numbers are.
+/// The names of a network's layers in PyTorch, and their tensors.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StateDict {
     /// The name of each layer as an attribute of a Python class, all different.

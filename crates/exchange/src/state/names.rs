@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-/// Python's keywords, and what a `torch.nn.Module` has already, as far as a layer could be called so.
+/// Python's keywords, and attributes of `torch.nn.Module` that a layer could be named after.
 const TAKEN: &[&str] = &[
     "and",
     "as",
@@ -84,7 +84,7 @@ const TAKEN: &[&str] = &[
     "xpu",
     "zero_grad",
     "T_destination",
-    // What the generated code itself names.
+    // Names used by the generated code itself.
     "F",
     "nn",
     "torch",

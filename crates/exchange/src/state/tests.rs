@@ -3,7 +3,7 @@ use std::collections::BTreeSet;
 use super::*;
 use runner_core::check::network::examples::examples;
 
-/// Every parameter that a plan counts is in one entry, once, and nothing else but batch norm's statistics and constants.
+/// Every parameter that a plan counts is in exactly one entry; all others are batch norm's statistics and constants.
 #[test]
 fn entries_are_the_parameters_of_every_type_of_layer() {
     for example in examples() {

@@ -14,10 +14,10 @@ pub struct NamedTensor {
 }
 
 impl NamedTensor {
-    /// A tensor of bytes that were read; an empty shape is that of one number.
+    /// A tensor from bytes; an empty shape is that of a scalar.
     ///
     /// # Errors
-    /// If the bytes are not as many as the shape asks for.
+    /// If the number of bytes does not match the shape.
     pub fn new(
         name: impl Into<String>,
         shape: Vec<usize>,
@@ -47,7 +47,7 @@ impl NamedTensor {
     /// A tensor of 32-bit floats.
     ///
     /// # Panics
-    /// If the values are not as many as the shape asks for.
+    /// If the number of values does not match the shape.
     pub fn from_f32s(name: impl Into<String>, shape: Vec<usize>, values: &[f32]) -> Self {
         let bytes = values.iter().flat_map(|value| value.to_le_bytes());
         Self::new(name, shape, Dtype::F32, bytes.collect()).expect("the values fit the shape")
@@ -56,7 +56,7 @@ impl NamedTensor {
     /// A tensor of 64-bit integers.
     ///
     /// # Panics
-    /// If the values are not as many as the shape asks for.
+    /// If the number of values does not match the shape.
     pub fn from_i64s(name: impl Into<String>, shape: Vec<usize>, values: &[i64]) -> Self {
         let bytes = values.iter().flat_map(|value| value.to_le_bytes());
         Self::new(name, shape, Dtype::I64, bytes.collect()).expect("the values fit the shape")
@@ -98,15 +98,15 @@ impl NamedTensor {
         self
     }
 
-    /// The same values in another shape.
+    /// The same values in a different shape.
     ///
     /// # Errors
-    /// If the shape is not one of as many values.
+    /// If the shape has a different number of values.
     pub fn reshaped(self, shape: Vec<usize>) -> Result<Self, TensorError> {
         Self::new(self.name, shape, self.dtype, self.bytes)
     }
 
-    /// Axes in another order: the old axis of each new one.
+    /// Axes in a different order: the old axis of each new one.
     ///
     /// # Panics
     /// If `axes` does not have every axis once.
@@ -149,12 +149,12 @@ impl NamedTensor {
     /// A matrix with rows and columns exchanged.
     ///
     /// # Panics
-    /// If it has not two axes.
+    /// If it does not have two axes.
     pub fn transposed(&self) -> Self {
         self.permuted(&[1, 0])
     }
 
-    /// Some of the first axis: `num` from `start` on.
+    /// A range of the first axis: `num` entries from `start`.
     ///
     /// # Panics
     /// If there are fewer.
@@ -194,7 +194,7 @@ impl NamedTensor {
         }
     }
 
-    /// The values as another type, rounded to the nearest; integers are cut to what the type holds.
+    /// The values as another type, rounded to the nearest; integers are clamped to the range of the type.
     pub fn cast(&self, dtype: Dtype) -> Self {
         if dtype == self.dtype {
             return self.clone();
@@ -202,7 +202,7 @@ impl NamedTensor {
         let num = self.num_values();
         let mut bytes = Vec::with_capacity(num * dtype.size());
         for at in 0..num {
-            // Integers of 64 bits are not all numbers of 64-bit floats.
+            // Not every 64-bit integer is a 64-bit float.
             match (self.integer(at), dtype.is_float()) {
                 (Some(value), false) => push_integer(&mut bytes, dtype, value),
                 _ => push_number(&mut bytes, dtype, self.number(at)),
@@ -265,7 +265,7 @@ impl NamedTensor {
 
 /// Bytes of a shape; `None` if they are more than memory can address.
 fn num_bytes(shape: &[usize], dtype: Dtype) -> Option<usize> {
-    // A size of 0 must not hide that the others are absurd.
+    // A size of 0 must not hide absurd other sizes.
     let mut values = shape.iter().filter(|size| **size > 0);
     let values = values.try_fold(dtype.size(), |product, size| product.checked_mul(*size))?;
     let is_empty = shape.contains(&0);
@@ -302,13 +302,13 @@ fn push_number(bytes: &mut Vec<u8>, dtype: Dtype, value: f64) {
         Dtype::F16 => bytes.extend_from_slice(&f16::from_f32(to_odd(value)).to_le_bytes()),
         Dtype::Bf16 => bytes.extend_from_slice(&bf16::from_f32(to_odd(value)).to_le_bytes()),
         Dtype::Bool => bytes.push((value != 0.0).into()),
-        // A float becomes the nearest integer, what is no number 0.
+        // A float becomes the nearest integer, and NaN becomes 0.
         integer => push_integer(bytes, integer, value.round_ties_even() as i128),
     }
 }
 
-/// A 32-bit float for rounding on to fewer bits: where it is not exact its last bit is set, so that the second rounding
-/// never sees a tie that there was not (Boldo and Melquiond, 2008). `half` rounds 64-bit floats twice.
+/// A 32-bit float to be rounded further to fewer bits: if it is not exact, its last bit is set (round to odd), so that
+/// the second rounding never sees a false tie (Boldo and Melquiond, 2008). `half` rounds 64-bit floats twice.
 fn to_odd(value: f64) -> f32 {
     let near = value as f32;
     if f64::from(near) == value || !near.is_finite() {

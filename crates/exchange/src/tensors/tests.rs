@@ -64,7 +64,7 @@ fn rows_are_stacked() {
 
 #[test]
 fn casts_round_once() {
-    // Above half of the last place of f16, and in f32 exactly half: a detour would round down.
+    // Above half of the last place of f16, but exactly half in f32: double rounding would round down.
     let value = 1.0 + (0.5f64 + 1e-9) / 1024.0;
     let bytes = value.to_le_bytes().to_vec();
     let tensor = NamedTensor::new("t", vec![1], Dtype::F64, bytes).unwrap();

@@ -6,7 +6,7 @@ use runner_core::check::network::Layer;
 use runner_core::check::network::axes::{axis_of, range};
 use runner_core::spec::model::layer::{LayerKind, Pairwise, Reduction};
 
-/// Such a layer as an expression. Axes of a plan do not count the batch, which is axis 0 here.
+/// The expression for such a layer. Axes of a plan do not count the batch, which is axis 0 here.
 pub fn expression(layer: &Layer, names: &Names<'_>) -> String {
     let x = names.input();
     let dims = &layer.inputs[0].shape.dims;
@@ -31,7 +31,7 @@ pub fn expression(layer: &Layer, names: &Names<'_>) -> String {
         LayerKind::Unsqueeze { axis } => {
             format!("{x}.unsqueeze({})", 1 + axis_of(*axis, rank + 1))
         }
-        // An item of one axis keeps it.
+        // An item with a single axis keeps it.
         LayerKind::Squeeze { axis: at } if layer.shape.len() < rank => {
             format!("{x}.squeeze({})", axis(*at))
         }

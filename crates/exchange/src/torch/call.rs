@@ -32,7 +32,7 @@ impl Call {
         self.arg(format!("{key}={value}"))
     }
 
-    /// With a named argument, left out where it is the default.
+    /// With a named argument, omitted if it is the default.
     pub fn unless<T: PartialEq + Display>(self, key: &str, value: T, default: T) -> Self {
         if value == default {
             self
@@ -41,12 +41,12 @@ impl Call {
         }
     }
 
-    /// With a flag, left out where it is the default.
+    /// With a flag, omitted if it is the default.
     pub fn flag(self, key: &str, value: bool, default: bool) -> Self {
         self.unless(key, truth(value), truth(default))
     }
 
-    /// With one size for each dimension, left out where all are the default.
+    /// With one size for each dimension, omitted if all are the default.
     pub fn each(self, key: &str, values: &[usize], default: usize) -> Self {
         self.unless(key, sizes(values), default.to_string())
     }
@@ -57,12 +57,12 @@ impl Call {
     }
 }
 
-/// A truth value.
+/// A boolean.
 pub fn truth(value: bool) -> &'static str {
     if value { "True" } else { "False" }
 }
 
-/// A number, if all are one and the same, or a tuple.
+/// A number if all are equal, otherwise a tuple.
 pub fn sizes(values: &[usize]) -> String {
     match values {
         [first, rest @ ..] if rest.iter().all(|value| value == first) => first.to_string(),

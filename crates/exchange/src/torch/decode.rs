@@ -1,4 +1,4 @@
-//! What a run's network gives becomes probabilities, or numbers in the units of the data, as a function of Python.
+//! The Python function that converts a network's outputs to probabilities, or to numbers in the units of the data.
 
 use std::fmt::Write;
 
@@ -50,7 +50,7 @@ fn softmax(axis: i32) -> String {
     format!("    return outputs.softmax({axis})\n")
 }
 
-/// The scaling of each number that is predicted; one for all if they are equal.
+/// The scaling of each predicted number; a single one if all are equal.
 fn scalings(transforms: &Transforms, task: TaskKind) -> Vec<Scaling> {
     let mut all: Vec<Scaling> = match (&transforms.target, &transforms.input) {
         (TargetEncoder::Values { columns, .. }, _) => columns
@@ -91,14 +91,14 @@ fn scalings(transforms: &Transforms, task: TaskKind) -> Vec<Scaling> {
     all
 }
 
-/// Whether numbers are in the units of the data already.
+/// Whether numbers are already in the units of the data.
 fn is_plain(scaling: &[Scaling]) -> bool {
     scaling
         .iter()
         .all(|one| one.shift == 0.0 && one.factor == 1.0)
 }
 
-/// Assigns `shift` and `factor`. A number that was the same everywhere is that number.
+/// Assigns `shift` and `factor`. A number that was constant in training is predicted as that constant.
 fn constants(scaling: &[Scaling]) -> String {
     let mut text = String::new();
     let factor = |one: &Scaling| match one.factor {
@@ -135,7 +135,7 @@ fn in_units(scaling: &[Scaling]) -> String {
     format!("{}    return {back}\n", constants(scaling))
 }
 
-/// The first half of the outputs are means, the second what softplus turns into variances.
+/// The first half of the outputs are means; softplus converts the second half to variances.
 fn gaussian(scaling: &[Scaling]) -> String {
     let split = "    means, variances = outputs.double().flatten(1).chunk(2, 1)\n    deviations = F.softplus(variances).sqrt()\n";
     if is_plain(scaling) {

@@ -1,4 +1,4 @@
-//! A file of Python that is a model: imports, the network, its weights, and a check against an example.
+//! A Python file with a model: imports, the network, its weights, and a check against an example.
 
 use std::fmt::Write;
 
@@ -6,17 +6,17 @@ use crate::error::Unsupported;
 use crate::state::StateDict;
 use runner_core::check::network::Network;
 
-/// How far PyTorch's output may be from the example's, relative to the largest value.
+/// The tolerance for PyTorch's output, relative to the largest value.
 pub const TOLERANCE: f64 = 1e-5;
 
 /// The remaining content of the file.
 #[derive(Clone, Debug, Default)]
 pub struct About {
-    /// Where the network comes from, as a sentence.
+    /// The origin of the network, as a sentence.
     pub origin: String,
     /// Functions between the network and the check: [`transforms::functions`](super::transforms::functions).
     pub functions: String,
-    /// Whether the example has `rows` of the data, which `encode` makes its input of.
+    /// Whether the example has `rows` of the data, which `encode` converts to its input.
     pub has_rows: bool,
 }
 

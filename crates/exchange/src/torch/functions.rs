@@ -8,7 +8,7 @@ use runner_core::diagnostic::Reason;
 use runner_core::spec::model::activation::Activation;
 use runner_core::spec::model::layer::{LayerKind, Norm};
 
-/// Maps of the last axis, and vectors of tokens.
+/// Affine maps of the last axis, and embeddings.
 pub fn linear(layer: &Layer, names: &Names<'_>) -> Piece {
     let input = &layer.inputs[0].shape;
     let width = input.dims.last().copied().unwrap_or(1);
@@ -30,7 +30,7 @@ pub fn linear(layer: &Layer, names: &Names<'_>) -> Piece {
     }
 }
 
-/// A learned slope below zero.
+/// A learned slope for negative values.
 pub fn prelu(initial: f64, layer: &Layer, names: &Names<'_>) -> Piece {
     let is_each = matches!(
         layer.kind,
@@ -48,13 +48,13 @@ pub fn prelu(initial: f64, layer: &Layer, names: &Names<'_>) -> Piece {
     Piece::module(names, call.named("init", format!("{initial:?}")).end())
 }
 
-/// Norms; their small number has PyTorch's default of 1e-5 in all but one.
+/// Norms; their epsilon is PyTorch's default of 1e-5 in all but one.
 pub fn norm(norm: &Norm, layer: &Layer, names: &Names<'_>) -> Piece {
     let dims = &layer.inputs[0].shape.dims;
     let (channels, width) = (dims[0], dims[dims.len() - 1]);
     let number = |value: f64| format!("{value:?}");
     let eps = |call: Call, epsilon: f64| call.unless("eps", number(epsilon), number(1e-5));
-    // Numbers of images are the axes behind the channels.
+    // The number of spatial axes is the number of axes after the channels.
     let images = dims.len().saturating_sub(1).max(1);
     let module = match *norm {
         Norm::Batch { epsilon, momentum } => {
@@ -168,7 +168,7 @@ pub fn activation(function: &Activation, x: &str) -> Result<String, Reason> {
     })
 }
 
-/// Whether a distance from zero is one.
+/// Whether an absolute value is 1.
 pub fn shrinks(lambda: f64) -> Result<(), Reason> {
     if lambda >= 0.0 {
         Ok(())

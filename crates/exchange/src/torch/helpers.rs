@@ -1,6 +1,6 @@
 //! Classes and functions that PyTorch does not have.
 
-/// One of them, in the order in which they are written.
+/// A helper; the order is that of the generated file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Helper {
     /// `causal_mask(query, memory)`.

@@ -1,8 +1,8 @@
-//! A network as source of PyTorch.
+//! A network as PyTorch source code.
 //!
 //! [`network`] writes a class with an attribute for each layer that has weights or behaves otherwise in training, and a
-//! `forward` that reads as a person would write it: `x` is what the layer before gave, and what is used later has the
-//! name of its layer.
+//! `forward` that reads like hand-written code: `x` is the output of the previous layer, and values that are used later
+//! have the name of their layer.
 
 mod axes;
 mod call;
@@ -25,22 +25,22 @@ use helpers::Helper;
 use runner_core::check::network::{Layer, Network};
 use runner_core::diagnostic::Reason;
 
-/// What a layer becomes.
+/// The code of a layer.
 #[derive(Default)]
 struct Piece {
-    /// What its attribute is made by, if it has one.
+    /// The constructor of its attribute, if it has one.
     module: Option<String>,
     /// Statements that assign its output.
     lines: Vec<String>,
-    /// What they use besides.
+    /// The helpers that they use.
     helpers: Vec<Helper>,
 }
 
 impl Piece {
-    /// One that is an expression of its inputs.
+    /// A layer that is an expression of its inputs.
     fn expression(names: &Names<'_>, expression: impl AsRef<str>) -> Self {
         let (output, expression) = (&names.output, expression.as_ref());
-        // What only gives a value on, such as an identity.
+        // A layer that only passes a value on, such as an identity.
         let is_same = output == expression;
         let line = format!("{output} = {expression}");
         Self {
@@ -64,7 +64,7 @@ impl Piece {
     }
 }
 
-/// What a layer and its values are called.
+/// The names of a layer and its values.
 struct Names<'a> {
     module: &'a str,
     inputs: Vec<String>,
@@ -77,7 +77,7 @@ impl Names<'_> {
     }
 }
 
-/// The functions and classes that a network needs, and the network as `class Network(nn.Module)`, ready to stand behind
+/// The functions and classes that a network needs, and the network as `class Network(nn.Module)`, to be placed after
 /// imports of `torch`, `torch.nn as nn` and `torch.nn.functional as F`.
 ///
 /// # Errors
@@ -140,7 +140,7 @@ fn numbers(dims: &[usize]) -> String {
     format!("{dims:?}")
 }
 
-/// The name of what a network is given: `x` if only the first layer takes it.
+/// The name of the network's input: `x` if only the first layer uses it.
 fn items_name(network: &Network) -> &'static str {
     let mut layers = network.layers.iter().enumerate();
     let is_kept = layers.any(|(at, layer)| {
@@ -150,7 +150,7 @@ fn items_name(network: &Network) -> &'static str {
     if is_kept { "items" } else { "x" }
 }
 
-/// The name of each layer's output: `x` if only the next layer takes it, or the caller.
+/// The name of each layer's output: `x` if only the next layer or the caller uses it.
 fn variables(network: &Network, state: &StateDict) -> Vec<String> {
     let last = network.last_uses();
     let first = |at: usize| {

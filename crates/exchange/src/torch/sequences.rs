@@ -8,7 +8,7 @@ use runner_core::spec::model::layer::{
     Cell, FeedforwardActivation, LayerKind, Recurrent, Steps, Transformer,
 };
 
-/// A recurrent network, all of its steps or the last of each direction.
+/// A recurrent network with the outputs of all steps, or of the last one in each direction.
 pub fn recurrent(recurrent: &Recurrent, layer: &Layer, names: &Names<'_>) -> Piece {
     let class = match recurrent.cell {
         Cell::Rnn => "nn.RNN",
@@ -40,7 +40,7 @@ pub fn recurrent(recurrent: &Recurrent, layer: &Layer, names: &Names<'_>) -> Pie
     }
 }
 
-/// Attention of a sequence to itself, or of the first input to the second.
+/// Self-attention, or attention of the first input to the second.
 pub fn attention(layer: &Layer, names: &Names<'_>) -> Piece {
     let LayerKind::MultiHeadAttention {
         num_heads,
@@ -77,7 +77,7 @@ pub fn attention(layer: &Layer, names: &Names<'_>) -> Piece {
     }
 }
 
-/// A layer of a stack, `class` in front.
+/// A layer of a stack, of a class.
 fn stacked(stack: &Transformer, class: &str, width: usize) -> String {
     let activation = match stack.activation {
         FeedforwardActivation::Gelu => "\"gelu\"",
@@ -130,7 +130,7 @@ fn masked(stack: &Transformer, module: String, key: &str, names: &Names<'_>) -> 
     }
 }
 
-/// What tells positions apart; the numbers come with the weights.
+/// Positional encodings; their values come with the weights.
 pub fn positions(layer: &Layer, names: &Names<'_>) -> Piece {
     let (length, width) = (layer.shape[0], layer.shape[1]);
     let (class, helper) = match layer.kind {

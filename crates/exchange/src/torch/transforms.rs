@@ -1,4 +1,4 @@
-//! How a run's data becomes what its network is given, as functions of Python.
+//! The Python functions that convert a run's data to the network's input.
 
 use std::fmt::Write;
 
@@ -8,7 +8,7 @@ use runner_core::data::encode::{Feature, Form, InputEncoder, Scaling};
 use runner_core::data::records::ColumnKind;
 use runner_core::spec::data::{TokenizerKind, WindowSpec};
 
-/// The function `encode`, and `CLASSES` where outputs have names.
+/// The function `encode`, and `CLASSES` if outputs have names.
 pub fn functions(transforms: &Transforms, names: Option<&[String]>) -> String {
     let mut text = encode(transforms);
     if let Some(names) = names {
@@ -45,7 +45,7 @@ fn encode(transforms: &Transforms) -> String {
     }
 }
 
-/// A text in quotes, which JSON and Python read alike.
+/// A quoted string that is valid in JSON and Python.
 fn quote(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
@@ -158,7 +158,7 @@ fn column(transforms: &Transforms, feature: &Feature) -> String {
                 .collect();
             let numbers = numbers.join(", ");
             let scaling = scalings(std::slice::from_ref(scaling));
-            // What is no category is an error, as it is for runner; None is filled.
+            // An unknown category is an error, as in runner; None is filled in.
             format!("numbers({{{numbers}, None: None}}[{value}], [{fill:?}], [{scaling}])")
         }
     }

@@ -1,4 +1,4 @@
-//! Convolutions, poolings and changes of an image's size.
+//! Convolutions, pooling and resizing.
 
 use super::call::{Call, sizes, truth, tuple};
 use super::{Names, Piece};
@@ -9,7 +9,7 @@ use runner_core::spec::model::layer::{
     Conv, ConvTranspose, Interpolation, LayerKind, PadMode, Pool,
 };
 
-/// A convolution; where more zeros are behind than before, they are put there by a function.
+/// A convolution; asymmetric padding is applied by a separate function.
 pub fn conv(conv: &Conv, layer: &Layer, names: &Names<'_>) -> Piece {
     let dims = &layer.inputs[0].shape.dims;
     let pads: Vec<(usize, usize)> = (0..conv.dims)
@@ -62,7 +62,7 @@ pub fn conv_transpose(conv: &ConvTranspose, layer: &Layer, names: &Names<'_>) ->
     Piece::module(names, module)
 }
 
-/// `x` with zeros, or another value, around its last axes.
+/// `x` with its last axes padded by zeros, or by a different value.
 fn padded(x: &str, pads: &[(usize, usize)], value: Option<&str>) -> String {
     // The last axis comes first.
     let all = pads
@@ -76,7 +76,7 @@ fn padded(x: &str, pads: &[(usize, usize)], value: Option<&str>) -> String {
     }
 }
 
-/// Values around the last axes. The error is why PyTorch cannot do it.
+/// Padding of the last axes. The error is why PyTorch does not support it.
 pub fn pad(
     padding: &[[usize; 2]],
     mode: PadMode,
@@ -93,7 +93,7 @@ pub fn pad(
         PadMode::Reflect => "reflect",
         PadMode::Replicate => "replicate",
     };
-    // These take all axes behind the channels, or those of a single image.
+    // These modes pad all axes after the channels, or those of a single image.
     while pads.len() + 1 < rank {
         pads.insert(0, (0, 0));
     }
@@ -105,7 +105,7 @@ pub fn pad(
     Ok(format!("{call}), mode=\"{mode}\")"))
 }
 
-/// The largest number or the mean of each window, by PyTorch's own padding where it means the same.
+/// The maximum or the mean of each window, with PyTorch's padding if its meaning is the same.
 pub fn pool(pool: &Pool, layer: &Layer, names: &Names<'_>) -> Piece {
     let axes = Axis::of(pool, layer);
     let is_same = axes.iter().all(|axis| {
@@ -148,7 +148,7 @@ pub fn pool(pool: &Pool, layer: &Layer, names: &Names<'_>) -> Piece {
     piece
 }
 
-/// Windows at the ends have fewer values to be the mean of.
+/// Windows at the ends average fewer values.
 fn correction(axis: &Axis, at: usize, pool: &Pool, names: &Names<'_>) -> Option<String> {
     let factors = axis.corrections(pool.count_include_pad);
     if factors.iter().all(|factor| *factor == 1.0) {
@@ -167,7 +167,7 @@ fn correction(axis: &Axis, at: usize, pool: &Pool, names: &Names<'_>) -> Option<
     ))
 }
 
-/// Images or sequences at another size.
+/// Resized images or sequences.
 pub fn interpolate(layer: &Layer, names: &Names<'_>) -> Piece {
     let LayerKind::Interpolate {
         dims,

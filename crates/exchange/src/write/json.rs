@@ -8,14 +8,14 @@ use serde_json::{Value, json};
 use super::WriteError;
 use crate::tensors::{Dtype, NamedTensor, Tensors};
 
-/// What the whole form says besides the weights.
+/// The additional information in the full format.
 #[derive(Clone, Debug)]
 pub struct Whole {
-    /// What kind of network it is.
+    /// The kind of network.
     pub model_type: String,
     /// Its layers.
     pub architecture: Value,
-    /// Where the weights come from.
+    /// The origin of the weights.
     pub metadata: Value,
 }
 
@@ -66,7 +66,7 @@ fn values(tensor: &NamedTensor, to: &mut impl Write) -> Result<(), WriteError> {
     }
     let is_double = tensor.dtype() == Dtype::F64;
     let number = |at: usize, to: &mut dyn Write| {
-        // The fewest digits that are read as the same number.
+        // The shortest digits that parse to the same number.
         if !tensor.dtype().is_float() {
             write!(to, "{}", numbers[at])
         } else if is_double {

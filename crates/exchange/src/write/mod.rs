@@ -1,4 +1,4 @@
-//! Files of weights for other programs.
+//! Weight files for other programs.
 
 mod json;
 mod npz;
@@ -19,21 +19,21 @@ use crate::tensors::Dtype;
 /// Why a file was not written.
 #[derive(Debug)]
 pub enum WriteError {
-    /// The disk, or whoever takes the bytes.
+    /// The disk, or another writer.
     Io(io::Error),
-    /// The format has no such values.
+    /// The format does not support such values.
     Dtype {
         /// The format.
         format: &'static str,
         /// The type of the values.
         dtype: Dtype,
     },
-    /// The format has no numbers that are infinite or none.
+    /// The format does not support infinity or NaN.
     NotFinite {
         /// The tensor that has one.
         name: String,
     },
-    /// Two tensors have one name there.
+    /// Two tensors have the same name in the format.
     Repeated {
         /// The name.
         name: String,

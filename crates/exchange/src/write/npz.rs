@@ -9,7 +9,7 @@ use zip::write::SimpleFileOptions;
 use super::WriteError;
 use crate::tensors::{Dtype, NamedTensor, Tensors};
 
-/// Writes tensors. `bf16` is refused: NumPy has none.
+/// Writes tensors. `bf16` is refused: NumPy does not have this type.
 pub fn npz(tensors: &Tensors, to: impl Write + Seek) -> Result<(), WriteError> {
     let mut archive = ZipWriter::new(to);
     for tensor in tensors {
@@ -22,7 +22,7 @@ pub fn npz(tensors: &Tensors, to: impl Write + Seek) -> Result<(), WriteError> {
     Ok(())
 }
 
-/// Stored as they are, with room for sizes of 64 bits where they are needed.
+/// Stored uncompressed, with 64-bit sizes if needed.
 pub fn options(tensor: &NamedTensor) -> SimpleFileOptions {
     const HEADER: usize = 1 << 16;
     SimpleFileOptions::default()
@@ -59,7 +59,7 @@ fn values<T: AutoSerialize, const N: usize>(
     Ok(writer.finish()?)
 }
 
-/// A 16-bit float in bytes: `npyz` has a feature for them, which turns on more of `half` than Burn is built with.
+/// A 16-bit float in bytes: the feature of `npyz` for them would enable features of `half` that Burn does not use.
 struct Half([u8; 2]);
 
 /// Writes them.

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use super::WriteError;
 use crate::tensors::{Dtype, NamedTensor, Tensors};
 
-/// A tensor as the library takes it.
+/// A tensor as the library expects it.
 struct View<'a>(&'a NamedTensor);
 
 impl safetensors::View for View<'_> {
@@ -41,7 +41,7 @@ impl safetensors::View for View<'_> {
     }
 }
 
-/// Writes tensors. The file says that it is PyTorch's, which readers such as transformers ask for.
+/// Writes tensors. The metadata says that the format is PyTorch's, which readers such as transformers require.
 pub fn safetensors(tensors: &Tensors, mut to: impl Write) -> Result<(), WriteError> {
     let views = tensors.iter().map(|tensor| (tensor.name(), View(tensor)));
     #[expect(

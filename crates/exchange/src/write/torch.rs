@@ -1,7 +1,7 @@
 //! PyTorch's `.pt`: a zip archive of a pickle and a file for each tensor's bytes.
 //!
-//! The pickle is that of an `OrderedDict` of tensors, always of the same shape: the operations below are all that it
-//! has, and all that `torch.load(weights_only=True)` needs.
+//! The pickle is that of an `OrderedDict` of tensors, always with the same structure: it consists only of the
+//! operations below, which `torch.load(weights_only=True)` supports.
 
 use std::io::{self, Seek, Write};
 
@@ -27,7 +27,7 @@ mod op {
     pub const STOP: u8 = b'.';
 }
 
-/// The folder inside of the archive.
+/// The folder inside the archive.
 const FOLDER: &str = "weights";
 
 /// Writes tensors as a state dict.
@@ -92,7 +92,7 @@ impl Pickle {
         self.0.extend_from_slice(text.as_bytes());
     }
 
-    /// A signed integer; of 9 bytes, so that the sign never needs one more.
+    /// A signed integer of 9 bytes, so that the sign bit always fits.
     fn integer(&mut self, value: usize) {
         self.0.extend_from_slice(&[op::LONG1, 9]);
         self.0.extend_from_slice(&(value as u64).to_le_bytes());
@@ -105,7 +105,7 @@ impl Pickle {
         self.0.push(op::TUPLE);
     }
 
-    /// A call of PyTorch's function that makes a tensor of a file in the archive.
+    /// A call of the PyTorch function that creates a tensor from a file in the archive.
     fn tensor(&mut self, number: usize, tensor: &NamedTensor) -> Result<(), WriteError> {
         self.global("torch._utils", "_rebuild_tensor_v2");
         self.0.push(op::MARK);
@@ -126,7 +126,7 @@ impl Pickle {
     }
 }
 
-/// Values from one index of an axis to the next.
+/// The stride of each axis, in values.
 fn strides(shape: &[usize]) -> Vec<usize> {
     let mut strides = vec![1; shape.len()];
     for axis in (1..shape.len()).rev() {

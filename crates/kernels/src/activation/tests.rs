@@ -1,4 +1,4 @@
-//! Functions and derivatives against 64 bits, and what infinities and NaN become.
+//! Functions and derivatives compared with 64-bit computations, and the handling of infinity and NaN.
 
 use proptest::prelude::*;
 
@@ -111,7 +111,7 @@ fn all() -> Vec<Case> {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(24) })]
 
-    /// Outputs are near the definition, and gradients near its finite differences, but beside a bend.
+    /// Outputs are close to the definition, and gradients to its finite differences, except near a kink.
     #[test]
     fn functions_and_derivatives_are_those_of_the_definition(len in 0usize..70, seed in 0u64..1 << 32) {
         let x: Vec<f32> = numbers(len, seed).iter().map(|x| 8.0 * x).collect();
@@ -156,7 +156,7 @@ fn nan_stays_and_infinities_end_where_values_are_cut_off() {
         let x = [f32::NAN, f32::INFINITY, 1.0, f32::NEG_INFINITY];
         let y = which.forward(&x);
         assert!(y[0].is_nan() && y[2].is_finite(), "{which:?}: {y:?}");
-        // Beyond what the definition in 64 bits can be followed to, only NaN is asked for.
+        // Beyond the range of the 64-bit definition, only NaN is checked.
         if ![
             Activation::Gelu,
             Activation::Mish,

@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::tests::numbers;
 
-/// By plain loops in 64 bits.
+/// With plain loops in 64 bits.
 fn plain(sizes: &Attention, [q, k, v]: [&[f64]; 3]) -> Vec<f64> {
     let Attention {
         items,

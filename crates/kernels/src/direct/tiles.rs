@@ -2,21 +2,21 @@
 
 use crate::lanes::Lanes;
 
-/// The most outputs of a tile.
+/// The maximum number of outputs of a tile.
 pub const WIDEST: usize = 8;
 /// Terms of a tile of gradients of weights.
 pub const TAPS: usize = 6;
 
 /// A piece of work for the registers of a processor.
 pub trait Tiled {
-    /// Does it, with tiles of as many outputs as registers allow.
+    /// Runs it, with tiles of as many outputs as registers allow.
     ///
     /// # Safety
-    /// The processor has the registers' instructions.
+    /// The processor must support the registers' instructions.
     unsafe fn run<L: Lanes>(self, is_wide: bool);
 }
 
-/// Does a piece of work with the widest registers of this processor.
+/// Runs a piece of work with the widest registers of this processor.
 pub fn run(work: impl Tiled) {
     #[cfg(target_arch = "x86_64")]
     {
@@ -46,7 +46,7 @@ pub fn run(work: impl Tiled) {
     unsafe {
         work.run::<crate::lanes::Neon>(true)
     }
-    // SAFETY: any processor has these.
+    // SAFETY: every processor has these.
     #[cfg(not(target_arch = "aarch64"))]
     unsafe {
         work.run::<crate::lanes::Plain>(false)
@@ -59,7 +59,7 @@ pub struct Rows<'a> {
     pub offsets: &'a [usize],
     /// By term and output.
     pub weights: &'a [f32],
-    /// What the sum of each output starts from.
+    /// The initial value of each output's sum.
     pub start: &'a [f32],
     pub num: usize,
     /// By output and position.
@@ -76,7 +76,7 @@ impl Tiled for Rows<'_> {
         assert!(self.sums.len() == wide * self.num);
         let narrow = if is_wide { WIDEST } else { WIDEST / 2 };
         for first in (0..wide).step_by(narrow) {
-            // SAFETY: the places were just checked, and the caller answers for the processor.
+            // SAFETY: the bounds were just checked, and the caller guarantees the processor's features.
             unsafe {
                 match narrow.min(wide - first) {
                     1 => self.tiles::<L, 1>(first),
@@ -94,7 +94,7 @@ impl Tiled for Rows<'_> {
 }
 
 impl Rows<'_> {
-    /// All positions of `N` outputs from `first` on.
+    /// All positions of `N` outputs starting at `first`.
     #[inline(always)]
     unsafe fn tiles<L: Lanes, const N: usize>(&self, first: usize) {
         let mut at = 0;
@@ -106,9 +106,9 @@ impl Rows<'_> {
                 }
             };
         }
-        // SAFETY: the caller has checked the places, which these stay within.
+        // SAFETY: the caller has checked the bounds.
         unsafe {
-            // Few outputs leave registers for more positions, whose sums do not wait for each other.
+            // Few outputs leave registers for more positions, whose sums are independent.
             if N <= 2 {
                 by!(6);
             }
@@ -117,11 +117,11 @@ impl Rows<'_> {
         }
     }
 
-    /// `M` registers of positions from `at` on of `N` outputs from `first` on.
+    /// `M` registers of positions starting at `at`, for `N` outputs starting at `first`.
     #[inline(always)]
     unsafe fn tile<L: Lanes, const N: usize, const M: usize>(&self, first: usize, at: usize) {
         let wide = self.start.len();
-        // SAFETY: the caller has checked the places.
+        // SAFETY: the caller has checked the bounds.
         unsafe {
             let mut sums: [[L; M]; N] =
                 std::array::from_fn(|output| [L::splat(self.start[first + output]); M]);
@@ -152,20 +152,20 @@ impl Rows<'_> {
     }
 }
 
-/// Products of the gradients of outputs with what each term has seen, over all positions of some items.
+/// Products of the gradients of outputs with the input of each term, over all positions of some items.
 pub struct Products<'a> {
     pub planes: &'a [f32],
-    /// From an item to the next one.
+    /// The distance between two items.
     pub room: usize,
     pub gradients: &'a [f32],
     pub outputs: usize,
     /// Positions of an output.
     pub num: usize,
     pub items: usize,
-    /// Of all terms, and some more to fill a tile.
+    /// Of all terms, padded to fill a tile.
     pub offsets: &'a [usize],
     pub terms: usize,
-    /// By output and term, added to.
+    /// By output and term; results are added to it.
     pub sums: &'a mut [f32],
 }
 
@@ -181,7 +181,7 @@ impl Tiled for Products<'_> {
         );
         let narrow = if is_wide { 4 } else { 2 };
         for first in (0..self.outputs).step_by(narrow) {
-            // SAFETY: the places were just checked, and the caller answers for the processor.
+            // SAFETY: the bounds were just checked, and the caller guarantees the processor's features.
             unsafe {
                 match narrow.min(self.outputs - first) {
                     1 => self.tiles::<L, 1>(first),
@@ -200,7 +200,7 @@ impl Products<'_> {
     unsafe fn tiles<L: Lanes, const N: usize>(&mut self, first: usize) {
         for term in (0..self.offsets.len()).step_by(TAPS) {
             let offsets = &self.offsets[term..][..TAPS];
-            // SAFETY: the caller has checked the places.
+            // SAFETY: the caller has checked the bounds.
             unsafe {
                 let mut sums = [[L::splat(0.0); TAPS]; N];
                 for item in 0..self.items {

@@ -1,8 +1,8 @@
-//! Errors of the functions against 64 bits, over all floats by class, in steps.
+//! Errors of the functions compared with 64-bit results, over a sample of all floats, by class.
 
 use super::*;
 
-/// How many floats apart two numbers are; far apart where only one of them is NaN.
+/// The distance of two numbers in floats; very large if only one of them is NaN.
 fn ulps(ours: f32, exact: f64) -> f64 {
     if exact.is_nan() || ours.is_nan() {
         return if exact.is_nan() == ours.is_nan() {
@@ -33,7 +33,7 @@ fn floats() -> impl Iterator<Item = f32> {
     sizes.flat_map(|size| [size, -size])
 }
 
-/// The class of a float, as the bounds are stated by it.
+/// The class of a float, by which bounds are stated.
 fn class(x: f32) -> &'static str {
     match x.abs() {
         size if !size.is_finite() => "special",
@@ -72,8 +72,8 @@ fn assert_within_of(
     }
 }
 
-/// The error function in 64 bits: the series of Abramowitz and Stegun 7.1.6, and the continued fraction 7.1.14 for
-/// what is left of 1.
+/// The error function in 64 bits: the series of Abramowitz and Stegun 7.1.6, and the continued fraction 7.1.14 for the
+/// complement.
 fn exact_erf(x: f64) -> f64 {
     if x.is_nan() {
         return x;

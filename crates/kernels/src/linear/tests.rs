@@ -176,7 +176,7 @@ fn bits_do_not_depend_on_threads() {
     }
 }
 
-/// What is not finite stays in its row of outputs, and in its column of gradients.
+/// Non-finite values stay in their row of outputs, and in their column of gradients.
 #[test]
 fn what_is_no_number_stays_where_it_is_from() {
     let layer = Linear {

@@ -18,11 +18,11 @@ pub struct Planes {
     pub area: usize,
 }
 
-/// Channels that stand beside each other are taken together, where they have few positions.
+/// Adjacent channels with few positions are processed together.
 const WIDE: usize = 16;
 
 impl Planes {
-    /// How many numbers there are.
+    /// The number of elements.
     pub fn num(&self) -> usize {
         self.items * self.channels * self.area
     }
@@ -32,24 +32,24 @@ impl Planes {
         (self.items * self.area) as f32
     }
 
-    /// Calls with the first of every few channels and how many they are, on several threads.
+    /// Calls a function with the first channel and the size of each group of channels, on several threads.
     fn for_channels(&self, call: impl Fn(usize, usize) + Sync) {
         let step = if self.area < WIDE { 64 } else { 1 };
         let parts = (0..self.channels.div_ceil(step)).into_par_iter();
         parts.for_each(|part| call(part * step, step.min(self.channels - part * step)));
     }
 
-    /// The rows of one item of channels from `first` on.
+    /// The rows of one item for the channels starting at `first`.
     #[inline(always)]
     fn place(&self, item: usize, channel: usize) -> usize {
         (item * self.channels + channel) * self.area
     }
 }
 
-/// The mean and the variance of each channel, as it is divided by the number of its values.
+/// The mean and the (biased) variance of each channel.
 ///
 /// # Panics
-/// If there are not as many numbers as the sizes say.
+/// If lengths do not match the sizes as the sizes say.
 pub fn batch_statistics(planes: &Planes, x: &[f32]) -> [Vec<f32>; 2] {
     assert_eq!(x.len(), planes.num());
     let mut variances = Vec::new();
@@ -80,7 +80,7 @@ fn moments_now(planes: &Planes, x: &[f32], first: usize, means: &mut [f32], vari
     let variances = &mut variances[..num];
     let (area, of_channel) = (planes.area, planes.of_channel());
     if num == 1 {
-        // In 64 bits over the items, so that large batches lose nothing.
+        // In 64 bits over the items, so that large batches do not lose precision.
         let (mut all, mut squares) = (0.0f64, 0.0f64);
         for item in 0..planes.items {
             all += f64::from(sum(&x[planes.place(item, first)..][..area]));
@@ -116,10 +116,10 @@ fn moments_now(planes: &Planes, x: &[f32], first: usize, means: &mut [f32], vari
         .for_each(|variance| *variance /= of_channel);
 }
 
-/// Each channel less its mean, times `scale`, plus `shift`: with a scale of `gamma` over the deviation.
+/// Each channel minus its mean, times `scale`, plus `shift`; `scale` is `gamma` divided by the deviation.
 ///
 /// # Panics
-/// If slices have not as many numbers as the sizes say.
+/// If lengths do not match the sizes.
 pub fn batch_forward(
     planes: &Planes,
     x: &[f32],
@@ -171,11 +171,11 @@ fn scale_now(x: &[f32], means: &[f32], scale: &[f32], shift: &[f32], to: &mut [f
     }
 }
 
-/// The gradients of the input, `gamma` and `beta` of a batch norm in training, where each channel had a mean and the
-/// inverse of its deviation.
+/// The gradients of the input, `gamma` and `beta` of a batch norm in training, given the mean and the inverse deviation
+/// of each channel.
 ///
 /// # Panics
-/// If slices have not as many numbers as the sizes say.
+/// If lengths do not match the sizes.
 pub fn batch_backward(
     planes: &Planes,
     x: &[f32],
@@ -312,10 +312,10 @@ fn input_back_now(
     }
 }
 
-/// Groups of channels of each item normalized, times `gamma` and plus `beta` of the channel (Wu and He, 2018).
+/// Normalizes groups of channels of each item, times `gamma` and plus `beta` of the channel (Wu and He, 2018).
 ///
 /// # Panics
-/// If slices have not as many numbers as the sizes say, or groups not as many channels each.
+/// If lengths do not match the sizes, or groups do not have equal numbers of channels.
 pub fn group_forward(
     planes: &Planes,
     groups: usize,

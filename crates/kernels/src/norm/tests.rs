@@ -1,11 +1,11 @@
-//! Norms against definitions in 64 bits, and gradients against their finite differences.
+//! Norms compared with 64-bit definitions, and gradients with finite differences.
 
 use proptest::prelude::*;
 
 use super::*;
 use crate::tests::numbers;
 
-/// Normalizes each set of places, with the mean taken off or not.
+/// Normalizes each set of positions, with or without subtracting the mean.
 fn plain(
     x: &[f64],
     sets: &[Vec<usize>],

@@ -27,7 +27,7 @@ const COLUMNS: usize = 128;
 /// The gradients, for the gradient of all hidden states, which are `output`.
 ///
 /// # Panics
-/// If slices have not as many numbers as the sizes say.
+/// If lengths do not match the sizes.
 pub fn backward(
     sequence: &Sequence,
     x: &[f32],

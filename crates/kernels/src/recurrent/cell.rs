@@ -1,4 +1,4 @@
-//! What a cell makes of the sums of a step, and the way back through it.
+//! What a cell makes of the sums of a step, and the backward pass through it.
 
 use super::super::functions::{sigmoid, tanh};
 use super::super::vectors::vectorized;

@@ -106,8 +106,8 @@ impl Operation<3> for Groups {
     }
 }
 
-/// A norm of channels with statistics that were taken before: of the batch, so that the way back goes through them, or
-/// of all batches.
+/// A norm of channels with statistics that were taken before: of the batch, so that the backward pass goes through
+/// them, or of all batches.
 #[derive(Clone, Debug)]
 struct Channels {
     /// Each channel's mean and the inverse of its deviation.

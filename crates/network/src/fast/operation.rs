@@ -22,10 +22,10 @@ use burn::tensor::{Bytes, DType, Device, Shape, Tensor};
 
 /// An operation on `N` tensors of numbers in 32 bits.
 pub trait Operation<const N: usize>: Clone + Debug + Send + 'static {
-    /// What the way there leaves for the way back, besides operands.
+    /// What the way there leaves for the backward pass, besides operands.
     type Kept: Clone + Debug + Send + 'static;
 
-    /// Which operands the way back asks for, to compute the gradients of those that are tracked.
+    /// Which operands the backward pass asks for, to compute the gradients of those that are tracked.
     fn asks_for(&self, is_tracked: [bool; N]) -> [bool; N];
 
     /// Whether gradient checkpointing computes it again instead of keeping its output. Nothing may be kept then.
@@ -194,7 +194,7 @@ fn tracked<C: CheckpointStrategy, O: Operation<N>, const N: usize>(
     }
 }
 
-/// The way back through an operation.
+/// The backward pass through an operation.
 #[derive(Debug)]
 struct WayBack<O>(O);
 
@@ -225,7 +225,7 @@ impl<O: Operation<N>, const N: usize> Backward<Flex, N> for WayBack<O> {
     }
 }
 
-/// An operation that is computed again on the way back, under gradient checkpointing.
+/// An operation that is computed again in the backward pass, under gradient checkpointing.
 #[derive(Debug)]
 struct Again<O, const N: usize> {
     operation: O,

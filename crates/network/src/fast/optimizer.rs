@@ -13,9 +13,9 @@ use super::operation::{contiguous, is_ours, numbers};
 /// What both have in common.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// How much of the mean of gradients stays.
+    /// The decay of the mean of gradients.
     pub beta_1: f32,
-    /// How much of the mean of squares stays.
+    /// The decay of the mean of squares.
     pub beta_2: f32,
     /// Added to the root of the mean of squares.
     pub epsilon: f32,

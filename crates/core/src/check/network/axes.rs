@@ -116,7 +116,7 @@ pub fn range(start: i64, end: Option<i64>, size: usize) -> (i64, i64) {
     (from_front(start), end.map_or(size as i64, from_front))
 }
 
-/// The same values in another shape.
+/// The same values in a different shape.
 pub fn reshaped(shape: &[i64], input: &[usize]) -> Result<Dims, Mismatch> {
     let total: usize = input.iter().product();
     let open = shape.iter().filter(|size| **size < 0).count();
@@ -157,7 +157,7 @@ pub fn reshaped(shape: &[i64], input: &[usize]) -> Result<Dims, Mismatch> {
     Ok(shape.iter().map(size).collect())
 }
 
-/// Axes in another order.
+/// Axes in a different order.
 pub fn permuted(axes: &[i64], input: &[usize]) -> Result<Dims, Mismatch> {
     let mut seen = vec![false; input.len()];
     let mut shape = Vec::new();

@@ -277,7 +277,8 @@ pub fn examples() -> Vec<Example> {
     all.map(|(items, layers)| example(items, &layers)).collect()
 }
 
-/// The network of some layers as a file has them, over numbers of a shape, or where it is empty over 6 tokens of 7.
+/// The network of some layers in the syntax of the file, over numbers of a shape or, if it is empty, over 6 tokens out
+/// of 7.
 ///
 /// # Panics
 /// If a layer is wrong.

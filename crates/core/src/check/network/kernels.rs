@@ -8,8 +8,8 @@ use crate::spec::model::activation::Activation;
 use crate::spec::model::layer::{Cell, LayerKind, Norm, Pool};
 
 impl Network {
-    /// Whose kernels compute each layer on a device, `runner` or `burn`, by its name. What only gives numbers another
-    /// shape is left out.
+    /// Whether runner's or Burn's kernels compute each layer on a device, by its name. Layers that only reshape are
+    /// omitted.
     pub fn computed_by(
         &self,
         kernels: Kernels,
@@ -58,13 +58,13 @@ pub fn has_kernel(kind: &LayerKind) -> bool {
         | LayerKind::Swiglu { .. }
         | LayerKind::TransformerEncoder(_)
         | LayerKind::TransformerDecoder(_) => true,
-        // Weights that are dropped have to be stored.
+        // With dropout, the weights have to be stored.
         LayerKind::MultiHeadAttention { dropout, .. } => *dropout == 0.0,
         _ => false,
     }
 }
 
-/// Whether a max pooling is one that there is a kernel for.
+/// Whether runner has a kernel for a max pooling.
 pub(super) fn is_pooled_by_own(pool: &Pool) -> bool {
     let has_near_taps = pool.dilation.iter().all(|dilation| *dilation == 1);
     let num_taps = pool
@@ -74,7 +74,7 @@ pub(super) fn is_pooled_by_own(pool: &Pool) -> bool {
     pool.max && !pool.ceil_mode && has_near_taps && num_taps <= 256
 }
 
-/// Whether a layer is an activation whose kernel asks for its output on the way back, and not for its input.
+/// Whether a layer is an activation whose kernel needs its output in the backward pass, and not its input.
 pub(super) fn keeps_output(kind: &LayerKind) -> bool {
     matches!(
         kind,
@@ -89,14 +89,14 @@ pub(super) fn keeps_output(kind: &LayerKind) -> bool {
     )
 }
 
-/// Values of one item that a layer's kernels keep for the way back, and its output.
+/// Values of one item that a layer's kernels keep for the backward pass, including its output.
 pub(super) fn kept(layer: &Layer) -> u64 {
     let input = &layer.inputs[0].shape.dims;
     let last = &layer.inputs[layer.inputs.len() - 1].shape.dims;
     let [length, memory] = [input, last].map(|dims| dims.first().copied().unwrap_or(1) as u64);
     let width = input.last().copied().unwrap_or(1) as u64;
     let times = |sizes: &[u64]| sizes.iter().fold(1, |n: u64, size| n.saturating_mul(*size));
-    // Queries, what they see and what is made of that; keys and values; a number for each row of scores.
+    // Queries, attention outputs and projections; keys and values; a number for each row of scores.
     let attention = |memory: u64, heads: usize| {
         let rows = times(&[length, heads as u64]);
         let numbers = [times(&[3, length, width]), times(&[2, memory, width]), rows];
@@ -104,7 +104,7 @@ pub(super) fn kept(layer: &Layer) -> u64 {
     };
     match &layer.kind {
         LayerKind::Recurrent(recurrent) => {
-            // Gates and states; and the output, which both directions have in common once more.
+            // Gates and states; and the output, in which both directions are joined.
             let gates = match recurrent.cell {
                 Cell::Rnn => 2,
                 Cell::Gru => 5,

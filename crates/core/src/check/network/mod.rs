@@ -53,7 +53,7 @@ pub struct Layer {
     pub activations_per_item: u64,
     /// Multiply-adds for one item.
     pub multiply_adds_per_item: u64,
-    /// Which kernels compute it: no part of the network, but of how it is built.
+    /// Which kernels compute it: not a part of the network, but of how it is built.
     #[serde(skip)]
     pub kernels: Kernels,
 }

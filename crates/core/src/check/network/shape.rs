@@ -18,7 +18,7 @@ pub const MAX_RANK: usize = 4;
 pub struct Mismatch {
     /// The key of the layer to point at.
     pub key: &'static str,
-    /// What is wrong, as the continuation of the layer's name.
+    /// What is wrong, as a continuation of the layer's name.
     pub message: String,
     /// What to do about it.
     pub help: String,

@@ -4,7 +4,7 @@ use super::shape::{Dims, Mismatch, or_asked, rank, wrong};
 use crate::spec::kind::Padding;
 use crate::spec::model::layer::{Conv, ConvTranspose, Interpolation, LayerKind, PadMode, Pool};
 
-/// The channels after a convolution of so many dimensions and groups: as written, or as the output is wanted.
+/// The channels after a convolution with this many dimensions and groups: as set, or as the task needs.
 fn out_channels(
     written: Option<usize>,
     (dims, groups): (usize, usize),
@@ -206,7 +206,7 @@ fn grouped(side: &str, channels: usize, groups: usize) -> Result<(), Mismatch> {
     }
 }
 
-/// Padding before and after a dimension: for `same`, as much as keeps its size divided by the stride.
+/// Padding before and after a dimension: for `same`, as much as needed to keep its size divided by the stride.
 pub fn padding(
     padding: &Padding,
     at: usize,

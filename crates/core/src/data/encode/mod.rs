@@ -86,7 +86,7 @@ pub enum InputEncoder {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum TargetEncoder {
-    /// None: the items are their own targets.
+    /// There are none: the items are their own targets.
     None,
     /// The class in a column.
     Class {
@@ -185,7 +185,7 @@ pub enum Form {
 pub struct Scaling {
     /// The offset that is subtracted.
     pub shift: f64,
-    /// The factor that is applied then.
+    /// The factor that is applied afterwards.
     pub factor: f64,
 }
 
@@ -336,7 +336,7 @@ impl InputEncoder {
         InputPlan { shape, vocabulary }
     }
 
-    /// What brings values of images back to what the data holds: a factor, and what is added then.
+    /// Converts scaled image values back to those of the data: a factor, and an offset to add.
     pub fn to_pixels(&self) -> (f32, f32) {
         match self {
             InputEncoder::Array { scaling, unit, .. } => {
@@ -402,7 +402,7 @@ fn array(records: &Records, item: usize, column: usize, scaling: &[Scaling], out
             let values = bytes.chunks_exact(4);
             out.extend(values.map(|b| {
                 let value = f32::from_le_bytes([b[0], b[1], b[2], b[3]]);
-                // Only `missing = "zero"` admits NaN here.
+                // NaN is possible here only with `missing = "zero"`.
                 let value = if value.is_nan() { 0.0 } else { value };
                 (value - shift) * factor
             }));

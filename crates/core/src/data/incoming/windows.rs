@@ -92,7 +92,7 @@ impl Windows {
     ) -> (Records, Vec<Origin>) {
         let mut writer = Writer::of_new_data();
         writer.begin(records.columns().to_vec());
-        // Memory accepts all of them.
+        // Writing to memory cannot fail.
         let _ = writer.push(&self.carried);
         let mut joined = std::mem::take(&mut self.origins);
         let mut last: Option<usize> = None;

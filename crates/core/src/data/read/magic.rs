@@ -27,7 +27,7 @@ const PICTURE: &str = "for images, set `type = \"image_folder\"` and set `path` 
 const ZIP: &str = "a zip archive";
 const UNPACK: &str = "extract it, and use the file in it";
 
-/// Refuses a file in another format than its type reads, and names the format.
+/// Refuses a file in a different format than its type reads, and names the format.
 pub fn check(path: &Path, kind: DataKind) -> Result<(), DataError> {
     let shown = path.display();
     let Some(head) = head(path)? else {

@@ -1,7 +1,7 @@
 //! Plain text files: one text record each.
 //!
 //! The text is stored as Unicode: without a byte order mark, and with `\n` as the line break on every system, so that
-//! the same text is the same data wherever it was saved.
+//! the same text is the same data on every system.
 
 use std::fs;
 use std::io::{BufRead, BufReader, ErrorKind, Read};
@@ -82,7 +82,7 @@ pub fn read(files: &FilesSpec, writer: &mut Writer, watch: Watch<'_>) -> Result<
     }
 }
 
-/// Passes each line of a new text file that is not blank on as an item.
+/// Passes on each line of a new text file that is not blank as an item.
 pub(in crate::data) fn incoming(incoming: &Incoming<'_>, take: Take<'_>) -> Result<(), DataError> {
     let path = incoming.path;
     size(path)?;
@@ -115,7 +115,7 @@ pub(in crate::data) fn incoming(incoming: &Incoming<'_>, take: Take<'_>) -> Resu
             }
             match std::str::from_utf8(line) {
                 Ok(text) => {
-                    // Memory accepts all of them.
+                    // Writing to memory cannot fail.
                     let place = writer.text(text.trim_end_matches(['\r', '\n']));
                     let _ = writer.push(&place.unwrap_or_default());
                     origins.push(Origin {

@@ -25,7 +25,7 @@ pub struct Writer {
     record_size: usize,
     part: usize,
     sums: Sums,
-    /// Whether extents and likely sentinels are of interest.
+    /// Whether to track extents and probable sentinels.
     is_measured: bool,
     out: Out,
 }
@@ -51,7 +51,7 @@ impl Writer {
         })
     }
 
-    /// Keeps records of new data in memory, of which nothing is measured.
+    /// Keeps records of new data in memory, without statistics.
     pub fn of_new_data() -> Self {
         Self {
             is_measured: false,

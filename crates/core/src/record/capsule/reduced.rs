@@ -25,7 +25,7 @@ pub(super) fn run(plan: &RunPlan, roots: &[DataRoot]) -> std::io::Result<Option<
     if plan.data.roots().is_empty() && plan.init.is_none() {
         return Ok(None);
     }
-    // The weights that the run began with are among its files; where they came from is known by their digest.
+    // The initial weights are among the run's files; their origin is identified by their digest.
     let init = plan.init.clone().map(|init| InitPlan {
         path: init
             .path
@@ -93,7 +93,7 @@ fn without_home(text: &str) -> String {
 }
 
 /// Remaining references to this machine in the run's files, such as in the message of a failure: sentences for the
-/// user. Data is packed as it is, and not searched.
+/// user. Data is packed unchanged, and not searched.
 pub(super) fn still_named(sources: &BTreeMap<String, (Source, FileSum)>) -> Vec<String> {
     let host = sysinfo::System::host_name().unwrap_or_default();
     let home = dirs::home_dir().filter(|home| home.parent().is_some());

@@ -59,7 +59,7 @@ pub enum DataSource {
     },
     /// The embedded iris flowers.
     Iris,
-    /// Made up.
+    /// Generated.
     Generated(Generated),
     /// The user's files.
     Files(Box<FilesSpec>),

@@ -66,7 +66,7 @@ pub enum LayerKind {
     RotaryEncoding { theta: f64 },
     /// An activation function.
     Activation(Activation),
-    /// A learned slope below zero.
+    /// A learned slope for negative values.
     Prelu { per_channel: bool, initial: f64 },
     /// A gated linear unit with silu (Shazeer, 2020).
     Swiglu {
@@ -79,7 +79,7 @@ pub enum LayerKind {
     Identity,
     /// Merges axes.
     Flatten { start_axis: i64, end_axis: i64 },
-    /// The same values in another shape.
+    /// The same values in a different shape.
     Reshape { shape: Vec<i64> },
     /// Reorders the axes.
     Permute { axes: Vec<i64> },

@@ -463,7 +463,7 @@ pub fn for_syntax(line: &str) -> Option<String> {
     }
 }
 
-/// The remedy for a text in another format than TOML, by its name and its first bytes.
+/// The remedy for a text in a different format than TOML, by its name and its first bytes.
 pub fn for_format(name: &str, text: &str) -> Option<(&'static str, String)> {
     let end = name
         .rsplit_once('.')

@@ -22,24 +22,24 @@ pub fn int(node: &NodeProto, name: &str) -> Option<i64> {
     find(node, name)?.i
 }
 
-/// Whether an attribute is set to something else than 0.
+/// Whether an attribute is set and not 0.
 pub fn flag(node: &NodeProto, name: &str) -> bool {
     int(node, name).unwrap_or(0) != 0
 }
 
-/// An attribute of one number, as its digits have it.
+/// An attribute of one number, by its decimal digits.
 pub fn float(node: &NodeProto, name: &str, usual: f64) -> f64 {
     find(node, name)
         .and_then(|attribute| attribute.f)
         .map_or(usual, digits)
 }
 
-/// A 64-bit float of the same shortest digits: 0.1 and not 0.10000000149011612.
+/// A 64-bit float with the same shortest digits: 0.1 and not 0.10000000149011612.
 pub fn digits(value: f32) -> f64 {
     value.to_string().parse().unwrap_or(f64::from(value))
 }
 
-/// A small number such as what is added to a variance, which exporters have rounded in different ways.
+/// A small constant such as an epsilon, which exporters round in different ways.
 pub fn rounded(value: f64) -> f64 {
     format!("{value:.5e}").parse().unwrap_or(value)
 }
@@ -88,8 +88,8 @@ pub fn sizes(node: &NodeProto, name: &str, dims: usize) -> Result<Vec<usize>, St
     sizes.ok_or_else(|| format!("its `{name}` has not one size for each of {dims} dimensions"))
 }
 
-/// The module that a node with weights is: their name without its last part, or the name of the node without the
-/// operator.
+/// The module of a node with weights: the name of the weights without its last part, or the name of the node without
+/// the operator.
 pub fn module_name(node: &NodeProto, weight: usize) -> Option<String> {
     let weight = node
         .input

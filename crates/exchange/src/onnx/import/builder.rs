@@ -11,10 +11,10 @@ use runner_core::spec::model::layer_spec::{LayerSpec, Place, Source};
 use super::text;
 use crate::tensors::{NamedTensor, TensorError, Tensors};
 
-/// The tensors of a layer: PyTorch's paths inside it, with shapes and values.
+/// The tensors of a layer by PyTorch's paths inside it, with shapes and values.
 pub type Weights = BTreeMap<&'static str, (Vec<usize>, Vec<f32>)>;
 
-/// Layers with weights; what is not needed in the end is left out.
+/// Layers with weights; unused ones are removed at the end.
 pub struct Builder {
     specs: Vec<LayerSpec>,
     network: Network,
@@ -23,7 +23,7 @@ pub struct Builder {
 
 /// The layers that a graph became.
 pub struct Built {
-    /// One a line, as an experiment file has them.
+    /// One per line, in the syntax of an experiment file.
     pub lines: Vec<String>,
     /// The same, laid out.
     pub network: Network,
@@ -47,7 +47,7 @@ impl Builder {
         }
     }
 
-    /// The shape of an item of what a source gives.
+    /// The shape of an item of a source's output.
     pub fn dims(&self, source: Source) -> &[usize] {
         match source {
             Source::Items => &self.network.items.dims,
@@ -55,7 +55,7 @@ impl Builder {
         }
     }
 
-    /// Whether a source gives tokens.
+    /// Whether the output of a source is tokens.
     pub fn is_tokens(&self, source: Source) -> bool {
         source == Source::Items && self.network.items.vocabulary.is_some()
     }
@@ -68,7 +68,7 @@ impl Builder {
         }
     }
 
-    /// The name that was wanted for the layer of a source.
+    /// The requested name for the layer of a source.
     pub fn name(&self, source: Source) -> &str {
         match source {
             Source::Items => "input",
@@ -84,7 +84,7 @@ impl Builder {
         }
     }
 
-    /// The same, to change them, with the layer's settings. Its output keeps its shape.
+    /// The same, mutable, with the layer's settings. The shape of its output must not change.
     pub fn change(&mut self, source: Source, change: impl FnOnce(&mut LayerKind, &mut Weights)) {
         if let Source::Layer(at) = source {
             change(
@@ -95,7 +95,7 @@ impl Builder {
         }
     }
 
-    /// Adds a layer; the name is for readers, and made unique in the end. The error says why it does not fit.
+    /// Adds a layer; its name is made unique at the end. The error says why it cannot be added.
     pub fn add(
         &mut self,
         name: &str,
@@ -119,7 +119,7 @@ impl Builder {
         Ok(Source::Layer(self.specs.len() - 1))
     }
 
-    /// Adds a layer that is named by its type, unless one of the last layers computes the same.
+    /// Adds a layer named after its type, unless one of the last layers computes the same.
     pub fn plain(&mut self, kind: LayerKind, inputs: &[Source]) -> Result<Source, String> {
         const RECENT: usize = 16;
         let is_drawn = matches!(kind, LayerKind::Dropout { .. });
@@ -134,7 +134,7 @@ impl Builder {
         self.add(&kind.type_name(), kind, inputs)
     }
 
-    /// Gives the layer of a source a tensor.
+    /// Adds a tensor to the layer of a source.
     pub fn give(
         &mut self,
         source: Source,
@@ -230,7 +230,7 @@ impl Builder {
         is_named
     }
 
-    /// Names that are all different, and none of them reserved.
+    /// Unique names, none of them reserved.
     fn names(&self, needed: &[usize]) -> Vec<String> {
         let mut taken: BTreeSet<String> = BTreeSet::new();
         let names = needed.iter().map(|at| {
@@ -261,7 +261,7 @@ impl Builder {
     }
 }
 
-/// A layer in a list of an experiment file.
+/// A layer in the list of an experiment file.
 fn line(spec: &LayerSpec, place: usize, names: &[String], is_named: bool) -> String {
     let is_plain = match spec.inputs.as_slice() {
         [Source::Items] => place == 0,

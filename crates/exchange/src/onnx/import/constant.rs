@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-/// The most values that nodes of a graph may compute, beside those that its file holds.
+/// The maximum number of values that nodes of a graph may compute, in addition to those in its file.
 const MAX_COMPUTED: usize = 1 << 28;
 
 /// A constant.
@@ -19,7 +19,7 @@ pub struct Constant {
 pub enum Values {
     /// Floats.
     Floats(Rc<Vec<f32>>),
-    /// Integers and truth values.
+    /// Integers and booleans.
     Integers(Rc<Vec<i64>>),
 }
 
@@ -33,7 +33,7 @@ impl Values {
     }
 }
 
-/// How many values nodes may still compute: small files must not fill the memory.
+/// How many values nodes may still compute: a small file must not be able to fill the memory.
 #[derive(Debug)]
 pub struct Budget(usize);
 
@@ -44,7 +44,7 @@ impl Default for Budget {
 }
 
 impl Budget {
-    /// Takes the values of a shape; the error says that there are too many.
+    /// Counts the values of a shape; an error if there are too many.
     pub fn take(&mut self, shape: &[usize]) -> Result<usize, String> {
         let num = shape
             .iter()
@@ -92,7 +92,7 @@ impl Constant {
         }
     }
 
-    /// The values as integers, cut toward zero.
+    /// The values as integers, truncated toward zero.
     pub fn integers(&self) -> Rc<Vec<i64>> {
         match &self.values {
             Values::Floats(values) => Rc::new(values.iter().map(|value| *value as i64).collect()),
@@ -105,7 +105,7 @@ impl Constant {
         matches!(self.values, Values::Integers(_))
     }
 
-    /// The value, if all are one and the same.
+    /// The value, if all are equal.
     pub fn single(&self) -> Option<f32> {
         let values = self.floats();
         let first = *values.first()?;
@@ -120,7 +120,7 @@ impl Constant {
         self.values.len()
     }
 
-    /// The values at some places.
+    /// The values at some positions.
     pub fn at(&self, shape: Vec<usize>, places: &[usize]) -> Self {
         match &self.values {
             Values::Floats(all) => {
@@ -151,7 +151,7 @@ impl Constant {
         }
     }
 
-    /// Axes in another order.
+    /// Axes in a different order.
     pub fn permuted(&self, axes: &[usize]) -> Self {
         let own = strides(&self.shape);
         let shape: Vec<usize> = axes.iter().map(|axis| self.shape[*axis]).collect();
@@ -159,7 +159,7 @@ impl Constant {
         self.at(shape.clone(), &walk(&shape, &by, 0))
     }
 
-    /// Sizes of 1 stretched to those of a shape; its own stay where the shape has 1.
+    /// Broadcasts sizes of 1 to those of a shape; existing sizes are kept where the shape has 1.
     pub fn expanded(&self, shape: &[usize], budget: &mut Budget) -> Result<Self, String> {
         let shape = broadcast(&self.shape, shape)?;
         if shape == self.shape {
@@ -176,7 +176,7 @@ impl Constant {
         Ok(self.at(shape.clone(), &walk(&shape, &by, 0)))
     }
 
-    /// Some places of an axis, in their order.
+    /// Some positions along an axis, in their order.
     pub fn selected(&self, axis: usize, places: &[usize]) -> Self {
         let inner: usize = self.shape[axis + 1..].iter().product();
         let outer: usize = self.shape[..axis].iter().product();
@@ -189,7 +189,7 @@ impl Constant {
         self.at(shape, &all)
     }
 
-    /// Without an axis along which all values are equal; `None` if they are not.
+    /// Removes an axis along which all values are equal; `None` if they are not.
     pub fn without(&self, axis: usize) -> Option<Self> {
         let first = self.selected(axis, &[0]);
         if self.shape[axis] > 1 {
@@ -204,7 +204,7 @@ impl Constant {
     }
 }
 
-/// Values between neighbors along each axis.
+/// The stride of each axis, in values.
 pub fn strides(shape: &[usize]) -> Vec<usize> {
     let mut strides = vec![1; shape.len()];
     for axis in (1..shape.len()).rev() {
@@ -213,7 +213,7 @@ pub fn strides(shape: &[usize]) -> Vec<usize> {
     strides
 }
 
-/// The places of all values of a shape in order, for steps along each axis.
+/// The positions of all values of a shape in order, for the given strides.
 pub fn walk(shape: &[usize], by: &[usize], start: usize) -> Vec<usize> {
     let num: usize = shape.iter().product();
     let mut places = Vec::with_capacity(num);
@@ -234,7 +234,7 @@ pub fn walk(shape: &[usize], by: &[usize], start: usize) -> Vec<usize> {
     places
 }
 
-/// The shape that two are stretched to.
+/// The shape that two shapes are broadcast to.
 pub fn broadcast(a: &[usize], b: &[usize]) -> Result<Vec<usize>, String> {
     let rank = a.len().max(b.len());
     let size = |shape: &[usize], at: usize| {

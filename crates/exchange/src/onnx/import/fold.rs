@@ -1,4 +1,4 @@
-//! Nodes whose inputs are constants: their outputs are computed here.
+//! Constant folding: the outputs of nodes whose inputs are constants.
 
 mod numbers;
 
@@ -11,7 +11,7 @@ use super::tensor;
 use crate::onnx::messages::NodeProto;
 use numbers::{binary, is_binary, unary};
 
-/// The output of a node of constants; `None` if the operator is not computed here.
+/// The output of a node with constant inputs; `None` if the operator is not supported here.
 pub fn folded(
     node: &NodeProto,
     inputs: &[Option<&Constant>],
@@ -161,7 +161,7 @@ fn filled(
     })
 }
 
-/// The sizes that a reshape asks for; 0 takes over a size if it `keeps` sizes.
+/// The sizes requested by a reshape; 0 keeps a size if `keeps`.
 pub fn reshape(old: &[usize], asked: &[i64], keeps: bool) -> Result<Vec<usize>, String> {
     let wrong = || format!("it cannot reshape {old:?} to {asked:?}");
     let mut shape = Vec::with_capacity(asked.len());
@@ -232,7 +232,7 @@ fn squeezed(shape: &[usize], list: Option<Vec<i64>>) -> Result<Vec<usize>, Strin
     Ok(kept.map(|(_, size)| *size).collect())
 }
 
-/// The order of axes that a transpose asks for.
+/// The order of axes requested by a transpose.
 pub fn order(node: &NodeProto, rank: usize) -> Result<Vec<usize>, String> {
     let Some(list) = ints(node, "perm") else {
         return Ok((0..rank).rev().collect());
@@ -304,7 +304,7 @@ fn gather(
     table.selected(at, &rows).reshaped(shape)
 }
 
-/// How many steps there are in a distance, the last one perhaps cut off.
+/// The number of steps in a distance, including a last partial one.
 fn windows(distance: i64, step: i64) -> i64 {
     let rest = i64::from(distance % step != 0);
     if distance > 0 {
@@ -314,7 +314,7 @@ fn windows(distance: i64, step: i64) -> i64 {
     }
 }
 
-/// The ranges of a slice: axis, first place, number of places and step.
+/// The ranges of a slice: axis, start, length and step.
 pub fn ranges(
     node: &NodeProto,
     list: impl Fn(&str, usize) -> Option<Vec<i64>>,

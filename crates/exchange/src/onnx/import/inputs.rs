@@ -1,4 +1,4 @@
-//! What a graph takes.
+//! The inputs of a graph.
 
 use std::collections::BTreeMap;
 
@@ -17,16 +17,16 @@ use crate::onnx::messages::{
     GraphProto, NodeProto, ValueInfoProto, tensor_shape_proto, type_proto,
 };
 
-/// The size of a batch whose size is open: a prime that no size of a network has by chance, so that it is found again in
-/// what graphs compute of it.
+/// The placeholder for a dynamic batch size: a prime that is unlikely to occur in a network, so that it can be
+/// recognized in sizes that graphs compute from it.
 const OPEN: [usize; 3] = [3607, 3613, 3617];
 
 /// An input of a graph.
 struct Input {
     name: String,
-    /// All sizes; that of the batch may be open.
+    /// All sizes; that of the batch may be dynamic.
     shape: Vec<usize>,
-    /// For tokens, how many there are.
+    /// For tokens, the size of the vocabulary.
     vocabulary: Option<usize>,
 }
 
@@ -106,7 +106,7 @@ impl Inputs {
         Ok(inputs)
     }
 
-    /// Gives a batch of open size, which is 0 so far, one that nothing else has.
+    /// Replaces a dynamic batch size, which is 0 so far, by a unique one.
     fn fill_batch(&mut self) {
         let sizes: Vec<usize> = self
             .all
@@ -140,7 +140,7 @@ impl Inputs {
         self.all.iter().all(has)
     }
 
-    /// The items of a network: the only input, or the values of all in one row.
+    /// The items of a network: its only input, or the values of all inputs in one row.
     pub fn items(&self, has_batch: bool) -> Shape {
         let first = usize::from(has_batch);
         match self.all.as_slice() {
@@ -161,7 +161,7 @@ impl Inputs {
         }
     }
 
-    /// Makes the inputs values of a graph.
+    /// Adds the inputs to the values of a graph.
     pub fn place(
         &self,
         builder: &mut Builder,
@@ -200,7 +200,7 @@ impl Inputs {
         Ok(())
     }
 
-    /// What an item is, where that is not plain.
+    /// A description of an item, if it is not obvious.
     pub fn notes(&self, has_batch: bool) -> Vec<String> {
         let mut notes = Vec::new();
         let shapes = self.all.iter().map(|input| {
@@ -268,7 +268,7 @@ impl Input {
         })
     }
 
-    /// The sizes in the file; 0 for a batch of open size.
+    /// The sizes in the file; 0 for a dynamic batch size.
     fn shape(name: &str, tensor: &type_proto::Tensor) -> Result<Vec<usize>, DataError> {
         use tensor_shape_proto::dimension::Value::{DimParam, DimValue};
         let dims = tensor.shape.as_ref().map(|shape| shape.dim.as_slice());
@@ -308,7 +308,7 @@ impl Input {
     }
 }
 
-/// How many rows the table has that an input is looked up in, if it is one.
+/// The number of rows of the table that an input indexes, if it does.
 fn vocabulary(
     input: &str,
     nodes: &[&NodeProto],
@@ -323,7 +323,7 @@ fn vocabulary(
         };
         if operator(node) == "Gather" && takes(1) {
             let table = node.input.first()?;
-            // A table may have another name first.
+            // The table may be renamed first.
             let made = nodes
                 .iter()
                 .find(|other| operator(other) == "Identity" && other.output.first() == Some(table));

@@ -1,8 +1,8 @@
 //! ONNX graphs as networks of layers: what `runner import onnx` writes.
 //!
-//! Constants are computed, operators become layers, and what has no layer is listed. The first axis of the inputs is the
-//! batch; it may move and be joined with other axes on the way, as long as its items are not mixed. A graph in which they
-//! are mixed is read as one of whole inputs: then an item is all that the graph takes at once.
+//! Constants are folded, operators become layers, and unsupported nodes are listed. The first axis of the inputs is the
+//! batch; it may be moved and merged with other axes inside the graph, as long as its items are not mixed. A graph that
+//! mixes them is read as a function of whole inputs: then an item is the complete input of the graph.
 
 mod attributes;
 mod builder;
@@ -33,32 +33,32 @@ use inputs::Inputs;
 use reader::{Reader, Value};
 pub use weights::weights;
 
-/// Nodes that a message names.
+/// The maximum number of nodes that a message lists.
 const SHOWN: usize = 12;
-/// The versions of ONNX's operators that are known.
+/// The supported versions of ONNX's operators.
 const OPSETS: std::ops::RangeInclusive<i64> = 6..=26;
 
-/// What to read of a file.
+/// What to import from a file.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Sizes of inputs by name, which take the place of those of the file.
+    /// Sizes of inputs by name, which replace those in the file.
     pub shapes: BTreeMap<String, Vec<usize>>,
-    /// The output that the network gives, if the graph has several.
+    /// The output of the network, if the graph has several.
     pub output: Option<String>,
 }
 
 /// A graph as a network.
 #[derive(Debug)]
 pub struct Imported {
-    /// Its layers, one a line, as an experiment file has them.
+    /// Its layers, one per line, in the syntax of an experiment file.
     pub lines: Vec<String>,
     /// The same, laid out.
     pub network: Network,
     /// The weights, as PyTorch names and lays them out.
     pub tensors: Tensors,
-    /// The inputs of the graph that are in an item, in their order.
+    /// The inputs of the graph that make up an item, in order.
     pub inputs: Vec<String>,
-    /// What the user should know about it, as sentences.
+    /// Notices for the user, as sentences.
     pub notes: Vec<String>,
 }
 
@@ -105,7 +105,7 @@ pub fn import(
                 Err(reason) => wrong.push(reason),
             }
         }
-        // The first reading is the one that was meant.
+        // The first interpretation is the intended one.
         if refused.is_empty() {
             refused = wrong;
         }
@@ -113,7 +113,7 @@ pub fn import(
     Err(refusal(&refused))
 }
 
-/// What no layer computes.
+/// Nodes that no layer computes.
 fn refusal(refused: &[String]) -> DataError {
     let mut error = DataError::new(format!(
         "it has {} that cannot become layers",
@@ -151,7 +151,7 @@ fn opset(model: &ModelProto) -> Result<i64, DataError> {
     Err(DataError::new(message).help("export the model again with `opset_version=18`, or convert it with `onnx.version_converter`"))
 }
 
-/// The constants that a graph holds.
+/// The constants of a graph.
 fn constants(
     graph: &GraphProto,
     folder: Option<&Path>,
@@ -177,7 +177,7 @@ fn constants(
     Ok(values)
 }
 
-/// The output that the network gives.
+/// The output of the network.
 fn output(graph: &GraphProto, options: &Options) -> Result<String, DataError> {
     let names: Vec<String> = graph
         .output
@@ -205,7 +205,7 @@ fn output(graph: &GraphProto, options: &Options) -> Result<String, DataError> {
     }
 }
 
-/// The nodes that an output needs, each behind those that it uses.
+/// The nodes that an output needs, each after those that it uses.
 fn sorted<'a>(
     graph: &'a GraphProto,
     constants: &BTreeMap<String, Value>,

@@ -1,4 +1,4 @@
-//! From nodes to layers.
+//! Conversion of nodes to layers.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,45 +14,45 @@ use super::fold;
 use super::view::{BATCH, View};
 use crate::onnx::messages::{GraphProto, NodeProto};
 
-/// What a name of a graph stands for.
+/// The value of a name in a graph.
 #[derive(Clone, Debug)]
 pub enum Value {
-    /// What does not depend on the inputs.
+    /// A constant, which does not depend on the inputs.
     Constant(Rc<Constant>),
-    /// What a layer gives.
+    /// The output of a layer.
     Live(Live),
-    /// Where what a layer gives is above a number.
+    /// Where the output of a layer is above a threshold.
     Above(Live, f64),
 }
 
-/// What a layer gives for a batch.
+/// The output of a layer for a batch.
 #[derive(Clone, Debug)]
 pub struct Live {
     /// The layer.
     pub source: Source,
     /// Its axes.
     pub view: View,
-    /// Whether nothing else uses the layer so far, so that its weights may be changed.
+    /// Whether nothing else uses the layer so far, so that its weights may be modified.
     pub is_alone: bool,
 }
 
-/// What became of a node. The error continues the name of its operator.
+/// The result for a node. The error continues the name of its operator.
 pub type Read = Result<(), String>;
 
-/// An item's axes as those of a layer, in the order of a value's axes, with how to get back.
+/// An item's axes as those of a layer, in the order of a value's axes, with the inverse.
 pub struct Front {
     /// A layer whose output has them.
     pub source: Source,
     /// For each axis of the value, its axis in an item; none if it is only the batch.
     pub places: Vec<Option<usize>>,
-    /// For each axis, where the batch is in it: before the rest or behind.
+    /// For each axis, the position of the batch in it: before or after the rest.
     batch: Vec<Option<bool>>,
-    /// The sizes of leading axes that are one in the item.
+    /// The sizes of leading axes that are merged in the item.
     merged: Option<Vec<usize>>,
 }
 
 impl Front {
-    /// Whether the batch is in an axis.
+    /// Whether an axis contains the batch.
     pub fn is_batch(&self, axis: usize) -> bool {
         self.batch[axis].is_some()
     }
@@ -70,12 +70,12 @@ pub struct Reader<'a> {
     /// The version of the operators.
     pub opset: i64,
     folder: Option<&'a Path>,
-    /// What constants may still be computed.
+    /// The remaining budget for folded constants.
     pub budget: Budget,
 }
 
 impl<'a> Reader<'a> {
-    /// Over values that are known before the first node.
+    /// A reader with the values that are known before the first node.
     pub fn new(
         builder: Builder,
         values: BTreeMap<String, Value>,
@@ -104,11 +104,11 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Makes layers of nodes. What has no layer is returned by node, operator and reason.
+    /// Converts nodes to layers. Unsupported ones are returned with node, operator and reason.
     pub fn read(&mut self, nodes: &[&NodeProto]) -> Vec<String> {
         let mut refused: Vec<String> = Vec::new();
         for node in nodes {
-            // What follows a refused node has no mistake of its own.
+            // Nodes that depend on a refused one are not reported.
             let is_known = |name: &String| name.is_empty() || self.values.contains_key(name);
             if !refused.is_empty() && !node.input.iter().all(is_known) {
                 continue;
@@ -194,7 +194,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Makes what a layer gives the first output of a node.
+    /// Sets the first output of a node to the output of a layer.
     pub fn put(&mut self, node: &NodeProto, source: Source, view: View) -> Read {
         self.put_at(node, 0, source, view, true)
     }
@@ -219,7 +219,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Makes a layer over the items of a value, and the result the output of a node.
+    /// Adds a layer over the items of a value; its output becomes that of a node.
     pub fn put_layer(
         &mut self,
         node: &NodeProto,
@@ -249,7 +249,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// An input that says where a value is above a number.
+    /// An input that marks where a value is above a threshold.
     pub fn above(&self, node: &NodeProto, at: usize) -> Option<(Live, f64)> {
         match node.input.get(at).and_then(|name| self.values.get(name)) {
             Some(Value::Above(live, number)) => Some((live.clone(), *number)),
@@ -257,7 +257,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Makes the output of a node say where a value is above a number.
+    /// Sets the output of a node to where a value is above a threshold.
     pub fn put_above(&mut self, node: &NodeProto, live: Live, number: f64) -> Read {
         let name = node.output.first().ok_or("it has no output")?;
         self.values.insert(name.clone(), Value::Above(live, number));
@@ -278,7 +278,7 @@ impl<'a> Reader<'a> {
         constant.ok_or_else(|| "its weights are computed from the inputs of the graph".into())
     }
 
-    /// A list that is an attribute, or in later versions an input.
+    /// A list that is an attribute or, in later versions, an input.
     pub fn list(&self, node: &NodeProto, name: &str, at: usize) -> Option<Vec<i64>> {
         ints(node, name).or_else(|| Some(self.constant(node, at)?.integers().to_vec()))
     }
@@ -288,8 +288,8 @@ impl<'a> Reader<'a> {
         module_name(node, weight).unwrap_or_else(|| usual.to_owned())
     }
 
-    /// The axes of a value as axes of an item, in their order. Of more than an item has, those before the last
-    /// `trailing` become one.
+    /// The axes of a value as axes of an item, in their order. If there are more than an item can have, those before
+    /// the last `trailing` are merged.
     pub fn front(&mut self, live: &Live, trailing: Option<usize>) -> Result<Front, String> {
         const MOST: usize = 4;
         let mut items: Vec<Vec<usize>> = Vec::new();
@@ -334,7 +334,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// The axes of a layer's output over items of a front as those of the value; an item has as many axes as before.
+    /// Converts the axes of a layer's output back to those of the value; an item has as many axes as before.
     pub fn back(&self, front: &Front, source: Source) -> Result<View, String> {
         let dims = self.builder.dims(source).to_vec();
         let mut factors = vec![self.batch.unwrap_or(1)];
@@ -343,7 +343,7 @@ impl<'a> Reader<'a> {
             None => factors.extend(&dims),
         }
         let num = front.places.iter().flatten().count();
-        // An item of no axes is one number.
+        // An item without axes is one number.
         if factors.len() != num + 1 && !(num == 0 && dims == [1]) {
             return Err("its layer changes the number of axes".into());
         }
@@ -385,7 +385,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A layer whose output has these axes, each of factors of a value's layer.
+    /// A layer whose output has these axes, each consisting of factors of a value's layer.
     fn arranged(&mut self, live: &Live, items: &[Vec<usize>]) -> Result<Source, String> {
         if self.builder.is_tokens(live.source) {
             return Ok(live.source);
@@ -409,7 +409,7 @@ impl<'a> Reader<'a> {
         self.reshaped(source, &shape)
     }
 
-    /// An item in another shape, by the layer that says it best.
+    /// An item in a different shape, by the most specific layer.
     pub fn reshaped(&mut self, source: Source, shape: &[usize]) -> Result<Source, String> {
         let dims = self.builder.dims(source).to_vec();
         if dims == shape {
@@ -425,7 +425,7 @@ impl<'a> Reader<'a> {
                 shape: shape.iter().map(|size| *size as i64).collect(),
             }
         };
-        // One reshape after another is one.
+        // Consecutive reshapes are merged.
         let inner = match self.builder.layer(source) {
             Some((LayerKind::Reshape { .. }, [inner])) => *inner,
             _ => source,
@@ -436,8 +436,8 @@ impl<'a> Reader<'a> {
         self.builder.plain(kind, &[inner])
     }
 
-    /// Channels that become larger images, or the other way, as one layer: factors [c, r, r, h, w] in the order
-    /// [c, h, r, w, r], or those in the order [c, r, r, h, w].
+    /// A pixel shuffle or unshuffle as one layer: factors [c, r, r, h, w] in the order [c, h, r, w, r], or those in the
+    /// order [c, r, r, h, w].
     fn shuffled(
         &mut self,
         source: Source,

@@ -1,4 +1,4 @@
-//! The tensors of an ONNX file, and of the files beside it.
+//! The tensors of an ONNX file, and of its external data files.
 
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Component, Path};
@@ -127,7 +127,7 @@ fn of_fields(kind: DataType, tensor: &TensorProto) -> Values {
     }
 }
 
-/// Values in a file beside that of the graph.
+/// Values in a file next to that of the graph.
 fn external(tensor: &TensorProto, folder: Option<&Path>, wanted: usize) -> Result<Vec<u8>, String> {
     let entry = |key: &str| {
         let mut entries = tensor.external_data.iter();

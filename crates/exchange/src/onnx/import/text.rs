@@ -1,4 +1,4 @@
-//! Layers as an experiment file has them.
+//! Layers in the syntax of an experiment file.
 
 use std::fmt::Write;
 
@@ -9,8 +9,8 @@ use runner_core::spec::model::layer::{
 };
 use runner_core::spec::section::Choice;
 
-/// The keys of a layer with `type` first; those that have their default are left out. Only what graphs are turned into
-/// has keys here.
+/// The keys of a layer with `type` first; those with default values are omitted. Only layers that graphs are converted
+/// to have keys here.
 pub fn keys(kind: &LayerKind) -> String {
     let mut text = Keys(format!("type = {:?}", kind.type_name()));
     match kind {

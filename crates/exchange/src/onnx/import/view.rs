@@ -1,8 +1,8 @@
-//! How the axes of a graph's value are made of those of a layer's output.
+//! How the axes of a graph's value are composed of those of a layer's output.
 //!
-//! Graphs reshape and transpose often, and mix the batch with other axes on the way, as attention does with its heads. A
-//! [`View`] keeps all of that without computing it: every axis is a product of factors of the layer's axes. A layer that
-//! needs an arrangement of its own gets it by one reshape, one permutation and one more reshape at most.
+//! Graphs reshape and transpose often, and merge the batch with other axes in between, as attention does with its
+//! heads. A [`View`] tracks all of that without computing it: every axis is a product of factors of the layer's axes. A
+//! layer that needs a different arrangement gets it by at most one reshape, one permutation and another reshape.
 
 /// A layer's output with other axes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub struct View {
 /// The factor that is the batch.
 pub const BATCH: usize = 0;
 
-/// How to bring a layer's output into an order.
+/// How to rearrange a layer's output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Arrangement {
     /// The sizes to reshape an item to first.
@@ -28,7 +28,7 @@ pub struct Arrangement {
 }
 
 impl View {
-    /// The axes of a layer's output of items of a shape, behind the batch if there is one.
+    /// The axes of a layer's output for items of a shape, after the batch if there is one.
     pub fn fresh(batch: Option<usize>, dims: &[usize]) -> Self {
         let factors = [&[batch.unwrap_or(1)], dims].concat();
         let first = usize::from(batch.is_none());
@@ -38,7 +38,7 @@ impl View {
         }
     }
 
-    /// Factors of a layer's output with the axes that they make.
+    /// Factors of a layer's output with the axes that they form.
     pub fn of(factors: Vec<usize>, axes: Vec<Vec<usize>>) -> Self {
         Self { factors, axes }
     }
@@ -78,7 +78,7 @@ impl View {
         self.axes.iter().position(|axis| axis.contains(&BATCH))
     }
 
-    /// The same values with axes of other sizes; `None` where an axis would cut through the batch.
+    /// The same values with axes of different sizes; `None` if an axis would split the batch.
     pub fn reshaped(&self, sizes: &[usize]) -> Option<Self> {
         let mut view = self.clone();
         let mut queue: Vec<usize> = self.axes.iter().flatten().copied().collect();
@@ -127,7 +127,7 @@ impl View {
         self.factors.insert(factor + 1, rest);
     }
 
-    /// Axes in another order; every axis is named once.
+    /// Axes in a different order; every axis is named once.
     pub fn permuted(&self, order: &[usize]) -> Self {
         Self {
             factors: self.factors.clone(),
@@ -164,7 +164,7 @@ impl View {
                 .position(|other| *other == factor)
                 .unwrap_or(0)
         };
-        // Neighbors that stay neighbors move together.
+        // Factors that stay adjacent move together.
         let mut runs: Vec<Vec<usize>> = Vec::new();
         for factor in order {
             match runs.last_mut() {
@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn heads_of_attention_are_one_permutation() {
-        // [length, batch, features] as torch.nn.MultiheadAttention cuts it.
+        // [length, batch, features] as torch.nn.MultiheadAttention splits it.
         let view = View::fresh(Some(3), &[6, 8]).permuted(&[1, 0, 2]);
         let heads = view.reshaped(&[6, 3 * 2, 4]).unwrap().permuted(&[1, 0, 2]);
         let heads = heads.reshaped(&[3, 2, 6, 4]).unwrap();
@@ -217,7 +217,7 @@ mod tests {
             (arrangement.order, arrangement.shape),
             (vec![0], vec![1024])
         );
-        // Where the batch is joined with other axes, it is found there.
+        // If the batch is merged with other axes, it is found there.
         let joined = view.reshaped(&[1024]).unwrap();
         assert_eq!(joined.axes(), [vec![BATCH, 1]]);
         assert!(View::fresh(Some(4), &[3]).reshaped(&[2, 6]).is_none());

@@ -1,4 +1,4 @@
-//! The weights of a graph by the names that PyTorch has for them, without its operators having to be layers.
+//! The weights of a graph by PyTorch's names, even if its operators are unsupported.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -13,8 +13,7 @@ use super::tensor;
 use crate::onnx::messages::{ModelProto, NodeProto};
 use crate::tensors::{NamedTensor, TensorError, Tensors};
 
-/// The tensors of an ONNX file that have the values of floats: those of layers under the names and in the layouts of
-/// PyTorch, others as they are.
+/// The float tensors of an ONNX file: those of layers with the names and layouts of PyTorch, others unchanged.
 pub fn weights(bytes: &[u8]) -> Result<Tensors, DataError> {
     let model = ModelProto::decode(bytes)
         .map_err(|e| DataError::new(format!("it is not an ONNX file, or a damaged one: {e}")))?;
@@ -37,7 +36,7 @@ pub fn weights(bytes: &[u8]) -> Result<Tensors, DataError> {
         })?;
         constants.insert(name, Rc::new(constant));
     }
-    // Equal tensors are stored once, and have their other names by these.
+    // Equal tensors are stored once, with aliases for their other names.
     for node in graph
         .node
         .iter()
@@ -72,7 +71,7 @@ fn told(error: TensorError) -> DataError {
 
 struct Found {
     constants: BTreeMap<String, Rc<Constant>>,
-    /// Initializers that have been taken.
+    /// Initializers that are already used.
     used: BTreeSet<String>,
     tensors: Tensors,
     names: BTreeSet<String>,
@@ -128,7 +127,7 @@ impl Found {
             } else {
                 constant
             };
-            // Slopes of channels have axes of size 1 behind them.
+            // Slopes of channels are followed by axes of size 1.
             let shape = if operator(node) == "PRelu" {
                 vec![constant.len()]
             } else {
@@ -196,7 +195,7 @@ impl Found {
         Ok(())
     }
 
-    /// Parameters of no layer, such as tables of positions; what has no name of its own is left out.
+    /// Parameters outside of layers, such as position tables; unnamed ones are skipped.
     fn of_rest(&mut self, name: &str) -> Result<(), TensorError> {
         if self.used.contains(name) || !is_plain(name) {
             return Ok(());
@@ -220,7 +219,7 @@ impl Found {
     }
 }
 
-/// Whether a name is one of a parameter, and not of what an exporter computed.
+/// Whether a name is that of a parameter, and not of a value that an exporter computed.
 fn is_plain(name: &str) -> bool {
     !name.is_empty()
         && !name.starts_with('/')

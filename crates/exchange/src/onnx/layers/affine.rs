@@ -25,7 +25,7 @@ pub fn linear(scope: &mut Scope<'_>, x: &str, path: &str) -> Result<String, Onnx
     })
 }
 
-/// A map times the sigmoid-weighted other.
+/// One map times the SiLU of another.
 pub fn swiglu(scope: &mut Scope<'_>, x: &str) -> Result<String, OnnxError> {
     let inner = linear(scope, x, "linear_inner.")?;
     let outer = linear(scope, x, "linear_outer.")?;
@@ -35,7 +35,7 @@ pub fn swiglu(scope: &mut Scope<'_>, x: &str) -> Result<String, OnnxError> {
     Ok(graph.node("Mul", &[&inner, &outer], &[]))
 }
 
-/// A learned slope below zero, of all values or of each channel.
+/// A learned slope for negative values, shared or for each channel.
 pub fn prelu(scope: &mut Scope<'_>, x: &str) -> Result<String, OnnxError> {
     let slopes = scope.tensor("alpha")?;
     let slope = if slopes.num_values() > 1 {

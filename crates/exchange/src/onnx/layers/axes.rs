@@ -45,7 +45,7 @@ pub fn output(scope: &mut Scope<'_>, inputs: &[String]) -> String {
                 Reduction::Sum => "ReduceSum",
             };
             let axes = graph.integers(&[axis(*at)]);
-            // An item of one axis keeps it.
+            // An item with a single axis keeps it.
             let keeps = i64::from(layer.shape.len() == rank);
             graph.node(operator, &[x, &axes], &[Attribute::Int("keepdims", keeps)])
         }
@@ -57,7 +57,7 @@ pub fn output(scope: &mut Scope<'_>, inputs: &[String]) -> String {
             graph.node("DepthToSpace", &[x], &mode)
         }
         LayerKind::PixelUnshuffle { factor } => {
-            // ONNX's own operator has the channels in another order.
+            // ONNX's operator orders the channels differently.
             let (rows, columns) = (dims[1] / factor, dims[2] / factor);
             let cut = graph.reshape(x, &[dims[0], rows, *factor, columns, *factor]);
             let moved = graph.transpose(&cut, &[0, 1, 3, 5, 2, 4]);
@@ -93,7 +93,7 @@ pub fn output(scope: &mut Scope<'_>, inputs: &[String]) -> String {
             let all: Vec<&str> = inputs.iter().map(String::as_str).collect();
             graph.node("Concat", &all, &[Attribute::Int("axis", axis(*at))])
         }
-        // All others are the same values in another shape.
+        // All others only reshape.
         _ => graph.reshape(x, &layer.shape),
     }
 }

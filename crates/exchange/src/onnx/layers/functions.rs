@@ -94,14 +94,14 @@ fn between(graph: &mut Graph, x: &str, min: f64, max: f64) -> String {
     graph.node("Clip", &[x, &min, &max], &[])
 }
 
-/// Values above a threshold, else a value.
+/// Values above a threshold, otherwise a constant.
 fn above_or(graph: &mut Graph, x: &str, threshold: f64, value: f64) -> String {
     let (threshold, value) = (graph.number(threshold), graph.number(value));
     let is_above = graph.node("Greater", &[x, &threshold], &[]);
     graph.node("Where", &[&is_above, x, &value], &[])
 }
 
-/// x Φ(x); an operator of its own came with version 20.
+/// x Φ(x); a separate operator exists since version 20.
 pub fn gelu(graph: &mut Graph, x: &str) -> String {
     let root = graph.number(std::f64::consts::FRAC_1_SQRT_2);
     let (one, half) = (graph.number(1.0), graph.number(0.5));

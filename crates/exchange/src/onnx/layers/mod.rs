@@ -16,11 +16,11 @@ use runner_core::spec::model::layer::LayerKind;
 
 /// The layer whose operators are written.
 pub struct Scope<'a> {
-    /// Where to.
+    /// The destination.
     pub graph: &'a mut Graph,
     /// Its plan.
     pub layer: &'a Layer,
-    /// What its constants are named by.
+    /// The prefix of its constants.
     pub module: &'a str,
     /// All tensors by Burn's names.
     pub burn: &'a Tensors,
@@ -51,7 +51,7 @@ impl Scope<'_> {
             .is_some()
     }
 
-    /// A tensor with one number for each channel as a constant that is multiplied with or added to items.
+    /// A tensor with one number per channel, as a constant that is multiplied with or added to items.
     fn per_channel(&mut self, path: &str) -> Result<String, OnnxError> {
         let tensor = self.tensor(path)?;
         let behind = self.layer.inputs[0].shape.dims.len() - 1;
@@ -112,7 +112,7 @@ pub fn output(scope: &mut Scope<'_>, inputs: &[String]) -> Result<String, OnnxEr
         }
         LayerKind::RotaryEncoding { .. } => sequences::rotary(scope, x)?,
         LayerKind::Activation(activation) => functions::activation(scope, activation, x)?,
-        // They do something in training only.
+        // They only have an effect in training.
         LayerKind::Identity | LayerKind::Dropout { .. } | LayerKind::GaussianNoise { .. } => {
             x.to_owned()
         }

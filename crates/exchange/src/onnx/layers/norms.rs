@@ -80,7 +80,7 @@ pub fn norm(scope: &mut Scope<'_>, norm: &Norm, x: &str) -> Result<String, OnnxE
     }
 }
 
-/// The last axis to mean 0 and deviation 1, scaled by what is at a path.
+/// Normalizes the last axis to mean 0 and deviation 1, scaled by the tensor at a path.
 pub fn layer(
     scope: &mut Scope<'_>,
     x: &str,
@@ -104,8 +104,8 @@ pub fn layer(
         .node("LayerNormalization", &[x, &gamma, &beta], &settings))
 }
 
-/// Values over a power of the mean square of neighbouring channels. Runtimes take ONNX's own operator for odd sizes and
-/// four axes only.
+/// Values divided by a power of the mean square of neighboring channels. Runtimes support ONNX's operator only for odd
+/// sizes and four axes.
 fn local_response(scope: &mut Scope<'_>, x: &str, size: usize, numbers: [f64; 3]) -> String {
     let dims = scope.dims().to_vec();
     let behind: usize = dims[1..].iter().product();

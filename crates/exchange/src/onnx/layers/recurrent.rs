@@ -5,7 +5,7 @@ use super::Scope;
 use crate::tensors::NamedTensor;
 use runner_core::spec::model::layer::{Cell, Recurrent, Steps};
 
-/// A recurrent network, all of its steps or the last of each direction.
+/// A recurrent network with the outputs of all steps, or of the last one in each direction.
 pub fn recurrent(
     scope: &mut Scope<'_>,
     recurrent: &Recurrent,

@@ -7,7 +7,7 @@ use super::functions::gelu;
 use super::norms;
 use runner_core::spec::model::layer::{FeedforwardActivation, Transformer};
 
-/// Burn's transformers have no key for it.
+/// Burn's transformers have no setting for it.
 const EPSILON: f64 = 1e-5;
 
 /// Attention of a query to a memory, by the matrices at a path.
@@ -20,7 +20,7 @@ pub fn attention(
 ) -> Result<String, OnnxError> {
     let width = scope.layer.shape[1];
     let length = scope.dims()[0];
-    // All inputs but those of a self-attention inside of a stack are the layer's.
+    // All inputs except those of self-attention inside a stack are those of the layer.
     let behind = if query == memory {
         length
     } else {
@@ -41,7 +41,7 @@ pub fn attention(
     let scale = graph.number((size as f64).sqrt());
     let mut scores = graph.node("Div", &[&scores, &scale], &[]);
     if causal {
-        // Positions do not look at later ones.
+        // Positions do not attend to later ones.
         let mask = (0..length * behind).map(|at| {
             if at % behind > at / behind {
                 f32::NEG_INFINITY
@@ -73,14 +73,14 @@ fn feedforward(
     linear(scope, &inner, &format!("{path}linear_outer."))
 }
 
-/// What is added to what goes around it: of the norm of a value, or normalised behind.
+/// A residual branch: with the norm before it, or after it.
 struct Block<'a> {
     stack: &'a Transformer,
     path: String,
 }
 
 impl Block<'_> {
-    /// `x` plus what `inside` gives for it, with the norm where the stack has it.
+    /// `x` plus the result of `inside`, with the norm where the stack has it.
     fn around(
         &self,
         scope: &mut Scope<'_>,

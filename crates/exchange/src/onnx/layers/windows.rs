@@ -1,4 +1,4 @@
-//! Convolutions, poolings and changes of an image's size.
+//! Convolutions, pooling and resizing.
 
 use super::super::{Attribute, Graph, OnnxError};
 use super::Scope;
@@ -10,7 +10,7 @@ fn ints(name: &str, sizes: impl Iterator<Item = usize>) -> Attribute<'_> {
     Attribute::Ints(name, sizes.map(|size| size as i64).collect())
 }
 
-/// All sizes before, then all behind.
+/// All sizes before, then all after.
 fn pads(each: &[(usize, usize)]) -> Attribute<'static> {
     let before = each.iter().map(|(before, _)| *before);
     ints("pads", before.chain(each.iter().map(|(_, behind)| *behind)))
@@ -66,8 +66,8 @@ fn convolved(
     Ok(scope.graph.node(operator, &[x, &weight, &bias], settings))
 }
 
-/// The largest number or the mean of each window. Padding is such that there are as many windows without rounding up,
-/// which runtimes understand in different ways.
+/// The maximum or the mean of each window. Padding is chosen so that the number of windows needs no rounding up, which
+/// runtimes interpret in different ways.
 pub fn pool(scope: &mut Scope<'_>, pool: &Pool, x: &str) -> String {
     let axes = Axis::of(pool, scope.layer);
     let around: Vec<(usize, usize)> = axes.iter().map(Axis::exact_padding).collect();
@@ -107,7 +107,7 @@ fn largest(
 ) -> String {
     window.push(ints("dilations", pool.dilation.iter().copied()));
     let mut kernels = around.iter().zip(&pool.kernel_size);
-    // Operators take a padding below the kernel only.
+    // Operators only support padding that is smaller than the kernel.
     if kernels.all(|((before, behind), kernel)| before < kernel && behind < kernel) {
         window.push(pads(around));
         return graph.node("MaxPool", &[x], &window);
@@ -127,7 +127,7 @@ fn largest(
     graph.node("MaxPool", &[&padded], &window)
 }
 
-/// The means of as many windows as asked for.
+/// The means of the requested number of windows.
 pub fn adaptive(scope: &mut Scope<'_>, output: &[usize], x: &str) -> String {
     let dims = scope.dims().to_vec();
     let graph = &mut *scope.graph;
@@ -157,7 +157,7 @@ pub fn adaptive(scope: &mut Scope<'_>, output: &[usize], x: &str) -> String {
     means
 }
 
-/// A row for each window, \[windows, size\]: equal shares of what it covers.
+/// A row for each window, \[windows, size\]: equal weights for the values it covers.
 fn matrix_of_means(size: usize, windows: usize) -> Vec<f32> {
     let row = |window: usize| {
         let start = window * size / windows;
@@ -174,7 +174,7 @@ fn matrix_of_means(size: usize, windows: usize) -> Vec<f32> {
     (0..windows).flat_map(row).collect()
 }
 
-/// Images or sequences at another size.
+/// Resized images or sequences.
 pub fn interpolate(scope: &mut Scope<'_>, x: &str) -> String {
     let LayerKind::Interpolate {
         mode,

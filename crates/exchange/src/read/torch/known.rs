@@ -1,4 +1,4 @@
-//! The globals that pickles of weights name, and what they make. Every other one is refused.
+//! The globals in pickles of weights, and the objects that they create. All others are refused.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -8,7 +8,7 @@ use runner_core::diagnostic::Reason;
 use super::pickle::{Global, Object, Storage, View, damaged};
 use crate::tensors::Dtype;
 
-/// What a global is, or that it has no place beside weights.
+/// The meaning of a global, or an error if it does not belong to weights.
 pub fn global(module: &str, name: &str) -> Result<Global, Reason> {
     let storage = |kind: &str| {
         Some(match kind {
@@ -84,7 +84,7 @@ pub fn storage(id: &Object) -> Result<Storage, Reason> {
     }
 }
 
-/// What a known function makes of its arguments.
+/// The result of a known function for its arguments.
 pub fn call(function: &Object, arguments: &[Object]) -> Result<Object, Reason> {
     match function {
         Object::Global(Global::Tensor) => Ok(Object::Tensor(Rc::new(view(arguments)?))),
@@ -113,7 +113,7 @@ pub fn call(function: &Object, arguments: &[Object]) -> Result<Object, Reason> {
     }
 }
 
-/// `(storage, offset, sizes, strides, …)`, which has to lie within the storage.
+/// `(storage, offset, sizes, strides, …)`, which must be within the storage.
 fn view(arguments: &[Object]) -> Result<View, Reason> {
     let [
         Object::Storage(storage),

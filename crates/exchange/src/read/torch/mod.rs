@@ -1,5 +1,5 @@
 //! What `torch.save` writes: a zip archive with a pickle and a file for each storage, or, before PyTorch 1.6, pickles
-//! one after the other with the storages behind them.
+//! one after the other, followed by the storages.
 
 mod known;
 mod pickle;
@@ -21,11 +21,11 @@ use super::{Entry, Source, Take, damaged, unreadable};
 use crate::tensors::NamedTensor;
 use pickle::{Object, View};
 
-/// The most bytes of a pickle: it holds names and shapes.
+/// The maximum size of a pickle, which contains only names and shapes.
 const MAX_PICKLE: u64 = 1 << 26;
-/// How pickles are nested in a file of weights at most.
+/// The maximum nesting of objects in a pickle.
 const MAX_DEPTH: usize = 32;
-/// What the archive calls the pickle, below a folder.
+/// The name of the pickle in the archive, below a folder.
 const PICKLE: &str = "data.pkl";
 const HELP: &str =
     "save the weights alone, with `torch.save(model.state_dict(), path)`, and copy the file again";
@@ -40,7 +40,7 @@ pub struct Handles {
 enum Place {
     /// In an archive, below a folder.
     Archive(String),
-    /// In the file, from a byte on.
+    /// In the file, starting at a byte.
     File(BTreeMap<String, u64>),
 }
 
@@ -73,7 +73,7 @@ pub fn open(path: &Path, key: Option<&str>) -> Result<(Vec<Entry>, Source), Data
     Ok((entries, Source::Torch(Handles { views, place })))
 }
 
-/// The pickle of an archive, with the folder that the storages are in.
+/// The pickle of an archive, with the folder of the storages.
 fn archive(path: &Path, file: File) -> Result<(Object, Place), DataError> {
     let wrong = |reason: Reason| damaged(path, reason).help(HELP);
     let mut archive =
@@ -96,7 +96,7 @@ fn archive(path: &Path, file: File) -> Result<(Object, Place), DataError> {
     Ok((root, Place::Archive(format!("{folder}data/"))))
 }
 
-/// An entry of an archive, which must not have more than `most` bytes.
+/// An entry of an archive of at most `most` bytes.
 fn entry(archive: &mut ZipArchive<File>, name: &str, most: u64) -> Result<Vec<u8>, Reason> {
     let mut entry = archive
         .by_name(name)
@@ -121,9 +121,9 @@ fn entry(archive: &mut ZipArchive<File>, name: &str, most: u64) -> Result<Vec<u8
     Ok(bytes)
 }
 
-/// The pickle of a file of PyTorch before 1.6, with the places of the storages.
+/// The pickle of a file from before PyTorch 1.6, with the positions of the storages.
 fn legacy(mut file: File) -> Result<(Object, Place), Reason> {
-    /// What such files begin with, as a number.
+    /// The magic number of such files.
     const MAGIC: &[u8] = &[0x6c, 0xfc, 0x9c, 0x46, 0xf9, 0x20, 0x6a, 0xa8, 0x50, 0x19];
     let io = |e: std::io::Error| format!("it cannot be read: {e}");
     let mut bytes = Vec::new();
@@ -178,7 +178,7 @@ fn legacy(mut file: File) -> Result<(Object, Place), Reason> {
     Ok((root, Place::File(places)))
 }
 
-/// The numbers of values of all storages with the bytes of a value.
+/// The number of values of each storage, with the bytes per value.
 fn storages(
     object: &Object,
     depth: usize,
@@ -194,7 +194,7 @@ fn storages(
     })
 }
 
-/// Shows the tensors in an object.
+/// Lists the tensors in an object.
 fn walk(
     object: &Object,
     depth: usize,
@@ -227,7 +227,7 @@ fn walk(
     Ok(())
 }
 
-/// What is below a key; dots go deeper.
+/// The value below a key; dots separate nested keys.
 fn below(path: &Path, root: Object, key: Option<&str>) -> Result<Object, DataError> {
     let mut object = root;
     for part in key.into_iter().flat_map(|key| key.split('.')) {
@@ -287,7 +287,7 @@ fn collect(
     Ok(())
 }
 
-/// Reads the tensors of some names.
+/// Reads the tensors with some names.
 pub fn read(
     path: &Path,
     handles: &Handles,

@@ -1,5 +1,5 @@
-//! A reader of Python's pickles that runs nothing: it knows the opcodes of `torch.save` and the few globals that make
-//! tensors, and refuses every other global by its name.
+//! A parser for Python's pickles that executes nothing: it supports the opcodes of `torch.save` and the few globals
+//! that create tensors, and refuses every other global by name.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use runner_core::diagnostic::Reason;
 use super::known::{call, global, storage};
 use crate::tensors::Dtype;
 
-/// More objects than this are in no file of weights.
+/// The maximum number of objects in a pickle of weights.
 const MAX_OBJECTS: usize = 1 << 22;
 
 /// A list that may be in several places.
@@ -18,14 +18,14 @@ type List = Rc<RefCell<Vec<Object>>>;
 /// The items of a dictionary in order.
 pub type Dict = Rc<RefCell<Vec<(Object, Object)>>>;
 
-/// What a pickle makes.
+/// An object in a pickle.
 #[derive(Clone, Debug)]
 pub enum Object {
-    /// A number, a text that does not name anything, or what has nothing to do with weights.
+    /// An object without a meaning for weights, such as a number.
     Other,
     /// `None`
     None,
-    /// A whole number.
+    /// An integer.
     Int(i64),
     /// A text.
     Text(Rc<str>),
@@ -35,7 +35,7 @@ pub enum Object {
     List(List),
     /// A dictionary.
     Dict(Dict),
-    /// A name of Python's that makes something.
+    /// A known Python global.
     Global(Global),
     /// Where values are.
     Storage(Storage),
@@ -43,7 +43,7 @@ pub enum Object {
     Tensor(Rc<View>),
 }
 
-/// What is known of Python's names.
+/// The known Python globals.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Global {
     /// `torch._utils._rebuild_tensor_v2`, or `_rebuild_tensor`.
@@ -54,7 +54,7 @@ pub enum Global {
     Dict,
     /// `torch.FloatStorage` and the like.
     Storage(Dtype),
-    /// What makes no tensor: sizes, devices, types.
+    /// Globals that do not create tensors: sizes, devices, types.
     Harmless,
 }
 
@@ -74,15 +74,15 @@ pub struct Storage {
 pub struct View {
     /// Where its values are.
     pub storage: Storage,
-    /// The first value's place.
+    /// The position of the first value.
     pub offset: usize,
     /// Its sizes.
     pub shape: Vec<usize>,
-    /// Values between neighbours along each axis.
+    /// The stride of each axis, in values.
     pub strides: Vec<usize>,
 }
 
-/// Reads one pickle from the start of some bytes; the rest comes back.
+/// Reads one pickle from the start of some bytes; returns the rest.
 pub fn read(bytes: &[u8]) -> Result<(Object, &[u8]), Reason> {
     let mut machine = Machine {
         rest: bytes,
@@ -105,7 +105,7 @@ struct Machine<'a> {
 }
 
 impl<'a> Machine<'a> {
-    /// One opcode; false after the last one.
+    /// Executes one opcode; returns false after the last one.
     fn step(&mut self) -> Result<bool, Reason> {
         self.num_objects += 1;
         if self.num_objects > MAX_OBJECTS {
@@ -181,7 +181,7 @@ impl<'a> Machine<'a> {
                 };
                 self.stack.push(call(&function, &arguments)?);
             }
-            // What it would set says nothing of weights.
+            // The state that it would set does not concern weights.
             b'b' => drop(self.pop()?),
             _ => self.container(code)?,
         }
@@ -274,7 +274,7 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
-    /// A whole number of some bytes, the lowest first.
+    /// A little-endian integer.
     fn long(&mut self, size: usize) -> Result<(), Reason> {
         let bytes = self.take(size)?;
         // A ninth byte of zero only keeps a number positive.

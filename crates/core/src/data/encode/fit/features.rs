@@ -180,7 +180,7 @@ impl Fitting<'_> {
     }
 }
 
-/// Refuses settings of a column that its values have no use for.
+/// Refuses settings of a column that do not apply to its values.
 ///
 /// Returns the key, the problem and the remedy.
 fn refuse_unfit(

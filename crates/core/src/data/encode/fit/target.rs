@@ -1,4 +1,4 @@
-//! What the network is to give, by the columns that are its targets.
+//! The network's targets, by their columns.
 
 use std::collections::BTreeSet;
 

@@ -1,11 +1,11 @@
-//! Text as tokens, with a vocabulary that was built on the train split.
+//! Text as tokens, with a vocabulary built on the train split.
 //!
 //! Tokenizers:
 //! - `byte`: a byte of UTF-8. Byte b is token b + 2 for any text: nothing is unknown.
 //! - `char`: a character.
-//! - `word`: a run of letters and digits with the apostrophes inside it (`don't`), or any other single character except
-//!   whitespace. A line break is a token too, because it is meaningful in verse, dialogue and lists; other whitespace
-//!   only separates.
+//! - `word`: a sequence of letters and digits, including apostrophes inside it (`don't`), or any other single character
+//!   except whitespace. A line break is a token too, because it is meaningful in verse, dialogue and lists; other
+//!   whitespace only separates.
 //!
 //! Large texts are cut between tokens, so that the cores share the work; the tokens are the same as without cuts.
 

@@ -67,7 +67,7 @@ impl Layout {
                     out.copy_from_slice(&value.to_le_bytes());
                 }
             }
-            // The same as below, without a look at each value on its own.
+            // The same as below, without inspecting each value.
             ColumnKind::Numbers if self.is_plain(raw, missing_is_bad) => out.copy_from_slice(raw),
             ColumnKind::Numbers => {
                 for (out, value) in out.chunks_exact_mut(4).zip(values) {

@@ -72,7 +72,7 @@ fn read_named(
     })
 }
 
-/// Reads the array of inputs, together with that of targets, which is beside it or in a file of its own.
+/// Reads the array of inputs together with that of targets, which is next to it or in a separate file.
 fn read_arrays(
     incoming: &Incoming<'_>,
     (at, column): (usize, &Column),
@@ -151,7 +151,7 @@ fn pump(
             });
             match written {
                 Ok(()) => {
-                    // Memory accepts all of them.
+                    // Writing to memory cannot fail.
                     let _ = writer.push(&record);
                     origins.push(Origin {
                         id: Id::Row(number + 1),

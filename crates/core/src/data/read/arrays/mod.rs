@@ -44,7 +44,7 @@ pub struct Array<'a> {
     pub data: Box<dyn Read + 'a>,
 }
 
-/// Opens the file of an array, knowing whether it contains targets.
+/// Opens the file of an array; `is_target` says whether it contains targets.
 type Open = fn(&Path, bool) -> Result<Array<'static>, DataError>;
 
 /// Reads the files into the writer.

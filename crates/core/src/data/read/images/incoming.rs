@@ -78,7 +78,7 @@ impl Reading<'_> {
         for (item, decoded) in items.iter().zip(decoded) {
             match decoded {
                 Ok(record) => {
-                    // Memory accepts all of them.
+                    // Writing to memory cannot fail.
                     let _ = writer.push(&record);
                     let path = self.incoming.path;
                     let folder = if path.is_dir() {

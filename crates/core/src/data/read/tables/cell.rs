@@ -13,7 +13,7 @@ pub enum Cell<'a> {
     Plain(Cow<'a, str>),
     /// A text, even if it looks like a number.
     Text(Cow<'a, str>),
-    /// A whole number.
+    /// An integer.
     Whole(i128),
     /// A number.
     Float(f64),

@@ -42,7 +42,7 @@ const DELIMITERS: [char; 5] = [',', ';', '\t', '|', ' '];
 const COMMENTS: [char; 3] = ['#', '%', '!'];
 
 impl Head {
-    /// Of a file, decompressed if its name ends in `.gz`.
+    /// From a file, decompressed if its name ends in `.gz`.
     pub fn read(path: &Path) -> Result<Self, DataError> {
         let mut bytes = Vec::new();
         let read = open(path)?.take(BYTES).read_to_end(&mut bytes);
@@ -53,7 +53,7 @@ impl Head {
         ))
     }
 
-    /// Of a text; the last line of a truncated one is skipped.
+    /// From a text; the last line of a truncated one is skipped.
     pub fn of(text: &str, is_cut: bool) -> Self {
         let text = text.trim_start_matches('\u{feff}');
         let text = match text.rsplit_once('\n') {

@@ -49,7 +49,7 @@ pub(in crate::data) fn read(
     rows(&table, incoming, files, take)
 }
 
-/// The records of JSON objects, one a line, for programs that have rows and no file.
+/// The records of JSON objects, one per line, for programs that have rows instead of a file.
 pub(in crate::data) fn of_objects(
     incoming: &Incoming<'_>,
     lines: &[&str],
@@ -118,7 +118,7 @@ struct Layout {
     used: BTreeSet<String>,
     /// Set if the values of a row form an array: its name, its shape, and its divisor.
     in_order: Option<(String, Vec<usize>)>,
-    /// Columns that are not of the array.
+    /// Columns that are not part of the array.
     apart: BTreeSet<String>,
     unit: Option<f64>,
     keep: Vec<String>,
@@ -240,7 +240,7 @@ impl Layout {
         let (mut all, mut wrong) = (Vec::with_capacity(rows.len()), Vec::new());
         for (mut chunk, origins) in parts {
             for (at, text) in chunk.texts {
-                // Memory accepts all of them.
+                // Writing to memory cannot fail.
                 let place = writer.text(&text).unwrap_or_default();
                 chunk.records[at..at + place.len()].copy_from_slice(&place);
             }
@@ -311,7 +311,7 @@ impl Layout {
     }
 }
 
-/// Converts numbers in units of the data to those of its records, which are integers.
+/// Converts numbers in units of the data to the units of its records, which are integers.
 fn in_units(mut list: List, unit: f64) -> List {
     for value in &mut list.values {
         let (scaled, whole) = (*value / unit, (*value / unit).round());

@@ -11,7 +11,7 @@ use crate::data::read::bounded::Bounded;
 use crate::data::read::unreadable;
 use crate::spec::plain_file;
 
-/// The maximum size of a row; a larger one indicates an open quote, or a file in another format.
+/// The maximum size of a row; a larger one indicates an open quote, or a file in a different format.
 pub const MAX_ROW: u64 = 256 << 20;
 
 /// Opens a file, decompressed if its name ends in `.gz`; `seen` counts the bytes of the file itself.

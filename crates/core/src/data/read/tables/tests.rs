@@ -58,7 +58,7 @@ fn load(files: &FilesSpec) -> Result<Records, DataError> {
     Ok(writer.into_records())
 }
 
-/// A text in a file, read as a spec says that `change` made.
+/// A text in a file, read according to a spec modified by `change`.
 fn read_text(format: Format, bytes: &[u8], change: impl FnOnce(&mut FilesSpec)) -> String {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x");
@@ -150,7 +150,7 @@ fn zipped_csv_in_parts() {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     encoder.write_all(b"x,y\n1,b\n2,a\n").unwrap();
     fs::write(at("a.csv.gz"), encoder.finish().unwrap()).unwrap();
-    // Columns in another order, and a category that only the test has.
+    // Columns in a different order, and a category that only the test has.
     fs::write(at("b.csv"), "y,x\nc,3\n").unwrap();
     let mut files = spec(csv(',', true), &at("a.csv.gz"));
     files.test_path = vec![at("b.csv").display().to_string()];

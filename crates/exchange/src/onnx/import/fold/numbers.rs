@@ -1,10 +1,10 @@
-//! Functions of each number of constants.
+//! Element-wise functions of constants.
 
 use crate::onnx::import::attributes::flag;
 use crate::onnx::import::constant::{Budget, Constant, broadcast};
 use crate::onnx::messages::NodeProto;
 
-/// A function of each value; `None` if it is not computed here.
+/// An element-wise function; `None` if it is not supported here.
 pub fn unary(op: &str, value: &Constant) -> Option<Result<Constant, String>> {
     let of: fn(f32) -> f32 = match op {
         "Neg" | "Not" | "Abs" if value.is_integer() => {
@@ -35,7 +35,7 @@ pub fn unary(op: &str, value: &Constant) -> Option<Result<Constant, String>> {
     Some(Ok(Constant::floats_of(value.shape.clone(), values)))
 }
 
-/// Whether an operator takes two values of each place.
+/// Whether an operator is element-wise with two operands.
 pub fn is_binary(op: &str) -> bool {
     const OPERATORS: [&str; 16] = [
         "Add",

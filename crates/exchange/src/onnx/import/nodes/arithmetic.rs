@@ -1,4 +1,4 @@
-//! Sums, products and other operations of two values.
+//! Sums, products and other binary operations.
 
 use std::rc::Rc;
 
@@ -12,7 +12,7 @@ use crate::onnx::import::reader::{Live, Read, Reader};
 use crate::onnx::import::view::View;
 use crate::onnx::messages::NodeProto;
 
-/// A number that stands for minus infinity where it is added.
+/// A number that acts as minus infinity when added.
 const LOWEST: f32 = -1e30;
 
 impl Reader<'_> {
@@ -128,7 +128,7 @@ impl Reader<'_> {
         self.put(node, source, view)
     }
 
-    /// A constant along the axis of a layer's biases goes into its weights, where nothing else uses the layer.
+    /// A constant along the axis of a layer's biases is folded into its weights, if nothing else uses the layer.
     fn folded_into_weights(
         &mut self,
         node: &NodeProto,
@@ -147,13 +147,13 @@ impl Reader<'_> {
                 _,
             )) => dims.len() - 1,
             Some((LayerKind::Conv(_) | LayerKind::Norm(Norm::Batch { .. }), _)) => 0,
-            // Only the last projection of attention can take it.
+            // Only the output projection of attention can absorb it.
             Some((LayerKind::MultiHeadAttention { .. }, _)) if matches!(op, "Add" | "Sub") => {
                 dims.len() - 1
             }
             _ => return Ok(false),
         };
-        // The axis of the value that is this axis of the layer.
+        // The axis of the value that corresponds to this axis of the layer.
         let is_own = live.view.factors().len() == dims.len() + 1;
         let axis = live
             .view
@@ -233,7 +233,7 @@ impl Reader<'_> {
         });
     }
 
-    /// Values that are replaced by one number where a constant says so, as in masks of attention.
+    /// Values that are replaced by a number where a constant is set, as in attention masks.
     pub(super) fn masked(&mut self, node: &NodeProto) -> Read {
         let Some(condition) = self.constant(node, 0) else {
             return Err("its condition depends on the inputs of the graph".into());
@@ -273,7 +273,7 @@ impl Reader<'_> {
     }
 }
 
-/// What the graph calls a constant, if PyTorch's name of a parameter.
+/// The graph's name for a constant, if it is PyTorch's name of a parameter.
 fn parameter_name(node: &NodeProto, at: usize) -> String {
     let name = node.input.get(at).map(String::as_str).unwrap_or_default();
     let is_plain = !name.is_empty()
@@ -301,7 +301,7 @@ fn joined(op: &str) -> Option<LayerKind> {
     Some(LayerKind::Pairwise { operation })
 }
 
-/// An operation with one number, as functions one after the other.
+/// An operation with one number, as a sequence of functions.
 fn of_number(op: &str, value: f64, is_first: bool) -> Result<Option<Vec<Activation>>, String> {
     const LIMIT: f64 = f32::MAX as f64;
     let scale = |factor: f64, offset: f64| Activation::Scale { factor, offset };

@@ -1,4 +1,4 @@
-//! Operators that rearrange and join axes, and look things up.
+//! Operators that rearrange and join axes, and lookups.
 
 use runner_core::spec::model::layer::LayerKind;
 use runner_core::spec::model::layer_spec::Source;
@@ -11,7 +11,7 @@ use crate::onnx::import::view::View;
 use crate::onnx::messages::NodeProto;
 
 impl Reader<'_> {
-    /// The axes that cut through those of the layer's output need a layer of their own.
+    /// Axes that split those of the layer's output need a separate layer.
     fn cut_through(&mut self, live: &Live, sizes: &[usize]) -> Result<Live, String> {
         if let Some(view) = live.view.reshaped(sizes) {
             return Ok(Live {
@@ -161,7 +161,7 @@ impl Reader<'_> {
         self.put(node, source, view)
     }
 
-    /// A constant of all sizes of a value but one, to be joined with it.
+    /// A constant with all sizes of a value except one, to be concatenated with it.
     fn stretched_parameter(
         &mut self,
         node: &NodeProto,
@@ -291,7 +291,7 @@ impl Reader<'_> {
         self.put(node, taken.source, taken.view)
     }
 
-    /// Rows of a table for tokens.
+    /// An embedding: rows of a table for tokens.
     fn embedding(&mut self, node: &NodeProto, table: &Constant) -> Read {
         let tokens = self.live(node, 1)?;
         let ([_, width], true) = (&table.shape[..], self.builder.is_tokens(tokens.source)) else {

@@ -1,4 +1,4 @@
-//! Functions of each number.
+//! Element-wise functions.
 
 use runner_core::spec::model::activation::Activation;
 use runner_core::spec::model::layer::LayerKind;
@@ -9,7 +9,7 @@ use crate::onnx::import::reader::{Live, Read, Reader};
 use crate::onnx::messages::NodeProto;
 
 impl Reader<'_> {
-    /// The function that an operator is, if it is one.
+    /// The function of an operator, if it is an element-wise one.
     pub(super) fn function(&self, node: &NodeProto) -> Result<Option<Activation>, String> {
         let number = |name: &str, usual: f64| float(node, name, usual);
         let scale = |factor: f64| Activation::Scale {
@@ -85,14 +85,14 @@ impl Reader<'_> {
         })
     }
 
-    /// Applies a function to the first input of a node, whatever its axes are.
+    /// Applies a function to the first input of a node, regardless of its axes.
     pub(super) fn apply(&mut self, node: &NodeProto, function: Activation) -> Read {
         let live = self.live(node, 0)?;
         let source = self.activated(function, live.source)?;
         self.put(node, source, live.view)
     }
 
-    /// A function of a layer's output; one scale after another is one, and one that changes nothing is none.
+    /// A function of a layer's output; consecutive scales are merged, and those without an effect are omitted.
     pub fn activated(&mut self, function: Activation, source: Source) -> Result<Source, String> {
         let mut input = source;
         let mut function = function;
@@ -134,7 +134,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A value where it is above a number, and another number elsewhere; or a softplus, which is linear there.
+    /// A value where it is above a threshold, and a constant elsewhere; or a softplus, which is linear there.
     pub(super) fn threshold(&mut self, node: &NodeProto) -> Read {
         let other = || "it chooses between values that are not one and the same".to_owned();
         let (compared, threshold) = self.above(node, 0).ok_or_else(other)?;
@@ -169,7 +169,7 @@ impl Reader<'_> {
         self.put(node, source, live.view)
     }
 
-    /// What passes a value on.
+    /// Operators that pass a value on unchanged.
     pub(super) fn pass(&mut self, node: &NodeProto) -> Read {
         let Live {
             source,
@@ -177,7 +177,7 @@ impl Reader<'_> {
             is_alone,
         } = self.live(node, 0)?;
         let to = crate::onnx::import::attributes::int(node, "to").unwrap_or(1);
-        // Integers are kept as numbers only where they are tokens.
+        // Integers are kept only if they are tokens.
         if operator(node) == "Cast" && ![1, 10, 11, 16].contains(&to) && source != Source::Items {
             return Err("it rounds numbers to integers".into());
         }
@@ -202,7 +202,7 @@ impl Reader<'_> {
     }
 }
 
-/// A hard sigmoid, with a slope of a sixth as exact as it can be.
+/// A hard sigmoid, with a slope as close to one sixth as possible.
 fn hard_sigmoid(alpha: f64, beta: f64) -> Activation {
     let is_sixth = (alpha - 1.0 / 6.0).abs() < 1e-6;
     Activation::HardSigmoid {

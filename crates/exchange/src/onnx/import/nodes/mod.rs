@@ -1,4 +1,4 @@
-//! Each operator as layers.
+//! The layers for each operator.
 
 mod arithmetic;
 mod axes;
@@ -18,7 +18,7 @@ use super::reader::{Read, Reader};
 use crate::onnx::messages::NodeProto;
 
 impl Reader<'_> {
-    /// Makes layers of a node with inputs that are not constants.
+    /// Converts a node with non-constant inputs to layers.
     pub fn layer(&mut self, node: &NodeProto) -> Read {
         let op = operator(node);
         if let Some(kind) = self.function(node)? {

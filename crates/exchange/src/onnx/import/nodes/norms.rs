@@ -15,7 +15,7 @@ impl Reader<'_> {
         let front = self.images(&live)?;
         let kind = LayerKind::Norm(Norm::Batch {
             epsilon: rounded(float(node, "epsilon", 1e-5)),
-            // ONNX has the weight of the old mean, PyTorch that of the new one.
+            // ONNX specifies the weight of the old mean, PyTorch that of the new one.
             momentum: rounded(1.0 - float(node, "momentum", 0.9)),
         });
         let channels = self.builder.dims(front.source)[0];
@@ -145,7 +145,7 @@ impl Reader<'_> {
         let num = slope.len();
         let front = self.images(&live)?;
         let channels = self.builder.dims(front.source)[0];
-        // Slopes are stretched from the last axis on; in old versions one axis is that of the channels.
+        // Slopes are broadcast from the last axis; in old versions, a single axis is that of the channels.
         let rank = live.view.rank();
         let is_along = slope.shape.len() == 1 && self.opset < 9
             || slope.shape.len() + 1 == rank && slope.shape[0] == num

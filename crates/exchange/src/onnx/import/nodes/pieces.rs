@@ -57,8 +57,8 @@ impl Reader<'_> {
         self.builder.plain(kind, &[source])
     }
 
-    /// The same where the axis is the outer part of one of the layer's own axes, whose order then needs no change: so
-    /// queries, keys and values are cut out of one product.
+    /// The same if the axis is the outer part of one of the layer's axes, whose order then needs no change: this is how
+    /// queries, keys and values are sliced from one product.
     fn cut_in_place(
         &mut self,
         live: &Live,
@@ -73,7 +73,7 @@ impl Reader<'_> {
             return Ok(None);
         }
         let dims = self.builder.dims(live.source).to_vec();
-        // The axis of the layer that the factor is the outermost of, and what is inside of it.
+        // The axis of the layer whose outermost factor this is, and the factors inside of it.
         let mut first = 1;
         for (at, size) in dims.iter().enumerate() {
             let mut product = 1;
@@ -98,7 +98,7 @@ impl Reader<'_> {
                 }));
             }
             if last == first {
-                // A size of 1, which may have a factor of its own or none.
+                // A size of 1, which may or may not have a factor.
                 return Ok(None);
             }
             first = last;
@@ -115,7 +115,7 @@ impl Reader<'_> {
         live
     }
 
-    /// A constant as a learned tensor that is joined with items of a front. Its axes are those of the value.
+    /// A constant as a learned tensor that is combined with items; its axes are those of the value.
     pub fn parameter(
         &mut self,
         constant: &Constant,

@@ -54,7 +54,7 @@ impl Reader<'_> {
         self.put(node, source, view)
     }
 
-    /// A product of two values, and a third that is added.
+    /// A product of two values plus a third.
     fn live_gemm(&mut self, node: &NodeProto, alpha: f64, beta: f64) -> Read {
         let (mut a, mut b) = (self.live(node, 0)?, self.live(node, 1)?);
         for (live, name) in [(&mut a, "transA"), (&mut b, "transB")] {

@@ -1,4 +1,4 @@
-//! Operators that cut values off, or add others around them.
+//! Operators that crop values, or pad them.
 
 use runner_core::spec::model::layer::{LayerKind, PadMode};
 
@@ -74,7 +74,7 @@ impl Reader<'_> {
             Some("edge") => PadMode::Replicate,
             Some(other) => return Err(format!("its mode is `{other}`")),
         };
-        // Negative numbers cut values off.
+        // Negative numbers crop.
         for at in 0..rank {
             let size = live.view.shape()[at];
             let less = |pad: i64| usize::try_from(pad.min(0).unsigned_abs()).unwrap_or(size);
@@ -95,7 +95,7 @@ impl Reader<'_> {
         self.put(node, live.source, live.view)
     }
 
-    /// A value with others around its axes.
+    /// A padded value.
     pub fn padded(
         &mut self,
         live: &Live,

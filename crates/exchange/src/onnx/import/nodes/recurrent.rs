@@ -19,7 +19,7 @@ pub const RECURRENT_PATHS: [[&str; 4]; 2] = [
     ],
 ];
 
-/// The cell of an operator, and the places of PyTorch's gates among ONNX's.
+/// The cell of an operator, and the positions of PyTorch's gates among ONNX's.
 pub fn gates(operator: &str) -> (Cell, &'static [usize]) {
     match operator {
         "LSTM" => (Cell::Lstm, &[0, 2, 3, 1]),
@@ -28,7 +28,7 @@ pub fn gates(operator: &str) -> (Cell, &'static [usize]) {
     }
 }
 
-/// The rows of all gates of a direction in PyTorch's order, from a row of the constant on.
+/// The rows of all gates of a direction in PyTorch's order, starting at a row of the constant.
 pub fn stacked(
     constant: &Constant,
     order: &[usize],
@@ -120,7 +120,7 @@ impl Reader<'_> {
         self.states(node, source, [length, directions, hidden], is_batch_first)
     }
 
-    /// What a recurrent layer of the paper does not do.
+    /// Settings that differ from the standard recurrent layer.
     fn refuse_settings(&self, node: &NodeProto, cell: Cell) -> Result<usize, String> {
         let directions = match text(node, "direction").as_deref() {
             None | Some("forward") => 1,

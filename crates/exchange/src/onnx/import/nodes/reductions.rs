@@ -11,7 +11,7 @@ impl Reader<'_> {
     pub(super) fn softmax(&mut self, node: &NodeProto) -> Read {
         let mut live = self.live(node, 0)?;
         let (shape, rank) = (live.view.shape(), live.view.rank());
-        // Before version 13, all axes from this one on are one.
+        // Before version 13, all axes from this one on are merged.
         let is_old = self.opset < 13;
         let at = self.axis(node, if is_old { 1 } else { -1 }, rank)?;
         let function = if operator(node) == "Softmax" {

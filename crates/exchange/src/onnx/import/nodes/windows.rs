@@ -1,4 +1,4 @@
-//! Convolutions, poolings and changes of an image's size.
+//! Convolutions, pooling and resizing.
 
 use runner_core::spec::kind::Padding;
 use runner_core::spec::model::layer::{
@@ -101,8 +101,8 @@ impl Window {
         (0..self.kernel.len()).map(num).collect()
     }
 
-    /// Whether there are as many windows with the padding before an axis on both of its sides: then only neutral values
-    /// differ. The number of windows may be rounded up.
+    /// Whether using the padding before an axis on both sides gives the same number of windows: then only neutral
+    /// values differ. The number of windows may be rounded up.
     fn has_even_windows(&self, input: &[usize], rounds_up: bool) -> bool {
         let wanted = self.num_windows(input);
         (0..self.kernel.len()).all(|at| {
@@ -120,7 +120,7 @@ impl Window {
         })
     }
 
-    /// Whether there is a single window that sees all of the input.
+    /// Whether a single window covers the whole input.
     fn is_whole(&self, input: &[usize]) -> bool {
         let sees = |at: usize| {
             self.dilation[at] == 1
@@ -175,7 +175,7 @@ impl Reader<'_> {
         {
             return Err("its padding follows from the size of its output".into());
         }
-        // The window may be larger than the input, which it is not slid over.
+        // The window may be larger than the input, since it does not slide.
         let window = Window::read(
             node,
             weight.shape[2..].to_vec(),
@@ -217,7 +217,7 @@ impl Reader<'_> {
         self.convolved(node, &front, kind, &weight, out)
     }
 
-    /// The weights of a convolution of its input, and its groups.
+    /// The weights of a convolution for its input, and its groups.
     fn kernel(
         &self,
         node: &NodeProto,

@@ -1,4 +1,4 @@
-//! Attention with several heads, which exporters write as products of matrices.
+//! Multi-head attention, which exporters decompose into matrix products.
 
 use runner_core::spec::model::activation::Activation;
 use runner_core::spec::model::layer::LayerKind;
@@ -7,7 +7,7 @@ use runner_core::spec::model::layer_spec::Source;
 use crate::onnx::import::builder::Weights;
 use crate::onnx::import::reader::Reader;
 
-/// What is added to scores that must not count is at most this.
+/// The number added to masked scores is at most this.
 const MASKED: f32 = -1e9;
 
 /// One of queries, keys and values: rows of a linear layer over a sequence.
@@ -18,7 +18,7 @@ struct Projection {
 }
 
 impl Reader<'_> {
-    /// The same source, or the attention that it is the last linear layer of.
+    /// The same source, or the attention whose last linear layer it is.
     pub(in crate::onnx::import) fn recognized_attention(
         &mut self,
         output: Source,
@@ -123,7 +123,7 @@ impl Reader<'_> {
         Some(weights)
     }
 
-    /// What was reshaped to a source.
+    /// The input of the reshape that gives a source.
     fn reshaped_from(&self, source: Source) -> Option<Source> {
         match self.builder.layer(source)? {
             (LayerKind::Reshape { .. } | LayerKind::Flatten { .. }, [inner]) => Some(*inner),
@@ -131,7 +131,7 @@ impl Reader<'_> {
         }
     }
 
-    /// What was permuted to a source in that order.
+    /// The input of the permutation with this order that gives a source.
     fn turned(&self, source: Source, order: &[i64]) -> Option<Source> {
         match self.builder.layer(source)? {
             (LayerKind::Permute { axes }, [inner]) if axes == order => Some(*inner),
@@ -147,7 +147,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Scores without the mask that is added to them, and whether it hides later positions.
+    /// Scores without the mask added to them, and whether it is causal.
     fn unmasked(&self, source: Source) -> Option<(Source, bool)> {
         let Some((LayerKind::Add, [a, b])) = self.builder.layer(source) else {
             return Some((source, false));
@@ -176,7 +176,7 @@ impl Reader<'_> {
         is_causal.then_some((scores, true))
     }
 
-    /// Rows of a linear layer as heads in an order of axes: what they are multiplied by, and the layer.
+    /// Rows of a linear layer as heads in an order of axes: their factor, and the layer.
     fn projection(
         &self,
         source: Source,
@@ -185,7 +185,7 @@ impl Reader<'_> {
     ) -> Option<(f64, Projection)> {
         let (outer, source) = self.factor_of(source);
         let heads = [num_heads, width / num_heads];
-        // Heads and features of keys move together, and are taken apart afterwards.
+        // Heads and features of keys move together, and are split afterwards.
         let inner = if order == [1, 2, 0] {
             if self.builder.dims(source).get(..2) != Some(&heads) {
                 return None;

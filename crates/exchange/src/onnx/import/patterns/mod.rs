@@ -1,5 +1,5 @@
-//! Layers that exporters take apart: activation functions and norms. They are recognized when their last step is added,
-//! and the steps before it are left out in the end where nothing else uses them.
+//! Layers that exporters decompose: activation functions and norms. They are recognized when their last step is added,
+//! and earlier steps are removed at the end if nothing else uses them.
 
 mod attention;
 
@@ -9,7 +9,7 @@ use runner_core::spec::model::layer_spec::Source;
 
 use super::reader::Reader;
 
-/// Numbers are compared with those of a paper up to the precision of 32-bit floats.
+/// Constants are compared with those of the papers up to the precision of 32-bit floats.
 fn is_near(value: f64, wanted: f64) -> bool {
     (value - wanted).abs() <= 1e-5 * wanted.abs().max(1e-3)
 }
@@ -23,7 +23,7 @@ impl Reader<'_> {
         }
     }
 
-    /// `factor x + offset` behind a source, with x; 1 and 0 where there is none.
+    /// `factor x + offset` that gives a source, with x; 1 and 0 if there is none.
     fn scaled(&self, source: Source) -> (f64, f64, Source) {
         match self.function_of(source) {
             Some((Activation::Scale { factor, offset }, input)) => (*factor, *offset, input),
@@ -48,7 +48,7 @@ impl Reader<'_> {
         Some((kind.clone(), inputs.to_vec()))
     }
 
-    /// A layer that is a function of a layer before: what `function` completes.
+    /// A layer that is a function of an earlier layer: the pattern completed by `function`.
     pub(super) fn recognized_function(
         &mut self,
         function: &Activation,
@@ -97,7 +97,7 @@ impl Reader<'_> {
         self.scaled(shifted) == (1.0, 3.0, x)
     }
 
-    /// A layer of two values that is one of a single value.
+    /// A layer of two values that is a function of a single one.
     pub(super) fn recognized_join(
         &mut self,
         kind: &LayerKind,
@@ -187,7 +187,7 @@ impl Reader<'_> {
         }
     }
 
-    /// x (1 + erf(x / √2)) or its approximation by tanh, with what is left to multiply by.
+    /// x (1 + erf(x / √2)) or its tanh approximation, with the remaining factor.
     fn gelu(&self, x: Source, gate: Source) -> Option<(Activation, Source, f64)> {
         let (before, shift, input) = self.scaled(x);
         // The gate is f + f erf(..).
@@ -221,7 +221,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A factor and a power, if a source is that of x: products of products, in any order.
+    /// A factor and a power, if a source is a power of x: nested products, in any order.
     fn monomial(&self, source: Source, x: Source, depth: usize) -> Option<(f64, f64)> {
         const MOST: usize = 6;
         if source == x {
@@ -295,7 +295,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The mean over the last axis that a source is, the axis kept or not: of what.
+    /// The input of the mean over the last axis that gives a source, whether the axis is kept or not.
     fn mean_of(&self, source: Source) -> Option<Source> {
         let (kind, inputs) = self.builder.layer(source)?;
         let (kind, inputs) = match kind {
@@ -313,9 +313,9 @@ impl Reader<'_> {
         (*axis as usize + 1 == self.builder.dims(input).len()).then_some(input)
     }
 
-    /// What the mean, plus a small number, to a power is taken of: the values with the number.
+    /// The input of (mean + epsilon) to a power: the values, and epsilon.
     fn root(&self, source: Source, exponent: f64) -> Option<(Source, f64)> {
-        // The axis of the mean may come back after the root.
+        // The axis of the mean may be restored after the root.
         let inner = match self.builder.layer(source)? {
             (LayerKind::Reshape { .. }, [inner]) => *inner,
             _ => source,
@@ -331,7 +331,7 @@ impl Reader<'_> {
 
     fn rms(&self, x: Source, factor: Source) -> Option<(Source, f64)> {
         let found = self.root(factor, -0.5).or_else(|| {
-            // 1 / √(..), whose axis may come back at the end.
+            // 1 / √(..), whose axis may be restored at the end.
             let inner = match self.builder.layer(factor)? {
                 (LayerKind::Reshape { .. }, [inner]) => *inner,
                 _ => factor,
@@ -362,7 +362,7 @@ impl Reader<'_> {
         fits.then_some((*x, epsilon))
     }
 
-    /// A norm of the last axis that does not scale yet.
+    /// A norm over the last axis, without a scale yet.
     fn norm(&mut self, input: Source, norm: Norm) -> Result<Source, String> {
         let width = self.builder.dims(input).last().copied().unwrap_or(1);
         let source = self.builder.plain(LayerKind::Norm(norm), &[input])?;
