@@ -18,7 +18,7 @@ pub const WRONG: u8 = 2;
 /// Stopped by the user.
 pub const INTERRUPTED: u8 = 130;
 
-/// Why an operation has no outcome.
+/// Why an operation failed.
 ///
 /// ```
 /// use burn_runner::diagnostic::Diagnostic;

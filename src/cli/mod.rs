@@ -130,7 +130,7 @@ enum Verb {
     Reproduce(ReproduceArgs),
     /// Verify the guarantees for an experiment file on this machine, with a shortened run
     Prove(ProveArgs),
-    /// Train on two devices in lock-step, or compare every type of layer on both, and show where they differ
+    /// Train on two devices in lockstep, or compare every type of layer on both, and show where they differ
     Parity(ParityArgs),
     /// Rebuild and show the report of a results folder
     Report {

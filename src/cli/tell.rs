@@ -178,7 +178,7 @@ fn json_line(plan: &RunPlan, event: &Event) -> String {
 }
 
 impl Output {
-    /// Reports why an operation has no outcome, and returns the exit code.
+    /// Reports why an operation failed, and returns the exit code.
     pub fn fail(&mut self, error: &Error) -> u8 {
         let text = error.render(Self::color());
         if !text.is_empty() {

@@ -1,11 +1,10 @@
-//! What initial weights are taken from files, as a table.
+//! The initial weights taken from files, as a table.
 
 use comfy_table::{ContentArrangement, Table, presets};
 
 use runner_core::plan::init::{InitFate, InitPlan, InitRow};
 
-/// Where initial weights come from, and every tensor whose fate is worth a line: all of them, or those that are not
-/// simply loaded.
+/// The source of initial weights, with a line for every tensor, or only for those that are not simply loaded.
 pub fn table(init: &InitPlan, is_whole: bool) -> String {
     let mut text = format!(
         "first weights from {}: {}",

@@ -1,4 +1,4 @@
-//! How good a model is on some items: metrics as training computes them, with what each item adds to them.
+//! The quality of a model on some items: metrics as in training, with the contribution of each item.
 
 use burn::tensor::TensorReadError;
 use rayon::prelude::*;
@@ -16,28 +16,28 @@ use runner_network::scores::{self, Ranked, Scores};
 use runner_network::targets::Targets;
 use runner_statistics::{mcnemar, percentile_interval, resample};
 
-/// Resamples of the bootstrap.
+/// The number of bootstrap resamples.
 pub const NUM_RESAMPLES: usize = 1000;
-/// Confidence of its intervals.
+/// The confidence level of its intervals.
 pub const LEVEL: f64 = 0.95;
-/// Items of which what they add is kept, and from which intervals are computed.
+/// The maximum number of items whose contributions are kept, from which intervals are computed.
 const MOST_ITEMS: usize = 50_000;
-/// Classes of which each pair is counted.
+/// The maximum number of classes of a confusion matrix.
 const MOST_CLASSES: usize = 200;
-/// Scores that are sorted for all resamples together, of metrics that look at their order.
+/// The maximum number of scores to sort over all resamples, for metrics that depend on their order.
 const MOST_SORTED: usize = 50_000_000;
 
-/// What was measured of some items.
+/// The measurements of some items.
 #[derive(Debug)]
 pub struct Assessed {
     scores: Scores,
     sums: Sums,
     ranked: Ranked,
-    /// The names of what is summed up, and what each item adds, one item behind the other.
+    /// The names of the sums, and the contributions of each item, one item after the other.
     keys: Vec<String>,
     items: Vec<Vec<(usize, f64)>>,
     losses: Vec<f64>,
-    /// Whether each item's class is right.
+    /// Whether each item's class is predicted correctly.
     right: Vec<bool>,
     counts: Vec<Vec<u64>>,
     /// The errors of each target.
@@ -80,7 +80,7 @@ impl Assessed {
         self.num_items
     }
 
-    /// Resamples that intervals are of.
+    /// The number of resamples for intervals.
     pub fn num_resamples(&self) -> usize {
         if self.num_items > 0 && self.items.len() == self.num_items {
             NUM_RESAMPLES
@@ -241,7 +241,7 @@ impl Model {
     /// Measures the items of a split, `batch_size` at a time.
     ///
     /// # Errors
-    /// When the device gives nothing to read.
+    /// If the results cannot be read from the device.
     pub fn assess(
         &self,
         split: &Split,
@@ -317,7 +317,7 @@ impl Model {
                     let size = values.len();
                     for (place, value) in values.iter().enumerate() {
                         let wanted = self.meaning.in_units(place, wanted[at * size + place]);
-                        // Of more items, those that are kept stand for all.
+                        // If there are more items, the kept ones represent all.
                         if to.errors[place].len() < 20 * MOST_ITEMS {
                             to.errors[place].push(value - wanted);
                         }
@@ -338,7 +338,7 @@ fn count_pair(counts: &mut [Vec<u64>], class: i32, given: usize) {
     }
 }
 
-/// What belongs to one item of a batch.
+/// The part of a batch that belongs to one item.
 fn item(output: &Output, at: usize, num: usize) -> Output {
     let rows = output.outputs.dims()[0] / num;
     Output {

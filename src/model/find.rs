@@ -1,4 +1,4 @@
-//! Finds the run whose network is opened, from a path.
+//! Finds the run whose network is loaded, from a path.
 
 use std::cmp::Ordering;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Texts that a network of tokens continues.
+//! Text generation by a language model.
 
 use super::{Model, Refusal};
 use runner_core::data::Values;
@@ -12,18 +12,18 @@ use runner_network::stepwise::{Cache, has_positions, unfit};
 /// A text to continue.
 #[derive(Clone, Debug)]
 pub struct Generation {
-    /// How it begins.
+    /// The prompt.
     pub prompt: String,
     /// Tokens to add.
     pub max_tokens: usize,
-    /// How they are drawn.
+    /// How they are sampled.
     pub sampling: Sampling,
-    /// Whether keys, values and states of earlier tokens are kept. Without it every token computes all that it sees.
+    /// Whether keys, values and states of earlier tokens are cached. Otherwise they are recomputed for each token.
     pub is_cached: bool,
 }
 
 impl Generation {
-    /// With 100 tokens, drawn as probable as they are.
+    /// With 100 tokens, sampled from the unmodified probabilities.
     pub fn new(prompt: impl Into<String>) -> Self {
         Self {
             prompt: prompt.into(),
@@ -34,28 +34,28 @@ impl Generation {
     }
 }
 
-/// A text that was continued.
+/// A continued text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Generated {
-    /// What was added.
+    /// The added text.
     pub text: String,
     /// Its tokens.
     pub tokens: Vec<i32>,
     /// Tokens of the prompt.
     pub num_prompt: usize,
-    /// Tokens of the prompt that the run does not know.
+    /// The number of unknown tokens in the prompt.
     pub num_unknown: usize,
 }
 
 impl Model {
     /// Continues a text. The same seed gives the same tokens, cached or not.
     ///
-    /// A network with positions sees at most as many tokens as it was trained with: when it has seen so many, it goes
-    /// on with the later half of them. A recurrent network sees all.
+    /// A network with positions handles at most as many tokens as in training: when that many are reached, it continues
+    /// from the later half of them. A recurrent network uses all of them.
     ///
     /// # Errors
-    /// When the run is not a language model, a layer needs the whole text at once, the prompt has no token, or the
-    /// network gives something that is not a number.
+    /// If the run is not a language model, a layer needs the whole text at once, the prompt has no tokens, or the
+    /// output of the network is not finite.
     pub fn generate(&self, asked: &Generation) -> Result<Generated, Refusal> {
         let InputEncoder::Stream {
             tokenizer, length, ..
@@ -82,7 +82,7 @@ impl Model {
         }
         let mut sampler = Sampler::new(asked.sampling);
         let mut cache = Cache::default();
-        // The first token that the cache has not seen.
+        // The first token that is not in the cache.
         let mut seen = 0;
         let mut tokens = Vec::with_capacity(asked.max_tokens.min(1 << 16));
         for _ in 0..asked.max_tokens {
@@ -123,7 +123,7 @@ impl Model {
         })
     }
 
-    /// What the whole network gives behind a text, as training computes it.
+    /// The output of the whole network after a text, computed as in training.
     fn last_outputs(&self, tokens: &[i32]) -> Vec<f32> {
         let num = tokens.len();
         let inputs =

@@ -1,4 +1,4 @@
-//! An opened trained network: its plan, its transforms, its weights, and its device.
+//! A loaded trained network: its plan, its transforms, its weights, and its device.
 //!
 //! Everything that uses a trained network uses [`Model`]: `predict`, `evaluate`, `generate`, and programs that serve
 //! predictions. A model is read once and never changes, so any number of threads can use it at once.

@@ -25,7 +25,7 @@ pub struct Evaluate {
     pub against: Option<PathBuf>,
     /// The items, with their targets.
     pub asked: Asked,
-    /// The file or folder of targets, if they are not beside the inputs.
+    /// The file or folder of targets, if they are not next to the inputs.
     pub targets: Option<PathBuf>,
     /// The type of the file, if it does not follow from its name.
     pub kind: Option<DataKind>,

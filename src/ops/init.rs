@@ -129,7 +129,7 @@ fn default_out(data: Option<&Path>) -> PathBuf {
     let Some(data) = data else {
         return "iris.toml".into();
     };
-    // `.` and `..` have no name of their own.
+    // `.` and `..` have no name.
     let whole = fs::canonicalize(data).unwrap_or_else(|_| data.to_owned());
     let name = whole.file_name().unwrap_or_default().to_string_lossy();
     let stem = name.split('.').find(|part| !part.is_empty());

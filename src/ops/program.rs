@@ -1,4 +1,4 @@
-//! The `runner` program, which trains each run in a process of its own.
+//! The `runner` program, which trains each run in a separate process.
 
 use std::path::{Path, PathBuf};
 

@@ -30,14 +30,14 @@ pub struct Serve {
     pub token: Option<String>,
 }
 
-/// What a server answers with.
+/// The content that a server provides.
 #[derive(Clone, Debug)]
 pub enum Content {
     /// Reports, updated while runs continue.
     Reports,
     /// Predictions of a trained network.
     Predictions {
-        /// How the run is opened.
+        /// The options for opening the run.
         model: model::Options,
         /// The name of the model, and limits.
         service: service::Options,

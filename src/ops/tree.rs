@@ -1,4 +1,4 @@
-//! The experiments below a folder, and what of them is unreadable.
+//! The experiments below a folder, and which parts are unreadable.
 
 use std::io;
 use std::path::Path;

@@ -10,7 +10,7 @@ const BUCKETS: [u64; 12] = [
     5_000_000,
 ];
 
-/// Statuses that are counted apart; others are counted as 500.
+/// Statuses that are counted separately; others are counted as 500.
 const STATUSES: [u16; 7] = [200, 400, 404, 405, 413, 500, 503];
 
 /// What has happened since the start.

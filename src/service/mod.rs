@@ -87,7 +87,7 @@ impl Predictions {
         &self.name
     }
 
-    /// Parses a body; a large one in a thread of its own, and one at a time.
+    /// Parses a body; large ones in a separate thread, one at a time.
     async fn parsed<T: Send + 'static>(
         &self,
         body: &Bytes,

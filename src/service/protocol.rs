@@ -1,4 +1,4 @@
-//! Requests and answers as JSON: rows, and the tensors of the Open Inference Protocol, version 2.
+//! Requests and responses as JSON: rows, and the tensors of the Open Inference Protocol, version 2.
 //!
 //! An input tensor stands for a column of the data: its first dimension is the number of items, and the others are the
 //! shape of the column's values. Values are in units of the data; the transforms of the run are applied here.
@@ -234,7 +234,7 @@ impl Call {
     }
 }
 
-/// Serializes: single-precision numbers in their shortest form, and `null` for what is not finite.
+/// Serializes: single-precision numbers in their shortest form, and `null` for non-finite numbers.
 fn text(value: &impl Serialize) -> String {
     // Strings and numbers can always be serialized.
     serde_json::to_string(value).unwrap_or_default()

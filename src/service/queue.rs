@@ -1,5 +1,5 @@
-//! The queue in front of the network. One thread computes: whatever waits when it becomes free is one batch, up to a
-//! maximum size. A lone request is thus computed at once, and under load batches grow by themselves.
+//! The queue in front of the network. One thread computes: all requests that wait when it becomes free are one batch,
+//! up to a maximum size. A single request is thus computed immediately, and batches grow under load.
 
 use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 use super::{Gauges, Options};
 use crate::model::Model;
 
-/// What came of a request.
+/// The result of a request.
 #[derive(Debug)]
 pub(super) enum Outcome {
     /// A prediction for each row.
@@ -21,9 +21,9 @@ pub(super) enum Outcome {
     Refused(String),
     /// The queue is full.
     Full,
-    /// More rows than the queue holds.
+    /// More rows than the capacity of the queue.
     TooMany(usize),
-    /// A defect: the computation panicked.
+    /// A bug: the computation panicked.
     Failed,
 }
 
@@ -147,7 +147,7 @@ impl Shared {
     }
 }
 
-/// Computes several requests at once, or each by itself if one of them is wrong: a message then names its own rows.
+/// Computes several requests at once, or each separately if one of them is invalid: a message then names its own rows.
 fn compute(model: &Model, jobs: Vec<Job>, gauges: &Gauges) {
     let all: Vec<&str> = jobs
         .iter()

@@ -25,8 +25,8 @@ const ALIGNMENT: usize = 128;
 /// (and on Windows, which commits memory for all, some of its commit limit).
 const ALONE: usize = (512 << 10) + 4096;
 
-/// The fraction of the peak of live memory that may be kept in addition. With a quarter, a step of a DenseNet gets a third
-/// of its blocks from the system again; with all of it, its peak is another fifth higher.
+/// The fraction of the peak of live memory that may be kept in addition. With a quarter, a training step of a DenseNet
+/// requests a third of its blocks from the system; with the whole, its peak is a fifth higher.
 const SLACK: u64 = 2;
 
 static BYTES: AtomicU64 = AtomicU64::new(0);

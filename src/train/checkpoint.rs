@@ -117,11 +117,11 @@ pub struct Found {
 /// Why a checkpoint cannot be written, or its weights not be read.
 #[derive(Debug)]
 pub enum NotSaved {
-    /// It is none of this run's, or not whole.
+    /// It does not belong to this run, or is incomplete.
     Bad(BadCheckpoint),
     /// Its sidecar cannot be written.
     Io(io::Error),
-    /// Its state has no form in JSON.
+    /// Its state cannot be written as JSON.
     State(serde_json::Error),
     /// Burn cannot read its weights.
     Weights(String),

@@ -27,7 +27,7 @@ pub fn weights_digest(network: &Network) -> String {
     hex(&sha256.finalize())
 }
 
-/// The path of a parameter that has a number that is infinite or none.
+/// The path of a parameter that contains infinity or NaN.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoNumber(pub String);
 

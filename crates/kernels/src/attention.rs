@@ -128,7 +128,7 @@ pub fn forward(sizes: &Attention, q: &[f32], k: &[f32], v: &[f32]) -> (Vec<f32>,
             });
         });
     };
-    // SAFETY: the tasks are all heads of all items.
+    // SAFETY: the tasks cover all heads of all items.
     let output = unsafe { written(q.len(), write) };
     (output, sums)
 }
@@ -217,7 +217,7 @@ pub fn backward(
                     };
                 });
             };
-            // SAFETY: the tasks are all heads of all items.
+            // SAFETY: the tasks cover all heads of all items.
             of_v = unsafe { written(v.len(), write) };
         };
         // SAFETY: as above.

@@ -76,7 +76,7 @@ pub fn pool(geometry: &Geometry, counts_padding: bool, x: &[f32]) -> Vec<f32> {
             means(&taps, x, to);
         });
     };
-    // SAFETY: the tasks are all channels of all items.
+    // SAFETY: the tasks cover all channels of all items.
     unsafe { written(geometry.items * geometry.inputs * area, write) }
 }
 
@@ -97,7 +97,7 @@ pub fn pool_backward(geometry: &Geometry, counts_padding: bool, gradient: &[f32]
             spread(&taps, gradient, to);
         });
     };
-    // SAFETY: the tasks are all channels of all items.
+    // SAFETY: the tasks cover all channels of all items.
     unsafe { written(geometry.num_inputs(), write) }
 }
 

@@ -39,7 +39,7 @@ pub fn join(parts: &[(&[f32], usize)], rows: usize) -> Vec<f32> {
                 }
             });
     };
-    // SAFETY: tasks are all rows.
+    // SAFETY: the tasks cover all rows.
     unsafe { written(rows * width, write) }
 }
 
@@ -61,7 +61,7 @@ pub fn part(values: &[f32], whole: usize, first: usize, width: usize) -> Vec<f32
                 }
             });
     };
-    // SAFETY: tasks are all rows.
+    // SAFETY: the tasks cover all rows.
     unsafe { written(rows * width, write) }
 }
 

@@ -122,7 +122,7 @@ pub fn forward(geometry: &Geometry, x: &[f32], weight: &[f32], bias: Option<&[f3
         };
         (0..num_tasks).into_par_iter().for_each(task);
     };
-    // SAFETY: the tasks are all positions of all channels of all items.
+    // SAFETY: the tasks cover all positions of all channels of all items.
     unsafe { written(geometry.items * geometry.outputs * area, write) }
 }
 
@@ -205,7 +205,7 @@ pub fn backward_input(geometry: &Geometry, gradient: &[f32], weight: &[f32]) -> 
         let num_tasks = geometry.items * geometry.groups * num_blocks;
         (0..num_tasks).into_par_iter().for_each(task);
     };
-    // SAFETY: the tasks are all channels of all items.
+    // SAFETY: the tasks cover all channels of all items.
     unsafe { written(geometry.items * geometry.inputs * area_in, write) }
 }
 

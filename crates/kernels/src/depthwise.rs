@@ -155,7 +155,7 @@ pub fn forward(geometry: &Geometry, x: &[f32], weight: &[f32], bias: Option<&[f3
         let tasks = (0..geometry.items * geometry.groups).into_par_iter();
         tasks.for_each(task);
     };
-    // SAFETY: the tasks are all channels of all items.
+    // SAFETY: the tasks cover all channels of all items.
     unsafe { written(geometry.items * geometry.outputs * area, write) }
 }
 
@@ -186,7 +186,7 @@ pub fn backward_input(geometry: &Geometry, gradient: &[f32], weight: &[f32]) -> 
         let tasks = (0..geometry.items * geometry.groups).into_par_iter();
         tasks.for_each(task);
     };
-    // SAFETY: the tasks are all channels of all items.
+    // SAFETY: the tasks cover all channels of all items.
     unsafe { written(geometry.items * geometry.inputs * geometry.area_in(), write) }
 }
 

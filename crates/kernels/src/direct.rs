@@ -256,7 +256,7 @@ fn convolve(
         let num_tasks = geometry.items * geometry.groups * num_parts;
         (0..num_tasks).into_par_iter().for_each(task);
     };
-    // SAFETY: the tasks are all rows of all channels of all items.
+    // SAFETY: the tasks cover all rows of all channels of all items.
     unsafe { written(geometry.num_outputs(), write) }
 }
 

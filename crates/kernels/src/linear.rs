@@ -107,7 +107,7 @@ impl Linear {
                 blocks(outputs, num).for_each(|columns| task(to, 0..rows, columns));
             }
         };
-        // SAFETY: blocks are all rows, or all columns of all rows.
+        // SAFETY: the blocks cover all rows, or all columns of all rows.
         unsafe { written(rows * outputs, write) }
     }
 
@@ -178,7 +178,7 @@ impl Linear {
         let write = |to: Shared| {
             blocks(inputs, rows * inputs * outputs).for_each(|block| task(to, block));
         };
-        // SAFETY: blocks are all inputs.
+        // SAFETY: the blocks cover all inputs.
         unsafe { written(inputs * outputs, write) }
     }
 

@@ -64,7 +64,7 @@ pub fn rows_forward(
             normalize(norm, x, gamma, beta, statistics, to);
         });
     };
-    // SAFETY: the pieces are all rows.
+    // SAFETY: the pieces cover all rows.
     let output = unsafe { written(x.len(), write) };
     (output, statistics)
 }
@@ -136,7 +136,7 @@ pub fn rows_backward(
             );
         });
     };
-    // SAFETY: the pieces are all rows.
+    // SAFETY: the pieces cover all rows.
     let of_x = unsafe { written(x.len(), write) };
     let mut sums = vec![0.0; 2 * columns];
     add_rows(&parts, &mut sums);

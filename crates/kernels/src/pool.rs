@@ -38,7 +38,7 @@ pub fn max_pool(geometry: &Geometry, x: &[f32]) -> (Vec<f32>, Vec<u8>) {
         };
         planes.for_each(|(at, (chosen, x))| task(at, chosen, x));
     };
-    // SAFETY: the tasks are all channels of all items.
+    // SAFETY: the tasks cover all channels of all items.
     let largest = unsafe { written(geometry.items * geometry.outputs * area, write) };
     (largest, chosen)
 }
@@ -219,6 +219,6 @@ pub fn max_pool_backward(geometry: &Geometry, gradient: &[f32], chosen: &[u8]) -
             }
         });
     };
-    // SAFETY: the tasks are all channels of all items.
+    // SAFETY: the tasks cover all channels of all items.
     unsafe { written(geometry.items * geometry.inputs * area_in, write) }
 }

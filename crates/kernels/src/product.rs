@@ -28,14 +28,14 @@ pub unsafe fn product(
         assert!((k - 1) * rhs.row + (n - 1) * rhs.column < rhs.values.len());
     }
     let rhs = (rhs.values.as_ptr(), rhs.row, rhs.column);
-    // SAFETY: both operands are within their slices, as was just asserted; the caller answers for `to`.
+    // SAFETY: both operands are within their slices, as was just asserted; the caller guarantees `to`.
     unsafe { product_with([m, n, k], to, pitch, adds, lhs, rhs) }
 }
 
-/// The same, with the first place of the right operand, and how far apart its rows and its columns are.
+/// The same, with the address of the right operand and the strides of its rows and columns.
 ///
 /// # Safety
-/// As for [`product`]; also, all places of the operands can be read.
+/// As for [`product`]; also, all elements of the operands must be readable.
 pub unsafe fn product_with(
     [m, n, k]: [usize; 3],
     to: *mut f32,
@@ -47,7 +47,7 @@ pub unsafe fn product_with(
     if m == 0 || n == 0 {
         return;
     }
-    // SAFETY: the caller answers for all places.
+    // SAFETY: the caller guarantees all elements.
     unsafe {
         gemm(
             m,

@@ -1,16 +1,16 @@
-//! Whole sequences of recurrent cells: every step forward as one operation, and back through time as another.
+//! Whole sequences of recurrent cells: all steps forward as one operation, and backpropagation through time as another.
 //!
-//! A cell has `gates` columns of sums for each hidden unit, which are products of the step's input with `weight`, of the
-//! last hidden state with `recurrent`, and a bias:
+//! For each hidden unit, a cell has `gates` sums of the step's input times `weight`, the last hidden state times
+//! `recurrent`, and a bias:
 //!
 //! - RNN: h = tanh(s).
 //! - LSTM (Hochreiter and Schmidhuber, 1997, with forget gates): sums of the input, forget and output gates i, f, o and
 //!   of the candidate g; c = sigmoid(f) c' + sigmoid(i) tanh(g), h = sigmoid(o) tanh(c).
-//! - GRU (Cho et al., 2014, as cuDNN has it): sums of the update and reset gates z, r, of the candidate's input part a and
+//! - GRU (Cho et al., 2014, as in cuDNN): sums of the update and reset gates z, r, of the candidate's input part a and
 //!   of its hidden part b; n = tanh(a + sigmoid(r) b), h = (1 - sigmoid(z)) n + sigmoid(z) h'.
 //!
-//! Items of a batch do not see each other, so that a thread takes some of them through all steps, and a step's products
-//! find their operands in its caches. How many items are taken at a time depends on their number alone; gradients of
+//! The items of a batch are independent, so a thread computes all steps for some of them, and the operands of a step's
+//! products stay in its caches. How many items are computed at a time depends only on their number; gradients of
 //! weights are products over all items and steps at once.
 
 mod backward;
@@ -29,7 +29,7 @@ use super::scratch::{self, Shared, written};
 /// The sizes of a sequence of steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sequence {
-    /// Which cell.
+    /// The kind of cell.
     pub cell: Cell,
     /// Items of the batch.
     pub items: usize,
@@ -39,7 +39,7 @@ pub struct Sequence {
     pub inputs: usize,
     /// Numbers of the hidden state.
     pub hidden: usize,
-    /// Whether the last step comes first.
+    /// Whether steps are processed in reverse order.
     pub is_reverse: bool,
 }
 
@@ -54,7 +54,7 @@ pub struct Weights<'a> {
     pub bias: &'a [f32],
 }
 
-/// What the backward pass wants of the way there.
+/// The values of the forward pass that the backward pass needs.
 #[derive(Clone, Debug)]
 pub struct Kept {
     /// The activated gates of each step, \[items, steps, gates * hidden\].
@@ -63,7 +63,7 @@ pub struct Kept {
     cells: Vec<f32>,
 }
 
-/// Items that are taken through all steps at a time: as many columns as a product can have without copying weights.
+/// Items per block: as many columns as a product can have without copying weights.
 fn items_at_once(items: usize) -> usize {
     items.div_ceil(2).clamp(1, 32)
 }
@@ -85,7 +85,7 @@ impl Sequence {
     }
 
     /// # Panics
-    /// If inputs and weights have not as many numbers as the sizes say.
+    /// If the lengths of inputs or weights do not match the sizes.
     fn check(&self, x: &[f32], weights: &Weights) {
         assert_eq!(x.len(), self.num_inputs());
         let wide = self.cell.input_gates() * self.hidden;
@@ -95,7 +95,7 @@ impl Sequence {
         assert_eq!(weights.bias.len(), self.columns());
     }
 
-    /// The step that is taken as the `number`th.
+    /// The index of the step that is processed as the `number`th.
     fn step(&self, number: usize) -> usize {
         if self.is_reverse {
             self.steps - 1 - number
@@ -104,7 +104,7 @@ impl Sequence {
         }
     }
 
-    /// The ranges of items that are taken at a time.
+    /// The blocks of items.
     fn parts(&self) -> impl IndexedParallelIterator<Item = (usize, usize)> {
         let (items, most) = (self.items, items_at_once(self.items));
         let parts = (0..items.div_ceil(most)).into_par_iter();
@@ -112,8 +112,8 @@ impl Sequence {
     }
 }
 
-/// All hidden states, \[items, steps, hidden\], for inputs \[items, steps, inputs\], from states of zeros on; and what
-/// the backward pass wants, if `is_kept`.
+/// All hidden states, \[items, steps, hidden\], for inputs \[items, steps, inputs\], starting from zeros; and the
+/// values for the backward pass, if `is_kept`.
 ///
 /// # Panics
 /// If lengths do not match the sizes.
@@ -141,11 +141,11 @@ pub fn forward(
                     is_kept,
                 };
                 sequence.parts().for_each(|(first, num)| {
-                    // SAFETY: only this task has these items.
+                    // SAFETY: only this task accesses these items.
                     unsafe { forward_part(sequence, x, weights, &places, first, num) };
                 });
             };
-            // SAFETY: the parts are all items, and each writes all steps.
+            // SAFETY: the parts cover all items, and each writes all steps.
             kept.cells = unsafe { written(num_kept * num_cells, write) };
         };
         // SAFETY: as above.
@@ -156,7 +156,7 @@ pub fn forward(
     (output, is_kept.then_some(kept))
 }
 
-/// Where a way there writes to.
+/// The outputs of a forward pass.
 struct Places {
     output: Shared,
     gates: Shared,
@@ -164,10 +164,10 @@ struct Places {
     is_kept: bool,
 }
 
-/// Takes `num` items from `first` on through all steps.
+/// Computes all steps for `num` items starting at `first`.
 ///
 /// # Safety
-/// Nothing else uses the places of these items meanwhile.
+/// Nothing else accesses these items in the meantime.
 unsafe fn forward_part(
     sequence: &Sequence,
     x: &[f32],
@@ -185,7 +185,7 @@ unsafe fn forward_part(
     } = *sequence;
     let columns = sequence.columns();
     let (wide_in, wide_hidden) = (cell.input_gates() * hidden, cell.hidden_gates() * hidden);
-    // The sums of a step, then two states of cells, which change places.
+    // The sums of a step, then two cell states, which are swapped.
     scratch::with(num * (columns + 2 * hidden), |scratch| {
         let (sums, cells) = scratch.split_at_mut(num * columns);
         cells.fill(0.0);
@@ -206,7 +206,7 @@ unsafe fn forward_part(
                 column: steps * inputs,
             };
             if inputs > 0 {
-                // SAFETY: the sums are this task's, and hold the bias.
+                // SAFETY: the sums belong to this task and contain the bias.
                 unsafe { product([wide_in, num, inputs], to.at(0), columns, true, lhs, rhs) };
             }
             if number > 0 {
@@ -222,7 +222,7 @@ unsafe fn forward_part(
                         row: 1,
                         column: wide_hidden,
                     };
-                    // SAFETY: as above; this task has written the states of the last step, which nothing writes now.
+                    // SAFETY: as above; this task has written the states of the last step, and nothing writes them now.
                     unsafe {
                         product_with(
                             [wide, num, hidden],
@@ -248,7 +248,7 @@ unsafe fn forward_part(
                     &mut new[item * hidden..][..hidden],
                 );
                 let at = (first + item) * steps + step;
-                // SAFETY: only this task writes these places, and this is the only slice of them.
+                // SAFETY: only this task writes these elements, and this is the only slice of them.
                 let output = unsafe { places.output.filled(at * hidden, hidden, 0.0) };
                 cell.activate(sums, states.0, states.1, output);
                 if places.is_kept {

@@ -1,4 +1,4 @@
-//! Sums in an order that depends only on sizes, whatever the vectors' width and the number of threads.
+//! Sums in an order that depends only on sizes, regardless of vector width and number of threads.
 
 #[cfg(test)]
 mod tests;
@@ -7,13 +7,13 @@ use rayon::prelude::*;
 
 use super::vectors::vectorized;
 
-/// Sums that are kept beside each other, of every so-many-th number each.
+/// The number of interleaved partial sums.
 const LANES: usize = 32;
 
 /// The sum of numbers.
 #[inline(always)]
 pub fn sum(values: &[f32]) -> f32 {
-    // Loops over arrays, of which the compiler makes vectors, as it does not of loops that index slices.
+    // Loops over arrays, which the compiler vectorizes, unlike loops that index slices.
     let (chunks, rest) = values.as_chunks::<LANES>();
     let mut lanes = [0.0f32; LANES];
     for chunk in chunks {
@@ -43,7 +43,7 @@ pub fn dot(a: &[f32], b: &[f32]) -> f32 {
     halved(lanes)
 }
 
-/// The sum of squares of what numbers differ from one.
+/// The sum of squared differences from a number.
 #[inline(always)]
 pub fn squares_from(values: &[f32], center: f32) -> f32 {
     let (chunks, rest) = values.as_chunks::<LANES>();
@@ -74,7 +74,7 @@ fn halved(mut lanes: [f32; LANES]) -> f32 {
     lanes[0]
 }
 
-/// The largest number; NaN where there is one, -infinity of none.
+/// The largest number; NaN if there is any, -infinity if there are none.
 #[inline(always)]
 pub fn largest(values: &[f32]) -> f32 {
     let mut lanes = [f32::NEG_INFINITY; LANES];
@@ -92,12 +92,12 @@ pub fn largest(values: &[f32]) -> f32 {
 
 #[inline(always)]
 fn larger(a: f32, b: f32) -> f32 {
-    // What is not at most `a` is larger, or NaN; an `a` of NaN stays, since no comparison holds then.
+    // A number that is not at most `a` is larger or NaN; if `a` is NaN it is kept, since comparisons with it are false.
     let is_kept = (b <= a) | a.is_nan();
     if is_kept { a } else { b }
 }
 
-/// Rows that a task adds up.
+/// Rows per task.
 const ROWS: usize = 256;
 
 /// The sum of each column of rows of `columns` numbers.
@@ -119,7 +119,7 @@ pub fn column_sums(values: &[f32], columns: usize) -> Vec<f32> {
 }
 
 vectorized! {
-    /// Adds rows to sums of as many numbers as each.
+    /// Adds rows to sums of the same length.
     pub fn add_rows = add_rows_now(rows: &[f32], sums: &mut [f32]);
 }
 

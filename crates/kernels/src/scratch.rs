@@ -34,7 +34,7 @@ impl Shared {
         Self(values.as_mut_ptr().cast(), values.len())
     }
 
-    /// The places of a slice, which is not to be used until this is done with.
+    /// The elements of a slice, which must not be used while this exists.
     pub fn of(values: &mut [f32]) -> Self {
         Self(values.as_mut_ptr(), values.len())
     }
@@ -45,7 +45,7 @@ impl Shared {
         self.0.wrapping_add(place)
     }
 
-    /// Writes values to positions from `from` on.
+    /// Writes values to positions starting at `from`.
     ///
     /// # Safety Nothing else accesses these positions in the meantime.
     #[inline(always)]
@@ -110,11 +110,11 @@ pub unsafe fn written(len: usize, write: impl FnOnce(Shared)) -> Vec<f32> {
     values
 }
 
-/// Writes `from` to places that hold nothing yet, which are a slice then.
+/// Initializes memory with `from`, and returns it as a slice.
 pub fn copied<'a>(to: &'a mut [std::mem::MaybeUninit<f32>], from: &[f32]) -> &'a mut [f32] {
     assert_eq!(to.len(), from.len());
-    // SAFETY: a place that may hold nothing is laid out as one that does, and all are written before there is a slice
-    // of numbers; both slices are as long, and one of them is borrowed mutably.
+    // SAFETY: uninitialized elements have the same layout, and all are written before the slice of numbers exists; both
+    // slices have the same length, and one is borrowed mutably.
     unsafe {
         std::ptr::copy_nonoverlapping(from.as_ptr(), to.as_mut_ptr().cast(), from.len());
         std::slice::from_raw_parts_mut(to.as_mut_ptr().cast(), to.len())

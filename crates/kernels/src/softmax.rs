@@ -13,16 +13,16 @@ use super::vectors::vectorized;
 /// Numbers per task, about.
 const PIECE: usize = 1 << 14;
 
-/// Whether the logarithm is meant.
+/// Whether to compute the logarithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// exp(x) over the sum of the row's.
+    /// exp(x) divided by the sum over the row.
     Softmax,
     /// Its logarithm.
     LogSoftmax,
 }
 
-/// Rows of a task.
+/// Rows per task.
 pub(super) fn rows_at_once(columns: usize) -> usize {
     (PIECE / columns.max(1)).max(1)
 }
@@ -30,17 +30,17 @@ pub(super) fn rows_at_once(columns: usize) -> usize {
 /// Replaces each row of `columns` numbers.
 ///
 /// # Panics
-/// If the numbers are no whole rows.
+/// If the numbers are not complete rows.
 pub fn apply(form: Form, values: &mut [f32], columns: usize) {
     assert!(columns > 0 && values.len().is_multiple_of(columns));
     let pieces = values.par_chunks_mut(rows_at_once(columns) * columns);
     pieces.for_each(|rows| apply_to_rows(form, rows, columns));
 }
 
-/// Replaces the gradient of rows by that of what they were made of; `output` is what [`apply`] made.
+/// Replaces the gradient of rows by that of the inputs; `output` is the result of [`apply`].
 ///
 /// # Panics
-/// If there are not as many of both, or no whole rows.
+/// If the lengths differ, or rows are incomplete.
 pub fn backward(form: Form, output: &[f32], gradient: &mut [f32], columns: usize) {
     assert!(columns > 0 && output.len().is_multiple_of(columns));
     assert_eq!(output.len(), gradient.len());
@@ -71,8 +71,8 @@ fn apply_now(form: Form, rows: &mut [f32], columns: usize) {
     }
 }
 
-/// What to subtract before exponentials: the largest number of a row, unless all are -infinity, which gives NaN as a
-/// quotient of zeros then.
+/// The number to subtract before taking exponentials: the maximum of a row, unless all are -infinity, which gives NaN
+/// as 0 / 0.
 #[inline(always)]
 pub fn finite_or_zero(largest: f32) -> f32 {
     if largest == f32::NEG_INFINITY {
@@ -90,7 +90,7 @@ pub fn exponentials(row: &mut [f32], most: f32) {
     }
 }
 
-/// The sum of exp(x - most), of a row that stays as it is.
+/// The sum of exp(x - most), without changing the row.
 #[inline(always)]
 pub fn sum_of_exponentials(row: &[f32], most: f32) -> f32 {
     const LEN: usize = 256;
@@ -132,12 +132,12 @@ fn backward_now(form: Form, output: &[f32], gradient: &mut [f32], columns: usize
     }
 }
 
-/// The cross-entropy of each row of scores with a class: `(1 - smoothing)` times what the class misses of the row's
-/// probability, in logarithms, and `smoothing` times the mean over all classes. Also the logarithm of each row's sum of
-/// exponentials, which the backward pass wants.
+/// The cross-entropy of each row of scores with a class: `(1 - smoothing)` times the negative log-likelihood of the
+/// class, plus `smoothing` times the mean over all classes. Also the logarithm of each row's sum of exponentials, for
+/// the backward pass.
 ///
 /// # Panics
-/// If there are not as many rows as classes, or a class that no column is for.
+/// If the number of rows does not match the classes, or a class is out of range.
 pub fn cross_entropy(
     scores: &[f32],
     classes: &[usize],
@@ -153,13 +153,13 @@ pub fn cross_entropy(
                 .par_chunks(rows * columns)
                 .zip(classes.par_chunks(rows));
             pieces.enumerate().for_each(|(piece, (scores, classes))| {
-                // SAFETY: only this task writes the places of these rows.
+                // SAFETY: only this task writes these rows.
                 let [losses, sums] =
                     unsafe { [losses, sums].map(|to| to.filled(piece * rows, classes.len(), 0.0)) };
                 entropies(scores, classes, smoothing, losses, sums);
             });
         };
-        // SAFETY: the pieces are all rows.
+        // SAFETY: the pieces cover all rows.
         sums = unsafe { written(classes.len(), write) };
     };
     // SAFETY: as above.
@@ -170,7 +170,7 @@ pub fn cross_entropy(
 /// The gradient of the scores, for that of each row's loss.
 ///
 /// # Panics
-/// As [`cross_entropy`]; or if there are not as many sums and gradients.
+/// As [`cross_entropy`], or if the numbers of sums or gradients do not match.
 pub fn cross_entropy_backward(
     scores: &[f32],
     classes: &[usize],
@@ -187,7 +187,7 @@ pub fn cross_entropy_backward(
         pieces.for_each(|(piece, scores)| {
             let first = piece * rows;
             let rows = first..first + scores.len() / columns;
-            // SAFETY: only this task writes the places of these rows.
+            // SAFETY: only this task writes these rows.
             let to = unsafe { to.filled(first * columns, scores.len(), 0.0) };
             to.copy_from_slice(scores);
             entropies_backward(
@@ -199,7 +199,7 @@ pub fn cross_entropy_backward(
             );
         });
     };
-    // SAFETY: the pieces are all rows.
+    // SAFETY: the pieces cover all rows.
     unsafe { written(scores.len(), write) }
 }
 
@@ -225,7 +225,7 @@ fn entropies_now(
         let row = &scores[at * columns..][..columns];
         let most = finite_or_zero(largest(row));
         let all = ln(sum_of_exponentials(row, most));
-        // The score is taken from the largest first, so that what is small beside both is not lost.
+        // The score is first subtracted from the largest, so that small differences are not lost.
         let mut loss = (most - row[*class]) + all;
         if smoothing > 0.0 {
             let even = (most - sum(row) / columns as f32) + all;

@@ -1,4 +1,4 @@
-//! The kernels against plain loops in double precision.
+//! The kernels compared with plain loops in double precision.
 
 use proptest::prelude::*;
 use rayon::ThreadPoolBuilder;
@@ -171,7 +171,7 @@ fn geometries() -> impl Strategy<Value = Geometry> {
             1..3usize,
         )
     };
-    // Depthwise convolutions are a special case: so they are not left to chance.
+    // Depthwise convolutions are a special case, so they are always included.
     let channels = (1..5usize, prop_oneof![Just(1), 1..7usize], 1..7usize);
     (1..4usize, channels, axis(), axis(), any::<bool>())
         .prop_map(|(items, (groups, inputs, outputs), y, x, is_flat)| {
@@ -228,7 +228,7 @@ proptest! {
     }
 }
 
-/// Sizes that are cut into several panels of positions and channels.
+/// Sizes that are split into several panels of positions and channels.
 #[test]
 #[cfg_attr(miri, ignore = "takes hours there")]
 fn panels_are_put_together() {

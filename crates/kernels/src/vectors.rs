@@ -1,10 +1,10 @@
 //! Loops compiled for several kinds of processors, selected at run time.
 //!
 //! The compiler uses the widest vector registers that a function may use. The results are bitwise equal for all of
-//! them: no sum is reordered, and no product and sum are fused.
+//! them: sums are not reordered, and multiply-adds are not fused.
 
-/// Wraps a function that is `#[inline(always)]`, as is everything that it calls in loops: the same, compiled for this
-/// processor.
+/// Wraps a function compiled for this processor. It must be `#[inline(always)]`, as must be everything that it calls in
+/// loops.
 macro_rules! vectorized {
     ($(#[$meta:meta])* $visibility:vis fn $name:ident = $function:ident($($argument:ident: $type:ty),* $(,)?);) => {
         $(#[$meta])*

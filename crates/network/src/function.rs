@@ -172,7 +172,7 @@ pub enum Combine {
     Add,
     /// Their product.
     Multiply,
-    /// The first less the second.
+    /// The first minus the second.
     Subtract,
     /// The first divided by the second.
     Divide,
@@ -182,7 +182,7 @@ pub enum Combine {
     Minimum,
 }
 
-/// Values around the last axes.
+/// Padding of the last axes.
 fn padded(padding: &[[usize; 2]], mode: PadMode, value: f64, input: DynTensor) -> DynTensor {
     let mode = match mode {
         PadMode::Constant => BurnPadMode::Constant(value as f32),
@@ -210,7 +210,7 @@ fn around<const D: usize>(
 /// Windows over three axes: over the last two, and then over the first. The maximum of maxima is the maximum, and all
 /// windows along an axis count as many values, so the mean of means is the mean.
 fn pooled3d(pool: &Pool, kernels: Kernels, input: DynTensor) -> DynTensor {
-    // Along the axes from the first to before the last, and along one of size 1 where they are one.
+    // Along all axes except the last, and along an axis of size 1 if they are merged.
     let along = |first: usize, past: usize| {
         let sizes = |all: &[usize], rest: usize| {
             let mut sizes = all[first..past].to_vec();
@@ -300,7 +300,7 @@ fn pooled(pool: &Pool, kernels: Kernels, input: DynTensor) -> DynTensor {
     }
 }
 
-/// The mean of each window, by runner's kernel where it has one.
+/// The mean of each window, by runner's kernel if there is one.
 fn averaged<const D: usize>(
     x: Tensor<D>,
     pool: &Pool,
@@ -324,7 +324,7 @@ fn averaged<const D: usize>(
     of_burn(x)
 }
 
-/// The mean of each of so many parts.
+/// The means of a given number of parts.
 fn adaptively_pooled(output: &[usize], kernels: Kernels, input: DynTensor) -> DynTensor {
     #[cfg(feature = "flex")]
     if kernels.is_fast() {
@@ -359,7 +359,7 @@ fn activated(function: &Activation, kernels: Kernels, input: DynTensor) -> DynTe
     map_rank!(input, t => activate_by(kernels, function, t))
 }
 
-/// A function of numbers by runner's kernel where there is one.
+/// An element-wise function by runner's kernel if there is one.
 fn activate_by<const D: usize>(
     kernels: Kernels,
     function: &Activation,
@@ -385,7 +385,7 @@ fn exponential<const D: usize>(tensor: Tensor<D>, alpha: f64, width: f64) -> Ten
     activation::relu(tensor) + below * alpha
 }
 
-/// Small powers without logarithms, which negative numbers do not have.
+/// Small powers without logarithms, which are undefined for negative numbers.
 fn powered<const D: usize>(tensor: Tensor<D>, exponent: f64) -> Tensor<D> {
     match exponent {
         2.0 => tensor.clone() * tensor,

@@ -340,7 +340,7 @@ impl Layer {
         }
         let other = if inputs.len() > 1 { inputs.pop() } else { None };
         let input = inputs.remove(0);
-        // What runner's kernel gives, or else Burn's.
+        // The result of runner's kernel if supported, otherwise of Burn's.
         macro_rules! fast {
             ($ours:expr, $burns:expr) => {{
                 #[cfg(feature = "flex")]
@@ -483,7 +483,7 @@ impl Layer {
     }
 }
 
-/// What a layer norm adds to variances.
+/// The epsilon of a layer norm.
 #[cfg(feature = "flex")]
 fn epsilon(kind: &LayerKind) -> f64 {
     match kind {

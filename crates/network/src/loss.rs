@@ -83,7 +83,7 @@ fn of_classes(
     items.squeeze_dim(1)
 }
 
-/// The cross-entropy of each row, by runner's kernel where there is one.
+/// The cross-entropy of each row, by runner's kernel if supported.
 fn cross_entropies(
     kernels: Kernels,
     outputs: Tensor<2>,
@@ -196,7 +196,7 @@ mod tests {
 
     use super::*;
 
-    /// The losses by runner's kernels, which are Burn's but for the last digits.
+    /// Losses by runner's kernels, which equal Burn's up to the last digits.
     fn item_losses(spec: &LossSpec, outputs: Tensor<2>, targets: &Targets) -> Tensor<1> {
         let of = |kernels| super::item_losses(spec, kernels, outputs.clone(), targets);
         let (fast, reference) = (of(Kernels::Fast), of(Kernels::Reference));

@@ -88,7 +88,7 @@ impl Network {
         })
     }
 
-    /// What the last layer gives for items, as [`item_losses`] takes it.
+    /// The output of the last layer in the form that [`item_losses`] expects.
     pub fn outputs(&self, inputs: DynTensor) -> Tensor<2> {
         self.flat(self.graph.forward(inputs))
     }

@@ -116,7 +116,7 @@ fn put<O: Optimizer>(
     }
 }
 
-/// What runner's kernel is given, where it can be used: Burn's states are the same then.
+/// The settings of runner's kernel, if it can be used; its states are the same as Burn's.
 #[cfg(feature = "flex")]
 fn settings(adam: &AdamSpec, weight_decay: f32, kernels: Kernels) -> Option<Settings> {
     let is_plain = !adam.amsgrad && !adam.cautious_weight_decay;
@@ -128,7 +128,7 @@ fn settings(adam: &AdamSpec, weight_decay: f32, kernels: Kernels) -> Option<Sett
     })
 }
 
-/// Adds Adam or AdamW: by runner's kernel where it can be used, otherwise by Burn's.
+/// Adds Adam or AdamW: by runner's kernel if possible, otherwise by Burn.
 #[cfg(feature = "flex")]
 fn put_adam<O: Optimizer>(
     base: Option<ModuleOptimizer>,

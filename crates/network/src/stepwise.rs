@@ -1,5 +1,5 @@
-//! A network of tokens, some tokens at a time: what later tokens need of earlier ones is kept, so that each token is
-//! computed once. For attention these are keys and values, for recurrent layers their states.
+//! A language model computed incrementally: values of earlier tokens that later ones need are cached, so that each
+//! token is computed once. For attention these are keys and values, for recurrent layers their states.
 
 use burn::nn::attention::MultiHeadAttention;
 use burn::nn::transformer::TransformerEncoderLayer;
@@ -13,7 +13,7 @@ use crate::tensor::DynTensor;
 use runner_core::check::network::{Layer as LayerPlan, Network as NetworkPlan};
 use runner_core::spec::model::layer::{LayerKind, Norm, Steps};
 
-/// Why a network cannot continue a text, or not one of any length: the name of a layer with the reason.
+/// Why a network cannot continue texts, or only limited ones: the name of a layer with the reason.
 pub fn unfit(plan: &NetworkPlan) -> Option<String> {
     let reason = |layer: &LayerPlan| match &layer.kind {
         LayerKind::Linear { .. }
@@ -52,8 +52,7 @@ pub fn unfit(plan: &NetworkPlan) -> Option<String> {
     found.find_map(|layer| Some(format!("layer `{}` {}", layer.name, reason(layer)?)))
 }
 
-/// Whether what a network gives depends on where a token stands, so that it cannot take more of them than it was trained
-/// with.
+/// Whether the output of a network depends on positions, so that it cannot process more tokens than in training.
 pub fn has_positions(plan: &NetworkPlan) -> bool {
     plan.layers.iter().any(|layer| {
         matches!(
@@ -66,14 +65,14 @@ pub fn has_positions(plan: &NetworkPlan) -> bool {
     })
 }
 
-/// What is kept of the tokens so far.
+/// The cache for the tokens so far.
 #[derive(Debug, Default)]
 pub struct Cache {
     num_tokens: usize,
     layers: Vec<Kept>,
 }
 
-/// What a layer keeps.
+/// The cache of a layer.
 #[derive(Clone, Debug, Default)]
 #[allow(
     clippy::large_enum_variant,
@@ -95,8 +94,8 @@ struct KeysValues {
 }
 
 impl Network {
-    /// The outputs for the token behind the last of `tokens`, which follow those that the cache has seen. The network
-    /// must not be [`unfit`].
+    /// The outputs for the token after the last of `tokens`, which follow the cached ones. The network must not be
+    /// [`unfit`].
     ///
     /// # Panics
     /// If there are no tokens, or more than the positions of the network.
@@ -120,7 +119,7 @@ impl Network {
     }
 }
 
-/// A layer's output for the tokens behind the first `before` ones.
+/// A layer's output for the tokens after the first `before` ones.
 fn step(
     layer: &Layer,
     plan: &LayerPlan,
@@ -191,7 +190,7 @@ fn keys_values(kept: &mut Kept) -> Vec<KeysValues> {
     }
 }
 
-/// An encoder's layer, as [`TransformerEncoderLayer::forward`] computes it.
+/// A layer of an encoder, as in [`TransformerEncoderLayer::forward`].
 fn encode(
     layer: &TransformerEncoderLayer,
     x: Tensor<3>,

@@ -189,7 +189,7 @@ impl DynTensor {
         })
     }
 
-    /// Sizes of 1 stretched to those of a shape of the same rank.
+    /// Broadcasts sizes of 1 to those of a shape of the same rank.
     pub fn expand(self, shape: &[usize]) -> Self {
         map_rank!(self, t => {
             let shape: [usize; _] = std::array::from_fn(|at| shape[at]);
@@ -197,7 +197,7 @@ impl DynTensor {
         })
     }
 
-    /// Both with sizes of 1 stretched to those of the other, along the axes before `past`.
+    /// Broadcasts sizes of 1 in both to those of the other, along the axes before `past`.
     fn stretched(self, other: Self, past: usize) -> (Self, Self) {
         let (a, b) = (self.dims(), other.dims());
         let of = |own: &[usize]| {
@@ -271,7 +271,7 @@ impl DynTensor {
     }
 }
 
-/// Tensors one after another, by runner's kernel where it has one.
+/// Concatenates tensors, by runner's kernel if supported.
 fn cat<const D: usize>(tensors: Vec<Tensor<D>>, axis: usize, kernels: Kernels) -> Tensor<D> {
     #[cfg(feature = "flex")]
     if kernels.is_fast() {

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use burn::module::{Module, ModuleMapper, Param};
 use burn::tensor::{Tensor, TensorData};
 
-/// The module with some of its parameters and buffers as `values` has them, in the device's precision; the paths of
-/// values that it has no place for come back. `name` gives the path in the experiment file for one of Burn's.
+/// The module with some of its parameters and buffers replaced by `values`, in the device's precision, and the paths of
+/// unused values. `name` gives the path in the experiment file for one of Burn's.
 ///
 /// # Panics
-/// If a value is of a different shape than its parameter.
+/// If the shape of a value differs from that of its parameter.
 pub fn with_values<M: Module>(
     module: M,
     name: &dyn Fn(&str) -> String,

@@ -1,4 +1,4 @@
-//! The tables of docs/verdicts.md: how often verdicts are wrong, and how often they find what is there.
+//! The tables of docs/verdicts.md: how often verdicts are wrong, and how often they detect existing differences.
 //! `cargo bench -p burn-runner-statistics --bench error_rates`
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints its figures")]
@@ -7,7 +7,7 @@ mod simulation;
 
 use simulation::{NUM_TRIALS, Noise, Rates, Setting, simulate};
 
-/// Experiments for each row: a rate of 5 % is known to about 0.2 %.
+/// Experiments per row: the standard error of a rate of 5 % is about 0.2 %.
 const NUM: usize = 10_000;
 
 fn main() {
@@ -20,7 +20,8 @@ fn main() {
         for seeds in [3, 5, 10] {
             let null = |is_paired| rates(noise, seeds, is_paired, 0.0, 1.0);
             let (paired, free) = (null(true), null(false));
-            // Each trial is better by just what matters, so that every claim of equality is wrong.
+            // Each trial is better by exactly the smallest difference that matters, so that every claim of equality is
+            // wrong.
             let apart = rates(noise, seeds, true, 2.0, 2.0);
             let shown = [
                 paired.exact,

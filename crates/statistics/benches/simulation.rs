@@ -1,5 +1,5 @@
-//! Experiments made up at random, in which it is known what is true: how often verdicts are wrong, and how often they
-//! find what is there.
+//! Simulated experiments with known effects: how often verdicts are wrong, and how often they detect existing
+//! differences.
 
 use rand::rngs::ChaCha8Rng;
 use rand::{Rng, SeedableRng};
@@ -8,21 +8,21 @@ use runner_statistics::{Claims, Direction, Finding, Reading, verdicts};
 /// Trials that are compared with the baseline.
 pub const NUM_TRIALS: usize = 4;
 
-/// What the values of runs scatter by. Each has a standard deviation of about 1, except t2, which has none.
+/// The distribution of noise. Each has a standard deviation of about 1, except t2, which has none.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Noise {
     /// The normal distribution.
     Normal,
-    /// Student's t with 2 degrees of freedom: now and then a value is far out.
+    /// Student's t with 2 degrees of freedom: outliers are common.
     HeavyTails,
     /// An exponential distribution: a long tail to one side.
     Skewed,
     /// The normal distribution, rounded to halves: many values are equal.
     Tied,
-    /// The exponential distribution for trials, a tenth of it for the baseline: differences are skewed themselves, which
-    /// neither a sign-flip test nor Student's t allows for.
+    /// The exponential distribution for trials, a tenth of it for the baseline: differences are skewed, which is valid
+    /// for neither a sign-flip test nor Student's t test.
     SkewedApart,
-    /// The share of 200 items that are right with probability 0.95, in standard deviations.
+    /// The fraction of 200 items that are correct with probability 0.95, in standard deviations.
     Binomial,
 }
 
@@ -65,11 +65,11 @@ fn normal(rng: &mut ChaCha8Rng) -> f64 {
 /// A kind of experiment.
 #[derive(Clone, Copy, Debug)]
 pub struct Setting {
-    /// What values scatter by.
+    /// The distribution of noise.
     pub noise: Noise,
     /// Seeds of each trial.
     pub seeds: usize,
-    /// Whether trials have their seeds in common.
+    /// Whether trials share their seeds.
     pub is_paired: bool,
     /// How much better than the baseline each trial is, in standard deviations.
     pub difference: f64,
@@ -77,7 +77,7 @@ pub struct Setting {
     pub smallest: f64,
 }
 
-/// Shares of experiments.
+/// Fractions of experiments.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Rates {
     /// With any claim of a difference by the exact test.
@@ -86,15 +86,15 @@ pub struct Rates {
     pub if_normal: f64,
     /// With any claim of equality.
     pub equal: f64,
-    /// Of all trials, those that are called better by the exact test.
+    /// Of all trials, those claimed to be better by the exact test.
     pub found_exact: f64,
     /// The same by Student's t.
     pub found_if_normal: f64,
-    /// Of all trials, those that are called equal.
+    /// Of all trials, those claimed to be equal.
     pub found_equal: f64,
 }
 
-/// Makes up `num` experiments and counts what is claimed of them at 5 %.
+/// Simulates `num` experiments and counts the claims at 5 %.
 pub fn simulate(setting: Setting, num: usize, seed: u64) -> Rates {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let claims = Claims {

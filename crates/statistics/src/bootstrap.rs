@@ -7,10 +7,10 @@ use super::distribution::{normal_cdf, normal_quantile};
 use super::sample::{Interval, IntervalMethod, is_constant, mean};
 use super::{Refusal, check_level, check_values, finite};
 
-/// How many resamples a BCa interval is computed from. Efron asks for at least 1000; ten times as many keep the ends
-/// from moving visibly with the draws.
+/// The number of resamples for a BCa interval. Efron recommends at least 1000; with ten times as many, the ends do not
+/// visibly depend on the samples.
 pub const NUM_RESAMPLES: usize = 10_000;
-/// The minimum number of values for a BCa interval. Two have no skewness, and three different resampled means.
+/// The minimum number of values for a BCa interval. Two have no skewness, and only three different resampled means.
 pub const LEAST_FOR_BCA: usize = 3;
 /// The seed of resamples. A constant: equal samples get equal intervals.
 const SEED: u64 = 1987;
@@ -57,8 +57,8 @@ fn index(rng: &mut ChaCha8Rng, num: usize) -> usize {
     ((u128::from(rng.next_u64()) * num as u128) >> 64) as usize
 }
 
-/// z0: the normal quantile of the share of resampled means below the observed. Those equal to it count half, since a
-/// small sample has many; equal is what differs by rounding alone.
+/// z0: the normal quantile of the fraction of resampled means below the observed one. Those equal to it count half,
+/// since a small sample has many; differences due to rounding count as equal.
 fn bias_correction(means: &[f64], observed: f64, values: &[f64]) -> f64 {
     let largest = values.iter().fold(0.0_f64, |m, value| m.max(value.abs()));
     let rounding = values.len() as f64 * f64::EPSILON * largest;
@@ -70,16 +70,16 @@ fn bias_correction(means: &[f64], observed: f64, values: &[f64]) -> f64 {
     normal_quantile(share)
 }
 
-/// a = Σ d³ / (6 (Σ d²)^(3/2)), with d the mean of the jackknife's means less each of them (Efron and Tibshirani,
-/// 1993, An Introduction to the Bootstrap, equation 14.15). For a mean, d is in proportion to the value less the
-/// mean, and a has no unit.
+/// a = Σ d³ / (6 (Σ d²)^(3/2)), with d the mean of the jackknife's means minus each of them (Efron and Tibshirani,
+/// 1993, An Introduction to the Bootstrap, equation 14.15). For a mean, d is proportional to the value minus the mean,
+/// and a has no unit.
 fn acceleration(values: &[f64], observed: f64) -> f64 {
     let distances = values.iter().map(|value| value - observed);
     let largest = distances.clone().fold(0.0_f64, |m, d| m.max(d.abs()));
     if largest == 0.0 {
         return 0.0;
     }
-    // In units of the largest distance, so that no power over- or underflows.
+    // In units of the largest distance, so that powers neither overflow nor underflow.
     let sum = |power: i32| {
         distances
             .clone()
@@ -89,13 +89,13 @@ fn acceleration(values: &[f64], observed: f64) -> f64 {
     sum(3) / (6.0 * sum(2).powf(1.5))
 }
 
-/// Φ(z0 + (z0 + z) / (1 - a (z0 + z))): the share of resampled means below an end.
+/// Φ(z0 + (z0 + z) / (1 - a (z0 + z))): the fraction of resampled means below an end.
 fn adjusted(z: f64, correction: f64, acceleration: f64) -> f64 {
     let moved = correction + z;
     let denominator = 1.0 - acceleration * moved;
     match denominator > 0.0 {
         true => normal_cdf(correction + moved / denominator),
-        // Beyond the pole there is no solution. Its limit is the outermost mean.
+        // Beyond the pole there is no solution; the limit is the outermost mean.
         false if moved > 0.0 => 1.0,
         false => 0.0,
     }
@@ -118,7 +118,7 @@ fn quantile(sorted: &[f64], share: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// BCa over all n^n resamples, each once: what random ones estimate.
+    /// BCa over all n^n resamples, each once, which random ones estimate.
     fn over_all_resamples(values: &[f64], level: f64) -> (f64, f64) {
         let n = values.len();
         let mut means = Vec::new();
@@ -132,7 +132,7 @@ mod tests {
         }
         means.sort_by(f64::total_cmp);
         let observed = mean(values).unwrap();
-        // The jackknife as it is defined, and not by the shortcut for means.
+        // The jackknife by its definition, and not by the shortcut for means.
         let total: f64 = values.iter().sum();
         let left_out: Vec<f64> = values
             .iter()
@@ -172,7 +172,7 @@ mod tests {
     #[test]
     fn intervals_are_those_of_scipy() {
         // scipy.stats.bootstrap(method="BCa"), scipy 1.17.1, with 400,000 resamples for Student's sleep data and a
-        // million for the others. The tolerance is what 10,000 resamples move the ends by.
+        // million for the others. The tolerance is the variation of the ends with 10,000 resamples.
         let sleep = [0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0];
         let differences = [-1.2, -2.4, -1.3, -1.3, 0.0, -1.0, -1.8, -0.8, -4.6, -1.4];
         let fibonacci = [1.0, 2.0, 3.0, 5.0, 8.0, 13.0, 21.0, 34.0];

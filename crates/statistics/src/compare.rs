@@ -28,7 +28,7 @@ pub enum Design {
         first: usize,
         /// The number of values of the second.
         second: usize,
-        /// How many seeds they share: too few for pairs, which would leave out all values without a partner.
+        /// How many seeds they share: too few for pairs, which would ignore all values without a partner.
         #[serde(default, skip_serializing_if = "is_zero")]
         common: usize,
     },
@@ -76,10 +76,10 @@ impl Design {
     /// The design for the keys (seeds) of two samples. It depends only on the keys, since a test that is chosen by the
     /// values is not valid.
     ///
-    /// Pairs leave out values without a partner. The difference of means has the variance σ² (1/n + 1/m) without pairs,
+    /// Pairs ignore values without a partner. The difference of means has the variance σ² (1/n + 1/m) without pairs,
     /// and 2 σ² (1 - ρ) / p with p pairs of values with correlation ρ. At ρ = 1/2, pairs are at least as good from p =
-    /// n m / (n + m), so that they are used from there: with 10 seeds each, from 5 shared ones. At least two pairs are
-    /// needed.
+    /// n m / (n + m), so they are used from this number on: with 10 seeds each, from 5 shared ones. At least two pairs
+    /// are needed.
     fn of(pairs: &Pairs) -> Self {
         let p = pairs.n();
         let (n, m) = (p + pairs.only_first, p + pairs.only_second);

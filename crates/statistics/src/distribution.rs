@@ -39,7 +39,7 @@ pub fn student_two_sided_p(t: f64, df: f64) -> f64 {
 }
 
 /// The t with P(T >= t) = `tail`, for a tail of at most 1/2; `df` is at least 1. A tail rather than a level, since
-/// levels near 1 have lost their digits.
+/// levels near 1 lose precision.
 pub fn student_critical(tail: f64, df: f64) -> f64 {
     if tail <= 0.0 {
         return f64::INFINITY;
@@ -47,14 +47,14 @@ pub fn student_critical(tail: f64, df: f64) -> f64 {
     if df > AS_NORMAL {
         return -normal_quantile(tail);
     }
-    // The inverse of `statrs` panics for small tails. The first bracket is the power of 2 above.
+    // The inverse in `statrs` panics for small tails. The initial bracket is the next power of 2.
     let exceeds = |t: f64| 0.5 * student_two_sided_p(t, df) > tail;
     let mut high = 1.0;
     while exceeds(high) && f64::is_finite(high) {
         high *= 2.0;
     }
     let mut low = if high > 1.0 { 0.5 * high } else { 0.0 };
-    // Newton's steps on the logarithm of the tail, which is nearly a line; halving where one leaves the bracket.
+    // Newton's method on the logarithm of the tail, which is nearly linear; bisection if a step leaves the bracket.
     let scale = ln_gamma(0.5 * (df + 1.0)) - ln_gamma(0.5 * df) - 0.5 * (df * PI).ln();
     let mut t = low.midpoint(high);
     for _ in 0..200 {
@@ -79,8 +79,8 @@ pub fn student_critical(tail: f64, df: f64) -> f64 {
     t
 }
 
-/// The power of the two-sided t test at `alpha` with `df` degrees of freedom and the noncentrality `delta`:
-/// P(|T'| > t) with T' = (Z + delta) / S of the noncentral t distribution, S² being chi-squared over its degrees of
+/// The power of the two-sided t test at `alpha` with `df` degrees of freedom and the noncentrality `delta`: P(|T'| > t)
+/// with T' = (Z + delta) / S of the noncentral t distribution, where S² is chi-squared divided by its degrees of
 /// freedom. It is the mean of Φ(delta - t S) + Φ(-t S - delta) over S, by Simpson's rule within 9 standard deviations
 /// of S. The error is below 1e-6 where `alpha` is at least 1e-4, and below 1e-3 otherwise.
 pub fn noncentral_t_power(alpha: f64, df: f64, delta: f64) -> f64 {
@@ -92,7 +92,7 @@ pub fn noncentral_t_power(alpha: f64, df: f64, delta: f64) -> f64 {
         return 0.0;
     }
     let (low, high) = ((1.0 - REACH * sd).max(0.0), 1.0 + REACH * sd);
-    // Steps are short against the spread of S and against the width 1 / t of the step that Φ makes.
+    // Steps are short compared with the spread of S and with the width 1 / t of the step of Φ.
     let steps = (60.0 * (1.0 + t * sd)).min(MOST).ceil() as usize * 2;
     let step = (high - low) / steps as f64;
     let scale = 0.5 * df * (0.5 * df).ln() - ln_gamma(0.5 * df) + std::f64::consts::LN_2;
@@ -103,7 +103,7 @@ pub fn noncentral_t_power(alpha: f64, df: f64, delta: f64) -> f64 {
         } else {
             scale
         };
-        // The other tail is nothing where the effect is large.
+        // The other tail is negligible if the effect is large.
         let other = -t * s - delta.abs();
         let other = if other < -9.0 { 0.0 } else { normal_cdf(other) };
         log.exp() * (normal_cdf(delta.abs() - t * s) + other)
@@ -157,7 +157,7 @@ mod tests {
         }
         close(normal_quantile(0.975), 1.959963984540054);
         close(normal_cdf(-3.0), 1.349898031630095e-3);
-        // The two distributions meet where one takes over from the other.
+        // The two distributions agree where one replaces the other.
         let (below, above) = (
             student_critical(0.025, 0.99e7),
             student_critical(0.025, 1.01e7),

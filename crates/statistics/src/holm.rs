@@ -5,7 +5,7 @@ use super::Refusal;
 /// The p-values corrected for their number by Holm's step-down method (Holm, 1979, A Simple Sequentially Rejective
 /// Multiple Test Procedure), in the order of `p`. The k-th smallest of m, from k = 0, becomes the maximum of (m - j)
 /// p_j over j up to k, at most 1. Rejecting results of at most alpha keeps the probability of any false claim among the
-/// m at alpha or less, however the tests depend on each other.
+/// m at alpha or less, regardless of dependence between the tests.
 ///
 /// Equal p-values get equal results, and a smaller one never gets a larger result. Refuses values outside 0 to 1,
 /// including NaN.
@@ -40,8 +40,8 @@ mod tests {
     fn worked_examples() {
         // The example of the article "Holm-Bonferroni method" of Wikipedia; the same of statsmodels 0.14.
         check(&[0.01, 0.04, 0.03, 0.005], &[0.03, 0.06, 0.06, 0.02]);
-        // The 15 p-values of Neuhaus et al. that Benjamini and Hochberg (1995) work with: methods that
-        // keep the family-wise error at 0.05 reject the first three. The numbers are those of statsmodels.
+        // The 15 p-values of Neuhaus et al. used by Benjamini and Hochberg (1995): methods that keep the family-wise
+        // error at 0.05 reject the first three. The numbers are those of statsmodels.
         let p = [
             0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344, 0.0459, 0.3240, 0.4262,
             0.5719, 0.6528, 0.7590, 1.0,

@@ -24,8 +24,8 @@ pub fn welch_interval(first: &[f64], second: &[f64], level: f64) -> Result<Inter
 }
 
 /// Hedges' g, the effect size of independent samples (Hedges, 1981, Distribution Theory for Glass's Estimator of Effect
-/// Size): J (mean1 - mean2) / s, with s the pooled standard deviation of n1 + n2 - 2 degrees of freedom and
-/// J = Γ(df/2) / (sqrt(df/2) Γ((df - 1)/2)), which takes away the bias of small samples. No unit.
+/// Size): J (mean1 - mean2) / s, with s the pooled standard deviation of n1 + n2 - 2 degrees of freedom and J = Γ(df/2)
+/// / (sqrt(df/2) Γ((df - 1)/2)), which removes the bias of small samples. No unit.
 ///
 /// Refuses fewer than two values in a sample, two samples of equal values each, and values that are not finite.
 pub fn hedges_g(first: &[f64], second: &[f64]) -> Result<f64, Refusal> {

@@ -1,11 +1,11 @@
-//! Statistics over items: intervals of the bootstrap for any statistic, and McNemar's test.
+//! Statistics over items: bootstrap intervals for any statistic, and McNemar's test.
 
 use rand::rngs::ChaCha8Rng;
 use rand::{Rng, SeedableRng};
 use statrs::distribution::{Binomial, DiscreteCDF};
 
-/// How many items are in a resample of as many: how often each was drawn with replacement. The draws are a function of
-/// `resample` and the number alone, so that two runs on the same items are resampled alike.
+/// A resample with replacement: how often each item occurs in it. It is a function of only `resample` and the number of
+/// items, so that two runs on the same items are resampled alike.
 pub fn resample(num_items: usize, resample: u64) -> Vec<u32> {
     let mut rng = ChaCha8Rng::seed_from_u64(resample);
     let mut counts = vec![0; num_items];
@@ -16,9 +16,9 @@ pub fn resample(num_items: usize, resample: u64) -> Vec<u32> {
     counts
 }
 
-/// The interval of the bootstrap's percentiles (Efron and Tibshirani, 1993, section 13.3): from the quantile
-/// (1 - level) / 2 of a statistic's values over resamples to the quantile (1 + level) / 2, linear between values. `None`
-/// where there are none, or one is not finite.
+/// The percentile bootstrap interval (Efron and Tibshirani, 1993, section 13.3): from the quantile (1 - level) / 2 of a
+/// statistic's values over resamples to the quantile (1 + level) / 2, with linear interpolation. `None` if there are no
+/// values, or one is not finite.
 pub fn percentile_interval(mut values: Vec<f64>, level: f64) -> Option<[f64; 2]> {
     if values.is_empty() || values.iter().any(|value| !value.is_finite()) {
         return None;
@@ -34,8 +34,9 @@ pub fn percentile_interval(mut values: Vec<f64>, level: f64) -> Option<[f64; 2]>
     Some([at(tail), at(1.0 - tail)])
 }
 
-/// The exact two-sided p-value of McNemar's test (McNemar, 1947), by the binomial distribution: how probable so uneven
-/// a division of the items is on which just one of two is right, if each were as likely to be right on them.
+/// The exact two-sided p-value of McNemar's test (McNemar, 1947), by the binomial distribution: the probability of a
+/// division of the items that only one of two predicts correctly at least as uneven as the observed one, if both were
+/// equally likely to be correct.
 pub fn mcnemar(only_first: u64, only_second: u64) -> f64 {
     let n = only_first + only_second;
     let Ok(binomial) = Binomial::new(0.5, n) else {
@@ -71,7 +72,7 @@ mod tests {
         );
         assert_eq!(percentile_interval(Vec::new(), 0.9), None);
         assert_eq!(percentile_interval(vec![1.0, f64::NAN], 0.9), None);
-        // The bootstrap of a mean has the deviation of the mean.
+        // The bootstrap of a mean has the standard error of the mean.
         let values: Vec<f64> = (0..200).map(|at| f64::from(at % 10)).collect();
         let mean = |counts: &[u32]| {
             let pairs = counts.iter().zip(&values);

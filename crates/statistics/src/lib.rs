@@ -1,11 +1,11 @@
 //! The statistics behind reports and comparisons: samples, two samples, multiple comparisons, verdicts, effects of axes
-//! and Pareto fronts. Knows only numbers: no runs, trials or files.
+//! and Pareto fronts. Handles only numbers: no runs, trials or files.
 //!
 //! Everything here is a pure function, and equal input gives equal output: random numbers come from ChaCha8 with a
 //! constant seed. No input panics. What cannot be computed is refused with a [`Refusal`], and no result contains NaN or
 //! infinity.
 //!
-//! What reports use of it:
+//! Reports use the following:
 //!
 //! - interval for a mean: Student's t; also the bootstrap's BCa (Efron 1987, 10,000 resamples) from 3 seeds on
 //! - difference: paired by seed if there are common seeds, since these share initial weights and item order; its

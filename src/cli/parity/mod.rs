@@ -1,4 +1,4 @@
-//! `runner parity`: comparison of devices, on the training of a file in lock-step or on every type of layer.
+//! `runner parity`: comparison of devices, on the training of a file in lockstep or on every type of layer.
 
 mod worker;
 

@@ -15,7 +15,7 @@ use runner_core::record::RunFolder;
 use runner_core::show::plain_io_error;
 use runner_core::spec::backend::Precision;
 
-/// Trains the run of a folder in lock-step, or without one compares the examples. A panic ends it with a message.
+/// Trains the run of a folder in lockstep, or without one compares the examples. A panic ends it with a message.
 pub fn parity_exec(args: &ParityExecArgs) -> u8 {
     let channel = Channel::open();
     let say = |said: &Said| channel.say(said);

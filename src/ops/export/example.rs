@@ -1,7 +1,7 @@
-//! An example of what a network is given, with what it gives: other programs are compared with it.
+//! An example input of a network with its output, to compare other programs with.
 //!
-//! Where a run's data is rows of columns or texts, the example begins with such rows, made up of what the transforms say
-//! of the columns; the run's own data need not be there.
+//! If a run's data consists of rows or texts, the example starts from such rows, generated from the transforms; the
+//! run's own data is not needed.
 
 use std::path::Path;
 
@@ -21,20 +21,20 @@ use runner_network::batch;
 use runner_network::graph::Graph;
 use runner_network::tensor::DynTensor;
 
-/// Items: not one, so that a batch that is mixed up is seen.
+/// The number of items: more than one, so that mixing up the batch is detected.
 const BATCH: usize = 3;
 
-/// Items with what the network gives for them.
+/// Items with the network's outputs.
 #[derive(Debug)]
 pub struct Example {
-    /// Rows of the data that the input was made of.
+    /// The rows of data that the input was computed from.
     pub rows: Option<Value>,
     input: TensorData,
     output: TensorData,
 }
 
 impl Example {
-    /// That of a network: numbers between -2 and 2 that are not round, or tokens one after the other.
+    /// The example of a network: numbers between -2 and 2, or consecutive tokens.
     pub fn of(network: &Network, graph: &Graph, device: &Device) -> Self {
         let shape = [&[BATCH], network.items.dims.as_slice()].concat();
         let places = 0..shape.iter().product::<usize>();
@@ -56,7 +56,7 @@ impl Example {
         }
     }
 
-    /// That of a run, from rows of its data on where it has rows.
+    /// The example of a run, starting from rows if its data has rows.
     pub fn of_model(model: &Model) -> Self {
         let (network, graph) = (&model.plan().network, model.network().graph());
         let from_rows = || {
@@ -83,7 +83,7 @@ impl Example {
     /// `{"input": …, "output": …}` as nested lists.
     ///
     /// # Errors
-    /// If the network gives something that is infinite or no number.
+    /// If the network's output contains infinity or NaN.
     pub fn to_json(&self) -> Result<Vec<u8>, ExportError> {
         let input = self.input.clone();
         let input = if input.dtype().is_int() {
@@ -107,7 +107,7 @@ impl Example {
     }
 }
 
-/// Rows as objects for runner, each with what `encode` of the exported file takes; `None` where the data has no rows.
+/// Rows as JSON objects, each with the input of `encode` in the exported file; `None` if the data has no rows.
 fn rows(transforms: &Transforms) -> Option<Vec<(Value, Value)>> {
     let rows = 0..BATCH;
     match &transforms.input {

@@ -1,4 +1,4 @@
-//! Trained networks in the forms of other programs.
+//! Trained networks in the formats of other programs.
 
 mod bpk;
 mod example;
@@ -37,7 +37,7 @@ use runner_network::graph::Graph;
 pub enum ExportError {
     /// The other program has no counterpart of a layer.
     Unsupported(Unsupported),
-    /// The format does not have this file.
+    /// The format does not support this.
     Format(String),
     /// The run's transforms cannot be part of a graph.
     Transforms(String),
@@ -102,7 +102,7 @@ impl From<io::Error> for ExportError {
     }
 }
 
-/// Why an operation that writes to a place has no outcome.
+/// Why an operation that writes to a destination failed.
 fn failed(place: &Path, error: &ExportError) -> Error {
     let shown = place.display();
     Error::refused(match error {
@@ -131,7 +131,7 @@ fn failed(place: &Path, error: &ExportError) -> Error {
     })
 }
 
-/// The tensors as values of a type; whole numbers stay what they are.
+/// The tensors converted to a type; integers are not converted.
 pub fn cast(tensors: Tensors, dtype: Dtype) -> Result<Tensors, TensorError> {
     let mut cast = Tensors::new();
     for tensor in tensors {
@@ -144,7 +144,7 @@ pub fn cast(tensors: Tensors, dtype: Dtype) -> Result<Tensors, TensorError> {
     Ok(cast)
 }
 
-/// The files of a network as source of PyTorch.
+/// The files of a network as PyTorch source code.
 #[derive(Debug)]
 pub struct Pytorch {
     /// `model.py`.
@@ -153,7 +153,7 @@ pub struct Pytorch {
     pub weights: Vec<u8>,
     /// `example.json`.
     pub example: Vec<u8>,
-    /// What is in the weights.
+    /// The tensors of the weights.
     pub tensors: Tensors,
 }
 
@@ -168,11 +168,11 @@ impl Pytorch {
     }
 }
 
-/// A network as source of PyTorch, its weights, and an example with what `graph` gives for it on `device`: without
-/// transforms of data, which a network alone does not know.
+/// A network as PyTorch source code, its weights, and an example with the output of `graph` on `device`; without data
+/// transforms, which a network alone does not have.
 ///
 /// # Errors
-/// If PyTorch has no counterpart of a layer, or the network gives something that is infinite or no number.
+/// If PyTorch has no counterpart of a layer, or the network's output contains infinity or NaN.
 pub fn pytorch(
     network: &Network,
     graph: &Graph,
@@ -202,7 +202,7 @@ fn pytorch_with(
     })
 }
 
-/// The bytes of an ONNX file with a value `input` of items and a value `output` of what the network gives for them.
+/// The bytes of an ONNX file with an input `input` of items and an output `output` of the network's results.
 ///
 /// # Errors
 /// If ONNX has no operators for a layer.
@@ -218,7 +218,7 @@ pub fn onnx_model(network: &Network, graph: &Graph) -> Result<Vec<u8>, ExportErr
     Ok(onnx::to_bytes(&onnx::model(made, &[])?))
 }
 
-/// Adds a network to a graph: what it gives for a value, and the shape of an item of that.
+/// Adds a network to a graph; returns its output for a value, and the shape of an item of that.
 fn onnx_network(
     made: &mut OnnxGraph,
     network: &Network,

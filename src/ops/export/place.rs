@@ -1,4 +1,4 @@
-//! Where an export is written: whole or not at all, and never over what nobody said may go.
+//! The destination of an export: written completely or not at all, and never over existing files without permission.
 
 use std::fs;
 use std::io::{self, BufWriter, Write};
@@ -15,7 +15,7 @@ fn refused(message: String, help: &str) -> Error {
     Error::refused(Diagnostic::error("usage", message).help(help))
 }
 
-/// Refuses a place that is taken, or whose folder does not exist.
+/// Refuses a destination that already exists, or whose folder does not exist.
 fn check(path: &Path, force: bool) -> Result<(), Error> {
     let shown = path.display();
     let parent = match path.parent() {
@@ -47,14 +47,14 @@ fn check(path: &Path, force: bool) -> Result<(), Error> {
     }
 }
 
-/// A file that may be written.
+/// A file to write.
 pub struct File<'a>(&'a Path);
 
 impl<'a> File<'a> {
-    /// Refuses what is not to be replaced: a file without `force`, and a folder, device or pipe in any case.
+    /// Refuses to replace a file without `force`, and a folder, device or pipe in any case.
     pub fn new(path: &'a Path, force: bool) -> Result<Self, Error> {
         check(path, force)?;
-        // What a link leads to stays: the link is replaced.
+        // A link is replaced, and its target is kept.
         let other = fs::symlink_metadata(path).is_ok_and(|m| !m.is_file() && !m.is_symlink());
         if other {
             let shown = path.display();
@@ -66,7 +66,7 @@ impl<'a> File<'a> {
         Ok(Self(path))
     }
 
-    /// Writes it under another name and renames it.
+    /// Writes it under a temporary name and renames it.
     pub fn write(
         &self,
         write: impl FnOnce(&mut BufWriter<&fs::File>) -> Result<(), ExportError>,
@@ -88,7 +88,7 @@ impl<'a> File<'a> {
     }
 }
 
-/// What an exported folder has, and what running it leaves there.
+/// The files of an exported folder, and those that running it creates.
 pub const FILES: [&str; 4] = [
     "model.py",
     "weights.safetensors",
@@ -96,11 +96,11 @@ pub const FILES: [&str; 4] = [
     "__pycache__",
 ];
 
-/// A folder that may be written.
+/// A folder to write.
 pub struct Folder<'a>(&'a Path);
 
 impl<'a> Folder<'a> {
-    /// Refuses a folder that is there, or with `force` one that holds what no export wrote.
+    /// Refuses an existing folder or, with `force`, one with files that no export wrote.
     pub fn new(path: &'a Path, force: bool) -> Result<Self, Error> {
         check(path, force)?;
         if fs::symlink_metadata(path).is_err() {
@@ -122,7 +122,7 @@ impl<'a> Folder<'a> {
         Ok(Self(path))
     }
 
-    /// Writes files into a new folder that takes the place of the old one.
+    /// Writes files into a new folder that replaces the old one.
     pub fn write(&self, files: &[(&str, &[u8])]) -> io::Result<()> {
         let parent = match self.0.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => parent,
@@ -133,7 +133,7 @@ impl<'a> Folder<'a> {
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt;
-            // Temporary folders are private; the `umask` takes off what it says.
+            // Temporary folders are private; the final one has the permissions of the `umask`.
             private.permissions(fs::Permissions::from_mode(0o777));
         }
         let new = private.tempdir_in(parent)?;
@@ -143,13 +143,13 @@ impl<'a> Folder<'a> {
         }
         let old = self.set_aside(parent)?;
         fs::rename(new.path(), self.0)?;
-        // The new one has its name, and the old one goes.
+        // The new folder has the name, so the old one is removed.
         let _ = new.keep();
         drop(old);
         Ok(())
     }
 
-    /// Moves the folder that is there into a temporary one.
+    /// Moves the existing folder into a temporary one.
     fn set_aside(&self, parent: &Path) -> io::Result<Option<(tempfile::TempDir, PathBuf)>> {
         if fs::symlink_metadata(self.0).is_err() {
             return Ok(None);

@@ -26,10 +26,10 @@ use runner_exchange::torch::decode::decode;
 use runner_exchange::torch::transforms::functions;
 use runner_exchange::write::{self, Whole};
 
-/// The format of a file of weights.
+/// The format of a weight file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// safetensors, as Hugging Face's libraries read it.
+    /// safetensors, for Hugging Face's libraries and others.
     Safetensors,
     /// A state dict in PyTorch's own format (.pt, .pth).
     Pytorch,
@@ -63,7 +63,7 @@ impl Choice for Format {
     ];
 }
 
-/// Whose names and shapes the tensors have.
+/// The convention for names and shapes of tensors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Naming {
     /// Those of PyTorch's modules: linear weights as \[outputs, inputs\], norms with `weight` and `bias`.
@@ -129,11 +129,11 @@ pub struct ExportWeights {
     pub options: Options,
     /// The format.
     pub format: Format,
-    /// Whose names; PyTorch's by default, and Burn's in its own format.
+    /// The convention for names; PyTorch's by default, and Burn's in Burn's format.
     pub names: Option<Naming>,
     /// The type of the values; by default the precision that the run was trained in.
     pub dtype: Option<Numbers>,
-    /// Of JSON, whether the layers and where the weights come from are written too.
+    /// For JSON, whether to include the layers and the origin of the weights.
     pub full: bool,
     /// The file.
     pub out: PathBuf,
@@ -157,7 +157,7 @@ impl ExportWeights {
     }
 }
 
-/// A network to write as source of PyTorch.
+/// A network to write as PyTorch source code.
 #[derive(Clone, Debug)]
 pub struct ExportPytorch {
     /// The folder of a run or of an experiment, or a capsule.
@@ -189,7 +189,7 @@ pub struct ExportOnnx {
     pub run: PathBuf,
     /// The options for opening it.
     pub options: Options,
-    /// Whether the graph takes the data's own values, and gives probabilities and names or numbers in their units.
+    /// Whether the graph takes untransformed data, and outputs probabilities and names, or numbers in their units.
     pub with_transforms: bool,
     /// The file.
     pub out: PathBuf,
@@ -223,8 +223,8 @@ pub struct Exported {
     pub num_values: usize,
 }
 
-/// Opens a run, and reports which one if there was a choice. With `computes`, in a precision that other programs have
-/// on any machine.
+/// Opens a run, and reports which one if there was a choice. With `computes`, in a precision that other programs
+/// support on any machine.
 fn open(
     run: &std::path::Path,
     options: &Options,
@@ -319,7 +319,7 @@ fn without_constants(model: &Model, burn: Tensors) -> Result<Tensors, ExportErro
     Ok(learned)
 }
 
-/// What a file says of the run besides its weights.
+/// The information about the run in a file, in addition to its weights.
 fn whole(model: &Model) -> Whole {
     let plan = model.plan();
     let layers = plan.network.layers.iter().map(|layer| {
@@ -351,7 +351,7 @@ fn metadata(plan: &RunPlan, weights: &str) -> Value {
     })
 }
 
-/// Writes the network of a run as source of PyTorch with its weights and an example.
+/// Writes the network of a run as PyTorch source code with its weights and an example.
 ///
 /// # Errors
 /// [`Error::Refused`] if the run cannot be opened, PyTorch has no counterpart of a layer, or the folder may not be
@@ -372,7 +372,7 @@ pub fn export_pytorch(asked: &ExportPytorch, sink: &Sink<'_>) -> Result<Exported
     let wrong = |error: ExportError| failed(&asked.out, &error);
     let plan = model.plan();
     let example = Example::of_model(&model);
-    // The names of tokens are part of how texts are encoded.
+    // The names of tokens are part of the encoding of texts.
     let transforms = model.transforms().of_new_data(&plan.data);
     let has_names = matches!(
         transforms.target,
@@ -429,7 +429,7 @@ pub fn export_onnx(asked: &ExportOnnx, sink: &Sink<'_>) -> Result<Exported, Erro
     Ok(exported(&model, &burn))
 }
 
-/// An ONNX file from the data's own values to what is predicted.
+/// An ONNX file from untransformed data to predictions.
 fn with_transforms(model: &Model) -> Result<Vec<u8>, ExportError> {
     let transforms = &model.transforms().of_new_data(&model.plan().data);
     let mut made = OnnxGraph::new("model");

@@ -1,4 +1,4 @@
-//! The numbers of a network under the names that files of weights have.
+//! The tensors of a network under the names used in weight files.
 
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::tensor::{DType, Tensor, TensorData};
@@ -11,7 +11,7 @@ use runner_network::layer::Layer;
 /// `<layer>.<path in Burn's module>`, in the order of the layers.
 ///
 /// # Errors
-/// If two layers have one name, which no plan has.
+/// If two layers have the same name, which cannot occur in a plan.
 pub fn tensors(graph: &Graph) -> Result<Tensors, TensorError> {
     let mut tensors = Tensors::new();
     for (layer, plan) in graph.layers() {
@@ -35,17 +35,17 @@ pub fn tensors(graph: &Graph) -> Result<Tensors, TensorError> {
     Ok(tensors)
 }
 
-/// Data of Burn's with a name.
+/// Named Burn tensor data.
 ///
 /// # Errors
-/// If its bytes do not fit its shape, which none of Burn's has.
+/// If its bytes do not match its shape, which cannot occur in Burn's data.
 pub fn named(name: String, data: TensorData) -> Result<NamedTensor, TensorError> {
     let dtype = match data.dtype() {
         DType::F64 => Dtype::F64,
         DType::F16 => Dtype::F16,
         DType::BF16 => Dtype::Bf16,
         DType::F32 => Dtype::F32,
-        // Weights are of no other type; what else a backend has is wider than it needs to be.
+        // Weights have no other types; other types of a backend are wider than necessary.
         _ => return named(name, data.convert::<f32>()),
     };
     let shape = data.shape().to_vec();
@@ -69,7 +69,7 @@ impl ModuleVisitor for Found {
     }
 
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-        // In front is the module's name as a variant of the layer.
+        // The first part is the module's name as a variant of the layer.
         let path = self.path[1..].join(".");
         self.data.push((path, param.val().into_data()));
     }

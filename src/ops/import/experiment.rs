@@ -2,7 +2,7 @@
 
 use runner_exchange::onnx::import::Imported;
 
-/// An experiment over the example, for its user to put in other data.
+/// An experiment on the example, in which users can set their own data.
 pub fn text(stem: &str, imported: &Imported) -> String {
     let network = &imported.network;
     let shape = network

@@ -29,7 +29,7 @@ use runner_network::values::with_values;
 
 /// The maximum size of an ONNX file: the format allows no more.
 const MAX_BYTES: u64 = 2 << 30;
-/// Items of the example: not one, so that a batch that is mixed up is seen.
+/// The number of items in the example: more than one, so that mixing up the batch is detected.
 const ITEMS: usize = 4;
 
 /// A request for a network of an ONNX file.
@@ -69,7 +69,7 @@ pub struct ImportedOnnx {
     pub network: Network,
 }
 
-/// Turns an ONNX file into an experiment with its weights, and an example of what the network gives.
+/// Converts an ONNX file to an experiment with its weights, and an example of the network's output.
 ///
 /// ```no_run
 /// use burn_runner::ops::{self, ImportOnnx};
@@ -81,7 +81,7 @@ pub struct ImportedOnnx {
 /// ```
 ///
 /// # Errors
-/// If the file is not one, or has what no layer computes. Nothing is written then.
+/// If the file is not an ONNX file, or has unsupported nodes. Nothing is written then.
 pub fn import_onnx(options: &ImportOnnx, sink: &Sink<'_>) -> Result<ImportedOnnx, Error> {
     let imported = read(options)?;
     for note in &imported.notes {
@@ -187,7 +187,7 @@ fn write_tensors(path: &Path, tensors: &Tensors) -> io::Result<()> {
     })
 }
 
-/// What an imported network gives for a batch of numbers or tokens, on a device.
+/// The output of an imported network for a batch of numbers or tokens, on a device.
 ///
 /// # Errors
 /// If a layer has no weights.
@@ -215,13 +215,13 @@ pub fn outputs(
         .into_data())
 }
 
-/// Items with what the network gives for them.
+/// Items with the network's outputs.
 fn example(imported: &Imported) -> Result<Tensors, String> {
     let items = &imported.network.items;
     let shape = [&[ITEMS], items.dims.as_slice()].concat();
     let num = shape.iter().product::<usize>();
     let (input, data) = match items.vocabulary {
-        // The last token is the highest one: a reader counts them.
+        // The last token is the highest one, since readers infer their number from it.
         Some(vocabulary) => {
             let tokens: Vec<i64> = (0..num)
                 .map(|at| ((at * 7 + vocabulary - 1) % vocabulary) as i64)

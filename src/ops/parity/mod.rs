@@ -1,4 +1,4 @@
-//! The comparison of devices: the training of an experiment in lock-step, or every type of layer in isolation.
+//! The comparison of devices: the training of an experiment in lockstep, or every type of layer in isolation.
 
 mod layers;
 mod start;
@@ -40,7 +40,7 @@ pub struct Parity {
 /// What compared devices compute.
 #[derive(Clone, Debug)]
 pub enum Subject {
-    /// The training of a run, in lock-step.
+    /// The training of a run, in lockstep.
     Training {
         /// The experiment file.
         experiment: Experiment,
@@ -130,7 +130,7 @@ impl Parities {
     }
 }
 
-/// Compares devices in processes of their own, since drivers may crash. The sink receives each comparison as
+/// Compares devices in separate processes, since drivers may crash. The sink receives each comparison as
 /// [`Progress::Compared`].
 ///
 /// # Errors

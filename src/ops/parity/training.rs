@@ -12,7 +12,7 @@ use runner_core::parity::{Said, Step, Verdict};
 use runner_core::record::RunFolder;
 use runner_core::spec::section::Choice;
 
-/// Two devices that trained one run in lock-step.
+/// Two devices that trained one run in lockstep.
 #[derive(Clone, Debug, Serialize)]
 pub struct TrainingParity {
     /// The devices.

@@ -467,7 +467,7 @@ fn worker_arguments(
 ) -> Result<Vec<String>, Error> {
     let mut arguments = options.program.worker_arguments();
     let initial = original.folder.model("initial");
-    // A file of initial weights may be gone; the run kept what it began with.
+    // A file of initial weights may be gone; the run has saved its initial weights.
     let is_gone = plan.init.as_ref().is_some_and(|init| !init.path.exists());
     if (options.device.is_some() || is_gone) && initial.is_file() {
         // Another device generates different random numbers from the same seed: the purpose is to compare its

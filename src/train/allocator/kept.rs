@@ -2,7 +2,7 @@
 //!
 //! Training requests the same sizes at every step. Getting their pages from the system each time takes as long as a
 //! small convolution; leaving them to a general allocator makes a process use two to four times the live memory, and
-//! never the same twice. With this cache, live and kept memory stay within half above the live peak.
+//! never the same twice. With this cache, live and kept memory stay within 1.5 times the live peak.
 
 /// The smallest block that is kept.
 pub const LARGE: usize = 64 << 10;

@@ -1,7 +1,7 @@
-//! Two devices side by side, in this process: the trainings of a run in lock-step, and small networks of each type of
+//! Two devices side by side, in this process: the trainings of a run in lockstep, and small networks of each type of
 //! layer.
 //!
-//! In lock-step each device trains its own copy of one network on the same batches, and so do copies on the reference
+//! In lockstep each device trains its own copy of one network on the same batches, and so do copies on the reference
 //! device with different rounding (`noise`): their distance from the reference is the noise floor. In addition, each
 //! layer is computed in isolation with the reference's inputs in that step, so that a wrong layer can be told from one
 //! that only suffers from it.

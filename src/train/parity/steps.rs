@@ -1,4 +1,4 @@
-//! The trainings of a run in lock-step.
+//! The trainings of a run in lockstep.
 
 use std::sync::Arc;
 

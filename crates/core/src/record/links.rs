@@ -1,7 +1,7 @@
 //! Symbolic links in a results tree, which may come from anyone: nothing is written through a link that leads out of
 //! it.
 //!
-//! Files that are written whole are renamed into place, which replaces a link. This module covers what would be
+//! Files that are written at once are renamed into place, which replaces a link. This module covers what would be
 //! followed: folders, and files that are appended to or locked. The results folder and the experiment's folder
 //! themselves may be links, since the user names them.
 

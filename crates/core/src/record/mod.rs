@@ -3,9 +3,9 @@
 //! ```text
 //! results/<experiment>/
 //!   experiment.toml        the input file, byte for byte
-//!   resolved.toml          the input put together, if it has more layers than one
+//!   resolved.toml          all layers in one file, if there are several
 //!   plan.json              every run, resolved
-//!   kernels/               on CubeCL's backends: the kernels that were chosen by their times, for all runs
+//!   kernels/               on CubeCL's backends: the kernels that were selected by timing, for all runs
 //!   .lock                  held by the `runner run` that writes here, whom it names
 //!   runs/<trial>-s<seed>/
 //!     .lock                held by the worker
@@ -28,10 +28,10 @@
 //!   tensorboard/<run>/       TensorBoard's event files, once they are asked for
 //! ```
 //!
-//! A file that is not appended to is written under another name and renamed, so that a kill at any moment leaves the
-//! old or the new one. Files that numbers are read from reveal later changes: files written whole end with a seal
-//! (`seal.rs`), each event has a sum over everything before it (`log.rs`), and the last events of a run contain the
-//! digests of its other files (`files.rs`).
+//! A file that is not appended to is written under a temporary name and renamed, so that a kill at any moment leaves
+//! the old or the new one. Files that numbers are read from reveal later changes: files that are written at once end
+//! with a seal (`seal.rs`), each event has a sum over everything before it (`log.rs`), and the last events of a run
+//! contain the digests of its other files (`files.rs`).
 
 mod answer;
 mod build;

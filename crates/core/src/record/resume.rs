@@ -16,7 +16,7 @@ use crate::hash::{sha256_hex, sha256_of};
 use crate::plan::{FORMAT, RunPlan};
 use crate::spec::plain_file;
 
-/// The files of a checkpoint besides its sidecar.
+/// The files of a checkpoint except its sidecar.
 pub const CHECKPOINT_PARTS: [&str; 3] = ["model", "optimizer", "scheduler"];
 
 /// The maximum size of a sidecar in bytes: it contains the history of a training.
@@ -34,7 +34,7 @@ pub struct Sidecar {
     epochs: usize,
     data_digests: BTreeMap<String, String>,
     sha256: BTreeMap<String, String>,
-    /// The state that training needs to resume, besides the three files.
+    /// The state that training needs to resume, in addition to the three files.
     pub state: Json,
 }
 

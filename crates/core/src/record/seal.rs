@@ -1,4 +1,4 @@
-//! Seals: checksums at the end of each file that is written whole and that numbers are read from.
+//! Seals: checksums at the end of each file that is written at once and that numbers are read from.
 //!
 //! A JSON file ends with a key `"seal"`, a TOML file with a comment `# seal: …`: 16 hexadecimal digits of the sha256 of
 //! the file without it. It detects damage and edits; it is not a signature, and anyone can compute it. Files of plans

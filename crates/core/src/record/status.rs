@@ -133,7 +133,7 @@ fn of_other_work(there: &RunPlan, plan: &RunPlan, folder: &RunFolder) -> Status 
     if before < now {
         match plan.goes_on_from(&there.fingerprint, before, there.num_steps()) {
             Ok(()) => {
-                // What cannot be read is told where its events are.
+                // Unreadable files are reported together with the events.
                 let record = RunRecord::read_for(folder, there).unwrap_or_default();
                 return Status::Shorter {
                     epochs: before,

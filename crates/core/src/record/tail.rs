@@ -17,7 +17,7 @@ pub struct Tail {
 /// The new content.
 #[derive(Debug, PartialEq)]
 pub struct News {
-    /// The file was replaced: everything read from it before is void.
+    /// The file was replaced: everything read from it before is invalid.
     pub is_anew: bool,
     /// The events since the last time.
     pub events: Vec<Event>,
@@ -41,7 +41,7 @@ impl Tail {
         };
         let mut read = || -> io::Result<Vec<u8>> {
             if file.metadata()?.len() < self.offset {
-                // It only grows, so a shorter file is another one.
+                // It only grows, so a shorter file is a different one.
                 *self = Self::default();
                 news.is_anew = true;
             }
@@ -59,7 +59,7 @@ impl Tail {
         for line in whole_lines(&text) {
             match reader.take(&path, line) {
                 Ok(event) => news.events.extend(event.map(|(_, event)| event)),
-                // Another run's file may also be longer.
+                // The file of another run may also be longer.
                 Err(_) if self.offset > 0 => {
                     *self = Self::default();
                     let anew = self.read(folder)?;

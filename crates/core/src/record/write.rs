@@ -1,4 +1,4 @@
-//! Writing whole files, and errors with the name of the file.
+//! Writing files at once, and errors with the name of the file.
 
 use std::error::Error;
 use std::fmt;
@@ -43,7 +43,7 @@ pub fn is_unwritable(error: &io::Error) -> bool {
     inner.is_some_and(|inner| inner.is::<Unwritable>())
 }
 
-/// Writes a file atomically: under another name first, then renamed.
+/// Writes a file atomically: under a temporary name first, then renamed.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     write_whole_by(path, |file| file.write_all(bytes))
 }

@@ -1,4 +1,4 @@
-//! `[init]`: initial weights that come from a file instead of being drawn.
+//! `[init]`: initial weights from a file instead of random ones.
 
 use serde::{Deserialize, Serialize};
 
@@ -18,13 +18,13 @@ pub struct InitSpec {
     pub top_level_key: Option<String>,
     /// Regular expressions with what replaces their matches in names of the file, one after the other.
     pub remap: Vec<Vec<String>>,
-    /// Regular expressions: other tensors are not loaded, and stay as they were drawn.
+    /// Regular expressions: other tensors are not loaded, and keep their random values.
     pub only: Vec<String>,
     /// Regular expressions: these tensors are not loaded.
     pub exclude: Vec<String>,
     /// Whether tensors may be missing in the file, and others be left over there.
     pub partial: bool,
-    /// Whether tensors of other shapes stay as they were drawn.
+    /// Whether tensors with a different shape keep their random values.
     pub skip_mismatched: bool,
 }
 
@@ -111,7 +111,7 @@ impl InitSpec {
     }
 }
 
-/// Refuses what is not a regular expression at the left of a pair.
+/// Refuses a pair whose left side is not a regular expression.
 fn refuse_patterns(s: &mut Section<'_>, remap: &[Vec<String>]) {
     let Some(at) = s.written_at("remap") else {
         return;

@@ -76,7 +76,7 @@ pub struct ExperimentSpec {
     pub data: DataSpec,
     /// `[model]`
     pub model: ModelSpec,
-    /// `[init]`; weights are drawn when not set.
+    /// `[init]`; if not set, weights are random.
     pub init: Option<InitSpec>,
     /// `[task]`
     pub task: TaskTable,

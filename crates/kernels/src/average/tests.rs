@@ -1,4 +1,4 @@
-//! Means against plain loops in double precision.
+//! Means compared with plain loops in double precision.
 
 use proptest::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Linear layers against plain loops in double precision.
+//! Linear layers compared with plain loops in double precision.
 
 use proptest::prelude::*;
 use rayon::ThreadPoolBuilder;

@@ -62,7 +62,7 @@ pub fn batch_statistics(planes: &Planes, x: &[f32]) -> [Vec<f32>; 2] {
                 moments(planes, x, first, means, variances);
             });
         };
-        // SAFETY: the tasks are all channels.
+        // SAFETY: the tasks cover all channels.
         variances = unsafe { written(planes.channels, write) };
     };
     // SAFETY: as above.
@@ -141,7 +141,7 @@ pub fn batch_forward(
             scale_channels(&x[item * item_len..][..item_len], means, scale, shift, to);
         });
     };
-    // SAFETY: the tasks are all items.
+    // SAFETY: the tasks cover all items.
     unsafe { written(x.len(), write) }
 }
 
@@ -221,7 +221,7 @@ pub fn batch_backward(
                     }
                 });
             };
-            // SAFETY: the tasks are all channels.
+            // SAFETY: the tasks cover all channels.
             of_beta = unsafe { written(planes.channels, write) };
         };
         // SAFETY: as above.
@@ -348,7 +348,7 @@ pub fn group_forward(
                 );
             });
     };
-    // SAFETY: the tasks are all groups.
+    // SAFETY: the tasks cover all groups.
     let output = unsafe { written(x.len(), write) };
     (output, statistics)
 }
@@ -417,7 +417,7 @@ pub fn group_backward(
             );
         });
     };
-    // SAFETY: the tasks are all groups.
+    // SAFETY: the tasks cover all groups.
     let of_x = unsafe { written(x.len(), write) };
     let mut sums = [vec![0.0; planes.channels], vec![0.0; planes.channels]];
     for (at, part) in parts.iter().enumerate() {

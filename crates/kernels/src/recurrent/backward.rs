@@ -1,4 +1,4 @@
-//! Back through time.
+//! Backpropagation through time.
 
 use rayon::prelude::*;
 
@@ -8,10 +8,10 @@ use super::super::reduce::column_sums;
 use super::super::scratch::{self, Shared, written};
 use super::{Kept, Sequence, Weights};
 
-/// Gradients of what a sequence was computed from.
+/// Gradients of the operands of a sequence.
 #[derive(Clone, Debug)]
 pub struct Gradients {
-    /// Of the input, if it was asked for.
+    /// Of the input, if requested.
     pub x: Option<Vec<f32>>,
     /// Of the input's weights.
     pub input: Vec<f32>,
@@ -21,10 +21,10 @@ pub struct Gradients {
     pub bias: Vec<f32>,
 }
 
-/// Columns of a gradient of weights that a task computes.
+/// Columns of a weight gradient per task.
 const COLUMNS: usize = 128;
 
-/// The gradients, for the gradient of all hidden states, which are `output`.
+/// The gradients, given that of all hidden states, which are `output`.
 ///
 /// # Panics
 /// If lengths do not match the sizes.
@@ -51,7 +51,7 @@ pub fn backward(
     let columns = sequence.columns();
     let input_turned = turned(weights.input, inputs, cell.input_gates() * hidden);
     let hidden_turned = turned(weights.hidden, hidden, cell.hidden_gates() * hidden);
-    // Gradients of sums are laid out by steps, so that a step's stand beside the states of the step before.
+    // Gradients of sums are ordered by step, so that those of a step align with the states of the step before.
     let mut dx = Vec::new();
     let write = |sums: Shared| {
         let write = |to: Shared| {
@@ -64,7 +64,7 @@ pub fn backward(
                     first,
                     num,
                 };
-                // SAFETY: only this task has these items.
+                // SAFETY: only this task accesses these items.
                 unsafe {
                     part.backward(
                         &input_turned,
@@ -76,7 +76,7 @@ pub fn backward(
             });
         };
         let num = if wants_input { x.len() } else { 0 };
-        // SAFETY: the parts are all items, and each writes all steps.
+        // SAFETY: the parts cover all items, and each writes all steps.
         dx = unsafe { written(num, write) };
     };
     // SAFETY: as above.
@@ -115,7 +115,7 @@ pub fn backward(
     }
 }
 
-/// Rows become columns.
+/// Transposes rows and columns.
 fn turned(values: &[f32], rows: usize, columns: usize) -> Vec<f32> {
     let mut to = vec![0.0; values.len()];
     if !values.is_empty() {
@@ -124,7 +124,7 @@ fn turned(values: &[f32], rows: usize, columns: usize) -> Vec<f32> {
     to
 }
 
-/// \[items, steps, wide\] as \[steps, items, wide\], steps in the order in which they are taken.
+/// \[items, steps, wide\] as \[steps, items, wide\], steps in processing order.
 fn by_steps(sequence: &Sequence, values: &[f32], wide: usize) -> Vec<f32> {
     let write = |to: Shared| {
         let steps = (0..sequence.steps).into_par_iter();
@@ -137,12 +137,12 @@ fn by_steps(sequence: &Sequence, values: &[f32], wide: usize) -> Vec<f32> {
             }
         });
     };
-    // SAFETY: the tasks are all steps of all items.
+    // SAFETY: the tasks cover all steps of all items.
     unsafe { written(values.len(), write) }
 }
 
-/// The sum over rows of products of each number of `lhs` \[rows, num\] with some columns of `rhs` \[rows, columns\]:
-/// \[num, wide\], block by block from which column of the result on, from which of `rhs` on, and how many.
+/// The product of transposed `lhs` \[rows, num\] and blocks of columns of `rhs` \[rows, columns\], as \[num, wide\].
+/// Each block is given by its first column in the result, its first column in `rhs`, and its width.
 fn outer(
     lhs: &[f32],
     num: usize,
@@ -177,11 +177,11 @@ fn outer(
             unsafe { product([*len, num, rows], shared.at(*to), wide, false, sums, values) };
         });
     };
-    // SAFETY: the blocks are all columns.
+    // SAFETY: the blocks cover all columns.
     unsafe { written(num * wide, write) }
 }
 
-/// Some items on their way back.
+/// The backward pass of some items.
 struct Part<'a> {
     sequence: &'a Sequence,
     kept: &'a Kept,
@@ -195,7 +195,7 @@ impl Part<'_> {
     /// Writes the gradients of these items' sums, \[steps, items, columns\], and of their inputs.
     ///
     /// # Safety
-    /// Nothing else uses the places of these items meanwhile.
+    /// Nothing else accesses these items in the meantime.
     unsafe fn backward(&self, input: &[f32], recurrent: &[f32], to: Shared, dx: Option<Shared>) {
         let Sequence {
             cell,
@@ -259,7 +259,7 @@ impl Part<'_> {
                 if number == 0 {
                     break;
                 }
-                // Of a GRU, some of the gradient has reached the old state already.
+                // For a GRU, part of the gradient has already been passed to the old state.
                 let mut adds = matches!(cell, super::Cell::Gru);
                 for (from, column, wide) in cell.hidden_blocks(hidden) {
                     let lhs = Matrix {
@@ -273,7 +273,7 @@ impl Part<'_> {
                         column: columns,
                     };
                     let to = Shared::of(dh).at(0);
-                    // SAFETY: these gradients are this task's.
+                    // SAFETY: these gradients belong to this task.
                     unsafe { product([hidden, num, wide], to, hidden, adds, lhs, rhs) };
                     adds = true;
                 }

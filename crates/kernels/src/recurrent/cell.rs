@@ -1,14 +1,14 @@
-//! What a cell makes of the sums of a step, and the backward pass through it.
+//! The function of a cell for the sums of a step, and its gradient.
 
 use super::super::functions::{sigmoid, tanh};
 use super::super::vectors::vectorized;
 
-/// A kind of recurrent cell. The head of `recurrent` has the formulas.
+/// A kind of recurrent cell. The documentation of `recurrent` has the formulas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cell {
     /// With tanh.
     Rnn,
-    /// Gates in the order update, reset, new; the hidden part of `new` has a bias of its own.
+    /// Gates in the order update, reset, new; the hidden part of `new` has a separate bias.
     Gru,
     /// Gates in the order input, forget, output, candidate.
     Lstm,
@@ -23,7 +23,7 @@ impl Cell {
         }
     }
 
-    /// Sums that the input takes part in: the first ones.
+    /// Sums that depend on the input: the first ones.
     pub fn input_gates(self) -> usize {
         match self {
             Cell::Rnn => 1,
@@ -32,17 +32,17 @@ impl Cell {
         }
     }
 
-    /// Sums that the hidden state takes part in: of a GRU the first two and the last.
+    /// Sums that depend on the hidden state: for a GRU the first two and the last.
     pub fn hidden_gates(self) -> usize {
         self.input_gates()
     }
 
-    /// Whether there is a state besides the hidden one.
+    /// Whether there is a state in addition to the hidden one.
     pub fn has_state(self) -> bool {
         self == Cell::Lstm
     }
 
-    /// Which columns of the recurrent weights go to which sums: from, to, and how many.
+    /// The mapping from columns of the recurrent weights to sums: from, to, and number.
     pub(super) fn hidden_blocks(self, hidden: usize) -> Vec<(usize, usize, usize)> {
         match self {
             Cell::Rnn => vec![(0, 0, hidden)],
@@ -51,8 +51,8 @@ impl Cell {
         }
     }
 
-    /// Activates the sums of a step in their places, and gives the new states. `output` holds nothing yet; the GRU reads
-    /// the last hidden state from `old` and leaves the new one in `new`, as the LSTM does with its cell's state.
+    /// Activates the sums of a step in place, and computes the new states. `output` is not initialized yet; the GRU
+    /// reads the last hidden state from `old` and writes the new one to `new`, like the LSTM with its cell state.
     pub(super) fn activate(
         self,
         sums: &mut [f32],
@@ -67,10 +67,10 @@ impl Cell {
         }
     }
 
-    /// Makes of the gradient of a step's output, `dh`, the gradients of its sums, which take the place of the activated
-    /// gates in `gates`. `dc` is the gradient of the new state, and then that of the old one; for a GRU, `dh` becomes
-    /// what reaches the old hidden state without a product. `states` are the old and the new one: of the cell for an
-    /// LSTM, else hidden ones.
+    /// From the gradient of a step's output, `dh`, computes the gradients of its sums, which replace the activated
+    /// gates in `gates`. `dc` is the gradient of the new state on entry, and that of the old one on return; for a GRU,
+    /// `dh` becomes the part that reaches the old hidden state directly. `states` are the old and the new state: of the
+    /// cell for an LSTM, otherwise hidden states.
     pub(super) fn backward(
         self,
         gates: &mut [f32],
@@ -109,7 +109,7 @@ fn rnn_backward_now(gates: &mut [f32], dh: &[f32]) {
     }
 }
 
-/// The gates of a step, each as a slice of as many numbers.
+/// The gates of a step, each as a slice.
 macro_rules! four {
     ($gates:expr) => {{
         let len = $gates.len() / 4;
@@ -129,7 +129,7 @@ fn lstm_now(sums: &mut [f32], old: &[f32], new: &mut [f32], output: &mut [f32]) 
     let (i, f, o, g, len) = four!(sums);
     let (i, f, old) = (&mut i[..len], &mut f[..len], &old[..len]);
     let (o, new, output) = (&mut o[..len], &mut new[..len], &mut output[..len]);
-    // In loops of one function each, which keep what they need in registers.
+    // In separate loops for each function, so that operands stay in registers.
     for at in 0..len {
         i[at] = sigmoid(i[at]);
     }

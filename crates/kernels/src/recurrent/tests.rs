@@ -1,4 +1,4 @@
-//! Cells against plain loops in 64 bits, and gradients against finite differences of them.
+//! Cells compared with plain loops in 64 bits, and gradients with finite differences.
 
 use proptest::prelude::*;
 
@@ -40,7 +40,7 @@ impl Case {
         }
     }
 
-    /// All hidden states by plain loops, of operands in 64 bits.
+    /// All hidden states by plain loops in 64 bits.
     fn plain(&self, [x, input, recurrent, bias]: [&[f64]; 4]) -> Vec<f64> {
         let Sequence {
             cell,
@@ -139,7 +139,7 @@ impl Case {
         };
         for (which, found) in found.iter().enumerate() {
             assert_eq!(found.len(), operands[which].len());
-            // Some places of each, which differ from case to case.
+            // Some elements of each, which differ from case to case.
             for at in (0..found.len()).step_by(1 + found.len() / 5) {
                 let difference = [1e-5, -1e-5].map(|by| {
                     let mut operands = operands.clone();

@@ -1,4 +1,4 @@
-//! One- and two-dimensional convolutions and max pooling, by runner's kernels if available and otherwise by Burn's.
+//! One- and two-dimensional convolutions and max pooling, with runner's kernels if available, otherwise with Burn's.
 //!
 //! The modules here have the parameters of Burn's, so that a checkpoint does not depend on the kernels that
 //! wrote it.
@@ -34,7 +34,7 @@ macro_rules! modules {
         }
 
         impl $name {
-            /// One with Burn's configuration, except for its padding, and uninitialized weights.
+            /// A convolution with Burn's configuration, except for its padding, and uninitialized weights.
             pub fn new(
                 config: &$config,
                 options: ConvOptions<$dims>,
@@ -86,8 +86,8 @@ macro_rules! modules {
 }
 
 modules! {
-    /// A convolution of one dimension.
+    /// A one-dimensional convolution.
     Conv1d, Conv1dConfig, conv1d, max_pool1d, pooled1d, 1, 3;
-    /// A convolution of two dimensions.
+    /// A two-dimensional convolution.
     Conv2d, Conv2dConfig, conv2d, max_pool2d, pooled2d, 2, 4;
 }

@@ -10,8 +10,7 @@ use proptest::prelude::*;
 use crate::fast::convolution::convolution;
 use crate::fast::pool::max_pool;
 
-/// Numbers between -0.5 and 0.5, others for another seed.
-/// Numbers between -0.5 and 0.5.
+/// Numbers between -0.5 and 0.5 that depend on the seed. Numbers between -0.5 and 0.5.
 fn numbers(num: usize, seed: u64) -> Vec<f32> {
     let mut state = seed.wrapping_mul(2_654_435_761) + 1;
     let next = |_| {
@@ -45,7 +44,7 @@ fn assert_near(what: &str, ours: &[f32], theirs: &[f32]) {
     }
 }
 
-/// The output of a function of tensors that are to be differentiated, and its gradients by them.
+/// The output of a function of tensors, and its gradients with respect to them.
 macro_rules! traced {
     ($function:expr, $($tensor:expr),+) => {{
         let inputs = ($($tensor.clone().require_grad()),+,);
@@ -213,7 +212,7 @@ fn views_and_constants() {
     assert_eq!(ours.expect("ours").dims(), [2, 4, 4, 5]);
 }
 
-/// What is left to Burn: other precisions, and windows that do not fit, with the same result as before.
+/// Cases left to Burn: other precisions, and windows that do not fit, with the same result as before.
 #[test]
 fn the_rest_is_burns() {
     use burn::tensor::DType;

@@ -12,12 +12,12 @@ use super::operation::{
     Back, Operation, apply_1, changed, contiguous, is_ours, numbers, sizes, tensor,
 };
 
-/// A function of each number.
+/// An element-wise function.
 #[derive(Clone, Debug)]
 struct Each(Activation);
 
 impl Operation<1> for Each {
-    /// The output, of functions whose derivative is one of it.
+    /// The output, for functions whose derivative is a function of it.
     type Kept = Option<FlexTensor>;
 
     fn asks_for(&self, _: [bool; 1]) -> [bool; 1] {
@@ -53,7 +53,7 @@ impl Operation<1> for Each {
     }
 }
 
-/// A function of each row along the last axis.
+/// A row-wise function along the last axis.
 #[derive(Clone, Debug)]
 struct Rows(Form);
 
@@ -85,7 +85,7 @@ fn columns(x: &FlexTensor) -> usize {
     sizes(x).last().copied().unwrap_or(1)
 }
 
-/// A function of each number, if it can be computed here; else the tensor as it was.
+/// A function of each number, if it is supported here; else the tensor as it was.
 #[expect(
     clippy::result_large_err,
     reason = "both are tensors, of which one is returned"
@@ -104,7 +104,7 @@ pub fn activate<const D: usize>(x: Tensor<D>, function: &Planned) -> Result<Tens
     }
 }
 
-/// A linear layer gated by SiLU of another, if it can be computed here.
+/// A linear layer gated by SiLU of another, if it is supported here.
 pub fn swiglu<const D: usize>(layer: &SwiGlu, x: &Tensor<D>) -> Option<Tensor<D>> {
     if !is_ours(x) {
         return None;
@@ -114,7 +114,7 @@ pub fn swiglu<const D: usize>(layer: &SwiGlu, x: &Tensor<D>) -> Option<Tensor<D>
     Some(gate * linear(&layer.linear_outer, x.clone()))
 }
 
-/// The kernel of a function; none where there is no kernel for it, or not with its settings.
+/// The kernel of a function; none if there is no kernel for it, or not with its settings.
 fn of(function: &Planned) -> Option<Activation> {
     let kernel = match *function {
         Planned::Relu => Activation::Relu,

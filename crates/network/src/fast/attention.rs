@@ -1,7 +1,7 @@
-//! Attention and stacks of it, of Burn's modules with their parameters.
+//! Attention and transformer stacks, using the parameters of Burn's modules.
 //!
-//! A stack is computed as Burn's, step by step, with runner's kernels in the places of its own. Attention with dropout in
-//! training stays Burn's, since weights that are never stored cannot be dropped.
+//! A stack is computed step by step as in Burn, with runner's kernels instead of Burn's. Attention with dropout in
+//! training is left to Burn, since weights that are never stored cannot be dropped.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use super::linear::linear;
 use super::operation::{self, Back, Operation, apply_3, contiguous, numbers, tensor};
 use super::{activation, norm};
 
-/// What a stack's norms add to variances: Burn's default.
+/// The epsilon of a stack's norms: Burn's default.
 const EPSILON: f64 = 1e-5;
 
 /// Operands are queries, keys and values.
@@ -64,12 +64,12 @@ impl Operation<3> for Heads {
     }
 }
 
-/// Whether a sequence is computed here.
+/// Whether a sequence is supported here.
 pub fn is_ours(x: &Tensor<3>) -> bool {
     operation::is_ours(x) && x.shape().num_elements() > 0
 }
 
-/// Attention of \[items, queries, width\] over \[items, keys, width\], if it can be computed here.
+/// Attention of \[items, queries, width\] over \[items, keys, width\], if it is supported here.
 pub fn multi_head(
     mha: &MultiHeadAttention,
     query: &Tensor<3>,
@@ -95,7 +95,7 @@ pub fn multi_head(
     Some(linear(&mha.output, apply_3((q, k, v), Heads(sizes))))
 }
 
-/// The same, by Burn's where weights are dropped.
+/// The same, by Burn if weights are dropped.
 fn attended(
     mha: &MultiHeadAttention,
     query: Tensor<3>,
@@ -161,7 +161,7 @@ pub fn encoder(
     x
 }
 
-/// A stack of decoders over \[items, length, width\], which look at a memory.
+/// A stack of decoders over \[items, length, width\], which attend to a memory.
 pub fn decoder(
     decoder: &TransformerDecoder,
     stack: &Transformer,

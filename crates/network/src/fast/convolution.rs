@@ -1,4 +1,4 @@
-//! Convolutions of one and two dimensions.
+//! One- and two-dimensional convolutions.
 
 use burn::tensor::Tensor;
 use burn::tensor::ops::ConvOptions;
@@ -29,7 +29,7 @@ impl Weighted for Geometry {
     }
 }
 
-/// A convolution of \[items, channels, ..\], if it can be computed here.
+/// A convolution of \[items, channels, ..\], if it is supported here.
 pub fn convolution<const D: usize, const N: usize>(
     x: &Tensor<D>,
     weight: &Tensor<D>,

@@ -1,4 +1,4 @@
-//! Rows of a table by tokens.
+//! Embedding lookup.
 
 use std::sync::Arc;
 
@@ -42,7 +42,7 @@ impl Operation<1> for Rows {
     }
 }
 
-/// The row of each token, \[items, length, width\], if it can be computed here.
+/// The row of each token, \[items, length, width\], if it is supported here.
 pub fn rows(embedding: &Embedding, tokens: &Tensor<2, Int>) -> Option<Tensor<3>> {
     let table = embedding.weight.val();
     let [rows, width] = table.dims();

@@ -50,7 +50,7 @@ impl Operation<1> for CrossEntropy {
     }
 }
 
-/// The cross-entropy of each row of scores \[rows, classes\] with the class of the row, if it can be computed here.
+/// The cross-entropy of each row of scores \[rows, classes\] with the class of the row, if it is supported here.
 pub fn losses(scores: &Tensor<2>, classes: &Tensor<1, Int>, smoothing: f64) -> Option<Tensor<1>> {
     let [rows, columns] = scores.dims();
     if !is_ours(scores) || rows == 0 || columns == 0 {

@@ -1,4 +1,4 @@
-//! Tensors one after another along an axis.
+//! Concatenation of tensors along an axis.
 
 use burn::backend::flex::FlexTensor;
 use burn::tensor::{Shape, Tensor};
@@ -8,7 +8,7 @@ use super::operation::{
     Back, Operation, apply_2, apply_3, apply_4, contiguous, is_ours, numbers, sizes, tensor,
 };
 
-/// Operands are what is joined along an axis.
+/// The operands are joined along an axis.
 #[derive(Clone, Debug)]
 struct Join {
     axis: usize,
@@ -58,12 +58,12 @@ impl<const N: usize> Operation<N> for Join {
     }
 }
 
-/// Numbers of an operand that follow each other.
+/// The contiguous numbers of each operand.
 fn width(sizes: &[usize], axis: usize) -> usize {
     sizes[axis..].iter().product()
 }
 
-/// Tensors one after another, if they can be joined here; else the tensors as they were.
+/// Concatenates tensors, if this is supported here; otherwise returns the tensors unchanged.
 pub fn along<const D: usize>(
     mut tensors: Vec<Tensor<D>>,
     axis: usize,

@@ -30,7 +30,7 @@ impl Weighted for Linear {
     }
 }
 
-/// The output of a linear layer, \[.., inputs\] to \[.., outputs\], by Burn's where it cannot be computed here.
+/// The output of a linear layer, \[.., inputs\] to \[.., outputs\], by Burn if it is not supported here.
 pub fn linear<const D: usize>(linear: &nn::Linear, x: Tensor<D>) -> Tensor<D> {
     let weight = linear.weight.val();
     let [inputs, outputs] = weight.dims();

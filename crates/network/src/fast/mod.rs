@@ -1,7 +1,7 @@
-//! Layers by runner's kernels, on Burn's backend `flex` in 32 bits.
+//! Layers computed by runner's kernels, on Burn's backend `flex` in 32 bits.
 //!
-//! Parameters are those of Burn's modules, so that a checkpoint does not know which kernels wrote it. Every function here
-//! says by its result whether it could compute what it was asked for; where it could not, the caller goes to Burn.
+//! Parameters are those of Burn's modules, so that checkpoints do not depend on the kernels. The result of every
+//! function here says whether it supports the case; if not, the caller falls back to Burn.
 
 pub mod activation;
 pub mod attention;
@@ -22,7 +22,7 @@ mod weighted;
 
 #[cfg(test)]
 thread_local! {
-    /// How many operations this thread has called.
+    /// The number of operations that this thread has called.
     static CALLS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
@@ -40,7 +40,7 @@ fn plane<T: Copy>(sizes: &[T], one: T) -> [T; 2] {
     }
 }
 
-/// The sizes of \[items, channels, ..\] with other channels and of another height and width.
+/// The sizes of \[items, channels, ..\] with other channels and a different height and width.
 fn planes(sizes: &[usize], channels: usize, [height, width]: [usize; 2]) -> Vec<usize> {
     match sizes.len() {
         3 => vec![sizes[0], channels, width],

@@ -1,4 +1,4 @@
-//! Norms, of Burn's modules with their parameters.
+//! Norms, using the parameters of Burn's modules.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use super::operation::{
     Back, Operation, apply_1, apply_3, contiguous, is_ours, numbers, sizes, tensor,
 };
 
-/// Gradients of input, gamma and beta, of those that are wanted.
+/// The requested gradients of input, gamma and beta.
 fn gradients(found: [Vec<f32>; 3], shape: Shape, wants: [bool; 3]) -> [Option<FlexTensor>; 3] {
     let [x, gamma, beta] = found;
     let row = |values: Vec<f32>| {
@@ -106,8 +106,7 @@ impl Operation<3> for Groups {
     }
 }
 
-/// A norm of channels with statistics that were taken before: of the batch, so that the backward pass goes through
-/// them, or of all batches.
+/// A norm of channels with given statistics: of the batch, in which case gradients flow through them, or running ones.
 #[derive(Clone, Debug)]
 struct Channels {
     /// Each channel's mean and the inverse of its deviation.
@@ -148,7 +147,7 @@ impl Operation<3> for Channels {
     }
 }
 
-/// Means and variances of channels, \[2, channels\]; nothing goes back through it.
+/// Means and variances of channels, \[2, channels\]; without gradients.
 #[derive(Clone, Debug)]
 struct Moments;
 
@@ -185,7 +184,7 @@ fn is_empty<const D: usize>(x: &Tensor<D>) -> bool {
     x.shape().num_elements() == 0
 }
 
-/// Layer norm, if it can be computed here.
+/// Layer norm, if it is supported here.
 pub fn layer<const D: usize>(norm: &LayerNorm, epsilon: f64, x: &Tensor<D>) -> Option<Tensor<D>> {
     let gamma = norm.gamma.val();
     if !is_ours(x) || is_empty(x) {
@@ -199,7 +198,7 @@ pub fn layer<const D: usize>(norm: &LayerNorm, epsilon: f64, x: &Tensor<D>) -> O
     Some(apply_3((x.clone(), gamma, beta), operation))
 }
 
-/// RMS norm, if it can be computed here.
+/// RMS norm, if it is supported here.
 pub fn rms<const D: usize>(norm: &RmsNorm, x: &Tensor<D>) -> Option<Tensor<D>> {
     if !is_ours(x) || is_empty(x) {
         return None;
@@ -212,7 +211,7 @@ pub fn rms<const D: usize>(norm: &RmsNorm, x: &Tensor<D>) -> Option<Tensor<D>> {
     Some(apply_3((x.clone(), gamma, beta), operation))
 }
 
-/// Group norm, if it can be computed here.
+/// Group norm, if it is supported here.
 pub fn group<const D: usize>(norm: &GroupNorm, x: &Tensor<D>) -> Option<Tensor<D>> {
     let epsilon = norm.epsilon;
     grouped(
@@ -224,7 +223,7 @@ pub fn group<const D: usize>(norm: &GroupNorm, x: &Tensor<D>) -> Option<Tensor<D
     )
 }
 
-/// Instance norm, if it can be computed here.
+/// Instance norm, if it is supported here.
 pub fn instance<const D: usize>(norm: &InstanceNorm, x: &Tensor<D>) -> Option<Tensor<D>> {
     let epsilon = norm.epsilon;
     grouped(
@@ -258,8 +257,7 @@ fn grouped<const D: usize>(
     Some(apply_3((x.clone(), gamma, beta), operation))
 }
 
-/// Batch norm, if it can be computed here. In training it takes the batch's statistics into the running ones, as Burn's
-/// does.
+/// Batch norm, if it is supported here. In training, it updates the running statistics as in Burn.
 pub fn batch<const D: usize>(norm: &BatchNorm, x: &Tensor<D>) -> Option<Tensor<D>> {
     if !is_ours(x) || is_empty(x) {
         return None;
@@ -280,7 +278,7 @@ pub fn batch<const D: usize>(norm: &BatchNorm, x: &Tensor<D>) -> Option<Tensor<D
         }
         moments
     } else if device.is_autodiff() {
-        // Frozen within a training: no gradient goes through the statistics.
+        // Frozen in training: no gradient flows through the statistics.
         return None;
     } else {
         [norm.running_mean.value(), norm.running_var.value()]

@@ -1,8 +1,8 @@
-//! Operations of Burn's backend `flex` with a way back of our own, each a type that implements [`Operation`].
+//! Operations of Burn's backend `flex` with custom backward passes, each a type that implements [`Operation`].
 //!
-//! Burn asks for a trait of backends with a method for each operation, implemented for the backend and for its autodiff.
-//! Here there is one method for each number of operands that any operation has, generic over the operation, so that an
-//! operation is only what it computes: see `activation.rs` for the smallest one.
+//! Burn requires a backend trait with a method for each operation, implemented for the backend and for its autodiff.
+//! Here it has one generic method for each number of operands, so that an operation only defines its computation: see
+//! `activation.rs` for the smallest one.
 
 use std::fmt::Debug;
 
@@ -20,45 +20,45 @@ use burn::backend::{
 };
 use burn::tensor::{Bytes, DType, Device, Shape, Tensor};
 
-/// An operation on `N` tensors of numbers in 32 bits.
+/// An operation on `N` tensors of 32-bit floats.
 pub trait Operation<const N: usize>: Clone + Debug + Send + 'static {
-    /// What the way there leaves for the backward pass, besides operands.
+    /// The values that the forward pass keeps for the backward pass, in addition to operands.
     type Kept: Clone + Debug + Send + 'static;
 
-    /// Which operands the backward pass asks for, to compute the gradients of those that are tracked.
+    /// The operands that the backward pass needs to compute the gradients of tracked ones.
     fn asks_for(&self, is_tracked: [bool; N]) -> [bool; N];
 
-    /// Whether gradient checkpointing computes it again instead of keeping its output. Nothing may be kept then.
+    /// Whether gradient checkpointing recomputes it instead of keeping its output. Then nothing else may be kept.
     fn is_cheap(&self) -> bool {
         false
     }
 
-    /// The output, and what is kept if `is_kept`.
+    /// The output and, if `is_kept`, the values to keep.
     fn forward(&self, operands: [FlexTensor; N], is_kept: bool)
     -> (FlexTensor, Option<Self::Kept>);
 
-    /// The gradients of the operands, of those that are wanted.
+    /// The requested gradients of the operands.
     fn backward(&self, back: Back<Self::Kept, N>) -> [Option<FlexTensor>; N];
 }
 
-/// What an operation has on its way back.
+/// The inputs of an operation's backward pass.
 #[derive(Debug)]
 pub struct Back<K, const N: usize> {
-    /// What it left.
+    /// The kept values.
     pub kept: K,
-    /// The operands that it asked for.
+    /// The requested operands.
     pub operands: [Option<FlexTensor>; N],
     /// The gradient of its output.
     pub gradient: FlexTensor,
-    /// Whose gradients are wanted.
+    /// Which gradients are requested.
     pub wants: [bool; N],
 }
 
 impl<K, const N: usize> Back<K, N> {
-    /// An operand that was asked for, without gaps between its numbers.
+    /// A requested operand, contiguous.
     ///
     /// # Panics
-    /// If it was not asked for.
+    /// If it was not requested.
     pub fn operand(&mut self, at: usize) -> FlexTensor {
         contiguous(self.operands[at].take().expect("asked for"))
     }
@@ -157,7 +157,7 @@ impl<C: CheckpointStrategy> KernelOps for Autodiff<Flex, C> {
     }
 }
 
-/// An operation with its place in the graph.
+/// An operation in the graph.
 fn tracked<C: CheckpointStrategy, O: Operation<N>, const N: usize>(
     operands: [FloatTensor<Autodiff<Flex, C>>; N],
     operation: O,
@@ -194,12 +194,12 @@ fn tracked<C: CheckpointStrategy, O: Operation<N>, const N: usize>(
     }
 }
 
-/// The backward pass through an operation.
+/// The backward pass of an operation.
 #[derive(Debug)]
 struct WayBack<O>(O);
 
 impl<O: Operation<N>, const N: usize> Backward<Flex, N> for WayBack<O> {
-    /// Where operands are, and what was kept.
+    /// The operands and the kept values.
     type State = ([Option<NodeId>; N], O::Kept);
 
     fn backward(
@@ -225,7 +225,7 @@ impl<O: Operation<N>, const N: usize> Backward<Flex, N> for WayBack<O> {
     }
 }
 
-/// An operation that is computed again in the backward pass, under gradient checkpointing.
+/// An operation that is recomputed in the backward pass, under gradient checkpointing.
 #[derive(Debug)]
 struct Again<O, const N: usize> {
     operation: O,
@@ -246,7 +246,7 @@ pub fn is_ours<const D: usize>(tensor: &Tensor<D>) -> bool {
     is_our_device(&tensor.device()) && tensor.dtype() == DType::F32
 }
 
-/// Whether a device is that of these operations.
+/// Whether a device supports these operations.
 fn is_our_device(device: &Device) -> bool {
     match device.as_dispatch() {
         DispatchDevice::Autodiff(device) => matches!(**device, DispatchDevice::Flex(_)),
@@ -298,7 +298,7 @@ pub fn apply_4<const A: usize, const B: usize, const C: usize, const D: usize, c
     Tensor::from_dispatch(Dispatch::kernel_4(a, b, c, d, operation))
 }
 
-/// A tensor of numbers in their order.
+/// A contiguous tensor.
 pub fn tensor(values: Vec<f32>, shape: Shape) -> FlexTensor {
     FlexTensor::new(
         Bytes::from_elems(values),
@@ -307,7 +307,7 @@ pub fn tensor(values: Vec<f32>, shape: Shape) -> FlexTensor {
     )
 }
 
-/// The numbers in their order, without others before or after them.
+/// Contiguous numbers, without others before or after them.
 pub fn contiguous(tensor: FlexTensor) -> FlexTensor {
     let contiguous = tensor.to_contiguous();
     // The other handle would make it look shared.
@@ -320,7 +320,7 @@ pub fn numbers(tensor: &FlexTensor) -> &[f32] {
     tensor.as_slice().expect("a contiguous tensor of f32")
 }
 
-/// A tensor of the same numbers as `of` makes them, in the same memory if nobody else uses it.
+/// A tensor modified by `of`, in the same memory if it is not shared.
 pub fn changed(mut tensor: FlexTensor, change: impl FnOnce(&mut [f32])) -> FlexTensor {
     tensor = contiguous(tensor);
     change(tensor.storage_mut());

@@ -1,4 +1,4 @@
-//! Adam and AdamW with Burn's states, updated in their memory.
+//! Adam and AdamW with Burn's states, updated in place.
 
 use burn::backend::flex::FlexTensor;
 use burn::backend::{BackendTensor, DispatchAutodiffContext, DispatchTensor, DispatchTensorKind};
@@ -10,7 +10,7 @@ use runner_kernels::optimizer::{Adam, Decay};
 
 use super::operation::{contiguous, is_ours, numbers};
 
-/// What both have in common.
+/// The common settings of both.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
     /// The decay of the mean of gradients.
@@ -23,16 +23,16 @@ pub struct Settings {
     pub weight_decay: f32,
 }
 
-/// Adam or AdamW by runner's kernel, where it can be computed there, else by Burn's.
+/// Adam or AdamW by runner's kernel if supported, otherwise by Burn.
 #[derive(Clone)]
 pub struct Fast<O> {
-    /// What the kernel is given.
+    /// The settings of the kernel.
     pub settings: Settings,
-    /// Burn's with the same.
+    /// Burn's optimizer with the same settings.
     pub burn: O,
 }
 
-/// A tensor of `flex` without autodiff as what the backend has of it.
+/// The backend's representation of a `flex` tensor without autodiff.
 fn primitive<const D: usize>(tensor: Tensor<D>) -> FlexTensor {
     match tensor.into_dispatch().kind {
         DispatchTensorKind::Flex(BackendTensor::Float(tensor)) => contiguous(tensor),

@@ -87,13 +87,13 @@ impl Operation<1> for Parts {
     }
 }
 
-/// The shape of items and channels of other sizes, along as many axes.
+/// The shape with the same items and channels and other sizes.
 fn resized(x: &FlexTensor, plane: [usize; 2]) -> Shape {
     let sizes = sizes(x);
     Shape::from(planes(&sizes, sizes[1], plane))
 }
 
-/// The windows of pooling, of each channel by itself.
+/// The windows of a pooling, for each channel separately.
 fn windows<const D: usize>(
     x: &Tensor<D>,
     kernel: &[usize],
@@ -115,7 +115,7 @@ fn windows<const D: usize>(
     }
 }
 
-/// The maximum of each window of \[items, channels, ..\], if it can be computed here.
+/// The maximum of each window of \[items, channels, ..\], if it is supported here.
 pub fn max_pool<const D: usize, const N: usize>(
     x: &Tensor<D>,
     options: &MaxPoolOptions<N>,
@@ -131,12 +131,12 @@ pub fn max_pool<const D: usize, const N: usize>(
     suits.then(|| apply_1(x.clone(), Largest(geometry)))
 }
 
-/// How windows lie, along each axis.
+/// The windows along each axis.
 #[derive(Clone, Copy, Debug)]
 pub struct Layout<'a> {
     /// Sizes of a window.
     pub kernel: &'a [usize],
-    /// From a window to the next one.
+    /// The stride of windows.
     pub stride: &'a [usize],
     /// Padding before and after the input.
     pub padding: &'a [(usize, usize)],
@@ -144,7 +144,7 @@ pub struct Layout<'a> {
     pub counts_padding: bool,
 }
 
-/// The mean of each window of \[items, channels, ..\], if it can be computed here.
+/// The mean of each window of \[items, channels, ..\], if it is supported here.
 pub fn average<const D: usize>(x: &Tensor<D>, layout: Layout) -> Option<Tensor<D>> {
     let ones = [1; 2];
     let geometry = windows(
@@ -164,7 +164,7 @@ pub fn average<const D: usize>(x: &Tensor<D>, layout: Layout) -> Option<Tensor<D
     Some(apply_1(x.clone(), windows))
 }
 
-/// The mean of each of so many parts of \[items, channels, ..\], if it can be computed here.
+/// The means of a given number of parts of \[items, channels, ..\], if it is supported here.
 pub fn adaptive<const D: usize>(x: &Tensor<D>, output: &[usize]) -> Option<Tensor<D>> {
     let dims = x.dims();
     if !is_ours(x) || x.shape().num_elements() == 0 || output.contains(&0) {

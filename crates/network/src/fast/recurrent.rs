@@ -1,4 +1,4 @@
-//! Sequences of recurrent cells, of Burn's modules with their parameters.
+//! Recurrent layers, using the parameters of Burn's modules.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use runner_kernels::recurrent::{Cell, Kept, Sequence, Weights, backward, forward
 
 use super::operation::{Back, Operation, apply_4, contiguous, is_ours, numbers, tensor};
 
-/// Inputs \[items, steps, inputs\], weights of inputs and hidden states, and a bias, as the kernel wants them.
+/// Inputs \[items, steps, inputs\], weights of inputs and hidden states, and a bias, as expected by the kernel.
 #[derive(Clone, Debug)]
 struct Steps(Sequence);
 
@@ -89,7 +89,7 @@ impl Operation<4> for Steps {
     }
 }
 
-/// All hidden states of a cell whose sums are those of some gates, in the kernel's order.
+/// All hidden states of a cell with these gates, in the kernel's order.
 fn states(
     x: Tensor<3>,
     cell: Cell,
@@ -135,7 +135,7 @@ fn states(
         biases[at] = biases[at].clone() + bias(true, gate);
     }
     if cell == Cell::Gru {
-        // The candidate's hidden part has a sum of its own.
+        // The candidate's hidden part has a separate sum.
         biases.push(bias(true, gates[2]));
     }
     let sequence = Sequence {
@@ -167,15 +167,15 @@ fn rnn_states(rnn: &Rnn, x: Tensor<3>, is_reverse: bool) -> Option<Tensor<3>> {
     states(x, Cell::Rnn, &[&rnn.gate], rnn.d_hidden, is_reverse)
 }
 
-/// Both directions beside each other.
+/// Both directions, concatenated.
 fn both(forward: Option<Tensor<3>>, reverse: Option<Tensor<3>>) -> Option<Tensor<3>> {
     Some(Tensor::cat(vec![forward?, reverse?], 2))
 }
 
-/// All hidden states \[items, steps, hidden\] of a recurrent layer as this crate configures them, for inputs
-/// \[items, steps, inputs\]; none where they are not computed here.
+/// All hidden states \[items, steps, hidden\] of a recurrent layer as configured by this crate, for inputs \[items,
+/// steps, inputs\]; none if it is not supported here.
 pub trait Recurrent {
-    /// From states of zeros on.
+    /// Starting from zero states.
     fn states(&self, x: &Tensor<3>) -> Option<Tensor<3>>;
 }
 

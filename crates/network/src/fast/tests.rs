@@ -1,4 +1,4 @@
-//! Every layer by runner's kernels against Burn's, forward and backward, and which layers have kernels.
+//! Every layer by runner's kernels compared with Burn's, forward and backward, and which layers have kernels.
 
 use std::collections::BTreeMap;
 
@@ -41,7 +41,7 @@ impl ModuleVisitor for Found<'_> {
     }
 }
 
-/// Whether something is drawn at random in each step.
+/// Whether a step uses random numbers.
 fn is_random(network: &Network) -> bool {
     network.layers.iter().any(|layer| match &layer.kind {
         LayerKind::Dropout { .. } | LayerKind::GaussianNoise { .. } => true,
@@ -175,7 +175,7 @@ fn adam_and_adamw_update_as_burns_do() {
     }
 }
 
-/// What a record says of a layer is what computed it.
+/// The record names the kernels that actually computed each layer.
 #[test]
 fn layers_that_have_kernels_are_computed_by_them() {
     let _generator = generator();

@@ -1,4 +1,4 @@
-//! Transposed convolutions: what a convolution computes for the gradient of its input, and the other way about.
+//! Transposed convolutions: the forward pass is a convolution's gradient of its input, and vice versa.
 
 use burn::nn::conv::{ConvTranspose1d, ConvTranspose2d};
 use burn::tensor::Tensor;
@@ -38,7 +38,7 @@ impl Weighted for Transposed {
     }
 }
 
-/// A transposed convolution of \[items, inputs, width\], if it can be computed here.
+/// A transposed convolution of \[items, inputs, width\], if it is supported here.
 pub fn of_rows(conv: &ConvTranspose1d, x: &Tensor<3>) -> Option<Tensor<3>> {
     let layout = Layout {
         stride: &[conv.stride],
@@ -51,7 +51,7 @@ pub fn of_rows(conv: &ConvTranspose1d, x: &Tensor<3>) -> Option<Tensor<3>> {
     convolve(x, &conv.weight.val(), bias.as_ref(), layout)
 }
 
-/// A transposed convolution of \[items, inputs, height, width\], if it can be computed here.
+/// A transposed convolution of \[items, inputs, height, width\], if it is supported here.
 pub fn of_planes(conv: &ConvTranspose2d, x: &Tensor<4>) -> Option<Tensor<4>> {
     let layout = Layout {
         stride: &conv.stride,
@@ -64,16 +64,16 @@ pub fn of_planes(conv: &ConvTranspose2d, x: &Tensor<4>) -> Option<Tensor<4>> {
     convolve(x, &conv.weight.val(), bias.as_ref(), layout)
 }
 
-/// How a transposed convolution lies, along each axis.
+/// The geometry of a transposed convolution along each axis.
 #[derive(Clone, Copy, Debug)]
 struct Layout<'a> {
-    /// Steps of the output for one of the input.
+    /// The stride in the output.
     stride: &'a [usize],
-    /// What is cut off before and after the output.
+    /// The padding, which crops the output.
     padding: &'a [usize],
-    /// What is added after the output.
+    /// The output padding.
     padding_out: &'a [usize],
-    /// Distance of taps.
+    /// The dilation.
     dilation: &'a [usize],
     /// Number of channel groups.
     groups: usize,

@@ -1,4 +1,4 @@
-//! Layers whose output is linear in their input and in their weights, with a bias or without.
+//! Layers whose output is linear in their input and in their weights, with or without a bias.
 
 use std::fmt::Debug;
 
@@ -10,9 +10,9 @@ use super::operation::{
     Back, Operation, apply_2, apply_3, contiguous, is_ours, numbers, sizes, tensor,
 };
 
-/// What a layer computes, over numbers.
+/// The computation of a layer.
 pub trait Weighted: Clone + Debug + Send + 'static {
-    /// The sizes of the output, for those of the input.
+    /// The sizes of the output for those of the input.
     fn output_sizes(&self, input: &[usize]) -> Vec<usize>;
 
     /// The output.
@@ -36,7 +36,7 @@ impl<L: Weighted, const N: usize> Operation<N> for Layer<L> {
     /// The shapes of the operands.
     type Kept = [Shape; N];
 
-    /// Input and weights each for the gradient of the other: a frozen layer keeps no input.
+    /// The input is needed for the gradient of the weights and vice versa: a frozen layer keeps no input.
     fn asks_for(&self, is_tracked: [bool; N]) -> [bool; N] {
         std::array::from_fn(|at| at < 2 && is_tracked[1 - at])
     }
@@ -72,7 +72,7 @@ impl<L: Weighted, const N: usize> Operation<N> for Layer<L> {
     }
 }
 
-/// The output of a layer, if its input and weights are computed here.
+/// The output of a layer, if its input and weights are supported here.
 pub fn apply<const D: usize, const W: usize>(
     layer: impl Weighted,
     x: &Tensor<D>,

@@ -125,7 +125,7 @@ fn sum_up(index: &Index, command: &str, leftovers: Vec<String>, is_to_compare: b
     }
 }
 
-/// What is odd about runs.
+/// Oddities of runs.
 fn remarks(index: &Index, completed: &[Vec<&RunEntry>]) -> Vec<String> {
     let mut remarks: Vec<String> = index.runs.iter().flat_map(|r| r.remarks.clone()).collect();
     for run in completed.iter().flatten() {

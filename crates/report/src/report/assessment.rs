@@ -1,11 +1,11 @@
-//! What `runner evaluate` found, as text and as a page in the style of reports.
+//! The result of `runner evaluate`, as text and as a page in the style of reports.
 
 use super::numbers::short_number;
 use super::plot::{Cell, Heat, escape, heat};
 use runner_core::predict::{Against, Assessment, Residual};
 use runner_core::record::evaluation::Confusion;
 
-/// Classes of a confusion that is printed.
+/// The maximum number of classes in a printed confusion matrix.
 const MOST_PRINTED: usize = 12;
 
 /// A table: a head and rows.
@@ -15,7 +15,7 @@ struct Table {
     rows: Vec<Vec<String>>,
 }
 
-/// All of it as text.
+/// The whole result as text.
 pub fn text(found: &Assessment) -> String {
     let mut text = format!("{}\n", about(found));
     for table in tables(found, MOST_PRINTED) {
@@ -39,7 +39,7 @@ pub fn text(found: &Assessment) -> String {
     text
 }
 
-/// All of it as a page that needs nothing else.
+/// The whole result as a self-contained page.
 pub fn html(found: &Assessment) -> String {
     let mut body = String::new();
     for table in tables(found, 0) {
@@ -77,7 +77,7 @@ pub fn html(found: &Assessment) -> String {
     )
 }
 
-/// What was evaluated.
+/// The subject of the evaluation.
 fn about(found: &Assessment) -> String {
     let skipped = match found.num_skipped {
         0 => String::new(),
@@ -198,7 +198,7 @@ fn interval(of: Option<[f64; 2]>) -> String {
     })
 }
 
-/// The confusion as a map.
+/// The confusion matrix as a heat map.
 pub(super) fn heat_of(confusion: &Confusion) -> String {
     let classes = &confusion.classes;
     let rows = confusion.confusion.iter().enumerate();

@@ -76,7 +76,7 @@ fn best(index: &Index) -> Option<String> {
     }
     let folds = Folds::of(index);
     let mixed = mixed_trials(index);
-    // In the order of the file, as a report has them: of equals the first one is named.
+    // In the order of the file, as in a report: of equal trials, the first one is named.
     let mut trials: Vec<(String, Vec<f64>, usize)> = Vec::new();
     let mut places: BTreeMap<String, usize> = BTreeMap::new();
     for run in &index.runs {

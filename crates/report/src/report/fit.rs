@@ -1,5 +1,5 @@
-//! Tables in the width of a terminal. No name and no number is cut: names lose what all of them have in common, the
-//! least important columns are omitted, and what still does not fit is set row by row, a few cells per line.
+//! Tables in the width of a terminal. Names and numbers are never truncated: common parts of names are removed, the
+//! least important columns are omitted, and rows that still do not fit are split into several lines.
 //!
 //! The library for tables measures and wraps every cell, which takes seconds for ten thousand rows.
 
@@ -15,7 +15,7 @@ const GAP: &str = "  ";
 /// Characters after which a name may be broken if it is longer than a line.
 const BREAKS: [char; 6] = [' ', ',', '/', '=', ']', '_'];
 
-/// A table that fits.
+/// A table that fits the width.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Fitted {
     /// Its lines, without a newline at the end.
@@ -168,8 +168,8 @@ fn flow(
     }
 }
 
-/// A text in lines of at most `width` characters, broken after spaces where there are any, else after the signs that
-/// part names; a word without either stays whole. Lines after the first begin with `hanging`.
+/// A text in lines of at most `width` characters, broken after spaces if there are any, otherwise after separators in
+/// names; a word without either is not broken. Lines after the first begin with `hanging`.
 pub fn wrap(text: &str, width: usize, hanging: &str) -> Vec<String> {
     let mut lines = Vec::new();
     let mut rest: Vec<char> = text.chars().collect();
@@ -193,7 +193,7 @@ pub fn wrap(text: &str, width: usize, hanging: &str) -> Vec<String> {
                 .find(|(_, c)| BREAKS.contains(c))
                 .map(|(at, _)| at)
         });
-        // Each line takes more than the next one begins with.
+        // Each line is longer than the indent of the next one.
         let Some(at) = at.filter(|at| at + 1 < rest.len() && *at >= hanging.chars().count()) else {
             break;
         };
@@ -224,8 +224,8 @@ fn parts(name: &str) -> Option<Vec<(&str, &str)>> {
     Some(parts)
 }
 
-/// Takes from the names of a column what all of them have in common; `without_keys` also their keys, which then stand in
-/// the head. Names of other forms stay as they are.
+/// Removes the common parts of the names in a column; with `without_keys` also their keys, which are moved to the
+/// header. Names of other forms are not changed.
 fn shorten(columns: &mut Columns, at: usize, without_keys: bool) {
     if columns.rows.len() < 2 {
         return;
@@ -261,7 +261,7 @@ fn shorten(columns: &mut Columns, at: usize, without_keys: bool) {
         let keys: Vec<&str> = kept.iter().map(|part| keys[*part]).collect();
         format!("{} ({})", columns.head[at], keys.join(", "))
     });
-    // A head with many keys can be wider than the names are.
+    // A header with many keys can be wider than the names.
     let longest = |names: &mut dyn Iterator<Item = &String>| {
         names.map(|name| name.chars().count()).max().unwrap_or(0)
     };

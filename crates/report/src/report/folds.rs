@@ -18,7 +18,7 @@ pub struct Folds {
     pub num: Option<usize>,
     /// Held-out items divided by training items, if the repeats of a trial use several splits.
     pub overlap: Option<f64>,
-    /// Whether each seed has a split of its own.
+    /// Whether each seed has a separate split.
     pub are_splits_drawn: bool,
 }
 

@@ -55,7 +55,7 @@ pub fn mixed_data(index: &Index, runs: &[&RunEntry], folds: &Folds) -> Vec<SameD
         if digests.is_empty() {
             continue;
         }
-        // Where the valid split is drawn for each run, the test split is too.
+        // If the valid split is sampled for each run, the test split is too.
         if !folds.are_splits_drawn {
             tests.insert(digests.get("test"));
         }

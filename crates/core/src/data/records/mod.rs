@@ -181,8 +181,8 @@ impl Records {
         if file.metadata()?.len() < TAIL as u64 {
             return damaged("it is too short");
         }
-        // SAFETY: cached files are created under another name, renamed, and never written again; a user who truncates
-        // one while it is read gets a bus error, as with every mapped file.
+        // SAFETY: cached files are created under a temporary name, renamed, and never written again; a user who
+        // truncates one while it is read gets a bus error, as with every mapped file.
         let map = unsafe { Mmap::map(&file)? };
         let (rest, tail) = map.split_at(map.len() - TAIL);
         let Some(numbers) = tail.strip_suffix(MAGIC) else {

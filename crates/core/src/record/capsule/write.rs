@@ -1,4 +1,4 @@
-//! Writing the archive of a capsule: under another name first, with the same bytes for the same files.
+//! Writing the archive of a capsule: under a temporary name first, with the same bytes for the same files.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -23,7 +23,7 @@ pub(super) enum Source {
     Bytes(Vec<u8>),
 }
 
-/// Writes the archive under another name first.
+/// Writes the archive under a temporary name first.
 pub(super) fn write(
     out: &Path,
     force: bool,

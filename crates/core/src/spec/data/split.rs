@@ -18,7 +18,7 @@ pub struct SplitSpec {
     pub stratified: bool,
     /// Seed of the split; independent of the seeds of runs, so that all runs have the same split.
     pub seed: u64,
-    /// Whether each run has the split of its own seed instead. In a plan, `seed` is that of the run.
+    /// Whether each run splits the data by its own seed instead. In a plan, `seed` is then that of the run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub by_run: bool,
     /// The order in which the last items are held out.
@@ -76,7 +76,7 @@ impl Default for SplitSpec {
     }
 }
 
-/// What the split is drawn with.
+/// The seed of the split.
 enum SplitSeed {
     /// A seed that all runs share.
     Shared(u64),

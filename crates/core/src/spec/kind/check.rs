@@ -1,4 +1,4 @@
-//! Whether a value is of a kind, and what is said when it is not.
+//! Whether a value is of a kind, and the message if it is not.
 
 mod value;
 

@@ -9,7 +9,7 @@ use crate::diagnostic::Reason;
 use crate::show::show_duration;
 use crate::spec::document::Value;
 
-/// The longest duration: nobody waits longer, and clocks can represent it.
+/// The longest duration, which clocks can still represent.
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// The accepted form, for the schema.

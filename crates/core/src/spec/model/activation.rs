@@ -1,4 +1,4 @@
-//! Activation functions, which are layer types of their own.
+//! Activation functions, each a separate layer type.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! Layers that stand for several, by `repeat` and `for_each`, and the limit on how many are expanded.
+//! Layers that represent several, by `repeat` and `for_each`, and the limit on how many are expanded.
 
 use super::expand::{Expander, MAX_LAYERS, MAX_STEPS, Scope};
 use crate::diagnostic::{Diagnostic, Span};

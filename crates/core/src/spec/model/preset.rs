@@ -1,4 +1,4 @@
-//! Networks that come with runner: layers with parameters, in embedded TOML files.
+//! Built-in networks: layers with parameters, in embedded TOML files.
 //!
 //! A file contains `[parameters]`, each with `type`, `default` and `doc`, then `[[layers]]` and `[blocks]` as an
 //! experiment has them below `[model]`. The parameters are the keys of `[model]` for this `type`.

@@ -1,4 +1,4 @@
-//! The trials of some sources, and each beside the baseline.
+//! The trials of some sources, each compared with the baseline.
 
 use std::collections::BTreeSet;
 
@@ -61,7 +61,7 @@ pub(super) fn overlap_of(sources: &[Source], value: &str) -> Option<f64> {
     sources.iter().filter_map(of).max_by(f64::total_cmp)
 }
 
-/// The smallest difference that matters, where the value is the objective that it was said of and all agree.
+/// The smallest difference that matters, if the value is the objective that it refers to and all sources agree.
 pub(super) fn smallest_difference(sources: &[Source], value: &str) -> Option<f64> {
     let of = |source: &Source| {
         let report = &source.report;

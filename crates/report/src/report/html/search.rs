@@ -1,4 +1,4 @@
-//! Plots of a search: the best so far, and how many trials are how good.
+//! Plots of a search: the best so far, and the distribution of trials.
 
 use super::figures::{Figure, MAX_POINTS, better_is, which};
 use crate::report::model::Report;
@@ -7,7 +7,7 @@ use crate::report::plot::*;
 use crate::report::sample::direction;
 use runner_statistics::Direction;
 
-/// Fewer trials than this are read from their table.
+/// With fewer trials than this, the table is enough.
 const FEWEST: usize = 8;
 
 /// The best so far over the trials in the order of the file, and their empirical distribution.
@@ -95,7 +95,7 @@ fn so_far(valued: &[(usize, f64, &str)], direction: Direction) -> Vec<Point> {
             Some(best) if !direction.is_better(*value, best) => best,
             _ => *value,
         };
-        // A step, since nothing is better before it is found.
+        // As steps, since a value only counts once it is found.
         so_far.extend(
             best.filter(|best| *best != next)
                 .map(|best| point(at, best)),

@@ -6,7 +6,7 @@ use crate::report::numbers::interval;
 use crate::report::plot::{Apart, Forest, forest};
 use crate::report::verdict;
 
-/// More rows than this are read from the table.
+/// With more rows than this, the table is used instead.
 const MOST: usize = 30;
 
 /// Each trial's difference from the baseline with its interval.

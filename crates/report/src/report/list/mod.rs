@@ -227,7 +227,7 @@ fn text(runs: &[Run<'_>], shown: &[String], is_all: bool, form: Form) -> String 
                     .map(|run| shown.iter().map(|name| cell(run, name)).collect())
                     .collect(),
             };
-            // What a reader asked for is there.
+            // Requested columns are always shown.
             let first = runs.first().map(|run| &run.index.plan.experiment);
             let is_one = runs
                 .iter()
