@@ -89,7 +89,7 @@ pub(super) struct MemoryArgs {
     /// The trial to show; the first one by default
     #[arg(long, value_name = "ID")]
     pub(super) trial: Option<String>,
-    /// Items computed at a time; by default multiples of the file's by powers of 2
+    /// Items computed at a time; by default, the number in the file times powers of 2
     #[arg(long, value_name = "N,N", value_delimiter = ',', value_parser = clap::value_parser!(u64).range(1..=1 << 24).map(|n| n as usize))]
     pub(super) batch_sizes: Vec<usize>,
     /// Precisions, such as `f32,bf16`; by default those of the device
@@ -101,7 +101,7 @@ pub(super) struct MemoryArgs {
     /// Print as JSON
     #[arg(long)]
     pub(super) json: bool,
-    /// Show a published sheet of memory budgets next to what follows from its models
+    /// Show the memory budgets of a published sheet next to forecasts for its models
     #[arg(long, conflicts_with = "spec")]
     pub(super) reference: bool,
 }
@@ -166,7 +166,7 @@ pub(super) struct ServeArgs {
     /// The port; 0 for any free one
     #[arg(long, value_name = "PORT", default_value_t = 0)]
     pub(super) port: u16,
-    /// The address to listen at; any but a local one needs a token
+    /// The address to listen on; any address except a local one needs a token
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
     pub(super) listen: IpAddr,
     /// Answer only requests with this token: as `?token=` in the address once, or as `Authorization: Bearer`
@@ -175,10 +175,10 @@ pub(super) struct ServeArgs {
     /// Serve predictions of a trained network instead of reports
     #[arg(long)]
     pub(super) predict: bool,
-    /// The name of the model in addresses; by default the name of the experiment
+    /// The name of the model in URLs; by default the name of the experiment
     #[arg(long, value_name = "NAME", requires = "predict")]
     pub(super) name: Option<String>,
-    /// The maximum number of items that are computed at once
+    /// The maximum number of items in a batch
     #[arg(long, value_name = "N", requires = "predict", default_value = "64", value_parser = clap::value_parser!(u64).range(1..=1 << 20).map(|n| n as usize))]
     pub(super) max_batch: usize,
     /// The maximum number of waiting items; beyond it, requests are answered with 503

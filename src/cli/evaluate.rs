@@ -21,7 +21,7 @@ pub(super) struct EvaluateArgs {
     model: ModelArgs,
     #[command(flatten)]
     items: ItemsArgs,
-    /// The array of targets, or the folder of masks, where they are not beside the inputs
+    /// The array of targets, or the folder of masks, if they are not next to the inputs
     #[arg(long, value_name = "PATH", conflicts_with = "split")]
     targets: Option<PathBuf>,
     /// Compare with another run on the same items
@@ -30,7 +30,7 @@ pub(super) struct EvaluateArgs {
     /// Print everything as one JSON object
     #[arg(long)]
     json: bool,
-    /// Write a page as well
+    /// Also write an HTML page
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
 }

@@ -22,9 +22,9 @@ use runner_report::export::table::{Format, Rows};
 /// The export formats.
 #[derive(Subcommand)]
 pub enum Form {
-    /// Write the weights of a run as safetensors, PyTorch's or NumPy's archives, JSON, or in Burn's format
+    /// Write the weights of a run as safetensors, a PyTorch or NumPy archive, JSON, or in Burn's format
     Weights(network::WeightsArgs),
-    /// Write the network of a run as a module of PyTorch that checks itself
+    /// Write the network of a run as a PyTorch module that checks itself
     Pytorch(network::PytorchArgs),
     /// Write the network of a run as an ONNX file
     Onnx(network::OnnxArgs),

@@ -53,8 +53,9 @@ impl Following {
 fn say(urgency: Urgency, console: &mut Console) {
     match urgency {
         Urgency::None => {}
-        Urgency::Graceful => console
-            .tell("stopping: active runs save a checkpoint; press Ctrl-C again to stop at once"),
+        Urgency::Graceful => {
+            console.tell("stopping: active runs save a checkpoint; press Ctrl-C again to kill them")
+        }
         Urgency::AtOnce => console.tell("stopping at once"),
     }
 }
@@ -74,7 +75,7 @@ fn obey(command: Command, console: &mut Console, cancel: &Cancel) {
         }
         Command::StartNoMore => {
             cancel.start_no_more();
-            console.line("no further run starts; active runs continue to their end");
+            console.line("no more runs are started; active runs finish");
         }
         Command::Quit => cancel.cancel(Urgency::Graceful, Reason::User),
     }

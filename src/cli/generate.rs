@@ -18,25 +18,25 @@ use runner_report::console::Mode;
 pub(super) struct GenerateArgs {
     #[command(flatten)]
     model: ModelArgs,
-    /// How the text begins
+    /// The beginning of the text
     #[arg(long, value_name = "TEXT")]
     prompt: String,
     /// Tokens to add
     #[arg(long, value_name = "N", default_value = "100", value_parser = clap::value_parser!(u64).range(1..=1 << 24).map(|n| n as usize))]
     max_tokens: usize,
-    /// What scores are divided by before a token is drawn: below 1 for likelier texts, 0 for the likeliest token
+    /// The divisor of the scores: below 1 favors probable tokens, 0 always takes the most probable one
     #[arg(long, value_name = "T", default_value = "1", value_parser = temperature)]
     temperature: f64,
-    /// Draw among the K most probable tokens only
+    /// Sample only from the K most probable tokens
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u64).range(1..).map(|n| n as usize))]
     top_k: Option<usize>,
-    /// Draw among the most probable tokens that have probability P together
+    /// Sample only from the most probable tokens whose probabilities add up to P
     #[arg(long, value_name = "P", value_parser = share)]
     top_p: Option<f64>,
-    /// Decides what is drawn: the same seed gives the same text
+    /// The seed of the sampler: the same seed gives the same text
     #[arg(long, value_name = "N", default_value = "0")]
     seed: u64,
-    /// Compute all earlier tokens again for each token, instead of keeping keys, values and states
+    /// Recompute all earlier tokens for each token, instead of caching keys, values and states
     #[arg(long)]
     no_cache: bool,
     /// Print text and tokens as JSON

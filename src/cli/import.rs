@@ -14,7 +14,7 @@ use runner_report::console::Mode;
 /// The formats of networks.
 #[derive(Subcommand)]
 pub enum Source {
-    /// Turn an ONNX file into an experiment file with its layers, with the weights beside it
+    /// Convert an ONNX file to an experiment file with its layers, and a file with its weights
     Onnx(OnnxArgs),
 }
 
@@ -28,10 +28,10 @@ pub struct OnnxArgs {
     /// The shape of an input whose sizes are not fixed, such as `input=1,3,224,224`; the first is the batch
     #[arg(long, value_name = "NAME=SIZES", value_parser = shape)]
     shape: Vec<(String, Vec<usize>)>,
-    /// The output of the graph that the network gives, if there are several
+    /// The output of the graph to import, if there are several
     #[arg(long, value_name = "NAME")]
     output: Option<String>,
-    /// Replace files that exist
+    /// Replace existing files
     #[arg(long)]
     force: bool,
 }

@@ -112,7 +112,7 @@ enum Verb {
         /// Show what happened to every point of the sweep, and which rule dropped it
         #[arg(long)]
         explain: bool,
-        /// The parent folder of the experiments' folders, whose content determines the remaining work
+        /// The parent folder of the experiments' folders, from which the remaining work is determined
         #[arg(long, value_name = "DIR", default_value = "results")]
         results: PathBuf,
     },
@@ -160,12 +160,12 @@ enum Verb {
     /// Export records to other programs: TensorBoard, MLflow, pandas, DuckDB
     #[command(subcommand)]
     Export(export::Form),
-    /// Turn a network of another program into an experiment file with its weights
+    /// Convert a network from another program to an experiment file with its weights
     #[command(subcommand)]
     Import(import::Source),
-    /// Predict from new data with the network of a run
+    /// Predict new data with the network of a run
     Predict(predict::PredictArgs),
-    /// Measure the network of a run on data with targets, or two networks on the same data
+    /// Evaluate the network of a run on data with targets, or compare two networks on the same data
     Evaluate(evaluate::EvaluateArgs),
     /// Continue a text with the network of a run
     Generate(generate::GenerateArgs),

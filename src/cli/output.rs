@@ -66,7 +66,7 @@ pub fn close(code: u8) -> u8 {
     let message = format!("cannot write to standard output: {reason}");
     let diagnostic = Diagnostic::error("output", message)
         .note("the output is incomplete; what runs recorded in their folders is not affected")
-        .help("free some space, or write to another place");
+        .help("free some space, or choose another path");
     eprint_in_color(&diagnostic.render(&Sources::default(), Output::color()));
     if code == OK { FAILED } else { code }
 }

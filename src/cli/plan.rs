@@ -87,7 +87,7 @@ fn remark(excess: &Excess) -> String {
         Consequence::Adjusted => "will be changed according to `memory.on_exceed`",
         Consequence::Refused => "will be refused",
         Consequence::Uncertain => "may not fit: its memory is counted, not measured",
-        Consequence::Tried => "may just fit: it is tried, and ended if it exceeds that",
+        Consequence::Tried => "may just fit: it is trained, and ended if it exceeds that",
     };
     match excess.num_runs {
         1 => format!("{first}: it {becomes}"),

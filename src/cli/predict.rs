@@ -61,7 +61,7 @@ pub(super) struct ItemsArgs {
     /// The type of the data if it does not follow from its name: `csv`, `json_lines`, `npy`, `text`, …
     #[arg(long, value_name = "TYPE", value_parser = kind, conflicts_with = "split")]
     pub(super) data_type: Option<DataKind>,
-    /// Handling of items that cannot be used: `refuse`, or `skip` to skip and list them
+    /// What to do with invalid items: `refuse`, or `skip` to skip and list them
     #[arg(long, value_name = "WHAT", default_value = "refuse", value_parser = ["refuse", "skip"])]
     pub(super) on_bad_item: String,
     /// A column of a table that is not part of the network's array; may be repeated
@@ -231,7 +231,7 @@ fn held_back(
         let message = format!("the predictions cannot be stored: {}", plain_io_error(&e));
         Error::failed(
             Diagnostic::error("output", message)
-                .help("make room in the folder for temporary files"),
+                .help("free some space in the folder for temporary files"),
         )
     };
     let mut held = tempfile::SpooledTempFile::new(1 << 22);
@@ -246,7 +246,7 @@ fn held_back(
         let mut text = String::new();
         if held.read_to_string(&mut text).is_err() {
             let message = "an array is not printed to a terminal";
-            let help = "name a file with `--out`, or redirect the output with `|`";
+            let help = "choose a file with `--out`, or redirect the output with `|`";
             return Err(Error::refused(
                 Diagnostic::error("usage", message).help(help),
             ));

@@ -37,7 +37,7 @@ pub fn serve(args: &ServeArgs, output: &mut Output) -> u8 {
     let address = serving.address();
     output.print(&format!("http://{address}/"));
     if output.has_failed() {
-        // Nobody could learn its address.
+        // Without output, nobody would know the address.
         return FAILED;
     }
     if args.listen.is_unspecified() {

@@ -7,7 +7,7 @@ use runner_core::plan::init::{InitFate, InitPlan, InitRow};
 /// The source of initial weights, with a line for every tensor, or only for those that are not simply loaded.
 pub fn table(init: &InitPlan, is_whole: bool) -> String {
     let mut text = format!(
-        "first weights from {}: {}",
+        "initial weights from {}: {}",
         init.path.display(),
         init.report.counts()
     );

@@ -67,11 +67,11 @@ fn only_one(path: &Path, num: usize, what: &str) -> Result<(), Refusal> {
         return Ok(());
     }
     let message = format!(
-        "`{}` is {what}, which contains a single run, but {num} are to be averaged",
+        "`{}` is {what}, which contains a single run, but {num} are requested",
         path.display()
     );
     Err(Box::new(Diagnostic::error("usage", message).help(
-        "name the folder of the experiment, or omit `--ensemble`",
+        "use the folder of the experiment, or omit `--ensemble`",
     )))
 }
 
@@ -203,7 +203,7 @@ fn selected<'r>(report: &'r Report, folder: &ExperimentFolder) -> Result<&'r Tri
             folder.0.display()
         );
         let help =
-            "complete the runs with `runner run`, or name one with `--trial` or by its folder";
+            "complete the runs with `runner run`, or select one with `--trial` or by its folder";
         Box::new(Diagnostic::error("results", message).help(help))
     })
 }

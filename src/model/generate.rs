@@ -54,7 +54,7 @@ impl Model {
     /// from the later half of them. A recurrent network uses all of them.
     ///
     /// # Errors
-    /// If the run is not a language model, a layer needs the whole text at once, the prompt has no tokens, or the
+    /// If the run is not a language model, a layer needs the whole text at once, the prompt has no tokenss, or the
     /// output of the network is not finite.
     pub fn generate(&self, asked: &Generation) -> Result<Generated, Refusal> {
         let InputEncoder::Stream {
@@ -65,12 +65,12 @@ impl Model {
         };
         if let Some(reason) = unfit(&self.plan.network) {
             let message = format!("run `{}` cannot continue texts: {reason}", self.plan.id);
-            let help = "train a network that reads from left to right, such as `transformer_lm` or an LSTM";
+            let help = "train a network that processes text from left to right, such as `transformer_lm` or an LSTM";
             return Err(Box::new(Diagnostic::error("generate", message).help(help)));
         }
         let mut context = tokenizer.encode(&asked.prompt);
         if context.is_empty() {
-            let message = "the prompt has no token";
+            let message = "the prompt has no tokens";
             let help = "pass at least one character or word with `--prompt`";
             return Err(Box::new(Diagnostic::error("usage", message).help(help)));
         }
@@ -105,11 +105,11 @@ impl Model {
             };
             let Some(token) = sampler.next(&scores) else {
                 let message = format!(
-                    "the network of run `{}` gives scores that are not numbers",
+                    "the network of run `{}` outputs scores that are NaN",
                     self.plan.id
                 );
                 let help =
-                    "take other weights with `--weights`, or train it with a lower learning rate";
+                    "use other weights with `--weights`, or train it with a lower learning rate";
                 return Err(Box::new(Diagnostic::error("generate", message).help(help)));
             };
             context.push(token as i32);
@@ -135,7 +135,7 @@ impl Model {
 
     fn not_of_text(&self) -> Refusal {
         let what = match self.plan.task.kind {
-            TaskKind::NextToken => "its tokens are numbers, of which no text is known".to_owned(),
+            TaskKind::NextToken => "its tokens are numbers without a known text".to_owned(),
             _ => format!(
                 "it was trained for another task on {}",
                 counted_shape(&self.plan.data.input.shape)
@@ -143,7 +143,7 @@ impl Model {
         };
         let message = format!("run `{}` cannot continue texts: {what}", self.plan.id);
         Box::new(Diagnostic::error("generate", message).help(
-            "name a run that predicts the next token of `type = \"text\"` data; `runner predict` predicts from others",
+            "use a run that predicts the next token of `type = \"text\"` data; use `runner predict` for other runs",
         ))
     }
 }

@@ -371,7 +371,7 @@ fn weights_of(
         .collect();
     let diagnostic = Diagnostic::error("results", message);
     Err(Box::new(if others.is_empty() || wanted.is_none() {
-        diagnostic.help("complete it with `runner run` on its experiment file, or name a completed run; `runner list` shows them")
+        diagnostic.help("complete it with `runner run` on its experiment file, or use a completed run; `runner list` shows them")
     } else {
         diagnostic.help(format!("it has {}", others.join(", ")))
     }))

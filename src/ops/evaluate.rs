@@ -114,7 +114,7 @@ pub fn evaluate(asked: &Evaluate, sink: &Sink<'_>) -> Result<Assessment, Error> 
     if let [first, second] = &targets[..]
         && first != second
     {
-        let message = "the two runs do not read the same targets of the data, so they cannot be compared item by item";
+        let message = "the two runs use different targets of the data, so they cannot be compared item by item";
         let help = "compare runs that were trained on the same task and classes; `runner compare` compares their recorded metrics";
         return Err(Error::refused(
             Diagnostic::error("usage", message).help(help),
@@ -151,11 +151,11 @@ fn comparable(a: &Model, b: &Model) -> Result<(), Error> {
         return Ok(());
     }
     let message = format!(
-        "runs `{}` and `{}` predict different things, so they cannot be compared item by item",
+        "runs `{}` and `{}` have different targets, so they cannot be compared item by item",
         a.plan().id,
         b.plan().id
     );
-    let help = "name two runs of one task with the same classes or targets";
+    let help = "use two runs with the same task and the same classes or targets";
     Err(Error::refused(
         Diagnostic::error("usage", message).help(help),
     ))
@@ -173,7 +173,7 @@ fn file(
 ) -> Result<u64, Error> {
     if model.is_of_running_text() {
         let message = "a language model is evaluated on a split of its own text";
-        let help = "pass `--split valid` or `--split test` in place of `--data`";
+        let help = "pass `--split valid` or `--split test` instead of `--data`";
         return Err(Error::refused(
             Diagnostic::error("usage", message).help(help),
         ));

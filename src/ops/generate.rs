@@ -50,7 +50,7 @@ pub fn generate(asked: &Generate, sink: &Sink<'_>) -> Result<Generated, Error> {
     let generated = model.generate(&asked.generation).map_err(Error::Refused)?;
     if generated.num_unknown > 0 {
         sink(Progress::Note(&format!(
-            "{} of the {} of the prompt {} not in the vocabulary of the run",
+            "{} of the {} in the prompt {} not in the vocabulary of the run",
             generated.num_unknown,
             counted(generated.num_prompt, "token"),
             if generated.num_unknown == 1 {

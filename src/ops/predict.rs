@@ -112,14 +112,14 @@ pub fn predict(asked: &Predict, sink: &Sink<'_>) -> Result<Predicted, Error> {
     };
     if out.exists() && !asked.force {
         let message = format!("`{}` already exists", out.display());
-        let help = "name another file, or pass `--force` to replace it";
+        let help = "choose another file, or pass `--force` to replace it";
         return Err(Error::refused(
             Diagnostic::error("usage", message).help(help),
         ));
     }
     let failed = |e: &io::Error| {
         let message = format!("cannot write `{}`: {}", out.display(), plain_io_error(e));
-        let help = "make room, or name another place with `--out`";
+        let help = "free some space, or choose another path with `--out`";
         Error::failed(Diagnostic::error("output", message).help(help))
     };
     let parent = match out.parent() {
@@ -242,7 +242,7 @@ fn open(asked: &Predict, sink: &Sink<'_>) -> Result<Vec<Model>, Error> {
     let differs = |model: &&Model| model.transforms() != first.transforms();
     if let Some(other) = models.iter().find(differs) {
         let message = format!(
-            "runs `{}` and `{}` were trained on other train splits, so their transforms differ",
+            "runs `{}` and `{}` were trained on different train splits, so their transforms differ",
             first.plan().id,
             other.plan().id
         );

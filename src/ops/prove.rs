@@ -189,7 +189,7 @@ impl Trials {
             let third = self.made(plan, "third", self.threads)?;
             twice.detail += match grade(&again, &third) {
                 Grade::Bitwise => {
-                    "; a third run is equal to the second: the first one tuned kernels, and later ones reused its choices"
+                    "; a third run is equal to the second: the first one tuned kernels, and later ones reused its selections"
                 }
                 _ => "; a third run differs too: a kernel of this device is not deterministic",
             };

@@ -22,7 +22,7 @@ pub struct Serve {
     pub folder: PathBuf,
     /// The content.
     pub content: Content,
-    /// The address to listen at; any but a local one needs a token.
+    /// The address to listen on; any address except a local one needs a token.
     pub listen: IpAddr,
     /// The port; 0 for any free one.
     pub port: u16,

@@ -60,7 +60,7 @@ impl Gauges {
             ));
         }
         put(format_args!(
-            "# HELP runner_items_total Items that predictions were computed for."
+            "# HELP runner_items_total Items with a computed prediction."
         ));
         put(format_args!("# TYPE runner_items_total counter"));
         put(format_args!(
@@ -81,7 +81,7 @@ impl Gauges {
         put(format_args!("# TYPE runner_waiting_items gauge"));
         put(format_args!("runner_waiting_items {num_waiting}"));
         put(format_args!(
-            "# HELP runner_request_seconds Time from a complete request to its answer."
+            "# HELP runner_request_seconds Time from a complete request to its response."
         ));
         put(format_args!("# TYPE runner_request_seconds histogram"));
         let mut sum = 0;

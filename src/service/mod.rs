@@ -39,7 +39,7 @@ const LARGE_BODY: usize = 128 << 10;
 pub struct Options {
     /// The name of the model in addresses; the experiment's name by default.
     pub name: Option<String>,
-    /// The maximum number of items that are computed at once.
+    /// The maximum number of items in a batch.
     pub max_batch: usize,
     /// The maximum number of waiting items.
     pub max_waiting: usize,
@@ -138,7 +138,7 @@ impl Predictions {
                     self.name
                 ),
             ),
-            (true, ["" | "v2" | "metrics", ..]) => wrong(405, "this address is only read (GET)"),
+            (true, ["" | "v2" | "metrics", ..]) => wrong(405, "this address only supports GET"),
             (false, ["predict"] | ["v2", "models", _, "infer"]) => {
                 wrong(405, "send the items with POST")
             }
@@ -158,7 +158,7 @@ impl Predictions {
             ),
             ("POST", &infer, "Open Inference Protocol, version 2"),
             ("GET", &model, "inputs and outputs"),
-            ("GET", "/v2/health/ready", "200 while it serves"),
+            ("GET", "/v2/health/ready", "200 while the server is running"),
             ("GET", "/metrics", "for Prometheus"),
         ];
         let width = infer.len().max("/v2/health/ready".len());

@@ -27,7 +27,7 @@ pub fn keep_in(folder: &Path) {
     config.environment.path = CacheConfig::Directory(folder.to_owned());
     config.autotune.decisions.file = Some(folder.join(CHOICES));
     if !CubeClRuntimeConfig::try_set(config) {
-        tracing::warn!("CubeCL was already configured: its choices of kernels are not recorded");
+        tracing::warn!("CubeCL was already configured: its kernel selections are not recorded");
     }
 }
 

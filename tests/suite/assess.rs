@@ -267,7 +267,7 @@ fn the_same_seed_gives_the_same_text_and_what_cannot_go_on_is_refused() {
     );
     let (code, _, stderr) = generate(&["--prompt", ""]);
     assert_eq!(code, 2);
-    assert!(stderr.contains("the prompt has no token"), "{stderr}");
+    assert!(stderr.contains("the prompt has no tokens"), "{stderr}");
     let (code, _, _) = generate(&["--prompt", "a", "--top-p", "1.5"]);
     assert_eq!(code, 2);
     let folder = folder_with(&spec("type = \"iris\"", "type = \"mlp\"\nhidden = [4]"));

@@ -337,7 +337,7 @@ fn a_layer_that_cannot_be_expressed_is_refused_by_name() {
     let place = folder.path().join("model");
     let refused = write_pytorch(&place, &network, &graph);
     let message =
-        "layer `odd` of type `soft_shrink` has a `lambda` of -1, and there it must be at least 0";
+        "layer `odd` of type `soft_shrink` has a `lambda` of -1, but PyTorch requires at least 0";
     assert_eq!(refused.unwrap_err().to_string(), message);
     assert!(!place.exists());
     let refused = export::onnx_model(&network, &graph).unwrap_err();
@@ -549,7 +549,7 @@ fn exports_that_cannot_be_are_refused_and_write_nothing() {
         ),
         (
             weights(&["npz", "--full", "--out", "new.npz"]),
-            "only JSON has a full form",
+            "only JSON supports `--full`",
         ),
     ];
     let list = || {

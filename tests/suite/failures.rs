@@ -213,7 +213,7 @@ fn a_loss_that_is_no_number_is_retried_with_a_smaller_learning_rate() {
     let report = fs::read_to_string(report).unwrap();
     for line in [
         "| 1 | base  | 1* |".to_owned(),
-        "\\* In `base`, 1 of 1 runs did not run as planned".to_owned(),
+        "\\* In `base`, 1 of 1 runs were not trained as planned".to_owned(),
         format!("- `base-s1` did not run as planned, but {adjusted}"),
     ] {
         assert!(report.contains(&line), "{report}");

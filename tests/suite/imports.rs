@@ -365,11 +365,7 @@ fn graphs_that_are_no_networks_are_refused() {
     };
     let good = to_bytes(&model(&[1, 4], &relu, &[]));
     let cases: [(&str, Vec<u8>, &str); 17] = [
-        (
-            "empty",
-            Vec::new(),
-            "it does not say which operators it uses",
-        ),
+        ("empty", Vec::new(), "it does not declare its operator sets"),
         (
             "text",
             b"layers = []".to_vec(),

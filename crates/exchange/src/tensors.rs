@@ -54,7 +54,7 @@ impl fmt::Display for TensorError {
                 found,
             } => write!(
                 f,
-                "tensor `{name}` of shape {shape:?} and type {dtype} has {found} bytes, which does not fit"
+                "tensor `{name}` of shape {shape:?} and type {dtype} has {found} bytes, which does not match"
             ),
             Self::Repeated { name } => write!(f, "two tensors are named `{name}`"),
         }

@@ -95,7 +95,7 @@ impl Access {
             return if is_right(given) {
                 Ok(Some(format!("{cookie}; HttpOnly; SameSite=Lax; Path=/")))
             } else {
-                Err((401, "the token is wrong"))
+                Err((401, "the token is invalid"))
             };
         }
         let bearer = request.authorization.as_deref();

@@ -262,7 +262,7 @@ impl<S: Service> Served<S> {
                 let work = self.service.clone().answer(request);
                 match tokio::time::timeout(self.limits.work, work).await {
                     Ok(answer) => answer.known(tag.as_deref()),
-                    Err(_) => self.service.refuse(503, "the answer took too long"),
+                    Err(_) => self.service.refuse(503, "the response took too long"),
                 }
             }
             Err(answer) => answer,

@@ -28,7 +28,7 @@ pub(super) struct Treatment {
     pub factor: f64,
 }
 
-/// The treatments that differ from the default, each with Burn's paths of its parameters.
+/// The settings that differ from the default, each with Burn's paths of its parameters.
 pub(super) fn treatments(
     plan: &RunPlan,
     parameters: &[Parameter],

@@ -33,19 +33,19 @@ pub fn unfit(plan: &NetworkPlan) -> Option<String> {
         | LayerKind::Pairwise { .. }
         | LayerKind::Norm(Norm::Layer { .. } | Norm::Rms { .. }) => None,
         LayerKind::Recurrent(recurrent) if recurrent.bidirectional => {
-            Some("reads the text in both directions")
+            Some("processes the text in both directions")
         }
         LayerKind::Recurrent(recurrent) if recurrent.output != Steps::Sequence => {
-            Some("gives its last step only")
+            Some("outputs only its last step")
         }
         LayerKind::Recurrent(_) => None,
         LayerKind::MultiHeadAttention { causal, .. } => match (causal, layer.inputs.len()) {
             (true, 1) => None,
-            (false, _) => Some("sees later tokens (`causal` is not set)"),
+            (false, _) => Some("attends to later tokens (`causal` is not set)"),
             (true, _) => Some("attends to another input"),
         },
         LayerKind::TransformerEncoder(stack) if stack.causal => None,
-        LayerKind::TransformerEncoder(_) => Some("sees later tokens (`causal` is not set)"),
+        LayerKind::TransformerEncoder(_) => Some("attends to later tokens (`causal` is not set)"),
         _ => Some("needs the whole text at once"),
     };
     let mut found = plan.layers.iter();

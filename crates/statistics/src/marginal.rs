@@ -153,8 +153,8 @@ pub struct Importance {
     pub axis: usize,
     /// How many seeds it was computed within: the n of the interval.
     pub n: usize,
-    /// The share of the variance between settings that is that of the axis's level means: the mean over seeds, from 0
-    /// to 1.
+    /// The fraction of the variance between settings that is that of the axis's level means: the mean over seeds, from
+    /// 0 to 1.
     pub share: f64,
     /// Student's interval over the seeds, within 0 and 1; none for a single seed, and where all are equal.
     pub interval: Option<Interval>,

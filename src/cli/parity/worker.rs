@@ -80,7 +80,7 @@ fn hang_on_leash() {
             .read_line(&mut line)
             .is_ok_and(|read| read > 0)
         {}
-        #[expect(clippy::disallowed_methods, reason = "whoever asked is gone")]
+        #[expect(clippy::disallowed_methods, reason = "the parent process is gone")]
         std::process::exit(INTERRUPTED.into());
     });
 }

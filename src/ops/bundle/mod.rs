@@ -105,7 +105,9 @@ pub fn bundle(options: &Bundle, sink: &Sink<'_>) -> Result<Bundled, Error> {
     let Some(_lock) = folder.lock_to_read().map_err(results)? else {
         let message = format!("`{}` is being trained", options.run.display());
         let diagnostic = Diagnostic::error("results", message);
-        return Err(Error::refused(diagnostic.help("wait until it has ended")));
+        return Err(Error::refused(
+            diagnostic.help("wait until it has finished"),
+        ));
     };
     let record = RunRecord::read_for(&folder, &plan).map_err(results)?;
     // A capsule that cannot be reproduced is useless, and nobody could tell why.

@@ -1,4 +1,4 @@
-//! Burn's own format.
+//! Burn's format.
 
 use std::io::Write;
 

@@ -109,7 +109,7 @@ fn failed(place: &Path, error: &ExportError) -> Error {
         ExportError::Unsupported(unsupported) => {
             let message = format!("`{shown}` is not written: {unsupported}");
             Diagnostic::error("export", message).help(
-                "change the layer and train again, or take the weights alone with `runner export weights`",
+                "change the layer and train again, or export only the weights with `runner export weights`",
             )
         }
         ExportError::Format(reason) => {
@@ -119,14 +119,13 @@ fn failed(place: &Path, error: &ExportError) -> Error {
         }
         ExportError::Transforms(_) => {
             let message = format!("`{shown}` is not written: {error}");
-            Diagnostic::error("export", message).help(
-                "leave `--with-transforms` out; `runner export pytorch` writes them as Python",
-            )
+            Diagnostic::error("export", message)
+                .help("omit `--with-transforms`; `runner export pytorch` writes them as Python")
         }
         ExportError::Io(error) => {
             let message = format!("cannot write `{shown}`: {}", plain_io_error(error));
             Diagnostic::error("output", message)
-                .help("make room, or name another place with `--out`")
+                .help("free some space, or choose another path with `--out`")
         }
     })
 }

@@ -25,24 +25,24 @@ fn check(path: &Path, force: bool) -> Result<(), Error> {
     if path.file_name().is_none() {
         return Err(refused(
             format!("`{shown}` is not the name of a file or folder to write"),
-            "name one, such as `exported/model.onnx`",
+            "use a path such as `exported/model.onnx`",
         ));
     }
     if !parent.is_dir() {
         let parent = parent.display();
         let message = format!("cannot write `{shown}`: there is no folder `{parent}`");
-        return Err(refused(message, "create it, or write to another place"));
+        return Err(refused(message, "create it, or choose another path"));
     }
     match fs::symlink_metadata(path) {
         Ok(_) if !force => Err(refused(
             format!("`{shown}` exists"),
-            "name another place, or pass `--force` to replace it",
+            "choose another path, or pass `--force` to replace it",
         )),
         Ok(_) => Ok(()),
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(e) => Err(refused(
             format!("cannot write `{shown}`: {}", plain_io_error(&e)),
-            "write to another place",
+            "choose another path",
         )),
     }
 }
@@ -60,7 +60,7 @@ impl<'a> File<'a> {
             let shown = path.display();
             return Err(refused(
                 format!("`{shown}` is not a file"),
-                "name a file to write, which `--force` may replace",
+                "choose a file; `--force` replaces an existing one",
             ));
         }
         Ok(Self(path))
@@ -107,7 +107,8 @@ impl<'a> Folder<'a> {
             return Ok(Self(path));
         }
         let shown = path.display();
-        let foreign = |reason: String| refused(reason, "name another folder, which need not exist");
+        let foreign =
+            |reason: String| refused(reason, "choose another folder; it is created if necessary");
         let entries =
             fs::read_dir(path).map_err(|_| foreign(format!("`{shown}` is not a folder")))?;
         for entry in entries.flatten() {
@@ -115,7 +116,7 @@ impl<'a> Folder<'a> {
             if !FILES.iter().any(|file| name == *file) {
                 let name = Path::new(&name).display();
                 return Err(foreign(format!(
-                    "`{shown}` holds `{name}`, which an export does not write: it is not replaced"
+                    "`{shown}` contains `{name}`, which is not part of an export, so it is not replaced"
                 )));
             }
         }

@@ -31,13 +31,13 @@ use runner_exchange::write::{self, Whole};
 pub enum Format {
     /// safetensors, for Hugging Face's libraries and others.
     Safetensors,
-    /// A state dict in PyTorch's own format (.pt, .pth).
+    /// A state dict in PyTorch's format (.pt, .pth).
     Pytorch,
     /// JSON with PyTorch's names and shapes.
     PytorchJson,
-    /// An archive of NumPy's arrays.
+    /// A NumPy archive.
     Npz,
-    /// Burn's own format.
+    /// Burn's format.
     Bpk,
 }
 
@@ -46,20 +46,20 @@ impl Choice for Format {
         (
             Self::Safetensors,
             "safetensors",
-            "safetensors, as Hugging Face's libraries read it.",
+            "safetensors, for Hugging Face's libraries and others.",
         ),
         (
             Self::Pytorch,
             "pytorch",
-            "A state dict in PyTorch's own format (.pt, .pth).",
+            "A state dict in PyTorch's format (.pt, .pth).",
         ),
         (
             Self::PytorchJson,
             "pytorch-json",
             "JSON with PyTorch's names and shapes.",
         ),
-        (Self::Npz, "npz", "An archive of NumPy's arrays."),
-        (Self::Bpk, "bpk", "Burn's own format."),
+        (Self::Npz, "npz", "A NumPy archive."),
+        (Self::Bpk, "bpk", "Burn's format."),
     ];
 }
 
@@ -267,9 +267,9 @@ fn exported(model: &Model, tensors: &Tensors) -> Exported {
 /// ```
 pub fn export_weights(asked: &ExportWeights, sink: &Sink<'_>) -> Result<Exported, Error> {
     if asked.full && asked.format != Format::PytorchJson {
-        let diagnostic = Diagnostic::error("usage", "only JSON has a full form");
+        let diagnostic = Diagnostic::error("usage", "only JSON supports `--full`");
         return Err(Error::refused(
-            diagnostic.help("leave `--full` out, or pass `--format pytorch-json`"),
+            diagnostic.help("omit `--full`, or pass `--format pytorch-json`"),
         ));
     }
     let file = File::new(&asked.out, asked.force)?;

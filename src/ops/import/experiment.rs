@@ -20,7 +20,7 @@ pub fn text(stem: &str, imported: &Imported) -> String {
     };
     format!(
         "# The network of {stem}.onnx: items of shape {}, outputs of shape {shape:?}.\n\
-         # Its data is an example of some inputs with the network's outputs: replace `[data]` by your own.\n\n\
+         # Its data is an example of some inputs with the network's outputs: replace `[data]` with your own.\n\n\
          [data]\n\
          type = \"safetensors\"\n\
          path = {:?}\n\

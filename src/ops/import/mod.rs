@@ -108,7 +108,7 @@ pub fn import_onnx(options: &ImportOnnx, sink: &Sink<'_>) -> Result<ImportedOnnx
             plain_io_error(&e)
         );
         let diagnostic = Diagnostic::error("output", message);
-        Error::refused(diagnostic.help("make room, or name another folder with `--out`"))
+        Error::refused(diagnostic.help("free some space, or choose another folder with `--out`"))
     })?;
     Ok(ImportedOnnx {
         files,
@@ -131,12 +131,12 @@ fn read(options: &ImportOnnx) -> Result<Imported, Error> {
     };
     let bytes = plain_file::read(&options.file, MAX_BYTES).map_err(|e| {
         let message = format!("`{place}` cannot be read: {}", plain_io_error(&e));
-        Error::refused(Diagnostic::error("import", message).help("name an ONNX file"))
+        Error::refused(Diagnostic::error("import", message).help("use an ONNX file"))
     })?;
     let Some(bytes) = bytes else {
         let error = DataError::new(format!("it has more than {}", show_bytes(MAX_BYTES)));
         return Err(refused(
-            &error.help("export the model with its weights in a file beside it"),
+            &error.help("export the model with its weights in an external file"),
         ));
     };
     let read = import::Options {
@@ -175,7 +175,7 @@ fn refuse_existing(files: &[PathBuf], force: bool) -> Result<(), Error> {
             let message = format!("`{}` exists", path.display());
             let diagnostic = Diagnostic::error("import", message);
             Err(Error::refused(diagnostic.help(
-                "name another folder with `--out`, or pass `--force` to replace the files",
+                "choose another folder with `--out`, or pass `--force` to replace the files",
             )))
         }
     }

@@ -62,7 +62,7 @@ pub fn one_test_split(point: &Point<'_>) -> Option<Diagnostic> {
             "remove `test`, or set `part = \"train\"` to split only the 60,000 images",
         ),
         DataSource::Files(files) if !files.test_path.is_empty() => (
-            "`data.split.test` and `data.test_path` exclude each other",
+            "`data.split.test` and `data.test_path` are mutually exclusive",
             "remove one of them",
         ),
         DataSource::Files(_) if located(point).is_some_and(|files| !files.test_path.is_empty()) => {
@@ -125,7 +125,7 @@ pub fn one_valid_split(point: &Point<'_>) -> Option<Diagnostic> {
         return Some(contradiction(message).at(span).help("remove one of them"));
     }
     (has_files && split.folds.is_some()).then(|| {
-        contradiction("`data.split.folds` and `data.valid_path` exclude each other")
+        contradiction("`data.split.folds` and `data.valid_path` are mutually exclusive")
             .at(point.span("data.split.folds"))
             .help("remove one of them")
     })
@@ -221,7 +221,7 @@ pub fn splits_by_run_are_drawn(point: &Point<'_>) -> Option<Diagnostic> {
     } else if located(point).is_some_and(|files| !files.valid_path.is_empty()) {
         (
             "the data has a separate valid split",
-            "remove `seed`, or the valid split to have it drawn",
+            "remove `seed`, or remove the valid split, so that it is chosen at random",
         )
     } else {
         return None;

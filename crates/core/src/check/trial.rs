@@ -208,7 +208,7 @@ impl<'a> Checker<'a> {
             let wrong = match self.data_of(&data) {
                 Err(error) => refused(&error, root),
                 Ok(other) if (&other.input, &other.target) != (&first.input, &first.target) => {
-                    other_split("gives the network other inputs or outputs", root)
+                    other_split("changes the network's inputs or outputs", root)
                 }
                 Ok(other) if other.num_valid == 0 || other.num_train < spec.train.batch_size => {
                     other_split("leaves too few items", root)

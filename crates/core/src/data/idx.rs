@@ -109,7 +109,7 @@ pub fn read(path: &Path, num_dims: u8) -> Result<Read8, DataError> {
     let result = reader.take(expected as u64 + 1).read_to_end(&mut bytes);
     let short = |found: usize| {
         let message = format!(
-            "`{}` is truncated: its header announces {expected} bytes of data, found {found}",
+            "`{}` is truncated: its header declares {expected} bytes of data, found {found}",
             path.display()
         );
         DataError::new(message).help("delete the file, then download or copy it again")
@@ -133,7 +133,7 @@ pub fn read(path: &Path, num_dims: u8) -> Result<Read8, DataError> {
         std::cmp::Ordering::Less => Err(short(bytes.len())),
         std::cmp::Ordering::Greater => {
             let message = format!(
-                "`{}` is longer than the {expected} bytes of data that its header announces",
+                "`{}` is longer than the {expected} bytes of data that its header declares",
                 path.display()
             );
             Err(DataError::new(message).help("delete the file, then download or copy it again"))
@@ -178,7 +178,7 @@ pub fn open_any(path: &Path) -> Result<(Header, Box<dyn Read>), DataError> {
     if promised.is_none() || is_plain && promised != Some(found) {
         let promised = promised.map_or("more".to_owned(), |bytes| bytes.to_string());
         let message = format!(
-            "`{}` is damaged: its header announces {promised} bytes of data, found {found}",
+            "`{}` is damaged: its header declares {promised} bytes of data, found {found}",
             path.display()
         );
         return Err(DataError::new(message).help("delete the file, then download or copy it again"));

@@ -124,7 +124,7 @@ pub(super) fn all_dropped(files: &FilesSpec, records: &Records, uses: &Uses) -> 
         .filter(|at| missing(at) && policy(at) == Missing::Drop)
         .collect();
     DataError::new(
-        "no item is left to train on: each lacks a value in a column with `missing = \"drop\"`",
+        "no items are left to train on: each is missing a value in a column with `missing = \"drop\"`",
     )
     .key("data.missing")
     .note(format!(

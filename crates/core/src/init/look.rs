@@ -59,7 +59,7 @@ fn folder(path: &Path, base: &Path) -> Result<Found, DataError> {
             "a folder of images contains one folder per class, or the folders `images` and `masks`",
         )
         .help(
-            "name one file, such as `--data table.csv`, or a folder that contains only the data",
+            "pass one file, such as `--data table.csv`, or a folder that contains only the data",
         ));
     };
     // Refused here with the folder's name rather than that of its first file.

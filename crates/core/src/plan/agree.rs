@@ -130,7 +130,7 @@ pub(super) fn one_verdict(
         return Ok(());
     }
     let message =
-        format!("`[verdict]` is another one in trial `{trial}`, and one holds for all trials");
+        format!("`[verdict]` differs in trial `{trial}`, but must be the same for all trials");
     let mut diagnostic = Diagnostic::error("sweep", message)
         .help("write it in `[verdict]` as it is, and set no key that it refers to");
     diagnostic.span = root.span_at("verdict");

@@ -81,7 +81,7 @@ pub struct RunPlan {
     pub device: DeviceName,
     /// The precision.
     pub precision: Precision,
-    /// Which kernels layers and losses are computed by.
+    /// Which kernels compute layers and losses.
     #[serde(default, alias = "conv", skip_serializing_if = "Kernels::is_fast")]
     pub kernels: Kernels,
     /// The memory limit in bytes, if any: of its process on the host, otherwise of the device's pool.

@@ -96,8 +96,8 @@ impl<W: Write> Writer<W> {
             }
             (OutputFormat::Png, None) => {
                 return Err(
-                    DataError::new("masks are written to a folder, but none is named")
-                        .help("name one with `--out FOLDER/`"),
+                    DataError::new("masks are written to a folder, but none is given")
+                        .help("set one with `--out FOLDER/`"),
                 );
             }
             (OutputFormat::Png, Some(folder)) => {
@@ -375,5 +375,5 @@ fn unwritable(error: &io::Error) -> DataError {
         "the predictions cannot be written: {}",
         plain_io_error(error)
     ))
-    .help("free some space, or write to another place")
+    .help("free some space, or choose another path")
 }

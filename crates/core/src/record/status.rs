@@ -147,8 +147,10 @@ fn of_other_work(there: &RunPlan, plan: &RunPlan, folder: &RunFolder) -> Status 
     }
     if reasons.is_empty() {
         // Such as a run with groups, whose fingerprint contained the patterns.
-        reasons
-            .push("an earlier version of runner wrote it, and identified it in another way".into());
+        reasons.push(
+            "it was written by an earlier version of runner, which identified it differently"
+                .into(),
+        );
     }
     Status::Different { reasons }
 }

@@ -19,7 +19,7 @@ pub struct BackendSpec {
     pub precision: Precision,
     /// Whether an unavailable device is an error; otherwise its runs are skipped.
     pub required: bool,
-    /// Which kernels layers and losses are computed by.
+    /// Which kernels compute layers and losses.
     pub kernels: Kernels,
     /// Whether the file calls that by its former name, `conv`.
     pub has_former_name: bool,
@@ -140,13 +140,13 @@ choices! {
 }
 
 choices! {
-    /// Which kernels layers and losses are computed by.
+    /// Which kernels compute layers and losses.
     #[derive(Default, Serialize, Deserialize)]
     #[serde(rename_all = "snake_case")]
     pub enum Kernels {
         #[default]
         #[serde(alias = "auto")]
-        Fast "fast" "Runner's kernels where there are any, on `flex` in f32; otherwise Burn's.",
+        Fast "fast" "Runner's kernels where available, on `flex` in f32; otherwise Burn's.",
         Reference "reference" "Burn's kernels everywhere.",
     }
 }
@@ -253,14 +253,14 @@ impl BackendSpec {
     fn kernels(s: &mut Section<'_>) -> (Kernels, bool) {
         let kernels = s.choice(
             "kernels",
-            "Which kernels layers and losses are computed by.",
+            "Which kernels compute layers and losses.",
             Kernels::Fast,
         );
         let former: Option<String> = s
             .field(
                 "conv",
                 Kind::OneOf(FORMER_KERNELS.map(|(name, doc, _)| (name, doc)).into()),
-                "The former name of `kernels`, which only convolutions had.",
+                "The former name of `kernels`.",
             )
             .optional();
         let former = former.and_then(|name| {

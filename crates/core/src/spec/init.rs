@@ -33,7 +33,7 @@ choices! {
     #[derive(Serialize, Deserialize)]
     #[serde(rename_all = "snake_case")]
     pub enum InitLayout {
-        Auto "auto" "As the file says: runner's for runs and capsules, PyTorch's where nothing is said.",
+        Auto "auto" "According to the file: Burn's for runs and capsules, otherwise PyTorch's unless the file's metadata says otherwise.",
         Pytorch "pytorch" "PyTorch's: `linear.weight` is [out, in], norms have `weight` and `bias`, gates are stacked.",
         Burn "burn" "Burn's: `linear.weight` is [in, out], norms have `gamma` and `beta`, each gate is a tensor.",
     }
@@ -55,54 +55,54 @@ impl InitSpec {
                 .field(
                     "from",
                     Kind::Path,
-                    "Where the weights are: the folder of a run, a capsule, or a file (`.safetensors`, `.pt`, `.pth`, `.npz`, `.json`, `.onnx`, `.bpk`).",
+                    "The source of the weights: the folder of a run, a capsule, or a file (`.safetensors`, `.pt`, `.pth`, `.npz`, `.json`, `.onnx`, `.bpk`).",
                 )
                 .required(),
             layout: s.choice(
                 "layout",
-                "Whose names and layouts the file has.",
+                "The convention for names and layouts in the file.",
                 InitLayout::Auto,
             ),
             top_level_key: s
                 .field(
                     "top_level_key",
                     Kind::Text,
-                    "The key below which a PyTorch or JSON file keeps its weights, such as `state_dict`.",
+                    "The key that contains the weights in a PyTorch or JSON file, such as `state_dict`.",
                 )
                 .optional(),
             remap: s
                 .field(
                     "remap",
                     Kind::list(pair, 0),
-                    "Pairs of a regular expression and what replaces its matches in the file's names, applied in order; `$1` stands for the first group.",
+                    "Pairs of a regular expression and its replacement, applied in order to the names in the file; `$1` is the first group.",
                 )
                 .or(Vec::new()),
             only: s
                 .field(
                     "only",
                     patterns(),
-                    "Regular expressions over names after `remap`: only tensors that match one are loaded.",
+                    "Regular expressions for names after `remap`: only tensors that match one are loaded.",
                 )
                 .or(Vec::new()),
             exclude: s
                 .field(
                     "exclude",
                     patterns(),
-                    "Regular expressions over names after `remap`: tensors that match one are not loaded, such as those of a new head.",
+                    "Regular expressions for names after `remap`: tensors that match one are not loaded, such as those of a new head.",
                 )
                 .or(Vec::new()),
             partial: s
                 .field(
                     "partial",
                     Kind::Bool,
-                    "Whether the file may lack tensors of the network, which then stay as drawn, and hold others.",
+                    "Whether the file may lack tensors of the network, which then keep random values, and contain others.",
                 )
                 .or(false),
             skip_mismatched: s
                 .field(
                     "skip_mismatched",
                     Kind::Bool,
-                    "Whether tensors whose shape in the file is another one stay as drawn.",
+                    "Whether tensors with a different shape in the file keep random values.",
                 )
                 .or(false),
         };

@@ -192,7 +192,7 @@ fn decode(s: &mut Section<'_>) -> ExperimentSpec {
         model: s.table("model", "The network.", true, ModelSpec::decode),
         init: s.optional_table(
             "init",
-            "First weights that come from a file instead of being drawn.",
+            "Initial weights from a file instead of random ones.",
             InitSpec::decode,
         ),
         task: s.table("task", "The prediction target and the metrics.", false, TaskTable::decode),
@@ -239,7 +239,7 @@ fn decode(s: &mut Section<'_>) -> ExperimentSpec {
                 )
                 .optional(),
         }),
-        verdict: s.table("verdict", "Which differences matter, and what noise is expected.", false, VerdictSpec::decode),
+        verdict: s.table("verdict", "Which differences matter, and the expected noise.", false, VerdictSpec::decode),
         backend: s.table("backend", "The device and precision of the runs.", false, BackendSpec::decode),
         memory: s.table(
             "memory",

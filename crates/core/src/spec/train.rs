@@ -106,7 +106,7 @@ impl TrainSpec {
                 .field(
                     "log_every",
                     Kind::Int(1, 1 << 16),
-                    "Read metrics back from the device every this many updates. It does not affect the results: a higher value lets a GPU wait less often, a lower one detects a NaN loss sooner.",
+                    "The number of updates between two reads of metrics from the device. It does not affect the results: with a higher value, a GPU waits less often; with a lower one, a NaN loss is detected sooner.",
                 )
                 .or(log_every()),
             early_stopping: s.optional_table(

@@ -23,14 +23,14 @@ impl VerdictSpec {
                 .field(
                     "smallest_difference",
                     Kind::positive(),
-                    "The smallest difference of the objective that matters, in its unit: trials that differ by less can be called equal, and `runner check` says how many seeds find it.",
+                    "The smallest difference of the objective that matters, in its unit: trials that differ by less can be called equal, and `runner check` says how many seeds are needed to detect it.",
                 )
                 .optional(),
             expected_sd: s
                 .field(
                     "expected_sd",
                     Kind::positive(),
-                    "The standard deviation of the objective over seeds that is expected, for the number of seeds that `runner check` asks for.",
+                    "The expected standard deviation of the objective over seeds, from which `runner check` computes the number of seeds.",
                 )
                 .optional(),
         }

@@ -131,7 +131,7 @@ fn new_names(spec: &InitSpec, entries: &[Entry]) -> Result<Vec<String>, InitRefu
                 entry.name
             );
             let error = DataError::new(message)
-                .help("make the patterns narrower: `^` and `$` hold them to a whole name");
+                .help("make the patterns more specific: `^` and `$` match the start and the end of a name");
             return Err(words::refusal("init.remap", &error));
         }
     }

@@ -109,7 +109,7 @@ fn refuse_not_finite(opened: &Opened, taken: &[Taken], path: &Path) -> Result<()
         let message =
             format!("`{place}` cannot be used: `{name}` has values that are infinite or NaN");
         Err(DataError::new(message).help(format!(
-            "use weights of an earlier step, or have it drawn with `exclude = '^{}$'`",
+            "use weights of an earlier step, or keep random values with `exclude = '^{}$'`",
             regex::escape(name)
         )))
     })
@@ -133,7 +133,7 @@ pub fn load(
             plan.path.display()
         );
         return Err(DataError::new(message)
-            .help("bring the file back as it was, or plan the run again with `runner run`"));
+            .help("restore the original file, or plan the run again with `runner run`"));
     }
     let slots: BTreeMap<&str, usize> = plan
         .tensors
@@ -154,7 +154,10 @@ pub fn load(
     if num == wanted.len() {
         Ok(loaded)
     } else {
-        let message = format!("`{}` lacks tensors that it had", plan.path.display());
+        let message = format!(
+            "`{}` lacks tensors that it had when the run was planned",
+            plan.path.display()
+        );
         Err(DataError::new(message).help("plan the run again with `runner run`"))
     }
 }

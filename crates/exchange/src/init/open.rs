@@ -88,18 +88,18 @@ fn of_run(folder: &RunFolder, key: Option<&str>) -> Result<(Weights, PathBuf), D
         ));
         return Err(match experiment.run_ids().first() {
             Some(id) => error.help(format!(
-                "name one of its runs, such as `{}`",
+                "use one of its runs, such as `{}`",
                 experiment.run(id).0.display()
             )),
             None => error
-                .help("name a folder such as `results/digits/runs/base-s1`, or a file of weights"),
+                .help("use a folder such as `results/digits/runs/base-s1`, or a file of weights"),
         });
     };
     let file = folder.model("best");
     if !file.exists() {
         let message = format!("`{place}` has no best weights: it has no model/best.bpk");
         return Err(
-            DataError::new(message).help("complete the run with `runner run`, or name another one")
+            DataError::new(message).help("complete the run with `runner run`, or use another one")
         );
     }
     let weights = Weights::open(&file, key)?;

@@ -30,11 +30,11 @@ pub fn refusal(key: &'static str, error: &DataError) -> InitRefusal {
 /// A tensor of integers where weights are expected.
 pub fn not_floats(spec: &InitSpec, entry: &Entry) -> InitRefusal {
     let message = format!(
-        "`{}` of `{}` is of type {}, and weights are floats",
+        "`{}` of `{}` is of type {}, but weights must be floats",
         entry.name, spec.from, entry.dtype
     );
-    let error = DataError::new(message)
-        .help("save the weights as f32; weights that were quantized have to be dequantized before");
+    let error =
+        DataError::new(message).help("save the weights as f32; dequantize quantized weights first");
     refusal("init.from", &error)
 }
 
@@ -82,7 +82,7 @@ pub fn misfit(
     }
     diagnostic = match prefix(slots, names) {
         Some(pair) => diagnostic.help(format!(
-            "write `remap = [{pair}]`, which makes the names those of the network"
+            "set `remap = [{pair}]`, which changes the names to those of the network"
         )),
         None => with_helps(diagnostic, spec, report, num_matched, &is_refused),
     };
@@ -128,7 +128,7 @@ fn with_helps(
     is_refused: &dyn Fn(InitFate) -> bool,
 ) -> Diagnostic {
     if num_matched == 0 && report.num(InitFate::Unused) + report.num(InitFate::Mismatched) == 0 {
-        return diagnostic.help("let `only` and `exclude` leave something to load");
+        return diagnostic.help("change `only` or `exclude` so that at least one tensor is loaded");
     }
     if report.num(InitFate::Mismatched) > 0 && is_refused(InitFate::Mismatched) {
         let rows = report
@@ -140,23 +140,27 @@ fn with_helps(
             .map(|(name, _)| name.as_str());
         let help = match one_layer(names) {
             Some(layer) => format!(
-                "for a new `{layer}`, write `exclude = '^{}\\.'`, or `skip_mismatched = true`",
+                "for a new `{layer}`, set `exclude = '^{}\\.'`, or `skip_mismatched = true`",
                 layer.replace('.', "\\.")
             ),
-            None => "write `skip_mismatched = true` to keep the drawn values of these, as for a new head".into(),
+            None => {
+                "set `skip_mismatched = true` to keep random values for these, as for a new head"
+                    .into()
+            }
         };
         diagnostic = diagnostic.help(help);
     }
     let (missing, unused) = (report.num(InitFate::Missing), report.num(InitFate::Unused));
     if missing > 0 && unused > 0 && is_refused(InitFate::Missing) {
-        diagnostic = diagnostic
-            .help("rename what is in the file with `remap = [['^their_name\\.', 'our_name.']]`");
+        diagnostic = diagnostic.help(
+            "rename the tensors in the file with `remap = [['^their_name\\.', 'our_name.']]`",
+        );
     }
     if num_matched > 0 && missing + unused > 0 && !spec.partial {
         diagnostic = diagnostic.help(if missing > 0 {
-            "write `partial = true` if what is missing is to be drawn"
+            "set `partial = true` to keep random values for the missing tensors"
         } else {
-            "write `partial = true` if the rest of the file is not wanted"
+            "set `partial = true` to ignore the other tensors in the file"
         });
     }
     diagnostic

@@ -63,7 +63,7 @@ impl fmt::Display for OnnxError {
             Self::Missing { name } => write!(f, "there is no tensor `{name}`"),
             Self::TooLarge { bytes } => write!(
                 f,
-                "the model has {bytes} bytes, and an ONNX file holds at most {MAX_BYTES}"
+                "the model has {bytes} bytes, but an ONNX file can have at most {MAX_BYTES}"
             ),
         }
     }

@@ -43,7 +43,7 @@ pub fn encode(graph: &mut Graph, transforms: &Transforms) -> Result<String, Stri
                 let name = feature.name.as_str();
                 if OUTPUTS.contains(&name) {
                     return Err(format!(
-                        "a column is named `{name}`, as an output of the graph is"
+                        "a column has the name `{name}`, like an output of the graph"
                     ));
                 }
                 parts.push(column(graph, transforms, feature));
@@ -77,7 +77,7 @@ pub fn encode(graph: &mut Graph, transforms: &Transforms) -> Result<String, Stri
         }
         InputEncoder::Features { .. } => Err("items are windows of rows".into()),
         InputEncoder::Text { .. } | InputEncoder::Stream { .. } => {
-            Err("texts are divided into tokens, which ONNX has no operator for".into())
+            Err("texts are tokenized, and ONNX has no operator for that".into())
         }
     }
 }
@@ -231,7 +231,7 @@ pub fn decode(
         }
         (Meaning::Numbers, TargetEncoder::Values { columns, shape: of }) => {
             if *of != *shape {
-                return Err("the network gives more numbers than there are targets".into());
+                return Err("the network outputs more numbers than there are targets".into());
             }
             let size: usize = shape.iter().product();
             let num = size / columns.len().max(1);

@@ -36,8 +36,11 @@ pub fn open(path: &Path, key: Option<&str>) -> Result<(Vec<Entry>, Source), Data
         return Err(damaged(path, reason).help("save such weights as safetensors"));
     };
     let tree: Tree = serde_json::from_slice(&bytes).map_err(|e| {
-        damaged(path, format!("it is not JSON of lists of numbers: {e}"))
-            .help("write an object with a nested list of numbers for each name")
+        damaged(
+            path,
+            format!("it is not a JSON object with lists of numbers: {e}"),
+        )
+        .help("write an object with a nested list of numbers for each name")
     })?;
     let tree = below(path, tree, key)?;
     let mut tensors = Tensors::new();
@@ -65,7 +68,7 @@ fn below(path: &Path, tree: Tree, key: Option<&str>) -> Result<Tree, DataError> 
         let Some((_, inner)) = inner else {
             let message = format!("`{}` has no key `{}`", path.display(), key.unwrap_or(part));
             return Err(DataError::new(message)
-                .help("name the key that its weights are below, or remove `top_level_key`")
+                .help("set the key that contains the weights, or remove `top_level_key`")
                 .key("init.top_level_key"));
         };
         tree = inner;
@@ -154,7 +157,7 @@ impl<'de> Visitor<'de> for TreeVisitor {
             };
             if inner.as_ref().is_some_and(|inner| *inner != shape) {
                 return Err(serde::de::Error::custom(
-                    "lists side by side have other lengths",
+                    "nested lists have different lengths",
                 ));
             }
             inner = Some(shape);

@@ -107,11 +107,11 @@ impl Weights {
         let is_nested = matches!(format, Format::Torch | Format::Json);
         if let (Some(key), false) = (top_level_key, is_nested) {
             let message = format!(
-                "`{}` has no keys such as `{key}` above its tensors",
+                "`{}` has no key such as `{key}` that contains its tensors",
                 path.display()
             );
             return Err(DataError::new(message)
-                .help("remove `top_level_key`; to cut off the beginning of names, use `remap`")
+                .help("remove `top_level_key`; to remove a prefix of names, use `remap`")
                 .key("init.top_level_key"));
         }
         let mut layout = InitLayout::Pytorch;
@@ -131,18 +131,18 @@ impl Weights {
         };
         let place = path.display();
         if entries.is_empty() {
-            return Err(DataError::new(format!("`{place}` holds no tensors")).help(
-                "save a network's `state_dict()`; where it is below a key, name that in `top_level_key`",
+            return Err(DataError::new(format!("`{place}` contains no tensors")).help(
+                "save a network's `state_dict()`; if it is below a key, set that in `top_level_key`",
             ));
         }
         if entries.len() > MAX_TENSORS {
-            let message = format!("`{place}` names {} tensors", entries.len());
-            return Err(DataError::new(message).help("no network has so many: use another file"));
+            let message = format!("`{place}` contains {} tensors", entries.len());
+            return Err(DataError::new(message).help("no network has that many: use another file"));
         }
         let mut names = BTreeSet::new();
         if let Some(twice) = entries.iter().find(|entry| !names.insert(&entry.name)) {
-            let message = format!("`{place}` holds two tensors `{}`", twice.name);
-            return Err(DataError::new(message).help("give each tensor a name of its own"));
+            let message = format!("`{place}` contains two tensors `{}`", twice.name);
+            return Err(DataError::new(message).help("give each tensor a unique name"));
         }
         Ok(Self {
             path: path.to_owned(),
@@ -222,7 +222,7 @@ pub(crate) fn unreadable(path: &Path, error: &std::io::Error) -> DataError {
         path.display(),
         plain_io_error(error)
     );
-    DataError::new(message).help("paths are relative to the file that they are written in")
+    DataError::new(message).help("paths are relative to the file that contains them")
 }
 
 /// A file that is damaged, in words.
@@ -233,10 +233,13 @@ pub(crate) fn damaged(path: &Path, reason: impl std::fmt::Display) -> DataError 
 fn unknown(path: &Path) -> DataError {
     let known = Format::ALL.iter().flat_map(|(_, extensions)| *extensions);
     let known: Vec<_> = known.map(|extension| format!("`.{extension}`")).collect();
-    let message = format!("`{}` has no extension of a file of weights", path.display());
+    let message = format!(
+        "`{}` does not have the extension of a weight file",
+        path.display()
+    );
     DataError::new(message)
-        .note(format!("files of weights end in {}", known.join(", ")))
-        .help("name such a file, a capsule, or the folder of a run such as `results/digits/runs/base-s1`")
+        .note(format!("the extensions of weight files are {}", known.join(", ")))
+        .help("use such a file, a capsule, or the folder of a run such as `results/digits/runs/base-s1`")
 }
 
 #[cfg(test)]

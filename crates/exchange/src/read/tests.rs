@@ -125,7 +125,7 @@ fn hostile_torch_files_are_refused_by_what_they_do() {
         (
             b"\x80\x02]q\x00h\x00a.".to_vec(),
             values(),
-            "holds no tensors",
+            "contains no tensors",
         ),
         (
             b"\x80\x02}q\x00X\x01\x00\x00\x00ah\x00s.".to_vec(),

@@ -115,7 +115,7 @@ impl NamedTensor {
         sorted.sort_unstable();
         assert!(
             sorted.into_iter().eq(0..self.shape.len()),
-            "{axes:?} is no order of the axes of {:?}",
+            "{axes:?} is not an order of the axes of {:?}",
             self.shape
         );
         let size = self.dtype.size();

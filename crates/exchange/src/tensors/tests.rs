@@ -15,7 +15,7 @@ fn bytes_must_fit_the_shape() {
     let short = of(&[2, 3], vec![0; 23]).unwrap_err();
     assert_eq!(
         short.to_string(),
-        "tensor `t` of shape [2, 3] and type f32 has 23 bytes, which does not fit"
+        "tensor `t` of shape [2, 3] and type f32 has 23 bytes, which does not match"
     );
     for absurd in [&[usize::MAX, 2][..], &[1 << 62, 4], &[0, usize::MAX, 2]] {
         let refused = of(absurd, Vec::new()).unwrap_err();

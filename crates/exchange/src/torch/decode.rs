@@ -43,7 +43,7 @@ pub fn decode(transforms: &Transforms, task: TaskKind, loss: &LossFunction) -> S
         (TaskKind::Autoencoding, _) => ("items in the units of the data", in_units(&scaling)),
         _ => ("the score of each class", "    return outputs\n".to_owned()),
     };
-    format!("def decode(outputs):\n    \"\"\"What the network gives, as {meaning}.\"\"\"\n{lines}")
+    format!("def decode(outputs):\n    \"\"\"The network's outputs as {meaning}.\"\"\"\n{lines}")
 }
 
 fn softmax(axis: i32) -> String {

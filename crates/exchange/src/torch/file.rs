@@ -91,7 +91,7 @@ ROWS    with torch.no_grad():
 def main():
     error = check()
     print(f"largest relative difference from the example: {error:.1e}")
-    # A comparison with no number is false, too.
+    # Comparisons with NaN are false.
     return 0 if error <= TOLERANCE else 1
 
 
@@ -101,5 +101,5 @@ if __name__ == "__main__":
 
 const ROWS: &str = r#"    encoded = encode(example["rows"])
     if encoded.shape != items.shape or not torch.allclose(encoded, items, rtol=1e-6, atol=1e-6):
-        raise SystemExit("encode() does not give the example's input for its rows")
+        raise SystemExit("encode() does not reproduce the example's input for its rows")
 "#;

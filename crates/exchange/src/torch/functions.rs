@@ -174,7 +174,7 @@ pub fn shrinks(lambda: f64) -> Result<(), Reason> {
         Ok(())
     } else {
         Err(Reason(format!(
-            "has a `lambda` of {lambda}, and there it must be at least 0"
+            "has a `lambda` of {lambda}, but PyTorch requires at least 0"
         )))
     }
 }

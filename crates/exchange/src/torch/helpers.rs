@@ -35,18 +35,18 @@ impl Helper {
 }
 
 const CAUSAL_MASK: &str = r#"def causal_mask(query, memory):
-    """True where a position must not look: at later ones."""
+    """True where a position must not attend: at later positions."""
     shape = (query.shape[1], memory.shape[1])
     return torch.ones(shape, dtype=torch.bool, device=query.device).triu(1)"#;
 
 const LOCAL_RESPONSE_NORM: &str = r#"def local_response_norm(x, size, alpha, beta, k):
-    """As PyTorch's; of an even number of neighbours, one more is behind the channel than before it."""
+    """As in PyTorch; for an even size, there is one more neighbor after the channel than before it."""
     squares = F.pad(x.square().flatten(2).transpose(1, 2), ((size - 1) // 2, size // 2))
     means = F.avg_pool1d(squares, size, stride=1).transpose(1, 2).reshape(x.shape)
     return x / (k + alpha * means) ** beta"#;
 
 const GAUSSIAN_NOISE: &str = r#"class GaussianNoise(nn.Module):
-    """Normal noise is added in training."""
+    """Adds normal noise in training."""
 
     def __init__(self, std):
         super().__init__()
@@ -56,7 +56,7 @@ const GAUSSIAN_NOISE: &str = r#"class GaussianNoise(nn.Module):
         return x + self.std * torch.randn_like(x) if self.training else x"#;
 
 const POSITIONAL_ENCODING: &str = r#"class PositionalEncoding(nn.Module):
-    """Sines and cosines are added (Vaswani et al., 2017). They are loaded with the weights."""
+    """Adds sines and cosines (Vaswani et al., 2017), which are loaded with the weights."""
 
     def __init__(self, length, width):
         super().__init__()
@@ -66,7 +66,7 @@ const POSITIONAL_ENCODING: &str = r#"class PositionalEncoding(nn.Module):
         return x + self.sinusoids[:, : x.shape[1]]"#;
 
 const ROTARY_ENCODING: &str = r#"class RotaryEncoding(nn.Module):
-    """Pairs of values are turned by their position (Su et al., 2021). Cosines and sines are loaded with the weights."""
+    """Rotates pairs of values by their position (Su et al., 2021). Cosines and sines are loaded with the weights."""
 
     def __init__(self, length, width):
         super().__init__()

@@ -121,7 +121,7 @@ pub fn network(network: &Network, state: &StateDict) -> Result<String, Unsupport
     }
     let _ = write!(
         text,
-        "class Network(nn.Module):\n    \"\"\"From items of shape {} to {}, the batch in front.\"\"\"\n\n    \
+        "class Network(nn.Module):\n    \"\"\"From items of shape {} to {}, with the batch first.\"\"\"\n\n    \
          def __init__(self):\n        super().__init__()\n",
         network.items.show(),
         numbers(last.map_or(&network.items.dims, |last| &network.layers[last].shape)),

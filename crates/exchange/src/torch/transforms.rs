@@ -15,7 +15,7 @@ pub fn functions(transforms: &Transforms, names: Option<&[String]>) -> String {
         let names = quoted(names.iter());
         let _ = write!(
             text,
-            "\n\n# What the outputs stand for, in their order.\nCLASSES = [{names}]\n"
+            "\n\n# The meaning of the outputs, in order.\nCLASSES = [{names}]\n"
         );
     }
     text
@@ -35,7 +35,7 @@ fn encode(transforms: &Transforms) -> String {
             ..
         } => array(shape, scaling, *normalize),
         InputEncoder::Tokens { shift, .. } => format!(
-            "def encode(tokens):\n    \"\"\"Tokens as they are in the data, as items for the network.\"\"\"\n    \
+            "def encode(tokens):\n    \"\"\"Converts tokens of the data to items for the network.\"\"\"\n    \
              return torch.as_tensor(tokens, dtype=torch.int64) + {shift}\n"
         ),
         InputEncoder::Text {
@@ -56,7 +56,7 @@ fn quoted<'a>(texts: impl Iterator<Item = &'a String>) -> String {
 }
 
 const NUMBERS: &str = r#"def numbers(values, fill, scaling, clip=None):
-    """The numbers of a column: missing ones are filled, and each becomes (number - shift) * factor."""
+    """The numbers of a column: missing ones are filled in, and each becomes (number - shift) * factor."""
     values = values if isinstance(values, (list, tuple)) else [values]
     values = [math.nan if value is None else value for value in values]
     values = torch.tensor(values, dtype=torch.float64)
@@ -70,7 +70,7 @@ const NUMBERS: &str = r#"def numbers(values, fill, scaling, clip=None):
 "#;
 
 const ONE_HOT: &str = r#"def one_hot(value, places, width, fill):
-    """A number for each category: 1 for that of the value; none for one that the training lacked."""
+    """One-hot encoding: 1 for the category of the value; all 0 for a category that did not occur in training."""
     place = fill if value is None else places[value]
     return torch.zeros(width) if place is None else F.one_hot(torch.tensor(place), width).float()
 
@@ -91,7 +91,7 @@ fn columns(
     if has(|form| matches!(form, Form::OneHot { .. })) {
         text += ONE_HOT;
     }
-    text += "def encode(rows):\n    \"\"\"Rows, each a dict from column to value, as items for the network. None is a missing value.\"\"\"\n    items = []\n    for row in rows:\n        item = [\n";
+    text += "def encode(rows):\n    \"\"\"Converts rows, each a dict from column to value, to items for the network. None is a missing value.\"\"\"\n    items = []\n    for row in rows:\n        item = [\n";
     for feature in features {
         let _ = writeln!(text, "            {},", column(transforms, feature));
     }
@@ -176,7 +176,7 @@ fn array(shape: &[usize], scaling: &[Scaling], normalize: bool) -> String {
     let sizes: Vec<String> = shape.iter().map(usize::to_string).collect();
     let sizes = sizes.join(", ");
     let mut text = format!(
-        "def encode(arrays):\n    \"\"\"Arrays of shape [{sizes}] of the data's own values, as items for the network.\"\"\"\n    \
+        "def encode(arrays):\n    \"\"\"Converts arrays of shape [{sizes}] of untransformed data to items for the network.\"\"\"\n    \
          items = torch.as_tensor(arrays, dtype=torch.float32).nan_to_num(0.0).reshape(-1, {sizes})\n"
     );
     let single = |value: f64| value as f32;
@@ -236,7 +236,7 @@ fn texts(tokenizer: &Tokenizer, length: Option<usize>) -> String {
             quoted(tokenizer.tokens.iter())
         );
     }
-    text += "def encode(texts):\n    \"\"\"Texts as tokens.\"\"\"\n    items = []\n    for text in texts:\n";
+    text += "def encode(texts):\n    \"\"\"Converts texts to tokens.\"\"\"\n    items = []\n    for text in texts:\n";
     if tokenizer.spec.lowercase {
         text += "        text = \"\".join(char.lower() for char in text)\n";
     }

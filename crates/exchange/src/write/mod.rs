@@ -50,10 +50,10 @@ impl fmt::Display for WriteError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Io(error) => error.fmt(f),
-            Self::Dtype { format, dtype } => write!(f, "{format} has no {dtype}"),
+            Self::Dtype { format, dtype } => write!(f, "{format} does not support {dtype}"),
             Self::NotFinite { name } => write!(
                 f,
-                "tensor `{name}` has values that are infinite or no numbers, which JSON does not have"
+                "tensor `{name}` has values that are infinite or NaN, which JSON does not support"
             ),
             Self::Repeated { name } => write!(f, "two tensors would be named `{name}`"),
         }

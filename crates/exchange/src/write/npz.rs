@@ -37,7 +37,7 @@ fn array(tensor: &NamedTensor, to: &mut impl Write) -> Result<(), WriteError> {
         Dtype::F16 => values(tensor, to, Half),
         Dtype::I64 => values(tensor, to, i64::from_le_bytes),
         dtype => Err(WriteError::Dtype {
-            format: "an archive of NumPy's arrays",
+            format: "a NumPy archive",
             dtype,
         }),
     }

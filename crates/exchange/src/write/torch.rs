@@ -149,7 +149,7 @@ fn storage(dtype: Dtype) -> Result<&'static str, WriteError> {
         Dtype::Bool => "BoolStorage",
         Dtype::U64 | Dtype::U32 | Dtype::U16 => {
             return Err(WriteError::Dtype {
-                format: "an archive of PyTorch's",
+                format: "a PyTorch archive",
                 dtype,
             });
         }

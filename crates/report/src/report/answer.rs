@@ -185,7 +185,7 @@ pub fn adjusted(report: &Report) -> Vec<String> {
     let adjusted = report.trials.iter().filter(|trial| trial.num_adjusted > 0);
     let lines = adjusted.map(|trial| {
         format!(
-            "* In `{}`, {} of {} runs did not run as planned: see the remarks.",
+            "* In `{}`, {} of {} runs were not trained as planned: see the remarks.",
             trial.id, trial.num_adjusted, trial.n
         )
     });

@@ -84,11 +84,9 @@ fn about(found: &Assessment) -> String {
         num => format!(", {num} skipped"),
     };
     let intervals = match found.num_resamples {
-        0 => {
-            "without intervals, since there are more items than are kept for resampling".to_owned()
-        }
+        0 => "without intervals, since there are too many items for resampling".to_owned(),
         num => format!(
-            "{} % intervals by {num} bootstrap resamples of the items",
+            "{} % intervals from {num} bootstrap resamples of the items",
             short_number(100.0 * found.level)
         ),
     };
@@ -144,7 +142,7 @@ fn tables(found: &Assessment, most_classes: usize) -> Vec<Table> {
                 .collect()
         };
         tables.push(Table {
-            title: "Residuals: predicted less target, in units of the target".into(),
+            title: "Residuals: predicted minus target, in units of the target".into(),
             head: strings(&[
                 "target", "mean", "mean abs", "rms", "min", "5 %", "median", "95 %", "max",
             ]),
@@ -178,7 +176,7 @@ fn compared(against: &Against, run: &str) -> Vec<Table> {
     if let Some(right) = &against.right {
         let row = |name: &str, value: String| vec![name.to_owned(), value];
         tables.push(Table {
-            title: "Items that are predicted rightly (McNemar's exact test)".into(),
+            title: "Items that are predicted correctly (McNemar's exact test)".into(),
             head: vec!["by".into(), "items".into()],
             rows: vec![
                 row("both", right.both.to_string()),

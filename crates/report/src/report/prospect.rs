@@ -139,7 +139,7 @@ impl Prospect {
             (None, _) => self.detectable_sds.map(|sds| {
                 let most = self.smallest_difference.unwrap_or_default() / sds;
                 format!(
-                    "to detect a difference of {smallest}, the standard deviation over runs must be at most {}; with `verdict.expected_sd`, the number of seeds is shown",
+                    "to detect a difference of {smallest}, the standard deviation over runs must be at most {}; set `verdict.expected_sd` to show the number of seeds",
                     short_number(most)
                 )
             }),
@@ -155,7 +155,7 @@ impl Prospect {
         let repeats = counted(self.num_repeats, what);
         let Some(sds) = self.detectable_sds else {
             return format!(
-                "{comparisons} over {repeats}: a single run says nothing about differences; at least 2 seeds are needed"
+                "{comparisons} over {repeats}: a single run cannot show differences; at least 2 seeds are needed"
             );
         };
         let exact = match self.seeds_for_exact {
@@ -167,7 +167,7 @@ impl Prospect {
             None => "no number of seeds is enough for an exact test".into(),
         };
         format!(
-            "{comparisons} over {repeats} each: {exact}; if the noise is normal, differences from {} standard deviations are detected with a power of 80 %",
+            "{comparisons} over {repeats} each: {exact}; if the noise is normal, differences of at least {} standard deviations are detected with a power of 80 %",
             short_number(sds)
         )
     }
@@ -230,7 +230,7 @@ mod tests {
     #[test]
     fn what_seeds_can_show_is_said_before_the_run() {
         let lines = prospect().in_words();
-        let shown = "4 comparisons over 3 seeds each: exact tests need at least 8 seeds for a claim; if the noise is normal, differences from 9.258 standard deviations are detected with a power of 80 %";
+        let shown = "4 comparisons over 3 seeds each: exact tests need at least 8 seeds for a claim; if the noise is normal, differences of at least 9.258 standard deviations are detected with a power of 80 %";
         assert_eq!(lines, [shown]);
         let asked = Prospect {
             smallest_difference: Some(0.005),
@@ -253,6 +253,6 @@ mod tests {
             detectable_sds: None,
             ..prospect()
         };
-        assert!(single.in_words()[0].contains("a single run says nothing about differences"));
+        assert!(single.in_words()[0].contains("a single run cannot show differences"));
     }
 }

@@ -164,7 +164,7 @@ pub fn notes<'a>(verdicts: impl Iterator<Item = &'a Verdict>) -> Option<String> 
     );
     note(
         has("open +"),
-        "`open +N` about N more seeds would show a difference as large as the one seen".into(),
+        "`open +N` about N more seeds would show a difference as large as the observed one".into(),
     );
     note(
         has("few +"),

@@ -96,7 +96,7 @@ fn expand(path: &Path, written: &str, key: &str, folders: bool) -> Result<Vec<St
         let metadata = fs::metadata(&place).map_err(|e| unreadable(&place, &e))?;
         if let (false, Err(what)) = (metadata.is_dir(), plain_file::check(&metadata)) {
             let message = format!("`{written}` cannot be read: {what}");
-            return Err(DataError::new(message).help("name a regular file that contains the data"));
+            return Err(DataError::new(message).help("use a regular file that contains the data"));
         }
         if metadata.is_dir() != folders {
             let (is, wanted) = if folders {
@@ -106,9 +106,9 @@ fn expand(path: &Path, written: &str, key: &str, folders: bool) -> Result<Vec<St
             };
             let message = format!("`{written}` is {is}, but `{key}` needs {wanted}");
             return Err(DataError::new(message).help(if folders {
-                "name the folder that contains the images"
+                "use the folder that contains the images"
             } else {
-                "name a file in it, or use a pattern such as `*.csv` for all files of a kind"
+                "use a file in it, or a pattern such as `*.csv` for all files of a kind"
             }));
         }
         let whole = fs::canonicalize(&place).map_err(|e| unreadable(&place, &e))?;

@@ -1,4 +1,4 @@
-//! `[data.augment]`: random changes to images in training, drawn separately for each item and epoch.
+//! `[data.augment]`: random changes to images in training, sampled separately for each item and epoch.
 
 use serde::{Deserialize, Serialize};
 

@@ -162,7 +162,7 @@ impl FilesSpec {
             DataKind::Npz => Format::Npz,
             DataKind::Safetensors => Format::Safetensors,
             DataKind::Idx => Format::Idx {
-                targets: targets(s, "The file of targets: as many as there are items in `path`."),
+                targets: targets(s, "The file of targets, one for each item in `path`."),
             },
             DataKind::ImageFolder => Format::ImageFolder {
                 masks: targets(s, "The folder of masks, one per image, with the same names: the value of a pixel is its class."),

@@ -162,7 +162,7 @@ impl DataSpec {
             scale,
             augment: s.optional_table(
                 "augment",
-                "Random changes to the images of the train split, drawn separately for each item and epoch.",
+                "Random changes to the images of the train split, sampled separately for each item and epoch.",
                 AugmentSpec::decode,
             ),
             split: s.table(

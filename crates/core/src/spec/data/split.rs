@@ -194,7 +194,7 @@ impl SplitSpec {
         };
         let by_run = vec![(
             "run",
-            "The seed of the run, so that each seed has a split of its own: repeated hold-out.",
+            "The seed of the run, so that each seed has a separate split: repeated hold-out.",
         )];
         let seed = s
             .field(

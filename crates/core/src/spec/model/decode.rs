@@ -202,7 +202,7 @@ impl LayerKind {
                 s.field("shape", sizes, doc).required()
             },
             std: {
-                let doc = "Standard deviation around 0 of the drawn values.";
+                let doc = "Standard deviation of the initial values, whose mean is 0.";
                 s.field("std", Kind::between(0.0, 100.0), doc).or(0.02)
             },
         }

@@ -288,7 +288,7 @@ choices! {
     #[derive(Serialize, Deserialize)]
     #[serde(rename_all = "snake_case")]
     pub enum Pairwise {
-        Subtract "subtract" "The first input less the second.",
+        Subtract "subtract" "The first input minus the second.",
         Divide "divide" "The first input divided by the second.",
         Maximum "maximum" "The larger of both.",
         Minimum "minimum" "The smaller of both.",
@@ -406,7 +406,7 @@ choices! {
         Parameter "parameter" "A learned tensor, the same for every item.",
         Add "add" "The sum of all `inputs`.",
         Multiply "multiply" "The product of all `inputs`.",
-        Subtract "subtract" "The first of two `inputs` less the second.",
+        Subtract "subtract" "The first of two `inputs` minus the second.",
         Divide "divide" "The first of two `inputs` divided by the second.",
         Maximum "maximum" "The larger of two `inputs`.",
         Minimum "minimum" "The smaller of two `inputs`.",

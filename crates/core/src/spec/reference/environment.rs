@@ -33,7 +33,7 @@ impl Resolver<'_> {
                 .filter(|key| *key != "extends");
             let keys: Vec<_> = keys.map(|key| format!("`{key}`")).collect();
             let note = format!(
-                "environment variables are only for paths ({}): the same file must mean the same work on every machine",
+                "environment variables are only allowed in paths ({}): the same file must mean the same work on every machine",
                 keys.join(", ")
             );
             return Err(Box::new(

@@ -344,7 +344,7 @@ pub const VERBS: &[Command] = &[
     ),
     command(
         "clean rm delete remove prune gc purge",
-        "runner deletes nothing: remove the folder of a run or an experiment yourself",
+        "runner does not delete anything: remove the folder of a run or an experiment yourself",
         "clean results",
         "",
     ),

@@ -28,7 +28,7 @@ pub(super) const ROWS: &[Remedy] = &[
     other(
         "data",
         "seed random_seed random_state split_seed",
-        "the seed of the split is `seed` in `[data.split]`; weights and item order follow `experiment.seeds`",
+        "the seed of the split is `seed` in `[data.split]`; weights and item order depend on `experiment.seeds`",
         "data.seed = 1",
         "data.split.seed = 1",
     ),

@@ -85,7 +85,8 @@ pub fn sizes(node: &NodeProto, name: &str, dims: usize) -> Result<Vec<usize>, St
     let sizes = sizes
         .collect::<Option<Vec<_>>>()
         .filter(|sizes| sizes.len() == dims);
-    sizes.ok_or_else(|| format!("its `{name}` has not one size for each of {dims} dimensions"))
+    sizes
+        .ok_or_else(|| format!("its `{name}` does not have one size for each of {dims} dimensions"))
 }
 
 /// The module of a node with weights: the name of the weights without its last part, or the name of the node without

@@ -244,7 +244,7 @@ pub fn broadcast(a: &[usize], b: &[usize]) -> Result<Vec<usize>, String> {
     let sizes = (0..rank).map(|at| match (size(a, at), size(b, at)) {
         (a, b) if a == b || b == 1 => Ok(a),
         (1, b) => Ok(b),
-        _ => Err(format!("the shapes {a:?} and {b:?} do not fit each other")),
+        _ => Err(format!("the shapes {a:?} and {b:?} are incompatible")),
     });
     sizes.collect()
 }

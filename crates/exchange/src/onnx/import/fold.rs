@@ -25,7 +25,7 @@ pub fn folded(
     let first = inputs.first().copied().flatten()?;
     let at = |at: usize| {
         let found = inputs.get(at).copied().flatten();
-        found.ok_or_else(|| "it lacks an input".to_owned())
+        found.ok_or_else(|| "it is missing an input".to_owned())
     };
     let list = |name: &str, place: usize| {
         ints(node, name).or_else(|| Some(at(place).ok()?.integers().to_vec()))
@@ -43,7 +43,7 @@ pub fn folded(
         }),
         "Flatten" => flattened(node, shape).and_then(|shape| first.reshaped(shape)),
         "Unsqueeze" => list("axes", 1)
-            .ok_or_else(|| "it lacks its axes".to_owned())
+            .ok_or_else(|| "it is missing its axes".to_owned())
             .and_then(|axes| first.reshaped(unsqueezed(shape, &axes)?)),
         "Squeeze" => squeezed(shape, list("axes", 1)).and_then(|shape| first.reshaped(shape)),
         "Transpose" => order(node, shape.len()).map(|order| first.permuted(&order)),
@@ -217,7 +217,7 @@ fn unsqueezed(shape: &[usize], list: &[i64]) -> Result<Vec<usize>, String> {
         }
     };
     let sizes: Option<Vec<usize>> = (0..rank).map(size).collect();
-    sizes.ok_or_else(|| "it names an axis twice".into())
+    sizes.ok_or_else(|| "it lists an axis twice".into())
 }
 
 fn squeezed(shape: &[usize], list: Option<Vec<i64>>) -> Result<Vec<usize>, String> {
@@ -245,7 +245,7 @@ pub fn order(node: &NodeProto, rank: usize) -> Result<Vec<usize>, String> {
     if is_whole {
         Ok(order)
     } else {
-        Err("its order does not name each axis once".into())
+        Err("its order does not list each axis once".into())
     }
 }
 
@@ -255,7 +255,7 @@ fn concat(
     budget: &mut Budget,
 ) -> Result<Constant, String> {
     let parts: Option<Vec<&Constant>> = inputs.iter().copied().collect();
-    let parts = parts.ok_or("it lacks an input")?;
+    let parts = parts.ok_or("it is missing an input")?;
     let rank = parts[0].shape.len();
     let at = axis(int(node, "axis").unwrap_or(0), rank)?;
     let fits = |part: &&Constant| {
@@ -263,7 +263,7 @@ fn concat(
         part.shape.len() == rank && sizes.all(|(axis, (a, b))| axis == at || a == b)
     };
     if !parts.iter().all(fits) {
-        return Err("its inputs do not fit each other".into());
+        return Err("its inputs are incompatible".into());
     }
     let mut shape = parts[0].shape.clone();
     shape[at] = parts.iter().map(|part| part.shape[at]).sum();
@@ -359,7 +359,7 @@ pub fn ranges(
 }
 
 fn slice(node: &NodeProto, inputs: &[Option<&Constant>]) -> Result<Constant, String> {
-    let mut value = inputs[0].cloned().ok_or("it lacks an input")?;
+    let mut value = inputs[0].cloned().ok_or("it is missing an input")?;
     let list = |name: &str, at: usize| {
         let input = || Some(inputs.get(at).copied().flatten()?.integers().to_vec());
         ints(node, name).or_else(input)
@@ -378,7 +378,7 @@ fn slice(node: &NodeProto, inputs: &[Option<&Constant>]) -> Result<Constant, Str
 fn tiled(value: &Constant, times: &[i64], budget: &mut Budget) -> Result<Constant, String> {
     let times = sizes(times)?;
     if times.len() != value.shape.len() {
-        return Err("it does not repeat each axis".into());
+        return Err("it does not have a number of repeats for each axis".into());
     }
     let sizes = value
         .shape
@@ -386,7 +386,7 @@ fn tiled(value: &Constant, times: &[i64], budget: &mut Budget) -> Result<Constan
         .zip(&times)
         .map(|(a, b)| a.checked_mul(*b));
     let shape: Option<Vec<usize>> = sizes.collect();
-    budget.take(&shape.ok_or("it repeats too often")?)?;
+    budget.take(&shape.ok_or("it has too many repeats")?)?;
     let mut value = value.clone();
     for (axis, times) in times.iter().enumerate() {
         let size = value.shape[axis];
@@ -399,7 +399,7 @@ fn tiled(value: &Constant, times: &[i64], budget: &mut Budget) -> Result<Constan
 fn range(inputs: &[Option<&Constant>], budget: &mut Budget) -> Result<Constant, String> {
     let at = |at: usize| inputs.get(at).copied().flatten().and_then(Constant::single);
     let (Some(start), Some(limit), Some(step)) = (at(0), at(1), at(2)) else {
-        return Err("it lacks a limit".into());
+        return Err("it has no limit".into());
     };
     let num = ((limit - start) / step).ceil();
     if !num.is_finite() {

@@ -86,7 +86,10 @@ impl Inputs {
                 .iter()
                 .map(|input| format!("`{}`", input.name))
                 .collect();
-            let message = format!("it takes tokens beside other inputs: {}", names.join(", "));
+            let message = format!(
+                "it takes tokens in addition to other inputs: {}",
+                names.join(", ")
+            );
             return Err(DataError::new(message)
                 .help("export the part of the model that takes only the tokens"));
         }
@@ -98,7 +101,7 @@ impl Inputs {
             if num.is_none_or(|num| num > 1 << 40) || input.shape.contains(&0) {
                 let message = format!("its input `{}` has the shape {:?}", input.name, input.shape);
                 return Err(DataError::new(message).help(format!(
-                    "give it another one with `--shape {}=…`",
+                    "set a different one with `--shape {}=…`",
                     input.name
                 )));
             }
@@ -213,12 +216,12 @@ impl Inputs {
         let shapes = shapes.collect::<Vec<_>>();
         if shapes.len() > 1 {
             notes.push(format!(
-                "an item is the values of all inputs in one row: {}",
+                "an item contains the values of all inputs in one row: {}",
                 shapes.join(", ")
             ));
         }
         if !has_batch {
-            notes.push("the first axis of the inputs is not a batch: an item is everything that the graph takes at once".into());
+            notes.push("the first axis of the inputs is not a batch: an item is a complete input of the graph".into());
         }
         notes
     }

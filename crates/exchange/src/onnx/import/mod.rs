@@ -69,7 +69,7 @@ pub fn import(
     options: &Options,
 ) -> Result<Imported, DataError> {
     let model = ModelProto::decode(bytes)
-        .map_err(|e| DataError::new(format!("it is not an ONNX file, or a damaged one: {e}")))?;
+        .map_err(|e| DataError::new(format!("it is not a valid ONNX file: {e}")))?;
     let opset = opset(&model)?;
     let graph = model
         .graph
@@ -116,7 +116,7 @@ pub fn import(
 /// Nodes that no layer computes.
 fn refusal(refused: &[String]) -> DataError {
     let mut error = DataError::new(format!(
-        "it has {} that cannot become layers",
+        "it has {} that cannot be converted to layers",
         counted(refused.len(), "node")
     ));
     for line in refused.iter().take(SHOWN) {
@@ -137,14 +137,14 @@ fn opset(model: &ModelProto) -> Result<i64, DataError> {
         .filter(|set| own(set.domain.as_deref()));
     let Some(version) = sets.filter_map(|set| set.version).max() else {
         return Err(DataError::new(
-            "it is not an ONNX file: it does not say which operators it uses",
+            "it is not an ONNX file: it does not declare its operator sets",
         ));
     };
     if OPSETS.contains(&version) {
         return Ok(version);
     }
     let message = format!(
-        "it uses version {version} of ONNX's operators, and versions {} to {} are supported",
+        "it uses version {version} of ONNX's operators, but only versions {} to {} are supported",
         OPSETS.start(),
         OPSETS.end()
     );
@@ -197,7 +197,7 @@ fn output(graph: &GraphProto, options: &Options) -> Result<String, DataError> {
         (None, []) => Err(DataError::new("it has no outputs")),
         (None, [first, ..]) => {
             let message = format!(
-                "it has {}, and a network has one: {list}",
+                "it has {}, but a network has only one: {list}",
                 counted(names.len(), "output")
             );
             Err(DataError::new(message).help(format!("choose one with `--output {first}`")))
@@ -242,7 +242,7 @@ fn sorted<'a>(
             if let Some(from) = made.get(name.as_str()) {
                 if open.contains(from) {
                     return Err(DataError::new(format!(
-                        "its nodes form a cycle, which `{name}` is in"
+                        "its nodes form a cycle through `{name}`"
                     )));
                 }
                 stack.push((*from, false));

@@ -133,7 +133,7 @@ impl<'a> Reader<'a> {
                 ));
             }
             Some(Value::Above(..)) => {
-                return Err(format!("its output `{output}` is of truth values"));
+                return Err(format!("its output `{output}` is of booleans"));
             }
             None => return Err(format!("no node computes its output `{output}`")),
         };
@@ -155,7 +155,7 @@ impl<'a> Reader<'a> {
         let domain = node.domain.as_deref().unwrap_or_default();
         if !domain.is_empty() && domain != "ai.onnx" {
             return Err(format!(
-                "it is an operator of `{domain}`, and only ONNX's own are known"
+                "it is an operator of `{domain}`, but only ONNX's operators are supported"
             ));
         }
         let mut names = node.input.iter().filter(|name| !name.is_empty());
@@ -179,9 +179,10 @@ impl<'a> Reader<'a> {
             let folded = fold::folded(node, &inputs, self.folder, &mut self.budget);
             return match folded {
                 Some(constant) => constant.and_then(|constant| self.put_constant(node, constant)),
-                None => {
-                    Err("there is no layer for it, and it is not computed for constants".into())
-                }
+                None => Err(
+                    "there is no layer for it, and it cannot be computed for constants either"
+                        .into(),
+                ),
             };
         }
         self.layer(node)
@@ -244,8 +245,8 @@ impl<'a> Reader<'a> {
         match node.input.get(at).and_then(|name| self.values.get(name)) {
             Some(Value::Live(live)) => Ok(live.clone()),
             Some(Value::Constant(_)) => Err("its input is a constant".into()),
-            Some(Value::Above(..)) => Err("its input is of truth values".into()),
-            None => Err("it lacks an input".into()),
+            Some(Value::Above(..)) => Err("its input is of booleans".into()),
+            None => Err("it is missing an input".into()),
         }
     }
 
@@ -365,7 +366,7 @@ impl<'a> Reader<'a> {
         axis: usize,
         source: Source,
     ) -> Result<View, String> {
-        let place = front.places.remove(axis).ok_or("it takes away the batch")?;
+        let place = front.places.remove(axis).ok_or("it removes the batch")?;
         front.batch.remove(axis);
         for other in front.places.iter_mut().flatten() {
             *other -= usize::from(*other > place);

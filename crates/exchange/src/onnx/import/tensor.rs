@@ -135,7 +135,7 @@ fn external(tensor: &TensorProto, folder: Option<&Path>, wanted: usize) -> Resul
         entry.and_then(|entry| entry.value.clone())
     };
     let (Some(folder), Some(place)) = (folder, entry("location")) else {
-        return Err("its values are in another file, which is not named".into());
+        return Err("its values are in an external file without a name".into());
     };
     let outside =
         || format!("its values are in `{place}`, which is outside the folder of the file");
@@ -162,7 +162,7 @@ fn external(tensor: &TensorProto, folder: Option<&Path>, wanted: usize) -> Resul
     }
     let number = |key: &str| entry(key).map_or(Ok(None), |text| text.parse::<u64>().map(Some));
     let (Ok(offset), Ok(length)) = (number("offset"), number("length")) else {
-        return Err(format!("its place in `{place}` is not a number of bytes"));
+        return Err(format!("its offset in `{place}` is not a number of bytes"));
     };
     let mut file = plain_file::open(&real).map_err(unreadable)?;
     let size = file.metadata().map_err(unreadable)?.len();

@@ -16,7 +16,7 @@ use crate::tensors::{NamedTensor, TensorError, Tensors};
 /// The float tensors of an ONNX file: those of layers with the names and layouts of PyTorch, others unchanged.
 pub fn weights(bytes: &[u8]) -> Result<Tensors, DataError> {
     let model = ModelProto::decode(bytes)
-        .map_err(|e| DataError::new(format!("it is not an ONNX file, or a damaged one: {e}")))?;
+        .map_err(|e| DataError::new(format!("it is not a valid ONNX file: {e}")))?;
     let graph = model
         .graph
         .ok_or_else(|| DataError::new("it is not an ONNX file: it has no graph"))?;
@@ -25,10 +25,10 @@ pub fn weights(bytes: &[u8]) -> Result<Tensors, DataError> {
         let name = initializer.name.clone().unwrap_or_default();
         if initializer.data_location.unwrap_or(0) != 0 {
             return Err(DataError::new(format!(
-                "the values of its tensor `{name}` are in another file"
+                "the values of its tensor `{name}` are in an external file"
             ))
             .help(
-                "turn it into one file of weights with `runner import onnx`, and start from that",
+                "convert it with `runner import onnx`, and use the file of weights that it writes",
             ));
         }
         let constant = tensor::constant(initializer, None).map_err(|reason| {

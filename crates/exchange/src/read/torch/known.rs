@@ -48,7 +48,7 @@ pub fn global(module: &str, name: &str) -> Result<Global, Reason> {
     };
     known.ok_or_else(|| {
         Reason(format!(
-            "opening it in Python calls `{module}.{name}`, which makes no tensor of numbers"
+            "opening it in Python calls `{module}.{name}`, which does not create a tensor"
         ))
     })
 }
@@ -109,7 +109,7 @@ pub fn call(function: &Object, arguments: &[Object]) -> Result<Object, Reason> {
             ))))
         }
         Object::Global(Global::Harmless | Global::Storage(_)) => Ok(Object::Other),
-        _ => Err("its pickle calls something that is no function".into()),
+        _ => Err("its pickle calls something that is not a function".into()),
     }
 }
 
@@ -151,7 +151,7 @@ fn view(arguments: &[Object]) -> Result<View, Reason> {
     match last {
         Some(last) if is_empty || last < view.storage.num => Ok(view),
         _ => Err(Reason(format!(
-            "a tensor of {:?} reaches beyond its storage of {} values",
+            "a tensor of {:?} exceeds its storage of {} values",
             view.shape, view.storage.num
         ))),
     }

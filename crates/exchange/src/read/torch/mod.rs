@@ -28,7 +28,7 @@ const MAX_DEPTH: usize = 32;
 /// The name of the pickle in the archive, below a folder.
 const PICKLE: &str = "data.pkl";
 const HELP: &str =
-    "save the weights alone, with `torch.save(model.state_dict(), path)`, and copy the file again";
+    "save only the weights, with `torch.save(model.state_dict(), path)`, and copy the file again";
 
 /// The tensors of a file, and where their values are.
 pub struct Handles {
@@ -76,8 +76,8 @@ pub fn open(path: &Path, key: Option<&str>) -> Result<(Vec<Entry>, Source), Data
 /// The pickle of an archive, with the folder of the storages.
 fn archive(path: &Path, file: File) -> Result<(Object, Place), DataError> {
     let wrong = |reason: Reason| damaged(path, reason).help(HELP);
-    let mut archive =
-        ZipArchive::new(file).map_err(|e| wrong(format!("it is no whole archive: {e}").into()))?;
+    let mut archive = ZipArchive::new(file)
+        .map_err(|e| wrong(format!("it is not a complete archive: {e}").into()))?;
     let names = archive.file_names().filter_map(Result::ok);
     let names: Vec<String> = names.map(|name| name.to_string()).collect();
     let is_pickle = |name: &&String| name.rsplit('/').next() == Some(PICKLE);
@@ -88,7 +88,7 @@ fn archive(path: &Path, file: File) -> Result<(Object, Place), DataError> {
     if names.contains(&order) {
         let text = entry(&mut archive, &order, 16).map_err(wrong)?;
         if text.trim_ascii() != b"little" {
-            return Err(wrong("its numbers have the highest byte first".into()));
+            return Err(wrong("its numbers are big-endian".into()));
         }
     }
     let bytes = entry(&mut archive, &name, MAX_PICKLE).map_err(wrong)?;
@@ -100,23 +100,23 @@ fn archive(path: &Path, file: File) -> Result<(Object, Place), DataError> {
 fn entry(archive: &mut ZipArchive<File>, name: &str, most: u64) -> Result<Vec<u8>, Reason> {
     let mut entry = archive
         .by_name(name)
-        .map_err(|e| format!("`{name}` of it cannot be read: {e}"))?;
+        .map_err(|e| format!("its `{name}` cannot be read: {e}"))?;
     let (size, packed) = (entry.size(), entry.compressed_size());
     if size > most {
         return Err(Reason(format!(
-            "`{name}` of it has {}, and {} were expected",
+            "its `{name}` has {}, expected {}",
             show_bytes(size),
             show_bytes(most)
         )));
     }
     if let Some(reason) = bounded::refusal(size, packed) {
-        return Err(Reason(format!("`{name}` of it: {reason}")));
+        return Err(Reason(format!("its `{name}`: {reason}")));
     }
     let mut bytes = Vec::new();
     let read = entry.by_ref().take(most + 1).read_to_end(&mut bytes);
-    read.map_err(|e| format!("`{name}` of it is damaged: {e}"))?;
+    read.map_err(|e| format!("its `{name}` is damaged: {e}"))?;
     if bytes.len() as u64 > most {
-        return Err(Reason(format!("`{name}` of it is larger than it says")));
+        return Err(Reason(format!("its `{name}` is larger than declared")));
     }
     Ok(bytes)
 }
@@ -136,12 +136,12 @@ fn legacy(mut file: File) -> Result<(Object, Place), Reason> {
         .take(64)
         .any(|window| window == MAGIC)
     {
-        return Err("it is not what `torch.save` writes".into());
+        return Err("it was not written by `torch.save`".into());
     }
     let (_, rest) = pickle::read(&bytes)?;
     let (version, rest) = pickle::read(rest)?;
     if !matches!(version, Object::Int(1001)) {
-        return Err("it is of another version of the old format than 1001".into());
+        return Err("its version of the old format is not 1001".into());
     }
     let (_, rest) = pickle::read(rest)?;
     let (root, rest) = pickle::read(rest)?;
@@ -172,7 +172,7 @@ fn legacy(mut file: File) -> Result<(Object, Place), Reason> {
                 places.insert(key.to_string(), at + 8);
                 at = next;
             }
-            _ => return Err("it is truncated: a storage is not all there".into()),
+            _ => return Err("it is truncated: a storage is incomplete".into()),
         }
     }
     Ok((root, Place::File(places)))
@@ -203,7 +203,7 @@ fn walk(
 ) -> Result<(), Reason> {
     *num += 1;
     if depth > MAX_DEPTH || *num > 1 << 22 {
-        return Err("its pickle is nested in itself".into());
+        return Err("its pickle contains itself".into());
     }
     match object {
         Object::Tensor(view) => see(view),
@@ -244,7 +244,7 @@ fn below(path: &Path, root: Object, key: Option<&str>) -> Result<Object, DataErr
         object = inner.ok_or_else(|| {
             let message = format!("`{}` has no key `{}`", path.display(), key.unwrap_or(part));
             DataError::new(message)
-                .help("name the key that its weights are below, such as `state_dict`, or remove `top_level_key`")
+                .help("set the key that contains the weights, such as `state_dict`, or remove `top_level_key`")
                 .key("init.top_level_key")
         })?;
     }
@@ -260,7 +260,7 @@ fn collect(
     order: &mut Vec<String>,
 ) -> Result<(), Reason> {
     if depth > MAX_DEPTH || order.len() > 1 << 20 {
-        return Err("its pickle is nested in itself".into());
+        return Err("its pickle contains itself".into());
     }
     match object {
         Object::Tensor(view) => {

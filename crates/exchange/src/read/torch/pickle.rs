@@ -109,7 +109,7 @@ impl<'a> Machine<'a> {
     fn step(&mut self) -> Result<bool, Reason> {
         self.num_objects += 1;
         if self.num_objects > MAX_OBJECTS {
-            return Err("its pickle makes more objects than a network has".into());
+            return Err("its pickle has more objects than a network needs".into());
         }
         let code = self.take(1)?[0];
         match code {
@@ -234,7 +234,7 @@ impl<'a> Machine<'a> {
             }
             other => {
                 return Err(Reason(format!(
-                    "its pickle has the opcode {other:#04x}, which no file of weights needs"
+                    "its pickle has the opcode {other:#04x}, which is not used in weight files"
                 )));
             }
         };

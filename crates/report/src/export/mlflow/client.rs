@@ -78,10 +78,10 @@ impl fmt::Display for ServerError {
         match self {
             ServerError::Address { reason } => write!(f, "{reason}"),
             ServerError::NotThere { url } => {
-                write!(f, "no server answers at {url}: the connection was refused")
+                write!(f, "no server responds at {url}: the connection was refused")
             }
             ServerError::Unreachable { url, reason } => {
-                write!(f, "no complete answer from {url}: {reason}")
+                write!(f, "no complete response from {url}: {reason}")
             }
             ServerError::NotMlflow { url, answer } => {
                 write!(f, "{url} is not an MLflow server: {answer}")
@@ -256,7 +256,7 @@ impl Server {
         };
         match (status, json) {
             (200, Some(json)) => Ok(json),
-            (200, None) => Err(not_mlflow("its answer is not a JSON object".into())),
+            (200, None) => Err(not_mlflow("its response is not a JSON object".into())),
             (300..400, _) => {
                 let to = answer.headers().get("location");
                 let to = to.and_then(|to| to.to_str().ok()).unwrap_or("elsewhere");

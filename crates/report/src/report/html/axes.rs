@@ -201,14 +201,19 @@ pub fn importance(report: &Report) -> Option<Figure> {
     let shown: Vec<Bar> = found.iter().map(bar).collect();
     let svg = bars(&Bars {
         description: &format!(
-            "share of {} axes in the variance of {}",
+            "fraction of the variance of {1} explained by {0} axes",
             shown.len(),
             report.objective
         ),
-        label: "share of the variance between settings",
+        label: "fraction of the variance between settings",
         bars: &shown,
     });
-    (shown.len() > 1).then(|| Figure::new(svg, "The longer, the more the axis matters by itself."))
+    (shown.len() > 1).then(|| {
+        Figure::new(
+            svg,
+            "The longer the bar, the more important the axis is by itself.",
+        )
+    })
 }
 
 /// All axes together.

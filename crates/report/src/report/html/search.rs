@@ -58,9 +58,9 @@ pub fn search(report: &Report) -> Vec<Figure> {
         }
     }
     let distribution = lines(&Lines {
-        description: &format!("the share of trials by {}", report.objective),
+        description: &format!("the fraction of trials by {}", report.objective),
         x_label: &report.objective,
-        y_label: "share of trials at or below",
+        y_label: "fraction of trials at or below",
         is_log: false,
         lines: &[line(0, "share", Stroke::Solid, steps)],
     });
@@ -69,7 +69,7 @@ pub fn search(report: &Report) -> Vec<Figure> {
         Figure::new(
             history,
             format!(
-                "The best `{}` so far, with that of each trial in dots; {}.{}",
+                "The best `{}` so far; dots show that of each trial; {}.{}",
                 report.objective,
                 better_is(report),
                 which(report)

@@ -42,17 +42,17 @@ pub fn differences(report: &Report) -> Option<Figure> {
             "differences in {} from {}",
             report.objective, baseline.trial
         ),
-        label: &format!("{} less that of {}", report.objective, baseline.trial),
+        label: &format!("{} minus that of {}", report.objective, baseline.trial),
         within: report.smallest_difference,
         rows: &rows,
     };
     let cut = if plot.is_cut() {
-        "; one with an arrow goes on"
+        "; one with an arrow extends further"
     } else {
         ""
     };
     let within = report.smallest_difference.map_or(String::new(), |within| {
-        format!(" Differences within the band, {within} either way, do not matter.")
+        format!(" Differences within the band, up to {within} in either direction, are too small to matter.")
     });
     Some(Figure::new(
         forest(&plot),

@@ -101,7 +101,7 @@ pub fn importance(report: &Report) -> Option<Section> {
             .table(head.to_vec(), rows.collect())
             .note(with_spread(
                 report,
-                "The share of each axis by itself in the variance between settings, within each seed (Hutter, Hoos and Leyton-Brown, 2014), with Student's interval over the seeds; what is left is that of axes together. It holds for the values that were tried.".into(),
+                "The fraction of the variance between settings that each axis explains by itself, within each seed (Hutter, Hoos and Leyton-Brown, 2014), with Student's interval over the seeds; the rest is due to interactions of axes. It applies to the values that were tried.".into(),
             )),
     )
 }

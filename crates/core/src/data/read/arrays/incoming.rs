@@ -98,7 +98,7 @@ fn read_arrays(
             _ => {
                 return Err(
                     DataError::new(format!("{} has no targets", incoming.name()))
-                        .help("name the array of targets with `--targets FILE`"),
+                        .help("pass the array of targets with `--targets FILE`"),
                 );
             }
         };

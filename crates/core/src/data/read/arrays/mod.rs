@@ -278,12 +278,12 @@ fn wrong_length(place: &str, expected: Option<u64>, found: Option<u64>) -> DataE
         }
         (Some(expected), Some(found)) if found < expected => {
             format!(
-                "{place} is truncated: its header announces {expected} bytes of values, found {found}"
+                "{place} is truncated: its header declares {expected} bytes of values, found {found}"
             )
         }
         (Some(expected), _) => {
             format!(
-                "{place} is longer than the {expected} bytes of values that its header announces"
+                "{place} is longer than the {expected} bytes of values that its header declares"
             )
         }
     };

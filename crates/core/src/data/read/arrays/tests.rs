@@ -299,7 +299,7 @@ fn idx_of_bytes_and_others() {
         [0.5, -3.0]
     );
     fs::write(&x, idx(0x0d, &[2, 2], &floats)).unwrap();
-    insta::assert_snapshot!(refusal(&idx_spec(&x, &y), folder.path()), @"`x` is damaged: its header announces 16 bytes of data, found 8; delete the file, then download or copy it again");
+    insta::assert_snapshot!(refusal(&idx_spec(&x, &y), folder.path()), @"`x` is damaged: its header declares 16 bytes of data, found 8; delete the file, then download or copy it again");
 }
 
 #[test]

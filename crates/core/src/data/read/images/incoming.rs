@@ -210,7 +210,7 @@ fn labelled(incoming: &Incoming<'_>) -> Result<Vec<Item>, DataError> {
     match &transforms.target {
         TargetEncoder::Classes { .. } if masks.path.is_empty() => {
             return Err(DataError::new("the folder of masks is unknown")
-                .help("name the folder of masks with `--targets FOLDER`"));
+                .help("pass the folder of masks with `--targets FOLDER`"));
         }
         TargetEncoder::Classes { .. } => {
             let listed = folder::list(&files, &masks)?;

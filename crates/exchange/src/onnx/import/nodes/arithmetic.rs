@@ -108,12 +108,8 @@ impl Reader<'_> {
         } else if self.folded_into_weights(node, op, &live, constant, is_first)? {
             return Ok(());
         }
-        let kind = joined(op).ok_or_else(|| {
-            format!(
-                "its constant of shape {:?} is not one number",
-                constant.shape
-            )
-        })?;
+        let kind = joined(op)
+            .ok_or_else(|| format!("its constant of shape {:?} is not a scalar", constant.shape))?;
         let live = Self::lifted(&live, shape.len());
         let front = self.front(&live, None)?;
         let name = parameter_name(node, 1 - at);
@@ -243,7 +239,7 @@ impl Reader<'_> {
             (Some(number), None) => (self.live(node, 2)?, number, 0),
             _ => return Err("both its values depend on the inputs of the graph".into()),
         };
-        let number = number.single().ok_or("its constant is not one number")?;
+        let number = number.single().ok_or("its constant is not a scalar")?;
         let rank = live.view.rank().max(condition.shape.len());
         let live = Self::lifted(&live, rank);
         let front = self.front(&live, None)?;

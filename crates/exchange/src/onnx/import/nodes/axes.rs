@@ -124,7 +124,7 @@ impl Reader<'_> {
         self.put(
             node,
             source,
-            view.ok_or("its block does not fit its input")?,
+            view.ok_or("its block size does not divide its input")?,
         )
     }
 
@@ -142,7 +142,7 @@ impl Reader<'_> {
         let front = self.front(&first, None)?;
         let place = front.places[at]
             .filter(|_| !front.is_batch(at))
-            .ok_or("it joins items along the batch")?;
+            .ok_or("it concatenates along the batch")?;
         let mut sources = Vec::new();
         for part in &parts {
             sources.push(match part {
@@ -171,7 +171,7 @@ impl Reader<'_> {
     ) -> Result<Source, String> {
         let mut shape = like.view.shape();
         if constant.shape.len() != shape.len() {
-            return Err("its constant has other axes than its inputs".into());
+            return Err("its constant has different axes than its inputs".into());
         }
         shape[axis] = constant.shape[axis];
         let constant = constant.expanded(&shape, &mut self.budget)?;
@@ -221,7 +221,7 @@ impl Reader<'_> {
             });
         let times: Vec<usize> = times
             .collect::<Option<_>>()
-            .ok_or("its shape does not fit its input")?;
+            .ok_or("its shape is incompatible with its input")?;
         let mut live = live;
         for (at, times) in times.iter().enumerate().filter(|(_, times)| **times > 1) {
             if *times > MOST {
@@ -262,14 +262,14 @@ impl Reader<'_> {
             .map(|place| axis(*place, size))
             .collect::<Result<_, _>>()?;
         let (Some(first), true) = (each.first(), each.len() <= 64 && places.shape.len() < 2) else {
-            return Err("it takes more than 64 indices, or a table of them".into());
+            return Err("it selects more than 64 indices, or uses a table of them".into());
         };
         let is_range = each.windows(2).all(|pair| pair[0] + 1 == pair[1]);
         let mut taken = if is_range {
             self.cut(&live, at, *first, first + each.len())?
         } else {
             let front = self.front(&live, None)?;
-            let place = front.places[at].ok_or("it takes items out of the batch")?;
+            let place = front.places[at].ok_or("it selects items of the batch")?;
             let mut sources = Vec::new();
             for index in &each {
                 let cut = self.cut(&live, at, *index, index + 1)?;
@@ -286,7 +286,7 @@ impl Reader<'_> {
             taken.view = taken
                 .view
                 .squeezed(at)
-                .ok_or("it takes one item out of the batch")?;
+                .ok_or("it selects an item of the batch")?;
         }
         self.put(node, taken.source, taken.view)
     }
@@ -295,7 +295,7 @@ impl Reader<'_> {
     fn embedding(&mut self, node: &NodeProto, table: &Constant) -> Read {
         let tokens = self.live(node, 1)?;
         let ([_, width], true) = (&table.shape[..], self.builder.is_tokens(tokens.source)) else {
-            return Err("its indices are not the tokens that the graph takes".into());
+            return Err("its indices are not tokens in the input of the graph".into());
         };
         if tokens.view.axes() != [vec![0], vec![1]] {
             return Err("its tokens are not rows of a batch".into());

@@ -36,7 +36,7 @@ impl Reader<'_> {
             "Selu" => {
                 let [alpha, gamma] = [number("alpha", 1.673_263_2), number("gamma", 1.050_701)];
                 if (alpha - 1.673_263_2).abs() > 1e-4 || (gamma - 1.050_701).abs() > 1e-4 {
-                    return Err("its `alpha` and `gamma` are not those of the paper".into());
+                    return Err("its `alpha` and `gamma` differ from those of the paper".into());
                 }
                 Activation::Selu
             }
@@ -130,13 +130,13 @@ impl Reader<'_> {
         let live = self.live(node, 0)?;
         match self.constant(node, 1).and_then(|number| number.single()) {
             Some(number) => self.put_above(node, live, digits(number)),
-            None => Err("it does not compare with one number".into()),
+            None => Err("it does not compare with a scalar".into()),
         }
     }
 
     /// A value where it is above a threshold, and a constant elsewhere; or a softplus, which is linear there.
     pub(super) fn threshold(&mut self, node: &NodeProto) -> Read {
-        let other = || "it chooses between values that are not one and the same".to_owned();
+        let other = || "it selects from values that are not constant".to_owned();
         let (compared, threshold) = self.above(node, 0).ok_or_else(other)?;
         let live = self.live(node, 1)?;
         if let Some(value) = self.constant(node, 2).and_then(|value| value.single()) {

@@ -153,7 +153,7 @@ impl Reader<'_> {
             || rank == 2 && slope.shape.len() == 1;
         if num != 1 && (num != channels || !is_along) {
             return Err(format!(
-                "its slopes of shape {:?} are not one for each channel",
+                "its slopes of shape {:?} do not have one value for each channel",
                 slope.shape
             ));
         }

@@ -19,7 +19,7 @@ impl Reader<'_> {
         let size = live.view.shape()[axis];
         if start >= end || end > size {
             return Err(format!(
-                "it takes {start} to {end} of an axis of size {size}"
+                "it selects {start} to {end} of an axis of size {size}"
             ));
         }
         if start == 0 && end == size {
@@ -29,9 +29,9 @@ impl Reader<'_> {
             return Ok(cut);
         }
         let front = self.front(live, None)?;
-        let place = front.places[axis].ok_or("it takes some items of the batch")?;
+        let place = front.places[axis].ok_or("it selects items of the batch")?;
         if live.view.axes()[axis].contains(&BATCH) {
-            return Err("it takes some items of the batch".into());
+            return Err("it selects items of the batch".into());
         }
         let source = self.slice_of(front.source, place, start, end)?;
         let view = self.back(&front, source)?;
@@ -136,9 +136,9 @@ impl Reader<'_> {
             if front.places[axis].is_none() {
                 value = value
                     .without(axis)
-                    .ok_or("its constant has other values for each item of the batch")?;
+                    .ok_or("its constant differs between items of the batch")?;
             } else if is_batch && value.shape[axis] != 1 {
-                return Err("its constant goes along the batch".into());
+                return Err("its constant varies along the batch".into());
             }
         }
         let shape = if value.shape.is_empty() {

@@ -43,7 +43,7 @@ impl Reader<'_> {
                 let at = |at: usize| values[if values.len() == 1 { 0 } else { at }] * beta as f32;
                 Some((0..out).map(at).collect())
             }
-            Some(_) => return Err("its bias has not one value for each output".into()),
+            Some(_) => return Err("its bias does not have one value for each output".into()),
             None if node.input.get(2).is_some_and(|name| !name.is_empty()) => {
                 return Err("its bias is computed from the inputs of the graph".into());
             }
@@ -156,7 +156,7 @@ impl Reader<'_> {
         let (a, b) = (Self::lifted(a, rank), Self::lifted(b, rank));
         let is_outer = |live: &Live| live.view.batch_axis().is_none_or(|at| at + 2 < rank);
         if a.view.batch_axis() != b.view.batch_axis() || !is_outer(&a) {
-            return Err("the batch is not in front of the matrices in both of its inputs".into());
+            return Err("the batch is not before the matrix axes in both of its inputs".into());
         }
         let (front_a, front_b) = (self.front(&a, None)?, self.front(&b, None)?);
         if front_a.places != front_b.places {

@@ -13,7 +13,7 @@ impl Reader<'_> {
         let list = |name: &str, at: usize| self.list(node, name, at);
         for (at, start, num, step) in fold::ranges(node, list, &live.view.shape())? {
             if step != 1 {
-                return Err(format!("it has a step of {step}, and only 1 is supported"));
+                return Err(format!("it has a step of {step}, but only 1 is supported"));
             }
             live = self.cut(&live, at, start, start + num)?;
         }
@@ -57,7 +57,7 @@ impl Reader<'_> {
                 .map(|at| axis(*at, rank))
                 .collect::<Result<_, _>>()?;
             if pads.len() != 2 * list.len() {
-                return Err("its padding is not a pair for each axis".into());
+                return Err("its padding does not have a pair for each axis".into());
             }
             for (place, at) in list.iter().enumerate() {
                 all[*at] = pads[place];
@@ -66,7 +66,7 @@ impl Reader<'_> {
             pads = all;
         }
         if pads.len() != 2 * rank {
-            return Err("its padding is not a pair for each axis".into());
+            return Err("its padding does not have a pair for each axis".into());
         }
         let mode = match text(node, "mode").as_deref() {
             None | Some("constant") => PadMode::Constant,

@@ -70,7 +70,7 @@ impl Reader<'_> {
             || r.shape != [directions, rows, hidden]
         {
             return Err(format!(
-                "its weights of {:?} and {:?} do not fit",
+                "its weights of shapes {:?} and {:?} do not match",
                 w.shape, r.shape
             ));
         }
@@ -79,7 +79,7 @@ impl Reader<'_> {
             .as_ref()
             .is_some_and(|bias| bias.shape != [directions, 2 * rows])
         {
-            return Err("its biases do not fit".into());
+            return Err("its biases do not match".into());
         }
         let is_last = !self.is_used(node, 0);
         let kind = LayerKind::Recurrent(Recurrent {
@@ -169,7 +169,7 @@ impl Reader<'_> {
             }
             let is_zero = self.constant(node, at).and_then(|state| state.single()) == Some(0.0);
             if !is_zero || at == 4 {
-                return Err(format!("it has {what} of its own"));
+                return Err(format!("its {what} cannot be set"));
             }
         }
         Ok(directions)
@@ -220,7 +220,10 @@ impl Reader<'_> {
             is_alone: false,
         };
         let mut last = self.cut(&live, 0, length - 1, length)?;
-        last.view = last.view.squeezed(0).ok_or("its last step is not there")?;
+        last.view = last
+            .view
+            .squeezed(0)
+            .ok_or("its last step does not exist")?;
         self.put_at(node, 1, last.source, last.view.permuted(&last_order), true)
     }
 }

@@ -56,7 +56,7 @@ impl Window {
                     let pads = pads
                         .collect::<Option<Vec<_>>>()
                         .filter(|pads| pads.len() == 2 * dims);
-                    let pads = pads.ok_or("its `pads` are negative, or not for each side")?;
+                    let pads = pads.ok_or("its `pads` are negative, or do not cover each side")?;
                     (0..dims).map(|at| [pads[at], pads[dims + at]]).collect()
                 }
             },
@@ -146,7 +146,7 @@ impl Reader<'_> {
         let front = self.images(&live)?;
         if weight.shape[1].checked_mul(groups) != Some(live.view.shape()[1]) {
             return Err(format!(
-                "its weights of {:?} do not fit {:?}",
+                "its weights of shape {:?} do not match {:?}",
                 weight.shape,
                 live.view.shape()
             ));
@@ -173,7 +173,7 @@ impl Reader<'_> {
         if ints(node, "output_shape").is_some()
             || text(node, "auto_pad").is_some_and(|kind| kind != "NOTSET" && kind != "VALID")
         {
-            return Err("its padding follows from the size of its output".into());
+            return Err("its padding is derived from the size of its output".into());
         }
         // The window may be larger than the input, since it does not slide.
         let window = Window::read(
@@ -183,7 +183,7 @@ impl Reader<'_> {
         )?;
         let pads = window
             .even()
-            .ok_or("it cuts off more on one side than on the other")?;
+            .ok_or("it crops more on one side than on the other")?;
         let more = match ints(node, "output_padding") {
             None => vec![0; dims],
             Some(more) => more
@@ -193,7 +193,7 @@ impl Reader<'_> {
         };
         if more.len() != dims || weight.shape[0] != live.view.shape()[1] {
             return Err(format!(
-                "its weights of {:?} do not fit {:?}",
+                "its weights of shape {:?} do not match {:?}",
                 weight.shape,
                 live.view.shape()
             ));
@@ -227,7 +227,7 @@ impl Reader<'_> {
         let dims = weight.shape.len().saturating_sub(2);
         if !(1..=3).contains(&dims) || live.view.rank() != dims + 2 || weight.shape.contains(&0) {
             return Err(format!(
-                "its weights of {:?} do not fit {:?}",
+                "its weights of shape {:?} do not match {:?}",
                 weight.shape,
                 live.view.shape()
             ));
@@ -272,7 +272,7 @@ impl Reader<'_> {
 
     pub(super) fn pool(&mut self, node: &NodeProto) -> Read {
         if self.is_used(node, 1) {
-            return Err("the places of its maxima are used".into());
+            return Err("the indices of its maxima are used".into());
         }
         let mut live = self.live(node, 0)?;
         let is_max = operator(node) == "MaxPool";
@@ -284,7 +284,7 @@ impl Reader<'_> {
         let input = live.view.shape()[2..].to_vec();
         let mut window = Window::read(node, kernel, &input)?;
         if !is_max && window.dilation.iter().any(|by| *by > 1) {
-            return Err("it averages with gaps".into());
+            return Err("it averages with dilation".into());
         }
         let counts = flag(node, "count_include_pad");
         let mut ceil_mode = flag(node, "ceil_mode");
@@ -315,7 +315,7 @@ impl Reader<'_> {
             }
             None => {
                 return Err(
-                    "it pads one side more than the other, and leaves the padding out of its means"
+                    "it pads one side more than the other, and excludes the padding from its means"
                         .into(),
                 );
             }
@@ -432,7 +432,7 @@ impl Reader<'_> {
             ("linear", "align_corners") => (Interpolation::Linear, true),
             ("cubic", "half_pixel" | "pytorch_half_pixel") => (Interpolation::Cubic, false),
             ("cubic", "align_corners") => (Interpolation::Cubic, true),
-            _ => return Err(format!("it interpolates by `{mode}` with `{place}`")),
+            _ => return Err(format!("it uses the mode `{mode}` with `{place}`")),
         };
         let kind = LayerKind::Interpolate {
             dims: rank - 2,
