@@ -32,6 +32,9 @@ const REPLACED: &[(&str, &str)] = &[
     (r"\b(go|goes|went) on on\b", "continues on"),
     (r"\bdata of then\b", "the original data"),
     (r"\bwritten for people\b", "formatted"),
+    (r"\b(on|in) the way back\b", "in the backward pass"),
+    (r"\bstays? as drawn\b", "keep random values"),
+    (r"\bpredicts? rightly\b", "predicts correctly"),
     (r"\bwhen not written\b", "when not set"),
     (r"\bmost likely stands for\b", "probably means"),
     (
@@ -53,7 +56,7 @@ fn wording_of_a_translation_does_not_come_back() {
             (pattern.expect("a valid pattern"), *instead)
         })
         .collect();
-    // Most files match none, which a single pass tells: one that need not know what is a letter in Unicode.
+    // Most files match no rule, which a single pass without Unicode tables detects.
     let patterns = REPLACED.iter().map(|(pattern, _)| pattern);
     let any = RegexSetBuilder::new(patterns)
         .case_insensitive(true)

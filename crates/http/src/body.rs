@@ -1,4 +1,4 @@
-//! Bodies of requests: with a limit on the total size in memory.
+//! Request bodies, with a limit on their total size in memory.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -44,7 +44,7 @@ impl Room {
         }
     }
 
-    /// Reads a body of at most `most` bytes. Memory is reserved as bytes arrive; the announced size is not enough.
+    /// Reads a body of at most `most` bytes. Memory is reserved as bytes arrive, not for the announced size.
     pub async fn read(&self, body: Incoming, most: usize) -> Result<(Bytes, Taken), Unread> {
         // A body that announces its size is refused before any of it arrives.
         if body.size_hint().lower() > most as u64 {

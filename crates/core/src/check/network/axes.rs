@@ -46,10 +46,7 @@ pub fn sliced(axis: i64, start: i64, end: Option<i64>, input: &[usize]) -> Resul
     if first >= past || past > input[at] as i64 || first < 0 {
         return wrong(
             "start",
-            format!(
-                "selects {first} up to {past} of an axis of size {}",
-                input[at]
-            ),
+            format!("selects {first} to {past} of an axis of size {}", input[at]),
             format!("use a range within 0 to {}", input[at]),
         );
     }

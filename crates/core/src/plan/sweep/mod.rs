@@ -324,7 +324,7 @@ impl Sweep {
                 let message = match keys.as_slice() {
                     [key] => format!("whether `{key}` is set depends on its own value"),
                     _ => format!(
-                        "whether `{}` are set depends on each other",
+                        "the `when` conditions of `{}` depend on each other",
                         keys.join("`, `")
                     ),
                 };
