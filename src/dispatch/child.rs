@@ -111,6 +111,12 @@ fn command(
         use std::os::unix::process::CommandExt;
         command.process_group(0);
     }
+    #[cfg(windows)]
+    {
+        // `CREATE_NEW_PROCESS_GROUP`: Ctrl-C in the console would end the worker before it saves a checkpoint.
+        use std::os::windows::process::CommandExt;
+        command.creation_flags(0x0000_0200);
+    }
     Ok(command)
 }
 
