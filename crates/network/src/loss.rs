@@ -84,7 +84,7 @@ fn of_classes(
 }
 
 /// The cross-entropy of each row, by runner's kernel if supported.
-fn cross_entropies(
+pub(crate) fn cross_entropies(
     kernels: Kernels,
     outputs: Tensor<2>,
     classes: &Tensor<1, Int>,

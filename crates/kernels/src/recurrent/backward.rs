@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 
 use super::super::dense::turn;
-use super::super::product::{Matrix, product};
+use super::super::product::{Matrix, product, product_with};
 use super::super::reduce::column_sums;
 use super::super::scratch::{self, Shared, written};
 use super::{Kept, Sequence, Weights};
@@ -24,7 +24,7 @@ pub struct Gradients {
 /// Columns of a weight gradient per task.
 const COLUMNS: usize = 128;
 
-/// The gradients, given that of all hidden states, which are `output`.
+/// The gradients, for the gradient of all hidden states, which are `output`. Gradients of sums take the place of gates.
 ///
 /// # Panics
 /// If lengths do not match the sizes.
@@ -33,7 +33,7 @@ pub fn backward(
     x: &[f32],
     weights: Weights,
     output: &[f32],
-    kept: &Kept,
+    kept: Kept,
     gradient: &[f32],
     wants_input: bool,
 ) -> Gradients {
@@ -51,62 +51,34 @@ pub fn backward(
     let columns = sequence.columns();
     let input_turned = turned(weights.input, inputs, cell.input_gates() * hidden);
     let hidden_turned = turned(weights.hidden, hidden, cell.hidden_gates() * hidden);
-    // Gradients of sums are ordered by step, so that those of a step align with the states of the step before.
-    let mut dx = Vec::new();
-    let write = |sums: Shared| {
-        let write = |to: Shared| {
-            sequence.parts().for_each(|(first, num)| {
-                let part = Part {
-                    sequence,
-                    kept,
-                    output,
-                    gradient,
-                    first,
-                    num,
-                };
-                // SAFETY: only this task accesses these items.
-                unsafe {
-                    part.backward(
-                        &input_turned,
-                        &hidden_turned,
-                        sums,
-                        wants_input.then_some(to),
-                    )
-                };
-            });
-        };
-        let num = if wants_input { x.len() } else { 0 };
-        // SAFETY: the parts cover all items, and each writes all steps.
-        dx = unsafe { written(num, write) };
+    let Kept { mut gates, cells } = kept;
+    assert_eq!(gates.len(), items * steps * columns);
+    let of_gates = Shared::of(&mut gates);
+    let write = |to: Shared| {
+        sequence.parts().for_each(|(first, num)| {
+            let part = Part {
+                sequence,
+                cells: &cells,
+                output,
+                gradient,
+                first,
+                num,
+            };
+            let dx = wants_input.then_some(to);
+            // SAFETY: only this task has these items.
+            unsafe { part.backward(&input_turned, &hidden_turned, of_gates, dx) };
+        });
     };
-    // SAFETY: as above.
-    let sums = unsafe { written(items * steps * columns, write) };
-    let by_steps = |values: &[f32], wide: usize| by_steps(sequence, values, wide);
-    let x_by_steps = by_steps(x, inputs);
-    let output_by_steps = by_steps(output, hidden);
+    let num = if wants_input { x.len() } else { 0 };
+    // SAFETY: the parts are all items, and each writes all steps.
+    let dx = unsafe { written(num, write) };
+    let sums = gates;
     let wide = cell.input_gates() * hidden;
-    let input = outer(
-        &x_by_steps,
-        inputs,
-        &sums,
-        columns,
-        [(0, 0, wide)].to_vec(),
-        wide,
-    );
-    // The state before the first step is zeros.
-    let (before, after) = (items * hidden, items * columns);
-    let num = output_by_steps.len().saturating_sub(before);
+    let input = outer(x, inputs, &sums, columns, vec![(0, 0, wide)], wide);
+    let before = states_before(sequence, output);
     let wide = cell.hidden_gates() * hidden;
     let blocks = cell.hidden_blocks(hidden);
-    let sums_after = sums.get(after..).unwrap_or_default();
-    let recurrent = outer(
-        &output_by_steps[..num],
-        hidden,
-        sums_after,
-        columns,
-        blocks,
-        wide,
-    );
+    let recurrent = outer(&before, hidden, &sums, columns, blocks, wide);
     Gradients {
         x: wants_input.then_some(dx),
         input,
@@ -124,21 +96,26 @@ fn turned(values: &[f32], rows: usize, columns: usize) -> Vec<f32> {
     to
 }
 
-/// \[items, steps, wide\] as \[steps, items, wide\], steps in processing order.
-fn by_steps(sequence: &Sequence, values: &[f32], wide: usize) -> Vec<f32> {
+/// The hidden state that each step started from, zeros for the first one.
+fn states_before(sequence: &Sequence, output: &[f32]) -> Vec<f32> {
+    let Sequence { steps, hidden, .. } = *sequence;
+    let zeros = vec![0.0; hidden];
     let write = |to: Shared| {
-        let steps = (0..sequence.steps).into_par_iter();
-        steps.with_min_len(8).for_each(|number| {
-            let step = sequence.step(number);
-            for item in 0..sequence.items {
-                let from = &values[(item * sequence.steps + step) * wide..][..wide];
-                // SAFETY: only this task writes this step.
-                unsafe { to.write((number * sequence.items + item) * wide, from) };
+        let items = (0..sequence.items).into_par_iter();
+        items.with_min_len(4).for_each(|item| {
+            for number in 0..steps {
+                let place = |number| (item * steps + sequence.step(number)) * hidden;
+                let from = match number {
+                    0 => &zeros[..],
+                    _ => &output[place(number - 1)..][..hidden],
+                };
+                // SAFETY: only this task writes this item.
+                unsafe { to.write(place(number), from) };
             }
         });
     };
-    // SAFETY: the tasks cover all steps of all items.
-    unsafe { written(values.len(), write) }
+    // SAFETY: the tasks are all items, and each writes all steps.
+    unsafe { written(output.len(), write) }
 }
 
 /// The product of transposed `lhs` \[rows, num\] and blocks of columns of `rhs` \[rows, columns\], as \[num, wide\].
@@ -184,7 +161,7 @@ fn outer(
 /// The backward pass of some items.
 struct Part<'a> {
     sequence: &'a Sequence,
-    kept: &'a Kept,
+    cells: &'a [f32],
     output: &'a [f32],
     gradient: &'a [f32],
     first: usize,
@@ -192,23 +169,21 @@ struct Part<'a> {
 }
 
 impl Part<'_> {
-    /// Writes the gradients of these items' sums, \[steps, items, columns\], and of their inputs.
+    /// Writes the gradients of these items' sums in the place of their gates, and of their inputs.
     ///
     /// # Safety
-    /// Nothing else accesses these items in the meantime.
-    unsafe fn backward(&self, input: &[f32], recurrent: &[f32], to: Shared, dx: Option<Shared>) {
+    /// Nothing else uses the places of these items meanwhile; all gates are written.
+    unsafe fn backward(&self, input: &[f32], recurrent: &[f32], gates: Shared, dx: Option<Shared>) {
         let Sequence {
             cell,
-            items,
             steps,
             inputs,
             hidden,
             ..
         } = *self.sequence;
         let (first, num, columns) = (self.first, self.num, self.sequence.columns());
-        scratch::with(num * (columns + 2 * hidden) + hidden, |scratch| {
-            let (sums, states) = scratch.split_at_mut(num * columns);
-            let (dh, states) = states.split_at_mut(num * hidden);
+        scratch::with((2 * num + 1) * hidden, |scratch| {
+            let (dh, states) = scratch.split_at_mut(num * hidden);
             let (dc, zeros) = states.split_at_mut(num * hidden);
             dh.fill(0.0);
             dc.fill(0.0);
@@ -217,15 +192,16 @@ impl Part<'_> {
                 let step = self.sequence.step(number);
                 for item in 0..num {
                     let at = (first + item) * steps + step;
-                    let sums = &mut sums[item * columns..][..columns];
-                    sums.copy_from_slice(&self.kept.gates[at * columns..][..columns]);
+                    // SAFETY: only this task uses these places, and this is the only slice of them.
+                    let sums =
+                        unsafe { std::slice::from_raw_parts_mut(gates.at(at * columns), columns) };
                     let dh = &mut dh[item * hidden..][..hidden];
                     let gradient = &self.gradient[at * hidden..][..hidden];
                     dh.iter_mut()
                         .zip(gradient)
                         .for_each(|(dh, gradient)| *dh += gradient);
                     let values = if cell.has_state() {
-                        &self.kept.cells
+                        self.cells
                     } else {
                         self.output
                     };
@@ -238,23 +214,21 @@ impl Part<'_> {
                     let new = &values[at * hidden..][..hidden];
                     cell.backward(sums, (old, new), dh, &mut dc[item * hidden..][..hidden]);
                 }
-                // SAFETY: only this task writes these items.
-                unsafe { to.write((number * items + first) * columns, sums) };
+                // A step's sums of one item and of the next.
+                let (place, apart) = ((first * steps + step) * columns, steps * columns);
                 let lhs = Matrix {
                     values: input,
                     row: 1,
                     column: inputs,
                 };
-                let rhs = Matrix {
-                    values: sums,
-                    row: 1,
-                    column: columns,
-                };
                 let terms = cell.input_gates() * hidden;
                 if let Some(dx) = dx.filter(|_| inputs > 0) {
                     let to = dx.at((first * steps + step) * inputs);
-                    // SAFETY: as above.
-                    unsafe { product([inputs, num, terms], to, steps * inputs, false, lhs, rhs) };
+                    let rhs = (gates.at(place).cast_const(), 1, apart);
+                    // SAFETY: as above; the gradients of this step's sums are written.
+                    unsafe {
+                        product_with([inputs, num, terms], to, steps * inputs, false, lhs, rhs)
+                    };
                 }
                 if number == 0 {
                     break;
@@ -267,14 +241,10 @@ impl Part<'_> {
                         row: 1,
                         column: hidden,
                     };
-                    let rhs = Matrix {
-                        values: &sums[column..],
-                        row: 1,
-                        column: columns,
-                    };
+                    let rhs = (gates.at(place + column).cast_const(), 1, apart);
                     let to = Shared::of(dh).at(0);
-                    // SAFETY: these gradients belong to this task.
-                    unsafe { product([hidden, num, wide], to, hidden, adds, lhs, rhs) };
+                    // SAFETY: these gradients are this task's.
+                    unsafe { product_with([hidden, num, wide], to, hidden, adds, lhs, rhs) };
                     adds = true;
                 }
             }

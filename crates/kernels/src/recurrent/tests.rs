@@ -119,7 +119,7 @@ impl Case {
             &self.x,
             self.weights(),
             &output,
-            &kept,
+            kept,
             &self.gradient,
             true,
         );
@@ -203,15 +203,7 @@ fn no_items_and_no_steps_have_no_states() {
         let (output, kept) = forward(&sequence, &case.x, case.weights(), true);
         assert!(output.is_empty());
         let kept = kept.expect("asked for");
-        let found = backward(
-            &sequence,
-            &case.x,
-            case.weights(),
-            &output,
-            &kept,
-            &[],
-            true,
-        );
+        let found = backward(&sequence, &case.x, case.weights(), &output, kept, &[], true);
         assert!(
             found
                 .hidden
@@ -248,7 +240,7 @@ fn the_number_of_threads_changes_no_bit() {
                     &case.x,
                     case.weights(),
                     &output,
-                    &kept,
+                    kept,
                     &case.gradient,
                     true,
                 );

@@ -65,8 +65,9 @@ impl Operation<4> for Steps {
             hidden: numbers(&hidden),
             bias: numbers(&bias),
         };
-        let (kept, output) = &back.kept;
-        let output = contiguous(output.clone());
+        let (kept, output) = back.kept;
+        let kept = Arc::try_unwrap(kept).unwrap_or_else(|kept| (*kept).clone());
+        let output = contiguous(output);
         let found = backward(
             &self.0,
             numbers(&x),

@@ -11,15 +11,17 @@ mod ranked;
 pub use measured::{Measured, Read, read};
 pub use ranked::Ranked;
 
-use burn::tensor::activation::{log_softmax, softplus};
+use burn::tensor::activation::softplus;
 use burn::tensor::module::conv2d;
 use burn::tensor::ops::ConvOptions;
 use burn::tensor::{Bool, Int, Tensor, TensorData, TensorReadError};
 
+use crate::loss::cross_entropies;
 use crate::network::Output;
 use crate::targets::Targets;
 use runner_core::data::TargetPlan;
 use runner_core::plan::RunPlan;
+use runner_core::spec::backend::Kernels;
 use runner_core::spec::loss::LossFunction;
 use runner_core::spec::metric::Metric;
 use runner_core::spec::section::Choice;
@@ -40,6 +42,8 @@ pub struct Scores {
     pub to_pixels: (f32, f32),
     /// Number of classes or labels, if any.
     pub num_classes: usize,
+    /// What computes logarithms of likelihoods.
+    pub kernels: Kernels,
 }
 
 impl Scores {
@@ -59,6 +63,7 @@ impl Scores {
             loss: plan.loss.function.clone(),
             image,
             to_pixels,
+            kernels: plan.kernels,
             num_classes: match plan.data.target {
                 TargetPlan::Class { num_classes } | TargetPlan::Classes { num_classes, .. } => {
                     num_classes
@@ -142,9 +147,9 @@ impl Scores {
                 to.count("among", is_among.bool_and(counts.clone()).int().sum());
             }
             if self.wants(&[Perplexity]) {
-                let logs = log_softmax(outputs, 1).gather(1, index);
-                let logs = logs.mask_fill(counts.bool_not(), 0.0);
-                to.sum("log_likelihood", logs.flatten(0, 1));
+                let logs = cross_entropies(self.kernels, outputs, &index.flatten(0, 1), 0.0).neg();
+                let logs = logs.mask_fill(counts.bool_not().flatten(0, 1), 0.0);
+                to.sum("log_likelihood", logs);
             }
         }
     }

@@ -8,6 +8,7 @@ use super::*;
 
 fn scores(metrics: &[Metric], average: Average, loss: LossFunction) -> Scores {
     Scores {
+        kernels: Kernels::Fast,
         metrics: metrics.to_vec(),
         settings: MetricSettings {
             top_k: 2,
