@@ -124,11 +124,19 @@ fn use_threads(args: &ExecArgs) -> usize {
         .unwrap_or_else(|| thread::available_parallelism().map_or(1, |n| n.get()));
     let mut pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
     // This thread computes too: work that it gives away would wait for another thread to wake up, in each operation.
-    // Where it is the only one, the batches that it waits for would wait for it.
     if threads > 1 {
         pool = pool.use_current_thread();
     }
-    if let Err(e) = pool.build_global() {
+    let built = pool.build_global().and_then(|()| match threads {
+        // Where it is the only one, the batches that it waits for would wait for it: it has a pool of its own.
+        1 => rayon::ThreadPoolBuilder::new()
+            .num_threads(1)
+            .use_current_thread()
+            .build()
+            .map(std::mem::forget),
+        _ => Ok(()),
+    });
+    if let Err(e) = built {
         tracing::warn!("the number of threads cannot be set: {e}");
     }
     threads

@@ -30,7 +30,7 @@ pub struct Linear {
 /// other longer than they compute.
 fn blocks(size: usize, num_products: usize) -> impl IndexedParallelIterator<Item = Range<usize>> {
     const BLOCK: usize = 16;
-    const PRODUCTS: usize = 1 << 17;
+    const PRODUCTS: usize = 1 << 19;
     let num = (num_products / PRODUCTS).clamp(1, 32);
     let num = num.min(size.div_ceil(BLOCK)).max(1);
     (0..num)

@@ -11,7 +11,7 @@ use rayon::prelude::*;
 use super::vectors::vectorized;
 
 /// Numbers per task.
-const PIECE: usize = 1 << 14;
+const PIECE: usize = 1 << 15;
 
 /// A step of Adam (Kingma and Ba, 2015), or with decoupled decay of AdamW (Loshchilov and Hutter, 2019).
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -41,6 +41,21 @@ const EMPTY: Sums = Sums {
     max: f64::NEG_INFINITY,
 };
 
+impl Sums {
+    #[inline]
+    fn see(&mut self, value: f64, shift: f64) {
+        if value.is_nan() {
+            return;
+        }
+        let apart = value - shift;
+        self.count += 1;
+        self.sum += apart;
+        self.squares += apart * apart;
+        self.min = self.min.min(value);
+        self.max = self.max.max(value);
+    }
+}
+
 /// The moments of `width` values over some rows; `read` yields the values of a row in turn, any number of times: value
 /// `at` counts for `at % width`. NaN means missing.
 ///
@@ -78,17 +93,16 @@ pub fn moments(
             for row in rows {
                 values.clear();
                 read(*row as usize, &mut values);
+                if let ([sum], [shift]) = (&mut sums[..], &shifts[..]) {
+                    // The only sum stays in registers: images have many values.
+                    let mut all = *sum;
+                    values.iter().for_each(|value| all.see(*value, *shift));
+                    *sum = all;
+                    continue;
+                }
                 for values in values.chunks(width) {
                     for ((value, sum), shift) in values.iter().zip(&mut sums).zip(&shifts) {
-                        if value.is_nan() {
-                            continue;
-                        }
-                        let apart = value - shift;
-                        sum.count += 1;
-                        sum.sum += apart;
-                        sum.squares += apart * apart;
-                        sum.min = sum.min.min(*value);
-                        sum.max = sum.max.max(*value);
+                        sum.see(*value, *shift);
                     }
                 }
             }
