@@ -43,9 +43,9 @@ schema:
 deny:
     cargo deny check
 
-# kernels under Miri and AddressSanitizer (needs a nightly toolchain)
-kernels:
-    tests/kernels.sh
+# kernels under AddressSanitizer; `just kernels miri` also under Miri (needs a nightly toolchain)
+kernels *ARGS:
+    tests/kernels.sh {{ARGS}}
 
 # the benchmarks that decide a change to the training loop
 bench:
