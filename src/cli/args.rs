@@ -134,6 +134,9 @@ pub(super) struct RunArgs {
     /// Only failed runs: `failed`, or a class such as `out_of_memory`; may be repeated
     #[arg(long, value_name = "failed|CLASS", value_parser = Retry::from_str)]
     pub(super) retry: Vec<Retry>,
+    /// Add seeds until every verdict is decided, up to `verdict.max_seeds`, in as many steps as `verdict.looks`
+    #[arg(long, conflicts_with_all = ["only", "retry"])]
+    pub(super) until_decided: bool,
     /// Wait for another `runner run` that is writing to the same folder
     #[arg(long)]
     pub(super) wait: bool,
@@ -307,6 +310,9 @@ pub(super) struct ListArgs {
     /// Only runs that satisfy this condition, such as `valid/accuracy > 0.9 and optimizer.type == 'adamw' and age < 2d`
     #[arg(long, value_name = "EXPR", allow_hyphen_values = true)]
     pub(super) filter: Option<String>,
+    /// Also list runs of earlier settings, by generation with what changed
+    #[arg(long)]
+    pub(super) all: bool,
     /// Sort by a metric, a key of the file, or `objective` (best first); `-KEY` sorts descending; groups by `objective`
     /// or one of their columns
     #[arg(long, value_name = "KEY", allow_hyphen_values = true)]

@@ -18,8 +18,10 @@ pub fn list(args: &ListArgs, output: &mut Output) -> u8 {
             is_reversed: args.reverse,
             columns: args.columns.clone(),
             group: args.group.clone(),
+            offset: 0,
             limit: args.limit,
         },
+        all: args.all,
         form: match (args.json, args.csv) {
             (true, _) => Form::Json,
             (_, true) => Form::Csv,

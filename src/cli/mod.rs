@@ -16,6 +16,7 @@ mod explain;
 mod export;
 mod follow;
 mod generate;
+mod history;
 mod import;
 mod init;
 mod leash;
@@ -151,6 +152,12 @@ enum Verb {
     Compare(CompareArgs),
     /// List the runs of a results folder: filtered, sorted, grouped
     List(ListArgs),
+    /// Tag a run, or show or remove its tags
+    Tag(history::TagArgs),
+    /// Add a note to a run, or show or remove it
+    Note(history::NoteArgs),
+    /// Remove runs of earlier settings, after showing which
+    Clean(history::CleanArgs),
     /// Show active runs as `runner run` does, from another terminal, until all have ended
     Watch(WatchArgs),
     /// Serve the reports of a results folder to a browser, updated while runs continue
@@ -296,6 +303,9 @@ fn run_verb(cli: Cli, output: &mut Output) -> u8 {
         Verb::Report { folder: None, .. } => report::print_template(output),
         Verb::Compare(args) => compare::compare(&args, output),
         Verb::List(args) => list::list(&args, output),
+        Verb::Tag(args) => history::tag(&args, output),
+        Verb::Note(args) => history::note(&args, output),
+        Verb::Clean(args) => history::clean(&args, output),
         Verb::Watch(args) => watch::watch(&args, output),
         Verb::Serve(args) => serve::serve(&args, output),
         Verb::Diff(args) => diff::diff(&args, output),

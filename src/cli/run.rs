@@ -29,6 +29,7 @@ pub fn run(args: &RunArgs, logging: &Logging, output: &mut Output) -> u8 {
         jobs: args.jobs.map(usize::from),
         only: args.only.clone(),
         retry: args.retry.clone(),
+        until_decided: args.until_decided,
         wait: args.wait,
         inject_fault: args.inject_fault.clone(),
         cancel: Cancel::default(),

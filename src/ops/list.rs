@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::tree::{none_there, pass_over_experiment};
 use super::{Progress, Sink};
 use crate::error::{Error, FAILED, OK};
-use runner_core::diagnostic::Diagnostic;
+use runner_core::diagnostic::{Diagnostic, counted};
 use runner_core::record::{ExperimentFolder, Index, PLAN_REMEDY, State, unix_millis};
 use runner_report::report::list::{self, Form, Listed, Query};
 
@@ -16,6 +16,8 @@ pub struct List {
     pub folder: PathBuf,
     /// The filter, the order and the columns.
     pub query: Query,
+    /// Whether runs of earlier settings are listed too.
+    pub all: bool,
     /// The form of the text.
     pub form: Form,
 }
@@ -52,6 +54,7 @@ impl Listing {
 /// let options = List {
 ///     folder: "results/nothing".into(),
 ///     query: Query::default(),
+///     all: false,
 ///     form: Form::Json,
 /// };
 /// let error = ops::list(&options, &ops::quiet).unwrap_err();
@@ -60,6 +63,7 @@ impl Listing {
 pub fn list(options: &List, sink: &Sink<'_>) -> Result<Listing, Error> {
     let mut is_whole = true;
     let mut indexes = Vec::new();
+    let mut num_earlier = 0;
     let experiments = ExperimentFolder::all(&options.folder);
     let without_plan = without_plan(&options.folder);
     if experiments.is_empty() && without_plan.is_empty() {
@@ -77,6 +81,19 @@ pub fn list(options: &List, sink: &Sink<'_>) -> Result<Listing, Error> {
         match Index::read(&experiment) {
             Ok(Some(index)) => {
                 is_whole &= tell_left_out(&experiment, &index, sink);
+                let index = match options.all {
+                    true => match experiment.with_earlier(index) {
+                        Ok(index) => index,
+                        Err(e) => {
+                            is_whole &= !pass_over_experiment(&experiment.0, &e, sink);
+                            continue;
+                        }
+                    },
+                    false => {
+                        num_earlier += experiment.num_earlier(&index);
+                        index
+                    }
+                };
                 indexes.push(index);
             }
             Ok(None) => {}
@@ -84,9 +101,15 @@ pub fn list(options: &List, sink: &Sink<'_>) -> Result<Listing, Error> {
         }
     }
     let listed = list::list(&indexes, &options.query, options.form, unix_millis());
-    let listed = listed.map_err(|wrong| {
+    let mut listed = listed.map_err(|wrong| {
         Error::refused(Diagnostic::error("list", wrong.message).help(wrong.help))
     })?;
+    if num_earlier > 0 {
+        listed.notes.push(format!(
+            "note: {} of earlier settings not shown; `--all` shows them",
+            counted(num_earlier, "run")
+        ));
+    }
     Ok(Listing {
         listed,
         num_runs: indexes.iter().map(|index| index.runs.len()).sum(),

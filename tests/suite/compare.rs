@@ -45,6 +45,7 @@ pub fn index(text: &str, value: impl Fn(&str, u64) -> f64) -> Index {
         .unwrap(),
         environments: Vec::new(),
         mended: Vec::new(),
+        looks: Vec::new(),
     }
 }
 

@@ -27,6 +27,7 @@ mod first_weights;
 mod foreign;
 mod generated;
 mod graded;
+mod history;
 mod identity;
 mod imports;
 mod index;
@@ -34,6 +35,7 @@ mod init;
 mod list;
 #[cfg(unix)]
 mod live;
+mod looks;
 mod lost;
 mod memory;
 mod mlflow;

@@ -3,8 +3,12 @@
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
+mod selection;
+mod sequential;
 mod simulation;
 
+use selection::{Many, selection};
+use sequential::{Found, Sequence, sequential};
 use simulation::{NUM_TRIALS, Noise, Rates, Setting, simulate};
 
 /// Experiments per row: the standard error of a rate of 5 % is about 0.2 %.
@@ -46,6 +50,66 @@ fn main() {
             );
         }
     }
+    looks();
+    best_of_many();
+}
+
+/// The table of the best of many trials.
+fn best_of_many() {
+    println!(
+        "\n| noise | seeds | best of 27 equal ruled out | best of 27 ruled out | trials that may be best |\n| --- | --- | --- | --- | --- |"
+    );
+    for (noise, name) in Noise::ALL {
+        if noise == Noise::SkewedApart {
+            continue;
+        }
+        for seeds in [3, 5, 10] {
+            let many = |step| Many {
+                noise,
+                trials: 27,
+                seeds,
+                step,
+            };
+            let (equal, (lost, kept)) = (
+                selection(many(0.0), NUM, 23).0,
+                selection(many(1.0), NUM, 24),
+            );
+            let (equal, lost) = (percent(equal), percent(lost));
+            println!("| {name} | {seeds} | {equal} | {lost} | {kept:.1} |");
+        }
+    }
+}
+
+/// The tables of looks at growing samples.
+fn looks() {
+    println!(
+        "\n| noise | exact, looks not planned | exact, 5 looks planned | if normal, looks not planned | if normal, 5 looks planned |\n| --- | --- | --- | --- | --- |"
+    );
+    for (noise, name) in Noise::ALL {
+        if noise == Noise::SkewedApart {
+            continue;
+        }
+        let (free, planned) = (at_looks(noise, false, 0.0), at_looks(noise, true, 0.0));
+        let shown = [free.exact, planned.exact, free.if_normal, planned.if_normal];
+        println!("| {name} | {} |", shown.map(percent).join(" | "));
+    }
+    println!("\n| true difference | all decided | mean seeds |\n| --- | --- | --- |");
+    for difference in [0.0, 1.0, 2.0, 3.0, 10.0] {
+        let found = at_looks(Noise::Normal, true, difference);
+        let decided = percent(found.decided);
+        println!("| {difference} sd | {decided} | {:.1} |", found.seeds);
+    }
+}
+
+/// Looks at 3, 6, 9, 12 and 15 seeds.
+fn at_looks(noise: Noise, is_planned: bool, difference: f64) -> Found {
+    let sequence = Sequence {
+        noise,
+        seeds: &[3, 6, 9, 12, 15],
+        is_planned,
+        difference,
+    };
+    sequential(sequence, NUM, 22)
 }
 
 fn rates(noise: Noise, seeds: usize, is_paired: bool, difference: f64, smallest: f64) -> Rates {

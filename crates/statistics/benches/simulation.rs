@@ -37,7 +37,8 @@ impl Noise {
         (Self::Binomial, "binomial, 200 items at 0.95"),
     ];
 
-    fn draw(self, rng: &mut ChaCha8Rng) -> f64 {
+    /// A value.
+    pub fn draw(self, rng: &mut ChaCha8Rng) -> f64 {
         match self {
             Self::Normal => normal(rng),
             Self::HeavyTails => normal(rng) / (-uniform(rng).ln()).sqrt(),
@@ -103,6 +104,7 @@ pub fn simulate(setting: Setting, num: usize, seed: u64) -> Rates {
         num_comparisons: NUM_TRIALS,
         smallest_difference: Some(setting.smallest),
         overlap: None,
+        looks: None,
     };
     let mut rates = Rates::default();
     let (of_all, of_trials) = (1.0 / num as f64, 1.0 / (num * NUM_TRIALS) as f64);

@@ -16,17 +16,21 @@
 //!   (Schuirmann 1987)
 //! - repeats over other splits: the t test corrected for shared training items (Nadeau and Bengio 2003)
 //! - several comparisons: Holm (1979)
+//! - the best of many: the trials that no other beats (Gupta 1965)
+//! - several looks at growing samples: each with an equal part of the level ([`Looks`])
 //! - effect of an axis: the mean over all other settings within each seed, and Student's interval over the seeds
 //!
 //! Two numbers are easily confused. A `level` is a confidence level, such as 0.95, and belongs to an interval. An
 //! `alpha` is a significance level, such as 0.05, and belongs to a test.
 
+mod best;
 mod bootstrap;
 mod compare;
 mod distribution;
 mod holm;
 mod independent;
 mod items;
+mod looks;
 mod marginal;
 mod pairs;
 mod pareto;
@@ -41,11 +45,13 @@ mod verdict;
 
 use serde::{Deserialize, Serialize};
 
+pub use best::may_be_best;
 pub use bootstrap::{LEAST_FOR_BCA, NUM_RESAMPLES};
 pub use compare::{Comparison, Design, Effect, EffectMeasure};
 pub use holm::holm;
 pub use independent::{hedges_g, welch_interval, welch_t_test};
 pub use items::{mcnemar, percentile_interval, resample};
+pub use looks::Looks;
 pub use marginal::{Balance, Importance, LevelEffect, Marginal, Row, importance, marginal_effect};
 pub use pairs::{Pairs, cohens_d_z, paired_t_test};
 pub use pareto::pareto_front;
@@ -144,6 +150,11 @@ pub enum Refusal {
     },
     /// Rows of a table with different numbers of axes, or fewer than requested.
     NoSuchAxis,
+    /// All planned looks at the samples were made before.
+    NoLooksLeft {
+        /// How many were planned.
+        planned: usize,
+    },
 }
 
 impl Test {
@@ -174,6 +185,9 @@ impl std::fmt::Display for Refusal {
             Self::BadProbability => f.write_str("a p-value must be between 0 and 1"),
             Self::RepeatedKey { key } => write!(f, "seed {key} occurs twice in one sample"),
             Self::NoSuchAxis => f.write_str("a row does not have the requested axis"),
+            Self::NoLooksLeft { planned } => {
+                write!(f, "all {planned} planned looks were made before")
+            }
         }
     }
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::student::{Overlap, Student};
 use super::{
-    Approximation, Comparison, Design, Direction, Refusal, TestResult, check_level, holm,
+    Approximation, Comparison, Design, Direction, Looks, Refusal, TestResult, check_level, holm,
     pairs_to_reach, seeds_for_power, smallest_rank_p, smallest_sign_flip_p,
 };
 
@@ -138,6 +138,8 @@ pub struct Claims<'a> {
     pub smallest_difference: Option<f64>,
     /// How runs on several splits share items, if they do.
     pub overlap: Option<&'a Overlap>,
+    /// Which look at growing samples this is, if several are planned.
+    pub looks: Option<Looks>,
 }
 
 /// What can be claimed about each trial against the baseline. Values are keyed by seed. The test is the sign-flip test
@@ -151,6 +153,9 @@ pub struct Claims<'a> {
 ///
 /// In addition, the result of Student's t for the same values ([`IfNormal`]), with its own correction.
 ///
+/// With several looks, p-values are also multiplied by the number of looks ([`Looks`]). Nothing is tested at a look
+/// beyond those that were planned.
+///
 /// Refuses an `alpha` that is not between 0 and 1. Problems of one trial are reported in its own verdict.
 pub fn verdicts<T: AsRef<[(u64, f64)]> + Sync>(
     baseline: &[(u64, f64)],
@@ -159,11 +164,19 @@ pub fn verdicts<T: AsRef<[(u64, f64)]> + Sync>(
 ) -> Result<Vec<Verdict>, Refusal> {
     check_level(claims.alpha)?;
     // The complement rounds to 1 for the smallest alphas, and 1 is not a valid level.
-    let level = (1.0 - claims.alpha).min(1.0 - f64::EPSILON);
+    let confidence = (1.0 - claims.alpha).min(1.0 - f64::EPSILON);
     let compare =
-        |trial: &T| Comparison::with_student(trial.as_ref(), baseline, level, claims.overlap);
+        |trial: &T| Comparison::with_student(trial.as_ref(), baseline, confidence, claims.overlap);
     let compared: Vec<_> = trials.par_iter().map(compare).collect();
     let num = claims.num_comparisons.max(trials.len());
+    let share = match claims.looks.map_or(Ok(1.0), Looks::share) {
+        Ok(share) => share,
+        Err(refusal) => return Ok(not_tested(&compared, claims, num, refusal)),
+    };
+    let level = Level {
+        alpha: claims.alpha,
+        share,
+    };
     let is_testable = |comparison: &Comparison| {
         comparison.design.n() >= LEAST_FOR_CLAIM && comparison.test.test.is_exact()
     };
@@ -171,8 +184,8 @@ pub fn verdicts<T: AsRef<[(u64, f64)]> + Sync>(
         let comparison = result.as_ref().ok().map(|(comparison, _)| comparison);
         comparison.filter(|c| is_testable(c)).map(|c| c.test.p)
     });
-    let exact = Corrected::of(raw.collect(), num, claims.alpha)?;
-    let mut if_normal = if_normal(&compared, claims, num)?.into_iter();
+    let exact = Corrected::of(raw.collect(), num, level)?;
+    let mut if_normal = if_normal(&compared, claims, num, level)?.into_iter();
     let verdicts = compared.iter().enumerate().map(|(at, compared)| Verdict {
         finding: match compared {
             Ok((comparison, _)) if !comparison.test.test.is_exact() => Finding::NoExactTest,
@@ -204,26 +217,56 @@ pub fn verdicts<T: AsRef<[(u64, f64)]> + Sync>(
     Ok(verdicts.collect())
 }
 
-/// p-values of the comparisons of a table, corrected for their number.
+/// The verdicts at a look for which no level is left.
+fn not_tested(
+    compared: &[Compared],
+    claims: &Claims<'_>,
+    num: usize,
+    refusal: Refusal,
+) -> Vec<Verdict> {
+    let verdict = |compared: &Compared| Verdict {
+        finding: Finding::NotTested { refusal },
+        direction: claims.direction,
+        alpha: claims.alpha,
+        num_comparisons: num,
+        alpha_corrected: 0.0,
+        p_corrected: None,
+        if_normal: None,
+        comparison: compared.as_ref().ok().map(|(comparison, _)| *comparison),
+    };
+    compared.iter().map(verdict).collect()
+}
+
+/// A significance level, of which one of several looks may use a part.
+#[derive(Clone, Copy)]
+struct Level {
+    alpha: f64,
+    share: f64,
+}
+
+/// p-values of the comparisons of a table, corrected for their number and that of the looks.
 struct Corrected {
     /// None if nothing was tested; it counts as 1.
     raw: Vec<Option<f64>>,
     /// Over all comparisons, including those of other tables.
     corrected: Vec<f64>,
-    alpha: f64,
+    level: Level,
     num_claims: usize,
 }
 
 impl Corrected {
-    fn of(raw: Vec<Option<f64>>, num: usize, alpha: f64) -> Result<Self, Refusal> {
+    fn of(raw: Vec<Option<f64>>, num: usize, level: Level) -> Result<Self, Refusal> {
         let mut counted: Vec<f64> = raw.iter().map(|p| p.unwrap_or(1.0)).collect();
         counted.resize(num, 1.0);
-        let corrected = holm(&counted)?;
+        let mut corrected = holm(&counted)?;
+        corrected
+            .iter_mut()
+            .for_each(|p| *p = (*p / level.share).min(1.0));
         Ok(Self {
-            num_claims: corrected.iter().filter(|p| **p <= alpha).count(),
+            num_claims: corrected.iter().filter(|p| **p <= level.alpha).count(),
             raw,
             corrected,
-            alpha,
+            level,
         })
     }
 
@@ -232,7 +275,7 @@ impl Corrected {
     }
 
     fn is_claim(&self, at: usize) -> bool {
-        self.corrected[at] <= self.alpha
+        self.corrected[at] <= self.level.alpha
     }
 
     /// The level that the p-value of a comparison was compared with. A claim was compared with the level of its own
@@ -244,7 +287,7 @@ impl Corrected {
         } else {
             self.num_claims
         };
-        self.alpha / (self.corrected.len() - passed) as f64
+        self.level.alpha * self.level.share / (self.corrected.len() - passed) as f64
     }
 }
 
@@ -259,6 +302,7 @@ fn if_normal(
     compared: &[Compared],
     claims: &Claims<'_>,
     num: usize,
+    level: Level,
 ) -> Result<Vec<Option<IfNormal>>, Refusal> {
     let tested = |compared: &Compared| -> Option<Tested> {
         let (comparison, student) = compared.as_ref().ok()?;
@@ -269,9 +313,9 @@ fn if_normal(
     };
     let tested: Vec<_> = compared.iter().map(tested).collect();
     let p = tested.iter().map(|t| t.as_ref().map(|(_, test, _)| test.p));
-    let differences = Corrected::of(p.collect(), num, claims.alpha)?;
+    let differences = Corrected::of(p.collect(), num, level)?;
     let p = tested.iter().map(|t| t.as_ref()?.2.map(|(_, p)| p));
-    let equalities = Corrected::of(p.collect(), num, claims.alpha)?;
+    let equalities = Corrected::of(p.collect(), num, level)?;
     let reading = |(at, tested): (usize, Option<Tested>)| {
         let (comparison, test, equal) = tested?;
         let equality = equal.map(|(within, p)| Equality {

@@ -3,6 +3,13 @@
 #[path = "../benches/simulation.rs"]
 mod simulation;
 
+#[path = "../benches/selection.rs"]
+mod selection;
+#[path = "../benches/sequential.rs"]
+mod sequential;
+
+use selection::{Many, selection};
+use sequential::{Sequence, sequential};
 use simulation::{Noise, Setting, simulate};
 
 /// A rate of 5 % is found as less than 8 % of these, but for one time in a thousand.
@@ -52,4 +59,42 @@ fn three_seeds_find_what_is_plain() {
     let equal = simulate(setting(Noise::Normal, 10, 0.0), 500, 4);
     assert!(equal.found_equal > 0.8, "{equal:?}");
     assert!(equal.found_if_normal < 0.03, "{equal:?}");
+}
+
+#[test]
+fn planned_looks_keep_the_promise_and_others_break_it() {
+    let looks = |noise, is_planned| {
+        let sequence = Sequence {
+            noise,
+            seeds: &[3, 5, 7, 9, 11],
+            is_planned,
+            difference: 0.0,
+        };
+        sequential(sequence, NUM, 5)
+    };
+    for noise in [Noise::Normal, Noise::HeavyTails, Noise::Binomial] {
+        let planned = looks(noise, true);
+        assert!(planned.exact <= 0.08, "{noise:?}: {planned:?}");
+        assert!(planned.if_normal <= 0.08, "{noise:?}: {planned:?}");
+    }
+    let free = looks(Noise::Normal, false);
+    assert!(free.if_normal > 0.08, "{free:?}");
+}
+
+#[test]
+fn the_best_of_many_is_rarely_ruled_out() {
+    for (noise, name) in Noise::ALL {
+        for step in [0.0, 1.0] {
+            let many = Many {
+                noise,
+                trials: 27,
+                seeds: 3,
+                step,
+            };
+            let (lost, kept) = selection(many, 300, 6);
+            assert!(lost <= 0.08, "{name} {step}: {lost}");
+            let is_told = step == 0.0 || kept < 15.0;
+            assert!(is_told, "{name}: {kept} of 27 may be the best");
+        }
+    }
 }

@@ -3,6 +3,7 @@
 mod launch;
 mod prepare;
 mod select;
+mod until;
 mod wait;
 
 use std::collections::BTreeSet;
@@ -40,6 +41,8 @@ pub struct Run {
     pub only: Vec<String>,
     /// Only runs with this outcome; all runs if none is set.
     pub retry: Vec<Retry>,
+    /// Whether to add seeds until every verdict is decided, as `verdict.looks` and `verdict.max_seeds` allow.
+    pub until_decided: bool,
     /// Whether to wait for another `runner run` that writes to the same folder.
     pub wait: bool,
     /// A failure to inject into the matching runs, as `GLOB@FAULT`, for tests.
@@ -57,6 +60,7 @@ impl Run {
             jobs: None,
             only: Vec::new(),
             retry: Vec::new(),
+            until_decided: false,
             wait: false,
             inject_fault: None,
             cancel: Cancel::default(),
@@ -148,6 +152,15 @@ impl RunOutcome {
 /// # Ok::<(), burn_runner::Error>(())
 /// ```
 pub fn run(options: &Run, sink: &Sink<'_>) -> Result<RunOutcome, Error> {
+    if options.until_decided {
+        until::run(options, sink)
+    } else {
+        run_once(options, sink)
+    }
+}
+
+/// Trains the runs of a plan.
+fn run_once(options: &Run, sink: &Sink<'_>) -> Result<RunOutcome, Error> {
     let fault = parse_fault(options.inject_fault.as_deref())?;
     let planned = plan_with_data(&options.experiment, sink)?;
     let plan = &planned.plan;

@@ -320,6 +320,14 @@ const ROWS: &[Row] = &[
     (CSV, &[], "objective.baseline", "'base'", Same),
     (CSV, &[], "verdict.smallest_difference", "0.005", Same),
     (CSV, &[], "verdict.expected_sd", "0.004", Same),
+    (CSV, &[], "verdict.looks", "5", Same),
+    (
+        CSV,
+        &[("verdict.looks", "5")],
+        "verdict.max_seeds",
+        "20",
+        Same,
+    ),
     // The training.
     (CSV, &[], "train.epochs", "4", Other),
     (CSV, &[], "train.batch_size", "5", Other),

@@ -136,3 +136,30 @@ pub(super) fn one_verdict(
     diagnostic.span = root.span_at("verdict");
     Err(Box::new(diagnostic))
 }
+
+/// Seeds are added between looks, up to a number above that of the file.
+pub(super) fn room_for_seeds(
+    verdict: &VerdictSpec,
+    num_seeds: usize,
+    root: &Table,
+) -> Result<(), Box<Diagnostic>> {
+    let Some(most) = verdict.max_seeds else {
+        return Ok(());
+    };
+    let mut diagnostic = if verdict.looks.is_none() {
+        Diagnostic::error(
+            "contradiction",
+            "`verdict.max_seeds` needs `verdict.looks`: verdicts are looked at each time that seeds are added",
+        )
+        .help("add `looks = 5` to `[verdict]`: each look has an equal part of the probability of a wrong claim")
+    } else if most < num_seeds {
+        let message =
+            format!("`verdict.max_seeds` is {most}, but `experiment.seeds` has {num_seeds}");
+        Diagnostic::error("contradiction", message)
+            .help(format!("set `verdict.max_seeds` to more than {num_seeds}"))
+    } else {
+        return Ok(());
+    };
+    diagnostic.span = root.span_at("verdict.max_seeds");
+    Err(Box::new(diagnostic))
+}

@@ -30,7 +30,7 @@ use serde_json::{Map, Value as Json};
 use crate::diagnostic::{Diagnostic, Diagnostics, Severity};
 use crate::spec::document::{Document, Table};
 use crate::spec::reference::{References, unused_values};
-use agree::{known_baseline, one_limit, one_name, one_objective, one_verdict};
+use agree::{known_baseline, one_limit, one_name, one_objective, one_verdict, room_for_seeds};
 pub use best::Ties;
 pub use calibration::{Basis, Calibration, Expected, Probe};
 pub use command::quoted;
@@ -115,6 +115,12 @@ pub fn plan(
     let experiment = name.unwrap_or_else(|| default_name.to_owned());
     one_name(&experiment, &runs, &document.root)
         .map_err(|diagnostic| Diagnostics(vec![*diagnostic]))?;
+    room_for_seeds(
+        &written.verdict,
+        written.experiment.seeds.len(),
+        &document.root,
+    )
+    .map_err(|diagnostic| Diagnostics(vec![*diagnostic]))?;
     for warning in unused_values(document) {
         diagnostics.push(warning);
     }

@@ -6,7 +6,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 
 use super::seal::FIRST_SEALED;
-use super::{Environment, RunFolder, RunRecord, Settings, TRACE_FILES, is_other_format, remedy};
+use super::{
+    Environment, Generation, Label, RunFolder, RunRecord, Settings, TRACE_FILES, is_other_format,
+    remedy,
+};
 use crate::event::{FailureClass, MemoryPeak, Metrics, Outcome};
 use crate::plan::{HeldOut, RunPlan};
 use crate::show::plain_io_error;
@@ -135,6 +138,12 @@ pub struct RunEntry {
     /// When its last event arrived, in milliseconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_event_ms: Option<u64>,
+    /// Its tags and its note, which are not cached.
+    #[serde(skip)]
+    pub label: Label,
+    /// Its generation, if it is a run of earlier settings or is listed with such.
+    #[serde(skip)]
+    pub generation: Generation,
 }
 
 /// Memory of a run compared with its forecast, or the maximum over several runs.
@@ -359,6 +368,8 @@ impl RunEntry {
             data: 0,
             environment: None,
             last_event_ms: None,
+            label: Label::default(),
+            generation: Generation::default(),
         }
     }
 

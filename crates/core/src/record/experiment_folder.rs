@@ -45,6 +45,16 @@ impl ExperimentFolder {
         self.0.join(".index.jsonl")
     }
 
+    /// The analyses that were looked at.
+    pub fn looks_json(&self) -> PathBuf {
+        self.0.join("looks.json")
+    }
+
+    /// The tags and notes of runs.
+    pub fn labels_json(&self) -> PathBuf {
+        self.0.join("labels.json")
+    }
+
     /// The kernels that CubeCL selected by timing, for all runs.
     pub fn kernels(&self) -> PathBuf {
         self.0.join("kernels")

@@ -5,6 +5,8 @@
 //!   experiment.toml        the input file, byte for byte
 //!   resolved.toml          all layers in one file, if there are several
 //!   plan.json              every run, resolved
+//!   labels.json            tags and notes of runs
+//!   looks.json             the analyses whose verdicts were looked at, by their runs
 //!   kernels/               on CubeCL's backends: the kernels that were selected by timing, for all runs
 //!   .lock                  held by the `runner run` that writes here, whom it names
 //!   runs/<trial>-s<seed>/
@@ -48,10 +50,13 @@ mod files;
 mod fold;
 mod format;
 mod git;
+mod history;
 mod index;
+mod labels;
 mod links;
 mod lock;
 mod log;
+mod looks;
 mod name;
 mod resume;
 mod run_folder;
@@ -75,9 +80,12 @@ pub use experiment_folder::ExperimentFolder;
 pub use fold::{RunRecord, Summary};
 pub use format::is_other_format;
 pub use git::commits_between;
+pub use history::{Earlier, Generation};
 pub use index::Index;
+pub use labels::{Label, Labels};
 pub use links::refuse_links;
 pub use lock::{Holder, Lock, Locked};
+pub use looks::Look;
 pub use resume::{
     BadCheckpoint, CHECKPOINT_PARTS, Checkpoints, Rejected, ResumePoint, Sidecar, part_sum,
 };

@@ -26,7 +26,7 @@ pub(super) fn settings(runs: &[RunPlan]) -> (Settings, Vec<Settings>) {
 }
 
 /// The settings of one run.
-fn of(run: &RunPlan) -> Settings {
+pub(super) fn of(run: &RunPlan) -> Settings {
     let mut named = planned(run);
     // A plan contains the planned network, so that variations of the model are only visible in the axes.
     for (key, value) in &run.axes {

@@ -8,16 +8,18 @@ use serde_json::Value as Json;
 use super::backends::by_backend;
 use super::curves::Curves;
 use super::folds::Folds;
+use super::judge::{candidates, judge, named};
+use super::looks::Looking;
 use super::mixture::{differing, mixed_data};
 use super::model::{AxisEffect, Baseline, Problem, Provenance, Report, Trial};
 use super::numbers::{natural_order, value_text};
 use super::rank::{is_of_several_losses, ranked};
-use super::sample::{ALPHA, CONFIDENCE, COSTS, Repeat, Sample, keyed, overlap};
+use super::sample::{CONFIDENCE, COSTS, Repeat, Sample, keyed};
 use runner_core::plan::{FORMAT, Plan, Ties, quoted};
 use runner_core::record::{Index, MemoryUse, RunEntry, State};
 use runner_core::spec::failure::FailureClass;
 use runner_core::spec::metric::Objective;
-use runner_statistics::{Claims, Direction, Row, importance, marginal_effect, verdicts};
+use runner_statistics::{Direction, Row, importance, marginal_effect};
 
 /// With more values than this, an axis has no table of effects.
 const MAX_LEVELS: usize = 24;
@@ -54,7 +56,9 @@ fn sum_up(index: &Index, command: &str, leftovers: Vec<String>, is_to_compare: b
     } else {
         with_values_first(&trials, &name)
     };
+    let looking = Looking::at(index, &folds);
     let mut remarks = remarks(index, &completed);
+    let looks = looking.looks();
     let mut baseline = None;
     let mut effects = Vec::new();
     let mut backends = Vec::new();
@@ -68,9 +72,11 @@ fn sum_up(index: &Index, command: &str, leftovers: Vec<String>, is_to_compare: b
             });
         }
         true => {
-            baseline = judge(plan, &mut trials, &order, direction, folds.overlap);
+            if !looking.is_too_early {
+                baseline = judge(plan, &mut trials, &order, direction, folds.overlap, looks);
+            }
             effects = axis_effects(&trials, &axes, &name);
-            backends = by_backend(&trials, &name, direction, folds.overlap);
+            backends = by_backend(&trials, &name, direction, folds.overlap, looks);
         }
         false => remarks.push(format!(
             "`{name}` is computed by different functions in different trials, so trials are not ranked and there are no verdicts. Set `objective.metric` to a metric that all trials share"
@@ -95,13 +101,18 @@ fn sum_up(index: &Index, command: &str, leftovers: Vec<String>, is_to_compare: b
         question: plan.question.clone(),
         objective: name.clone(),
         ties: Ties::of(plan.format),
-        baseline,
+        baseline: baseline.clone(),
         notices: plan.notices.clone(),
         losses: losses(index),
         axes,
         folds: folds.num,
         overlap: folds.overlap,
         smallest_difference: plan.verdict.smallest_difference,
+        candidates: baseline
+            .as_ref()
+            .filter(|baseline| baseline.is_picked)
+            .and_then(|_| candidates(&trials, &order, &name, direction, folds.overlap, looks)),
+        looks: Some(looking).filter(|looking| !looking.is_usual()),
         num_runs: index.runs.len(),
         num_completed: completed.iter().map(Vec::len).sum(),
         backends,
@@ -228,72 +239,6 @@ fn with_values_first(trials: &[Trial], name: &str) -> Vec<usize> {
     let mut order: Vec<usize> = (0..trials.len()).collect();
     order.sort_by_key(|at| !trials[*at].metrics.contains_key(name));
     order
-}
-
-/// Sets the verdict of each trial against the baseline, and returns the baseline.
-fn judge(
-    plan: &Plan,
-    trials: &mut [Trial],
-    order: &[usize],
-    direction: Direction,
-    ratio: Option<f64>,
-) -> Option<Baseline> {
-    let name = plan.objective.name();
-    if trials.len() < 2 {
-        return None;
-    }
-    let by_id = |id: &String| named(trials, id);
-    let (at, is_picked) = match plan.baseline.as_ref().and_then(by_id) {
-        Some(at) => (at, false),
-        None => (*order.first()?, true),
-    };
-    // A trial without a value is compared with nothing, and does not affect the correction of others.
-    let is_compared = |other: &usize| *other != at && !trials[*other].values(&name).is_empty();
-    let others: Vec<usize> = (0..trials.len()).filter(is_compared).collect();
-    let of = |at: &usize| trials[*at].values(&name);
-    let samples: Vec<&[(Repeat, f64)]> = [at].iter().chain(&others).map(of).collect();
-    let overlap = overlap(&samples, ratio);
-    let mut samples = keyed(&samples);
-    let baseline = samples.remove(0);
-    if baseline.is_empty() {
-        return None;
-    }
-    let num_comparisons = if is_picked {
-        (samples.len() + 1) * samples.len() / 2
-    } else {
-        samples.len()
-    };
-    let claims = Claims {
-        direction,
-        alpha: ALPHA,
-        num_comparisons,
-        smallest_difference: plan.verdict.smallest_difference,
-        overlap: overlap.as_ref(),
-    };
-    let found = verdicts(&baseline, &samples, &claims).ok()?;
-    for (other, verdict) in others.into_iter().zip(found) {
-        trials[other].verdict = Some(verdict);
-    }
-    Some(Baseline {
-        trial: trials[at].id.clone(),
-        is_picked,
-    })
-}
-
-/// The trial of a name, also by the name of one of its folds in the plan.
-fn named(trials: &[Trial], id: &str) -> Option<usize> {
-    let of_run = |run: &String| {
-        let seed = run
-            .strip_prefix(id)
-            .and_then(|rest| rest.strip_prefix("-s"));
-        seed.is_some_and(|seed| seed.chars().all(|c| c.is_ascii_digit()))
-    };
-    let by_id = trials.iter().position(|trial| trial.id == id);
-    by_id.or_else(|| {
-        trials
-            .iter()
-            .position(|trial| trial.runs.iter().any(of_run))
-    })
 }
 
 /// The effect of each axis on a metric, over the values of the other axes, if there are any.

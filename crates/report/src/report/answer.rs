@@ -1,5 +1,6 @@
 //! The answer in sentences, and what belongs to the ranked table.
 
+use super::looks::Looking;
 use super::mixture::{data_in_words, environments_in_words, other_items};
 use super::model::{Report, Trial};
 use super::numbers::{interval, mean_and_sd};
@@ -105,10 +106,54 @@ fn claim(report: &Report, best: &Trial) -> Option<String> {
             let next = next.map_or(String::new(), |(trial, found)| {
                 format!(" The next, `{}`: {}.", trial.id, verdict::in_words(found))
             });
-            format!("{}{next}", tally(all))
+            match among(report, all) {
+                Some(among) => among,
+                None => format!("{}{next}", tally(all)),
+            }
         }
     })
 }
+
+/// Which trials may be the best, unless the verdicts against the highest ranked say more about all of them.
+fn among(report: &Report, others: &[(&Trial, &Verdict)]) -> Option<String> {
+    let candidates = report.candidates.as_ref()?;
+    let num_claims = others.iter().filter(|(_, v)| verdict::is_claim(v)).count();
+    if num_claims == others.len() {
+        return None;
+    }
+    let (all, num) = (others.len() + 1, candidates.len());
+    if num == all {
+        return Some(format!(
+            "Any of the {all} trials may be the best: none is ruled out by t tests at 5 %."
+        ));
+    }
+    let named: Vec<String> = candidates
+        .iter()
+        .take(MOST_NAMED)
+        .map(|id| format!("`{id}`"))
+        .collect();
+    let more = match num.saturating_sub(MOST_NAMED) {
+        0 => String::new(),
+        num => format!(" and {num} more"),
+    };
+    let claims = match num_claims {
+        0 => String::new(),
+        _ => format!(" {}", tally(others)),
+    };
+    Some(if num == 1 {
+        format!(
+            "With 95 % confidence it is the best of the {all} trials, if the noise is normal.{claims}"
+        )
+    } else {
+        format!(
+            "With 95 % confidence, the best of the {all} trials is one of {num}, if the noise is normal: {}{more}.{claims}",
+            named.join(", ")
+        )
+    })
+}
+
+/// More candidates are counted.
+const MOST_NAMED: usize = 5;
 
 /// The trials with values that have a verdict, best first.
 fn others(report: &Report) -> Vec<(&Trial, &Verdict)> {
@@ -164,7 +209,12 @@ pub fn about_runs(report: &Report) -> Vec<String> {
     let warnings = warnings.chain(environments_in_words(report));
     let warnings = warnings.map(|warning| format!("Warning: {warning}"));
     let varied = varied(report).into_iter();
-    varied.chain(collapsed(report)).chain(warnings).collect()
+    let looking = report.looks.as_ref().and_then(Looking::in_words);
+    varied
+        .chain(collapsed(report))
+        .chain(looking)
+        .chain(warnings)
+        .collect()
 }
 
 /// Why an interval extends beyond the range of its metric.

@@ -11,7 +11,7 @@ use super::sample::{ALPHA, Sample, keyed, overlap};
 use super::table::Columns;
 use super::verdict;
 use runner_core::show::show_bytes;
-use runner_statistics::{Claims, Direction, Verdict, verdicts};
+use runner_statistics::{Claims, Direction, Looks, Verdict, verdicts};
 
 /// The keys of a trial's device and precision.
 const KEYS: [&str; 2] = ["backend.device", "backend.precision"];
@@ -52,6 +52,7 @@ pub fn by_backend(
     objective: &str,
     direction: Direction,
     ratio: Option<f64>,
+    looks: Option<Looks>,
 ) -> Vec<OnBackend> {
     let mut groups: Vec<(String, Vec<&Trial>)> = Vec::new();
     for trial in trials {
@@ -92,6 +93,7 @@ pub fn by_backend(
             num_comparisons,
             smallest_difference: None,
             overlap: overlap.as_ref(),
+            looks,
         };
         let found = verdicts(&baseline, &samples, &claims);
         let mut found = found.unwrap_or_default().into_iter();

@@ -13,7 +13,9 @@ mod evaluation;
 mod fit;
 mod folds;
 mod html;
+mod judge;
 pub mod list;
+mod looks;
 mod markdown;
 mod memory;
 mod mixture;
@@ -36,6 +38,7 @@ pub use curves::{Band, Curve, CurvePoint, Curves, TrialCurves};
 pub use evaluation::Selected;
 pub use fit::{Fitted, fit, wrap};
 pub use html::{TEMPLATE, TemplateError, html};
+pub use looks::Looking;
 pub use markdown::markdown;
 pub use mixture::{Differing, Having, SameData};
 pub use model::{AxisEffect, Baseline, Problem, Provenance, Report, Trial};
@@ -46,8 +49,10 @@ pub use table::{Columns, footnotes, table};
 
 use std::io;
 
+use runner_core::diagnostic::counted;
+use runner_core::plan::quoted;
 use runner_core::record::{
-    ExperimentFolder, Index, State, leftovers, unwritable, write_json, write_whole,
+    ExperimentFolder, Index, Look, State, leftovers, unwritable, write_json, write_whole,
 };
 
 /// Reads an experiment's folder, and writes nothing there except the cached index. `None` if the folder has no plan.
@@ -71,6 +76,9 @@ pub fn write(folder: &ExperimentFolder) -> io::Result<Option<Report>> {
         return Ok(None);
     };
     let report = sum_up(&index, folder);
+    if looks::is_over(&index) && report.has_tests() {
+        folder.record_look(Look::at(&index.runs))?;
+    }
     let named = |extension: &str, written: io::Result<()>| {
         written.map_err(|e| unwritable(&folder.report(extension), e))
     };
@@ -100,6 +108,16 @@ fn sum_up(index: &Index, folder: &ExperimentFolder) -> Report {
     );
     report.curves = Curves::read(&report, index, folder);
     let mut remarks = index.mended.clone();
+    let num_earlier = folder
+        .num_earlier(index)
+        .saturating_sub(report.leftovers.len());
+    if num_earlier > 0 {
+        remarks.push(format!(
+            "{} of earlier settings not counted here: `runner list {} --all` shows them",
+            counted(num_earlier, "run"),
+            quoted(&folder.0.display().to_string())
+        ));
+    }
     report.evaluation = Selected::read(&report, index, folder, &mut remarks);
     report.remarks.extend(remarks);
     report

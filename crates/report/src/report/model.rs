@@ -8,9 +8,11 @@ use serde_json::{Map, Value as Json};
 use super::backends::OnBackend;
 use super::curves::Curves;
 use super::evaluation::Selected;
+use super::looks::Looking;
 use super::mixture::{Differing, SameData};
 use super::rank;
 use super::sample::Sample;
+use super::verdict;
 use runner_core::plan::Ties;
 use runner_core::record::{DataUsed, Environment, MemoryUse, State};
 use runner_statistics::{Importance, Marginal, Verdict};
@@ -49,6 +51,13 @@ pub struct Report {
     /// The smallest difference of the objective that matters, if the file sets it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub smallest_difference: Option<f64>,
+    /// The trials that may be the best, if the file sets no baseline: with a probability of 95 % the best is one of them
+    /// if the noise is normal. None if nothing was tested.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub candidates: Option<Vec<String>>,
+    /// How often the verdicts were looked at while seeds were added, where that is planned or happened.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub looks: Option<Looking>,
     /// Planned runs.
     pub num_runs: usize,
     /// Completed runs.
@@ -213,6 +222,33 @@ impl Report {
     /// The objective of a trial, if it has any.
     pub fn objective_of<'a>(&self, trial: &'a Trial) -> Option<&'a Sample> {
         trial.metrics.get(&self.objective)
+    }
+
+    /// Whether any trial was tested against the baseline.
+    pub fn has_tests(&self) -> bool {
+        let verdicts = self
+            .trials
+            .iter()
+            .filter_map(|trial| trial.verdict.as_ref());
+        let mut compared = verdicts.filter_map(|verdict| verdict.comparison);
+        compared.any(|comparison| comparison.design.n() > 1)
+    }
+
+    /// The number of trials with values about which nothing is claimed, or all of them if nothing was tested.
+    pub fn num_undecided(&self) -> usize {
+        let others = self.trials.iter();
+        let others = others.filter(|trial| trial.n > 0 && !self.is_baseline(trial));
+        let is_decided = |trial: &&Trial| {
+            let verdict = trial.verdict.as_ref();
+            verdict.is_some_and(verdict::is_claim) || self.is_ruled_out(trial)
+        };
+        others.filter(|trial| !is_decided(trial)).count()
+    }
+
+    /// Whether a trial is not the best, if the noise is normal.
+    pub fn is_ruled_out(&self, trial: &Trial) -> bool {
+        let candidates = self.candidates.as_ref().filter(|_| trial.n > 0);
+        candidates.is_some_and(|candidates| !candidates.contains(&trial.id))
     }
 
     /// Whether a trial is the baseline.

@@ -23,6 +23,9 @@ pub struct Prospect {
     pub num_trials: usize,
     /// Comparisons that claims are corrected for.
     pub num_comparisons: usize,
+    /// Looks that share the level, if several are planned.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub looks: Option<usize>,
     /// Runs of the trial with the fewest runs.
     pub num_repeats: usize,
     /// Seeds with which an exact test can support a claim; none if no number can, or if no exact test is valid because
@@ -80,7 +83,8 @@ impl Prospect {
             Some(_) => num_trials - 1,
             None => num_trials * (num_trials - 1) / 2,
         };
-        let alpha = ALPHA / num_comparisons as f64;
+        let looks = plan.verdict.looks.unwrap_or(1);
+        let alpha = ALPHA / (num_comparisons * looks) as f64;
         // Differences of two values have √2 times their spread, as if seeds had nothing in common.
         let found = detectable_effect(EffectMeasure::CohensDz, num_repeats, alpha);
         let ratios = plan.runs.iter().map(|run| {
@@ -102,6 +106,7 @@ impl Prospect {
         Some(Self {
             num_trials,
             num_comparisons,
+            looks: plan.verdict.looks,
             num_repeats,
             seeds_for_exact: pairs_to_reach(alpha).filter(|_| !is_over_splits),
             detectable_sds: found.map(|effect| effect * f64::sqrt(2.0) * widened),
@@ -153,6 +158,9 @@ impl Prospect {
         let what = if self.is_over_splits { "split" } else { "seed" };
         let comparisons = counted(self.num_comparisons, "comparison");
         let repeats = counted(self.num_repeats, what);
+        let looks = self
+            .looks
+            .map_or(String::new(), |looks| format!(" at each of {looks} looks"));
         let Some(sds) = self.detectable_sds else {
             return format!(
                 "{comparisons} over {repeats}: a single run cannot show differences; at least 2 seeds are needed"
@@ -167,7 +175,7 @@ impl Prospect {
             None => "no number of seeds is enough for an exact test".into(),
         };
         format!(
-            "{comparisons} over {repeats} each: {exact}; if the noise is normal, differences of at least {} standard deviations are detected with a power of 80 %",
+            "{comparisons} over {repeats} each{looks}: {exact}; if the noise is normal, differences of at least {} standard deviations are detected with a power of 80 %",
             short_number(sds)
         )
     }
@@ -217,6 +225,7 @@ mod tests {
         Prospect {
             num_trials: 5,
             num_comparisons: 4,
+            looks: None,
             num_repeats: 3,
             seeds_for_exact: pairs_to_reach(alpha),
             detectable_sds: effect.map(|effect| effect * f64::sqrt(2.0)),

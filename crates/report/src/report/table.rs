@@ -147,16 +147,25 @@ fn push_objective(columns: &mut Columns, report: &Report, with_interval: bool, w
             "against baseline"
         };
         columns.push(report, name, |trial| match &trial.verdict {
+            Some(verdict) if !verdict::is_claim(verdict) && report.is_ruled_out(trial) => {
+                RULED_OUT.into()
+            }
             Some(verdict) if trial.n > 0 => verdict::code(verdict),
             _ => verdict_of(report, trial),
         });
     }
 }
 
+/// The code of a trial that is not the best.
+const RULED_OUT: &str = "not best~";
+
 /// The verdict of a trial in a few words.
 pub fn verdict_of(report: &Report, trial: &Trial) -> String {
     match (&trial.verdict, &report.baseline) {
         _ if trial.n == 0 => "-".into(),
+        (Some(verdict), _) if !verdict::is_claim(verdict) && report.is_ruled_out(trial) => {
+            "not the best (if the noise is normal)".into()
+        }
         (Some(verdict), _) => verdict::in_words(verdict),
         (None, Some(baseline)) if !baseline.is_picked => "baseline".into(),
         _ => "-".into(),
@@ -182,7 +191,19 @@ pub fn about_losses(report: &Report) -> Option<&'static str> {
 /// The meaning of the codes of verdicts that occur in the ranked table.
 pub fn about_verdicts(report: &Report) -> Option<String> {
     let judged = report.trials.iter().filter(|trial| trial.n > 0);
-    verdict::notes(judged.filter_map(|trial| trial.verdict.as_ref()))
+    let is_out = |trial: &&Trial| {
+        let verdict = trial.verdict.as_ref();
+        report.is_ruled_out(trial) && !verdict.is_some_and(verdict::is_claim)
+    };
+    let shown = judged.clone().filter(|trial| !is_out(trial));
+    let notes = verdict::notes(shown.filter_map(|trial| trial.verdict.as_ref()));
+    let out = judged.into_iter().any(|trial| is_out(&trial)).then(|| {
+        format!("`{RULED_OUT}` some other trial is better, if the noise is normal: with 95 % confidence, the best trial is not among these.")
+    });
+    match (out, notes) {
+        (Some(out), Some(notes)) => Some(format!("{out} {notes}")),
+        (out, notes) => out.or(notes),
+    }
 }
 
 /// The rank of a trial, and whether it is shared.

@@ -62,6 +62,14 @@ pub fn statement(verdict: &Verdict) -> Statement {
     }
 }
 
+/// Whether a verdict claims anything.
+pub fn is_claim(verdict: &Verdict) -> bool {
+    matches!(
+        statement(verdict),
+        Statement::Differs { .. } | Statement::Equal | Statement::Identical
+    )
+}
+
 /// Whether all common runs have the same values.
 fn is_identical(verdict: &Verdict) -> bool {
     let equal = verdict.comparison.filter(|c| c.design.n() > 1);
@@ -274,6 +282,7 @@ mod tests {
             num_comparisons: 0,
             smallest_difference,
             overlap: None,
+            looks: None,
         };
         verdicts(&keyed(baseline), &trials, &claims).unwrap()
     }

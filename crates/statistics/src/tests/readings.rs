@@ -159,3 +159,41 @@ fn splits_that_share_items_have_a_corrected_test_alone() {
     close(interval.low, -1.6541714155277978);
     close(interval.high, 3.154171415527798);
 }
+
+#[test]
+fn looks_share_the_level() {
+    let trial: Vec<(u64, f64)> = (0..10)
+        .map(|seed| (seed, 1.0 + 0.1 * seed as f64))
+        .collect();
+    let base: Vec<(u64, f64)> = (0..10).map(|seed| (seed, 0.2 * seed as f64)).collect();
+    let at = |looks: Option<Looks>| {
+        let claims = Claims {
+            looks,
+            smallest_difference: Some(5.0),
+            ..claims(HigherIsBetter, 0.05, 0)
+        };
+        verdicts(&base, &[&trial], &claims).unwrap()[0]
+    };
+    let (once, second) = (
+        at(None),
+        at(Some(Looks {
+            number: 2,
+            planned: 5,
+        })),
+    );
+    let both = [once, second].map(|verdict| verdict.if_normal.unwrap());
+    close(both[1].p_corrected, 5.0 * both[0].p_corrected);
+    close(second.p_corrected.unwrap(), 5.0 * once.p_corrected.unwrap());
+    close(second.alpha_corrected, 0.01);
+    let equal = both.map(|normal| normal.equality.unwrap().p_corrected);
+    close(equal[1], 5.0 * equal[0]);
+    // Nothing is tested once all of them were made, and the difference is still told.
+    let late = at(Some(Looks {
+        number: 6,
+        planned: 5,
+    }));
+    let refusal = Refusal::NoLooksLeft { planned: 5 };
+    assert_eq!(late.finding, Finding::NotTested { refusal });
+    assert_eq!(late.comparison, once.comparison);
+    assert_eq!(late.if_normal, None);
+}

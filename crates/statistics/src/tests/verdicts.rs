@@ -12,6 +12,7 @@ pub fn claims(direction: Direction, alpha: f64, num_comparisons: usize) -> Claim
         num_comparisons,
         smallest_difference: None,
         overlap: None,
+        looks: None,
     }
 }
 

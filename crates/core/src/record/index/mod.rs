@@ -13,8 +13,9 @@ use std::time::SystemTime;
 use rayon::prelude::*;
 
 use super::entry::{DataUsed, Read, RunEntry, State};
+use super::labels;
 use super::settings::Settings;
-use super::{Environment, ExperimentFolder, RunFolder, written};
+use super::{Environment, ExperimentFolder, Look, RunFolder, written};
 use crate::plan::{Plan, RunPlan};
 use crate::stamp::{Stamp, nanos};
 use saved::{Saved, Stamps};
@@ -34,6 +35,8 @@ pub struct Index {
     pub environments: Vec<Environment>,
     /// Findings while derived files were rewritten, as text; not cached.
     pub mended: Vec<String>,
+    /// The analyses that were looked at; not cached.
+    pub looks: Vec<Look>,
 }
 
 impl Index {
@@ -70,7 +73,7 @@ impl Index {
             }
             _ => None,
         };
-        let (saved, is_new) = match known {
+        let (mut saved, is_new) = match known {
             Some(refreshed) => refreshed,
             None => match build(folder, mend, time_ns)? {
                 Some(built) => (built, true),
@@ -81,6 +84,8 @@ impl Index {
             // A read-only folder works as well, only more slowly.
             tracing::info!("{} is not saved: {e}", folder.index_jsonl().display());
         }
+        saved.index.looks = folder.read_looks()?;
+        labels::attach(&folder.read_labels()?, saved.index.runs.iter_mut());
         Ok(Some(saved.index))
     }
 }
@@ -114,6 +119,7 @@ fn build(folder: &ExperimentFolder, mend: bool, time_ns: i64) -> io::Result<Opti
         data: data.all,
         environments: environments.all,
         mended,
+        looks: folder.read_looks()?,
     };
     Ok(Some(Saved {
         time_ns,

@@ -113,6 +113,7 @@ impl Saved {
                 data: shared.data,
                 environments: shared.environments,
                 mended: Vec::new(),
+                looks: Vec::new(),
             },
         })
     }

@@ -33,6 +33,8 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("objective.baseline", "\"base\""),
     ("verdict.smallest_difference", "0.005"),
     ("verdict.expected_sd", "0.004"),
+    ("verdict.looks", "5"),
+    ("verdict.max_seeds", "20"),
     ("checkpoint.every_steps", "100"),
     ("model.hidden", "[128]"),
     ("limits.run", "\"2h\""),

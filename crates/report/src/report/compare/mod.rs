@@ -168,6 +168,11 @@ pub fn compare(sources: &[Source], question: &Question) -> Result<Comparison, Wr
             "use a metric that all of them share",
         ));
     }
+    // Each look counts, so that one at a part of the runs is not taken.
+    let looking = sources
+        .iter()
+        .filter_map(|source| source.report.looks.as_ref());
+    let is_early = looking.into_iter().any(|looking| looking.is_too_early);
     Ok(Comparison {
         notes: {
             let mut notes = notes::notes(sources, &ranked, &baseline, &value);
@@ -206,12 +211,13 @@ pub fn compare(sources: &[Source], question: &Question) -> Result<Comparison, Wr
                     num_comparisons: 0,
                     smallest_difference: smallest_difference(sources, &value),
                     overlap: None,
+                    looks: trials::looks_of(sources),
                 },
                 overlap,
             );
             for (trial, rank) in trials.iter_mut().zip(ranks) {
                 trial.rank = rank.filter(|_| is_common);
-                trial.verdict = trial.verdict.take().filter(|_| is_common);
+                trial.verdict = trial.verdict.take().filter(|_| is_common && !is_early);
             }
             trials
         },

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Source, sample};
+use crate::report::looks::Looking;
 use crate::report::model::{Baseline, Trial};
 use crate::report::varied::varied;
 use runner_core::record::{DataUsed, Environment};
@@ -80,6 +81,10 @@ pub fn notes(
         );
     }
     notes.extend(spreads(sources));
+    let looking = sources
+        .iter()
+        .filter_map(|source| source.report.looks.as_ref());
+    notes.extend(looking.filter_map(Looking::in_words));
     notes.extend(about_values(sources, ranked, value));
     notes
 }

@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 
 use super::{Compared, Source};
 use crate::report::backends::{OnBackend, by_backend};
+use crate::report::looks::Looking;
 use crate::report::model::{Baseline, Trial};
 use crate::report::sample::{COSTS, Sample, direction, keyed, overlap};
-use runner_statistics::{Claims, Direction, verdicts};
+use runner_statistics::{Claims, Direction, Looks, verdicts};
 
 /// All trials with unique names.
 pub(super) fn named(sources: &[Source]) -> Vec<Trial> {
@@ -73,6 +74,16 @@ pub(super) fn smallest_difference(sources: &[Source], value: &str) -> Option<f64
     all.all(|other| other == Some(first)).then_some(first)
 }
 
+/// The looks at the verdicts of the sources: those of the source that was looked at most often.
+pub(super) fn looks_of(sources: &[Source]) -> Option<Looks> {
+    let looking = sources
+        .iter()
+        .filter_map(|source| source.report.looks.as_ref());
+    looking
+        .filter_map(Looking::looks)
+        .max_by_key(|looks| looks.number)
+}
+
 /// The trials of each source by backend, since trials of different sources differ in more.
 pub(super) fn backends(
     sources: &[Source],
@@ -81,7 +92,13 @@ pub(super) fn backends(
     ratio: Option<f64>,
 ) -> Vec<OnBackend> {
     let of = |source: &Source| {
-        let mut rows = by_backend(&source.report.trials, value, direction, ratio);
+        let mut rows = by_backend(
+            &source.report.trials,
+            value,
+            direction,
+            ratio,
+            looks_of(sources),
+        );
         if sources.len() > 1 {
             let named = |row: &mut OnBackend| row.trial = format!("{}/{}", source.name, row.trial);
             rows.iter_mut().for_each(named);

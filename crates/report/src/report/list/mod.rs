@@ -17,8 +17,8 @@ pub use cells::age;
 use cells::cell;
 use filter::Filter;
 use mixed::Trials;
-use names::Known;
 pub use names::nearest_last;
+use names::{Known, LABELS};
 use runner_core::diagnostic::Wrong;
 use runner_core::record::{Index, RunEntry};
 
@@ -38,6 +38,8 @@ pub struct Query {
     pub columns: Vec<String>,
     /// The group key.
     pub group: Option<String>,
+    /// The number of rows that are left out at the beginning.
+    pub offset: usize,
     /// The maximum number of rows.
     pub limit: Option<usize>,
 }
@@ -87,6 +89,8 @@ struct Run<'a> {
 pub struct Listed {
     /// The text; empty if there is nothing to show in a table.
     pub text: String,
+    /// The number of runs that match, or of groups, shown or not.
+    pub num: usize,
     /// Notes for the reader.
     pub notes: Vec<String>,
 }
@@ -136,7 +140,7 @@ pub fn list(indexes: &[Index], query: &Query, form: Form, now_ms: u64) -> Result
     }
     let limit = query.limit.unwrap_or(usize::MAX);
     let by_trial = Trials::of(indexes);
-    let (text, shown) = match &query.group {
+    let (num, text, shown) = match &query.group {
         Some(key) => {
             let mut groups = group::groups(&runs, key, &by_trial);
             match order {
@@ -144,14 +148,18 @@ pub fn list(indexes: &[Index], query: &Query, form: Form, now_ms: u64) -> Result
                 None if query.is_reversed => groups.reverse(),
                 None => {}
             }
+            let num = groups.len();
+            groups.drain(..query.offset.min(num));
             groups.truncate(limit);
-            (group::text(&groups, key, form), vec![key.clone()])
+            (num, group::text(&groups, key, form), vec![key.clone()])
         }
         None => {
+            let num = runs.len();
+            runs.drain(..query.offset.min(num));
             runs.truncate(limit);
             let shown = shown(&runs, query, form, &known);
             let is_all = query.columns.is_empty();
-            (text(&runs, &shown, is_all, form), shown)
+            (num, text(&runs, &shown, is_all, form), shown)
         }
     };
     looked_at.extend(shown);
@@ -168,7 +176,24 @@ pub fn list(indexes: &[Index], query: &Query, form: Form, now_ms: u64) -> Result
     };
     let mut notes: Vec<String> = note.map(str::to_owned).into_iter().collect();
     notes.extend(by_trial.warnings(&runs));
-    Ok(Listed { text, notes })
+    Ok(Listed { text, num, notes })
+}
+
+/// The names by which runs can be filtered, sorted and shown: what every run has, what differs, and the metrics; then
+/// the settings that all runs share.
+pub fn names(indexes: &[Index]) -> (Vec<String>, Vec<String>) {
+    let known = Known::of(indexes);
+    (known.all(), known.shared())
+}
+
+/// Everything that is known of a run.
+pub fn everything(index: &Index, entry: &RunEntry, now_ms: u64) -> Map<String, Json> {
+    let run = Run {
+        index,
+        entry,
+        now_ms,
+    };
+    run.everything()
 }
 
 /// The columns to show.
@@ -178,7 +203,10 @@ fn shown(runs: &[Run<'_>], query: &Query, form: Form, known: &Known) -> Vec<Stri
             // A column explains why a run is missing.
             let has_reason = |run: &Run<'_>| cells::reason(run.entry).is_some();
             let reason = runs.iter().any(has_reason).then_some(REASON);
-            let usual = USUAL.into_iter().chain(reason);
+            let told = LABELS
+                .into_iter()
+                .filter(|name| runs.iter().any(|run| run.value(name).is_some()));
+            let usual = USUAL.into_iter().chain(reason).chain(told);
             usual.map(str::to_owned).collect()
         }
         ([], _) => known.all(),

@@ -37,6 +37,9 @@ const OWN: [&str; 19] = [
     "weights_digest",
 ];
 
+/// Names that few runs have: what people say of them, and where they are among earlier settings.
+pub const LABELS: [&str; 4] = ["generation", "changed", "tags", "note"];
+
 impl Run<'_> {
     /// The value of a name; `None` if this run does not have it.
     pub fn value(&self, name: &str) -> Option<Json> {
@@ -65,6 +68,12 @@ impl Run<'_> {
             "last_event_ms" => run.last_event_ms.map(|time| json!(time)),
             "fingerprint" => text(&run.fingerprint),
             "weights_digest" => text(&run.weights_digest),
+            "tags" => text(&run.label.tags_in_words()),
+            "note" => text(&run.label.note),
+            "generation" => Some(run.generation.number)
+                .filter(|number| *number > 0)
+                .map(|number| json!(number)),
+            "changed" => text(&run.generation.changed),
             _ => self.metric(name).or_else(|| self.setting(name).cloned()),
         }
     }
@@ -96,6 +105,9 @@ impl Run<'_> {
                 "age" => drop(all.insert("age_secs".into(), json!(self.age_secs()))),
                 _ => drop(all.insert(name.into(), json!(self.value(name)))),
             }
+        }
+        for name in LABELS {
+            all.extend(self.value(name).map(|value| (name.to_owned(), value)));
         }
         let mut settings = self.index.settings.clone();
         settings.extend(self.entry.settings.clone());
@@ -135,6 +147,8 @@ pub struct Known {
     varied: BTreeSet<String>,
     /// All other settings.
     shared: BTreeSet<String>,
+    /// Of [`LABELS`], those that some run has.
+    labels: Vec<&'static str>,
 }
 
 impl Known {
@@ -161,26 +175,43 @@ impl Known {
                 }
             }
         }
+        let runs = || indexes.iter().flat_map(|index| &index.runs);
+        let has = |name: &&str| match *name {
+            "generation" => runs().any(|run| run.generation.number > 0),
+            "changed" => runs().any(|run| !run.generation.changed.is_empty()),
+            "tags" => runs().any(|run| !run.label.tags.is_empty()),
+            _ => runs().any(|run| !run.label.note.is_empty()),
+        };
         Self {
             metrics,
             varied,
             shared,
+            labels: LABELS.into_iter().filter(has).collect(),
         }
     }
 
     /// What every run has, what differs between runs, and the metrics: the columns of a table of everything.
     pub fn all(&self) -> Vec<String> {
-        let own = OWN.map(str::to_owned).into_iter();
+        let own = OWN.into_iter().chain(self.labels.iter().copied());
+        let own = own.map(str::to_owned);
         let varied = self.varied.iter().cloned();
         own.chain(varied)
             .chain(self.metrics.iter().cloned())
             .collect()
     }
 
+    /// The settings that all runs share.
+    pub fn shared(&self) -> Vec<String> {
+        self.shared.iter().cloned().collect()
+    }
+
     /// Refuses a name that no run has.
     pub fn check(&self, name: &str) -> Result<(), Wrong> {
         let sets = [&self.metrics, &self.varied, &self.shared];
-        if OWN.contains(&name) || sets.iter().any(|set| set.contains(name)) {
+        if OWN.contains(&name)
+            || LABELS.contains(&name)
+            || sets.iter().any(|set| set.contains(name))
+        {
             return Ok(());
         }
         let names = sets.into_iter().flatten().map(String::as_str);

@@ -1,0 +1,99 @@
+//! What is claimed about the trials of an experiment: verdicts against the baseline, and which may be the best.
+
+use super::model::{Baseline, Trial};
+use super::sample::{ALPHA, Repeat, keyed, overlap};
+use runner_core::plan::Plan;
+use runner_statistics::{Claims, Direction, Looks, may_be_best, verdicts};
+
+/// Sets the verdict of each trial against the baseline, and returns the baseline.
+pub fn judge(
+    plan: &Plan,
+    trials: &mut [Trial],
+    order: &[usize],
+    direction: Direction,
+    ratio: Option<f64>,
+    looks: Option<Looks>,
+) -> Option<Baseline> {
+    let name = plan.objective.name();
+    if trials.len() < 2 {
+        return None;
+    }
+    let by_id = |id: &String| named(trials, id);
+    let (at, is_picked) = match plan.baseline.as_ref().and_then(by_id) {
+        Some(at) => (at, false),
+        None => (*order.first()?, true),
+    };
+    // A trial without a value is compared with nothing, and does not affect the correction of others.
+    let is_compared = |other: &usize| *other != at && !trials[*other].values(&name).is_empty();
+    let others: Vec<usize> = (0..trials.len()).filter(is_compared).collect();
+    let of = |at: &usize| trials[*at].values(&name);
+    let samples: Vec<&[(Repeat, f64)]> = [at].iter().chain(&others).map(of).collect();
+    let overlap = overlap(&samples, ratio);
+    let mut samples = keyed(&samples);
+    let baseline = samples.remove(0);
+    if baseline.is_empty() {
+        return None;
+    }
+    let num_comparisons = if is_picked {
+        (samples.len() + 1) * samples.len() / 2
+    } else {
+        samples.len()
+    };
+    let claims = Claims {
+        direction,
+        alpha: ALPHA,
+        num_comparisons,
+        smallest_difference: plan.verdict.smallest_difference,
+        overlap: overlap.as_ref(),
+        looks,
+    };
+    let found = verdicts(&baseline, &samples, &claims).ok()?;
+    for (other, verdict) in others.into_iter().zip(found) {
+        trials[other].verdict = Some(verdict);
+    }
+    Some(Baseline {
+        trial: trials[at].id.clone(),
+        is_picked,
+    })
+}
+
+/// The trials that may be the best one, in the order of ranks; none if there are fewer than three with several values:
+/// the verdict on the second of two says the same.
+pub fn candidates(
+    trials: &[Trial],
+    order: &[usize],
+    name: &str,
+    direction: Direction,
+    ratio: Option<f64>,
+    looks: Option<Looks>,
+) -> Option<Vec<String>> {
+    let valued = order
+        .iter()
+        .filter(|at| !trials[**at].values(name).is_empty());
+    let valued: Vec<&Trial> = valued.map(|at| &trials[*at]).collect();
+    let samples: Vec<&[(Repeat, f64)]> = valued.iter().map(|trial| trial.values(name)).collect();
+    if samples.iter().filter(|sample| sample.len() > 1).count() < 3 {
+        return None;
+    }
+    let overlap = overlap(&samples, ratio);
+    let keyed = keyed(&samples);
+    let found = may_be_best(&keyed, direction, ALPHA, overlap.as_ref(), looks).ok()?;
+    let may_be = valued.into_iter().zip(found).filter(|(_, may_be)| *may_be);
+    Some(may_be.map(|(trial, _)| trial.id.clone()).collect())
+}
+
+/// The trial of a name, also by the name of one of its folds in the plan.
+pub fn named(trials: &[Trial], id: &str) -> Option<usize> {
+    let of_run = |run: &String| {
+        let seed = run
+            .strip_prefix(id)
+            .and_then(|rest| rest.strip_prefix("-s"));
+        seed.is_some_and(|seed| seed.chars().all(|c| c.is_ascii_digit()))
+    };
+    let by_id = trials.iter().position(|trial| trial.id == id);
+    by_id.or_else(|| {
+        trials
+            .iter()
+            .position(|trial| trial.runs.iter().any(of_run))
+    })
+}

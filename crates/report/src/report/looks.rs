@@ -1,0 +1,124 @@
+//! How often the verdicts of an experiment were looked at while seeds were added.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use super::folds::Folds;
+use super::numbers::percent;
+use super::sample::ALPHA;
+use runner_core::diagnostic::counted;
+use runner_core::record::{Index, Look, RunEntry, State};
+use runner_statistics::Looks;
+
+/// The looks at the verdicts of an experiment: analyses with different numbers of runs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Looking {
+    /// The number of this look, from 1.
+    pub number: usize,
+    /// How many are planned; none if the file does not set `verdict.looks`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub planned: Option<usize>,
+    /// The runs of the trial with the most at each look, up to this one.
+    pub most_runs: Vec<usize>,
+    /// Whether no verdicts are given because runs are left: a look is at all runs of a plan.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_too_early: bool,
+}
+
+impl Looking {
+    /// The looks at an index, this one included. An earlier analysis counts if a trial had at least two of its present
+    /// runs then, and has more now: with one run, nothing is claimed.
+    pub fn at(index: &Index, folds: &Folds) -> Self {
+        let mut trial_of: BTreeMap<String, usize> = BTreeMap::new();
+        let mut places: BTreeMap<String, usize> = BTreeMap::new();
+        let mut now: Vec<usize> = Vec::new();
+        let completed = index.runs.iter().filter(|run| is_completed(run));
+        for run in completed {
+            let num = places.len();
+            let at = *places.entry(folds.trial(run)).or_insert(num);
+            now.resize(places.len(), 0);
+            now[at] += 1;
+            trial_of.insert(Look::name(run), at);
+        }
+        let mut most_runs = Vec::new();
+        for look in &index.looks {
+            let mut then = vec![0; now.len()];
+            let known = look.runs.iter().filter_map(|run| trial_of.get(run));
+            known.for_each(|at| then[*at] += 1);
+            let grown = then.iter().zip(&now);
+            if grown.into_iter().any(|(then, now)| *then > 1 && then < now) {
+                most_runs.push(then.into_iter().max().unwrap_or(0));
+            }
+        }
+        most_runs.push(now.into_iter().max().unwrap_or(0));
+        let planned = index.plan.verdict.looks;
+        Self {
+            number: most_runs.len(),
+            planned,
+            most_runs,
+            is_too_early: planned.is_some() && !is_over(index),
+        }
+    }
+
+    /// What is left of the level for this look, if looks are planned.
+    pub fn looks(&self) -> Option<Looks> {
+        let number = self.number;
+        self.planned.map(|planned| Looks { number, planned })
+    }
+
+    /// Whether there is anything to say about it.
+    pub fn is_usual(&self) -> bool {
+        self.planned.is_none() && self.number == 1
+    }
+
+    /// A sentence about the looks, as a warning if nothing corrects for them.
+    pub fn in_words(&self) -> Option<String> {
+        if self.is_usual() {
+            return None;
+        }
+        let runs: Vec<String> = self.most_runs.iter().map(usize::to_string).collect();
+        let runs = runs.join(", ");
+        let Some(planned) = self.planned else {
+            return Some(format!(
+                "Warning: seeds were added after verdicts had been looked at ({} with {runs} runs of a trial), so the probability of a wrong claim is above {}. Set `verdict.looks` before the first look to allow for it.",
+                counted(self.number, "look"),
+                percent(ALPHA)
+            ));
+        };
+        if self.is_too_early {
+            return Some(format!(
+                "No verdicts are given before all planned runs have ended, since `verdict.looks` plans {planned} looks and each counts."
+            ));
+        }
+        Some(if self.number > planned {
+            format!(
+                "Warning: this is look {} (with {runs} runs of a trial) and `verdict.looks` plans {planned}: nothing can be claimed any more. The claims of the planned looks stand.",
+                self.number
+            )
+        } else {
+            format!(
+                "This is look {} of {planned} (with {runs} runs of a trial): each has {} of the {} for wrong claims.",
+                self.number,
+                percent(ALPHA / planned as f64),
+                percent(ALPHA)
+            )
+        })
+    }
+}
+
+/// Whether nothing is left to do for any run.
+pub fn is_over(index: &Index) -> bool {
+    let left = [
+        State::Running,
+        State::Incomplete,
+        State::Interrupted,
+        State::NotStarted,
+    ];
+    let states: BTreeSet<State> = index.runs.iter().map(|run| run.state).collect();
+    left.iter().all(|state| !states.contains(state))
+}
+
+fn is_completed(run: &RunEntry) -> bool {
+    run.state == State::Completed
+}

@@ -1,0 +1,163 @@
+//! Seeds that are added until every verdict is decided.
+//!
+//! The numbers of seeds are fixed before the first look: from those of the file to `verdict.max_seeds`, in equal steps,
+//! one for each of `verdict.looks`. Each step is the run of a plan in which the seeds stand in the file, so that a step
+//! that was stopped is resumed like any run, and where to continue follows from the runs that have a folder.
+
+use super::{Run, RunOutcome, run_once};
+use crate::error::Error;
+use crate::ops::{Experiment, Progress, Sink, plan, quiet};
+use runner_core::diagnostic::{Diagnostic, counted};
+use runner_core::plan::Plan;
+use runner_core::record::ExperimentFolder;
+
+/// Trains the runs of an experiment, and adds seeds until every verdict is decided or no looks or seeds are left.
+pub(super) fn run(options: &Run, sink: &Sink<'_>) -> Result<RunOutcome, Error> {
+    let planned = plan(&options.experiment, &quiet)?.plan;
+    let steps = steps(&planned)?;
+    let folder = ExperimentFolder(options.results.join(&planned.experiment));
+    let mut at = reached(&planned, &steps, &folder);
+    loop {
+        let seeds = &steps[at];
+        let options = Run {
+            experiment: with_seeds(&options.experiment, &steps[0], seeds),
+            until_decided: false,
+            ..options.clone()
+        };
+        let outcome = run_once(&options, sink)?;
+        let is_stopped = outcome.stopped.is_some() || outcome.failure.is_some();
+        let left = outcome.num_left();
+        let Some(report) = outcome.report.as_ref().filter(|_| !is_stopped && left == 0) else {
+            return Ok(outcome);
+        };
+        let looks = report.looks.as_ref();
+        let are_left = looks.is_none_or(|looks| looks.looks().is_none_or(|l| l.number < l.planned));
+        let num_open = report.num_undecided();
+        let has_ended = match (num_open, at + 1 == steps.len(), are_left) {
+            (0, _, _) => Some("every verdict is decided".to_owned()),
+            (num, true, _) => Some(format!(
+                "{} undecided at `verdict.max_seeds`",
+                counted(num, "verdict")
+            )),
+            (num, _, false) => Some(format!(
+                "{} undecided after the last of the planned looks",
+                counted(num, "verdict")
+            )),
+            _ => None,
+        };
+        if let Some(reason) = has_ended {
+            let seeds = counted(seeds.len(), "seed");
+            sink(Progress::Step(&format!("{reason}, with {seeds}")));
+            return Ok(outcome);
+        }
+        at += 1;
+        sink(Progress::Step(&format!(
+            "{} undecided with {}: going on with {}",
+            counted(num_open, "verdict"),
+            counted(seeds.len(), "seed"),
+            steps[at].len()
+        )));
+    }
+}
+
+/// The seeds of each look. The first are those of the file; others follow the largest of them.
+fn steps(plan: &Plan) -> Result<Vec<Vec<u64>>, Error> {
+    let refused = |message: &str, help: &str| {
+        Error::refused(Diagnostic::error("usage", message).help(help.to_owned()))
+    };
+    let (Some(looks), Some(most)) = (plan.verdict.looks, plan.verdict.max_seeds) else {
+        return Err(refused(
+            "`--until-decided` needs `verdict.looks` and `verdict.max_seeds`",
+            "add `looks = 5` and `max_seeds = 20` to `[verdict]`: looks share the probability of a wrong claim, and seeds are added up to that number",
+        ));
+    };
+    let of_trial = |trial: &str| -> Vec<u64> {
+        let runs = plan.runs.iter().filter(|run| run.trial == trial);
+        runs.map(|run| run.seed).collect()
+    };
+    let first = plan.runs.first().map_or("", |run| &run.trial);
+    let seeds = of_trial(first);
+    let trials = plan.runs.chunk_by(|a, b| a.trial == b.trial);
+    let mut num_trials = 0;
+    for trial in trials {
+        num_trials += 1;
+        if !trial.iter().map(|run| run.seed).eq(seeds.iter().copied()) {
+            return Err(refused(
+                &format!("trial `{}` has other seeds than `{first}`", trial[0].trial),
+                "`--until-decided` adds the same seeds to all trials: set `experiment.seeds` once for all of them",
+            ));
+        }
+    }
+    if num_trials < 2 {
+        return Err(refused(
+            "`--until-decided` compares trials, and this experiment has one",
+            "add an axis to `[sweep.grid]`, or set all seeds in `experiment.seeds`",
+        ));
+    }
+    let added = most.saturating_sub(seeds.len());
+    let mut steps: Vec<Vec<u64>> = Vec::new();
+    for look in 0..looks {
+        let num = (added * look).div_ceil((looks - 1).max(1));
+        let last = seeds.iter().max().copied().unwrap_or(0);
+        let more = (1..=num as u64).map(|more| last.saturating_add(more));
+        let step: Vec<u64> = seeds.iter().copied().chain(more).collect();
+        if steps.last() != Some(&step) {
+            steps.push(step);
+        }
+    }
+    Ok(steps)
+}
+
+/// The last step of which a run has begun.
+fn reached(plan: &Plan, steps: &[Vec<u64>], folder: &ExperimentFolder) -> usize {
+    let begun = |at: &usize| {
+        let new = &steps[*at][steps[at - 1].len()..];
+        let mut trials = plan.runs.chunk_by(|a, b| a.trial == b.trial);
+        trials.any(|trial| {
+            let mut ids = new.iter().map(|seed| format!("{}-s{seed}", trial[0].trial));
+            ids.any(|id| folder.run(&id).0.exists())
+        })
+    };
+    (1..steps.len()).rev().find(begun).unwrap_or(0)
+}
+
+/// The experiment as if these seeds stood in its file.
+fn with_seeds(experiment: &Experiment, written: &[u64], seeds: &[u64]) -> Experiment {
+    let mut experiment = experiment.clone();
+    if written != seeds {
+        experiment.set.push(format!("experiment.seeds={seeds:?}"));
+    }
+    experiment
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ops::Experiment;
+
+    fn steps_of(set: &[&str]) -> Result<Vec<usize>, String> {
+        let mut experiment = Experiment::new("experiments/what_helps.toml");
+        let set = set.iter().map(|set| (*set).to_owned());
+        experiment.set.extend(set);
+        let plan = plan(&experiment, &quiet).unwrap().plan;
+        let steps = steps(&plan).map_err(|error| error.to_string())?;
+        let mut all: Vec<_> = steps.windows(2).collect();
+        // Each step begins with the seeds of the one before it.
+        all.retain(|pair| !pair[1].starts_with(&pair[0]));
+        assert!(all.is_empty(), "{all:?}");
+        Ok(steps.iter().map(Vec::len).collect())
+    }
+
+    #[test]
+    fn seeds_are_added_in_equal_steps() {
+        let three = "experiment.seeds=[3, 1, 7]";
+        let (five, twenty) = ("verdict.looks=5", "verdict.max_seeds=20");
+        assert_eq!(steps_of(&[three, five, twenty]), Ok(vec![3, 8, 12, 16, 20]));
+        let four = "verdict.max_seeds=4";
+        assert_eq!(steps_of(&[three, five, four]), Ok(vec![3, 4]));
+        let none_left = "verdict.max_seeds=3";
+        assert_eq!(steps_of(&[three, five, none_left]), Ok(vec![3]));
+        assert!(steps_of(&[three, five]).is_err());
+        assert!(steps_of(&[three]).is_err());
+    }
+}
