@@ -20,6 +20,7 @@ mod evaluation;
 mod exactness;
 mod exchange;
 mod experiments;
+mod explore;
 mod exports;
 mod failures;
 mod files;

@@ -47,7 +47,7 @@ impl Server {
     }
 
     /// The status, the head and the body of an answer. `|` ends lines of the head.
-    fn get(&self, target: &str, headers: &str) -> (u16, String, String) {
+    pub fn get(&self, target: &str, headers: &str) -> (u16, String, String) {
         let host = &self.address;
         let head = format!("GET {target} HTTP/1.1|Host: {host}|{headers}|").replace('|', "\r\n");
         let answer = self.send(head.as_bytes());
@@ -275,7 +275,7 @@ fn others_need_a_token() {
 }
 
 /// A page after its scripts have run for some virtual time. Time stops while an answer is awaited.
-fn shown_by(chromium: &Path, address: &str, millis: u32) -> (String, String) {
+pub(super) fn shown_by(chromium: &Path, address: &str, millis: u32) -> (String, String) {
     let profile = tempfile::tempdir().unwrap();
     let output = Command::new(chromium)
         .args(["--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"])

@@ -12,6 +12,8 @@ pub struct Request {
     pub is_post: bool,
     /// The path as sent, from its slash on; without the query.
     pub path: String,
+    /// The query as sent, without its question mark.
+    pub query: String,
     /// The body of a `POST`.
     pub body: Bytes,
     /// The token in the query.
@@ -68,6 +70,7 @@ impl Request {
         Ok(Self {
             is_post,
             path: head.uri.path().to_owned(),
+            query: query.to_owned(),
             body: Bytes::new(),
             token: token.map(str::to_owned),
             host: String::from_utf8_lossy(host.as_bytes()).trim().to_owned(),

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use runner_http::encoded;
+use runner_http::{Answer, encoded};
 use sha2::{Digest, Sha256};
 
 use crate::report::list::age;
@@ -14,6 +14,12 @@ const LIVE: &str = include_str!("live.js");
 /// Shows when the server is not responding.
 const LOST: &str = "<style id=\"runner-lost\">html[data-lost]::before { content: \"the server is not responding: this page may be outdated\"; position: fixed; inset: 0 0 auto 0; padding: .3em; text-align: center; background: #b00020; color: #fff; z-index: 9; }</style>";
 
+/// Links from a report to the other pages.
+const BACK: &str = "<nav id=\"runner-back\" aria-label=\"Other pages\" style=\"margin:.5rem 1.25rem 0;font:.875rem system-ui,sans-serif\"><a href=\"/\">Experiments</a> <a href=\"/-/runs\">Table of runs</a></nav>\n";
+
+/// The table of all runs.
+const EXPLORER: &str = include_str!("explore.html");
+
 /// A page, and its cache tag.
 pub struct Page {
     pub text: String,
@@ -23,7 +29,24 @@ pub struct Page {
 /// The page of a report.
 pub fn report(report: &Report) -> Page {
     let page = html(report, None);
-    live(&page.unwrap_or_else(|_| text_page(&report.experiment, &markdown(report))))
+    let page = page.unwrap_or_else(|_| text_page(&report.experiment, &markdown(report)));
+    let (before, after) = match page.find("<body>") {
+        Some(at) => page.split_at(at + "<body>".len()),
+        None => ("", page.as_str()),
+    };
+    live(&format!("{before}\n{BACK}{after}"))
+}
+
+/// The page of the table of all runs.
+pub fn explorer() -> Answer {
+    let style = [
+        include_str!("../report/html/style.css"),
+        include_str!("explore.css"),
+    ];
+    let page = EXPLORER.replace("[STYLE]", &style.concat());
+    let page = page.replace("[SCRIPT]", include_str!("explore.js"));
+    let tag = tag(page.as_bytes());
+    Answer::tagged("text/html; charset=utf-8", page, tag)
 }
 
 /// Experiments, each a row with a link; for unreadable ones, the reason.
@@ -57,7 +80,7 @@ pub fn list<'a>(
     };
     live(&page(
         "Experiments",
-        &format!("<h1>Experiments</h1>\n{what}"),
+        &format!("<h1>Experiments</h1>\n<p><a href=\"/-/runs\">Table of all runs</a></p>\n{what}"),
     ))
 }
 

@@ -10,6 +10,7 @@ use sha2::{Digest, Sha256};
 
 use runner_http::{Answer, encoded};
 
+use super::explore::Explorer;
 use super::page;
 use crate::report::{self, Brief};
 use runner_core::record::{ExperimentFolder, Index, sealed_json, unix_millis};
@@ -27,6 +28,7 @@ pub struct Site {
     /// The page that lists all experiments, and when it was made.
     listed: Mutex<Option<(Instant, Answer)>>,
     reports: Mutex<BTreeMap<String, Arc<Mutex<Kept>>>>,
+    explorer: Explorer,
 }
 
 /// A generated report, in its forms.
@@ -45,11 +47,12 @@ impl Site {
             real: folder.canonicalize()?,
             listed: Mutex::default(),
             reports: Mutex::default(),
+            explorer: Explorer::default(),
         })
     }
 
     /// The answer to a path. Names are only compared with existing ones.
-    pub fn respond(&self, path: &str) -> Answer {
+    pub fn respond(&self, path: &str, query: &str) -> Answer {
         let experiments = self.experiments();
         let parts: Vec<&str> = path.trim_start_matches('/').split('/').collect();
         let unknown = || Answer::words(404, "this page does not exist; see / for a list");
@@ -59,6 +62,11 @@ impl Site {
                 _ => self.list(&experiments),
             },
             [name] if find(&experiments, name).is_some() => Answer::redirect(&format!("/{name}/")),
+            // No form of a report has such a name.
+            ["-", part] => {
+                let answer = self.explorer.respond(part, query, &experiments);
+                answer.unwrap_or_else(unknown)
+            }
             [name, form] => match find(&experiments, name) {
                 Some((name, folder)) => self.report(name, folder, form).unwrap_or_else(unknown),
                 None => unknown(),
