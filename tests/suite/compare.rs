@@ -446,3 +446,20 @@ fn experiments_runs_patterns_and_saved_reports_can_be_named() {
     });
     insta::assert_snapshot!("compare_refused", refused.join("\n"));
 }
+
+#[test]
+fn a_seed_that_collapsed_is_pointed_out() {
+    let report = |collapsed: f64| {
+        let value = |trial: &str, seed: u64| {
+            let is_it = trial.contains("sgd") && trial.contains("hidden=8") && seed == 3;
+            if is_it { collapsed } else { clear(trial, seed) }
+        };
+        burn_runner::report::markdown(&summed_up(&index(SWEEP, value), Vec::new()))
+    };
+    let said = report(0.1);
+    assert!(
+        said.contains("seed 3 of `optimizer=sgd,hidden=8` collapsed: valid/accuracy 0.1000"),
+        "{said}"
+    );
+    assert!(!report(0.79).contains("collapsed"));
+}

@@ -224,6 +224,32 @@ fn parts(name: &str) -> Option<Vec<(&str, &str)>> {
     Some(parts)
 }
 
+/// Names without what all of them have in common, and without their keys where one is still longer than `most`; then
+/// also the keys, for a caption.
+pub fn shortened(names: Vec<String>, most: usize) -> (Vec<String>, Option<String>) {
+    let mut columns = Columns {
+        head: vec![String::new()],
+        rows: names.into_iter().map(|name| vec![name]).collect(),
+    };
+    shorten(&mut columns, 0, false);
+    let short: Vec<String> = columns.rows.into_iter().flatten().collect();
+    let are_long = short.iter().any(|name| name.chars().count() > most);
+    let all: Option<Vec<Vec<(&str, &str)>>> = short.iter().map(|name| parts(name)).collect();
+    let all = all.filter(|_| are_long).unwrap_or_default();
+    let joined = |parts: &mut dyn Iterator<Item = &str>| parts.collect::<Vec<_>>().join(", ");
+    let keys = |names: &Vec<(&str, &str)>| joined(&mut names.iter().map(|(key, _)| *key));
+    let first = all.first().map(keys);
+    match first {
+        Some(first) if all.iter().all(|names| keys(names) == first) => {
+            let values = all
+                .iter()
+                .map(|names| joined(&mut names.iter().map(|(_, value)| *value)));
+            (values.collect(), Some(first))
+        }
+        _ => (short.clone(), None),
+    }
+}
+
 /// Removes the common parts of the names in a column; with `without_keys` also their keys, which are moved to the
 /// header. Names of other forms are not changed.
 fn shorten(columns: &mut Columns, at: usize, without_keys: bool) {
@@ -283,6 +309,27 @@ fn shorten(columns: &mut Columns, at: usize, without_keys: bool) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_for_plots_keep_what_differs() {
+        let named = |names: &[&str], most| {
+            let names = names.iter().map(|name| (*name).to_owned()).collect();
+            shortened(names, most)
+        };
+        let names = ["lr=0.1,hidden=8,act=relu", "lr=0.1,hidden=16,act=tanh"];
+        assert_eq!(
+            named(&names, 28).0,
+            ["hidden=8,act=relu", "hidden=16,act=tanh"]
+        );
+        let names = [
+            "rate=0.1,hidden=8,activation=relu",
+            "rate=0.1,hidden=16,activation=tanh",
+        ];
+        let (short, keys) = named(&names, 20);
+        assert_eq!(short, ["8, relu", "16, tanh"]);
+        assert_eq!(keys.as_deref(), Some("hidden, activation"));
+        assert_eq!(named(&["a", "b"], 28), (vec!["a".into(), "b".into()], None));
+    }
 
     fn columns() -> Columns {
         let row = |cells: [&str; 5]| cells.map(str::to_owned).to_vec();

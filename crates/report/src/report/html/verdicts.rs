@@ -1,6 +1,7 @@
 //! The plot of differences from the baseline.
 
 use super::figures::Figure;
+use crate::report::fit::shortened;
 use crate::report::model::Report;
 use crate::report::numbers::interval;
 use crate::report::plot::{Apart, Forest, forest};
@@ -8,6 +9,9 @@ use crate::report::verdict;
 
 /// With more rows than this, the table is used instead.
 const MOST: usize = 30;
+
+/// Longer names are cut.
+const LONGEST: usize = 28;
 
 /// Each trial's difference from the baseline with its interval.
 pub fn differences(report: &Report) -> Option<Figure> {
@@ -32,10 +36,18 @@ pub fn differences(report: &Report) -> Option<Figure> {
             ),
         })
     });
-    let rows: Vec<Apart> = judged.take(MOST).collect();
+    let mut rows: Vec<Apart> = judged.take(MOST).collect();
     if rows.len() < 2 {
         return None;
     }
+    let names = rows.iter().map(|row| row.name.clone()).collect();
+    let (names, keys) = shortened(names, LONGEST);
+    for (row, name) in rows.iter_mut().zip(names) {
+        row.name = name;
+    }
+    let keys = keys.map_or(String::new(), |keys| {
+        format!(" Trials are named by {keys}.")
+    });
     let baseline = report.baseline.as_ref()?;
     let plot = Forest {
         description: &format!(
@@ -57,7 +69,7 @@ pub fn differences(report: &Report) -> Option<Figure> {
     Some(Figure::new(
         forest(&plot),
         format!(
-            "Differences from `{}` with their own 95 % intervals, which are not corrected for their number{cut}.{within}",
+            "Differences from `{}` with their own 95 % intervals, which are not corrected for their number{cut}.{within}{keys}",
             baseline.trial
         ),
     ))

@@ -9,6 +9,9 @@ use runner_core::record::evaluation::{Confusion, Evaluated, LabelCounts, Mistake
 /// Maximum number of confused pairs of classes or tokens in a table.
 const MAX_PAIRS: usize = 10;
 
+/// Maximum number of classes in a table.
+const MAX_CLASSES: usize = 30;
+
 /// Confusion matrix, mistakes and residuals of the highest ranked trial.
 pub fn evaluation(report: &Report) -> Vec<Section> {
     let Some(of) = &report.evaluation else {
@@ -19,10 +22,14 @@ pub fn evaluation(report: &Report) -> Vec<Section> {
             confusion: found,
             mistakes: worst,
             ..
-        } => vec![confusion(of, found, "items"), mistakes(of, worst)],
+        } => vec![
+            confusion(of, found, "items"),
+            classes(of, found, "items"),
+            mistakes(of, worst),
+        ],
         Evaluated::Segmentation {
             confusion: found, ..
-        } => vec![confusion(of, found, "pixels")],
+        } => vec![confusion(of, found, "pixels"), classes(of, found, "pixels")],
         Evaluated::NextToken { confused, .. } => {
             let rows = confused.iter().take(MAX_PAIRS);
             let rows = rows.map(|pair| {
@@ -90,11 +97,16 @@ fn share(part: f64) -> String {
     format!("{} %", short_number(100.0 * part))
 }
 
-fn confusion(of: &Selected, found: &Confusion, what: &str) -> Option<Section> {
-    let runs = match of.n {
+/// The runs that a confusion is summed over, as text.
+fn runs_of(of: &Selected) -> String {
+    match of.n {
         1 => format!("`{}`", of.run),
         num => format!("`{}`, summed over {num} runs", of.trial),
-    };
+    }
+}
+
+fn confusion(of: &Selected, found: &Confusion, what: &str) -> Option<Section> {
+    let runs = runs_of(of);
     let section = Section::new("confusion", "Confusion");
     if let Some(reason) = &found.left_out {
         return Some(section.note(format!("Not available: {reason}.")));
@@ -123,6 +135,73 @@ fn confusion(of: &Selected, found: &Confusion, what: &str) -> Option<Section> {
             rows.collect(),
         )
     })
+}
+
+/// How well each class is recognized; the least well first, if there are many.
+fn classes(of: &Selected, found: &Confusion, what: &str) -> Option<Section> {
+    let mut scored: Vec<(&String, ClassScores)> = found
+        .classes
+        .iter()
+        .zip(ClassScores::of(&found.confusion))
+        .collect();
+    let intro = if scored.len() > MAX_CLASSES {
+        scored.sort_by(|(_, a), (_, b)| a.f1.unwrap_or(0.0).total_cmp(&b.f1.unwrap_or(0.0)));
+        scored.truncate(MAX_CLASSES);
+        "the classes that are recognized least well"
+    } else {
+        "how well each class is recognized"
+    };
+    let number = |value: Option<f64>| value.map_or_else(dash, short_number);
+    let rows = scored.into_iter().map(|(class, scores)| {
+        vec![
+            class.clone(),
+            scores.num.to_string(),
+            number(scores.precision),
+            number(scores.recall),
+            number(scores.f1),
+            number(scores.iou),
+        ]
+    });
+    let names = head(["class", what, "precision", "recall", "F1", "IoU"]);
+    let rows: Vec<Vec<String>> = rows.collect();
+    let section = Section::new("classes", "Classes").intro(format!(
+        "Of {}, on {}, with the weights of the best epoch: {intro}.",
+        runs_of(of),
+        of.evaluation.split
+    ));
+    (!rows.is_empty()).then(|| section.table(names, rows))
+}
+
+/// The scores of a class against all others; none where their divisor is 0.
+struct ClassScores {
+    num: u64,
+    precision: Option<f64>,
+    recall: Option<f64>,
+    f1: Option<f64>,
+    iou: Option<f64>,
+}
+
+impl ClassScores {
+    /// Those of each class of a confusion, whose rows are true classes. Counts may come from anyone.
+    fn of(confusion: &[Vec<u64>]) -> Vec<Self> {
+        let sum = |counts: &mut dyn Iterator<Item = u64>| counts.fold(0, u64::saturating_add);
+        let of = |at: usize| {
+            let row = &confusion[at];
+            let num = sum(&mut row.iter().copied());
+            let found = sum(&mut confusion.iter().filter_map(|row| row.get(at).copied()));
+            let hits = row.get(at).copied().unwrap_or(0) as f64;
+            let (of_class, of_found) = (num as f64, found as f64);
+            let share = |whole: f64, part: f64| (whole > 0.0).then(|| part / whole);
+            Self {
+                num,
+                precision: share(of_found, hits),
+                recall: share(of_class, hits),
+                f1: share(of_class + of_found, 2.0 * hits),
+                iou: share(of_class + of_found - hits, hits),
+            }
+        };
+        (0..confusion.len()).map(of).collect()
+    }
 }
 
 fn mistakes(of: &Selected, worst: &[Mistake]) -> Option<Section> {
@@ -195,4 +274,24 @@ fn residuals(
     ]);
     let intro = "predicted minus target, in the units of the data";
     table("residuals", "Residuals", of, intro, names, rows.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_have_the_scores_of_scikit_learn() {
+        // precision_recall_fscore_support and jaccard_score of 3 classes, the last of which is never there or predicted.
+        let confusion = [vec![5, 1, 0], vec![2, 4, 0], vec![0, 0, 0]];
+        let found = ClassScores::of(&confusion);
+        let close = |a: Option<f64>, b: f64| assert!((a.unwrap() - b).abs() < 1e-12, "{a:?} {b}");
+        close(found[0].precision, 5.0 / 7.0);
+        close(found[0].recall, 5.0 / 6.0);
+        close(found[0].f1, 10.0 / 13.0);
+        close(found[0].iou, 0.625);
+        close(found[1].precision, 0.8);
+        close(found[1].iou, 4.0 / 7.0);
+        assert_eq!((found[2].num, found[2].f1, found[2].iou), (0, None, None));
+    }
 }
