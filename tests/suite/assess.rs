@@ -262,7 +262,7 @@ fn the_same_seed_gives_the_same_text_and_what_cannot_go_on_is_refused() {
     assert_eq!(one["tokens"], greedy["tokens"]);
     let (_, _, stderr) = generate(&["--prompt", "the Z", "--max-tokens", "1"]);
     assert!(
-        stderr.contains("1 of the 5 tokens of the prompt is not in the vocabulary"),
+        stderr.contains("1 of the 5 tokens in the prompt is not in the vocabulary"),
         "{stderr}"
     );
     let (code, _, stderr) = generate(&["--prompt", ""]);

@@ -537,7 +537,7 @@ fn exports_that_cannot_be_are_refused_and_write_nothing() {
         (vec!["pytorch", &run, "--out", "folder"], "`folder` exists"),
         (
             vec!["pytorch", &run, "--out", "folder", "--force"],
-            "holds `notes.txt`",
+            "contains `notes.txt`",
         ),
         (
             vec!["pytorch", &run, "--out", "there.onnx", "--force"],
@@ -545,7 +545,7 @@ fn exports_that_cannot_be_are_refused_and_write_nothing() {
         ),
         (
             weights(&["npz", "--dtype", "bf16", "--out", "new.npz"]),
-            "has no bf16",
+            "does not support bf16",
         ),
         (
             weights(&["npz", "--full", "--out", "new.npz"]),
@@ -653,8 +653,8 @@ fn transforms_that_onnx_has_no_operators_for_are_refused() {
     ];
     let (code, _, said) = run(folder.path(), &arguments);
     assert_eq!(code, 2, "{said}");
-    assert!(said.contains("texts are divided into tokens"), "{said}");
-    assert!(said.contains("leave `--with-transforms` out"), "{said}");
+    assert!(said.contains("texts are tokenized"), "{said}");
+    assert!(said.contains("omit `--with-transforms`"), "{said}");
     assert!(!folder.path().join("x.onnx").exists());
     exported(folder.path(), &["onnx", "results/spec", "--out", "x.onnx"]);
 }

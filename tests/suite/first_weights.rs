@@ -326,16 +326,16 @@ fn files_of_weights_that_cannot_be_used_write_nothing() {
             not_finite,
             "`linear_1.weight` has values that are infinite or NaN",
         ),
-        ("w.pt", pickle, "not what `torch.save` writes"),
+        ("w.pt", pickle, "not written by `torch.save`"),
         (
             "w.pt",
             b"PK\x03\x04 and no more".to_vec(),
-            "no whole archive",
+            "not a complete archive",
         ),
         (
             "w.json",
             br#"{"linear_1.weight": [[1, 2], [3]]}"#.to_vec(),
-            "other lengths",
+            "different lengths",
         ),
         ("w.npz", b"hello".to_vec(), "is damaged"),
     ];

@@ -45,7 +45,7 @@ fn reserved_name(name: &str, root: &Table) -> Diagnostic {
     let message =
         format!("`experiment.name` is `{name}`, which is not a valid folder name on every system");
     let mut diagnostic = Diagnostic::error("out-of-range", message)
-        .note(format!("it names a folder of results, but {why}"))
+        .note(format!("it names a results folder, but {why}"))
         .help(format!(
             "choose another name, such as `{}_1`",
             name.trim_end_matches('.')

@@ -115,7 +115,7 @@ fn hostile_torch_files_are_refused_by_what_they_do() {
                 )
             }),
             values(),
-            "beyond its storage",
+            "exceeds its storage",
         ),
         (
             state_dict(|t| replaced(t, b"K\x02K\x03\x86", b"K\x02\x85\x85\x85")),
@@ -130,12 +130,12 @@ fn hostile_torch_files_are_refused_by_what_they_do() {
         (
             b"\x80\x02}q\x00X\x01\x00\x00\x00ah\x00s.".to_vec(),
             values(),
-            "nested in itself",
+            "its pickle contains itself",
         ),
         (b"\x80\x02\x82\x01.".to_vec(), values(), "opcode 0x82"),
         (b"\x80\x02X\xff\xff\xff\x7f".to_vec(), values(), "truncated"),
         (own.clone(), values()[..20].to_vec(), "truncated"),
-        (own.clone(), [values(), values()].concat(), "were expected"),
+        (own.clone(), [values(), values()].concat(), ", expected"),
     ];
     for (pickle, storage, expected) in cases {
         let path = archive(folder.path(), &pickle, &storage, &[]);
@@ -204,7 +204,7 @@ fn json_is_nested_lists_below_a_key() {
         all(&path)
             .unwrap_err()
             .to_string()
-            .contains("other lengths")
+            .contains("different lengths")
     );
 }
 

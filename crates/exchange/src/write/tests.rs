@@ -124,5 +124,5 @@ fn numpy_has_no_bf16() {
     let tensor = NamedTensor::from_f32s("t", vec![1], &[1.0]).cast(Dtype::Bf16);
     tensors.push(tensor).unwrap();
     let refused = npz(&tensors, Cursor::new(Vec::new())).unwrap_err();
-    assert_eq!(refused.to_string(), "a NumPy archive has no bf16");
+    assert_eq!(refused.to_string(), "a NumPy archive does not support bf16");
 }
