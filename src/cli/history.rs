@@ -54,9 +54,10 @@ pub fn tag(args: &TagArgs, output: &mut Output) -> u8 {
         (false, false) => LabelChange::AddTags(args.names.clone()),
     };
     label(&args.run, change, output, |label| {
-        match label.tags.is_empty() {
-            true => "no tags".into(),
-            false => label.tags_in_words(),
+        if label.tags.is_empty() {
+            "no tags".into()
+        } else {
+            label.tags_in_words()
         }
     })
 }
@@ -69,9 +70,10 @@ pub fn note(args: &NoteArgs, output: &mut Output) -> u8 {
         (false, Some(text)) => LabelChange::AddNote(text.clone()),
     };
     label(&args.run, change, output, |label| {
-        match label.note.is_empty() {
-            true => "no note".into(),
-            false => label.note,
+        if label.note.is_empty() {
+            "no note".into()
+        } else {
+            label.note
         }
     })
 }

@@ -80,17 +80,16 @@ fn clean_one(
         refused(&plain_io_error(&e), help)
     };
     // What a `runner run` is about to replace or to resume is not removed under its hands.
-    let lock = match options.is_removing {
-        false => None,
-        true => match folder.lock().map_err(unreadable)? {
+    let lock = if options.is_removing {
+        match folder.lock().map_err(unreadable)? {
             Locked::Taken(lock) => Some(lock),
-            _ => {
-                return Err(refused(
-                    "a `runner run` writes there",
-                    "wait until it has ended",
-                ));
+            Locked::Busy(_) => {
+                let help = "wait until it has ended";
+                return Err(refused("a `runner run` writes there", help));
             }
-        },
+        }
+    } else {
+        None
     };
     let Some(plan) = folder.read_plan().map_err(unreadable)? else {
         return Ok(());
@@ -145,9 +144,12 @@ fn clean_one(
 /// Removes the folder of a run, or the link to one.
 fn remove(path: &Path) -> Result<(), Error> {
     let data = fs::symlink_metadata(path);
-    let removed = data.and_then(|data| match data.is_dir() {
-        true => fs::remove_dir_all(path),
-        false => fs::remove_file(path),
+    let removed = data.and_then(|data| {
+        if data.is_dir() {
+            fs::remove_dir_all(path)
+        } else {
+            fs::remove_file(path)
+        }
     });
     removed.map_err(|e| Error::unwritable(path, &e))
 }

@@ -89,9 +89,10 @@ fn apply(change: &LabelChange, label: &mut Label) -> Result<(), Error> {
         LabelChange::RemoveTags(tags) if tags.is_empty() => label.tags.clear(),
         LabelChange::RemoveTags(tags) => {
             if let Some(missing) = tags.iter().find(|tag| !label.tags.contains(*tag)) {
-                let there = match label.tags.is_empty() {
-                    true => "it has none".to_owned(),
-                    false => format!("its tags are {}", label.tags_in_words()),
+                let there = if label.tags.is_empty() {
+                    "it has none".to_owned()
+                } else {
+                    format!("its tags are {}", label.tags_in_words())
                 };
                 return Err(refused(&format!("the run has no tag `{missing}`"), &there));
             }

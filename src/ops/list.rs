@@ -81,18 +81,17 @@ pub fn list(options: &List, sink: &Sink<'_>) -> Result<Listing, Error> {
         match Index::read(&experiment) {
             Ok(Some(index)) => {
                 is_whole &= tell_left_out(&experiment, &index, sink);
-                let index = match options.all {
-                    true => match experiment.with_earlier(index) {
+                let index = if options.all {
+                    match experiment.with_earlier(index) {
                         Ok(index) => index,
                         Err(e) => {
                             is_whole &= !pass_over_experiment(&experiment.0, &e, sink);
                             continue;
                         }
-                    },
-                    false => {
-                        num_earlier += experiment.num_earlier(&index);
-                        index
                     }
+                } else {
+                    num_earlier += experiment.num_earlier(&index);
+                    index
                 };
                 indexes.push(index);
             }

@@ -66,7 +66,7 @@ pub struct Serving {
 }
 
 enum Answers {
-    Reports(Reports),
+    Reports(Box<Reports>),
     Predictions(Box<Predictions>),
 }
 
@@ -107,7 +107,7 @@ fn reports(options: &Serve) -> Result<Serving, Error> {
             address: server.address()?,
             server,
             what: format!("the reports of {}", options.folder.display()),
-            answers: Answers::Reports(reports),
+            answers: Answers::Reports(Box::new(reports)),
         })
     });
     bound.map_err(|e| not_bound(options, &e))
@@ -163,7 +163,7 @@ impl Serving {
     /// [`Error::Failed`] if the threads that serve cannot be started.
     pub fn run(self) -> Result<(), Error> {
         let served = match self.answers {
-            Answers::Reports(reports) => self.server.serve(reports),
+            Answers::Reports(reports) => self.server.serve(*reports),
             Answers::Predictions(predictions) => self.server.serve(*predictions),
         };
         served.map_err(|e| {

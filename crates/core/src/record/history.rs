@@ -146,9 +146,10 @@ fn since(run: &RunPlan, plan: &Plan) -> String {
             differences(run, near, |key| !run.axes.contains_key(key))
         });
         let gone = "its trial is not in the plan".to_owned();
-        return match others.is_empty() {
-            true => gone,
-            false => format!("{gone}; {others}"),
+        return if others.is_empty() {
+            gone
+        } else {
+            format!("{gone}; {others}")
         };
     };
     let differences = differences(run, now, |_| true);
