@@ -48,7 +48,7 @@ pub struct Assessed {
 impl Assessed {
     /// Nothing yet.
     pub fn new(model: &Model) -> Self {
-        let scores = Scores::new(&model.plan, model.transforms.to_pixels());
+        let scores = Scores::new(&model.plan, model.transforms.pixels());
         let num = scores.num_classes;
         let has_confusion = matches!(
             model.plan.task.kind,

@@ -62,7 +62,7 @@ impl Splits {
             train,
             valid,
             test,
-            to_pixels,
+            pixels,
             ..
         } = loaded;
         let loader = |name: &'static str, split: Split, device: &Device| {
@@ -87,7 +87,7 @@ impl Splits {
             test: test.map(|test| short(loader("test", test, device))),
             device: device.clone(),
             sizes: sizes.clone(),
-            scores: Arc::new(Scores::new(plan, to_pixels)),
+            scores: Arc::new(Scores::new(plan, pixels)),
         }
     }
 }

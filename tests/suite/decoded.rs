@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use super::support::peers::python_with;
-use super::support::{npy, run};
+use super::support::{npy_of, run};
 
 /// Rows with a number that is missing now and then, a category, and targets of very different sizes.
 fn rows() -> String {
@@ -115,7 +115,7 @@ fn decoded_outputs_are_the_predictions_of_runner() {
         .chunks(3)
         .map(|item| [item[0], item[1], item[2]])
         .collect();
-    fs::write(case.join("items.npy"), npy(&items)).unwrap();
+    fs::write(case.join("items.npy"), npy_of(&items)).unwrap();
     let spec = format!(
         "data = {{ type = 'npy', path = 'items.npy' }}\ntask = {{ type = 'autoencoding' }}\n{REST}"
     );
@@ -124,7 +124,7 @@ fn decoded_outputs_are_the_predictions_of_runner() {
     // Embedded data is kept in bytes, and new data of such a run is in centimetres.
     let case = place.path().join("iris");
     fs::create_dir(&case).unwrap();
-    fs::write(case.join("items.npy"), npy(&FLOWERS)).unwrap();
+    fs::write(case.join("items.npy"), npy_of(&FLOWERS)).unwrap();
     fs::write(
         case.join("spec.toml"),
         format!("data = {{ type = 'iris' }}\n{REST}"),

@@ -9,7 +9,7 @@ use image::{Rgb, RgbImage};
 use serde_json::Value as Json;
 
 use super::edit::Edit;
-use super::support::{IRIS, completed, folder_with, goes_on, run, summary};
+use super::support::{IRIS, completed, folder_with, goes_on, npy, run, summary};
 
 const RUN: &str = "results/spec/runs/base-s1";
 
@@ -338,23 +338,14 @@ fn too_many_classes_are_said() {
     let folder = folder_with(&spec(
         "type = \"npy\"\npath = \"x.npy\"\ntarget_path = \"y.npy\"",
     ));
-    let npy = |shape: &str, kind: &str, bytes: Vec<u8>| {
-        let head = format!("{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}");
-        let head = format!("{head:<117}\n");
-        let mut file = b"\x93NUMPY\x01\x00".to_vec();
-        file.extend((head.len() as u16).to_le_bytes());
-        file.extend(head.bytes());
-        file.extend(bytes);
-        file
-    };
     let x = (0..1200)
         .flat_map(|at: i32| (at as f32).to_le_bytes())
-        .collect();
+        .collect::<Vec<_>>();
     let y = (0..600)
         .flat_map(|at: i64| (at % 300).to_le_bytes())
-        .collect();
-    fs::write(folder.path().join("x.npy"), npy("(600, 2)", "<f4", x)).unwrap();
-    fs::write(folder.path().join("y.npy"), npy("(600,)", "<i8", y)).unwrap();
+        .collect::<Vec<_>>();
+    fs::write(folder.path().join("x.npy"), npy("<f4", "(600, 2)", &x)).unwrap();
+    fs::write(folder.path().join("y.npy"), npy("<i8", "(600,)", &y)).unwrap();
     let (evaluation, _) = trained(folder.path());
     let Evaluated::Classification {
         confusion,

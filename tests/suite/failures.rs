@@ -9,27 +9,7 @@ use serde_json::Value as Json;
 
 use super::edit::Edit;
 use super::support::processes::{signal, started_until};
-use super::support::{IRIS, completed, folder_with, goes_on, numbers, run, runner, summary};
-
-/// A run of some seconds.
-const SLOW: &str = r#"
-[data]
-type = "digits"
-image_size = "28x28"
-
-[model]
-type = "mlp"
-hidden = [128]
-dropout = 0.2
-
-[optimizer]
-type = "adam"
-learning_rate = 1e-3
-
-[train]
-epochs = 40
-batch_size = 20
-"#;
+use super::support::{IRIS, SLOW, completed, folder_with, goes_on, numbers, run, runner, summary};
 
 /// Finite for an epoch, and then NaN until the learning rate is 1e-30 of the one in the file: by powers of 2, so that
 /// no digit is lost.

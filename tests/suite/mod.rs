@@ -59,6 +59,7 @@ mod resplit;
 mod results;
 mod rows;
 mod runs;
+mod scales;
 mod schema;
 mod serve;
 mod service;

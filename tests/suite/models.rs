@@ -182,3 +182,21 @@ fn a_frozen_graph_with_batch_norm_goes_on_to_the_same_numbers() {
     assert_eq!(run(stopped.path(), &["run", "spec.toml"]).0, 0);
     assert_eq!(numbers(whole.path()), numbers(stopped.path()));
 }
+
+/// A batch norm over one item makes it 0.
+#[test]
+fn a_last_batch_of_one_item_is_pointed_out() {
+    let spec = |batch_size: usize| {
+        format!(
+            "data = {{ type = 'iris', split = {{ valid = 0.2 }} }}\n\
+             model = {{ layers = [{{ type = 'linear', out_features = 8 }}, {{ type = 'batch_norm' }}, {{ type = 'linear' }}] }}\n\
+             optimizer = {{ type = 'adam', learning_rate = 1e-3 }}\ntrain = {{ epochs = 1, batch_size = {batch_size} }}\n"
+        )
+    };
+    // 120 items.
+    for (batch_size, is_warned) in [(17, true), (7, true), (16, false), (120, false)] {
+        let (_, rendered) = plan("spec.toml", &spec(batch_size)).unwrap();
+        let warned = rendered.contains("one in each epoch has a single item");
+        assert_eq!(warned, is_warned, "{batch_size}: {rendered}");
+    }
+}

@@ -11,7 +11,7 @@ use burn_runner::predict::Prediction;
 use serde_json::Value as Json;
 
 use super::edit::Edit;
-use super::support::{folder_with, run, runner, texts};
+use super::support::{folder_with, npy, run, runner, texts};
 
 /// A small experiment; `data` begins with the keys of `[data]`.
 fn spec(data: &str, model: &str) -> String {
@@ -673,15 +673,9 @@ fn images_and_arrays_are_predicted_from() {
         .map(|v| f32::from(*v) / 255.0)
         .collect();
     for (name, shape) in [("x.npy", "(1, 1, 8, 8)"), ("y.npy", "(1, 8, 8)")] {
-        let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
-        let head = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}");
-        let head = format!("{head:<117}\n");
-        bytes.extend((head.len() as u16).to_le_bytes());
-        bytes.extend(head.as_bytes());
-        values
-            .iter()
-            .for_each(|value| bytes.extend(value.to_le_bytes()));
-        fs::write(folder.path().join(name), &bytes).unwrap();
+        let values = values.iter().flat_map(|value| value.to_le_bytes());
+        let array = npy("<f4", shape, &values.collect::<Vec<_>>());
+        fs::write(folder.path().join(name), array).unwrap();
         let (code, of_array, stderr) = predict(name);
         assert_eq!(code, 0, "{stderr}");
         let behind = |line: Option<&str>| line.unwrap().split_once(',').unwrap().1.to_owned();

@@ -8,7 +8,7 @@ use burn_runner::exchange::tensors::{NamedTensor, Tensors};
 use burn_runner::exchange::write;
 
 use super::edit::Edit;
-use super::support::{IRIS, completed, folder_with, goes_on, npy, numbers, run, summary};
+use super::support::{IRIS, completed, folder_with, goes_on, npy_of, numbers, run, summary};
 
 const RUN: &str = "results/spec/runs/base-s1";
 
@@ -210,7 +210,7 @@ fn archives_of_arrays_are_predicted_from() {
         .map(|at| [1, 2, 3, 4].map(|by| 1.0 + f32::from(at * by * 7 % 23) / 5.0))
         .collect();
     let values = items.concat();
-    fs::write(folder.path().join("x.npy"), npy(&items)).unwrap();
+    fs::write(folder.path().join("x.npy"), npy_of(&items)).unwrap();
     let predict = |data: &str| run(folder.path(), &["predict", RUN, "--data", data]);
     let (code, expected, stderr) = predict("x.npy");
     assert_eq!(code, 0, "{stderr}");

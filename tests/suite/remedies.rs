@@ -11,7 +11,7 @@ use burn_runner::spec::document::Document;
 use burn_runner::spec::remedy::{Command, FLAGS, OBJECTIVES, Remedy, VERBS, rows};
 
 use super::edit::Edit;
-use super::support::{cache, folder_with, machine, run};
+use super::support::{cache, folder_with, machine, npy, run};
 
 /// The file that examples edit.
 const BASE: &str = r#"
@@ -86,19 +86,6 @@ fn files() -> tempfile::TempDir {
         }
     }
     folder
-}
-
-fn npy(kind: &str, shape: &str, bytes: &[u8]) -> Vec<u8> {
-    let mut head = format!("{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}");
-    while (10 + head.len() + 1) % 64 != 0 {
-        head.push(' ');
-    }
-    head.push('\n');
-    let mut file = b"\x93NUMPY\x01\x00".to_vec();
-    file.extend((head.len() as u16).to_le_bytes());
-    file.extend(head.as_bytes());
-    file.extend(bytes);
-    file
 }
 
 /// What is wrong with the file after some edits; empty if it is accepted.

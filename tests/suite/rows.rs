@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::Value as Json;
 
 use super::edit::Edit;
-use super::support::{IRIS, folder_with, run};
+use super::support::{IRIS, folder_with, npy, run};
 
 const MODEL: &str = r#"
 [optimizer]
@@ -226,28 +226,13 @@ fn a_class_that_is_never_learned_is_told() {
 
 #[test]
 fn arrays_that_lack_numbers_can_be_used() {
-    let npy = |shape: &str, kind: &str, bytes: Vec<u8>| {
-        let head = format!("{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}");
-        let head = format!("{head:<117}\n");
-        let mut file = b"\x93NUMPY\x01\x00".to_vec();
-        file.extend((head.len() as u16).to_le_bytes());
-        file.extend(head.bytes());
-        file.extend(bytes);
-        file
-    };
     let data = "[data]\ntype = \"npy\"\npath = \"x.npy\"\ntarget_path = \"y.npy\"\n";
     let folder = folder("", data, "type = \"mlp\"\nhidden = [4]");
     let values = (0..80).map(|at: i32| if at == 35 { f32::NAN } else { at as f32 });
-    let x = npy(
-        "(40, 2)",
-        "<f4",
-        values.flat_map(f32::to_le_bytes).collect(),
-    );
-    let y = npy(
-        "(40,)",
-        "<i8",
-        (0..40).flat_map(|at: i64| (at % 2).to_le_bytes()).collect(),
-    );
+    let values: Vec<u8> = values.flat_map(f32::to_le_bytes).collect();
+    let x = npy("<f4", "(40, 2)", &values);
+    let classes: Vec<u8> = (0..40).flat_map(|at: i64| (at % 2).to_le_bytes()).collect();
+    let y = npy("<i8", "(40,)", &classes);
     fs::write(folder.path().join("x.npy"), x).unwrap();
     fs::write(folder.path().join("y.npy"), y).unwrap();
     let (code, _, stderr) = run(folder.path(), &["check", "spec.toml"]);

@@ -7,27 +7,9 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 
 use super::support::processes::{signal, started_until};
-use super::support::{IRIS, completed, folder_with, goes_on, numbers, run, runner, summary, texts};
-
-/// A run of some seconds.
-const SLOW: &str = r#"
-[data]
-type = "digits"
-image_size = "28x28"
-
-[model]
-type = "mlp"
-hidden = [128]
-dropout = 0.2
-
-[optimizer]
-type = "adam"
-learning_rate = 1e-3
-
-[train]
-epochs = 40
-batch_size = 20
-"#;
+use super::support::{
+    IRIS, SLOW, completed, folder_with, goes_on, numbers, run, runner, summary, texts,
+};
 
 /// Starts a run for which a closed terminal has the effect `hangup`, and waits for its second epoch.
 fn started(folder: &Path, hangup: libc::sighandler_t) -> (Child, impl Iterator<Item = String>) {

@@ -75,6 +75,26 @@ epochs = 3
 batch_size = 16
 "#;
 
+/// A run of some seconds.
+pub const SLOW: &str = r#"
+[data]
+type = "digits"
+image_size = "28x28"
+
+[model]
+type = "mlp"
+hidden = [128]
+dropout = 0.2
+
+[optimizer]
+type = "adam"
+learning_rate = 1e-3
+
+[train]
+epochs = 40
+batch_size = 20
+"#;
+
 /// Plans a text without accessing the disk.
 pub fn plan(name: &str, text: &str) -> Result<(Plan, String), String> {
     plan_in(None, name, text)
@@ -275,15 +295,20 @@ pub fn goes_on(folder: &Path) -> String {
     stderr
 }
 
-/// An array of 32-bit floats as a `.npy` file, an item after the other.
-pub fn npy<const N: usize>(items: &[[f32; N]]) -> Vec<u8> {
-    let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
-    let num = items.len();
-    let head = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({num}, {N}), }}");
+/// A `.npy` file of an element type such as `<f4`, a shape as Python writes it, and the bytes of the elements.
+pub fn npy(kind: &str, shape: &str, bytes: &[u8]) -> Vec<u8> {
+    let head = format!("{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}");
     let head = format!("{head:<117}\n");
-    bytes.extend((head.len() as u16).to_le_bytes());
-    bytes.extend(head.as_bytes());
+    let mut file = b"\x93NUMPY\x01\x00".to_vec();
+    file.extend((head.len() as u16).to_le_bytes());
+    file.extend(head.as_bytes());
+    file.extend(bytes);
+    file
+}
+
+/// The same of items of 32-bit floats.
+pub fn npy_of<const N: usize>(items: &[[f32; N]]) -> Vec<u8> {
     let values = items.iter().flatten();
-    values.for_each(|value| bytes.extend(value.to_le_bytes()));
-    bytes
+    let bytes: Vec<u8> = values.flat_map(|value| value.to_le_bytes()).collect();
+    npy("<f4", &format!("({}, {N})", items.len()), &bytes)
 }

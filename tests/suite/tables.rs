@@ -5,7 +5,7 @@ use std::path::Path;
 
 use image::GrayImage;
 
-use super::support::{folder_with, run};
+use super::support::{folder_with, npy, run};
 
 const MODEL: &str = r#"
 [model]
@@ -676,19 +676,6 @@ fn arrays_have_numbers_for_missing_values_too() {
     let folder = folder_with(&format!(
         "[data]\ntype = \"npy\"\npath = \"x.npy\"\ntarget_path = \"y.npy\"\n{MODEL}"
     ));
-    let npy = |descr: &str, shape: &str, bytes: Vec<u8>| {
-        let mut header =
-            format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}");
-        while (header.len() + 11) % 64 != 0 {
-            header.push(' ');
-        }
-        header.push('\n');
-        let mut file = b"\x93NUMPY\x01\0".to_vec();
-        file.extend((header.len() as u16).to_le_bytes());
-        file.extend(header.as_bytes());
-        file.extend(bytes);
-        file
-    };
     let x = (0..60).flat_map(|at| {
         let first = if at % 9 == 0 {
             -999.9
@@ -700,12 +687,20 @@ fn arrays_have_numbers_for_missing_values_too() {
     let y = (0..60_i64).map(|at| at % 2);
     fs::write(
         folder.path().join("x.npy"),
-        npy("<f4", "(60, 2)", x.flat_map(f32::to_le_bytes).collect()),
+        npy(
+            "<f4",
+            "(60, 2)",
+            &x.flat_map(f32::to_le_bytes).collect::<Vec<_>>(),
+        ),
     )
     .unwrap();
     fs::write(
         folder.path().join("y.npy"),
-        npy("<i8", "(60,)", y.flat_map(i64::to_le_bytes).collect()),
+        npy(
+            "<i8",
+            "(60,)",
+            &y.flat_map(i64::to_le_bytes).collect::<Vec<_>>(),
+        ),
     )
     .unwrap();
     let (code, _, stderr) = run(folder.path(), &["check", "spec.toml"]);

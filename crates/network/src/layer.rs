@@ -14,6 +14,7 @@ use burn::nn::*;
 use burn::tensor::ops::ConvOptions;
 use burn::tensor::{Device, Tensor};
 
+use crate::batch_norm;
 use crate::convolution::{Conv1d, Conv2d};
 #[cfg(feature = "flex")]
 use crate::fast::{
@@ -377,7 +378,7 @@ impl Layer {
             }
             Layer::ConvTranspose3d(conv) => DynTensor::R5(conv.forward(input.r5())),
             Layer::BatchNorm(norm) => {
-                map_rank!(input, t => fast!(norm::batch(norm, &t), norm.forward(t)))
+                map_rank!(input, t => fast!(norm::batch(norm, &t), batch_norm::forward(norm, t)))
             }
             Layer::LayerNorm(norm) => {
                 map_rank!(input, t => fast!(

@@ -7,6 +7,7 @@
 #![warn(missing_docs)]
 
 pub mod batch;
+mod batch_norm;
 pub mod convolution;
 #[cfg(feature = "flex")]
 pub mod fast;

@@ -1,7 +1,7 @@
 //! Consistency of the data settings among themselves and with the content of the data, except for splits.
 
 use super::Point;
-use crate::data::TargetPlan;
+use crate::data::{DataPlan, TargetPlan};
 use crate::diagnostic::Diagnostic;
 use crate::spec::data::{DataSource, FilesSpec, Format, Scale};
 use crate::spec::document::Value;
@@ -35,6 +35,31 @@ pub(super) fn is_true(point: &Point<'_>, path: &str) -> Option<crate::diagnostic
     (entry.node.value == Value::Bool(true)).then_some(entry.node.span)
 }
 
+/// `scale_axis` where nothing is scaled by it, or where black would differ within a channel.
+fn scale_axis_fits(point: &Point<'_>, data: &DataPlan) -> Option<Diagnostic> {
+    let at = written(point, "data.scale_axis")?;
+    let spec = &point.spec.data;
+    let has_windows = files(point).is_some_and(|files| files.roles.window.is_some());
+    let why = if data.input.vocabulary.is_some() {
+        "the items are tokens"
+    } else if data.input.shape.len() < 2 || has_windows {
+        "the items are rows, whose columns are scaled separately"
+    } else if matches!(spec.scale, Scale::None | Scale::Normalize) {
+        "`scale` measures nothing over the data"
+    } else {
+        let is_within = data.input.shape.len() == 3 && data.scale_axis.is_some_and(|at| at > 0);
+        return (is_within && spec.augment.is_some()).then(|| {
+            let message =
+                "`[data.augment]` moves pixels to positions that `scale_axis` scales differently";
+            contradiction(message)
+                .at(at)
+                .help("set `scale_axis = 0`, or \"all\"")
+        });
+    };
+    let message = format!("`data.scale_axis` has no effect: {why}");
+    Some(contradiction(&message).at(at).help("remove `scale_axis`"))
+}
+
 /// Settings that have no effect on this data.
 pub fn settings_fit(point: &Point<'_>) -> Option<Diagnostic> {
     let data = point.data?;
@@ -48,6 +73,9 @@ pub fn settings_fit(point: &Point<'_>) -> Option<Diagnostic> {
                 .at(span)
                 .help("remove `scale`"),
         );
+    }
+    if let Some(wrong) = scale_axis_fits(point, data) {
+        return Some(wrong);
     }
     let says_something = point.root.at("data.tokens").is_some_and(
         |entry| matches!(&entry.node.value, Value::Table(table) if !table.entries.is_empty()),

@@ -131,6 +131,15 @@ pub const RULES: &[Rule] = &[
         check: recipe::pieces_have_statistics_of_their_own,
     },
     Rule {
+        reads: &[
+            "data",
+            "model",
+            "train.batch_size",
+            "train.micro_batch_size",
+        ],
+        check: recipe::batches_have_a_variance,
+    },
+    Rule {
         reads: &["backend"],
         check: rules::kernels_have_their_name,
     },

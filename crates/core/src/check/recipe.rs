@@ -49,6 +49,43 @@ pub fn pieces_have_statistics_of_their_own(point: &Point<'_>) -> Option<Diagnost
     })
 }
 
+/// A batch norm over one value, which it makes 0.
+pub fn batches_have_a_variance(point: &Point<'_>) -> Option<Diagnostic> {
+    let train = &point.spec.train;
+    let (network, data) = (point.network?, point.data?);
+    let norm = network.layers.iter().find(|layer| {
+        let is_batch_norm = matches!(layer.kind, LayerKind::Norm(Norm::Batch { .. }));
+        is_batch_norm && layer.inputs[0].shape.dims[1..].iter().product::<usize>() == 1
+    })?;
+    let size = train.micro_batch_size.min(train.batch_size).max(1);
+    // Items of the last batch, and of its last piece.
+    let last = data.num_train % train.batch_size.max(1);
+    let key = if train.micro_batch_size < train.batch_size {
+        "train.micro_batch_size"
+    } else {
+        "train.batch_size"
+    };
+    if size == 1 {
+        let message = format!(
+            "`{}` computes mean and deviation over the items of a batch, which has one: everything becomes 0",
+            norm.name
+        );
+        let wrong = Diagnostic::error("contradiction", message).at(point.span(key));
+        return Some(wrong.help("use larger batches, or `layer_norm`"));
+    }
+    let is_single = last > 0 && last % size == 1 || train.batch_size % size == 1;
+    is_single.then(|| {
+        let message = format!(
+            "`{}` computes mean and deviation over the items of a batch, and one in each epoch has a single item",
+            norm.name
+        );
+        Diagnostic::warning("contradiction", message)
+            .at(point.span(key))
+            .note(format!("the train split has {} items", data.num_train))
+            .help("choose another size, so that no batch is left with one item")
+    })
+}
+
 pub fn patience_can_end(point: &Point<'_>) -> Option<Diagnostic> {
     let train = &point.spec.train;
     let patience = train.early_stopping?.patience;

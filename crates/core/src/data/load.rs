@@ -6,11 +6,13 @@ mod running_text;
 
 use std::collections::BTreeMap;
 
+use super::encode::Pixels;
 use super::read::Watch;
 use super::serve::Split;
 use super::{
     DataError, DataPlan, Dataset, Items, Trust, cache, content, embedded, generate, mnist,
 };
+use crate::spec::data::ScaleAxis;
 pub(super) use files::Reading;
 use items::of_items;
 
@@ -23,8 +25,8 @@ pub struct Loaded {
     pub valid: Split,
     /// The test split, which is evaluated once.
     pub test: Option<Split>,
-    /// Factor and offset of image values, for pixels from 0 to 1.
-    pub to_pixels: (f32, f32),
+    /// What brings values of images back to pixels.
+    pub pixels: Pixels,
     /// sha256 of each split's items in order, by split.
     pub digests: BTreeMap<String, String>,
     /// Items that were dropped because a value is missing.
@@ -55,6 +57,9 @@ pub fn load_by(plan: &DataPlan, trust: Trust, watch: Watch<'_>) -> Result<Loaded
             let reading = Reading {
                 split: &plan.split,
                 scale: plan.scale,
+                scale_axis: plan
+                    .scale_axis
+                    .map_or(ScaleAxis::All, |axis| ScaleAxis::Along(axis as i64)),
                 augment: plan.augment.as_ref(),
                 measure: true,
             };
@@ -85,7 +90,7 @@ pub fn load_by(plan: &DataPlan, trust: Trust, watch: Watch<'_>) -> Result<Loaded
         }
     }
     Ok(Loaded {
-        to_pixels: splits.train.set().encoder.input.to_pixels(),
+        pixels: splits.train.set().encoder.input.pixels(),
         train: splits.train,
         valid: splits.valid,
         test: splits.test,

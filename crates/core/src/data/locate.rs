@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::encode::scale_axis;
 use super::read::Watch;
 use super::{
     DataError, DataPlan, Dataset, InputPlan, Noticed, Split, TargetPlan, Trust, cache, content,
@@ -50,14 +51,14 @@ pub fn locate(
             (embedded::NUM_IRIS, 0),
             &spec.split,
             spec,
-        )),
+        )?),
         DataSource::Generated(generated) => {
             let (input, target) = generate::plans(generated);
             let dataset = Dataset::Synthetic(generated.clone());
             let digest = content::of_generated(generated);
             let sizes = (generated.num_items, 0);
             Ok(Located {
-                plan: plan((dataset, digest), input, target, sizes, &spec.split, spec),
+                plan: plan((dataset, digest), input, target, sizes, &spec.split, spec)?,
                 notice: Some(format!(
                     "`{}` is synthetic: generated, not collected",
                     generated.name()
@@ -107,7 +108,7 @@ fn digits_plan(
         (embedded::NUM_DIGITS, 0),
         split,
         spec,
-    );
+    )?;
     plan.stands_in_for = stands_in_for.map(str::to_owned);
     Ok(plan)
 }
@@ -150,7 +151,7 @@ impl Mnist<'_> {
                     "the MNIST files are missing; `runner run` will download them to {}",
                     folder.display()
                 )),
-                plan: self.plan(folder, mnist::published_digest(self.part), sizes),
+                plan: self.plan(folder, mnist::published_digest(self.part), sizes)?,
             });
         }
         Err(match failure {
@@ -163,12 +164,17 @@ impl Mnist<'_> {
         let digest = mnist::digest(&found.folder, self.part, &self.known_cache, Trust::Stamps)?;
         let sizes = (found.num_items, found.num_test);
         Ok(Located {
-            plan: self.plan(found.folder, digest, sizes),
+            plan: self.plan(found.folder, digest, sizes)?,
             notice: None,
         })
     }
 
-    fn plan(&self, folder: PathBuf, digest: String, sizes: (usize, usize)) -> DataPlan {
+    fn plan(
+        &self,
+        folder: PathBuf,
+        digest: String,
+        sizes: (usize, usize),
+    ) -> Result<DataPlan, DataError> {
         let part = self.part;
         let dataset = Dataset::Mnist { folder, part };
         let shape = vec![1, 28, 28];
@@ -224,6 +230,7 @@ fn files_plan(
     let reading = load::Reading {
         split: &spec.split,
         scale: spec.scale,
+        scale_axis: spec.scale_axis,
         augment: spec.augment.as_ref(),
         measure: false,
     };
@@ -241,11 +248,12 @@ fn files_plan(
         (layout, notice) => layout.or(notice),
     };
     let plan = DataPlan {
-        noticed: Noticed::of(&files, &splits),
+        noticed: Noticed::of(&files, &splits, spec),
         target: encoder.target.plan(&input),
         input,
         stands_in_for: None,
         scale: spec.scale,
+        scale_axis: encoder.input.scale_axis(),
         augment: spec.augment.clone(),
         split: SplitSpec {
             stratified: spec.split.stratified && encoder.target.is_class(),
@@ -270,7 +278,7 @@ fn classes_plan(
     sizes: (usize, usize),
     split: &SplitSpec,
     spec: &DataSpec,
-) -> DataPlan {
+) -> Result<DataPlan, DataError> {
     let input = InputPlan {
         shape,
         vocabulary: None,
@@ -286,17 +294,23 @@ fn plan(
     (num_items, num_official_test): (usize, usize),
     split: &SplitSpec,
     spec: &DataSpec,
-) -> DataPlan {
+) -> Result<DataPlan, DataError> {
     let sizes = split::Sizes::new(num_items, split);
-    DataPlan {
+    let (scale, scale_axis) = match input.vocabulary {
+        Some(_) => (Scale::None, None),
+        None => {
+            let is_bytes = !matches!(dataset, Dataset::Synthetic(_));
+            let axis = scale_axis(spec.scale_axis, spec.scale, &input.shape, is_bytes)?;
+            (spec.scale, axis)
+        }
+    };
+    Ok(DataPlan {
         noticed: Noticed::default(),
         dataset,
         digest,
         stands_in_for: None,
-        scale: match input.vocabulary {
-            Some(_) => Scale::None,
-            None => spec.scale,
-        },
+        scale,
+        scale_axis,
         augment: spec.augment.clone(),
         // Only items with a class can be stratified.
         split: SplitSpec {
@@ -308,5 +322,5 @@ fn plan(
         num_train: sizes.train,
         num_valid: sizes.valid,
         num_test: sizes.test + num_official_test,
-    }
+    })
 }

@@ -4,10 +4,11 @@ use super::DataError;
 use super::encode::{InputEncoder, TargetEncoder};
 use super::load::Splits;
 use super::oddity::Oddity;
-use super::records::Records;
-use super::serve::Split;
+use super::profile::short;
+use super::records::{ColumnKind, Records};
+use super::serve::{Set, Split};
 use super::suspects;
-use crate::spec::data::{ColumnSpec, FilesSpec};
+use crate::spec::data::{ColumnSpec, DataSpec, FilesSpec, Scale, ScaleAxis};
 
 /// Findings beyond what a run needs.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -31,7 +32,7 @@ pub struct ClassCounts {
 
 impl Noticed {
     /// Oddities of file splits.
-    pub(super) fn of(files: &FilesSpec, splits: &Splits) -> Self {
+    pub(super) fn of(files: &FilesSpec, splits: &Splits, spec: &DataSpec) -> Self {
         let set = splits.train.set();
         let records = &set.records;
         let features: Vec<usize> = match &set.encoder.input {
@@ -70,11 +71,66 @@ impl Noticed {
                 warnings.push(warning.key(format!("data.columns[{at}].clip")));
             }
         }
+        warnings.extend(uneven_ranges(set, spec));
         Self {
             warnings,
             classes: ClassCounts::of(splits),
         }
     }
+}
+
+/// Positions along an axis of arrays, such as channels, that are scaled together although the range of one is many
+/// times that of another.
+fn uneven_ranges(set: &Set, spec: &DataSpec) -> Option<DataError> {
+    /// Items that are looked at, evenly spread.
+    const ITEMS: usize = 256;
+    /// From this many times on.
+    const TIMES: f64 = 10.0;
+    let InputEncoder::Array {
+        column,
+        shape,
+        axis,
+        ..
+    } = &set.encoder.input
+    else {
+        return None;
+    };
+    let column = *column;
+    let (records, said) = (&set.records, &set.records.columns()[column]);
+    let suggested = match (spec.scale_axis, shape.as_slice()) {
+        (ScaleAxis::All, _) => {
+            let is_bytes = said.kind == ColumnKind::Bytes;
+            ScaleAxis::Auto.resolve(shape, is_bytes).ok()?
+        }
+        // Fewer positions than steps: probably channels.
+        (ScaleAxis::Auto, [first, last]) if first < last && axis.is_some() => Some(0),
+        _ => None,
+    };
+    let suggested =
+        suggested.filter(|_| matches!(spec.scale, Scale::Standardize | Scale::MinMax))?;
+    let run: usize = shape[suggested + 1..].iter().product();
+    let mut ranges = vec![(f64::INFINITY, f64::NEG_INFINITY); shape[suggested]];
+    let num = records.len().min(ITEMS);
+    for at in 0..num {
+        let mut value = 0;
+        records.numbers(at * records.len() / num, column, |number| {
+            let (low, high) = &mut ranges[value / run % shape[suggested]];
+            (*low, *high) = (low.min(number), high.max(number));
+            value += 1;
+        });
+    }
+    let sizes = ranges.iter().map(|(low, high)| high - low).enumerate();
+    let varied = sizes.filter(|(_, size)| *size > 0.0 && size.is_finite());
+    let by_size = |a: &(usize, f64), b: &(usize, f64)| a.1.total_cmp(&b.1);
+    let (least, most) = (varied.clone().min_by(by_size)?, varied.max_by(by_size)?);
+    (most.1 >= TIMES * least.1).then(|| {
+        DataError::new(format!(
+            "along axis {suggested} of `{}`, the values at {} range over {} and those at {} over {}, but are scaled together",
+            said.name, most.0, short(most.1), least.0, short(least.1)
+        ))
+        .key("data.scale_axis")
+        .help(format!("set `scale_axis = {suggested}` to scale the positions along that axis separately"))
+    })
 }
 
 /// A column whose values are all on one side of its `clip`.

@@ -23,6 +23,9 @@ pub struct DataPlan {
     pub stands_in_for: Option<String>,
     /// How numbers are scaled in columns that do not set it.
     pub scale: Scale,
+    /// The axis of arrays whose positions are scaled separately, if any is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scale_axis: Option<usize>,
     /// Augmentation of the images of the train split.
     pub augment: Option<AugmentSpec>,
     /// The kind of an item.

@@ -260,7 +260,9 @@ impl Split {
         floats: &mut [f32],
         classes: &mut [i32],
     ) {
-        let InputEncoder::Array { shape, scaling, .. } = &self.set.encoder.input else {
+        let input = &self.set.encoder.input;
+        let (InputEncoder::Array { shape, .. }, Some(scaling)) = (input, input.array_scaling())
+        else {
             return;
         };
         let [channels, height, width] = shape[..] else {
@@ -276,13 +278,14 @@ impl Split {
             _ => None,
         };
         let seed = augment_seed(moment.seed, moment.epoch, u64::from(item));
-        let black = ((0.0 - scaling[0].shift) * scaling[0].factor) as f32;
+        let black = |channel: usize| scaling.at(channel * height * width).apply(0.0);
+        let black: Vec<f32> = (0..channels).map(black).collect();
         augment(
             spec,
             seed,
             &mut floats[from..],
             [channels, height, width],
-            black,
+            &black,
             mask,
         );
     }

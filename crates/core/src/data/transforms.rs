@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::encode::{Encoder, InputEncoder, TargetEncoder};
+use super::encode::{Encoder, InputEncoder, Pixels, TargetEncoder};
 use super::records::{Column, ColumnKind, Writer};
 use super::serve::Set;
 use super::{DataError, DataPlan, Dataset};
@@ -101,9 +101,9 @@ impl Transforms {
         }
     }
 
-    /// Converts scaled image values back to those of the data: a factor, and an offset to add.
-    pub fn to_pixels(&self) -> (f32, f32) {
-        self.input.to_pixels()
+    /// What brings values of images back to pixels.
+    pub fn pixels(&self) -> Pixels {
+        self.input.pixels()
     }
 
     /// The encoder, with targets or without.
@@ -170,10 +170,15 @@ impl InputEncoder {
                 column,
                 shape,
                 scaling,
+                axis,
                 ..
             } => {
                 let has_shape = columns[*column].shape == *shape;
-                let is_scaled = scaling.len() == 1 || scaling.len() == columns[*column].len();
+                let num = match axis {
+                    Some(axis) => shape.get(*axis).copied(),
+                    None => Some(columns[*column].len()),
+                };
+                let is_scaled = axis.is_none() && scaling.len() == 1 || Some(scaling.len()) == num;
                 (!has_shape || !is_scaled).then(|| "its array has a different shape".to_owned())
             }
             InputEncoder::Tokens { column, shape, .. } => (columns[*column].shape != *shape)

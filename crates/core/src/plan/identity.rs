@@ -35,6 +35,9 @@ struct Work<'a> {
     dataset: Json,
     split: SplitSpec,
     scale: Scale,
+    /// If positions along an axis of arrays are scaled separately.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    scale_axis: Option<usize>,
     augment: Option<&'a AugmentSpec>,
     items: [usize; 3],
     train: Json,
@@ -181,6 +184,7 @@ impl RunPlan {
             stands_in_for: _,
             noticed: _,
             scale,
+            scale_axis,
             augment,
             // The content of the data determines these: the digest covers them, and loading checks them.
             input: _,
@@ -212,6 +216,7 @@ impl RunPlan {
             dataset: dataset_of(data),
             split,
             scale: *scale,
+            scale_axis: *scale_axis,
             augment: augment.as_ref(),
             items: [*num_train, *num_valid, *num_test],
             train,

@@ -1,7 +1,7 @@
 //! The meaning of the outputs of a network, by its task and loss.
 
 use super::Prediction;
-use crate::data::encode::{InputEncoder, TargetEncoder, of};
+use crate::data::encode::{InputEncoder, TargetEncoder};
 use crate::data::{Set, TargetPlan, Transforms};
 use crate::plan::RunPlan;
 use crate::spec::loss::LossFunction;
@@ -212,10 +212,11 @@ impl Meaning {
 
     /// A reconstructed item in the units of the data.
     fn item_in_units(&self, values: &[f32]) -> Vec<f32> {
-        match &self.set.encoder.input {
-            InputEncoder::Array { scaling, unit, .. } => {
+        let input = &self.set.encoder.input;
+        match (input, input.array_scaling()) {
+            (InputEncoder::Array { unit, .. }, Some(scaling)) => {
                 let each = values.iter().enumerate();
-                each.map(|(at, value)| (of(scaling, at).undo(*value) * f64::from(*unit)) as f32)
+                each.map(|(at, value)| (scaling.at(at).undo(*value) * f64::from(*unit)) as f32)
                     .collect()
             }
             // Encoded columns have no common unit.

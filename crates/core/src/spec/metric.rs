@@ -30,8 +30,8 @@ choices! {
         Mae "mae" "Mean absolute error.",
         Mse "mse" "Mean squared error.",
         Rmse "rmse" "Root mean squared error.",
-        Psnr "psnr" "Peak signal-to-noise ratio in decibels of pixels from 0 to 1, averaged over the images.",
-        Ssim "ssim" "Structural similarity of pixels from 0 to 1 in windows of 11x11, averaged over the images.",
+        Psnr "psnr" "Peak signal-to-noise ratio in decibels, averaged over the images: relative to 255 for bytes, to 1 for numbers from 0 to 1, and otherwise to the range of the data.",
+        Ssim "ssim" "Structural similarity in windows of 11x11, averaged over the images, for the same range as `psnr`.",
         Loss "loss" "Mean loss over the items; always measured.",
     }
 }

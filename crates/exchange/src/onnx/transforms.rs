@@ -4,7 +4,7 @@
 use super::messages::tensor_proto::DataType;
 use super::{Attribute, Element, Graph, INPUT, OUTPUT};
 use runner_core::data::Transforms;
-use runner_core::data::encode::{Feature, Form, InputEncoder, Scaling, TargetEncoder};
+use runner_core::data::encode::{Feature, Form, InputEncoder, Scaling, TargetEncoder, broadcast};
 use runner_core::data::records::ColumnKind;
 
 const CLASS: &str = "class";
@@ -59,11 +59,12 @@ pub fn encode(graph: &mut Graph, transforms: &Transforms) -> Result<String, Stri
         InputEncoder::Array {
             shape,
             scaling,
+            axis,
             normalize,
             ..
         } => {
             graph.input(INPUT, Element::F32, shape);
-            let items = array(graph, shape, scaling);
+            let items = array(graph, &broadcast(shape, scaling, *axis), scaling);
             Ok(if *normalize {
                 unit_length(graph, &items, shape.len())
             } else {
@@ -168,14 +169,13 @@ fn cast(graph: &mut Graph, value: &str, to: DataType) -> String {
     graph.node("Cast", &[value], &[Attribute::Int("to", to)])
 }
 
-/// (value - shift) * factor in 32-bit floats, as runner serves arrays; missing values are 0.
+/// (value - shift) * factor in 32-bit floats, as runner serves arrays; missing values are 0. Scalings have the shape.
 fn array(graph: &mut Graph, shape: &[usize], scaling: &[Scaling]) -> String {
     let zero = graph.number(0.0);
     let is_missing = graph.node("IsNaN", &[INPUT], &[]);
     let value = graph.node("Where", &[&is_missing, &zero, INPUT], &[]);
     let mut constant = |part: fn(&Scaling) -> f64| {
         let values: Vec<f32> = scaling.iter().map(|one| part(one) as f32).collect();
-        let shape = if values.len() == 1 { &[][..] } else { shape };
         graph.numbers(shape, &values)
     };
     let (shift, factor) = (constant(|one| one.shift), constant(|one| one.factor));

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use runner_core::data::Transforms;
-use runner_core::data::encode::{InputEncoder, Scaling, TargetEncoder, of};
+use runner_core::data::encode::{ArrayScaling, InputEncoder, Scaling, TargetEncoder, of};
 use runner_core::spec::loss::LossFunction;
 use runner_core::spec::task::TaskKind;
 
@@ -68,14 +68,16 @@ fn scalings(transforms: &Transforms, task: TaskKind) -> Vec<Scaling> {
             InputEncoder::Array {
                 shape,
                 scaling,
+                axis,
                 unit,
                 ..
             },
         ) if task == TaskKind::Autoencoding => {
             let unit = f64::from(*unit);
+            let scaling = ArrayScaling::new(scaling, shape, *axis);
             (0..shape.iter().product())
                 .map(|at| {
-                    let Scaling { shift, factor } = of(scaling, at);
+                    let Scaling { shift, factor } = scaling.at(at);
                     Scaling {
                         shift: shift * unit,
                         factor: factor / unit,

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use runner_core::data::Transforms;
 use runner_core::data::encode::tokenizer::Tokenizer;
-use runner_core::data::encode::{Feature, Form, InputEncoder, Scaling};
+use runner_core::data::encode::{Feature, Form, InputEncoder, Scaling, broadcast};
 use runner_core::data::records::ColumnKind;
 use runner_core::spec::data::{TokenizerKind, WindowSpec};
 
@@ -31,9 +31,10 @@ fn encode(transforms: &Transforms) -> String {
         InputEncoder::Array {
             shape,
             scaling,
+            axis,
             normalize,
             ..
-        } => array(shape, scaling, *normalize),
+        } => array(shape, scaling, *axis, *normalize),
         InputEncoder::Tokens { shift, .. } => format!(
             "def encode(tokens):\n    \"\"\"Converts tokens of the data to items for the network.\"\"\"\n    \
              return torch.as_tensor(tokens, dtype=torch.int64) + {shift}\n"
@@ -172,7 +173,7 @@ fn scalings(all: &[Scaling]) -> String {
     pairs.join(", ")
 }
 
-fn array(shape: &[usize], scaling: &[Scaling], normalize: bool) -> String {
+fn array(shape: &[usize], scaling: &[Scaling], axis: Option<usize>, normalize: bool) -> String {
     let sizes: Vec<String> = shape.iter().map(usize::to_string).collect();
     let sizes = sizes.join(", ");
     let mut text = format!(
@@ -195,6 +196,9 @@ fn array(shape: &[usize], scaling: &[Scaling], normalize: bool) -> String {
             };
             let shifts = list(|scaling| scaling.shift);
             let factors = list(|scaling| scaling.factor);
+            let sizes = broadcast(shape, scaling, axis);
+            let sizes: Vec<String> = sizes.iter().map(usize::to_string).collect();
+            let sizes = sizes.join(", ");
             let _ = writeln!(
                 text,
                 "    shift = torch.tensor([{shifts}]).reshape({sizes})"

@@ -12,6 +12,8 @@ use runner_kernels::norm::{
     group_forward, rows_backward, rows_forward,
 };
 
+use crate::batch_norm::{is_training, keep, values_of_channel};
+
 use super::operation::{
     Back, Operation, apply_1, apply_3, contiguous, is_ours, numbers, sizes, tensor,
 };
@@ -257,25 +259,16 @@ fn grouped<const D: usize>(
     Some(apply_3((x.clone(), gamma, beta), operation))
 }
 
-/// Batch norm, if it is supported here. In training, it updates the running statistics as in Burn.
+/// Batch norm, if it is supported here. In training, it updates the running statistics.
 pub fn batch<const D: usize>(norm: &BatchNorm, x: &Tensor<D>) -> Option<Tensor<D>> {
     if !is_ours(x) || is_empty(x) {
         return None;
     }
     let device = x.device();
-    let is_training = device.is_autodiff() && norm.training.is_enabled();
-    let [mean, variance] = if is_training {
+    let [mean, variance] = if is_training(norm, x) {
         let moments: Tensor<2> = apply_1(x.clone().detach(), Moments);
         let moments = [0, 1].map(|at| moments.clone().narrow(0, at, 1).squeeze_dim::<1>(0));
-        let running = [&norm.running_mean, &norm.running_var];
-        for (running, new) in running.into_iter().zip(&moments) {
-            let old = running
-                .value_sync()
-                .to_device(&device)
-                .mul_scalar(1.0 - norm.momentum);
-            let next = old.add(new.clone().mul_scalar(norm.momentum));
-            running.update(next.detach());
-        }
+        keep(norm, moments.clone(), values_of_channel(x));
         moments
     } else if device.is_autodiff() {
         // Frozen in training: no gradient flows through the statistics.

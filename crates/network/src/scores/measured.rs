@@ -26,7 +26,7 @@ enum Part {
     /// Counts of each class or label, accumulated under a name and its number.
     Counts(&'static str),
     /// The squared error of each item, with the square of the factor that scales values to pixels from 0 to 1.
-    Squared { unit: f64 },
+    Decibels { unit: f64 },
     /// Predictions and targets with this many values per item, all predictions first.
     Pairs { num_values: usize },
     /// The norm of gradients under the name of its metric.
@@ -67,8 +67,9 @@ impl Measured {
         self.parts.push((Part::Counts(name), Numbers::Ints(counts)));
     }
 
-    pub(super) fn squared(&mut self, unit: f64, each: Tensor<1>) {
-        let part = Part::Squared { unit };
+    /// Mean squared errors, which are those of pixels if multiplied by `unit`.
+    pub(super) fn decibels(&mut self, unit: f64, each: Tensor<1>) {
+        let part = Part::Decibels { unit };
         self.parts.push((part, Numbers::Floats(each)));
     }
 
@@ -164,14 +165,13 @@ impl Read {
                         add(&format!("{name} {at}"), count);
                     }
                 }
-                Part::Squared { unit } => {
+                Part::Decibels { unit } => {
                     // An exact image would have no finite ratio: it counts as 100 dB. `min` alone would also give that
                     // for a NaN error.
                     let ratio = |error: f64| match (1.0 / (error * unit)).log10() {
                         ratio if ratio.is_nan() => f64::NAN,
                         ratio => 10.0 * ratio.min(10.0),
                     };
-                    add("squared", data.iter::<f64>().sum());
                     add("decibels", data.iter::<f64>().map(ratio).sum());
                 }
                 Part::Pairs { num_values } => add_pairs(data, *num_values, add),

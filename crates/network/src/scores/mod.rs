@@ -14,12 +14,13 @@ pub use ranked::Ranked;
 use burn::tensor::activation::softplus;
 use burn::tensor::module::conv2d;
 use burn::tensor::ops::ConvOptions;
-use burn::tensor::{Bool, Int, Tensor, TensorData, TensorReadError};
+use burn::tensor::{Bool, Device, Int, Tensor, TensorData, TensorReadError};
 
 use crate::loss::cross_entropies;
 use crate::network::Output;
 use crate::targets::Targets;
 use runner_core::data::TargetPlan;
+use runner_core::data::encode::Pixels;
 use runner_core::plan::RunPlan;
 use runner_core::spec::backend::Kernels;
 use runner_core::spec::loss::LossFunction;
@@ -38,8 +39,8 @@ pub struct Scores {
     pub loss: LossFunction,
     /// \[channels, height, width\], if items are images that the network reconstructs.
     pub image: Option<[usize; 3]>,
-    /// Factor and offset that scale values to pixels from 0 to 1.
-    pub to_pixels: (f32, f32),
+    /// What brings values of images back to pixels.
+    pub pixels: Pixels,
     /// Number of classes or labels, if any.
     pub num_classes: usize,
     /// What computes logarithms of likelihoods.
@@ -47,8 +48,8 @@ pub struct Scores {
 }
 
 impl Scores {
-    /// The scores of a plan. `to_pixels` is the factor and offset that scale values to pixels from 0 to 1.
-    pub fn new(plan: &RunPlan, to_pixels: (f32, f32)) -> Self {
+    /// The scores of a plan. `pixels` brings values of images back to pixels.
+    pub fn new(plan: &RunPlan, pixels: Pixels) -> Self {
         let image = match (plan.task.kind, plan.data.input.shape.as_slice()) {
             (TaskKind::Autoencoding, &[channels, height, width]) => Some([channels, height, width]),
             _ => None,
@@ -62,7 +63,7 @@ impl Scores {
             settings: plan.task.settings,
             loss: plan.loss.function.clone(),
             image,
-            to_pixels,
+            pixels,
             kernels: plan.kernels,
             num_classes: match plan.data.target {
                 TargetPlan::Class { num_classes } | TargetPlan::Classes { num_classes, .. } => {
@@ -185,20 +186,40 @@ impl Scores {
         if self.wants(&[Metric::Mae]) {
             to.sum("absolute", errors.clone().abs().mean_dim(1).flatten(0, 1));
         }
-        if self.wants(&[Metric::Mse, Metric::Psnr]) {
-            let unit = f64::from(self.to_pixels.0).powi(2);
-            to.squared(unit, errors.square().mean_dim(1).flatten(0, 1));
+        let squared = |errors: Tensor<2>| errors.square().mean_dim(1).flatten(0, 1);
+        if self.wants(&[Metric::Mse]) {
+            to.sum("squared", squared(errors.clone()));
+        }
+        if self.wants(&[Metric::Psnr]) {
+            match self.pixels.of_all() {
+                Some((unit, _)) => to.decibels(f64::from(unit).powi(2), squared(errors)),
+                None => {
+                    let [units, _] = self.of_pixels(num_values, &errors.device());
+                    to.decibels(1.0, squared(errors * units));
+                }
+            }
         }
         if let (Some([channels, height, width]), true) = (self.image, self.wants(&[Metric::Ssim])) {
-            let (unit, zero) = self.to_pixels;
-            let images = |flat: Tensor<2>| {
-                (flat * unit + zero).reshape([num_items, channels, height, width])
+            let shape = [num_items, channels, height, width];
+            let of_each = self.of_pixels(num_values, &predicted.device());
+            let images = |flat: Tensor<2>| match self.pixels.of_all() {
+                Some((unit, zero)) => (flat * unit + zero).reshape(shape),
+                None => {
+                    let [units, zeros] = of_each.clone();
+                    (flat * units + zeros).reshape(shape)
+                }
             };
             to.sum(
                 "similarity",
                 similarities(images(predicted), images(targets)),
             );
         }
+    }
+
+    /// What each value is multiplied by to become a pixel, and what is added then, \[1, values\].
+    fn of_pixels(&self, num_values: usize, device: &Device) -> [Tensor<2>; 2] {
+        let (units, zeros) = self.pixels.of_each(num_values);
+        [units, zeros].map(|each| Tensor::from_data(TensorData::new(each, [1, num_values]), device))
     }
 
     /// The predictions behind the outputs.

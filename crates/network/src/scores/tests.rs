@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use burn::tensor::Device;
-
 use super::*;
 
 fn scores(metrics: &[Metric], average: Average, loss: LossFunction) -> Scores {
@@ -17,7 +15,7 @@ fn scores(metrics: &[Metric], average: Average, loss: LossFunction) -> Scores {
         },
         loss,
         image: None,
-        to_pixels: (1.0, 0.0),
+        pixels: Pixels::default(),
         num_classes: 4,
     }
 }

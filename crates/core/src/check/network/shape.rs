@@ -6,7 +6,7 @@ use super::Input;
 use super::axes::*;
 use super::windows::*;
 use crate::spec::model::activation::Activation;
-use crate::spec::model::initializer::Initializer;
+use crate::spec::model::initializer::Distribution;
 use crate::spec::model::layer::{LayerKind, Norm, Recurrent, Steps, Transformer};
 use crate::spec::model::layer_spec::LayerSpec;
 
@@ -206,7 +206,10 @@ fn check_settings(kind: &LayerKind, inputs: &[Input]) -> Result<(), Mismatch> {
         }
         _ => {}
     }
-    if let Some(Initializer::Uniform { min, max }) = kind.initializer()
+    let distribution = kind
+        .initializer()
+        .map(|initializer| &initializer.distribution);
+    if let Some(Distribution::Uniform { min, max }) = distribution
         && min >= max
     {
         return wrong(

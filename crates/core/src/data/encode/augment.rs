@@ -22,23 +22,26 @@ pub fn augment_seed(seed: u64, epoch: u64, item: u64) -> u64 {
 }
 
 /// Augments one image of shape \[channels, height, width\] in place, and its mask of shape \[height, width\] in the
-/// same way. All random numbers come from `seed`; `fill` is the value of uncovered pixels, black after scaling.
+/// same way. All random numbers come from `seed`; `fill` is the value of uncovered pixels
+/// of each channel, black after scaling.
 ///
 /// The image is flipped horizontally and vertically, rotated about its center and moved by whole pixels; finally a
 /// rectangle is erased from the image, but not from the mask.
 ///
-/// # Panics If the image or the mask does not have the shape.
+/// # Panics
+/// If the image, the mask or `fill` does not have the shape.
 pub fn augment(
     spec: &AugmentSpec,
     seed: u64,
     picture: &mut [f32],
     shape: [usize; 3],
-    fill: f32,
+    fill: &[f32],
     mask: Option<&mut [i32]>,
 ) {
     let [_, height, width] = shape;
     let len = height * width;
     assert_eq!(picture.len(), shape.iter().product::<usize>());
+    assert_eq!(fill.len(), shape[0]);
     assert!(mask.as_ref().is_none_or(|mask| mask.len() == len));
     if len == 0 {
         return;
@@ -52,19 +55,18 @@ pub fn augment(
             rotate_mask(&turned, mask, size);
         }
     } else {
-        for plane in picture.chunks_exact_mut(len) {
-            change.apply(plane, size, fill);
+        for (plane, fill) in picture.chunks_exact_mut(len).zip(fill) {
+            change.apply(plane, size, *fill);
         }
         if let Some(mask) = mask {
             change.apply(mask, size, NO_CLASS);
         }
     }
     if let Some([top, left, bottom, right]) = change.erased {
-        for row in picture
-            .chunks_exact_mut(len)
-            .flat_map(|plane| plane[top * width..bottom * width].chunks_exact_mut(width))
-        {
-            row[left..right].fill(fill);
+        for (plane, fill) in picture.chunks_exact_mut(len).zip(fill) {
+            for row in plane[top * width..bottom * width].chunks_exact_mut(width) {
+                row[left..right].fill(*fill);
+            }
         }
     }
 }
@@ -213,12 +215,13 @@ impl Turned {
 }
 
 /// Each pixel from its four neighbors, weighted by distance; those outside are `fill`.
-fn rotate(turned: &Turned, picture: &mut [f32], [height, width]: [usize; 2], fill: f32) {
+fn rotate(turned: &Turned, picture: &mut [f32], [height, width]: [usize; 2], fill: &[f32]) {
     // A border of one pixel before and two after: positions farther away read the border.
     let framed = [height, width].map(|side| side + 3);
-    let mut from = vec![fill; framed[0] * framed[1]];
+    let mut from = vec![0.0; framed[0] * framed[1]];
     let ends = [height, width].map(|side| (side as i64) << POINT);
-    for plane in picture.chunks_exact_mut(height * width) {
+    for (plane, fill) in picture.chunks_exact_mut(height * width).zip(fill) {
+        from.fill(*fill);
         let rows = from.chunks_exact_mut(framed[1]).skip(1);
         for (row, inner) in plane.chunks_exact(width).zip(rows) {
             inner[1..=width].copy_from_slice(row);

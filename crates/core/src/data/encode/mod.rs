@@ -2,10 +2,14 @@
 
 pub mod augment;
 mod fit;
+mod pixels;
 mod statistics;
 pub mod tokenizer;
 
-pub use fit::{Fitting, array_scaling, fit};
+pub use fit::{Fitting, array_scaling, fit, scale_axis};
+pub use pixels::Pixels;
+
+use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
@@ -42,10 +46,16 @@ pub enum InputEncoder {
         column: usize,
         /// Its shape.
         shape: Vec<usize>,
-        /// Its scaling: one for all values, or one each.
+        /// Its scaling: one for all values, one for each position along `axis`, or one for each value.
         scaling: Vec<Scaling>,
+        /// The axis whose positions are scaled separately, if any is.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        axis: Option<usize>,
         /// The value of an unscaled byte.
         unit: f32,
+        /// The least and the largest number, if they go beyond 0 to 1 and are not bytes.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        range: Option<[f64; 2]>,
         /// Whether each item is then normalized to unit length.
         normalize: bool,
     },
@@ -196,7 +206,8 @@ impl Scaling {
         factor: 1.0,
     };
 
-    fn apply(&self, value: f64) -> f32 {
+    /// The scaled value.
+    pub fn apply(&self, value: f64) -> f32 {
         ((value - self.shift) * self.factor) as f32
     }
 
@@ -206,6 +217,63 @@ impl Scaling {
             0.0 => self.shift,
             factor => f64::from(scaled) / factor + self.shift,
         }
+    }
+}
+
+/// The scaling of each value of an array.
+#[derive(Clone, Copy, Debug)]
+pub struct ArrayScaling<'a> {
+    all: &'a [Scaling],
+    /// Values in a row that have the same.
+    run: usize,
+}
+
+impl<'a> ArrayScaling<'a> {
+    /// Of arrays of a shape: one for all values, one for each position along `axis`, or one for each value.
+    pub fn new(all: &'a [Scaling], shape: &[usize], axis: Option<usize>) -> Self {
+        let run = match (axis, all) {
+            (Some(axis), _) => shape[axis + 1..].iter().product(),
+            (None, [_]) => shape.iter().product(),
+            (None, _) => 1,
+        };
+        Self {
+            all,
+            run: usize::max(run, 1),
+        }
+    }
+
+    /// That of a value.
+    pub fn at(&self, at: usize) -> Scaling {
+        self.all[at / self.run % self.all.len()]
+    }
+
+    /// Adds the values of an item after scaling them in 32 bits; `values` gives those of a range.
+    fn put<I: Iterator<Item = f32>>(
+        &self,
+        num: usize,
+        values: impl Fn(Range<usize>) -> I,
+        out: &mut Vec<f32>,
+    ) {
+        for start in (0..num).step_by(self.run) {
+            let Scaling { shift, factor } = self.at(start);
+            let (shift, factor) = (shift as f32, factor as f32);
+            let values = values(start..(start + self.run).min(num));
+            out.extend(values.map(|value| (value - shift) * factor));
+        }
+    }
+}
+
+/// The shape in which the scalings of an array are broadcast over an item of a shape.
+pub fn broadcast(shape: &[usize], scaling: &[Scaling], axis: Option<usize>) -> Vec<usize> {
+    match (axis, scaling) {
+        (Some(axis), _) => {
+            let sizes = shape.iter().enumerate();
+            sizes
+                .map(|(at, size)| if at == axis { *size } else { 1 })
+                .collect()
+        }
+        (None, [_]) => Vec::new(),
+        (None, _) => shape.to_vec(),
     }
 }
 
@@ -336,14 +404,24 @@ impl InputEncoder {
         InputPlan { shape, vocabulary }
     }
 
-    /// Converts scaled image values back to those of the data: a factor, and an offset to add.
-    pub fn to_pixels(&self) -> (f32, f32) {
+    /// The axis of arrays whose positions are scaled separately, if any is.
+    pub fn scale_axis(&self) -> Option<usize> {
         match self {
-            InputEncoder::Array { scaling, unit, .. } => {
-                let (shift, factor) = (scaling[0].shift as f32, scaling[0].factor as f32);
-                (unit / factor, shift * unit)
-            }
-            _ => (1.0, 0.0),
+            InputEncoder::Array { axis, .. } => *axis,
+            _ => None,
+        }
+    }
+
+    /// The scaling of arrays.
+    pub fn array_scaling(&self) -> Option<ArrayScaling<'_>> {
+        match self {
+            InputEncoder::Array {
+                shape,
+                scaling,
+                axis,
+                ..
+            } => Some(ArrayScaling::new(scaling, shape, *axis)),
+            _ => None,
         }
     }
 
@@ -373,10 +451,13 @@ impl InputEncoder {
             }
             InputEncoder::Array {
                 column,
+                shape,
                 scaling,
+                axis,
                 normalize,
                 ..
             } => {
+                let scaling = ArrayScaling::new(scaling, shape, *axis);
                 array(records, item, *column, scaling, out);
                 normalize
             }
@@ -389,30 +470,36 @@ impl InputEncoder {
 }
 
 /// Adds the scaled values of an array. Most of the time of serving images is spent here.
-fn array(records: &Records, item: usize, column: usize, scaling: &[Scaling], out: &mut Vec<f32>) {
+fn array(
+    records: &Records,
+    item: usize,
+    column: usize,
+    scaling: ArrayScaling<'_>,
+    out: &mut Vec<f32>,
+) {
     let bytes = records.bytes(item, column);
-    let singles = |scaling: &Scaling| (scaling.shift as f32, scaling.factor as f32);
-    match (&records.columns()[column].kind, scaling) {
-        (ColumnKind::Bytes, [one]) => {
-            let (shift, factor) = singles(one);
-            out.extend(bytes.iter().map(|byte| (f32::from(*byte) - shift) * factor));
+    match &records.columns()[column].kind {
+        ColumnKind::Bytes => {
+            let values = |range: Range<usize>| bytes[range].iter().map(|byte| f32::from(*byte));
+            scaling.put(bytes.len(), values, out);
         }
-        (ColumnKind::Numbers, [one]) => {
-            let (shift, factor) = singles(one);
-            let values = bytes.chunks_exact(4);
-            out.extend(values.map(|b| {
-                let value = f32::from_le_bytes([b[0], b[1], b[2], b[3]]);
-                // NaN is possible here only with `missing = "zero"`.
-                let value = if value.is_nan() { 0.0 } else { value };
-                (value - shift) * factor
-            }));
+        ColumnKind::Numbers => {
+            let values = |range: Range<usize>| {
+                let values = bytes[4 * range.start..4 * range.end].chunks_exact(4);
+                values.map(|b| {
+                    let value = f32::from_le_bytes([b[0], b[1], b[2], b[3]]);
+                    // NaN is possible here only with `missing = "zero"`.
+                    if value.is_nan() { 0.0 } else { value }
+                })
+            };
+            scaling.put(bytes.len() / 4, values, out);
         }
+        // 32 bits would round them before their offset is removed.
         _ => {
             let mut at = 0;
             records.numbers(item, column, |value| {
-                let (shift, factor) = singles(&of(scaling, at));
-                let value = if value.is_nan() { 0.0 } else { value as f32 };
-                out.push((value - shift) * factor);
+                let value = if value.is_nan() { 0.0 } else { value };
+                out.push(scaling.at(at).apply(value));
                 at += 1;
             });
         }

@@ -54,16 +54,23 @@ impl Sums {
         self.min = self.min.min(value);
         self.max = self.max.max(value);
     }
+
+    /// Sums stay in registers meanwhile: images have many values.
+    fn add(&mut self, values: &[f64], shift: f64) {
+        let mut all = *self;
+        values.iter().for_each(|value| all.see(*value, shift));
+        *self = all;
+    }
 }
 
-/// The moments of `width` values over some rows; `read` yields the values of a row in turn, any number of times: value
-/// `at` counts for `at % width`. NaN means missing.
+/// The moments of `width` values over some rows; `read` yields the values of a row in turn, any number of times, and
+/// `run` in a row belong together: value `at` counts for `at / run % width`. NaN means missing.
 ///
 /// Sums are over differences to the first value (Chan, Golub and LeVeque, 1983, on shifted data), so that a deviation
 /// that is small relative to the mean is not lost.
 pub fn moments(
     rows: &[u32],
-    width: usize,
+    (width, run): (usize, usize),
     read: impl Fn(usize, &mut Vec<f64>) + Sync,
 ) -> Vec<Moments> {
     let mut shifts = vec![f64::NAN; width];
@@ -75,8 +82,9 @@ pub fn moments(
         values.clear();
         read(*row as usize, &mut values);
         for (at, value) in values.iter().enumerate() {
-            if shifts[at % width].is_nan() {
-                shifts[at % width] = *value;
+            let shift = &mut shifts[at / run % width];
+            if shift.is_nan() {
+                *shift = *value;
             }
         }
     }
@@ -94,16 +102,12 @@ pub fn moments(
                 values.clear();
                 read(*row as usize, &mut values);
                 if let ([sum], [shift]) = (&mut sums[..], &shifts[..]) {
-                    // The only sum stays in registers: images have many values.
-                    let mut all = *sum;
-                    values.iter().for_each(|value| all.see(*value, *shift));
-                    *sum = all;
+                    sum.add(&values, *shift);
                     continue;
                 }
-                for values in values.chunks(width) {
-                    for ((value, sum), shift) in values.iter().zip(&mut sums).zip(&shifts) {
-                        sum.see(*value, *shift);
-                    }
+                for values in values.chunks(width * run) {
+                    let groups = values.chunks(run).zip(&mut sums).zip(&shifts);
+                    groups.for_each(|((values, sum), shift)| sum.add(values, *shift));
                 }
             }
             sums
@@ -188,7 +192,7 @@ mod tests {
     #[test]
     fn moments_do_not_lose_small_deviations() {
         let rows: Vec<u32> = (0..5000).collect();
-        let found = moments(&rows, 2, |row, out| {
+        let found = moments(&rows, (2, 1), |row, out| {
             out.push(1e9 + (row % 2) as f64);
             out.push(if row % 5 == 0 { f64::NAN } else { 3.0 });
         });

@@ -15,12 +15,13 @@ use crate::data::split::{Assigned, Known, assign, ordered};
 use crate::data::uses::Uses;
 use crate::data::{DataError, Trust, cache};
 use crate::diagnostic::counted;
-use crate::spec::data::{AugmentSpec, FilesSpec, Scale, SplitOrder, SplitSpec};
+use crate::spec::data::{AugmentSpec, FilesSpec, Scale, ScaleAxis, SplitOrder, SplitSpec};
 
 /// How files become splits.
 pub(in crate::data) struct Reading<'a> {
     pub(in crate::data) split: &'a SplitSpec,
     pub(in crate::data) scale: Scale,
+    pub(in crate::data) scale_axis: ScaleAxis,
     pub(in crate::data) augment: Option<&'a AugmentSpec>,
     /// Whether numbers are measured, or only shapes are needed.
     pub(in crate::data) measure: bool,
@@ -95,6 +96,7 @@ impl Reading<'_> {
             uses,
             roles: &files.roles,
             scale: self.scale,
+            scale_axis: self.scale_axis,
             tokens: &files.tokens,
             train,
             running_text,

@@ -41,8 +41,17 @@ pub(super) fn of_items(items: Items, official_test: Option<Items>, plan: &DataPl
         None => InputEncoder::Array {
             column: 0,
             shape,
-            scaling: array_scaling(&records, 0, &assigned.train, plan.scale, unit),
+            scaling: array_scaling(
+                &records,
+                0,
+                &assigned.train,
+                (plan.scale, plan.scale_axis),
+                unit,
+            ),
+            axis: plan.scale_axis,
             unit,
+            // Images are made from 0 to 1, except for noise.
+            range: None,
             normalize: plan.scale == Scale::Normalize,
         },
     };

@@ -3,7 +3,7 @@
 use super::{ColumnProfile, Profile, Role, SplitProfile};
 use std::collections::BTreeSet;
 
-use crate::data::encode::{self, Encoder, InputEncoder, TargetEncoder};
+use crate::data::encode::{Encoder, InputEncoder, TargetEncoder};
 use crate::data::picture::Picture;
 use crate::data::read::text;
 use crate::data::records::ColumnKind;
@@ -274,8 +274,7 @@ fn listed(values: impl ExactSizeIterator<Item = String>) -> String {
 /// scaling; none if items are not images.
 pub fn pictures(split: &Split, num: usize, moment: Moment) -> Vec<Picture> {
     let set = split.set();
-    let (InputEncoder::Array { scaling, .. }, Some(pictures)) =
-        (&set.encoder.input, Pictures::of(set))
+    let (Some(scaling), Some(pictures)) = (set.encoder.input.array_scaling(), Pictures::of(set))
     else {
         return Vec::new();
     };
@@ -285,7 +284,7 @@ pub fn pictures(split: &Split, num: usize, moment: Moment) -> Vec<Picture> {
         let Values::Floats(values) = served.values else {
             return None;
         };
-        let pixel = |(at, value): (usize, f32)| pictures.shade(encode::of(scaling, at).undo(value));
+        let pixel = |(at, value): (usize, f32)| pictures.shade(scaling.at(at).undo(value));
         let (caption, mask) = match (&set.encoder.target, served.targets) {
             (TargetEncoder::Class { column, .. }, TargetValues::Classes(classes)) => {
                 let class = set.records.columns()[*column].class_name(classes[0] as usize);

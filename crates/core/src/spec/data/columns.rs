@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::dates;
 use super::values::{self, ValuesSpec};
+use crate::spec::document::Value;
 use crate::spec::kind::Kind;
 use crate::spec::section::{Section, choices};
 
@@ -123,11 +124,60 @@ choices! {
     pub enum Scale {
         #[default]
         None "none" "Unscaled; image bytes become 0 to 1.",
-        Standardize "standardize" "To mean 0 and standard deviation 1 over the train split: arrays of several dimensions as a whole, columns separately.",
+        Standardize "standardize" "To mean 0 and standard deviation 1 over the train split: columns separately, arrays as `scale_axis` says.",
         MinMax "min_max" "To the range 0 to 1 over the train split.",
         Normalize "normalize" "Each item to unit length.",
     }
 }
+
+/// Which values of an array are scaled together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ScaleAxis {
+    /// As usual for its shape; see [`ScaleAxis::resolve`].
+    #[default]
+    Auto,
+    /// All of them.
+    All,
+    /// Those of a position along an axis of the item, counted from the end if negative.
+    Along(i64),
+}
+
+impl ScaleAxis {
+    /// The axis of items of a shape whose positions are scaled separately, if any is: of series \[steps, values\] the
+    /// last, and otherwise the first, the channels of an image. Gray images of bytes have none.
+    ///
+    /// # Errors
+    /// If items have no such axis.
+    pub fn resolve(self, shape: &[usize], is_bytes: bool) -> Result<Option<usize>, i64> {
+        let axis = match (self, shape.len()) {
+            (Self::All, _) | (Self::Auto, 0 | 1) => None,
+            (Self::Auto, 2) => (!is_bytes).then_some(1),
+            (Self::Auto, _) => Some(0),
+            (Self::Along(axis), rank) => {
+                let from_start = if axis < 0 { axis + rank as i64 } else { axis };
+                let at = usize::try_from(from_start).ok();
+                Some(at.filter(|at| *at < rank).ok_or(axis)?)
+            }
+        };
+        // One position is all of them.
+        Ok(axis.filter(|axis| shape[*axis] > 1))
+    }
+
+    pub(super) fn decode(s: &mut Section<'_>) -> Self {
+        const DOC: &str = "Which values of arrays and images are scaled together: \"all\", or those of a position along this axis of an item, such as 0 for the channels of an image or -1 for the last axis. When not set: the last axis of items with two axes, the first of items with more, and \"all\" for two axes of bytes.";
+        let all = Kind::OneOf(vec![("all", "All values of an item.")]);
+        let axes = Kind::Int(-MAX_AXES, MAX_AXES - 1);
+        let kind = Kind::Either(Box::new(all), Box::new(axes));
+        match s.field::<Value>("scale_axis", kind, DOC).optional() {
+            None => Self::Auto,
+            Some(Value::Int(axis)) => Self::Along(axis),
+            Some(_) => Self::All,
+        }
+    }
+}
+
+/// The most axes of an item.
+const MAX_AXES: i64 = 8;
 
 choices! {
     /// How categories are encoded.

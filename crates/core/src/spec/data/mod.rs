@@ -10,8 +10,8 @@ mod values;
 
 pub use augment::AugmentSpec;
 pub use columns::{
-    ColumnSpec, ColumnType, Encode, Missing, RolesSpec, Scale, TokenizerKind, TokensSpec,
-    WindowSpec,
+    ColumnSpec, ColumnType, Encode, Missing, RolesSpec, Scale, ScaleAxis, TokenizerKind,
+    TokensSpec, WindowSpec,
 };
 pub use dates::{DateFormat, date_of, days_of};
 pub use files::{Channels, FilesSpec, Format, OnBadItem, Targets};
@@ -32,6 +32,8 @@ pub struct DataSpec {
     pub source: DataSource,
     /// How numbers are scaled.
     pub scale: Scale,
+    /// Which values of an array are scaled together.
+    pub scale_axis: ScaleAxis,
     /// Augmentation of the images of the train split.
     pub augment: Option<AugmentSpec>,
     /// How items are split.
@@ -160,6 +162,7 @@ impl DataSpec {
         Self {
             source,
             scale,
+            scale_axis: ScaleAxis::decode(s),
             augment: s.optional_table(
                 "augment",
                 "Random changes to the images of the train split, sampled separately for each item and epoch.",

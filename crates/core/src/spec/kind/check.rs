@@ -10,6 +10,18 @@ use crate::spec::document::{Node, Value};
 use crate::spec::remedy;
 use value::Checked;
 
+/// Says what else would do where a single word is one of two kinds.
+fn with_other(mut wrong: Vec<Diagnostic>, kinds: (&Kind, &Kind)) -> Vec<Diagnostic> {
+    if let (Kind::OneOf(names), second) = kinds
+        && let [(name, _)] = names[..]
+        && let [Diagnostic { helps, .. }] = wrong.as_mut_slice()
+        && *helps == [format!("use `{name}`")]
+    {
+        helps[0] = format!("use `{name}`, or {}", second.expected());
+    }
+    wrong
+}
+
 impl Kind {
     /// Checks a value; `path` is its name in messages. Every refusal contains a remedy; a list has one for each invalid
     /// item.
@@ -34,7 +46,7 @@ impl Kind {
                 (_, Value::Int(_)) if matches!(self, Kind::Either(f, _) if matches!(**f, Kind::OneOf(_))) => {
                     second
                 }
-                _ => first,
+                _ => with_other(first, kinds),
             };
         }
         let item = match self {

@@ -440,6 +440,20 @@ pub(super) const ROWS: &[Remedy] = &[
         "data.scale = \"minmax\"",
         "data.scale = \"min_max\"",
     ),
+    other(
+        "data.scale_axis",
+        "channel channels channels_first channels_last per_channel first last feature features per_feature true",
+        "write the number of the axis: `0` for the first axis of an item, such as the channels of an image, `-1` for the last",
+        "data.scale_axis = \"channels\"",
+        "data.scale_axis = 0",
+    ),
+    same(
+        "data.scale_axis",
+        "none whole global everything off false",
+        "all",
+        "data.scale_axis = \"global\"",
+        "data.scale_axis = \"all\"",
+    ),
     same(
         "data.scale data.columns.scale",
         "l2 unit unit_norm Normalizer l2_norm",

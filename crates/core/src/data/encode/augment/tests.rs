@@ -27,7 +27,7 @@ fn all() -> AugmentSpec {
 /// An image of 2 channels, 5 x 7, all values distinct; and augmented.
 fn changed(spec: &AugmentSpec, seed: u64) -> Vec<f32> {
     let mut picture: Vec<f32> = (1..=70u8).map(f32::from).collect();
-    augment(spec, seed, &mut picture, [2, 5, 7], 0.0, None);
+    augment(spec, seed, &mut picture, [2, 5, 7], &[0.0; 2], None);
     picture
 }
 
@@ -116,7 +116,7 @@ fn rectangles_are_of_the_size_that_is_promised() {
             seed,
             &mut picture,
             [1, height, width],
-            0.0,
+            &[0.0],
             Some(&mut mask),
         );
         let num = picture.iter().filter(|value| **value == 0.0).count() as f64;
@@ -126,7 +126,30 @@ fn rectangles_are_of_the_size_that_is_promised() {
     }
     for size in [[1, 1, 1], [1, 1, 400], [3, 400, 1], [0, 4, 4], [1, 0, 3]] {
         let mut picture = vec![1.0; size.iter().product()];
-        augment(&all(), 1, &mut picture, size, 0.0, None);
+        augment(&all(), 1, &mut picture, size, &vec![0.0; size[0]], None);
+    }
+}
+
+/// Black is another value in each channel, if channels are scaled separately.
+#[test]
+fn uncovered_pixels_are_black_in_each_channel() {
+    for rotate in [0.0, 90.0] {
+        let moving = AugmentSpec {
+            rotate,
+            shift: 0.4,
+            ..spec()
+        };
+        let uncovered = |seed: u64| {
+            let mut picture = vec![0.0; 2 * 8 * 8];
+            augment(&moving, seed, &mut picture, [2, 8, 8], &[-1.0, -2.0], None);
+            let (first, second) = picture.split_at(64);
+            assert!(
+                first.iter().zip(second).all(|(a, b)| 2.0 * a == *b),
+                "{picture:?}"
+            );
+            first.iter().any(|value| *value == -1.0)
+        };
+        assert!((0..20).filter(|seed| uncovered(*seed)).count() > 10);
     }
 }
 
@@ -140,7 +163,7 @@ fn a_quarter_turn_is_one() {
     };
     let rows = Turned::new(&change, (1.0, 0.0), size);
     let mut to = from.clone();
-    rotate(&rows, &mut to, size, -1.0);
+    rotate(&rows, &mut to, size, &[-1.0]);
     for row in 0..6 {
         for column in 0..6 {
             assert_eq!(to[row * 6 + column], from[(5 - column) * 6 + row]);
@@ -173,7 +196,7 @@ fn picture_and_mask_stay_together() {
             seed,
             &mut picture,
             [1, 32, 32],
-            -1.0,
+            &[-1.0],
             Some(&mut mask),
         );
         let as_numbers: Vec<f32> = mask.iter().map(|class| *class as f32).collect();
@@ -189,7 +212,7 @@ fn picture_and_mask_stay_together() {
             seed,
             &mut picture,
             [1, 32, 32],
-            0.0,
+            &[0.0],
             Some(&mut mask),
         );
         let differ = picture
@@ -210,7 +233,7 @@ fn changes_are_pinned() {
         augment_seed(1, 1, 5),
         &mut picture,
         [1, 4, 4],
-        0.0,
+        &[0.0],
         None,
     );
     insta::assert_snapshot!(format!("{picture:?}"));

@@ -141,7 +141,7 @@ impl Fitting<'_> {
             };
             for (value, fill) in fill.iter_mut().enumerate() {
                 let found = match missing {
-                    Missing::Mean => moments(self.train, 1, |row, out| {
+                    Missing::Mean => moments(self.train, (1, 1), |row, out| {
                         out.push(number(row, value));
                     })
                     .first()
@@ -161,7 +161,7 @@ impl Fitting<'_> {
             };
         }
         // Measured as used: imputed and clipped.
-        let found = moments(self.train, width, |row, out| {
+        let found = moments(self.train, (width, 1), |row, out| {
             let mut value = 0;
             self.records.numbers(row, at, |number| {
                 let filled = if number.is_nan() { fill[value] } else { number };

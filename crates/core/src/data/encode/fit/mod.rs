@@ -5,11 +5,11 @@ mod target;
 
 use super::statistics::moments;
 use super::tokenizer::Tokenizer;
-use super::{Encoder, InputEncoder, Scaling, array};
+use super::{ArrayScaling, Encoder, InputEncoder, Scaling, array};
 use crate::data::DataError;
-use crate::data::records::{Column, ColumnKind, Records};
+use crate::data::records::{Column, ColumnKind, Extent, Records};
 use crate::data::uses::Uses;
-use crate::spec::data::{ColumnType, Missing, RolesSpec, Scale, TokensSpec};
+use crate::spec::data::{ColumnType, Missing, RolesSpec, Scale, ScaleAxis, TokensSpec};
 
 /// The inputs of fitting an encoder.
 pub struct Fitting<'a> {
@@ -21,6 +21,8 @@ pub struct Fitting<'a> {
     pub roles: &'a RolesSpec,
     /// How numbers are scaled in columns that do not set it.
     pub scale: Scale,
+    /// Which values of an array are scaled together.
+    pub scale_axis: ScaleAxis,
     /// How texts become tokens.
     pub tokens: &'a TokensSpec,
     /// The records of the train split.
@@ -129,22 +131,33 @@ impl Fitting<'_> {
             ColumnKind::Bytes => BYTE,
             _ => 1.0,
         };
+        let shape = &column.shape;
+        let is_bytes = column.kind == ColumnKind::Bytes;
+        let axis = scale_axis(self.scale_axis, scale, shape, is_bytes)?;
         let scaling = if self.measure && needs_moments(scale) {
-            let found = moments(self.train, 1, |row, out| {
+            let found = moments(self.train, groups(shape, axis), |row, out| {
                 self.records.numbers(row, at, |value| out.push(value));
             });
-            found[0].scaling(scale, unit)
+            found
+                .iter()
+                .map(|found| found.scaling(scale, unit))
+                .collect()
         } else {
-            Scaling {
-                shift: 0.0,
-                factor: unit,
-            }
+            vec![
+                Scaling {
+                    shift: 0.0,
+                    factor: unit
+                };
+                groups(shape, axis).0
+            ]
         };
         Ok(InputEncoder::Array {
             column: at,
-            shape: column.shape.clone(),
-            scaling: vec![scaling],
+            shape: shape.clone(),
+            scaling,
+            axis,
             unit: unit as f32,
+            range: range(&self.records.header.extents[at], is_bytes),
             normalize: scale == Scale::Normalize,
         })
     }
@@ -154,19 +167,52 @@ fn needs_moments(scale: Scale) -> bool {
     matches!(scale, Scale::Standardize | Scale::MinMax)
 }
 
-/// The scaling of an embedded or generated array: `unit` is the value of one step.
+/// The axis whose positions are scaled separately, if any is.
+pub fn scale_axis(
+    asked: ScaleAxis,
+    scale: Scale,
+    shape: &[usize],
+    is_bytes: bool,
+) -> Result<Option<usize>, DataError> {
+    let axis = asked.resolve(shape, is_bytes).map_err(|axis| {
+        let message = format!("`scale_axis` is {axis}, but the shape of an item is {shape:?}");
+        DataError::new(message).key("data.scale_axis").help(format!(
+            "use an axis from 0 to {}, or \"all\"",
+            shape.len().saturating_sub(1)
+        ))
+    })?;
+    Ok(axis.filter(|_| needs_moments(scale)))
+}
+
+/// The range of numbers that are not bytes, if it goes beyond 0 to 1.
+fn range(extent: &Extent, is_bytes: bool) -> Option<[f64; 2]> {
+    let (low, high) = (extent.min?, extent.max?);
+    let goes_beyond = (low < 0.0 || high > 1.0) && high > low;
+    (goes_beyond && !is_bytes).then_some([low, high])
+}
+
+/// How many scalings an array has, and how many values in a row have the same.
+fn groups(shape: &[usize], axis: Option<usize>) -> (usize, usize) {
+    match axis {
+        Some(axis) => (shape[axis], shape[axis + 1..].iter().product()),
+        None => (1, 1),
+    }
+}
+
+/// The scaling of an embedded or generated array, of its positions along an axis if there is one: `unit` is the value
+/// of one step.
 pub fn array_scaling(
     records: &Records,
     column: usize,
     train: &[u32],
-    scale: Scale,
+    (scale, axis): (Scale, Option<usize>),
     unit: f32,
 ) -> Vec<Scaling> {
     let shape = &records.columns()[column].shape;
-    // Rows are measured by column, arrays of several dimensions as a whole.
-    let width = match shape.len() {
-        1 => shape[0],
-        _ => 1,
+    // Rows are measured by column.
+    let groups = match shape.len() {
+        1 => (shape[0], 1),
+        _ => groups(shape, axis),
     };
     if !needs_moments(scale) {
         return vec![Scaling {
@@ -174,9 +220,10 @@ pub fn array_scaling(
             factor: f64::from(unit),
         }];
     }
-    let found = moments(train, width, |row, out| {
+    let found = moments(train, groups, |row, out| {
         let mut values = Vec::new();
-        array(records, row, column, &[Scaling::NONE], &mut values);
+        let plain = ArrayScaling::new(&[Scaling::NONE], shape, None);
+        array(records, row, column, plain, &mut values);
         out.extend(values.into_iter().map(f64::from));
     });
     found

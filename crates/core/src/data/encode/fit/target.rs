@@ -132,7 +132,7 @@ impl Fitting<'_> {
             let scaling = if !(self.measure && needs_moments(self.roles.target_scale)) {
                 vec![Scaling::NONE]
             } else {
-                moments(self.train, width, |row, out| {
+                moments(self.train, (width, 1), |row, out| {
                     self.records.numbers(row, *at, |value| out.push(value));
                 })
                 .iter()

@@ -1,0 +1,112 @@
+//! Scaled values of images as pixels.
+
+use super::InputEncoder;
+
+/// What brings the values that a network is given back to pixels from 0 to 1.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pixels {
+    /// A factor, and what is added then: for all values, or for several groups of them in turn.
+    each: Vec<(f32, f32)>,
+    /// Values in a row that belong to one group.
+    run: usize,
+}
+
+impl Default for Pixels {
+    fn default() -> Self {
+        Self {
+            each: vec![(1.0, 0.0)],
+            run: 1,
+        }
+    }
+}
+
+impl Pixels {
+    /// The factor and what is added then, if they are those of all values.
+    pub fn of_all(&self) -> Option<(f32, f32)> {
+        match self.each[..] {
+            [one] => Some(one),
+            _ => None,
+        }
+    }
+
+    /// The factor of each value of an item, and what is added then.
+    pub fn of_each(&self, num_values: usize) -> (Vec<f32>, Vec<f32>) {
+        let each = |at: usize| self.each[at / self.run % self.each.len()];
+        (0..num_values).map(each).unzip()
+    }
+}
+
+impl InputEncoder {
+    /// What brings scaled values back to pixels: bytes from 0 to 255, and other numbers as they are, or where the data
+    /// goes beyond 0 to 1, by its range.
+    pub fn pixels(&self) -> Pixels {
+        let InputEncoder::Array {
+            shape,
+            scaling,
+            axis,
+            unit,
+            range,
+            ..
+        } = self
+        else {
+            return Pixels::default();
+        };
+        let [low, high] = range.unwrap_or([0.0, 1.0]);
+        let size = (high - low) as f32;
+        let pixel = |(shift, factor): (f32, f32)| {
+            (unit / factor / size, (shift * unit - low as f32) / size)
+        };
+        let scaling = scaling.iter();
+        Pixels {
+            each: scaling
+                .map(|one| pixel((one.shift as f32, one.factor as f32)))
+                .collect(),
+            run: axis.map_or(1, |axis| shape[axis + 1..].iter().product::<usize>().max(1)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::data::encode::{InputEncoder, Scaling};
+
+    fn images(scaling: Vec<Scaling>, unit: f32, range: Option<[f64; 2]>) -> InputEncoder {
+        InputEncoder::Array {
+            column: 0,
+            shape: vec![2, 1, 3],
+            axis: (scaling.len() > 1).then_some(0),
+            scaling,
+            unit,
+            range,
+            normalize: false,
+        }
+    }
+
+    #[test]
+    fn scaled_values_become_pixels_again() {
+        let scaling = |shift, factor| Scaling { shift, factor };
+        let cases = [
+            (
+                images(vec![scaling(51.0, 0.1)], 1.0 / 255.0, None),
+                [51.0 / 255.0; 6],
+            ),
+            (images(vec![scaling(0.5, 4.0)], 1.0, None), [0.5; 6]),
+            (
+                images(vec![scaling(100.0, 0.1)], 1.0, Some([-100.0, 300.0])),
+                [0.5; 6],
+            ),
+            (
+                images(vec![scaling(0.25, 2.0), scaling(0.75, 3.0)], 1.0, None),
+                [0.25, 0.25, 0.25, 0.75, 0.75, 0.75],
+            ),
+        ];
+        for (encoder, wanted) in cases {
+            let (factors, added) = encoder.pixels().of_each(6);
+            for (at, wanted) in wanted.into_iter().enumerate() {
+                // A scaled value of 0 is the shift.
+                assert!((added[at] - wanted as f32).abs() < 1e-6, "{encoder:?}");
+                assert!(factors[at] > 0.0);
+            }
+        }
+    }
+}
