@@ -1,10 +1,10 @@
 //! `runner serve --predict` under load: the latency of one client, the peak rate, the latency at 80 % of the peak, and
 //! the same next to hostile clients.
 //!
-//! Clients are threads of this process, each with a connection that stays open; they share the processor with the
-//! server. Under load requests come at random times (a Poisson process), whether earlier ones are answered or not, and
-//! latencies count from the time at which a request was due. Run with `cargo bench --bench serve`; `-- RUNNER` measures
-//! another program.
+//! One thread of this process sends all requests and never waits, on the last processor; the server has the others
+//! (`taskset`, of util-linux). Requests of a load are due at equal intervals or at random times (a Poisson process),
+//! whether earlier ones are answered or not, and latencies count from the time at which a request was due. Run with
+//! `cargo bench --bench serve`; `-- RUNNER` measures another program.
 
 #![allow(
     clippy::disallowed_methods,
@@ -12,19 +12,19 @@
     reason = "a benchmark prints its figures and exits"
 )]
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Connections of the load.
-const CLIENTS: usize = 32;
+/// The most connections of the load: fewer than the server keeps.
+const CONNECTIONS: usize = 200;
 /// Requests at 80 % of the peak.
 const NUM_REQUESTS: usize = 100_000;
-/// How long the latency of one client and the peak are measured.
-const TIME: Duration = Duration::from_secs(4);
+/// How many seconds the latency of one client and the peak are measured.
+const SECONDS: f64 = 4.0;
 
 /// Networks of `experiments`, settings that shorten their training, and a row for each.
 const NETWORKS: [(&str, &[&str], &str); 2] = [
@@ -40,13 +40,31 @@ const NETWORKS: [(&str, &[&str], &str); 2] = [
     ),
 ];
 
+/// A command that runs on all processors before the last one.
+fn pinned(program: &str, last: usize) -> Command {
+    let mut command = Command::new("taskset");
+    let before = last.saturating_sub(1);
+    command.arg("-c").arg(format!("0-{before}")).arg(program);
+    command
+}
+
+/// Moves this process to a processor.
+fn pin_load(processor: usize) {
+    let pid = std::process::id().to_string();
+    let moved = Command::new("taskset")
+        .args(["-cp", &processor.to_string(), &pid])
+        .stdout(Stdio::null())
+        .status();
+    assert!(moved.expect("taskset starts").success());
+}
+
 struct Server {
     child: Child,
     address: String,
 }
 
 impl Server {
-    fn start(runner: &str, folder: &Path, experiment: &str, edits: &[&str]) -> Self {
+    fn start(runner: &str, folder: &Path, experiment: &str, edits: &[&str], last: usize) -> Self {
         let spec = Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments");
         let trained = Command::new(runner)
             .current_dir(folder)
@@ -58,7 +76,7 @@ impl Server {
             .stderr(Stdio::null())
             .status();
         assert!(trained.expect("runner starts").success());
-        let mut child = Command::new(runner)
+        let mut child = pinned(runner, last)
             .current_dir(folder)
             .args(["serve", &format!("results/{experiment}"), "--predict"])
             .stdout(Stdio::piped())
@@ -92,48 +110,44 @@ impl Drop for Server {
     }
 }
 
-/// A connection that stays open.
-struct Client {
-    stream: BufReader<TcpStream>,
-    request: Vec<u8>,
+/// A connection that stays open, and what came of its request so far.
+struct Connection {
+    stream: TcpStream,
+    answer: Vec<u8>,
+    /// When its request was due.
+    due: f64,
 }
 
-impl Client {
-    fn new(address: &str, row: &str) -> Self {
+impl Connection {
+    fn new(address: &str) -> Self {
         let stream = TcpStream::connect(address).expect("a connection");
         stream.set_nodelay(true).expect("a socket");
-        let head = format!(
-            "POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n\r\n{row}",
-            row.len()
-        );
+        stream.set_nonblocking(true).expect("a socket");
         Self {
-            stream: BufReader::new(stream),
-            request: head.into_bytes(),
+            stream,
+            answer: Vec::new(),
+            due: 0.0,
         }
     }
 
-    /// Sends one request, and returns whether the response is a prediction.
-    fn ask(&mut self) -> bool {
-        self.answer().is_some_and(|is_good| is_good)
-    }
-
-    fn answer(&mut self) -> Option<bool> {
-        self.stream.get_mut().write_all(&self.request).ok()?;
-        let (mut line, mut is_good, mut length) = (String::new(), false, 0);
-        loop {
-            line.clear();
-            self.stream.read_line(&mut line).ok()?;
-            match line.trim_end().split_once(": ") {
-                Some(("Content-Length", value)) => length = value.parse().ok()?,
-                Some(_) => {}
-                None if line.starts_with("HTTP/1.1 ") => is_good = line[9..].starts_with("200"),
-                None if line == "\r\n" => break,
-                None => return None,
-            }
+    /// Whether its request was answered with a prediction, or with something else; `None` while nothing is known.
+    fn poll(&mut self) -> Option<bool> {
+        let mut part = [0; 4096];
+        match self.stream.read(&mut part) {
+            Ok(0) => return Some(false),
+            Ok(num) => self.answer.extend_from_slice(&part[..num]),
+            Err(e) if e.kind() == ErrorKind::WouldBlock => return None,
+            Err(_) => return Some(false),
         }
-        let mut body = vec![0; length];
-        self.stream.read_exact(&mut body).ok()?;
-        Some(is_good && body.starts_with(b"{\"predictions\""))
+        let head = self.answer.windows(4).position(|it| it == b"\r\n\r\n")?;
+        let (head, body) = self.answer.split_at(head + 4);
+        let head = String::from_utf8_lossy(head);
+        let length = head
+            .lines()
+            .find_map(|line| line.strip_prefix("Content-Length: "));
+        let length: usize = length.and_then(|it| it.parse().ok()).unwrap_or(0);
+        (body.len() >= length)
+            .then(|| head.starts_with("HTTP/1.1 200") && body.starts_with(b"{\"predictions\""))
     }
 }
 
@@ -158,18 +172,6 @@ struct Load {
 }
 
 impl Load {
-    fn of(parts: Vec<(Vec<f64>, usize)>, started: Instant) -> Self {
-        let seconds = started.elapsed().as_secs_f64();
-        let num_errors = parts.iter().map(|(_, errors)| errors).sum();
-        let mut latencies: Vec<f64> = parts.into_iter().flat_map(|(each, _)| each).collect();
-        latencies.sort_by(f64::total_cmp);
-        Self {
-            latencies,
-            num_errors,
-            seconds,
-        }
-    }
-
     fn rate(&self) -> f64 {
         self.latencies.len() as f64 / self.seconds
     }
@@ -188,62 +190,79 @@ impl Load {
     }
 }
 
-/// Each client sends the next request when it has a response.
-fn closed(address: &str, row: &str, clients: usize, time: Duration) -> Load {
-    let started = Instant::now();
-    let parts = std::thread::scope(|scope| {
-        let one = || {
-            let mut client = Client::new(address, row);
-            let (mut latencies, mut errors) = (Vec::new(), 0);
-            while started.elapsed() < time {
-                let asked = Instant::now();
-                errors += usize::from(!client.ask());
-                latencies.push(asked.elapsed().as_secs_f64() * 1e3);
-            }
-            (latencies, errors)
-        };
-        let threads: Vec<_> = (0..clients).map(|_| scope.spawn(one)).collect();
-        let ended = threads.into_iter().map(|it| it.join().expect("a client"));
-        ended.collect()
-    });
-    Load::of(parts, started)
+/// When requests are due.
+#[derive(Clone, Copy)]
+enum Arrivals {
+    /// So many are always open, for so many seconds.
+    Closed(usize, f64),
+    /// At equal intervals with so many a second, so many in all.
+    Even(f64, usize),
+    /// The same at random times.
+    Random(f64, usize),
 }
 
-/// Requests that are due at random times at a rate.
-fn open(address: &str, row: &str, rate: f64, num: usize) -> Load {
+/// Sends requests when they are due, on as many connections as that takes, from one thread that never waits.
+fn load(address: &str, row: &str, arrivals: Arrivals) -> Load {
+    let request = format!(
+        "POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n\r\n{row}",
+        row.len()
+    );
+    let (mut idle, mut busy): (Vec<Connection>, Vec<Connection>) = Default::default();
+    let (mut latencies, mut num_errors, mut num_sent) = (Vec::new(), 0, 0);
+    let mut state = 0x9e37_79b9_7f4a_7c15;
+    let mut due = 0.0;
     let started = Instant::now();
-    let left = AtomicUsize::new(num);
-    let one = |seed: u64| {
-        let mut client = Client::new(address, row);
-        let (mut latencies, mut errors) = (Vec::new(), 0);
-        let mut state = 0x9e37_79b9_7f4a_7c15 ^ (seed + 1);
-        let mut due = 0.0;
-        let take = |left: usize| left.checked_sub(1);
-        while left
-            .fetch_update(Ordering::AcqRel, Ordering::Acquire, take)
-            .is_ok()
-        {
-            due -= (1.0 - random(&mut state)).ln() * CLIENTS as f64 / rate;
-            let wait = due - started.elapsed().as_secs_f64();
-            if wait > 0.0 {
-                std::thread::sleep(Duration::from_secs_f64(wait));
-            }
-            if !client.ask() {
-                errors += 1;
-                client = Client::new(address, row);
-            }
-            latencies.push((started.elapsed().as_secs_f64() - due) * 1e3);
+    let now = || started.elapsed().as_secs_f64();
+    loop {
+        let is_over = match arrivals {
+            Arrivals::Closed(_, seconds) => now() > seconds,
+            Arrivals::Even(_, num) | Arrivals::Random(_, num) => num_sent == num,
+        };
+        if is_over && busy.is_empty() {
+            break;
         }
-        (latencies, errors)
-    };
-    let one = &one;
-    let parts = std::thread::scope(|scope| {
-        let threads = (0..CLIENTS).map(|at| scope.spawn(move || one(at as u64)));
-        let threads: Vec<_> = threads.collect();
-        let ended = threads.into_iter().map(|it| it.join().expect("a client"));
-        ended.collect()
-    });
-    Load::of(parts, started)
+        let is_due = match arrivals {
+            Arrivals::Closed(num, _) => busy.len() < num,
+            _ => due <= now() && busy.len() < CONNECTIONS,
+        };
+        if is_due && !is_over {
+            let mut connection = idle.pop().unwrap_or_else(|| Connection::new(address));
+            let written = connection.stream.write(request.as_bytes());
+            connection.due = due;
+            match arrivals {
+                Arrivals::Closed(..) => connection.due = now(),
+                Arrivals::Even(rate, _) => due += 1.0 / rate,
+                Arrivals::Random(rate, _) => due -= (1.0 - random(&mut state)).ln() / rate,
+            }
+            num_sent += 1;
+            if written.is_ok_and(|num| num == request.len()) {
+                busy.push(connection);
+            } else {
+                num_errors += 1;
+            }
+        }
+        let mut at = 0;
+        while let Some(connection) = busy.get_mut(at) {
+            let Some(is_good) = connection.poll() else {
+                at += 1;
+                continue;
+            };
+            latencies.push((now() - connection.due) * 1e3);
+            num_errors += usize::from(!is_good);
+            let mut answered = busy.swap_remove(at);
+            answered.answer.clear();
+            if is_good {
+                idle.push(answered);
+            }
+        }
+    }
+    let seconds = now();
+    latencies.sort_by(f64::total_cmp);
+    Load {
+        latencies,
+        num_errors,
+        seconds,
+    }
 }
 
 /// Opens connections that never become requests, up to 1000 a second, and keeps the last 500: silent ones, headers and
@@ -278,29 +297,55 @@ fn main() {
     let runner = std::fs::canonicalize(runner).expect("runner");
     let place = std::env::temp_dir().join(format!("runner-serve-{}", std::process::id()));
     std::fs::create_dir_all(&place).expect("a folder");
+    let last = std::thread::available_parallelism().map_or(1, usize::from) - 1;
     for (experiment, edits, row) in NETWORKS {
-        let server = Server::start(&runner.to_string_lossy(), &place, experiment, edits);
-        closed(&server.address, row, 1, TIME / 4);
-        let alone = closed(&server.address, row, 1, TIME);
-        println!("{experiment}, one client: {}", alone.shown());
-        let peak = closed(&server.address, row, CLIENTS, TIME);
-        println!("{experiment}, {CLIENTS} clients: {}", peak.shown());
-        let busy = open(&server.address, row, 0.8 * peak.rate(), NUM_REQUESTS);
-        println!("{experiment}, 80 % of the peak: {}", busy.shown());
-        let ratio = percentile(&busy.latencies, 0.99) / percentile(&alone.latencies, 0.5);
-        println!("{experiment}, 99 % at 80 % against the median of one client: {ratio:.2}");
-        let half = open(&server.address, row, 0.5 * peak.rate(), NUM_REQUESTS / 4);
-        println!("{experiment}, half of the peak: {}", half.shown());
+        let server = Server::start(&runner.to_string_lossy(), &place, experiment, edits, last);
+        pin_load(last);
+        let measure = |arrivals| load(&server.address, row, arrivals);
+        let tell = |what: &str, load: &Load| println!("{experiment}, {what}: {}", load.shown());
+        measure(Arrivals::Closed(1, SECONDS / 4.0));
+        let alone = measure(Arrivals::Closed(1, SECONDS));
+        tell("one client", &alone);
+        let peak = [16, 32, 64, 128].map(|clients| {
+            let load = measure(Arrivals::Closed(clients, SECONDS));
+            tell(&format!("{clients} clients"), &load);
+            load.rate()
+        });
+        let peak = peak.into_iter().fold(0.0, f64::max);
+        let (eighty, half) = (0.8 * peak, 0.5 * peak);
+        for (what, arrivals) in [
+            (
+                "80 % of the peak, even",
+                Arrivals::Even(eighty, NUM_REQUESTS),
+            ),
+            (
+                "80 % of the peak, random",
+                Arrivals::Random(eighty, NUM_REQUESTS),
+            ),
+            (
+                "half of the peak, random",
+                Arrivals::Random(half, NUM_REQUESTS / 4),
+            ),
+            (
+                "80 % of one client's rate, random",
+                Arrivals::Random(0.8 * alone.rate(), NUM_REQUESTS / 4),
+            ),
+        ] {
+            let load = measure(arrivals);
+            tell(what, &load);
+            let ratio = percentile(&load.latencies, 0.99) / percentile(&alone.latencies, 0.5);
+            println!("{experiment}, {what}: 99 % is {ratio:.2} times one client's median");
+        }
         let is_over = AtomicBool::new(false);
         let (attacked, num) = std::thread::scope(|scope| {
             let attacker = scope.spawn(|| attack(&server.address, &is_over));
-            let load = open(&server.address, row, 0.5 * peak.rate(), NUM_REQUESTS / 4);
+            let load = measure(Arrivals::Random(half, NUM_REQUESTS / 4));
             is_over.store(true, Ordering::Release);
             (load, attacker.join().expect("the attacker"))
         });
-        println!(
-            "{experiment}, the same with {num} hostile connections: {}",
-            attacked.shown()
+        tell(
+            &format!("half of the peak with {num} hostile connections"),
+            &attacked,
         );
         if let Some(peak) = server.peak() {
             println!("{experiment}, most memory of the server: {peak} MiB");

@@ -1,6 +1,6 @@
 //! Text generation by a language model.
 
-use super::{Model, Refusal};
+use super::{Model, Refusal, in_pool};
 use runner_core::data::Values;
 use runner_core::data::encode::InputEncoder;
 use runner_core::data::encode::tokenizer::UNKNOWN;
@@ -57,6 +57,10 @@ impl Model {
     /// If the run is not a language model, a layer needs the whole text at once, the prompt has no tokenss, or the
     /// output of the network is not finite.
     pub fn generate(&self, asked: &Generation) -> Result<Generated, Refusal> {
+        in_pool(|| self.continued(asked))
+    }
+
+    fn continued(&self, asked: &Generation) -> Result<Generated, Refusal> {
         let InputEncoder::Stream {
             tokenizer, length, ..
         } = &self.transforms.input

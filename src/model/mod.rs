@@ -45,6 +45,9 @@ use runner_network::stepwise::unfit;
 /// The maximum size of a transforms file in bytes: vocabularies and names of classes.
 const MAX_TRANSFORMS: u64 = 1 << 30;
 
+/// Less work than so many multiply-adds is done by one thread.
+const DIVIDED: u64 = 1 << 20;
+
 /// Why a model cannot be opened or used, with a remedy.
 pub type Refusal = Box<Diagnostic>;
 
@@ -269,14 +272,19 @@ impl Model {
     /// The outputs for a piece, with the number of items in each part.
     pub fn activated_piece(&self, piece: &Piece, batch_size: usize) -> Vec<(Vec<f32>, usize)> {
         if let InputEncoder::Stream { column, .. } = self.transforms.input {
-            return self.next_tokens(piece, column);
+            return in_pool(|| self.next_tokens(piece, column));
         }
         let all: Vec<u32> = (0..piece.split.num_items() as u32).collect();
-        in_pool(|| {
+        let compute = || {
             all.chunks(batch_size.max(1))
                 .map(|places| (self.activated(&piece.split, places), places.len()))
                 .collect()
-        })
+        };
+        let per_item = self.plan.network.multiply_adds_per_item;
+        if per_item.saturating_mul(all.len() as u64) < DIVIDED {
+            return compute();
+        }
+        in_pool(compute)
     }
 
     /// The probabilities of the token after each text.

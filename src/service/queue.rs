@@ -1,16 +1,24 @@
-//! The queue in front of the network. One thread computes: all requests that wait when it becomes free are one batch,
-//! up to a maximum size. A single request is thus computed immediately, and batches grow under load.
+//! The queue in front of the network. One batch is computed at a time: all requests that wait when the previous batch
+//! ends, up to a maximum size. A single request is thus computed immediately, and batches grow under load.
+//!
+//! Slow networks are computed in a separate thread. If batches take less than [`QUICK`], they are computed in the thread
+//! that reads the requests: waking another thread would take as long, and much longer on a busy machine.
 
 use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::{Duration, Instant};
 
 use runner_core::diagnostic::Diagnostic;
 use runner_core::predict::Prediction;
-use tokio::sync::oneshot;
+use tokio::sync::oneshot::{self, error::TryRecvError};
 
 use super::{Gauges, Options};
 use crate::model::Model;
+
+/// A batch that takes less than this does not keep the other requests of its thread waiting.
+const QUICK: Duration = Duration::from_micros(500);
 
 /// The result of a request.
 #[derive(Debug)]
@@ -34,9 +42,16 @@ pub(super) struct Queue {
 }
 
 struct Shared {
+    model: Model,
+    gauges: Arc<Gauges>,
+    max_batch: usize,
     waiting: Mutex<Waiting>,
-    /// Notified of each new request, and of the end.
+    /// Notified of requests for the thread, and of the end.
     changed: Condvar,
+    /// Held by whoever computes.
+    computing: Mutex<()>,
+    /// Nanoseconds of the last batch.
+    last: AtomicU64,
 }
 
 #[derive(Default)]
@@ -55,15 +70,19 @@ impl Queue {
     /// Starts the thread that computes.
     pub fn start(model: Model, options: &Options, gauges: Arc<Gauges>) -> std::io::Result<Self> {
         let shared = Arc::new(Shared {
+            model,
+            gauges,
+            max_batch: options.max_batch.max(1),
             waiting: Mutex::default(),
             changed: Condvar::new(),
+            computing: Mutex::default(),
+            last: AtomicU64::new(u64::MAX),
         });
         let theirs = shared.clone();
-        let max_batch = options.max_batch.max(1);
         let thread = std::thread::Builder::new().name("predict".into());
         thread.spawn(move || {
-            while let Some(jobs) = theirs.next_batch(max_batch) {
-                compute(&model, jobs, &gauges);
+            while theirs.wait() {
+                theirs.compute_next(lock(&theirs.computing));
             }
         })?;
         Ok(Self {
@@ -80,70 +99,108 @@ impl Queue {
         if rows.len() > self.max_waiting {
             return Outcome::TooMany(self.max_waiting);
         }
-        let (reply, answer) = oneshot::channel();
+        let (reply, mut answer) = oneshot::channel();
         {
-            let mut waiting = self.shared.lock();
+            let mut waiting = lock(&self.shared.waiting);
             if waiting.num_items + rows.len() > self.max_waiting {
                 return Outcome::Full;
             }
             waiting.num_items += rows.len();
             waiting.jobs.push_back(Job { rows, reply });
         }
-        self.shared.changed.notify_one();
+        if self.shared.is_quick() {
+            // Requests that were read at the same time become one batch.
+            tokio::task::yield_now().await;
+            match answer.try_recv() {
+                Ok(outcome) => return outcome,
+                Err(TryRecvError::Closed) => return Outcome::Failed,
+                Err(TryRecvError::Empty) => self.shared.help(),
+            }
+        } else {
+            self.shared.changed.notify_one();
+        }
         answer.await.unwrap_or(Outcome::Failed)
     }
 
     /// The number of waiting items.
     pub fn num_waiting(&self) -> usize {
-        self.shared.lock().num_items
+        lock(&self.shared.waiting).num_items
     }
 }
 
 impl Drop for Queue {
     fn drop(&mut self) {
-        self.shared.lock().is_closed = true;
+        lock(&self.shared.waiting).is_closed = true;
         self.shared.changed.notify_all();
     }
 }
 
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    fn is_quick(&self) -> bool {
+        u128::from(self.last.load(Ordering::Relaxed)) < QUICK.as_nanos()
     }
 
-    /// The requests of the next batch: at least one, even if it is larger than a batch. `None` at the end.
-    fn next_batch(&self, max_batch: usize) -> Option<Vec<Job>> {
-        let mut waiting = self.lock();
-        loop {
-            // Clients that are gone need no answer.
-            while waiting
-                .jobs
-                .front()
-                .is_some_and(|job| job.reply.is_closed())
-            {
-                let gone = waiting.jobs.pop_front();
-                waiting.num_items -= gone.map_or(0, |job| job.rows.len());
-            }
-            if !waiting.jobs.is_empty() {
-                break;
-            }
-            if waiting.is_closed {
-                return None;
-            }
+    /// Computes a batch here, unless another one is being computed: whoever does that wakes the thread for the rest.
+    fn help(&self) {
+        match self.computing.try_lock() {
+            Ok(free) => self.compute_next(free),
+            Err(TryLockError::Poisoned(free)) => self.compute_next(free.into_inner()),
+            Err(TryLockError::WouldBlock) => {}
+        }
+    }
+
+    /// Computes what waits, up to a batch, and leaves the rest to the thread.
+    fn compute_next(&self, free: MutexGuard<'_, ()>) {
+        let jobs = self.next_batch();
+        if !jobs.is_empty() {
+            let started = Instant::now();
+            compute(&self.model, jobs, &self.gauges);
+            let nanos = started.elapsed().as_nanos().try_into();
+            self.last
+                .store(nanos.unwrap_or(u64::MAX), Ordering::Relaxed);
+        }
+        // Whoever finds this locked has put its request into the queue before.
+        drop(free);
+        if !lock(&self.waiting).jobs.is_empty() {
+            self.changed.notify_one();
+        }
+    }
+
+    /// Waits for a request; false at the end.
+    fn wait(&self) -> bool {
+        let mut waiting = lock(&self.waiting);
+        while waiting.jobs.is_empty() && !waiting.is_closed {
             let woken = self.changed.wait(waiting);
             waiting = woken.unwrap_or_else(PoisonError::into_inner);
         }
+        !waiting.jobs.is_empty()
+    }
+
+    /// The requests of the next batch: at least one, even if it is larger than a batch, if any waits.
+    fn next_batch(&self) -> Vec<Job> {
+        let mut waiting = lock(&self.waiting);
         let mut jobs: Vec<Job> = Vec::new();
         let mut num_items = 0;
         while let Some(next) = waiting.jobs.front() {
-            if !jobs.is_empty() && num_items + next.rows.len() > max_batch {
+            let is_gone = next.reply.is_closed();
+            if !is_gone && !jobs.is_empty() && num_items + next.rows.len() > self.max_batch {
                 break;
             }
-            num_items += next.rows.len();
-            jobs.extend(waiting.jobs.pop_front());
+            let Some(job) = waiting.jobs.pop_front() else {
+                break;
+            };
+            waiting.num_items -= job.rows.len();
+            // Clients that are gone need no answer.
+            if !is_gone {
+                num_items += job.rows.len();
+                jobs.push(job);
+            }
         }
-        waiting.num_items -= num_items;
-        Some(jobs)
+        jobs
     }
 }
 

@@ -404,3 +404,50 @@ fn slow_bodies_lock_nobody_out() {
     let mut first = slow.into_iter().next().unwrap();
     assert_eq!(first.read(&mut [0]).unwrap_or(0), 0);
 }
+
+/// Connections of every useless kind, many more than there may be: the server keeps few of them, and a client that is
+/// served keeps its connection.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_storm_of_useless_connections_costs_neither_memory_nor_others() {
+    let folder = completed(IRIS, &[]);
+    let server = Server::of(folder.path(), RUN, &["--predict"]);
+    let proc = std::path::PathBuf::from(format!("/proc/{}", server.child.id()));
+    let mut good = TcpStream::connect(&server.address).unwrap();
+    let predict = "POST /predict HTTP/1.1\r\nHost: localhost\r\n";
+    let long = format!("{predict}X: {}", "x".repeat(12_000));
+    let begins = [
+        String::new(),
+        "P".to_owned(),
+        long,
+        format!("{predict}Content-Length: 1000000\r\n\r\n{{"),
+        format!("{predict}Transfer-Encoding: chunked\r\n\r\n1\r\n{{\r\n"),
+    ];
+    let mut storm = std::collections::VecDeque::new();
+    for at in 0..3000 {
+        let mut stream = TcpStream::connect(&server.address).unwrap();
+        // The server may have closed it already.
+        let _ = stream.write_all(begins[at % begins.len()].as_bytes());
+        storm.push_back(stream);
+        // This process may have 1024 files.
+        if storm.len() > 500 {
+            storm.pop_front();
+        }
+        if at % 100 == 0 {
+            // Connections that give way are closed in another thread.
+            let is_bounded = (0..1000).any(|_| {
+                let (status, answer) = post(&mut good, "/predict", &row(1.0));
+                assert_eq!(status, 200, "{answer}");
+                std::fs::read_dir(proc.join("fd")).unwrap().count() < 256 + 32
+            });
+            assert!(is_bounded, "connection {at}");
+        }
+    }
+    let status = std::fs::read_to_string(proc.join("status")).unwrap();
+    let peak = status
+        .lines()
+        .find(|line| line.starts_with("VmHWM"))
+        .unwrap();
+    let kib: u64 = peak.split_whitespace().nth(1).unwrap().parse().unwrap();
+    assert!(kib < 256 << 10, "{peak}");
+}
