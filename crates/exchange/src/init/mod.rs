@@ -82,7 +82,7 @@ pub fn resolve(
     let matched = matching::matched(spec, network, layout, &opened)?;
     let refuse = |error: DataError| words::refusal("init.from", &error);
     refuse_not_finite(&opened, &matched.taken, &path).map_err(refuse)?;
-    let digest = digest(&opened.file).map_err(refuse)?;
+    let digest = opened.digest(digest).map_err(refuse)?;
     Ok(InitPlan {
         path,
         digest,
@@ -122,10 +122,12 @@ pub fn load(
     network: &Network,
 ) -> Result<BTreeMap<String, NamedTensor>, DataError> {
     let opened = Opened::open(&plan.path, plan.top_level_key.as_deref(), network)?;
-    let digest = plain_file::open(&opened.file).and_then(|mut file| sha256_of(&mut file));
-    let digest = digest.map_err(|e| {
-        let (place, reason) = (plan.path.display(), plain_io_error(&e));
-        DataError::new(format!("`{place}` cannot be read: {reason}"))
+    let digest = opened.digest(&mut |path| {
+        let digest = plain_file::open(path).and_then(|mut file| sha256_of(&mut file));
+        digest.map_err(|e| {
+            let (place, reason) = (path.display(), plain_io_error(&e));
+            DataError::new(format!("`{place}` cannot be read: {reason}"))
+        })
     })?;
     if digest != plan.digest {
         let message = format!(

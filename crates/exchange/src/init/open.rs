@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use runner_core::check::network::Network;
-use runner_core::data::DataError;
+use runner_core::data::{DataError, sha256_hex};
 use runner_core::record::capsule;
 use runner_core::record::{ExperimentFolder, RunFolder};
 use runner_core::show::plain_io_error;
@@ -52,6 +52,20 @@ impl Opened {
             file: path.to_owned(),
             _unpacked: None,
         })
+    }
+
+    /// The digest of the file, and of those that its values are in.
+    pub fn digest(&self, of: super::Digest<'_>) -> Result<String, DataError> {
+        let own = of(&self.file)?;
+        let beside = self.weights.beside();
+        if beside.is_empty() {
+            return Ok(own);
+        }
+        let mut all = own;
+        for file in beside {
+            all += &of(file)?;
+        }
+        Ok(sha256_hex(all.as_bytes()))
     }
 
     fn of_capsule(path: &Path, key: Option<&str>) -> Result<Self, DataError> {

@@ -79,6 +79,8 @@ pub struct Weights {
     entries: Vec<Entry>,
     source: Source,
     layout: InitLayout,
+    /// Files of external data.
+    beside: Vec<PathBuf>,
     /// Names in the file by displayed names.
     renamed: BTreeMap<String, String>,
 }
@@ -115,6 +117,7 @@ impl Weights {
                 .key("init.top_level_key"));
         }
         let mut layout = InitLayout::Pytorch;
+        let mut beside = Vec::new();
         let (entries, source) = match format {
             Format::Safetensors => {
                 layout = arrays::layout(path)?;
@@ -123,7 +126,11 @@ impl Weights {
             Format::Npz => arrays::open(path, arrays::NPZ)?,
             Format::Torch => torch::open(path, top_level_key)?,
             Format::Json => json::open(path, top_level_key)?,
-            Format::Onnx => onnx::open(path)?,
+            Format::Onnx => {
+                let (entries, source, files) = onnx::open(path)?;
+                beside = files;
+                (entries, source)
+            }
             Format::Burnpack => {
                 layout = InitLayout::Burn;
                 pack::open(path)?
@@ -149,6 +156,7 @@ impl Weights {
             entries,
             source,
             layout,
+            beside,
             renamed: BTreeMap::new(),
         })
     }
@@ -160,6 +168,7 @@ impl Weights {
             entries: tensors.iter().map(entry_of).collect(),
             source: Source::Memory(tensors),
             layout,
+            beside: Vec::new(),
             renamed: BTreeMap::new(),
         }
     }
@@ -167,6 +176,11 @@ impl Weights {
     /// The tensors, in the order of the file.
     pub fn entries(&self) -> &[Entry] {
         &self.entries
+    }
+
+    /// Files of external data.
+    pub fn beside(&self) -> &[PathBuf] {
+        &self.beside
     }
 
     /// The names and layouts of the file.

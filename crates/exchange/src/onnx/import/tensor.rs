@@ -29,8 +29,7 @@ pub fn constant(tensor: &TensorProto, folder: Option<&Path>) -> Result<Constant,
             Some(_) => format!("its shape {shape:?} is larger than any memory"),
         });
     };
-    let is_external = tensor.data_location == Some(DataLocation::External as i32);
-    let read = if is_external {
+    let read = if is_external(tensor) {
         Some(external(tensor, folder, wanted)?)
     } else {
         None
@@ -53,6 +52,21 @@ pub fn constant(tensor: &TensorProto, folder: Option<&Path>) -> Result<Constant,
             values.len()
         ))
     }
+}
+
+fn is_external(tensor: &TensorProto) -> bool {
+    tensor.data_location == Some(DataLocation::External as i32)
+}
+
+fn entry<'a>(tensor: &'a TensorProto, key: &str) -> Option<&'a str> {
+    let mut entries = tensor.external_data.iter();
+    let entry = entries.find(|entry| entry.key.as_deref() == Some(key))?;
+    entry.value.as_deref()
+}
+
+/// The file that the values of a tensor are in, if it is another one.
+pub fn location(tensor: &TensorProto) -> Option<&str> {
+    entry(tensor, "location").filter(|_| is_external(tensor))
 }
 
 /// Bytes of a value.
@@ -129,17 +143,12 @@ fn of_fields(kind: DataType, tensor: &TensorProto) -> Values {
 
 /// Values in a file next to that of the graph.
 fn external(tensor: &TensorProto, folder: Option<&Path>, wanted: usize) -> Result<Vec<u8>, String> {
-    let entry = |key: &str| {
-        let mut entries = tensor.external_data.iter();
-        let entry = entries.find(|entry| entry.key.as_deref() == Some(key));
-        entry.and_then(|entry| entry.value.clone())
-    };
-    let (Some(folder), Some(place)) = (folder, entry("location")) else {
+    let (Some(folder), Some(place)) = (folder, location(tensor)) else {
         return Err("its values are in an external file without a name".into());
     };
     let outside =
         || format!("its values are in `{place}`, which is outside the folder of the file");
-    let mut parts = Path::new(&place).components();
+    let mut parts = Path::new(place).components();
     if !parts.all(|part| matches!(part, Component::Normal(_))) || place.contains('\\') {
         return Err(outside());
     }
@@ -148,7 +157,7 @@ fn external(tensor: &TensorProto, folder: Option<&Path>, wanted: usize) -> Resul
     } else {
         folder
     };
-    let path = folder.join(&place);
+    let path = folder.join(place);
     let unreadable = |e: std::io::Error| {
         format!(
             "its values are in `{place}`, which cannot be read: {}",
@@ -160,7 +169,8 @@ fn external(tensor: &TensorProto, folder: Option<&Path>, wanted: usize) -> Resul
     if !real.starts_with(std::fs::canonicalize(folder).map_err(unreadable)?) {
         return Err(outside());
     }
-    let number = |key: &str| entry(key).map_or(Ok(None), |text| text.parse::<u64>().map(Some));
+    let number =
+        |key: &str| entry(tensor, key).map_or(Ok(None), |text| text.parse::<u64>().map(Some));
     let (Ok(offset), Ok(length)) = (number("offset"), number("length")) else {
         return Err(format!("its offset in `{place}` is not a number of bytes"));
     };

@@ -1,6 +1,7 @@
 //! The weights of a graph by PyTorch's names, even if its operators are unsupported.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use prost::Message;
@@ -13,25 +14,22 @@ use super::tensor;
 use crate::onnx::messages::{ModelProto, NodeProto};
 use crate::tensors::{NamedTensor, TensorError, Tensors};
 
-/// The float tensors of an ONNX file: those of layers with the names and layouts of PyTorch, others unchanged.
-pub fn weights(bytes: &[u8]) -> Result<Tensors, DataError> {
+/// The float tensors of an ONNX file: those of layers with the names and layouts of PyTorch, others unchanged. External
+/// data is read only from inside `folder`; its files are returned too.
+pub fn weights(bytes: &[u8], folder: &Path) -> Result<(Tensors, Vec<PathBuf>), DataError> {
     let model = ModelProto::decode(bytes)
         .map_err(|e| DataError::new(format!("it is not a valid ONNX file: {e}")))?;
     let graph = model
         .graph
         .ok_or_else(|| DataError::new("it is not an ONNX file: it has no graph"))?;
     let mut constants: BTreeMap<String, Rc<Constant>> = BTreeMap::new();
+    let mut beside = BTreeSet::new();
     for initializer in &graph.initializer {
         let name = initializer.name.clone().unwrap_or_default();
-        if initializer.data_location.unwrap_or(0) != 0 {
-            return Err(DataError::new(format!(
-                "the values of its tensor `{name}` are in an external file"
-            ))
-            .help(
-                "convert it with `runner import onnx`, and use the file of weights that it writes",
-            ));
+        if let Some(place) = tensor::location(initializer) {
+            beside.insert(folder.join(place));
         }
-        let constant = tensor::constant(initializer, None).map_err(|reason| {
+        let constant = tensor::constant(initializer, Some(folder)).map_err(|reason| {
             DataError::new(format!("its tensor `{name}` cannot be read: {reason}"))
         })?;
         constants.insert(name, Rc::new(constant));
@@ -62,7 +60,7 @@ pub fn weights(bytes: &[u8]) -> Result<Tensors, DataError> {
             .of_rest(initializer.name.as_deref().unwrap_or_default())
             .map_err(told)?;
     }
-    Ok(found.tensors)
+    Ok((found.tensors, beside.into_iter().collect()))
 }
 
 fn told(error: TensorError) -> DataError {
