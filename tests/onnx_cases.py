@@ -47,8 +47,29 @@ def numbered(path, kind):
     return [tensor(file) for file in files]
 
 
+def operators():
+    """The cases of single operators that ONNX generates: the first input is given, the others are constants."""
+    from onnx.backend.test.case.node import collect_testcases
+
+    for made in collect_testcases(None):
+        model, (inputs, outputs) = made.model, made.data_sets[0]
+        kinds = [value.type.tensor_type.elem_type for value in [*model.graph.input[:1], *model.graph.output]]
+        versions = {opset.domain: opset.version for opset in model.opset_import}
+        is_plain = set(kinds) == {1} and len(model.graph.output) == 1 and versions.get("", 99) <= 26
+        if not is_plain or not inputs or not all(isinstance(array, np.ndarray) for array in inputs):
+            continue
+        for value, array in zip(model.graph.input[1:], inputs[1:]):
+            model.graph.initializer.append(numpy_helper.from_array(array, value.name))
+        del model.graph.input[1:]
+        onnx.save(model, folder / f"{made.name}.onnx")
+        yield case("node", made.name, f"{made.name}.onnx", model, inputs[:1], outputs)
+
+
 with open(folder / "cases.jsonl", "w") as lines:
     for suite in suites:
+        if suite == "node":
+            lines.writelines(operators())
+            continue
         if suite == "light":
             for path in sorted((data / suite).glob("*.onnx")):
                 model = onnx.load(path)

@@ -90,6 +90,36 @@ class Taken(nn.Module):
         return 0.5 * x * (1 + torch.tanh((2 / torch.pi) ** 0.5 * (x + 0.044715 * x * x * x)))
 
 
+class Places(nn.Module):
+    """Every second place, places in another order, sums of products, and masks."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv, self.head = nn.Conv2d(12, 4, 3, padding=1), nn.Linear(8, 3)
+        self.gate = nn.Parameter(torch.randn(8, 8))
+
+    def forward(self, x):
+        corners = [x[..., i::2, j::2] for i in (0, 1) for j in (0, 1)]
+        x = self.conv(torch.cat(corners, 1))[:, [2, 0, 3, 1]]
+        x = torch.where(x > 0, x, 0.2 * x) + torch.flip(x, [3])
+        x = torch.einsum("bchw,wk->bchk", x, self.gate)
+        x = torch.einsum("bhck,bhdk->bck", x, torch.tril(x))
+        return self.head(F.normalize(x, dim=2)) - torch.logsumexp(x, 2, keepdim=True)
+
+
+class Unet(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.down, self.inner = nn.Conv2d(3, 4, 3, padding=1), nn.Conv2d(4, 8, 3, 2, 1)
+        self.norm, self.up = nn.GroupNorm(2, 8), nn.Conv2d(12, 4, 3, padding=1)
+
+    def forward(self, x):
+        x = F.relu(self.down(x))
+        inner = F.silu(self.norm(self.inner(x)))
+        inner = F.interpolate(inner, size=x.shape[2:], mode="bilinear", align_corners=False)
+        return F.interpolate(self.up(torch.cat([x, inner], 1)), scale_factor=2, mode="nearest")
+
+
 def images():
     return torch.randn(2, 3, 64, 64)
 
@@ -103,6 +133,8 @@ CASES = [
     ("gru_last", Last(), torch.randn(2, 6, 5), ["gru"]),
     ("gpt", Gpt(), torch.randint(0, 50, (2, 12)), ["multi_head_attention", "embedding", "gelu_tanh"]),
     ("encoder", nn.TransformerEncoder(nn.TransformerEncoderLayer(16, 2, 32, batch_first=True, norm_first=True), 2), torch.randn(2, 6, 16), ["multi_head_attention"]),
+    ("places", Places(), torch.randn(2, 3, 16, 16), ["linear", "leaky_relu"]),
+    ("unet", Unet(), torch.randn(2, 3, 16, 16), ["instance_norm", "interpolate2d"]),
     ("taken_apart", Taken(), torch.randn(2, 5, 8), ["layer_norm", "gelu", "rms_norm", "silu", "hard_swish", "gelu_tanh"]),
 ]
 

@@ -6,7 +6,9 @@ use std::io::Write;
 use std::path::Path;
 
 use burn::tensor::{Device, TensorData};
-use burn_runner::check::network::examples::examples;
+use burn_runner::check::network::examples::{examples, network};
+use burn_runner::data::Folders;
+use burn_runner::exchange::init::{Finder, load};
 use burn_runner::exchange::onnx::import::{Imported, Options, import};
 use burn_runner::exchange::onnx::messages::{
     GraphProto, ModelProto, NodeProto, OperatorSetIdProto, StringStringEntryProto, TensorProto,
@@ -16,6 +18,7 @@ use burn_runner::exchange::onnx::messages::{
 use burn_runner::exchange::onnx::to_bytes;
 use burn_runner::ops::export::onnx_model;
 use burn_runner::ops::import::outputs;
+use burn_runner::spec::init::{InitLayout, InitSpec};
 use runner_network::tensor::DynTensor;
 use runner_network::testing::generator;
 use serde_json::Value as Json;
@@ -42,7 +45,7 @@ const EXACT: Tolerance = Tolerance {
     absolute: 0.0,
     of_largest: 1e-5,
 };
-/// That of ONNX's own runner for whole networks.
+/// That of ONNX's own runner, whose expected numbers are rounded in places.
 const ONNX: Tolerance = Tolerance {
     relative: 1e-3,
     absolute: 1e-7,
@@ -179,6 +182,21 @@ fn onnxs_models_of_operators_give_what_they_should_or_are_refused_by_operator() 
         .fold([0, 0], |sum, count| [sum[0] + count[0], sum[1] + count[1]]);
     assert_eq!(all, 117);
     assert!(passed * 10 >= all * 9, "{passed} of {all}");
+}
+
+/// Whatever is not refused gives the numbers that ONNX expects of the operator.
+#[test]
+fn onnxs_operators_give_what_they_should_or_are_refused() {
+    let Some(python) = python_with(&["onnx", "numpy"]) else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    python.run("onnx_cases.py", &[folder.path(), Path::new("node")]);
+    let (counts, failed) = checked(folder.path(), ONNX);
+    let wrong: Vec<_> = failed.iter().filter(|it| it.contains(": gives ")).collect();
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    let [passed, _] = counts["node"];
+    assert!(passed >= 300, "{passed}");
 }
 
 #[test]
@@ -483,6 +501,57 @@ fn graphs_that_are_no_networks_are_refused() {
         assert_eq!(code, 2, "{stderr}");
         assert!(stderr.contains("outside the folder"), "{stderr}");
     }
+}
+
+/// Weights in a file beside the graph are read, and part of the identity of what is loaded.
+#[test]
+fn weights_beside_a_graph_are_loaded_from_its_folder_only() {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = network(
+        &[4],
+        "{ type = 'linear', name = 'fc', out_features = 1, bias = false }",
+    );
+    let folders = Folders {
+        base: folder.path().join("inner"),
+        cache: folder.path().join("cache"),
+    };
+    fs::create_dir(&folders.base).unwrap();
+    let weight = |location: &str| TensorProto {
+        dims: vec![4, 1],
+        ..external("fc.weight", location)
+    };
+    let gemm = [node("Gemm", &["x", "fc.weight"], "y")];
+    let write = |location: &str, values: [f32; 4]| {
+        let bytes = to_bytes(&model(&[1, 4], &gemm, &[weight(location)]));
+        fs::write(folders.base.join("net.onnx"), bytes).unwrap();
+        let bytes: Vec<u8> = values
+            .iter()
+            .flat_map(|value| value.to_le_bytes())
+            .collect();
+        fs::write(folders.base.join(location), bytes).unwrap();
+        let spec = InitSpec {
+            from: "net.onnx".into(),
+            layout: InitLayout::Auto,
+            top_level_key: None,
+            remap: Vec::new(),
+            only: Vec::new(),
+            exclude: Vec::new(),
+            partial: false,
+            skip_mismatched: false,
+        };
+        Finder::new(&folders).find(&spec, &plan)
+    };
+    let first = write("net.data", [1.0, 2.0, 3.0, 4.0]).unwrap();
+    let loaded = load(&first, &plan).unwrap();
+    assert_eq!(
+        loaded.values().next().unwrap().to_f32s(),
+        [1.0, 2.0, 3.0, 4.0]
+    );
+    let second = write("net.data", [1.0, 2.0, 3.0, 5.0]).unwrap();
+    assert_ne!(first.digest, second.digest);
+    let changed = load(&first, &plan).unwrap_err().to_string();
+    assert!(changed.contains("has changed since"), "{changed}");
+    assert!(write("../net.data", [1.0; 4]).is_err());
 }
 
 /// A file becomes an experiment that `check` accepts and that trains, once.

@@ -178,6 +178,9 @@ impl Builder {
             lines.push(line(&spec, place, &names, is_named[place]));
             for (path, (shape, values)) in self.weights.remove(at).unwrap_or_default() {
                 let name = format!("{}.{path}", spec.name);
+                if values.iter().any(|value| !value.is_finite()) {
+                    return Err(format!("its `{name}` has values that are infinite or NaN"));
+                }
                 let tensor = NamedTensor::from_f32s(name, shape, &values);
                 tensors
                     .push(tensor)

@@ -1,6 +1,8 @@
 //! Constant folding: the outputs of nodes whose inputs are constants.
 
 mod numbers;
+pub mod places;
+mod reductions;
 
 use std::path::Path;
 
@@ -9,7 +11,8 @@ use super::constant::{Budget, Constant, Values, broadcast};
 use super::tensor;
 
 use crate::onnx::messages::NodeProto;
-use numbers::{binary, is_binary, unary};
+use numbers::{binary, clipped, is_binary, unary};
+use reductions::{is_reduction, product, reduced};
 
 /// The output of a node with constant inputs; `None` if the operator is not supported here.
 pub fn folded(
@@ -55,14 +58,17 @@ pub fn folded(
         "Range" => range(inputs, budget),
         "Where" => at(1).and_then(|a| choose(first, a, at(2)?, budget)),
         "Trilu" => Ok(triangle(node, first, inputs.get(1).copied().flatten())),
-        "ReduceProd" if ints(node, "axes").is_none() && inputs.len() < 2 => {
-            let product = first
-                .integers()
-                .iter()
-                .try_fold(1_i64, |a, b| a.checked_mul(*b));
-            let product = product.ok_or_else(|| "its product is too large".to_owned());
-            product.map(|product| Constant::integers_of(Vec::new(), vec![product]))
+        "GatherND" if int(node, "batch_dims").unwrap_or(0) == 0 => {
+            at(1).and_then(|indices| places::gathered(first, indices, budget))
         }
+        "GatherElements" => at(1).and_then(|indices| places::picked(node, first, indices)),
+        "ScatterND" => {
+            at(1).and_then(|indices| places::scattered(node, first, indices, at(2)?, budget))
+        }
+        "CumSum" => at(1).and_then(|along| places::sums(node, first, along)),
+        "MatMul" => at(1).and_then(|other| product(first, other, budget)),
+        "Clip" => Ok(clipped(node, inputs, first)),
+        _ if is_reduction(op) => reduced(node, first, list("axes", 1)),
         _ if inputs.len() == 1 => return unary(op, first),
         _ if is_binary(op) => at(1).and_then(|other| binary(node, op, first, other, budget)),
         _ => return None,
@@ -443,7 +449,8 @@ fn choose(
     })
 }
 
-fn triangle(node: &NodeProto, value: &Constant, diagonal: Option<&Constant>) -> Constant {
+/// The upper or lower triangle of matrices, with zeros elsewhere.
+pub fn triangle(node: &NodeProto, value: &Constant, diagonal: Option<&Constant>) -> Constant {
     let shape = value.shape.clone();
     let Some([rows, columns]) = shape.last_chunk::<2>().copied() else {
         return value.clone();

@@ -35,6 +35,8 @@ pub struct Inputs {
     all: Vec<Input>,
     /// The size of the batch in the graph.
     pub batch: usize,
+    /// Whether that size is open, so that the first axis can only be a batch.
+    pub is_open: bool,
 }
 
 impl Inputs {
@@ -78,7 +80,11 @@ impl Inputs {
         if all.is_empty() {
             return Err(DataError::new("its output does not depend on an input"));
         }
-        let mut inputs = Self { all, batch: 1 };
+        let mut inputs = Self {
+            all,
+            batch: 1,
+            is_open: false,
+        };
         inputs.fill_batch();
         if inputs.all.len() > 1 && inputs.all.iter().any(|input| input.vocabulary.is_some()) {
             let names: Vec<_> = inputs
@@ -127,6 +133,7 @@ impl Inputs {
                 && *first == 0
             {
                 *first = open;
+                self.is_open = true;
             }
         }
         self.batch = self.all[0].shape.first().copied().unwrap_or(1);
@@ -243,7 +250,15 @@ impl Input {
         };
         let element =
             DataType::try_from(tensor.elem_type.unwrap_or(0)).unwrap_or(DataType::Undefined);
-        let is_integer = matches!(element, DataType::Int64 | DataType::Int32);
+        let is_integer = matches!(
+            element,
+            DataType::Int64
+                | DataType::Int32
+                | DataType::Uint8
+                | DataType::Int8
+                | DataType::Uint16
+                | DataType::Int16
+        );
         if !is_integer
             && !matches!(
                 element,
@@ -335,7 +350,7 @@ fn vocabulary(
                 return table.shape.first().copied();
             }
         }
-        if matches!(operator(node), "Cast" | "Identity") && takes(0) {
+        if matches!(operator(node), "Cast" | "Identity" | "Reshape") && takes(0) {
             names.extend(node.output.first().map(String::as_str));
         }
     }

@@ -80,7 +80,8 @@ pub fn import(
     let inputs = Inputs::of(&graph, &nodes, &constants, options)?;
     let mut refused = Vec::new();
     for has_batch in [true, false] {
-        if has_batch && !inputs.have_batch() {
+        if has_batch && !inputs.have_batch() || !has_batch && inputs.is_open && inputs.have_batch()
+        {
             continue;
         }
         let mut found = constants.clone();

@@ -176,6 +176,15 @@ impl<'a> Reader<'a> {
         let mut given = given.filter(|(name, _)| !name.is_empty());
         if given.all(|(_, constant)| constant.is_some()) {
             let inputs: Vec<Option<&Constant>> = inputs.iter().map(Option::as_deref).collect();
+            if let ("Split", Some(value)) = (operator(node), inputs.first().copied().flatten()) {
+                let sizes = self.list(node, "split", 1);
+                let parts = fold::places::split(node, value, sizes.as_deref())?;
+                for (name, part) in node.output.iter().zip(parts) {
+                    self.values
+                        .insert(name.clone(), Value::Constant(Rc::new(part)));
+                }
+                return Ok(());
+            }
             let folded = fold::folded(node, &inputs, self.folder, &mut self.budget);
             return match folded {
                 Some(constant) => constant.and_then(|constant| self.put_constant(node, constant)),
@@ -188,7 +197,8 @@ impl<'a> Reader<'a> {
         self.layer(node)
     }
 
-    fn put_constant(&mut self, node: &NodeProto, constant: Constant) -> Read {
+    /// Makes a constant the first output of a node.
+    pub fn put_constant(&mut self, node: &NodeProto, constant: Constant) -> Read {
         let name = node.output.first().ok_or("it has no output")?;
         let value = Value::Constant(Rc::new(constant));
         self.values.insert(name.clone(), value);

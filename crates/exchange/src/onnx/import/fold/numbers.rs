@@ -1,6 +1,6 @@
 //! Element-wise functions of constants.
 
-use crate::onnx::import::attributes::flag;
+use crate::onnx::import::attributes::{flag, float};
 use crate::onnx::import::constant::{Budget, Constant, broadcast};
 use crate::onnx::messages::NodeProto;
 
@@ -29,6 +29,18 @@ pub fn unary(op: &str, value: &Constant) -> Option<Result<Constant, String>> {
         "Tanh" => f32::tanh,
         "Sigmoid" => |v| 1.0 / (1.0 + (-v).exp()),
         "Relu" => |v| v.max(0.0),
+        "Sign" => |v| if v == 0.0 { 0.0 } else { v.signum() },
+        "Round" => f32::round_ties_even,
+        "Softplus" => |v| v.max(0.0) + (-v.abs()).exp().ln_1p(),
+        "IsNaN" | "IsInf" => {
+            let is = if op == "IsNaN" {
+                f32::is_nan
+            } else {
+                f32::is_infinite
+            };
+            let values = value.floats().iter().map(|v| i64::from(is(*v))).collect();
+            return Some(Ok(Constant::integers_of(value.shape.clone(), values)));
+        }
         _ => return None,
     };
     let values = value.floats().iter().copied().map(of).collect();
@@ -126,4 +138,20 @@ pub fn binary(
     };
     let values = a.floats().iter().zip(b.floats().iter()).map(of).collect();
     Ok(Constant::floats_of(shape, values))
+}
+
+/// Numbers between two bounds, which are inputs or attributes.
+pub fn clipped(node: &NodeProto, inputs: &[Option<&Constant>], value: &Constant) -> Constant {
+    let bound = |name: &str, at: usize, usual: f32| {
+        let given = inputs.get(at).copied().flatten().and_then(Constant::single);
+        given.unwrap_or_else(|| float(node, name, f64::from(usual)) as f32)
+    };
+    let (low, high) = (bound("min", 1, f32::MIN), bound("max", 2, f32::MAX));
+    let shape = value.shape.clone();
+    if value.is_integer() {
+        let of = |v: &i64| (*v).max(low as i64).min(high as i64);
+        return Constant::integers_of(shape, value.integers().iter().map(of).collect());
+    }
+    let of = |v: &f32| v.max(low).min(high);
+    Constant::floats_of(shape, value.floats().iter().map(of).collect())
 }

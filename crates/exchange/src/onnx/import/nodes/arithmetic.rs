@@ -6,19 +6,17 @@ use runner_core::spec::model::activation::Activation;
 use runner_core::spec::model::layer::{LayerKind, Norm, Pairwise};
 use runner_core::spec::model::layer_spec::Source;
 
+use super::choices::masked_numbers;
 use crate::onnx::import::attributes::{digits, operator};
 use crate::onnx::import::constant::{Constant, broadcast};
 use crate::onnx::import::reader::{Live, Read, Reader};
 use crate::onnx::import::view::View;
 use crate::onnx::messages::NodeProto;
 
-/// A number that acts as minus infinity when added.
-const LOWEST: f32 = -1e30;
-
 impl Reader<'_> {
     pub(super) fn arithmetic(&mut self, node: &NodeProto) -> Read {
         let op = operator(node);
-        if node.input.len() > 2 && op != "Pow" {
+        if node.input.len() > 2 && op != "Pow" || op == "Mean" {
             return self.several(node, op);
         }
         if node.input.len() == 1 {
@@ -37,18 +35,31 @@ impl Reader<'_> {
         }
     }
 
-    /// More than two inputs, one after the other.
+    /// More than two inputs, one after the other, or their mean.
     fn several(&mut self, node: &NodeProto, op: &str) -> Read {
         let kind = joined(op).ok_or("it has more than two inputs")?;
-        let mut sum = self.live(node, 0)?;
-        for at in 1..node.input.len() {
+        let mut sum: Option<Live> = None;
+        for at in 0..node.input.len() {
             let other = self.live(node, at)?;
-            let (source, view) = self.pair(kind.clone(), &sum, &other)?;
-            sum = Live {
-                source,
-                view,
-                is_alone: true,
+            sum = Some(match sum {
+                None => other,
+                Some(sum) => {
+                    let (source, view) = self.pair(kind.clone(), &sum, &other)?;
+                    Live {
+                        source,
+                        view,
+                        is_alone: true,
+                    }
+                }
+            });
+        }
+        let mut sum = sum.ok_or("it has no inputs")?;
+        if op == "Mean" {
+            let mean = Activation::Scale {
+                factor: 1.0 / node.input.len() as f64,
+                offset: 0.0,
             };
+            sum.source = self.activated(mean, sum.source)?;
         }
         self.put(node, sum.source, sum.view)
     }
@@ -113,7 +124,12 @@ impl Reader<'_> {
         let live = Self::lifted(&live, shape.len());
         let front = self.front(&live, None)?;
         let name = parameter_name(node, 1 - at);
-        let parameter = self.parameter(constant, &front, &name)?;
+        // Masks of attention may be minus infinity, which no weight is.
+        let parameter = if op == "Add" && !constant.is_integer() {
+            self.parameter(&masked_numbers(constant), &front, &name)?
+        } else {
+            self.parameter(constant, &front, &name)?
+        };
         let inputs = if is_first {
             [parameter, front.source]
         } else {
@@ -228,45 +244,6 @@ impl Reader<'_> {
             }
         });
     }
-
-    /// Values that are replaced by a number where a constant is set, as in attention masks.
-    pub(super) fn masked(&mut self, node: &NodeProto) -> Read {
-        let Some(condition) = self.constant(node, 0) else {
-            return Err("its condition depends on the inputs of the graph".into());
-        };
-        let (live, number, is_kept) = match (self.constant(node, 1), self.constant(node, 2)) {
-            (None, Some(number)) => (self.live(node, 1)?, number, 1),
-            (Some(number), None) => (self.live(node, 2)?, number, 0),
-            _ => return Err("both its values depend on the inputs of the graph".into()),
-        };
-        let number = number.single().ok_or("its constant is not a scalar")?;
-        let rank = live.view.rank().max(condition.shape.len());
-        let live = Self::lifted(&live, rank);
-        let front = self.front(&live, None)?;
-        let keep = |kept: f32, replaced: f32| {
-            let values = condition.integers();
-            let values = values.iter().map(|is| {
-                if (*is != 0) == (is_kept == 1) {
-                    kept
-                } else {
-                    replaced
-                }
-            });
-            Constant::floats_of(condition.shape.clone(), values.collect())
-        };
-        let mut source = front.source;
-        let added = if number <= -1e9 { LOWEST } else { number };
-        if added != LOWEST {
-            let factor = self.parameter(&keep(1.0, 0.0), &front, "mask")?;
-            source = self.builder.plain(LayerKind::Multiply, &[source, factor])?;
-        }
-        if added != 0.0 {
-            let mask = self.parameter(&keep(0.0, added), &front, "mask")?;
-            source = self.builder.plain(LayerKind::Add, &[source, mask])?;
-        }
-        let view = self.back(&front, source)?;
-        self.put(node, source, view)
-    }
 }
 
 /// The graph's name for a constant, if it is PyTorch's name of a parameter.
@@ -286,7 +263,7 @@ fn parameter_name(node: &NodeProto, at: usize) -> String {
 /// The layer that joins two values.
 fn joined(op: &str) -> Option<LayerKind> {
     let operation = match op {
-        "Add" | "Sum" => return Some(LayerKind::Add),
+        "Add" | "Sum" | "Mean" => return Some(LayerKind::Add),
         "Mul" => return Some(LayerKind::Multiply),
         "Sub" => Pairwise::Subtract,
         "Div" => Pairwise::Divide,

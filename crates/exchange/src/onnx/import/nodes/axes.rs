@@ -3,7 +3,7 @@
 use runner_core::spec::model::layer::LayerKind;
 use runner_core::spec::model::layer_spec::Source;
 
-use crate::onnx::import::attributes::{axes, axis, int, operator, text};
+use crate::onnx::import::attributes::{axes, int, operator, text};
 use crate::onnx::import::constant::Constant;
 use crate::onnx::import::fold;
 use crate::onnx::import::reader::{Live, Read, Reader};
@@ -12,7 +12,7 @@ use crate::onnx::messages::NodeProto;
 
 impl Reader<'_> {
     /// Axes that split those of the layer's output need a separate layer.
-    fn cut_through(&mut self, live: &Live, sizes: &[usize]) -> Result<Live, String> {
+    pub(super) fn cut_through(&mut self, live: &Live, sizes: &[usize]) -> Result<Live, String> {
         if let Some(view) = live.view.reshaped(sizes) {
             return Ok(Live {
                 view,
@@ -186,7 +186,11 @@ impl Reader<'_> {
         self.parameter(&constant, &front, &name)
     }
 
-    fn concatenated(&mut self, sources: &[Source], axis: usize) -> Result<Source, String> {
+    pub(super) fn concatenated(
+        &mut self,
+        sources: &[Source],
+        axis: usize,
+    ) -> Result<Source, String> {
         match sources {
             [only] => Ok(*only),
             _ => self
@@ -244,78 +248,5 @@ impl Reader<'_> {
             };
         }
         self.put(node, live.source, live.view)
-    }
-
-    pub(super) fn gather(&mut self, node: &NodeProto) -> Read {
-        if let Some(table) = self.constant(node, 0) {
-            return self.embedding(node, &table);
-        }
-        let live = self.live(node, 0)?;
-        let at = self.axis(node, 0, live.view.rank())?;
-        let places = self
-            .constant(node, 1)
-            .ok_or("its indices depend on the inputs of the graph")?;
-        let size = live.view.shape()[at];
-        let each: Vec<usize> = places
-            .integers()
-            .iter()
-            .map(|place| axis(*place, size))
-            .collect::<Result<_, _>>()?;
-        let (Some(first), true) = (each.first(), each.len() <= 64 && places.shape.len() < 2) else {
-            return Err("it selects more than 64 indices, or uses a table of them".into());
-        };
-        let is_range = each.windows(2).all(|pair| pair[0] + 1 == pair[1]);
-        let mut taken = if is_range {
-            self.cut(&live, at, *first, first + each.len())?
-        } else {
-            let front = self.front(&live, None)?;
-            let place = front.places[at].ok_or("it selects items of the batch")?;
-            let mut sources = Vec::new();
-            for index in &each {
-                let cut = self.cut(&live, at, *index, index + 1)?;
-                sources.push(self.front(&cut, None)?.source);
-            }
-            let source = self.concatenated(&sources, place)?;
-            Live {
-                source,
-                view: self.back(&front, source)?,
-                is_alone: true,
-            }
-        };
-        if places.shape.is_empty() {
-            taken.view = taken
-                .view
-                .squeezed(at)
-                .ok_or("it selects an item of the batch")?;
-        }
-        self.put(node, taken.source, taken.view)
-    }
-
-    /// An embedding: rows of a table for tokens.
-    fn embedding(&mut self, node: &NodeProto, table: &Constant) -> Read {
-        let tokens = self.live(node, 1)?;
-        let ([_, width], true) = (&table.shape[..], self.builder.is_tokens(tokens.source)) else {
-            return Err("its indices are not tokens in the input of the graph".into());
-        };
-        if tokens.view.axes() != [vec![0], vec![1]] {
-            return Err("its tokens are not rows of a batch".into());
-        }
-        if int(node, "axis").unwrap_or(0) != 0 {
-            return Err("it looks up columns".into());
-        }
-        let name = self.name_of(node, 0, "embedding");
-        let kind = LayerKind::Embedding {
-            embedding_dim: *width,
-            initializer: None,
-        };
-        let source = self.builder.add(&name, kind, &[tokens.source])?;
-        self.builder.give(
-            source,
-            "weight",
-            table.shape.clone(),
-            table.floats().to_vec(),
-        );
-        let view = View::fresh(self.batch, self.builder.dims(source));
-        self.put(node, source, view)
     }
 }

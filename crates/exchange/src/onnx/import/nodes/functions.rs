@@ -153,6 +153,13 @@ impl Reader<'_> {
             return self.put(node, source, live.view);
         }
         let soft = self.live(node, 2)?;
+        if let (0.0, Some(negative_slope)) = (threshold, self.slope(&soft, &live))
+            && (compared.source, &compared.view) == (live.source, &live.view)
+        {
+            let function = Activation::LeakyRelu { negative_slope };
+            let source = self.activated(function, live.source)?;
+            return self.put(node, source, live.view);
+        }
         let (beta, source) = self.softplus_of(soft.source).ok_or_else(other)?;
         let scaled = self.activated(
             Activation::Scale {
@@ -167,6 +174,20 @@ impl Reader<'_> {
         }
         let source = self.activated(Activation::Softplus { beta, threshold }, live.source)?;
         self.put(node, source, live.view)
+    }
+
+    /// The factor between a value and another one, if there is one.
+    fn slope(&self, scaled: &Live, value: &Live) -> Option<f64> {
+        match self.layer_of(scaled.source)? {
+            (
+                LayerKind::Activation(Activation::Scale {
+                    factor,
+                    offset: 0.0,
+                }),
+                inputs,
+            ) if inputs == [value.source] && scaled.view == value.view => Some(factor),
+            _ => None,
+        }
     }
 
     /// Operators that pass a value on unchanged.

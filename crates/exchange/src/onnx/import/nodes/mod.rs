@@ -1,14 +1,19 @@
 //! The layers for each operator.
 
 mod arithmetic;
+mod attention;
 mod axes;
+mod choices;
+mod einsum;
 mod functions;
+mod lookups;
 mod norms;
 mod pieces;
 mod products;
 mod ranges;
 mod recurrent;
 mod reductions;
+mod resize;
 mod windows;
 
 pub use recurrent::{RECURRENT_PATHS, gates, stacked};
@@ -34,10 +39,16 @@ impl Reader<'_> {
             "Resize" | "Upsample" => self.resize(node),
             "Gemm" => self.gemm(node),
             "MatMul" => self.matmul(node),
-            "Add" | "Sub" | "Mul" | "Div" | "Sum" | "Max" | "Min" | "Pow" => self.arithmetic(node),
+            "Add" | "Sub" | "Mul" | "Div" | "Sum" | "Mean" | "Max" | "Min" | "Pow" => {
+                self.arithmetic(node)
+            }
             "Greater" => self.greater(node),
+            "IsNaN" => self.is_nan(node),
             "Where" if self.above(node, 0).is_some() => self.threshold(node),
             "Where" => self.masked(node),
+            "Trilu" => self.triangle(node),
+            "Einsum" => self.einsum(node),
+            "Attention" => self.attention_node(node),
             "BatchNormalization" => self.batch_norm(node),
             "InstanceNormalization" | "GroupNormalization" | "LRN" => self.channel_norm(node),
             "LayerNormalization" | "RMSNormalization" => self.layer_norm(node),
@@ -45,14 +56,16 @@ impl Reader<'_> {
             "DepthToSpace" => self.depth_to_space(node),
             "Concat" => self.concat(node),
             "Gather" => self.gather(node),
+            "GatherND" => self.gather_nd(node),
             "Slice" => self.slice(node),
             "Split" => self.split(node),
             "Pad" => self.pad(node),
             "Tile" | "Expand" => self.tile(node),
             "Softmax" | "LogSoftmax" => self.softmax(node),
-            "ReduceMean" | "ReduceSum" | "ReduceMax" | "ReduceMin" | "ReduceL2" => {
-                self.reduce(node)
-            }
+            "ReduceLogSumExp" => self.log_sum_exp(node),
+            "ReduceProd" => self.reduced_product(node),
+            "LpNormalization" => self.unit_length(node),
+            _ if op.starts_with("Reduce") => self.reduce(node),
             "PRelu" => self.prelu(node),
             "LSTM" | "GRU" | "RNN" => self.recurrent(node),
             _ => Err("there is no layer for it".into()),

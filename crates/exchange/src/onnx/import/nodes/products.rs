@@ -148,7 +148,7 @@ impl Reader<'_> {
     }
 
     /// The matrix products of two values along their last two axes.
-    fn product(&mut self, a: &Live, b: &Live) -> Result<(Source, View), String> {
+    pub(super) fn product(&mut self, a: &Live, b: &Live) -> Result<(Source, View), String> {
         let rank = a.view.rank().max(b.view.rank());
         if a.view.rank().min(b.view.rank()) < 2 {
             return Err("its inputs are not matrices".into());
@@ -169,7 +169,7 @@ impl Reader<'_> {
     }
 
     /// An affine map of the last axis by weights [outputs, inputs].
-    fn linear(
+    pub(super) fn linear(
         &mut self,
         name: &str,
         live: &Live,

@@ -12,10 +12,16 @@ impl Reader<'_> {
         let mut live = self.live(node, 0)?;
         let list = |name: &str, at: usize| self.list(node, name, at);
         for (at, start, num, step) in fold::ranges(node, list, &live.view.shape())? {
-            if step != 1 {
-                return Err(format!("it has a step of {step}, but only 1 is supported"));
+            if num == 0 {
+                return Err("it selects nothing".into());
             }
-            live = self.cut(&live, at, start, start + num)?;
+            if step == 1 {
+                live = self.cut(&live, at, start, start + num)?;
+                continue;
+            }
+            self.budget.take(&[num])?;
+            let places = (0..num as i64).map(|place| (start as i64 + place * step) as usize);
+            live = self.taken(&live, at, &places.collect::<Vec<_>>())?;
         }
         self.put(node, live.source, live.view)
     }
@@ -72,6 +78,7 @@ impl Reader<'_> {
             None | Some("constant") => PadMode::Constant,
             Some("reflect") => PadMode::Reflect,
             Some("edge") => PadMode::Replicate,
+            Some("wrap") => return self.wrapped(node, live, &pads),
             Some(other) => return Err(format!("its mode is `{other}`")),
         };
         // Negative numbers crop.
@@ -92,6 +99,26 @@ impl Reader<'_> {
             .map(|at| [pads[at], pads[rank + at]].map(|pad| pad.clamp(0, 1 << 24) as usize));
         let pairs: Vec<[usize; 2]> = pairs.collect();
         let live = self.padded(&live, &pairs, mode, value)?;
+        self.put(node, live.source, live.view)
+    }
+
+    /// A value that is padded with the values at the opposite end of each axis.
+    fn wrapped(&mut self, node: &NodeProto, mut live: Live, pads: &[i64]) -> Read {
+        let rank = live.view.rank();
+        for at in 0..rank {
+            let size = live.view.shape()[at];
+            let [before, after] = [pads[at], pads[rank + at]].map(usize::try_from);
+            let (Ok(before), Ok(after)) = (before, after) else {
+                return Err("it wraps around and crops".into());
+            };
+            if before.max(after) > size {
+                return Err("it wraps around more than once".into());
+            }
+            if before + after > 0 {
+                let places = (size - before..size).chain(0..size).chain(0..after);
+                live = self.taken(&live, at, &places.collect::<Vec<_>>())?;
+            }
+        }
         self.put(node, live.source, live.view)
     }
 

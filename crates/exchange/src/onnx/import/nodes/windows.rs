@@ -1,11 +1,9 @@
-//! Convolutions, pooling and resizing.
+//! Convolutions and pooling.
 
 use runner_core::spec::kind::Padding;
-use runner_core::spec::model::layer::{
-    Conv, ConvTranspose, Interpolation, LayerKind, PadMode, Pool, Reduction,
-};
+use runner_core::spec::model::layer::{Conv, ConvTranspose, LayerKind, PadMode, Pool, Reduction};
 
-use crate::onnx::import::attributes::{axis, flag, int, ints, operator, sizes, text};
+use crate::onnx::import::attributes::{flag, int, ints, operator, sizes, text};
 use crate::onnx::import::constant::Constant;
 use crate::onnx::import::reader::{Live, Read, Reader};
 use crate::onnx::messages::NodeProto;
@@ -368,81 +366,5 @@ impl Reader<'_> {
             };
         }
         self.put(node, live.source, live.view)
-    }
-
-    pub(super) fn resize(&mut self, node: &NodeProto) -> Read {
-        let live = self.live(node, 0)?;
-        let shape = live.view.shape();
-        let rank = shape.len();
-        let is_new = operator(node) == "Resize" && self.opset >= 11;
-        let axes: Vec<usize> = match ints(node, "axes") {
-            Some(list) => list
-                .iter()
-                .map(|at| axis(*at, rank))
-                .collect::<Result<_, _>>()?,
-            None => (0..rank).collect(),
-        };
-        if !(3..=4).contains(&rank) {
-            return Err(format!("its input has {rank} axes"));
-        }
-        let list = |at: usize| {
-            self.constant(node, at)
-                .filter(|list| list.len() == axes.len())
-        };
-        let (scales, wanted) = if is_new {
-            (list(2), list(3))
-        } else {
-            (list(1), None)
-        };
-        let mut output = shape.clone();
-        match (scales, wanted) {
-            (_, Some(wanted)) => {
-                for (at, size) in axes.iter().zip(wanted.integers().iter()) {
-                    output[*at] = usize::try_from(*size).unwrap_or(0);
-                }
-            }
-            (Some(scales), None) => {
-                for (at, scale) in axes.iter().zip(scales.floats().iter()) {
-                    output[*at] = (shape[*at] as f32 * scale).floor() as usize;
-                }
-            }
-            _ => return Err("its scales depend on the inputs of the graph".into()),
-        }
-        if output[..2] != shape[..2] || output.iter().any(|size| !(1..=1 << 24).contains(size)) {
-            return Err(format!("it resizes {shape:?} to {output:?}"));
-        }
-        let mode = text(node, "mode").unwrap_or_else(|| "nearest".into());
-        let usual = if is_new { "half_pixel" } else { "asymmetric" };
-        let place = text(node, "coordinate_transformation_mode").unwrap_or_else(|| usual.into());
-        let rounding = text(node, "nearest_mode").unwrap_or_else(|| "round_prefer_floor".into());
-        let is_whole = shape
-            .iter()
-            .zip(&output)
-            .all(|(size, output)| output.is_multiple_of(*size));
-        let (mode, align_corners) = match (mode.as_str(), place.as_str()) {
-            ("nearest", "asymmetric")
-                if !is_new || rounding == "floor" || is_whole && rounding != "ceil" =>
-            {
-                (Interpolation::Nearest, false)
-            }
-            ("nearest", "half_pixel" | "pytorch_half_pixel") if is_whole => {
-                (Interpolation::Nearest, false)
-            }
-            ("linear", "half_pixel" | "pytorch_half_pixel") => (Interpolation::Linear, false),
-            ("linear", "align_corners") => (Interpolation::Linear, true),
-            ("cubic", "half_pixel" | "pytorch_half_pixel") => (Interpolation::Cubic, false),
-            ("cubic", "align_corners") => (Interpolation::Cubic, true),
-            _ => return Err(format!("it uses the mode `{mode}` with `{place}`")),
-        };
-        let kind = LayerKind::Interpolate {
-            dims: rank - 2,
-            output_size: Some(output[2..].to_vec()),
-            scale: None,
-            mode,
-            align_corners,
-        };
-        let front = self.images(&live)?;
-        self.put_layer(node, &front, &kind.type_name(), kind)
-            .map(drop)
     }
 }
