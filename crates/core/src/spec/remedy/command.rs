@@ -343,10 +343,10 @@ pub const VERBS: &[Command] = &[
         "",
     ),
     command(
-        "clean rm delete remove prune gc purge",
-        "runner does not delete anything: remove the folder of a run or an experiment yourself",
-        "clean results",
-        "",
+        "rm delete remove prune gc purge",
+        "use `runner clean FOLDER --keep N`, which shows the runs of earlier settings that it would remove",
+        "rm results",
+        "clean results --keep 3",
     ),
     command(
         "stop kill cancel abort pause",
