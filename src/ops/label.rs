@@ -42,7 +42,7 @@ pub enum LabelChange {
 ///
 /// # Errors
 ///
-/// [`Error::Refused`] if there is no such run, a tag is not one word, or a run does not have a tag that is to be removed.
+/// [`Error::Refused`] if the folder is not that of a run, a tag is not one word, or a run does not have a tag that is to be removed.
 ///
 /// ```
 /// use burn_runner::ops::{self, LabelChange, LabelRun};
@@ -61,7 +61,7 @@ pub fn label_run(options: &LabelRun, _: &Sink<'_>) -> Result<Label, Error> {
             plain_io_error(e)
         );
         Error::refused(Diagnostic::error("results", message).help(
-            "`labels.json` beside `plan.json` has all tags and notes: restore it, or remove it to begin anew",
+            "`labels.json` beside `plan.json` has all tags and notes: restore it, or remove it to start without any",
         ))
     };
     let (folder, name) = find(&options.run)?;

@@ -3,30 +3,15 @@
 use std::fs;
 use std::process::Stdio;
 
-use super::support::{IRIS, completed, folder_with, goes_on, run, runner, summary, texts};
+use super::edit::Edit;
+use super::support::{IRIS, SLOW, completed, folder_with, goes_on, run, runner, summary, texts};
 use super::terminal::Terminal;
 
 /// Two runs of some seconds each.
-const SLOW: &str = r#"
-[experiment]
-seeds = [1, 2]
-
-[data]
-type = "digits"
-image_size = "28x28"
-
-[model]
-type = "mlp"
-hidden = [128]
-
-[optimizer]
-type = "adam"
-learning_rate = 1e-3
-
-[train]
-epochs = 40
-batch_size = 20
-"#;
+fn slow() -> String {
+    let two = format!("[experiment]\nseeds = [1, 2]\n{SLOW}");
+    two.edit("dropout = 0.2\n", "")
+}
 
 /// `runner run` on a terminal of 100 columns and 30 lines, one run at a time.
 fn started(spec: &str, arguments: &[&str]) -> (tempfile::TempDir, Terminal) {
@@ -46,7 +31,7 @@ fn is_under_way(shown: &str, run: &str) -> bool {
 
 #[test]
 fn a_key_stops_one_run_which_can_go_on() {
-    let (folder, mut terminal) = started(SLOW, &[]);
+    let (folder, mut terminal) = started(&slow(), &[]);
     terminal.until("the first run", |shown| is_under_way(shown, "> base-s1"));
     assert!(!terminal.is_as_before());
     terminal.press("s");
@@ -73,7 +58,7 @@ fn a_key_stops_one_run_which_can_go_on() {
 
 #[test]
 fn a_run_that_hangs_is_killed_by_the_second_press() {
-    let (folder, mut terminal) = started(SLOW, &["--inject-fault", "*-s1@training:200=hang"]);
+    let (folder, mut terminal) = started(&slow(), &["--inject-fault", "*-s1@training:200=hang"]);
     terminal.until("the first run", |shown| is_under_way(shown, "> base-s1"));
     terminal.press("s");
     terminal.until_shown("press s again to stop at once");
@@ -85,7 +70,7 @@ fn a_run_that_hangs_is_killed_by_the_second_press() {
 
 #[test]
 fn a_key_lets_no_other_run_start() {
-    let (folder, mut terminal) = started(SLOW, &[]);
+    let (folder, mut terminal) = started(&slow(), &[]);
     terminal.until("the first run", |shown| is_under_way(shown, "> base-s1"));
     terminal.press("a");
     terminal.until_shown("1 not started: base-s2");
@@ -99,7 +84,7 @@ fn a_key_lets_no_other_run_start() {
 #[test]
 fn the_terminal_is_given_back_however_it_ends() {
     for (key, code) in [("q", Some(130)), ("\u{3}", Some(130)), ("\u{1c}", None)] {
-        let (_folder, mut terminal) = started(SLOW, &[]);
+        let (_folder, mut terminal) = started(&slow(), &[]);
         terminal.until("the first run", |shown| is_under_way(shown, "> base-s1"));
         assert!(!terminal.is_as_before());
         terminal.press(key);
@@ -119,7 +104,7 @@ fn the_terminal_is_given_back_however_it_ends() {
 
 #[test]
 fn a_board_follows_the_size_of_the_terminal() {
-    let (_folder, mut terminal) = started(SLOW, &[]);
+    let (_folder, mut terminal) = started(&slow(), &[]);
     terminal.until("the first run", |shown| is_under_way(shown, "> base-s1"));
     terminal.press("?");
     terminal.until_shown("a: finish active runs and start no more");
@@ -220,7 +205,7 @@ fn what_is_there_is_shown_once() {
 
 #[test]
 fn runs_are_watched_from_another_terminal() {
-    let (folder, mut terminal) = started(SLOW, &[]);
+    let (folder, mut terminal) = started(&slow(), &[]);
     terminal.until("the first run", |shown| is_under_way(shown, "> base-s1"));
     let watch = || {
         let mut command = runner(folder.path());

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::Value as Json;
 
 use super::edit::Edit;
-use super::support::{folder_with, run};
+use super::support::{IRIS, folder_with, run};
 
 /// Two networks, one of which learns nothing in so few steps.
 fn spec(seeds: &str, verdict: &str) -> String {
@@ -15,21 +15,7 @@ fn spec(seeds: &str, verdict: &str) -> String {
 [experiment]
 seeds = {seeds}
 
-[data]
-type = "iris"
-
-[model]
-type = "mlp"
-hidden = [16]
-
-[optimizer]
-type = "adam"
-learning_rate = 1e-2
-
-[train]
-epochs = 3
-batch_size = 16
-
+{IRIS}
 [objective]
 metric = "valid/loss"
 baseline = "learning_rate=0.01"

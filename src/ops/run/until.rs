@@ -1,7 +1,7 @@
 //! Seeds that are added until every verdict is decided.
 //!
 //! The numbers of seeds are fixed before the first look: from those of the file to `verdict.max_seeds`, in equal steps,
-//! one for each of `verdict.looks`. Each step is the run of a plan in which the seeds stand in the file, so that a step
+//! one for each of `verdict.looks`. Each step is the run of a plan in which the seeds are in the file, so that a step
 //! that was stopped is resumed like any run, and where to continue follows from the runs that have a folder.
 
 use super::{Run, RunOutcome, run_once};

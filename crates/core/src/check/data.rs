@@ -44,7 +44,7 @@ fn scale_axis_fits(point: &Point<'_>, data: &DataPlan) -> Option<Diagnostic> {
         "the items are tokens"
     } else if data.input.shape.len() < 2 || has_windows {
         "the items are rows, whose columns are scaled separately"
-    } else if matches!(spec.scale, Scale::None | Scale::Normalize) {
+    } else if !spec.scale.is_measured() {
         "`scale` measures nothing over the data"
     } else {
         let is_within = data.input.shape.len() == 3 && data.scale_axis.is_some_and(|at| at > 0);

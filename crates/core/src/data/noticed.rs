@@ -1,14 +1,14 @@
 //! Oddities of files that a run could still use: found where data is located, and judged by rules that know the task.
 
 use super::DataError;
-use super::encode::{InputEncoder, TargetEncoder};
+use super::encode::{Groups, InputEncoder, TargetEncoder, moments};
 use super::load::Splits;
 use super::oddity::Oddity;
 use super::profile::short;
 use super::records::{ColumnKind, Records};
 use super::serve::{Set, Split};
 use super::suspects;
-use crate::spec::data::{ColumnSpec, DataSpec, FilesSpec, Scale, ScaleAxis};
+use crate::spec::data::{ColumnSpec, DataSpec, FilesSpec, ScaleAxis};
 
 /// Findings beyond what a run needs.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -106,20 +106,15 @@ fn uneven_ranges(set: &Set, spec: &DataSpec) -> Option<DataError> {
         (ScaleAxis::Auto, [first, last]) if first < last && axis.is_some() => Some(0),
         _ => None,
     };
-    let suggested =
-        suggested.filter(|_| matches!(spec.scale, Scale::Standardize | Scale::MinMax))?;
-    let run: usize = shape[suggested + 1..].iter().product();
-    let mut ranges = vec![(f64::INFINITY, f64::NEG_INFINITY); shape[suggested]];
+    let suggested = suggested.filter(|_| spec.scale.is_measured())?;
     let num = records.len().min(ITEMS);
-    for at in 0..num {
-        let mut value = 0;
-        records.numbers(at * records.len() / num, column, |number| {
-            let (low, high) = &mut ranges[value / run % shape[suggested]];
-            (*low, *high) = (low.min(number), high.max(number));
-            value += 1;
-        });
-    }
-    let sizes = ranges.iter().map(|(low, high)| high - low).enumerate();
+    let rows: Vec<u32> = (0..num)
+        .map(|at| (at * records.len() / num) as u32)
+        .collect();
+    let found = moments(&rows, Groups::along(shape, Some(suggested)), |row, out| {
+        records.numbers(row, column, |number| out.push(number));
+    });
+    let sizes = found.iter().map(|found| found.max - found.min).enumerate();
     let varied = sizes.filter(|(_, size)| *size > 0.0 && size.is_finite());
     let by_size = |a: &(usize, f64), b: &(usize, f64)| a.1.total_cmp(&b.1);
     let (least, most) = (varied.clone().min_by(by_size)?, varied.max_by(by_size)?);

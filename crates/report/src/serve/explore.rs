@@ -86,7 +86,7 @@ impl Asked {
 }
 
 impl Explorer {
-    /// The answer to a part of the page, or none if there is no such part.
+    /// The answer to a part of the page, or `None` if it does not exist.
     pub fn respond(
         &self,
         part: &str,

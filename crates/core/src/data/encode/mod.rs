@@ -3,19 +3,21 @@
 pub mod augment;
 mod fit;
 mod pixels;
+mod scaling;
 mod statistics;
 pub mod tokenizer;
 
 pub use fit::{Fitting, array_scaling, fit, scale_axis};
 pub use pixels::Pixels;
-
-use std::ops::Range;
+pub use scaling::{ArrayScaling, Groups, Scaling, broadcast, of};
+pub(in crate::data) use statistics::moments;
 
 use serde::{Deserialize, Serialize};
 
 use super::records::{Column, ColumnKind, Records};
 use super::{InputPlan, TargetPlan};
 use crate::spec::data::WindowSpec;
+use scaling::array;
 use tokenizer::Tokenizer;
 
 /// How records become items.
@@ -188,101 +190,6 @@ pub enum Form {
         /// Its scaling.
         scaling: Scaling,
     },
-}
-
-/// (value - shift) * factor.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Scaling {
-    /// The offset that is subtracted.
-    pub shift: f64,
-    /// The factor that is applied afterwards.
-    pub factor: f64,
-}
-
-impl Scaling {
-    /// Leaves values as they are.
-    pub const NONE: Self = Self {
-        shift: 0.0,
-        factor: 1.0,
-    };
-
-    /// The scaled value.
-    pub fn apply(&self, value: f64) -> f32 {
-        ((value - self.shift) * self.factor) as f32
-    }
-
-    /// The unscaled value; the shift if all values were scaled to one.
-    pub fn undo(&self, scaled: f32) -> f64 {
-        match self.factor {
-            0.0 => self.shift,
-            factor => f64::from(scaled) / factor + self.shift,
-        }
-    }
-}
-
-/// The scaling of each value of an array.
-#[derive(Clone, Copy, Debug)]
-pub struct ArrayScaling<'a> {
-    all: &'a [Scaling],
-    /// Values in a row that have the same.
-    run: usize,
-}
-
-impl<'a> ArrayScaling<'a> {
-    /// Of arrays of a shape: one for all values, one for each position along `axis`, or one for each value.
-    pub fn new(all: &'a [Scaling], shape: &[usize], axis: Option<usize>) -> Self {
-        let run = match (axis, all) {
-            (Some(axis), _) => shape[axis + 1..].iter().product(),
-            (None, [_]) => shape.iter().product(),
-            (None, _) => 1,
-        };
-        Self {
-            all,
-            run: usize::max(run, 1),
-        }
-    }
-
-    /// That of a value.
-    pub fn at(&self, at: usize) -> Scaling {
-        self.all[at / self.run % self.all.len()]
-    }
-
-    /// Adds the values of an item after scaling them in 32 bits; `values` gives those of a range.
-    fn put<I: Iterator<Item = f32>>(
-        &self,
-        num: usize,
-        values: impl Fn(Range<usize>) -> I,
-        out: &mut Vec<f32>,
-    ) {
-        for start in (0..num).step_by(self.run) {
-            let Scaling { shift, factor } = self.at(start);
-            let (shift, factor) = (shift as f32, factor as f32);
-            let values = values(start..(start + self.run).min(num));
-            out.extend(values.map(|value| (value - shift) * factor));
-        }
-    }
-}
-
-/// The shape in which the scalings of an array are broadcast over an item of a shape.
-pub fn broadcast(shape: &[usize], scaling: &[Scaling], axis: Option<usize>) -> Vec<usize> {
-    match (axis, scaling) {
-        (Some(axis), _) => {
-            let sizes = shape.iter().enumerate();
-            sizes
-                .map(|(at, size)| if at == axis { *size } else { 1 })
-                .collect()
-        }
-        (None, [_]) => Vec::new(),
-        (None, _) => shape.to_vec(),
-    }
-}
-
-/// The scaling of a value: one for all, or one for each.
-pub fn of<T: Copy>(all: &[T], at: usize) -> T {
-    match all {
-        [one] => *one,
-        each => each[at],
-    }
 }
 
 impl Feature {
@@ -465,43 +372,6 @@ impl InputEncoder {
         };
         if *normalize {
             to_unit_length(&mut out[start..]);
-        }
-    }
-}
-
-/// Adds the scaled values of an array. Most of the time of serving images is spent here.
-fn array(
-    records: &Records,
-    item: usize,
-    column: usize,
-    scaling: ArrayScaling<'_>,
-    out: &mut Vec<f32>,
-) {
-    let bytes = records.bytes(item, column);
-    match &records.columns()[column].kind {
-        ColumnKind::Bytes => {
-            let values = |range: Range<usize>| bytes[range].iter().map(|byte| f32::from(*byte));
-            scaling.put(bytes.len(), values, out);
-        }
-        ColumnKind::Numbers => {
-            let values = |range: Range<usize>| {
-                let values = bytes[4 * range.start..4 * range.end].chunks_exact(4);
-                values.map(|b| {
-                    let value = f32::from_le_bytes([b[0], b[1], b[2], b[3]]);
-                    // NaN is possible here only with `missing = "zero"`.
-                    if value.is_nan() { 0.0 } else { value }
-                })
-            };
-            scaling.put(bytes.len() / 4, values, out);
-        }
-        // 32 bits would round them before their offset is removed.
-        _ => {
-            let mut at = 0;
-            records.numbers(item, column, |value| {
-                let value = if value.is_nan() { 0.0 } else { value };
-                out.push(scaling.at(at).apply(value));
-                at += 1;
-            });
         }
     }
 }

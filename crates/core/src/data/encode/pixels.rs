@@ -1,21 +1,20 @@
 //! Scaled values of images as pixels.
 
-use super::InputEncoder;
+use super::{Groups, InputEncoder};
 
 /// What brings the values that a network is given back to pixels from 0 to 1.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pixels {
-    /// A factor, and what is added then: for all values, or for several groups of them in turn.
+    /// A factor, and what is added then, for each group of values.
     each: Vec<(f32, f32)>,
-    /// Values in a row that belong to one group.
-    run: usize,
+    groups: Groups,
 }
 
 impl Default for Pixels {
     fn default() -> Self {
         Self {
             each: vec![(1.0, 0.0)],
-            run: 1,
+            groups: Groups::each(1),
         }
     }
 }
@@ -31,7 +30,7 @@ impl Pixels {
 
     /// The factor of each value of an item, and what is added then.
     pub fn of_each(&self, num_values: usize) -> (Vec<f32>, Vec<f32>) {
-        let each = |at: usize| self.each[at / self.run % self.each.len()];
+        let each = |at: usize| self.each[self.groups.place(at)];
         (0..num_values).map(each).unzip()
     }
 }
@@ -56,12 +55,12 @@ impl InputEncoder {
         let pixel = |(shift, factor): (f32, f32)| {
             (unit / factor / size, (shift * unit - low as f32) / size)
         };
-        let scaling = scaling.iter();
+        let each = scaling.iter();
         Pixels {
-            each: scaling
+            each: each
                 .map(|one| pixel((one.shift as f32, one.factor as f32)))
                 .collect(),
-            run: axis.map_or(1, |axis| shape[axis + 1..].iter().product::<usize>().max(1)),
+            groups: Groups::of_scalings(scaling.len(), shape, *axis),
         }
     }
 }

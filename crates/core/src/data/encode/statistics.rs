@@ -3,7 +3,7 @@
 
 use rayon::prelude::*;
 
-use super::Scaling;
+use super::{Groups, Scaling};
 use crate::spec::data::Scale;
 
 /// Items that one thread sums up at a time.
@@ -63,17 +63,17 @@ impl Sums {
     }
 }
 
-/// The moments of `width` values over some rows; `read` yields the values of a row in turn, any number of times, and
-/// `run` in a row belong together: value `at` counts for `at / run % width`. NaN means missing.
+/// The moments of groups of values over some rows; `read` yields the values of a row in turn, any number of times. NaN
+/// means missing.
 ///
 /// Sums are over differences to the first value (Chan, Golub and LeVeque, 1983, on shifted data), so that a deviation
 /// that is small relative to the mean is not lost.
 pub fn moments(
     rows: &[u32],
-    (width, run): (usize, usize),
+    groups: Groups,
     read: impl Fn(usize, &mut Vec<f64>) + Sync,
 ) -> Vec<Moments> {
-    let mut shifts = vec![f64::NAN; width];
+    let mut shifts = vec![f64::NAN; groups.num];
     let mut values = Vec::new();
     for row in rows.iter().take(CHUNK) {
         if shifts.iter().all(|shift| !shift.is_nan()) {
@@ -82,7 +82,7 @@ pub fn moments(
         values.clear();
         read(*row as usize, &mut values);
         for (at, value) in values.iter().enumerate() {
-            let shift = &mut shifts[at / run % width];
+            let shift = &mut shifts[groups.place(at)];
             if shift.is_nan() {
                 *shift = *value;
             }
@@ -96,7 +96,7 @@ pub fn moments(
     let chunks: Vec<Vec<Sums>> = rows
         .par_chunks(CHUNK)
         .map(|rows| {
-            let mut sums = vec![EMPTY; width];
+            let mut sums = vec![EMPTY; groups.num];
             let mut values = Vec::new();
             for row in rows {
                 values.clear();
@@ -105,15 +105,15 @@ pub fn moments(
                     sum.add(&values, *shift);
                     continue;
                 }
-                for values in values.chunks(width * run) {
-                    let groups = values.chunks(run).zip(&mut sums).zip(&shifts);
-                    groups.for_each(|((values, sum), shift)| sum.add(values, *shift));
+                for values in values.chunks(groups.num * groups.run) {
+                    let each = values.chunks(groups.run).zip(&mut sums).zip(&shifts);
+                    each.for_each(|((values, sum), shift)| sum.add(values, *shift));
                 }
             }
             sums
         })
         .collect();
-    let mut total = vec![EMPTY; width];
+    let mut total = vec![EMPTY; groups.num];
     for chunk in chunks {
         for (total, sums) in total.iter_mut().zip(chunk) {
             total.count += sums.count;
@@ -192,7 +192,7 @@ mod tests {
     #[test]
     fn moments_do_not_lose_small_deviations() {
         let rows: Vec<u32> = (0..5000).collect();
-        let found = moments(&rows, (2, 1), |row, out| {
+        let found = moments(&rows, Groups::each(2), |row, out| {
             out.push(1e9 + (row % 2) as f64);
             out.push(if row % 5 == 0 { f64::NAN } else { 3.0 });
         });

@@ -130,6 +130,13 @@ choices! {
     }
 }
 
+impl Scale {
+    /// Whether it needs statistics of the train split.
+    pub fn is_measured(self) -> bool {
+        matches!(self, Self::Standardize | Self::MinMax)
+    }
+}
+
 /// Which values of an array are scaled together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ScaleAxis {

@@ -1,9 +1,9 @@
 //! Columns of rows as features: what stands for missing values, how categories and numbers are given.
 
-use super::{BYTE, Fitting, needs_moments};
+use super::{BYTE, Fitting};
 use crate::data::DataError;
 use crate::data::encode::statistics::{Moments, median, moments, most_common};
-use crate::data::encode::{Feature, Form, InputEncoder, Scaling};
+use crate::data::encode::{Feature, Form, Groups, InputEncoder, Scaling};
 use crate::data::records::{Column, ColumnKind};
 use crate::spec::data::{ColumnSpec, Encode, Missing, Scale};
 
@@ -141,7 +141,7 @@ impl Fitting<'_> {
             };
             for (value, fill) in fill.iter_mut().enumerate() {
                 let found = match missing {
-                    Missing::Mean => moments(self.train, (1, 1), |row, out| {
+                    Missing::Mean => moments(self.train, Groups::each(1), |row, out| {
                         out.push(number(row, value));
                     })
                     .first()
@@ -153,7 +153,7 @@ impl Fitting<'_> {
                 *fill = found.unwrap_or(0.0);
             }
         }
-        if !self.measure || !needs_moments(scale) {
+        if !self.measure || !scale.is_measured() {
             return Form::Numbers {
                 fill,
                 clip,
@@ -161,7 +161,7 @@ impl Fitting<'_> {
             };
         }
         // Measured as used: imputed and clipped.
-        let found = moments(self.train, (width, 1), |row, out| {
+        let found = moments(self.train, Groups::each(width), |row, out| {
             let mut value = 0;
             self.records.numbers(row, at, |number| {
                 let filled = if number.is_nan() { fill[value] } else { number };

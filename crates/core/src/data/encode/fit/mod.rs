@@ -5,7 +5,7 @@ mod target;
 
 use super::statistics::moments;
 use super::tokenizer::Tokenizer;
-use super::{ArrayScaling, Encoder, InputEncoder, Scaling, array};
+use super::{ArrayScaling, Encoder, Groups, InputEncoder, Scaling, array};
 use crate::data::DataError;
 use crate::data::records::{Column, ColumnKind, Extent, Records};
 use crate::data::uses::Uses;
@@ -134,8 +134,9 @@ impl Fitting<'_> {
         let shape = &column.shape;
         let is_bytes = column.kind == ColumnKind::Bytes;
         let axis = scale_axis(self.scale_axis, scale, shape, is_bytes)?;
-        let scaling = if self.measure && needs_moments(scale) {
-            let found = moments(self.train, groups(shape, axis), |row, out| {
+        let groups = Groups::along(shape, axis);
+        let scaling = if self.measure && scale.is_measured() {
+            let found = moments(self.train, groups, |row, out| {
                 self.records.numbers(row, at, |value| out.push(value));
             });
             found
@@ -148,7 +149,7 @@ impl Fitting<'_> {
                     shift: 0.0,
                     factor: unit
                 };
-                groups(shape, axis).0
+                groups.num
             ]
         };
         Ok(InputEncoder::Array {
@@ -161,10 +162,6 @@ impl Fitting<'_> {
             normalize: scale == Scale::Normalize,
         })
     }
-}
-
-fn needs_moments(scale: Scale) -> bool {
-    matches!(scale, Scale::Standardize | Scale::MinMax)
 }
 
 /// The axis whose positions are scaled separately, if any is.
@@ -181,7 +178,7 @@ pub fn scale_axis(
             shape.len().saturating_sub(1)
         ))
     })?;
-    Ok(axis.filter(|_| needs_moments(scale)))
+    Ok(axis.filter(|_| scale.is_measured()))
 }
 
 /// The range of numbers that are not bytes, if it goes beyond 0 to 1.
@@ -189,14 +186,6 @@ fn range(extent: &Extent, is_bytes: bool) -> Option<[f64; 2]> {
     let (low, high) = (extent.min?, extent.max?);
     let goes_beyond = (low < 0.0 || high > 1.0) && high > low;
     (goes_beyond && !is_bytes).then_some([low, high])
-}
-
-/// How many scalings an array has, and how many values in a row have the same.
-fn groups(shape: &[usize], axis: Option<usize>) -> (usize, usize) {
-    match axis {
-        Some(axis) => (shape[axis], shape[axis + 1..].iter().product()),
-        None => (1, 1),
-    }
 }
 
 /// The scaling of an embedded or generated array, of its positions along an axis if there is one: `unit` is the value
@@ -211,10 +200,10 @@ pub fn array_scaling(
     let shape = &records.columns()[column].shape;
     // Rows are measured by column.
     let groups = match shape.len() {
-        1 => (shape[0], 1),
-        _ => groups(shape, axis),
+        1 => Groups::each(shape[0]),
+        _ => Groups::along(shape, axis),
     };
-    if !needs_moments(scale) {
+    if !scale.is_measured() {
         return vec![Scaling {
             shift: 0.0,
             factor: f64::from(unit),

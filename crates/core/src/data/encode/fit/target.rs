@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use super::{Fitting, needs_moments};
+use super::Fitting;
 use crate::data::DataError;
 use crate::data::encode::statistics::moments;
-use crate::data::encode::{Scaling, TargetEncoder};
+use crate::data::encode::{Groups, Scaling, TargetEncoder};
 use crate::data::records::ColumnKind;
 use crate::spec::data::ColumnType;
 
@@ -129,10 +129,10 @@ impl Fitting<'_> {
         let mut columns = Vec::new();
         for at in targets {
             let width = self.column(*at).len();
-            let scaling = if !(self.measure && needs_moments(self.roles.target_scale)) {
+            let scaling = if !(self.measure && self.roles.target_scale.is_measured()) {
                 vec![Scaling::NONE]
             } else {
-                moments(self.train, (width, 1), |row, out| {
+                moments(self.train, Groups::each(width), |row, out| {
                     self.records.numbers(row, *at, |value| out.push(value));
                 })
                 .iter()

@@ -1,6 +1,7 @@
 //! Norms, and learned slopes.
 
 use runner_core::spec::model::layer::{LayerKind, Norm};
+use runner_core::spec::model::layer_spec::Source;
 
 use crate::onnx::import::attributes::{float, int, operator, rounded};
 use crate::onnx::import::reader::{Read, Reader};
@@ -21,23 +22,8 @@ impl Reader<'_> {
         let channels = self.builder.dims(front.source)[0];
         let name = self.name_of(node, 1, "batch_norm");
         let source = self.put_layer(node, &front, &name, kind)?;
-        for (at, path) in [
-            (1, "weight"),
-            (2, "bias"),
-            (3, "running_mean"),
-            (4, "running_var"),
-        ] {
-            let weight = self.weight(node, at)?;
-            if weight.len() != channels {
-                return Err(format!(
-                    "it has {} weights for {channels} channels",
-                    weight.len()
-                ));
-            }
-            self.builder
-                .give(source, path, vec![channels], weight.floats().to_vec());
-        }
-        Ok(())
+        let paths = ["weight", "bias", "running_mean", "running_var"];
+        self.give_channels(node, source, channels, &paths)
     }
 
     pub(super) fn channel_norm(&mut self, node: &NodeProto) -> Read {
@@ -71,11 +57,24 @@ impl Reader<'_> {
         let name = self.name_of(node, 1, &kind.type_name());
         let channels = self.builder.dims(front.source)[0];
         let source = self.put_layer(node, &front, &name, kind)?;
-        for (at, path) in [(1, "weight"), (2, "bias")]
-            .into_iter()
-            .filter(|_| has_weights)
-        {
-            let weight = self.weight(node, at)?;
+        let paths: &[&str] = if has_weights {
+            &["weight", "bias"]
+        } else {
+            &[]
+        };
+        self.give_channels(node, source, channels, paths)
+    }
+
+    /// Gives a layer the weights of its channels, which are the node's inputs after the first.
+    fn give_channels(
+        &mut self,
+        node: &NodeProto,
+        source: Source,
+        channels: usize,
+        paths: &[&'static str],
+    ) -> Read {
+        for (at, path) in paths.iter().enumerate() {
+            let weight = self.weight(node, at + 1)?;
             if weight.len() != channels {
                 return Err(format!(
                     "it has {} weights for {channels} channels",

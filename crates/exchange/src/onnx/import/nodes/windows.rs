@@ -296,14 +296,7 @@ impl Reader<'_> {
                 window.pads.iter().map(|[before, _]| *before).collect()
             }
             None if !is_max && !counts && window.is_whole(&input) => {
-                let front = self.images(&live)?;
-                let kind = LayerKind::AdaptiveAvgPool {
-                    dims,
-                    output_size: vec![1; dims],
-                };
-                return self
-                    .put_layer(node, &front, &kind.type_name(), kind)
-                    .map(drop);
+                return self.mean_of_planes(node, &live, dims);
             }
             None if is_max || counts => {
                 let pairs = [&[[0, 0]; 2], window.pads.as_slice()].concat();
@@ -334,19 +327,24 @@ impl Reader<'_> {
             .map(drop)
     }
 
+    /// One mean of each channel.
+    fn mean_of_planes(&mut self, node: &NodeProto, live: &Live, dims: usize) -> Read {
+        let front = self.images(live)?;
+        let kind = LayerKind::AdaptiveAvgPool {
+            dims,
+            output_size: vec![1; dims],
+        };
+        self.put_layer(node, &front, &kind.type_name(), kind)
+            .map(drop)
+    }
+
     pub(super) fn global_pool(&mut self, node: &NodeProto) -> Read {
         let mut live = self.live(node, 0)?;
         let dims = live.view.rank().saturating_sub(2);
-        let front = self.images(&live)?;
         if operator(node) == "GlobalAveragePool" && (1..=3).contains(&dims) {
-            let kind = LayerKind::AdaptiveAvgPool {
-                dims,
-                output_size: vec![1; dims],
-            };
-            return self
-                .put_layer(node, &front, &kind.type_name(), kind)
-                .map(drop);
+            return self.mean_of_planes(node, &live, dims);
         }
+        self.images(&live)?;
         for at in (2..live.view.rank()).rev() {
             let front = self.front(&live, None)?;
             let kind = LayerKind::Reduce {
