@@ -342,10 +342,16 @@ fn a_summary_names_the_signal() {
     assert_eq!(code, 0, "{stderr}");
 }
 
+/// A run that no machine completes within its limit.
+fn long() -> String {
+    SLOW.edit("epochs = 40", "epochs = 200")
+}
+
 #[test]
 fn a_run_that_passes_its_limit_goes_on_with_the_next_command() {
-    let straight = completed(SLOW, &[]);
-    let folder = folder_with(&format!("{SLOW}\n[limits]\nrun = \"700ms\"\n"));
+    let long = long();
+    let straight = completed(&long, &[]);
+    let folder = folder_with(&format!("{long}\n[limits]\nrun = \"700ms\"\n"));
     let (code, _, stderr) = run(folder.path(), &["run", "spec.toml"]);
     assert_eq!(code, 1, "{stderr}");
     let failure = &summary(folder.path(), "base-s1")["failure"];
@@ -357,7 +363,7 @@ fn a_run_that_passes_its_limit_goes_on_with_the_next_command() {
         "{message}"
     );
     // A limit is not part of the plan's fingerprint.
-    fs::write(folder.path().join("spec.toml"), SLOW).unwrap();
+    fs::write(folder.path().join("spec.toml"), &long).unwrap();
     goes_on(folder.path());
     assert_eq!(numbers(straight.path()), numbers(folder.path()));
 }
@@ -400,7 +406,7 @@ fn a_worker_that_hangs_is_killed_by_the_second_interrupt() {
 
 #[test]
 fn an_experiment_that_passes_its_limit_stops_and_goes_on_later() {
-    let seeds = format!("[experiment]\nseeds = [1, 2]\n{SLOW}");
+    let seeds = format!("[experiment]\nseeds = [1, 2]\n{}", long());
     let straight = completed(&seeds, &["--jobs", "1"]);
     let folder = folder_with(&format!("{seeds}\n[limits]\nexperiment = \"300ms\"\n"));
     let (code, _, stderr) = run(folder.path(), &["run", "spec.toml", "--jobs", "1"]);
@@ -511,7 +517,8 @@ fn a_limit_that_no_run_can_pass_is_told() {
 #[test]
 fn a_timeout_can_stop_the_experiment() {
     let spec = format!(
-        "[experiment]\nseeds = [1, 2]\n{SLOW}\n[limits]\nrun = \"500ms\"\n[on_failure.timeout]\nthen = \"stop\"\n"
+        "[experiment]\nseeds = [1, 2]\n{}\n[limits]\nrun = \"500ms\"\n[on_failure.timeout]\nthen = \"stop\"\n",
+        long()
     );
     let folder = folder_with(&spec);
     let (code, _, stderr) = run(folder.path(), &["run", "spec.toml", "--jobs", "1"]);
