@@ -57,7 +57,7 @@ pub struct TableArgs {
     /// The kind of rows
     #[arg(long, value_name = "WHAT", value_enum, default_value = "epochs")]
     rows: RowsArg,
-    /// The destination; standard output by default
+    /// The destination; `-`, the default, is standard output
     #[arg(long, value_name = "FILE")]
     to: Option<PathBuf>,
 }
@@ -132,7 +132,7 @@ fn table(args: &TableArgs, format: Format, output: &mut Output) -> u8 {
         Err(error) => return output.fail(&error),
     };
     let was_whole = table.is_whole();
-    let Some(path) = &args.to else {
+    let Some(path) = args.to.as_ref().filter(|to| to.as_os_str() != "-") else {
         let mut stdout = BufWriter::new(Stdout);
         let written = table.write(&mut stdout, &sink);
         let written = written.and_then(|done| stdout.flush().map(|()| done));

@@ -79,7 +79,7 @@ pub(super) struct PredictArgs {
     #[command(flatten)]
     items: ItemsArgs,
     /// Where to write: a file that ends in `.csv`, `.jsonl`, `.npy` or `.parquet`, or a folder for masks, which ends
-    /// in `/`; by default standard output
+    /// in `/`; `-`, the default, is standard output
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// Overwrite an existing file
@@ -178,6 +178,7 @@ fn copy_stdin() -> io::Result<tempfile::NamedTempFile> {
 
 /// Predicts, and writes the predictions to a file or to standard output.
 pub(super) fn predict(args: &PredictArgs, output: &mut Output) -> u8 {
+    let out = args.out.as_ref().filter(|out| out.as_os_str() != "-");
     let teller = Teller::new(Mode::Normal);
     let sink = |progress: Progress<'_>| teller.tell(progress);
     let made = args.items.asked().and_then(|(asked, copied)| {
@@ -189,13 +190,13 @@ pub(super) fn predict(args: &PredictArgs, output: &mut Output) -> u8 {
             ignore: args.items.ignore.clone(),
             batch_size: args.items.batch_size,
             ensemble: args.ensemble,
-            out: args.out.clone(),
+            out: out.cloned(),
             force: args.force,
             format: args.format,
             options: args.model.options(),
             ..Predict::new(&args.model.run, "")
         };
-        if args.out.is_some() {
+        if out.is_some() {
             return ops::predict(&asked, &sink);
         }
         if asked.skips_bad && !Output::is_terminal() {
@@ -210,10 +211,7 @@ pub(super) fn predict(args: &PredictArgs, output: &mut Output) -> u8 {
     drop(teller);
     match made {
         Ok(predicted) => {
-            let to = args
-                .out
-                .as_ref()
-                .map_or(String::new(), |out| format!(" in {}", out.display()));
+            let to = out.map_or(String::new(), |out| format!(" in {}", out.display()));
             output.say(&format!("{}{to}", predicted.in_words()));
             OK
         }

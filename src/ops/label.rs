@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::Sink;
 use crate::error::Error;
 use runner_core::diagnostic::Diagnostic;
-use runner_core::record::{ExperimentFolder, Label, Look, RunFolder};
+use runner_core::record::{ExperimentFolder, Label, LabelError, Look, RunFolder};
 use runner_core::show::plain_io_error;
 
 /// Longer tags are no tags.
@@ -65,18 +65,19 @@ pub fn label_run(options: &LabelRun, _: &Sink<'_>) -> Result<Label, Error> {
         ))
     };
     let (folder, name) = find(&options.run)?;
-    let mut labels = folder.read_labels().map_err(|e| unreadable(&e))?;
-    let mut label = labels.get(&name).cloned().unwrap_or_default();
     if options.change == LabelChange::Show {
-        return Ok(label);
+        let mut labels = folder.read_labels().map_err(|e| unreadable(&e))?;
+        return Ok(labels.remove(&name).unwrap_or_default());
     }
-    apply(&options.change, &mut label)?;
-    labels.insert(name, label.clone());
-    folder
-        .check_links()
-        .and_then(|()| folder.write_labels(labels))
-        .map_err(|e| Error::unwritable(&folder.labels_json(), &e))?;
-    Ok(label)
+    let changed = folder.change_labels(|labels| {
+        let label = labels.entry(name).or_default();
+        apply(&options.change, label).map(|()| label.clone())
+    });
+    changed.map_err(|error| match error {
+        LabelError::Read(e) => unreadable(&e),
+        LabelError::Refused(error) => error,
+        LabelError::Write(e) => Error::unwritable(&folder.labels_json(), &e),
+    })
 }
 
 fn apply(change: &LabelChange, label: &mut Label) -> Result<(), Error> {

@@ -39,6 +39,7 @@ mod list;
 mod memory;
 mod outlook;
 mod parity;
+mod place;
 mod predict;
 mod probe;
 mod program;

@@ -1,10 +1,12 @@
 //! Predictions of a run's network for new data, or for a split of the run's own data.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
+use super::place::{File, Folder, unwritten};
 use super::{Progress, Sink};
 use crate::error::Error;
 use crate::model::{Model, Options, averaged, refusal};
@@ -12,11 +14,13 @@ use runner_core::data::incoming::{Piece, kind_of};
 use runner_core::data::{self, DataError, Places, Split};
 use runner_core::diagnostic::{Diagnostic, counted};
 use runner_core::predict::{Layout, OutputFormat, Prediction, Writer};
-use runner_core::show::plain_io_error;
 use runner_core::spec::data::DataKind;
 
 /// The default number of items that are computed at a time: enough for every core, with little memory.
 const BATCH_SIZE: usize = 256;
+
+/// The table beside masks.
+const TABLE: &str = "predictions.csv";
 
 /// The data to predict.
 #[derive(Clone, Debug)]
@@ -84,9 +88,15 @@ impl Predict {
         }
     }
 
-    fn format(&self) -> OutputFormat {
-        let by_name = self.out.as_deref().and_then(OutputFormat::of);
-        self.format.or(by_name).unwrap_or(OutputFormat::Csv)
+    fn format(&self) -> Result<OutputFormat, Error> {
+        let (None, Some(out)) = (self.format, &self.out) else {
+            return Ok(self.format.unwrap_or(OutputFormat::Csv));
+        };
+        OutputFormat::of(out).ok_or_else(|| {
+            let message = format!("the name of `{}` does not tell its format", out.display());
+            let help = "let it end in `.csv`, `.jsonl`, `.npy` or `.parquet`, or in `/` for a folder of masks; or pass `--format`";
+            Error::refused(Diagnostic::error("usage", message).help(help))
+        })
     }
 }
 
@@ -110,57 +120,20 @@ pub fn predict(asked: &Predict, sink: &Sink<'_>) -> Result<Predicted, Error> {
     let Some(out) = &asked.out else {
         return predict_to(asked, &mut io::sink(), sink);
     };
-    if out.exists() && !asked.force {
-        let message = format!("`{}` already exists", out.display());
-        let help = "choose another file, or pass `--force` to replace it";
-        return Err(Error::refused(
-            Diagnostic::error("usage", message).help(help),
-        ));
+    if asked.format()? != OutputFormat::Png {
+        return File::new(out, asked.force)?.write(|file| run(asked, file, None, sink));
     }
-    let failed = |e: &io::Error| {
-        let message = format!("cannot write `{}`: {}", out.display(), plain_io_error(e));
-        let help = "free some space, or choose another path with `--out`";
-        Error::failed(Diagnostic::error("output", message).help(help))
+    let is_own = |name: &OsStr| {
+        let ending = Path::new(name).extension();
+        name == TABLE || ending.is_some_and(|ending| ending == "png")
     };
-    let parent = match out.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
-    if asked.format() == OutputFormat::Png {
-        let folder = tempfile::Builder::new()
-            .prefix(".predictions-")
-            .tempdir_in(parent)
-            .map_err(|e| failed(&e))?;
-        let table = fs::File::create(folder.path().join("predictions.csv"));
-        let mut table = BufWriter::new(table.map_err(|e| failed(&e))?);
-        let predicted = run(asked, &mut table, Some(folder.path()), sink)?;
-        table.flush().map_err(|e| failed(&e))?;
-        if out.is_dir() {
-            fs::remove_dir_all(out).map_err(|e| failed(&e))?;
-        }
-        let made = folder.keep();
-        #[cfg(unix)]
-        {
-            // With the permissions of the user's other folders.
-            use std::os::unix::fs::PermissionsExt;
-            let _ = fs::set_permissions(&made, fs::Permissions::from_mode(0o755));
-        }
-        fs::rename(&made, out).map_err(|e| failed(&e))?;
-        return Ok(predicted);
-    }
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".predictions-");
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        builder.permissions(fs::Permissions::from_mode(0o666));
-    }
-    let file = builder.tempfile_in(parent).map_err(|e| failed(&e))?;
-    let mut writer = BufWriter::with_capacity(1 << 16, file);
-    let predicted = run(asked, &mut writer, None, sink)?;
-    let file = writer.into_inner().map_err(|e| failed(e.error()))?;
-    file.persist(out).map_err(|e| failed(&e.error))?;
-    Ok(predicted)
+    Folder::new(out, asked.force, is_own)?.write(|folder| {
+        let failed = |e: io::Error| unwritten(out, &e);
+        let mut table = BufWriter::new(fs::File::create(folder.join(TABLE)).map_err(failed)?);
+        let predicted = run(asked, &mut table, Some(folder), sink)?;
+        table.flush().map_err(failed)?;
+        Ok(predicted)
+    })
 }
 
 /// Predicts and writes the predictions to a stream as they are computed.
@@ -199,7 +172,7 @@ fn run(
         keep: asked.keep.clone(),
     };
     let refused = |e: DataError| Error::Refused(refusal(&e));
-    let writer = Writer::new(asked.format(), layout, model.meaning(), out, folder);
+    let writer = Writer::new(asked.format()?, layout, model.meaning(), out, folder);
     let mut predicting = Predicting {
         models: &models,
         writer: writer.map_err(refused)?,

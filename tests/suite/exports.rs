@@ -184,7 +184,7 @@ fn an_event_file_is_framed_and_grows_at_its_end() {
     assert_eq!(tensorboard::write(&place, &run).unwrap().unwrap(), first);
     let after = fs::read(&first).unwrap();
     assert!(after.starts_with(&before));
-    assert_eq!(frames(&after).len(), 2 + 6 + 6 + 1 + 1);
+    assert_eq!(frames(&after).len(), 2 + 6 + 6 + 1 + 1 + 3);
     assert_eq!(after, tensorboard::event_file(&run));
 
     // A program with an open file finds the rest of a resumed run in a new one; foreign files stay.

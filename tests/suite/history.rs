@@ -115,7 +115,8 @@ fn completed_runs_stay_visible_beside_others_of_other_settings() {
 #[test]
 fn runs_have_tags_and_notes_whatever_becomes_of_them() {
     let folder = three();
-    let run_of = |arguments: &[&str]| run(folder.path(), arguments);
+    let place = folder.path();
+    let run_of = |arguments: &[&str]| run(place, arguments);
     let base = "results/spec/runs/base-s1";
     assert_eq!(run_of(&["tag", base, "final", "paper"]).1, "final,paper\n");
     assert_eq!(run_of(&["tag", base, "paper", "--remove"]).1, "final\n");
@@ -153,6 +154,14 @@ fn runs_have_tags_and_notes_whatever_becomes_of_them() {
         assert_eq!(code, 2, "{stderr}");
         assert!(stderr.contains(says), "{stderr}");
     }
+    // Commands in the same moment wait for each other.
+    let names = ["a", "b", "c", "d", "e", "f", "g", "h"];
+    std::thread::scope(|scope| {
+        for name in names {
+            scope.spawn(move || assert_eq!(run_of(&["tag", base, name]).0, 0));
+        }
+    });
+    assert_eq!(run_of(&["tag", base]).1, "a,b,c,d,e,f,g,h\n");
     fs::write(folder.path().join("results/spec/labels.json"), "{}").unwrap();
     assert_eq!(run_of(&["tag", base, "x"]).0, 2);
     assert_eq!(run_of(&["clean", "--keep", "1", "--yes"]).0, 2);

@@ -209,7 +209,7 @@ fn a_run_is_sent_once_and_then_brought_up_to_date() {
     go_on(&mut run, 2, 2);
     end(&mut run, Outcome::Completed);
     let sent = export(&server.url, std::slice::from_ref(&run), Unfinished::Running).unwrap();
-    assert_eq!((sent.created, sent.updated, sent.metrics), (0, 1, 5));
+    assert_eq!((sent.created, sent.updated, sent.metrics), (0, 1, 8));
     let second = shown(server.requests());
 
     let sent = export(

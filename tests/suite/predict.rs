@@ -167,6 +167,23 @@ fn labels_masks_and_tokens_are_those_that_the_training_counted() {
     let drawn: Vec<u8> = drawn.iter().map(|class| *class as u8).collect();
     assert_eq!(mask.into_raw(), drawn);
     assert_eq!(table.lines().count(), predictions.len() + 1);
+    // A folder is only replaced if it has nothing else.
+    let again = |out: &str| {
+        let arguments = ["predict", &run, "--split", "valid", "--out", out, "--force"];
+        let (code, _, stderr) = super::support::run(folder.path(), &arguments);
+        (code, stderr)
+    };
+    assert_eq!(again("masks").0, 0);
+    fs::write(folder.path().join("masks/notes.txt"), "mine").unwrap();
+    for (out, says) in [
+        ("masks", "`masks` contains `notes.txt`"),
+        ("p.xlsx", "the name of `p.xlsx` does not tell its format"),
+    ] {
+        let (code, stderr) = again(out);
+        assert_eq!(code, 2, "{stderr}");
+        assert!(stderr.contains(says), "{stderr}");
+    }
+    assert!(folder.path().join("masks/notes.txt").exists());
 
     let text = spec(
         "type = \"copy_sequence\"\nlength = 3\nvocabulary = 5\nnum_items = 200",

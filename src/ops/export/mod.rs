@@ -2,7 +2,6 @@
 
 mod bpk;
 mod example;
-mod place;
 mod run;
 mod tensors;
 
@@ -20,6 +19,7 @@ pub use runner_exchange::torch::About;
 pub use tensors::tensors;
 
 use crate::error::Error;
+use crate::ops::place::unwritten;
 use example::Example;
 use runner_core::check::network::Network;
 use runner_core::diagnostic::Diagnostic;
@@ -106,6 +106,7 @@ impl From<io::Error> for ExportError {
 fn failed(place: &Path, error: &ExportError) -> Error {
     let shown = place.display();
     Error::refused(match error {
+        ExportError::Io(error) => return unwritten(place, error),
         ExportError::Unsupported(unsupported) => {
             let message = format!("`{shown}` is not written: {unsupported}");
             Diagnostic::error("export", message).help(
@@ -121,11 +122,6 @@ fn failed(place: &Path, error: &ExportError) -> Error {
             let message = format!("`{shown}` is not written: {error}");
             Diagnostic::error("export", message)
                 .help("omit `--with-transforms`; `runner export pytorch` writes them as Python")
-        }
-        ExportError::Io(error) => {
-            let message = format!("cannot write `{shown}`: {}", plain_io_error(error));
-            Diagnostic::error("output", message)
-                .help("free some space, or choose another path with `--out`")
         }
     })
 }

@@ -1,16 +1,18 @@
 //! Exports of the network of a run.
 
-use std::path::PathBuf;
+use std::fs;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
 use super::example::Example;
-use super::place::{File, Folder};
 use super::{
     About, ExportError, OnnxGraph, cast, failed, onnx_model, onnx_network, pytorch_with, tensors,
 };
 use crate::error::Error;
 use crate::model::{Model, Options, find};
+use crate::ops::place::{File, Folder};
 use crate::ops::{Progress, Sink};
 use runner_core::data::encode::TargetEncoder;
 use runner_core::diagnostic::Diagnostic;
@@ -223,14 +225,17 @@ pub struct Exported {
     pub num_values: usize,
 }
 
+/// The files of an exported folder, and those that running it creates.
+const PYTORCH_FILES: [&str; 4] = [
+    "model.py",
+    "weights.safetensors",
+    "example.json",
+    "__pycache__",
+];
+
 /// Opens a run, and reports which one if there was a choice. With `computes`, in a precision that other programs
 /// support on any machine.
-fn open(
-    run: &std::path::Path,
-    options: &Options,
-    computes: bool,
-    sink: &Sink<'_>,
-) -> Result<Model, Error> {
+fn open(run: &Path, options: &Options, computes: bool, sink: &Sink<'_>) -> Result<Model, Error> {
     let mut found = find(run, options).map_err(Error::Refused)?;
     if let Some(why) = &found.why {
         sink(Progress::Note(why));
@@ -291,18 +296,25 @@ pub fn export_weights(asked: &ExportWeights, sink: &Sink<'_>) -> Result<Exported
     if let Some(numbers) = asked.dtype {
         named = cast(named, numbers.dtype()).map_err(|e| wrong(e.into()))?;
     }
-    file.write(|to| {
-        match asked.format {
-            Format::Safetensors => write::safetensors(&named, to)?,
-            Format::Pytorch => write::torch(&named, to)?,
-            Format::PytorchJson if asked.full => write::whole(&named, &whole(&model), to)?,
-            Format::PytorchJson => write::flat(&named, to)?,
-            Format::Npz => write::npz(&named, to)?,
-            Format::Bpk => super::bpk::write(&named, to)?,
-        }
-        Ok(())
-    })?;
+    file.write(|to| write_as(asked, &model, &named, to).map_err(wrong))?;
     Ok(exported(&model, &named))
+}
+
+fn write_as(
+    asked: &ExportWeights,
+    model: &Model,
+    named: &Tensors,
+    to: &mut BufWriter<&fs::File>,
+) -> Result<(), ExportError> {
+    match asked.format {
+        Format::Safetensors => write::safetensors(named, to)?,
+        Format::Pytorch => write::torch(named, to)?,
+        Format::PytorchJson if asked.full => write::whole(named, &whole(model), to)?,
+        Format::PytorchJson => write::flat(named, to)?,
+        Format::Npz => write::npz(named, to)?,
+        Format::Bpk => super::bpk::write(named, to)?,
+    }
+    Ok(())
 }
 
 /// Burn's modules compute the constants of positional encodings themselves.
@@ -367,7 +379,9 @@ fn metadata(plan: &RunPlan, weights: &str) -> Value {
 /// # Ok::<(), burn_runner::Error>(())
 /// ```
 pub fn export_pytorch(asked: &ExportPytorch, sink: &Sink<'_>) -> Result<Exported, Error> {
-    let folder = Folder::new(&asked.out, asked.force)?;
+    let folder = Folder::new(&asked.out, asked.force, |name| {
+        PYTORCH_FILES.iter().any(|file| name == *file)
+    })?;
     let model = open(&asked.run, &asked.options, true, sink)?;
     let wrong = |error: ExportError| failed(&asked.out, &error);
     let plan = model.plan();
@@ -393,7 +407,11 @@ pub fn export_pytorch(asked: &ExportPytorch, sink: &Sink<'_>) -> Result<Exported
     };
     let graph = model.network().graph();
     let made = pytorch_with(&plan.network, graph, &example, &about).map_err(wrong)?;
-    folder.write(&made.files()).map_err(|e| wrong(e.into()))?;
+    let fill = |new: &Path| -> io::Result<()> {
+        let mut files = made.files().into_iter();
+        files.try_for_each(|(name, bytes)| fs::write(new.join(name), bytes))
+    };
+    folder.write(|new| fill(new).map_err(|e| wrong(e.into())))?;
     Ok(exported(&model, &made.tensors))
 }
 
@@ -425,7 +443,7 @@ pub fn export_onnx(asked: &ExportOnnx, sink: &Sink<'_>) -> Result<Exported, Erro
     };
     let bytes = bytes.map_err(wrong)?;
     let burn = tensors(graph).map_err(|e| wrong(e.into()))?;
-    file.write(|to| Ok(std::io::Write::write_all(to, &bytes)?))?;
+    file.write(|to| to.write_all(&bytes).map_err(|e| wrong(e.into())))?;
     Ok(exported(&model, &burn))
 }
 

@@ -36,7 +36,8 @@ impl OutputFormat {
         if name.ends_with('/') || path.is_dir() {
             return Some(Self::Png);
         }
-        match path.extension()?.to_str()? {
+        let ending = path.extension()?.to_str()?.to_ascii_lowercase();
+        match ending.as_str() {
             "csv" => Some(Self::Csv),
             "jsonl" | "ndjson" => Some(Self::JsonLines),
             "npy" => Some(Self::Npy),

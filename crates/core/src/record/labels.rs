@@ -5,7 +5,7 @@ use std::io;
 
 use serde::{Deserialize, Serialize};
 
-use super::{ExperimentFolder, Look, RunEntry, format, unwritable, write_json};
+use super::{ExperimentFolder, Look, RunEntry, format, lock, unwritable, write_json};
 use crate::plan::FORMAT;
 
 /// The tags and the note of a run.
@@ -49,16 +49,36 @@ impl ExperimentFolder {
         Ok(file.map_or_else(Labels::new, |file| file.runs))
     }
 
-    /// Writes the labels of runs, without those that say nothing.
-    pub fn write_labels(&self, mut labels: Labels) -> io::Result<()> {
+    /// Changes the labels of runs, one process after the other; those that say nothing are not kept. Nothing is written
+    /// if the change is refused.
+    pub fn change_labels<T, E>(
+        &self,
+        change: impl FnOnce(&mut Labels) -> Result<T, E>,
+    ) -> Result<T, LabelError<E>> {
+        let lock = lock::wait_for_labels(&self.0).map_err(LabelError::Write)?;
+        let mut labels = self.read_labels().map_err(LabelError::Read)?;
+        let made = change(&mut labels).map_err(LabelError::Refused)?;
         labels.retain(|_, label| !label.is_empty());
         let path = self.labels_json();
         let file = File {
             format: FORMAT,
             runs: labels,
         };
-        write_json(&path, &file).map_err(|e| unwritable(&path, e))
+        let written = write_json(&path, &file).map_err(|e| unwritable(&path, e));
+        drop(lock);
+        written.map(|()| made).map_err(LabelError::Write)
     }
+}
+
+/// Why labels were not changed.
+#[derive(Debug)]
+pub enum LabelError<E> {
+    /// The file cannot be read.
+    Read(io::Error),
+    /// The change is refused.
+    Refused(E),
+    /// The file cannot be written.
+    Write(io::Error),
 }
 
 /// Gives runs their labels.

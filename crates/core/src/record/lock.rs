@@ -39,18 +39,29 @@ pub enum Locked {
 /// A holder needs some time between taking a lock and writing its name, during which the file names the previous one.
 const NAMING: Duration = Duration::from_millis(100);
 
-pub(super) fn open(folder: &Path) -> io::Result<File> {
-    refuse_links(folder, &[".lock"])?;
-    plain_file::refuse_special(&folder.join(".lock"))?;
+/// The lock of a folder; that of its labels has a file of its own, since a run that is under way can be tagged.
+const LOCK: &str = ".lock";
+const LABELS: &str = ".labels.lock";
+
+fn open(folder: &Path, name: &str) -> io::Result<File> {
+    refuse_links(folder, &[name])?;
+    plain_file::refuse_special(&folder.join(name))?;
     let mut options = OpenOptions::new();
     options.create(true).truncate(false).read(true).write(true);
-    options.open(folder.join(".lock"))
+    options.open(folder.join(name))
+}
+
+/// Waits until no other process changes the labels of a folder, and keeps others waiting until the file is dropped.
+pub(super) fn wait_for_labels(folder: &Path) -> io::Result<File> {
+    let file = open(folder, LABELS)?;
+    file.lock()?;
+    Ok(file)
 }
 
 /// Whether a process has the lock of a folder. The check shares the lock for a moment; taking it is therefore tried
 /// twice.
 pub(super) fn is_held(folder: &Path) -> bool {
-    let path = folder.join(".lock");
+    let path = folder.join(LOCK);
     let Ok(file) = plain_file::open(&path) else {
         return false;
     };
@@ -82,7 +93,7 @@ impl Lock {
     /// Takes the lock of a folder, if it is free.
     pub(super) fn take(folder: &Path) -> io::Result<Locked> {
         fs::create_dir_all(folder)?;
-        let file = open(folder)?;
+        let file = open(folder, LOCK)?;
         match file.try_lock() {
             Ok(()) => Ok(Locked::Taken(Self::named(file))),
             Err(fs::TryLockError::WouldBlock) => {
@@ -100,7 +111,7 @@ impl Lock {
 
     /// Takes the lock of a folder as soon as it is free.
     pub(super) fn wait_for(folder: &Path) -> io::Result<Self> {
-        let file = open(folder)?;
+        let file = open(folder, LOCK)?;
         file.lock()?;
         Ok(Self::named(file))
     }

@@ -9,6 +9,7 @@
 //!   looks.json             the analyses whose verdicts were looked at, by their runs
 //!   kernels/               on CubeCL's backends: the kernels that were selected by timing, for all runs
 //!   .lock                  held by the `runner run` that writes here, whom it names
+//!   .labels.lock           held while labels are changed
 //!   runs/<trial>-s<seed>/
 //!     .lock                held by the worker
 //!     run.toml             the run, resolved and self-contained
@@ -82,7 +83,7 @@ pub use format::is_other_format;
 pub use git::commits_between;
 pub use history::{Earlier, Generation};
 pub use index::Index;
-pub use labels::{Label, Labels};
+pub use labels::{Label, LabelError, Labels};
 pub use links::refuse_links;
 pub use lock::{Holder, Lock, Locked};
 pub use looks::Look;

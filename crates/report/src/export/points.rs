@@ -3,9 +3,16 @@
 use std::borrow::Cow;
 
 use super::Exported;
+use runner_core::event::Outcome;
 
 /// The key of the loss of each step.
 pub const STEP_LOSS: &str = "train/step_loss";
+
+/// The number of the epoch that a run is ranked by.
+const BEST_EPOCH: &str = "best_epoch";
+
+/// Before the metrics of that epoch.
+const BEST: &str = "best/";
 
 /// One number of a curve.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,8 +28,8 @@ pub struct Point<'a> {
 }
 
 /// The curves of a run, epoch by epoch: the losses of its steps, if read, then its metrics; finally the losses after
-/// the last epoch, once it is final, and the evaluations. For a run that continues without being resumed, the output so
-/// far stays a prefix of later output.
+/// the last epoch, once it is final, the evaluations, and the metrics of the best epoch of a completed run. For a run
+/// that continues without being resumed, the output so far stays a prefix of later output.
 pub fn points(run: &Exported) -> Vec<Point<'_>> {
     let losses = &run.losses;
     let mut points = Vec::new();
@@ -59,7 +66,26 @@ pub fn points(run: &Exported) -> Vec<Point<'_>> {
             value: *value,
         }));
     }
+    add_best(&mut points, run, time);
     points
+}
+
+/// What a completed run is ranked by: the metrics of its best epoch, and which that is.
+fn add_best(points: &mut Vec<Point>, run: &Exported, time: u64) {
+    let is_final = matches!(run.record.outcome, Some(Outcome::Completed));
+    let Some(best) = run.record.best_epoch(&run.plan).filter(|_| is_final) else {
+        return;
+    };
+    let time_ms = run.times.ended.unwrap_or(time);
+    let number = [(BEST_EPOCH.to_owned(), best.epoch as f64)];
+    let metrics = best.metrics.iter();
+    let metrics = metrics.map(|(name, value)| (format!("{BEST}{name}"), *value));
+    points.extend(number.into_iter().chain(metrics).map(|(key, value)| Point {
+        key: key.into(),
+        step: best.step,
+        time_ms,
+        value,
+    }));
 }
 
 fn add_losses(

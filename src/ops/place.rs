@@ -1,15 +1,15 @@
-//! The destination of an export: written completely or not at all, and never over existing files without permission.
+//! The destination of what an operation writes: written completely or not at all, and never over existing files without
+//! permission.
 
+use std::ffi::OsStr;
 use std::fs;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
 
 use crate::error::Error;
 use runner_core::diagnostic::Diagnostic;
 use runner_core::record::write_whole_by;
 use runner_core::show::plain_io_error;
-
-use super::{ExportError, failed};
 
 fn refused(message: String, help: &str) -> Error {
     Error::refused(Diagnostic::error("usage", message).help(help))
@@ -67,41 +67,47 @@ impl<'a> File<'a> {
     }
 
     /// Writes it under a temporary name and renames it.
-    pub fn write(
+    pub fn write<T>(
         &self,
-        write: impl FnOnce(&mut BufWriter<&fs::File>) -> Result<(), ExportError>,
-    ) -> Result<(), Error> {
-        let mut reason = None;
-        let written = write_whole_by(self.0, |file| match write(file) {
-            Ok(()) => Ok(()),
-            Err(ExportError::Io(e)) => Err(e),
-            Err(other) => {
-                reason = Some(other);
-                Err(io::Error::other("refused"))
-            }
+        write: impl FnOnce(&mut BufWriter<&fs::File>) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let mut outcome = None;
+        let written = write_whole_by(self.0, |file| {
+            let made = outcome.insert(write(file));
+            made.as_ref()
+                .map(|_| ())
+                .map_err(|_| io::Error::other("refused"))
         });
-        match (reason, written) {
-            (Some(reason), _) => Err(failed(self.0, &reason)),
-            (None, Err(e)) => Err(failed(self.0, &ExportError::Io(e))),
-            (None, Ok(())) => Ok(()),
+        match (outcome, written) {
+            (Some(Ok(made)), Ok(())) => Ok(made),
+            (Some(Err(error)), _) => Err(error),
+            (_, written) => Err(unwritten(self.0, &written.err().unwrap_or_else(not_begun))),
         }
     }
 }
 
-/// The files of an exported folder, and those that running it creates.
-pub const FILES: [&str; 4] = [
-    "model.py",
-    "weights.safetensors",
-    "example.json",
-    "__pycache__",
-];
+fn not_begun() -> io::Error {
+    io::Error::other("nothing was written")
+}
+
+/// The error of a disk on which a file or folder cannot be written.
+pub fn unwritten(path: &Path, error: &io::Error) -> Error {
+    let message = format!(
+        "cannot write `{}`: {}",
+        path.display(),
+        plain_io_error(error)
+    );
+    let help = "free some space, or choose another path with `--out`";
+    Error::failed(Diagnostic::error("output", message).help(help))
+}
 
 /// A folder to write.
 pub struct Folder<'a>(&'a Path);
 
 impl<'a> Folder<'a> {
-    /// Refuses an existing folder or, with `force`, one with files that no export wrote.
-    pub fn new(path: &'a Path, force: bool) -> Result<Self, Error> {
+    /// Refuses an existing folder or, with `force`, one with files that are not by their names `own`: those of an
+    /// earlier call.
+    pub fn new(path: &'a Path, force: bool, own: impl Fn(&OsStr) -> bool) -> Result<Self, Error> {
         check(path, force)?;
         if fs::symlink_metadata(path).is_err() {
             return Ok(Self(path));
@@ -113,22 +119,23 @@ impl<'a> Folder<'a> {
             fs::read_dir(path).map_err(|_| foreign(format!("`{shown}` is not a folder")))?;
         for entry in entries.flatten() {
             let name = entry.file_name();
-            if !FILES.iter().any(|file| name == *file) {
+            if !own(&name) {
                 let name = Path::new(&name).display();
                 return Err(foreign(format!(
-                    "`{shown}` contains `{name}`, which is not part of an export, so it is not replaced"
+                    "`{shown}` contains `{name}`, which this command did not write, so it is not replaced"
                 )));
             }
         }
         Ok(Self(path))
     }
 
-    /// Writes files into a new folder that replaces the old one.
-    pub fn write(&self, files: &[(&str, &[u8])]) -> io::Result<()> {
+    /// Fills a new folder, which replaces the old one.
+    pub fn write<T>(&self, fill: impl FnOnce(&Path) -> Result<T, Error>) -> Result<T, Error> {
         let parent = match self.0.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => parent,
             _ => Path::new("."),
         };
+        let unwritten = |e: io::Error| unwritten(self.0, &e);
         let mut private = tempfile::Builder::new();
         private.prefix(".new-");
         #[cfg(unix)]
@@ -137,17 +144,14 @@ impl<'a> Folder<'a> {
             // Temporary folders are private; the final one has the permissions of the `umask`.
             private.permissions(fs::Permissions::from_mode(0o777));
         }
-        let new = private.tempdir_in(parent)?;
-        for (name, bytes) in files {
-            let mut file = fs::File::create_new(new.path().join(name))?;
-            file.write_all(bytes)?;
-        }
-        let old = self.set_aside(parent)?;
-        fs::rename(new.path(), self.0)?;
+        let new = private.tempdir_in(parent).map_err(unwritten)?;
+        let made = fill(new.path())?;
+        let old = self.set_aside(parent).map_err(unwritten)?;
+        fs::rename(new.path(), self.0).map_err(unwritten)?;
         // The new folder has the name, so the old one is removed.
         let _ = new.keep();
         drop(old);
-        Ok(())
+        Ok(made)
     }
 
     /// Moves the existing folder into a temporary one.
