@@ -8,6 +8,7 @@ use super::output::Output;
 use super::tell::Teller;
 use super::{DescribeArgs, OK, weights};
 use crate::ops::{self, Describe};
+use runner_core::check::forecast::trained_parameters;
 use runner_core::check::network::{Layer, Network};
 use runner_core::diagnostic::grouped;
 use runner_core::plan::RunPlan;
@@ -33,7 +34,14 @@ pub fn describe(args: &DescribeArgs, output: &mut Output) -> u8 {
     };
     if args.json {
         for (run, trials) in networks {
-            let object = json!({ "trials": trials, "network": run.network });
+            let trained: u64 = trained_parameters(&run.network, &run.optimizer)
+                .iter()
+                .sum();
+            let object = json!({
+                "trials": trials,
+                "network": run.network,
+                "trained_parameters": trained,
+            });
             output.print(&object.to_string());
         }
         return OK;
@@ -100,8 +108,13 @@ fn table(run: &RunPlan) -> String {
     let first_number = head.len() - 3;
     table.set_header(head);
     let bytes = |values: u64| show_bytes(values * run.precision.num_bytes());
-    for (at, layer) in network.layers.iter().enumerate() {
-        let frozen = if layer.freeze { " (frozen)" } else { "" };
+    let trained = trained_parameters(network, &run.optimizer);
+    for (at, (layer, trained)) in network.layers.iter().zip(&trained).enumerate() {
+        let frozen = match layer.num_parameters - trained {
+            0 => String::new(),
+            num if num == layer.num_parameters => " (frozen)".to_owned(),
+            num => format!(" ({} frozen)", grouped(num)),
+        };
         let mut row = vec![layer.name.clone(), layer.kind.type_name()];
         if has_branches {
             let inputs: Vec<_> = layer
@@ -129,13 +142,7 @@ fn table(run: &RunPlan) -> String {
     for column in table.column_iter_mut().skip(first_number) {
         column.set_cell_alignment(CellAlignment::Right);
     }
-    let trained: u64 = network
-        .layers
-        .iter()
-        .filter(|layer| !layer.freeze)
-        .map(|layer| layer.num_parameters)
-        .sum();
-    let frozen = match network.num_parameters - trained {
+    let frozen = match network.num_parameters - trained.iter().sum::<u64>() {
         0 => String::new(),
         num => format!(" ({} of them frozen)", grouped(num)),
     };

@@ -2,6 +2,7 @@
 
 use super::{Experiment, Sink, open, plan};
 use crate::error::Error;
+use runner_core::check::forecast::trained_parameters;
 use runner_core::plan::{RunPlan, specs};
 use runner_core::spec::model::layer_spec::LayerSpec;
 
@@ -26,7 +27,8 @@ pub struct Described {
     pub networks: Vec<(RunPlan, Vec<String>)>,
 }
 
-/// Infers the networks of an experiment. Trials that do not differ in the network have one entry together.
+/// Infers the networks of an experiment. Trials that do not differ in the network, nor in what of it is trained, have one
+/// entry together.
 ///
 /// # Errors
 ///
@@ -43,12 +45,14 @@ pub struct Described {
 /// ```
 pub fn describe(options: &Describe, sink: &Sink<'_>) -> Result<Described, Error> {
     let plan = plan(&options.experiment, sink)?.plan;
+    let trained = |run: &RunPlan| trained_parameters(&run.network, &run.optimizer);
     let mut networks: Vec<(RunPlan, Vec<String>)> = Vec::new();
     for run in plan.runs {
         let same = |known: &RunPlan| {
             known.network == run.network
                 && known.precision == run.precision
                 && known.init == run.init
+                && trained(known) == trained(&run)
         };
         match networks.iter_mut().find(|(known, _)| same(known)) {
             Some((_, trials)) if trials.last() != Some(&run.trial) => trials.push(run.trial),

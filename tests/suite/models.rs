@@ -86,6 +86,36 @@ fn a_graph_is_described_as_a_table_and_as_a_drawing() {
 }
 
 #[test]
+fn frozen_groups_are_described() {
+    let spec = IRIS.edit("hidden = [16]", "hidden = [8, 8]");
+    let group = |patterns: &str| {
+        format!("{spec}\n[[optimizer.groups]]\nparameters = {patterns}\nfreeze = true\n")
+    };
+    let folder = folder_with(&group(r#"["linear_1.*", "linear_2.bias"]"#));
+    let (code, table, stderr) = run(folder.path(), &["describe", "spec.toml"]);
+    assert_eq!(code, 0, "{stderr}");
+    let row = |name: &str| table.lines().find(|line| line.contains(name)).unwrap();
+    assert!(row("linear_1").contains("40 (frozen)"), "{table}");
+    assert!(row("linear_2").contains("72 (8 frozen)"), "{table}");
+    assert!(!row("linear_3").contains("frozen"), "{table}");
+    assert!(
+        table.contains("139 parameters (48 of them frozen)"),
+        "{table}"
+    );
+    let (_, json, _) = run(folder.path(), &["describe", "spec.toml", "--json"]);
+    let json: serde_json::Value = serde_json::from_str(json.trim()).unwrap();
+    assert_eq!(json["trained_parameters"], 91);
+    // Trials that freeze different groups are different networks.
+    let swept =
+        "[sweep.grid]\n\"optimizer.groups[0].parameters\" = [\"linear_1.*\", \"linear_2.*\"]\n";
+    let folder = folder_with(&format!("{}{swept}", group("\"linear_1.*\"")));
+    let (code, table, stderr) = run(folder.path(), &["describe", "spec.toml"]);
+    assert_eq!(code, 0, "{stderr}");
+    assert!(table.contains("(40 of them frozen)"), "{table}");
+    assert!(table.contains("(72 of them frozen)"), "{table}");
+}
+
+#[test]
 fn trials_with_different_networks_are_described_one_by_one() {
     let axes = "[sweep.grid]\nmodel.hidden = [[8], [16]]\noptimizer.learning_rate = [0.1, 0.01]\n";
     let folder = folder_with(&format!("{IRIS}\n{axes}"));

@@ -1,7 +1,7 @@
 //! In-place updates of parameters, in one pass over each.
 //!
-//! Every product and sum is rounded separately and in the order of Burn's optimizers, so that results are bitwise equal
-//! to theirs.
+//! Every product and sum is rounded separately and in the order of the same updates by tensors, so that results are
+//! bitwise equal to theirs.
 
 #[cfg(test)]
 mod tests;
@@ -13,30 +13,26 @@ use super::vectors::vectorized;
 /// Numbers per task.
 const PIECE: usize = 1 << 15;
 
-/// A step of Adam (Kingma and Ba, 2015), or with decoupled decay of AdamW (Loshchilov and Hutter, 2019).
+/// A step of Adam (Kingma and Ba, 2015), or with decoupled decay of AdamW (Loshchilov and Hutter, 2019). Numbers that
+/// depend on the settings and on the step are computed in 64 bits and then rounded.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Adam {
-    /// The decay of the mean of gradients.
-    pub beta_1: f32,
+    /// The weight of a gradient in their mean: 1 - beta_1.
+    pub share_1: f32,
     /// The decay of the mean of squares.
     pub beta_2: f32,
-    /// Added to the root of the mean of squares.
+    /// The weight of a square in their mean: 1 - beta_2.
+    pub share_2: f32,
+    /// The root of the correction of the mean of squares, 1 - beta_2^step.
+    pub root: f32,
+    /// Added to the root of the corrected mean of squares.
     pub epsilon: f32,
-    /// The learning rate.
+    /// The learning rate over the correction of the mean of gradients, 1 - beta_1^step.
     pub rate: f32,
-    /// The number of the step, from 1.
-    pub time: i32,
-    /// The weight decay.
-    pub decay: Decay,
-}
-
-/// The kind of weight decay.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Decay {
-    /// A gradient proportional to the weight; Adam.
-    Penalty(f32),
-    /// A factor, decoupled from the gradient; AdamW.
-    Factor(f32),
+    /// The L2 penalty of Adam; 0 for AdamW.
+    pub penalty: f32,
+    /// What the decay of AdamW leaves of a weight; 1 for Adam.
+    pub kept: f32,
 }
 
 impl Adam {
@@ -72,42 +68,27 @@ fn adam_now(
     gradient: &[f32],
 ) {
     let Adam {
-        beta_1,
+        share_1,
         beta_2,
+        share_2,
+        root,
         epsilon,
         rate,
-        time,
-        ..
+        penalty,
+        kept,
     } = *step;
     let len = weights.len();
     let (first, second) = (&mut first[..len], &mut second[..len]);
     let gradient = &gradient[..len];
-    let (share_1, share_2) = (1.0 - beta_1, 1.0 - beta_2);
-    let (rest_1, rest_2) = (1.0 - beta_1.powi(time), 1.0 - beta_2.powi(time));
-    match step.decay {
-        Decay::Penalty(penalty) => {
-            let root = rest_2.sqrt();
-            let (factor, epsilon) = (root / rest_1, epsilon * root);
-            for at in 0..len {
-                let gradient = if penalty > 0.0 {
-                    weights[at] * penalty + gradient[at]
-                } else {
-                    gradient[at]
-                };
-                first[at] = first[at] * beta_1 + gradient * share_1;
-                second[at] = second[at] * beta_2 + (gradient * gradient) * share_2;
-                let update = (first[at] * factor) / (second[at].sqrt() + epsilon);
-                weights[at] -= update * rate;
-            }
-        }
-        Decay::Factor(kept) => {
-            for at in 0..len {
-                let gradient = gradient[at];
-                first[at] = first[at] * beta_1 + gradient * share_1;
-                second[at] = second[at] * beta_2 + (gradient * gradient) * share_2;
-                let update = (first[at] / rest_1) / ((second[at] / rest_2).sqrt() + epsilon);
-                weights[at] = weights[at] * kept - update * rate;
-            }
-        }
+    for at in 0..len {
+        let gradient = if penalty > 0.0 {
+            weights[at] * penalty + gradient[at]
+        } else {
+            gradient[at]
+        };
+        first[at] += (gradient - first[at]) * share_1;
+        second[at] = second[at] * beta_2 + (gradient * gradient) * share_2;
+        let update = first[at] / (second[at].sqrt() / root + epsilon);
+        weights[at] = weights[at] * kept - update * rate;
     }
 }

@@ -79,3 +79,65 @@ fn initializer(spec: &Distribution) -> Initializer {
         Distribution::Orthogonal { gain } => Initializer::Orthogonal { gain },
     }
 }
+
+#[cfg(all(test, feature = "flex"))]
+mod tests {
+    use burn::nn::LinearConfig;
+    use burn::nn::conv::Conv2dConfig;
+    use burn::tensor::Device;
+    use runner_core::spec::model::layer::LayerKind;
+
+    use super::*;
+    use crate::testing::{generator, planned};
+
+    /// The spread of weights is that of PyTorch, as recorded by `tests/golden/optimizers.py`.
+    #[test]
+    fn weights_are_drawn_as_by_pytorch() {
+        let _generator = generator();
+        let device = Device::flex();
+        device.seed(1);
+        let golden = include_str!("../../../tests/golden/optimizers.json");
+        let golden: serde_json::Value = serde_json::from_str(golden).unwrap();
+        for case in golden["initializers"].as_array().unwrap() {
+            let (kind, nonlinearity) = (&case["type"], &case["nonlinearity"]);
+            let fan_out = case
+                .get("fan_out")
+                .map_or_else(String::new, |it| format!(", fan_out = {it}"));
+            let plan = planned(&format!(
+                "data.type = \"iris\"\noptimizer = {{ type = \"sgd\", learning_rate = 0.1 }}\ntrain.epochs = 1\n\
+                 model.layers = [{{ type = \"linear\", initializer = {{ type = {kind}, nonlinearity = {nonlinearity}{fan_out} }} }}]\n"
+            ));
+            let LayerKind::Linear {
+                initializer: Some(spec),
+                ..
+            } = &plan.network.layers[0].kind
+            else {
+                panic!("a linear layer with an initializer");
+            };
+            let mut draw = Redraw {
+                weights: initializer(&spec.distribution),
+                biases: None,
+                path: Vec::new(),
+                groups: 1,
+            };
+            let values: Vec<f64> = if case["layer"] == "linear" {
+                let layer = LinearConfig::new(200, 300).init(&device).map(&mut draw);
+                layer.weight.val().into_data().iter().collect()
+            } else {
+                let layer = Conv2dConfig::new([32, 64], [3, 3])
+                    .init(&device)
+                    .map(&mut draw);
+                layer.weight.val().into_data().iter().collect()
+            };
+            let spread = if kind.as_str().unwrap().ends_with("uniform") {
+                values
+                    .iter()
+                    .fold(0.0, |most: f64, value| most.max(value.abs()))
+            } else {
+                (values.iter().map(|value| value * value).sum::<f64>() / values.len() as f64).sqrt()
+            };
+            let expected = case["value"].as_f64().unwrap();
+            assert!((spread / expected - 1.0).abs() < 0.02, "{case}: {spread}");
+        }
+    }
+}

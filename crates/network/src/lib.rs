@@ -31,4 +31,8 @@ pub mod targets;
 pub mod tensor;
 #[doc(hidden)]
 pub mod testing;
+pub mod updates;
 pub mod values;
+
+// Named by the derivation of states of optimizers.
+use burn::optim::{RecordState, StateSink, StateSource, join_path};

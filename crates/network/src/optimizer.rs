@@ -1,21 +1,22 @@
-//! The planned optimizer as one of Burn's.
+//! The planned optimizer, with the treatment of each parameter.
 
 use burn::module::ParamGroup;
-use burn::optim::decay::WeightDecayConfig;
 use burn::optim::grad_clipping::GradientClipping;
-use burn::optim::momentum::MomentumConfig;
-use burn::optim::{
-    AdaGradConfig, AdafactorConfig, AdamConfig, AdamWConfig, AdanConfig, AdjustLrFn, LambConfig,
-    LionConfig, ModuleOptimizer, MuonConfig, Optimizer, RmsPropConfig, SgdConfig,
-};
+use burn::optim::{AdafactorConfig, ModuleOptimizer, Optimizer};
 
-#[cfg(feature = "flex")]
-use crate::fast::optimizer::{Fast, Settings};
 use crate::paths::Parameter;
+use crate::updates::Momentum;
+use crate::updates::adam::{Adam, Decay};
+use crate::updates::adan::Adan;
+use crate::updates::lamb::Lamb;
+use crate::updates::lion::Lion;
+use crate::updates::muon::Muon;
+use crate::updates::rms::{AdaGrad, RmsProp};
+use crate::updates::sgd::Sgd;
 use runner_core::check::{group_of, matches};
 use runner_core::plan::RunPlan;
 use runner_core::spec::backend::Kernels;
-use runner_core::spec::method::{AdamSpec, AdjustLearningRate, Method};
+use runner_core::spec::method::{AdamSpec, Method};
 use runner_core::spec::optimizer::ClipSpec;
 
 /// How a parameter is updated.
@@ -23,6 +24,8 @@ use runner_core::spec::optimizer::ClipSpec;
 pub(super) struct Treatment {
     /// Whether AdamW updates it although the optimizer is Muon.
     is_left_to_adamw: bool,
+    /// Whether it is \[outputs, inputs\], which only concerns Muon.
+    outputs_first: bool,
     weight_decay: f64,
     /// The factor of the schedule's learning rate.
     pub factor: f64,
@@ -50,6 +53,7 @@ pub(super) fn treatments(
 fn default_treatment(plan: &RunPlan) -> Treatment {
     Treatment {
         is_left_to_adamw: false,
+        outputs_first: false,
         weight_decay: plan.optimizer.method.weight_decay(),
         factor: 1.0,
     }
@@ -57,12 +61,14 @@ fn default_treatment(plan: &RunPlan) -> Treatment {
 
 fn treatment(plan: &RunPlan, parameter: &Parameter) -> Treatment {
     let mut treatment = default_treatment(plan);
-    if let Method::Muon { adamw, .. } = &plan.optimizer.method
-        && (parameter.rank != 2 || matches(&adamw.parameters, &parameter.path))
-    {
-        treatment.is_left_to_adamw = true;
-        treatment.weight_decay = adamw.adam.weight_decay;
-        treatment.factor = adamw.learning_rate / plan.optimizer.learning_rate;
+    if let Method::Muon { adamw, .. } = &plan.optimizer.method {
+        let is_left_to_adamw = parameter.rank != 2 || matches(&adamw.parameters, &parameter.path);
+        treatment.outputs_first = !is_left_to_adamw && !parameter.inputs_first;
+        if is_left_to_adamw {
+            treatment.is_left_to_adamw = true;
+            treatment.weight_decay = adamw.adam.weight_decay;
+            treatment.factor = adamw.learning_rate / plan.optimizer.learning_rate;
+        }
     }
     if let Some(group) = group_of(&plan.optimizer.groups, &parameter.path) {
         treatment.weight_decay = group.weight_decay.unwrap_or(treatment.weight_decay);
@@ -116,48 +122,25 @@ fn put<O: Optimizer>(
     }
 }
 
-/// The settings of runner's kernel, if it can be used; its states are the same as Burn's.
-#[cfg(feature = "flex")]
-fn settings(adam: &AdamSpec, weight_decay: f32, kernels: Kernels) -> Option<Settings> {
-    let is_plain = !adam.amsgrad && !adam.cautious_weight_decay;
-    (kernels.is_fast() && is_plain).then_some(Settings {
-        beta_1: adam.beta_1 as f32,
-        beta_2: adam.beta_2 as f32,
-        epsilon: adam.epsilon as f32,
-        weight_decay,
-    })
-}
-
-/// Adds Adam or AdamW: by runner's kernel if possible, otherwise by Burn.
-#[cfg(feature = "flex")]
-fn put_adam<O: Optimizer>(
-    base: Option<ModuleOptimizer>,
-    group: ParamGroup,
-    burn: O,
-    (adam, decay): (&AdamSpec, f32),
-    clip: &Option<GradientClipping>,
-    kernels: Kernels,
-) -> ModuleOptimizer
-where
-    Fast<O>: Optimizer,
-{
-    match settings(adam, decay, kernels) {
-        Some(settings) => put(base, group, Fast { settings, burn }, clip),
-        None => put(base, group, burn, clip),
+/// Adam, or AdamW if its decay is decoupled.
+fn adam(spec: &AdamSpec, decay: Decay, kernels: Kernels) -> Adam {
+    Adam {
+        beta_1: spec.beta_1,
+        beta_2: spec.beta_2,
+        epsilon: spec.epsilon,
+        amsgrad: spec.amsgrad,
+        decay,
+        is_fast: kernels.is_fast(),
     }
 }
 
-/// Adds Adam or AdamW.
-#[cfg(not(feature = "flex"))]
-fn put_adam<O: Optimizer>(
-    base: Option<ModuleOptimizer>,
-    group: ParamGroup,
-    burn: O,
-    _: (&AdamSpec, f32),
-    clip: &Option<GradientClipping>,
-    _: Kernels,
-) -> ModuleOptimizer {
-    put(base, group, burn, clip)
+fn adamw(spec: &AdamSpec, decay: f64, kernels: Kernels) -> Adam {
+    let decay = if spec.cautious_weight_decay {
+        Decay::Cautious(decay)
+    } else {
+        Decay::Decoupled(decay)
+    };
+    adam(spec, decay, kernels)
 }
 
 fn with_group(
@@ -168,52 +151,39 @@ fn with_group(
     clip: &Option<GradientClipping>,
     kernels: Kernels,
 ) -> ModuleOptimizer {
-    let decay = treatment.weight_decay as f32;
-    let penalty = (decay > 0.0).then(|| WeightDecayConfig::new(decay));
-    let adamw = |adam: &AdamSpec| {
-        AdamWConfig::new()
-            .with_beta_1(adam.beta_1 as f32)
-            .with_beta_2(adam.beta_2 as f32)
-            .with_epsilon(adam.epsilon as f32)
-            .with_amsgrad(adam.amsgrad)
-            .with_cautious_weight_decay(adam.cautious_weight_decay)
-            .with_weight_decay(decay)
-            .build()
-    };
-    match method {
+    let weight_decay = treatment.weight_decay;
+    match *method {
         Method::Sgd {
             momentum,
             dampening,
             nesterov,
             ..
         } => {
-            let momentum = (*momentum > 0.0).then(|| {
-                MomentumConfig::new()
-                    .with_momentum(*momentum)
-                    .with_dampening(*dampening)
-                    .with_nesterov(*nesterov)
+            let momentum = (momentum > 0.0).then_some(Momentum {
+                momentum,
+                dampening,
+                nesterov,
             });
-            let config = SgdConfig::new().with_momentum(momentum);
-            put(base, group, config.with_weight_decay(penalty).build(), clip)
+            let sgd = Sgd {
+                momentum,
+                weight_decay,
+            };
+            put(base, group, sgd, clip)
         }
-        Method::Adam(adam) => {
-            let config = AdamConfig::new()
-                .with_beta_1(adam.beta_1 as f32)
-                .with_beta_2(adam.beta_2 as f32)
-                .with_epsilon(adam.epsilon as f32)
-                .with_amsgrad(adam.amsgrad)
-                .with_weight_decay(penalty);
-            put_adam(base, group, config.build(), (adam, decay), clip, kernels)
+        Method::Adam(ref spec) => {
+            let adam = adam(spec, Decay::Penalty(weight_decay), kernels);
+            put(base, group, adam, clip)
         }
-        Method::Adamw(adam) => put_adam(base, group, adamw(adam), (adam, decay), clip, kernels),
+        Method::Adamw(ref spec) => put(base, group, adamw(spec, weight_decay, kernels), clip),
         Method::Adagrad {
             lr_decay, epsilon, ..
         } => {
-            let config = AdaGradConfig::new()
-                .with_lr_decay(*lr_decay)
-                .with_epsilon(*epsilon as f32)
-                .with_weight_decay(penalty);
-            put(base, group, config.build(), clip)
+            let adagrad = AdaGrad {
+                lr_decay,
+                epsilon,
+                weight_decay,
+            };
+            put(base, group, adagrad, clip)
         }
         Method::Rmsprop {
             alpha,
@@ -222,14 +192,16 @@ fn with_group(
             centered,
             ..
         } => {
-            let config = RmsPropConfig::new()
-                .with_alpha(*alpha as f32)
-                .with_momentum(*momentum as f32)
-                .with_epsilon(*epsilon as f32)
-                .with_centered(*centered)
-                .with_weight_decay(penalty);
-            put(base, group, config.build(), clip)
+            let rmsprop = RmsProp {
+                alpha,
+                momentum,
+                epsilon,
+                centered,
+                weight_decay,
+            };
+            put(base, group, rmsprop, clip)
         }
+        // Burn's computes in 32 bits, whatever the precision of the weights.
         Method::Adafactor {
             epsilon_1,
             epsilon_2,
@@ -240,13 +212,13 @@ fn with_group(
             ..
         } => {
             let config = AdafactorConfig::new()
-                .with_epsilon_1(*epsilon_1 as f32)
-                .with_epsilon_2(*epsilon_2 as f32)
-                .with_clip_threshold(*clip_threshold as f32)
-                .with_decay_rate(*decay_rate)
-                .with_relative_step(*relative_step)
-                .with_scale_parameter(*scale_parameter)
-                .with_weight_decay(decay);
+                .with_epsilon_1(epsilon_1 as f32)
+                .with_epsilon_2(epsilon_2 as f32)
+                .with_clip_threshold(clip_threshold as f32)
+                .with_decay_rate(decay_rate)
+                .with_relative_step(relative_step)
+                .with_scale_parameter(scale_parameter)
+                .with_weight_decay(weight_decay as f32);
             put(base, group, config.build(), clip)
         }
         Method::Adan {
@@ -257,14 +229,15 @@ fn with_group(
             no_prox,
             ..
         } => {
-            let config = AdanConfig::new()
-                .with_beta_1(*beta_1 as f32)
-                .with_beta_2(*beta_2 as f32)
-                .with_beta_3(*beta_3 as f32)
-                .with_epsilon(*epsilon as f32)
-                .with_no_prox(*no_prox)
-                .with_weight_decay(decay);
-            put(base, group, config.build(), clip)
+            let adan = Adan {
+                beta_1,
+                beta_2,
+                beta_3,
+                epsilon,
+                no_prox,
+                weight_decay,
+            };
+            put(base, group, adan, clip)
         }
         Method::Lamb {
             beta_1,
@@ -273,48 +246,50 @@ fn with_group(
             use_trust_ratio,
             ..
         } => {
-            let config = LambConfig::new()
-                .with_beta_1(*beta_1 as f32)
-                .with_beta_2(*beta_2 as f32)
-                .with_epsilon(*epsilon as f32)
-                .with_use_trust_ratio(*use_trust_ratio)
-                .with_weight_decay(decay);
-            put(base, group, config.build(), clip)
+            let lamb = Lamb {
+                beta_1,
+                beta_2,
+                epsilon,
+                use_trust_ratio,
+                weight_decay,
+            };
+            put(base, group, lamb, clip)
         }
         Method::Lion { beta_1, beta_2, .. } => {
-            let config = LionConfig::new()
-                .with_beta_1(*beta_1 as f32)
-                .with_beta_2(*beta_2 as f32)
-                .with_weight_decay(decay);
-            put(base, group, config.build(), clip)
+            let lion = Lion {
+                beta_1,
+                beta_2,
+                weight_decay,
+            };
+            put(base, group, lion, clip)
         }
-        Method::Muon { adamw: spec, .. } if treatment.is_left_to_adamw => {
-            let adam = &spec.adam;
-            put_adam(base, group, adamw(adam), (adam, decay), clip, kernels)
+        Method::Muon {
+            adamw: ref spec, ..
+        } if treatment.is_left_to_adamw => {
+            put(base, group, adamw(&spec.adam, weight_decay, kernels), clip)
         }
         Method::Muon {
             momentum,
             nesterov,
             ns_steps,
             epsilon,
-            adjust_learning_rate,
+            adjust_learning_rate: adjust,
             ..
         } => {
-            let adjust = match adjust_learning_rate {
-                AdjustLearningRate::Original => AdjustLrFn::Original,
-                AdjustLearningRate::MatchRmsAdamw => AdjustLrFn::MatchRmsAdamW,
+            let momentum = Momentum {
+                momentum,
+                dampening: 0.0,
+                nesterov,
             };
-            let momentum = MomentumConfig::new()
-                .with_momentum(*momentum)
-                .with_dampening(0.0)
-                .with_nesterov(*nesterov);
-            let config = MuonConfig::new()
-                .with_momentum(momentum)
-                .with_ns_steps(*ns_steps)
-                .with_epsilon(*epsilon as f32)
-                .with_adjust_lr_fn(adjust)
-                .with_weight_decay(penalty);
-            put(base, group, config.build(), clip)
+            let muon = Muon {
+                momentum,
+                ns_steps,
+                epsilon,
+                adjust,
+                inputs_first: !treatment.outputs_first,
+                weight_decay,
+            };
+            put(base, group, muon, clip)
         }
     }
 }

@@ -9,6 +9,7 @@ use burn::tensor::Tensor;
 use crate::network::Network;
 use runner_core::check::network::Network as NetworkPlan;
 use runner_core::plan::RunPlan;
+use runner_core::spec::model::layer::LayerKind;
 
 /// A parameter of a network.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,6 +20,8 @@ pub struct Parameter {
     pub path: String,
     /// Its number of dimensions.
     pub rank: usize,
+    /// Whether a matrix is \[inputs, outputs\]; tables of embeddings and learned tensors are not.
+    pub inputs_first: bool,
 }
 
 /// The layers of a plan, which determine the names of parameters.
@@ -37,6 +40,18 @@ impl Paths {
         layers
             .and_then(|layers| self.0.user_path(layers))
             .unwrap_or_else(|| burn.to_owned())
+    }
+
+    fn is_inputs_first(&self, burn: &str) -> bool {
+        let layers = burn.strip_prefix("graph.layers.");
+        let at = layers.and_then(|path| path.split('.').next()?.parse().ok());
+        let layer = at.and_then(|at: usize| self.0.layers.get(at));
+        !layer.is_some_and(|layer| {
+            matches!(
+                layer.kind,
+                LayerKind::Embedding { .. } | LayerKind::Parameter { .. }
+            )
+        })
     }
 
     /// Every parameter of a network in order.
@@ -71,6 +86,7 @@ impl ModuleVisitor for Collector<'_> {
             burn: self.path.join("."),
             path: self.paths.of(&self.path.join(".")),
             rank: D,
+            inputs_first: self.paths.is_inputs_first(&self.path.join(".")),
         });
     }
 }

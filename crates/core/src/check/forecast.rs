@@ -194,7 +194,7 @@ impl Forecast {
 }
 
 /// How many numbers of each layer are trained: frozen layers and groups have no gradients.
-fn trained_parameters(network: &Network, optimizer: &OptimizerSpec) -> Vec<u64> {
+pub fn trained_parameters(network: &Network, optimizer: &OptimizerSpec) -> Vec<u64> {
     let layers = network.layers.iter();
     if optimizer.groups.iter().all(|group| !group.freeze) {
         let trained = layers.map(|layer| {

@@ -148,7 +148,7 @@ fn layers_are_those_of_burn_forward_and_backward() {
 
 /// Weights and states after some steps, to the bit.
 #[test]
-fn adam_and_adamw_update_as_burns_do() {
+fn adam_and_adamw_update_as_tensors_do() {
     let device = Device::flex();
     for method in ["adam", "adamw"] {
         for decay in ["0.0", "0.1"] {

@@ -117,9 +117,9 @@ pub struct MuonAdamw {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AdjustLearningRate {
-    /// Times sqrt(max(1, rows / columns)).
+    /// Times sqrt(max(1, outputs / inputs)).
     Original,
-    /// Times 0.2 sqrt(max(rows, columns)).
+    /// Times 0.2 sqrt(max(outputs, inputs)).
     MatchRmsAdamw,
 }
 
@@ -128,12 +128,12 @@ impl Choice for AdjustLearningRate {
         (
             AdjustLearningRate::Original,
             "original",
-            "Times sqrt(max(1, rows / columns)).",
+            "Times sqrt(max(1, outputs / inputs)).",
         ),
         (
             AdjustLearningRate::MatchRmsAdamw,
             "match_rms_adamw",
-            "Times 0.2 sqrt(max(rows, columns)), which suits learning rates tuned for AdamW (Liu et al., 2025).",
+            "Times 0.2 sqrt(max(outputs, inputs)), which suits learning rates tuned for AdamW (Liu et al., 2025).",
         ),
     ];
 }
@@ -166,7 +166,7 @@ pub enum Role {
 }
 
 impl Method {
-    /// The settings that Burn stores as 32-bit numbers, by their keys.
+    /// The settings that must be representable in 32 bits, by their keys.
     pub fn settings(&self) -> Vec<(&'static str, f64, Role)> {
         use Role::{Divisor, Scale, Share};
         let adam = |adam: &AdamSpec| [adam.beta_1, adam.beta_2, adam.epsilon, adam.weight_decay];
