@@ -27,7 +27,7 @@ pub(super) struct ModelArgs {
     /// For an experiment: a trial other than the selected one
     #[arg(long, value_name = "ID")]
     pub(super) trial: Option<String>,
-    /// Which weights: `best`, `final`, `ema` or `initial`; by default those of the best epoch
+    /// Which weights: `best`, `final`, `ema`, `swa` or `initial`; by default those of the best epoch
     #[arg(long, value_name = "WHICH", value_parser = weights)]
     pub(super) weights: Option<Weights>,
     /// A device other than the one that the run was trained on, such as `flex`
@@ -99,7 +99,7 @@ pub(super) struct PredictArgs {
 fn weights(text: &str) -> Result<Weights, Reason> {
     let mut all = Weights::ALL.into_iter();
     all.find(|weights| weights.name() == text)
-        .ok_or_else(|| "expected `best`, `final`, `ema` or `initial`".into())
+        .ok_or_else(|| "expected `best`, `final`, `ema`, `swa` or `initial`".into())
 }
 
 fn kind(text: &str) -> Result<DataKind, Reason> {

@@ -60,13 +60,15 @@ pub enum Weights {
     Final,
     /// Their moving average at the last step.
     Ema,
+    /// Their mean at regular intervals (stochastic weight averaging).
+    Swa,
     /// Those before the first step.
     Initial,
 }
 
 impl Weights {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Best, Self::Final, Self::Ema, Self::Initial];
+    pub const ALL: [Self; 5] = [Self::Best, Self::Final, Self::Ema, Self::Swa, Self::Initial];
 
     /// The name of their file.
     pub fn name(self) -> &'static str {
@@ -74,6 +76,7 @@ impl Weights {
             Self::Best => "best",
             Self::Final => "final",
             Self::Ema => "ema",
+            Self::Swa => "swa",
             Self::Initial => "initial",
         }
     }
@@ -177,7 +180,7 @@ impl Model {
         &self.found
     }
 
-    /// Which weights it has: `best`, `final`, `ema` or `initial`.
+    /// Which weights it has: `best`, `final`, `ema`, `swa` or `initial`.
     pub fn weights(&self) -> &'static str {
         self.weights
     }

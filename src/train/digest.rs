@@ -31,7 +31,7 @@ pub fn weights_digest(network: &Network) -> String {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoNumber(pub String);
 
-/// Path in the experiment file and digest of each parameter in order; those of a moving average follow under `ema`. The
+/// Path in the experiment file and digest of each parameter in order; those of each copy follow under its name, such as `ema`. The
 /// error is the path of the first parameter that contains an infinity or NaN: layers that are not used, or for which a
 /// device computes a finite number, would hide it from the loss.
 pub fn parameter_digests(
@@ -51,8 +51,8 @@ pub fn parameter_digests(
         found
     };
     let mut digests = network.look(|network| of(network, ""));
-    if let Some(average) = network.average() {
-        digests.extend(of(&average, "ema/"));
+    for (name, copy) in network.copies() {
+        digests.extend(of(&copy, &format!("{name}/")));
     }
     not_finite.map_or(Ok(digests), |path| Err(NoNumber(path)))
 }

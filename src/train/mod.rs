@@ -6,6 +6,7 @@
 
 mod allocator;
 mod checkpoint;
+mod copies;
 pub mod device;
 mod diagnose;
 mod digest;

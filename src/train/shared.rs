@@ -4,24 +4,25 @@
 //! weight shared and must write a second copy. Clones of a [`SharedNetwork`] are handles to one network: the optimizer
 //! owns the weights and updates them in place.
 //!
-//! The moving average of the weights lives here too, so that it is in the same checkpoint.
+//! The copies of its weights (averages, slow weights) live here too, so that they are in the same checkpoint.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
+use burn::module::{Module, ModuleMapper, ModuleVisitor};
 use burn::optim::lr_scheduler::module_lr_scheduler::ModuleLearningRate;
 use burn::optim::{GradientsParams, ModuleOptimizer};
-use burn::tensor::{Device, Tensor};
+use burn::tensor::Device;
 use burn::train::{InferenceStep, TrainOutput, TrainStep};
 
+use super::copies::{Average, Copy};
 use super::metrics::Outputs;
-use runner_core::spec::train::EmaSpec;
+use runner_core::plan::RunPlan;
 use runner_network::batch::Batch;
 use runner_network::network::Network;
 use runner_network::scores::Scores;
 
-/// A handle to a network, with the moving average of its weights if any. An update through one clone is visible in all.
+/// A handle to a network, with the copies of its weights if any. An update through one clone is visible in all.
 #[derive(Clone, Debug)]
 pub struct SharedNetwork(Arc<Mutex<Option<Held>>>);
 
@@ -29,27 +30,20 @@ pub struct SharedNetwork(Arc<Mutex<Option<Held>>>);
 struct Held {
     network: Network,
     scores: Arc<Scores>,
-    average: Option<Average>,
-}
-
-#[derive(Clone, Debug)]
-struct Average {
-    network: Network,
-    /// The weight of the newest weights at each step.
-    share: f64,
+    copies: Vec<Copy>,
+    /// Optimizer updates so far.
+    num_updates: usize,
 }
 
 impl SharedNetwork {
-    /// Shares a network. An average starts as the current network.
-    pub fn new(network: Network, ema: Option<&EmaSpec>, scores: Arc<Scores>) -> Self {
-        let average = ema.map(|ema| Average {
-            network: network.valid(),
-            share: 1.0 - ema.decay,
-        });
+    /// Shares a network that has had `num_updates` updates, and is to be trained by a plan.
+    pub fn new(plan: &RunPlan, network: Network, num_updates: usize, scores: Arc<Scores>) -> Self {
+        let copies = Copy::of(plan, &network);
         Self::of(Held {
             network,
             scores,
-            average,
+            copies,
+            num_updates,
         })
     }
 
@@ -57,14 +51,35 @@ impl SharedNetwork {
         Self(Arc::new(Mutex::new(Some(held))))
     }
 
-    /// A separate network with the current weights.
+    /// A separate network with the weights that the run is judged by: the current ones, or the slow ones of Lookahead.
     pub fn network(&self) -> Network {
-        self.with(|held| held.network.clone())
+        self.with(|held| held.judged().unwrap_or_else(|| held.network.clone()))
     }
 
-    /// The current average, if any.
-    pub fn average(&self) -> Option<Network> {
-        self.with(|held| Some(held.average.as_ref()?.network.clone()))
+    /// The current averages.
+    pub fn averages(&self) -> Vec<Average> {
+        self.with(|held| {
+            let averages = held.copies.iter();
+            let averages = averages.map(|copy| copy.average(&held.network, held.num_updates));
+            averages.flatten().collect()
+        })
+    }
+
+    /// All copies of the weights with their names.
+    pub fn copies(&self) -> Vec<(&'static str, Network)> {
+        self.with(|held| {
+            let copies = held.copies.iter();
+            let read = |copy: &Copy| (copy.name(), copy.read(&held.network, held.num_updates));
+            copies.map(read).collect()
+        })
+    }
+
+    /// The same, loaded with the weights of another step.
+    pub fn at_step(self, num_updates: usize) -> Self {
+        self.update(|held| Held {
+            num_updates,
+            ..held
+        })
     }
 
     /// Includes the newest statistics of batch norms in what is saved: Burn delays those of the last step until they
@@ -100,51 +115,12 @@ impl SharedNetwork {
         self
     }
 
-    /// The average stays on its device: it is not trained.
+    /// The copies stay on their device: they are not trained.
     fn update_network(self, change: impl FnOnce(Network) -> Network) -> Self {
         self.update(|held| Held {
             network: change(held.network),
             ..held
         })
-    }
-}
-
-impl Average {
-    fn follow(self, network: &Network) -> Self {
-        let mut weights = Weights(GradientsParams::new());
-        network.visit(&mut weights);
-        let mut mover = Mover {
-            weights: weights.0,
-            share: self.share,
-        };
-        Self {
-            network: self.network.map(&mut mover),
-            ..self
-        }
-    }
-}
-
-/// Collects weights by parameter; Burn has a container of tensors of any rank only for gradients.
-struct Weights(GradientsParams);
-
-impl ModuleVisitor for Weights {
-    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-        self.0.register(param.id, param.val().without_autodiff());
-    }
-}
-
-struct Mover {
-    weights: GradientsParams,
-    share: f64,
-}
-
-impl ModuleMapper for Mover {
-    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
-        let Some(weight) = self.weights.remove::<D>(param.id) else {
-            return param;
-        };
-        // In this form, unchanged weights stay bitwise equal.
-        param.map(|average| (weight - average.clone()).mul_scalar(self.share) + average)
     }
 }
 
@@ -169,11 +145,19 @@ impl TrainStep for SharedNetwork {
         gradients: GradientsParams,
     ) -> Self {
         self.update(|held| {
-            let network = optimizer.step(rate, held.network, gradients);
-            let average = held.average.map(|average| average.follow(&network));
+            let num_updates = held.num_updates + 1;
+            let mut network = optimizer.step(rate, held.network, gradients);
+            let mut copies = Vec::with_capacity(held.copies.len());
+            // The slow weights, which change the network, are first.
+            for copy in held.copies {
+                let (after, copy) = copy.follow(network, num_updates);
+                network = after;
+                copies.push(copy);
+            }
             Held {
                 network,
-                average,
+                copies,
+                num_updates,
                 ..held
             }
         })
@@ -212,9 +196,10 @@ impl Module for SharedNetwork {
     fn valid(&self) -> Self {
         self.with(|held| {
             Self::of(Held {
-                network: held.network.valid(),
+                network: held.judged().unwrap_or_else(|| held.network.valid()),
                 scores: held.scores.clone(),
-                average: held.average.clone(),
+                copies: held.copies.clone(),
+                num_updates: held.num_updates,
             })
         })
     }
@@ -224,14 +209,16 @@ impl Module for SharedNetwork {
     }
 
     fn visit<V: ModuleVisitor>(&self, visitor: &mut V) {
-        self.with(|held| match &held.average {
-            None => held.network.visit(visitor),
-            Some(average) => {
-                for (name, network) in [(NETWORK, &held.network), (AVERAGE, &average.network)] {
-                    visitor.enter_module(name, CONTAINER);
-                    network.visit(visitor);
-                    visitor.exit_module(name, CONTAINER);
-                }
+        self.with(|held| {
+            if held.copies.is_empty() {
+                held.network.visit(visitor);
+                return;
+            }
+            let copies = held.copies.iter().map(|copy| (copy.name(), &copy.network));
+            for (name, network) in [(NETWORK, &held.network)].into_iter().chain(copies) {
+                visitor.enter_module(name, CONTAINER);
+                network.visit(visitor);
+                visitor.exit_module(name, CONTAINER);
             }
         });
     }
@@ -245,20 +232,32 @@ impl Module for SharedNetwork {
                 .for_each(|name| mapper.exit_module(name, CONTAINER));
             network
         };
-        self.update(|held| Held {
-            network: map(held.average.as_ref().map(|_| NETWORK), held.network),
-            average: held.average.map(|average| Average {
-                network: map(Some(AVERAGE), average.network),
-                ..average
-            }),
-            ..held
+        self.update(|held| {
+            let name = (!held.copies.is_empty()).then_some(NETWORK);
+            let network = map(name, held.network);
+            let copies = held.copies.into_iter().map(|copy| {
+                let name = copy.name();
+                copy.map_network(|network| map(Some(name), network))
+            });
+            Held {
+                network,
+                copies: copies.collect(),
+                ..held
+            }
         })
     }
 }
 
-/// The names of the two in checkpoints.
+impl Held {
+    /// The weights that the run is judged by, if they are not the trained ones.
+    fn judged(&self) -> Option<Network> {
+        let mut copies = self.copies.iter();
+        copies.find_map(|copy| copy.judged(&self.network, self.num_updates))
+    }
+}
+
+/// The name of the trained network in checkpoints that have copies too.
 const NETWORK: &str = "network";
-const AVERAGE: &str = "ema";
 const CONTAINER: &str = "SharedNetwork";
 
 impl fmt::Display for SharedNetwork {

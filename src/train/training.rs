@@ -129,7 +129,7 @@ impl Training<'_> {
         let frozen = ParamGroup::from_paths(optimizer::frozen(plan, &parameters));
         let network = network.set_require_grad_group(frozen, false);
         let learner = Learner::new(
-            SharedNetwork::new(network, plan.train.ema.as_ref(), splits.scores.clone()),
+            SharedNetwork::new(plan, network, start.step(plan), splits.scores.clone()),
             optimizer::optimizer(plan, &parameters),
             schedule::schedule(plan, &parameters, &job.adjustments),
         );
@@ -309,8 +309,8 @@ impl Training<'_> {
         let folder = &job.folder;
         let weights_digest = weights_digest(&model.network());
         save(folder, model.network(), "final")?;
-        if let Some(average) = model.average() {
-            save(folder, average, "ema")?;
+        for average in model.averages() {
+            save(folder, average.network, average.name)?;
         }
         self.trace_optimizer(progressed.state.step(&job.plan))?;
         Fault::reach(job.fault.as_ref(), Phase::Evaluating);
@@ -320,14 +320,20 @@ impl Training<'_> {
                 .map_err(|e| unsaved(folder, &e))?;
             let best = model
                 .try_load_record(record)
-                .map_err(|e| unsaved(folder, &e))?;
+                .map_err(|e| unsaved(folder, &e))?
+                .at_step(epoch.step);
+            let averages = best.averages();
             // The weights with which the objective was measured.
-            let chosen = best.average().filter(|_| job.plan.objective.is_of_ema());
-            let chosen = chosen.unwrap_or(best.network());
+            let of_objective = job.plan.objective.average();
+            let chosen = averages
+                .iter()
+                .find(|average| of_objective == Some(average.name));
+            let chosen = chosen.map_or_else(|| best.network(), |average| average.network.clone());
             save(folder, chosen.clone(), "best")?;
-            let evaluated = [("test", Some(best.network())), ("test_ema", best.average())];
-            for (name, network) in evaluated {
-                if let (Some(test), Some(network)) = (&splits.test, network) {
+            let averages = averages.into_iter();
+            let averages = averages.map(|average| (average.test, average.network));
+            for (name, network) in [("test", best.network())].into_iter().chain(averages) {
+                if let Some(test) = &splits.test {
                     (job.emit)(Event::SplitEvaluated {
                         split: name.into(),
                         epoch: epoch.epoch,

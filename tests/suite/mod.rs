@@ -65,6 +65,7 @@ mod serve;
 mod service;
 mod short;
 mod signals;
+mod strategy;
 mod streams;
 pub mod support;
 mod sweeps;

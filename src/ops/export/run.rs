@@ -217,7 +217,7 @@ impl ExportOnnx {
 pub struct Exported {
     /// The run.
     pub run: String,
-    /// Which of its weights: `best`, `final`, `ema` or `initial`.
+    /// Which of its weights: `best`, `final`, `ema`, `swa` or `initial`.
     pub weights: &'static str,
     /// Tensors that were written.
     pub num_tensors: usize,

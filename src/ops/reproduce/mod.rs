@@ -295,8 +295,8 @@ fn compared(
     }
 }
 
-/// The saved weights of a run: initial, final, and best by the objective.
-const WEIGHTS: [&str; 4] = ["initial", "final", "best", "ema"];
+/// The saved weights of a run: initial, final, best by the objective, and averages.
+const WEIGHTS: [&str; 5] = ["initial", "final", "best", "ema", "swa"];
 
 /// The distances of both runs' weights. Unreadable weights of the original are noted as missing.
 fn distances(

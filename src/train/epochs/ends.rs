@@ -17,17 +17,21 @@ use crate::train::shared::SharedNetwork;
 use runner_core::event::{Epoch, Event, MemoryGrowth, Metrics};
 
 impl Epochs {
-    /// Metrics of the moving average of the weights, if any; a failure is recorded.
-    pub(super) fn validate_average(
+    /// Metrics of the averages of the weights, if any, each with its split; a failure is recorded.
+    pub(super) fn validate_averages(
         &self,
         learner: &Learner<SharedNetwork>,
         loader: &ValidLoader<SharedNetwork>,
-    ) -> Result<Metrics, ()> {
-        let Some(average) = learner.model().average() else {
-            return Ok(Metrics::new());
-        };
-        evaluate(&average, &**loader, &self.scores, "valid_ema", &self.plan)
-            .map_err(|outcome| self.fail(outcome))
+    ) -> Result<Vec<(&'static str, Metrics)>, ()> {
+        let averages = learner.model().averages().into_iter();
+        let measured = averages.map(|average| {
+            let (network, split) = (&average.network, average.valid);
+            let metrics = evaluate(network, &**loader, &self.scores, split, &self.plan);
+            metrics
+                .map(|metrics| (split, metrics))
+                .map_err(|outcome| self.fail(outcome))
+        });
+        measured.collect()
     }
 
     pub(super) fn validate(
@@ -71,7 +75,7 @@ impl Epochs {
     }
 
     /// The epoch's metrics by name.
-    pub(super) fn metrics(&self, averaged: Metrics, state: &State) -> Metrics {
+    pub(super) fn metrics(&self, averaged: Vec<(&'static str, Metrics)>, state: &State) -> Metrics {
         let sums = self.sums.lock();
         let splits = [
             ("train", sums.train.metrics(&self.scores, None)),
@@ -79,10 +83,9 @@ impl Epochs {
                 "valid",
                 sums.valid.metrics(&self.scores, Some(&sums.ranked)),
             ),
-            ("valid_ema", averaged),
         ];
         let mut metrics = Metrics::new();
-        for (split, values) in splits {
+        for (split, values) in splits.into_iter().chain(averaged) {
             let named = values.into_iter();
             metrics.extend(named.map(|(name, value)| (format!("{split}/{name}"), value)));
         }

@@ -179,7 +179,7 @@ impl Epochs {
         let epoch = state.epochs_done + 1;
         self.check_counts(valid)
             .map_err(|wrong| self.fail(wrong_count(wrong)))?;
-        let averaged = self.validate_average(learner, valid)?;
+        let averaged = self.validate_averages(learner, valid)?;
         let digests = self.digests(epoch * self.plan.steps_per_epoch, learner)?;
         let valid_secs = valid_started.elapsed().as_secs_f64();
         let metrics = self.metrics(averaged, state);

@@ -46,6 +46,8 @@ const VALUES: Edits = &[
     ("data.features", "['b']"),
     ("data.missing", "'mean'"),
 ];
+const LOOKAHEAD: Edits = &[("strategy.type", "'lookahead'")];
+const SWA: Edits = &[("strategy.type", "'swa'"), ("strategy.start_epoch", "1")];
 const FIRST: Edits = &[("init.from", "'first.json'")];
 const DIGITS: Edits = &[("data.type", "'digits'")];
 const IRIS: Edits = &[("data.type", "'iris'")];
@@ -361,6 +363,13 @@ const ROWS: &[Row] = &[
         Other,
     ),
     (CSV, &[], "train.ema.decay", "0.5", Other),
+    (CSV, &[], "train.ema.start_step", "1", Other),
+    (CSV, &[], "strategy.type", "'lookahead'", Other),
+    (CSV, &[], "strategy.type", "'standard'", Same),
+    (CSV, LOOKAHEAD, "strategy.sync_steps", "2", Other),
+    (CSV, LOOKAHEAD, "strategy.alpha", "0.3", Other),
+    (CSV, SWA, "strategy.start_epoch", "2", Other),
+    (CSV, SWA, "strategy.every_steps", "1", Other),
     (CSV, &[], "checkpoint.every_epochs", "2", Same),
     (CSV, &[], "checkpoint.every_steps", "2", Same),
     (CSV, &[], "checkpoint.keep_last", "2", Same),

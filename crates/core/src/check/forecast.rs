@@ -13,6 +13,7 @@ use crate::data::DataPlan;
 use crate::spec::backend::{Backend, DeviceName, Kernels, Precision};
 use crate::spec::memory::OnExceed;
 use crate::spec::optimizer::OptimizerSpec;
+use crate::spec::strategy::StrategySpec;
 use crate::spec::train::TrainSpec;
 
 /// Host memory of the program before it has data or a network, in bytes: pages of the binary, threads, and what the
@@ -40,6 +41,8 @@ pub struct Demand<'a> {
     pub optimizer: &'a OptimizerSpec,
     /// The batches.
     pub train: &'a TrainSpec,
+    /// What is kept besides the weights.
+    pub strategy: &'a StrategySpec,
     /// On what.
     pub data: &'a DataPlan,
 }
@@ -60,7 +63,7 @@ pub struct Forecast {
     pub gradients: u64,
     /// The optimizer state of each weight.
     pub optimizer: u64,
-    /// The moving average of the weights.
+    /// The moving average of the weights, and the copies of the strategy.
     pub average: u64,
     /// What the forward pass keeps for the backward pass.
     pub activations: u64,
@@ -80,6 +83,7 @@ impl Forecast {
             network,
             optimizer,
             train,
+            strategy,
             data,
         } = demand;
         let float = precision.num_bytes();
@@ -109,7 +113,7 @@ impl Forecast {
             parameters: weights,
             gradients: trained.saturating_mul(1 + is_in_pieces as u64),
             optimizer: trained.saturating_mul(optimizer.method.num_states()),
-            average: if train.ema.is_some() { weights } else { 0 },
+            average: weights.saturating_mul(train.ema.is_some() as u64 + strategy.num_copies()),
             activations: of_batch(kept),
             batch: of_batch(item).saturating_mul(1 + on_host as u64 * ahead),
             workspace: of_batch(

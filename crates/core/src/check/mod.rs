@@ -3,6 +3,7 @@
 //! [`RULES`] is the complete list. A rule is a pure function of a [`Point`]; it lists the keys that it reads, and is
 //! skipped if one of them was already refused, so that each mistake is reported once.
 
+mod average;
 mod data;
 mod failure;
 pub mod forecast;
@@ -148,16 +149,20 @@ pub const RULES: &[Rule] = &[
         check: recipe::patience_can_end,
     },
     Rule {
-        reads: &["train.ema", "train.early_stopping", "objective"],
-        check: recipe::averages_are_made,
+        reads: &["train.ema", "strategy", "train.early_stopping", "objective"],
+        check: average::averages_are_made,
+    },
+    Rule {
+        reads: &["data", "train", "strategy"],
+        check: average::averages_start,
     },
     Rule {
         reads: &["optimizer", "backend.precision"],
         check: recipe::adafactor_is_resumable,
     },
     Rule {
-        reads: &["train.ema", "backend.precision"],
-        check: recipe::averages_are_precise,
+        reads: &["train.ema", "strategy", "backend.precision"],
+        check: average::averages_are_precise,
     },
     Rule {
         reads: &["scheduler"],

@@ -101,23 +101,6 @@ pub fn patience_can_end(point: &Point<'_>) -> Option<Diagnostic> {
     })
 }
 
-pub fn averages_are_made(point: &Point<'_>) -> Option<Diagnostic> {
-    let train = &point.spec.train;
-    let watched = train.early_stopping.and_then(|stopping| stopping.metric);
-    let asked = [
-        ("objective.metric", point.spec.objective.metric),
-        ("train.early_stopping.metric", watched),
-    ];
-    let asked = asked.into_iter().find_map(|(path, metric)| {
-        let metric = metric.filter(|metric| metric.is_of_ema())?;
-        Some((path, metric))
-    });
-    let (path, metric) = asked.filter(|_| train.ema.is_none())?;
-    let name = metric.name();
-    let message = format!("`{path}` is \"{name}\", which needs `[train.ema]`");
-    Some(contradiction(point, path, message).help("add `[train.ema]`, or use a metric of `valid`"))
-}
-
 /// Burn saves Adafactor's state in 32 bits, but loads it in the precision of the run: a stopped run could not resume.
 pub fn adafactor_is_resumable(point: &Point<'_>) -> Option<Diagnostic> {
     let precision = point.spec.backend.precision;
@@ -131,17 +114,6 @@ pub fn adafactor_is_resumable(point: &Point<'_>) -> Option<Diagnostic> {
         contradiction(point, "optimizer.type", message)
             .note("its state is saved in 32 bits, but Burn loads it in the precision of the run")
             .help("set `precision = \"f32\"`, or use another optimizer such as \"adamw\"")
-    })
-}
-
-pub fn averages_are_precise(point: &Point<'_>) -> Option<Diagnostic> {
-    point.spec.train.ema?;
-    let precision = point.spec.backend.precision;
-    matches!(precision, Precision::F16 | Precision::Bf16).then(|| {
-        let message = format!("`[train.ema]` does not work in {}", precision.name());
-        contradiction(point, "train.ema", message)
-            .note("each step changes the average by a small amount, which is lost in 16 bits")
-            .help("set `backend.precision = \"f32\"`, or remove `[train.ema]`")
     })
 }
 

@@ -115,6 +115,7 @@ pub fn memory_suffices(point: &Point<'_>) -> Option<Diagnostic> {
             network,
             optimizer: &spec.optimizer,
             train: &spec.train,
+            strategy: &spec.strategy,
             data,
         };
         Forecast::least_after(&demand, &spec.memory.on_exceed)

@@ -189,7 +189,7 @@ impl RunPlan {
             "frozen": frozen,
             "task": self.task,
             "loss": self.loss,
-            "average": train.ema.is_some(),
+            "average": train.ema.is_some() as u64 + self.strategy.num_copies(),
             "pieces": train.micro_batch_size < train.batch_size,
             "gradient_checkpointing": train.gradient_checkpointing,
             "gradient_norms": train.log_gradient_norms,

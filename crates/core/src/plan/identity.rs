@@ -19,6 +19,7 @@ use crate::spec::metric::Objective;
 use crate::spec::optimizer::OptimizerSpec;
 use crate::spec::scheduler::SchedulerSpec;
 use crate::spec::section::Choice;
+use crate::spec::strategy::StrategySpec;
 use crate::spec::task::TaskSpec;
 
 /// The content of a fingerprint, except for the network.
@@ -45,6 +46,8 @@ struct Work<'a> {
     loss: &'a LossSpec,
     optimizer: OptimizerSpec,
     scheduler: &'a SchedulerSpec,
+    #[serde(skip_serializing_if = "StrategySpec::is_standard")]
+    strategy: StrategySpec,
     /// How each parameter is updated, in order; omitted if all are updated alike.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     treatments: Vec<Treatment>,
@@ -173,6 +176,7 @@ impl RunPlan {
             loss,
             optimizer,
             scheduler,
+            strategy,
             init,
             // Its text is appended.
             network: _,
@@ -228,6 +232,7 @@ impl RunPlan {
                 optimizer.clone()
             },
             scheduler,
+            strategy: strategy.clone(),
             treatments: if is_now {
                 self.treatments()
             } else {

@@ -17,6 +17,7 @@ use crate::spec::metric::Objective;
 use crate::spec::optimizer::OptimizerSpec;
 use crate::spec::predictions::PredictionsSpec;
 use crate::spec::scheduler::SchedulerSpec;
+use crate::spec::strategy::StrategySpec;
 use crate::spec::task::TaskSpec;
 use crate::spec::train::TrainSpec;
 use crate::spec::verdict::VerdictSpec;
@@ -107,6 +108,9 @@ pub struct RunPlan {
     pub forecast: Forecast,
     /// Epochs and batches.
     pub train: TrainSpec,
+    /// What happens to the weights besides the updates.
+    #[serde(default, skip_serializing_if = "StrategySpec::is_standard")]
+    pub strategy: StrategySpec,
     /// When checkpoints are saved and kept.
     pub checkpoint: CheckpointSpec,
     /// The predictions that are written when the training ends.
@@ -166,6 +170,7 @@ impl RunPlan {
             network: &self.network,
             optimizer: &self.optimizer,
             train: &self.train,
+            strategy: &self.strategy,
             data: &self.data,
         }
     }

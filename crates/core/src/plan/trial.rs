@@ -140,6 +140,7 @@ impl Trial {
                 axes: axes.clone(),
                 forecast: Forecast::default(),
                 train: spec.train.clone(),
+                strategy: spec.strategy.clone(),
                 checkpoint: spec.checkpoint.clone(),
                 predictions: spec.predictions.clone().unwrap_or_default(),
                 on_failure: spec.on_failure.clone(),

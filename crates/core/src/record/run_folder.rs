@@ -89,7 +89,7 @@ impl RunFolder {
         self.checkpoints().join(format!("{part}-{step}.bpk"))
     }
 
-    /// Saved weights: `initial`, `final`, `best` or `ema`.
+    /// Saved weights: `initial`, `final`, `best`, `ema` or `swa`.
     pub fn model(&self, name: &str) -> PathBuf {
         self.0.join("model").join(format!("{name}.bpk"))
     }

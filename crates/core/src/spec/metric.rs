@@ -105,6 +105,7 @@ choices! {
     pub enum ObjectiveSplit {
         Valid "valid" "The valid split.",
         ValidEma "valid_ema" "The valid split, with the averaged weights of `[train.ema]`.",
+        ValidSwa "valid_swa" "The valid split, with the averaged weights of `strategy.type = \"swa\"`.",
         Train "train" "The train split.",
     }
 }
@@ -152,9 +153,13 @@ impl Objective {
         format!("{}/{}", self.split.name(), self.metric.name())
     }
 
-    /// Whether it uses the averaged weights.
-    pub fn is_of_ema(self) -> bool {
-        self.split == ObjectiveSplit::ValidEma
+    /// The name of the averaged weights that it is measured with, if it is.
+    pub fn average(self) -> Option<&'static str> {
+        match self.split {
+            ObjectiveSplit::ValidEma => Some("ema"),
+            ObjectiveSplit::ValidSwa => Some("swa"),
+            ObjectiveSplit::Valid | ObjectiveSplit::Train => None,
+        }
     }
 
     /// Whether it is measured on the train split.

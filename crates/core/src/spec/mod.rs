@@ -33,6 +33,7 @@ pub mod render;
 pub mod scheduler;
 pub mod schema;
 pub mod section;
+pub mod strategy;
 pub mod sweep;
 pub mod task;
 mod template;
@@ -62,6 +63,7 @@ use optimizer::OptimizerSpec;
 use predictions::PredictionsSpec;
 use scheduler::SchedulerSpec;
 use section::{Findings, KeyDoc, Section, Shape};
+use strategy::StrategySpec;
 use sweep::SweepSpec;
 use task::TaskTable;
 use train::TrainSpec;
@@ -98,6 +100,8 @@ pub struct ExperimentSpec {
     pub verdict: VerdictSpec,
     /// `[backend]`
     pub backend: BackendSpec,
+    /// `[strategy]`
+    pub strategy: StrategySpec,
     /// `[memory]`
     pub memory: MemorySpec,
     /// `[limits]`
@@ -200,6 +204,7 @@ fn decode(s: &mut Section<'_>) -> ExperimentSpec {
         optimizer: s.table("optimizer", "The optimizer.", true, OptimizerSpec::decode),
         scheduler: s.table("scheduler", "The learning rate over time.", false, SchedulerSpec::decode),
         train: s.table("train", "Epochs and batches.", true, TrainSpec::decode),
+        strategy: s.table("strategy", "What happens to the weights besides the optimizer's updates.", false, StrategySpec::decode),
         checkpoint: s.table("checkpoint", "When checkpoints are saved and how many are kept.", false, |s| CheckpointSpec {
             every_epochs: s
                 .field("every_epochs", Kind::at_least(1), "Epochs between checkpoints; a new best epoch is always saved.")

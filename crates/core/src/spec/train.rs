@@ -48,6 +48,9 @@ pub struct EarlyStoppingSpec {
 pub struct EmaSpec {
     /// Fraction of the average kept at each step.
     pub decay: f64,
+    /// Updates up to which the average is equal to the weights.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub start_step: usize,
 }
 
 choices! {
@@ -65,6 +68,10 @@ choices! {
 /// continues for at most 20 steps.
 fn log_every() -> usize {
     20
+}
+
+fn is_zero(number: &usize) -> bool {
+    *number == 0
 }
 
 impl TrainSpec {
@@ -187,6 +194,13 @@ impl EmaSpec {
                     "Fraction of the average that is kept at each step, such as 0.999.",
                 )
                 .or(0.999),
+            start_step: s
+                .field(
+                    "start_step",
+                    Kind::at_least(0),
+                    "Updates after which the average starts; until then it is equal to the weights.",
+                )
+                .or(0),
         }
     }
 }

@@ -155,7 +155,7 @@ fn epochs(run: &RunEntry, folder: &ExperimentFolder) -> Option<Vec<Epoch>> {
 }
 
 /// Splits, in curve order.
-const SPLITS: [&str; 3] = ["train/", "valid/", "valid_ema/"];
+const SPLITS: [&str; 4] = ["train/", "valid/", "valid_ema/", "valid_swa/"];
 
 /// The metrics of a split without the split: the objective's first, then the loss, then by name. Names with several
 /// parts, such as the gradient norms of parameters, are too many to show.

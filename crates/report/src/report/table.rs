@@ -63,7 +63,7 @@ pub const MOST_METRICS: usize = 3;
 /// The columns of interest besides the objective: valid metrics, the loss last.
 pub fn more_metrics(report: &Report) -> Vec<&str> {
     let mut names: Vec<&str> = Vec::new();
-    for split in ["valid/", "valid_ema/"] {
+    for split in ["valid/", "valid_ema/", "valid_swa/"] {
         let measured = report.trials.iter().flat_map(|trial| trial.metrics.keys());
         let of_split =
             measured.filter(|name| name.starts_with(split) && **name != report.objective);

@@ -213,8 +213,14 @@ pub(super) const ROWS: &[Remedy] = &[
     ),
     none(
         "/ train",
-        "strategy ddp distributed num_nodes nnodes world_size local_rank deepspeed fsdp num_processes sync_batchnorm",
+        "ddp distributed num_nodes nnodes world_size local_rank deepspeed fsdp num_processes sync_batchnorm",
         "a run uses one device; for concurrent runs, use `runner run SPEC --jobs N`",
+        "train.ddp = true",
+    ),
+    none(
+        "train",
+        "strategy",
+        "`[strategy]` is a separate table, for averaged and slow weights; a run uses one device, and `runner run SPEC --jobs N` starts concurrent runs",
         "train.strategy = \"ddp\"",
     ),
     other(
@@ -281,10 +287,16 @@ pub(super) const ROWS: &[Remedy] = &[
     ),
     other(
         "/ train optimizer",
-        "ema_decay use_ema model_ema swa polyak averaging stochastic_weight_avg",
+        "ema_decay use_ema model_ema polyak averaging",
         "add `[train.ema]` with `decay = 0.999`: the metrics `valid_ema/…` are those of the averaged weights",
         "train.use_ema = true",
         "train.ema = { decay = 0.999 }",
+    ),
+    none(
+        "/ train optimizer",
+        "swa stochastic_weight_avg swa_start swa_lr swa_epochs",
+        "set `[strategy]` with `type = \"swa\"` and `start_epoch`: the metrics `valid_swa/…` are those of the averaged weights",
+        "train.swa = true",
     ),
     other(
         "train",

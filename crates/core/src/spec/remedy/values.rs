@@ -130,10 +130,38 @@ pub(super) const ROWS: &[Remedy] = &[
     ),
     other(
         "optimizer.type",
-        "lbfgs bfgs newton cg rprop asgd sam lookahead lars shampoo sophia adopt prodigy schedule_free dadaptation",
+        "lbfgs bfgs newton cg rprop asgd sam lars shampoo sophia adopt prodigy schedule_free dadaptation",
         "this optimizer is not supported; the optimizers are \"sgd\", \"adam\", \"adamw\", \"adagrad\", \"rmsprop\", \"adafactor\", \"adan\", \"lamb\", \"lion\" and \"muon\"",
         "optimizer.type = \"lbfgs\"",
         "optimizer.type = \"adam\"",
+    ),
+    other(
+        "optimizer.type",
+        "lookahead",
+        "Lookahead works with every optimizer: set `[strategy]` with `type = \"lookahead\"`",
+        "optimizer.type = \"lookahead\"",
+        "optimizer.type = \"adam\" ; strategy.type = \"lookahead\"",
+    ),
+    // Strategies.
+    other(
+        "strategy.type",
+        "average averaging ema exponential_moving_average moving_average polyak",
+        "the moving average of the weights is `[train.ema]`, with `decay = 0.999`; it can be combined with every strategy",
+        "strategy.type = \"ema\"",
+        "train.ema = { decay = 0.999 }",
+    ),
+    same(
+        "strategy.type",
+        "stochastic_weight_averaging",
+        "swa",
+        "strategy.type = \"stochastic_weight_averaging\" ; strategy.start_epoch = 1",
+        "strategy.type = \"swa\" ; strategy.start_epoch = 1",
+    ),
+    none(
+        "strategy.type",
+        "ddp fsdp deepspeed dp distributed horovod",
+        "training one network on several devices is not supported: runs of a sweep use several devices, and this table is about the weights of a run",
+        "strategy.type = \"ddp\"",
     ),
     // Schedules.
     same(

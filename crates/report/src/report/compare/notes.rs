@@ -194,7 +194,7 @@ impl Facts<'_> {
 
     fn digest(&self, split: &str) -> Vec<Option<&String>> {
         // The averaged weights are evaluated on the same items.
-        let split = split.trim_end_matches("_ema");
+        let split = split.trim_end_matches("_ema").trim_end_matches("_swa");
         self.data
             .iter()
             .map(|data| data.digests.get(split))

@@ -70,7 +70,7 @@ fn line(series: usize, trial: &str, curve: &Curve) -> Line {
     let split = curve.metric.split('/').next().unwrap_or_default();
     let stroke = match split {
         "train" => Stroke::Dashed,
-        "valid_ema" => Stroke::Dotted,
+        "valid_ema" | "valid_swa" => Stroke::Dotted,
         _ => Stroke::Solid,
     };
     // Bands of both splits would hide each other.

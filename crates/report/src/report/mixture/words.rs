@@ -134,7 +134,7 @@ fn with(what: &str, value: &str) -> String {
 /// come from the items. Missing folds do not count as other items.
 pub fn other_items(report: &Report) -> Option<String> {
     let (split, _) = report.objective.split_once('/')?;
-    let split = split.trim_end_matches("_ema");
+    let split = split.trim_end_matches("_ema").trim_end_matches("_swa");
     let data = &report.provenance.data;
     let items = |trial: &Trial| -> BTreeSet<&String> {
         let used = trial.data.iter().filter_map(|at| data.get(*at));

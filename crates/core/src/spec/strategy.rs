@@ -1,0 +1,98 @@
+//! `[strategy]`: how the weights of a run follow from the optimizer's updates.
+
+use serde::{Deserialize, Serialize};
+
+use super::kind::Kind;
+use super::section::{Section, choices};
+
+/// The `[strategy]` table.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum StrategySpec {
+    /// Each update changes the weights, and that is all.
+    #[default]
+    Standard,
+    /// Lookahead (Zhang et al., 2019).
+    Lookahead {
+        /// Updates between two synchronizations.
+        sync_steps: usize,
+        /// How far the slow weights move toward the fast ones.
+        alpha: f64,
+    },
+    /// Stochastic weight averaging (Izmailov et al., 2018).
+    Swa {
+        /// The first epoch in which weights are averaged.
+        start_epoch: usize,
+        /// Updates between two averaged weights; an epoch if not set.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        every_steps: Option<usize>,
+    },
+}
+
+choices! {
+
+    enum StrategyKind {
+        Standard "standard" "Each update changes the weights, and that is all.",
+        Lookahead "lookahead" "Lookahead (Zhang et al., 2019): every `sync_steps` updates, slow weights move toward the trained ones by `alpha`, and the training continues from them. The slow weights are validated, tested and saved.",
+        Swa "swa" "Stochastic weight averaging (Izmailov et al., 2018): the mean of the weights at regular intervals, from `start_epoch` on, evaluated in addition to the weights as `valid_swa` and `test_swa`.",
+    }
+}
+
+impl StrategySpec {
+    /// Whether it changes nothing.
+    pub fn is_standard(&self) -> bool {
+        *self == Self::Standard
+    }
+
+    /// How many copies of the weights it keeps.
+    pub fn num_copies(&self) -> u64 {
+        match self {
+            Self::Standard => 0,
+            Self::Lookahead { .. } | Self::Swa { .. } => 1,
+        }
+    }
+
+    pub(super) fn decode(s: &mut Section<'_>) -> Self {
+        let doc = "What happens to the weights besides the optimizer's updates.";
+        s.variant(doc, Some(StrategyKind::Standard), |s, kind| match kind {
+            StrategyKind::Standard => Self::Standard,
+            StrategyKind::Lookahead => Self::Lookahead {
+                sync_steps: s
+                    .field(
+                        "sync_steps",
+                        Kind::at_least(1),
+                        "Updates between two synchronizations of the slow weights with the trained ones.",
+                    )
+                    .or(5),
+                alpha: s
+                    .field(
+                        "alpha",
+                        Kind::Float {
+                            min: 0.0,
+                            open_min: true,
+                            max: 1.0,
+                            open_max: false,
+                        },
+                        "Fraction of the way from the slow weights to the trained ones.",
+                    )
+                    .or(0.5),
+            },
+            StrategyKind::Swa => Self::Swa {
+                start_epoch: s
+                    .field(
+                        "start_epoch",
+                        Kind::at_least(1),
+                        "The first epoch in which weights are averaged, counted from 1; earlier ones are not.",
+                    )
+                    .required(),
+                every_steps: s
+                    .field(
+                        "every_steps",
+                        Kind::at_least(1),
+                        "Updates between two averaged weights, counted from the start of `start_epoch`; the end of each epoch when not set.",
+                    )
+                    .optional(),
+            },
+        })
+    }
+}

@@ -1,0 +1,264 @@
+//! Copies of a network's weights that follow its updates: averages, and the slow weights of Lookahead.
+//!
+//! The running statistics of batch norms are averaged with the weights, as PyTorch's `AveragedModel` does with
+//! `use_buffers=True`. Lookahead leaves them to the trained network.
+
+use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
+use burn::optim::GradientsParams;
+use burn::tensor::Tensor;
+
+use runner_core::plan::RunPlan;
+use runner_core::spec::strategy::StrategySpec;
+use runner_network::network::Network;
+
+/// A copy of the weights of a network.
+#[derive(Clone, Debug)]
+pub struct Copy {
+    rule: Rule,
+    /// The copy, on the device without autodiff.
+    pub network: Network,
+}
+
+/// How a copy follows the network.
+#[derive(Clone, Copy, Debug)]
+enum Rule {
+    /// An exponential moving average: at each update after `start`, it moves by `share` of the way.
+    Ema { share: f64, start: usize },
+    /// The mean of the weights after each `every` updates, counted from `start`.
+    Swa { start: usize, every: usize },
+    /// The slow weights of Lookahead.
+    Slow { every: usize, alpha: f64 },
+}
+
+impl Copy {
+    /// The copies that a plan keeps, at the start of a training.
+    pub fn of(plan: &RunPlan, network: &Network) -> Vec<Self> {
+        let ema = plan.train.ema.map(|ema| Rule::Ema {
+            share: 1.0 - ema.decay,
+            start: ema.start_step,
+        });
+        let of_strategy = match plan.strategy {
+            StrategySpec::Standard => None,
+            StrategySpec::Lookahead { sync_steps, alpha } => Some(Rule::Slow {
+                every: sync_steps,
+                alpha,
+            }),
+            StrategySpec::Swa {
+                start_epoch,
+                every_steps,
+            } => Some(Rule::Swa {
+                start: (start_epoch - 1) * plan.steps_per_epoch,
+                every: every_steps.unwrap_or(plan.steps_per_epoch),
+            }),
+        };
+        // Slow weights change the network, which an average then follows.
+        let rules = of_strategy.into_iter().chain(ema);
+        let copies = rules.map(|rule| Self {
+            rule,
+            network: network.valid(),
+        });
+        copies.collect()
+    }
+
+    /// Its name in checkpoints, traces and metrics.
+    pub fn name(&self) -> &'static str {
+        match self.rule {
+            Rule::Ema { .. } => "ema",
+            Rule::Swa { .. } => "swa",
+            Rule::Slow { .. } => "slow",
+        }
+    }
+
+    /// The average that it is, after `step` updates of a network; none if it is not evaluated in addition to it.
+    pub fn average(&self, network: &Network, step: usize) -> Option<Average> {
+        let [valid, test] = match self.rule {
+            Rule::Ema { .. } => ["valid_ema", "test_ema"],
+            Rule::Swa { .. } => ["valid_swa", "test_swa"],
+            Rule::Slow { .. } => return None,
+        };
+        Some(Average {
+            name: self.name(),
+            valid,
+            test,
+            network: self.read(network, step),
+        })
+    }
+
+    /// The weights that the run is judged by, if they are not the trained ones.
+    pub fn judged(&self, network: &Network, step: usize) -> Option<Network> {
+        matches!(self.rule, Rule::Slow { .. }).then(|| self.read(network, step))
+    }
+
+    /// Follows a network after its update number `step`, counted from 1. The slow weights of Lookahead change the
+    /// network too.
+    pub fn follow(self, network: Network, step: usize) -> (Network, Self) {
+        match self.rule {
+            Rule::Ema { start, .. } if step < start => (network, self),
+            Rule::Ema { start, .. } if step == start => {
+                let copy = network.valid();
+                (network, self.with(copy))
+            }
+            Rule::Ema { share, .. } => {
+                let moved = toward(self.network.clone(), &network, share, Part::All);
+                (network, self.with(moved))
+            }
+            Rule::Swa { start, every } => {
+                let since = step.saturating_sub(start);
+                if since == 0 || !since.is_multiple_of(every) {
+                    return (network, self);
+                }
+                // With the newest statistics of batch norms, which Burn delays until they are requested.
+                let newest = network.valid();
+                let num = since / every;
+                let mean = if num == 1 {
+                    newest
+                } else {
+                    let share = 1.0 / num as f64;
+                    toward(self.network.clone(), &newest, share, Part::All)
+                };
+                (network, self.with(mean))
+            }
+            Rule::Slow { every, .. } if !step.is_multiple_of(every) => (network, self),
+            Rule::Slow { alpha, .. } => {
+                let slow = toward(self.network.clone(), &network, alpha, Part::Weights);
+                let network = network.map(&mut Resume(Collected::of(&slow, Part::Weights)));
+                (network, self.with(slow))
+            }
+        }
+    }
+
+    fn with(self, network: Network) -> Self {
+        Self { network, ..self }
+    }
+
+    /// The same with its network changed.
+    pub fn map_network(self, map: impl FnOnce(Network) -> Network) -> Self {
+        Self {
+            network: map(self.network),
+            rule: self.rule,
+        }
+    }
+
+    /// What it stands for after `step` updates: the weights of the network until an average starts. The slow weights of
+    /// Lookahead are read with the network's statistics.
+    pub fn read(&self, network: &Network, step: usize) -> Network {
+        match self.rule {
+            Rule::Ema { start, .. } if step < start => network.valid(),
+            Rule::Swa { start, every } if step < start + every => network.valid(),
+            Rule::Ema { .. } | Rule::Swa { .. } => self.network.clone(),
+            Rule::Slow { .. } => toward(
+                self.network.clone(),
+                &network.valid(),
+                1.0,
+                Part::Statistics,
+            ),
+        }
+    }
+}
+
+/// Averaged weights, which are evaluated and saved in addition to the trained ones.
+#[derive(Clone, Debug)]
+pub struct Average {
+    /// The name of their file.
+    pub name: &'static str,
+    /// The name of the valid split evaluated with them.
+    pub valid: &'static str,
+    /// The name of the test split evaluated with them.
+    pub test: &'static str,
+    /// A network with them.
+    pub network: Network,
+}
+
+/// Which tensors of a network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    All,
+    /// All but the running statistics of batch norms.
+    Weights,
+    /// Only those.
+    Statistics,
+}
+
+/// Moves a copy by `share` of the way to a network's tensors; all the way is exact.
+fn toward(copy: Network, network: &Network, share: f64, part: Part) -> Network {
+    copy.map(&mut Mover {
+        newest: Collected::of(network, part).found,
+        share,
+    })
+}
+
+/// Tensors by parameter, without autodiff; Burn has a container of tensors of any rank only for gradients.
+struct Collected {
+    found: GradientsParams,
+    part: Part,
+    /// The names of the modules around the tensor that is visited.
+    names: Vec<String>,
+}
+
+impl Collected {
+    fn of(network: &Network, part: Part) -> Self {
+        let mut collected = Self {
+            found: GradientsParams::new(),
+            part,
+            names: Vec::new(),
+        };
+        network.visit(&mut collected);
+        collected
+    }
+}
+
+impl ModuleVisitor for Collected {
+    fn enter_module(&mut self, name: &str, _: &str) {
+        if self.part != Part::All {
+            self.names.push(name.to_owned());
+        }
+    }
+
+    fn exit_module(&mut self, _: &str, _: &str) {
+        self.names.pop();
+    }
+
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        let last = self.names.last().map(String::as_str);
+        let is_statistic = matches!(last, Some("running_mean" | "running_var"));
+        let is_wanted = match self.part {
+            Part::All => true,
+            Part::Weights => !is_statistic,
+            Part::Statistics => is_statistic,
+        };
+        if is_wanted {
+            self.found
+                .register(param.id, param.val().without_autodiff());
+        }
+    }
+}
+
+struct Mover {
+    newest: GradientsParams,
+    share: f64,
+}
+
+impl ModuleMapper for Mover {
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        let Some(newest) = self.newest.remove::<D>(param.id) else {
+            return param;
+        };
+        if self.share == 1.0 {
+            return param.map(|_| newest);
+        }
+        // In this form, unchanged weights stay bitwise equal.
+        param.map(|copy| (newest - copy.clone()).mul_scalar(self.share) + copy)
+    }
+}
+
+/// Lets a trained network continue from other weights.
+struct Resume(Collected);
+
+impl ModuleMapper for Resume {
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        let Some(slow) = self.0.found.remove::<D>(param.id) else {
+            return param;
+        };
+        param.map(|fast| Tensor::from_inner(slow).set_require_grad(fast.is_require_grad()))
+    }
+}
