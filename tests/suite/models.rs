@@ -106,9 +106,12 @@ fn frozen_groups_are_described() {
     let json: serde_json::Value = serde_json::from_str(json.trim()).unwrap();
     assert_eq!(json["trained_parameters"], 91);
     // Trials that freeze different groups are different networks.
-    let swept =
-        "[sweep.grid]\n\"optimizer.groups[0].parameters\" = [\"linear_1.*\", \"linear_2.*\"]\n";
-    let folder = folder_with(&format!("{}{swept}", group("\"linear_1.*\"")));
+    let frozen = |layer: &str| format!("[{{ parameters = \"{layer}.*\", freeze = true }}]");
+    let folder = folder_with(&format!(
+        "{spec}\n[sweep.grid]\n\"optimizer.groups\" = [{}, {}]\n",
+        frozen("linear_1"),
+        frozen("linear_2")
+    ));
     let (code, table, stderr) = run(folder.path(), &["describe", "spec.toml"]);
     assert_eq!(code, 0, "{stderr}");
     assert!(table.contains("(40 of them frozen)"), "{table}");
