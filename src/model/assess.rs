@@ -7,8 +7,10 @@ use super::{Model, Refusal};
 use crate::train::Sums;
 use runner_core::data::{Served, Split, TargetValues};
 use runner_core::diagnostic::Diagnostic;
-use runner_core::predict::{Against, Difference, Measure, OnlyRight, Prediction, Residual};
-use runner_core::record::evaluation::Confusion;
+use runner_core::predict::{
+    Against, Difference, Measure, OnlyRight, Prediction, Residual, Separating,
+};
+use runner_core::record::evaluation::{ClassSeparation, Confusion};
 use runner_core::spec::task::TaskKind;
 use runner_network::batch::Batch;
 use runner_network::network::Output;
@@ -42,6 +44,7 @@ pub struct Assessed {
     counts: Vec<Vec<u64>>,
     /// The errors of each target.
     errors: Vec<Vec<f64>>,
+    separating: Option<Separating>,
     num_items: usize,
 }
 
@@ -64,6 +67,11 @@ impl Assessed {
                 TaskKind::Regression => vec![Vec::new(); model.meaning.num_values()],
                 _ => Vec::new(),
             },
+            separating: Separating::new(
+                model.plan.task.kind,
+                &model.plan.loss.function,
+                model.meaning.names().len(),
+            ),
             scores,
             sums: Sums::default(),
             ranked: Ranked::default(),
@@ -168,6 +176,12 @@ impl Assessed {
             confusion: self.counts.clone(),
             left_out: None,
         })
+    }
+
+    /// How the probabilities of classes or labels separate their items from others.
+    pub fn separations(&self, names: &[String]) -> Vec<ClassSeparation> {
+        let separating = self.separating.clone();
+        separating.map_or_else(Vec::new, |separating| separating.finish(names))
     }
 
     /// The errors of each target.
@@ -292,6 +306,15 @@ impl Model {
                 .push(read.losses.first().copied().unwrap_or(f64::NAN));
         }
         self.meaning.activate(&mut activated);
+        match (&mut to.separating, &targets) {
+            (Some(separating), TargetValues::Classes(classes)) => {
+                separating.add_classes(&activated, classes);
+            }
+            (Some(separating), TargetValues::Floats(labels)) => {
+                separating.add_labels(&activated, labels);
+            }
+            (None, _) => {}
+        }
         to.num_items += num;
         self.count(&self.decided(&activated, num), &targets, to);
         Ok(())

@@ -135,6 +135,7 @@ pub fn evaluate(asked: &Evaluate, sink: &Sink<'_>) -> Result<Assessment, Error> 
         num_resamples: first.num_resamples(),
         metrics: first.metrics(),
         confusion: first.confusion(names),
+        separations: first.separations(names),
         residuals: first.residuals(names),
         against: match (&assessed[..], models.get(1)) {
             ([first, second], Some(other)) => Some(first.against(second, other.plan().id.clone())),

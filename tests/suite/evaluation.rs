@@ -5,6 +5,7 @@ use std::path::Path;
 
 use burn_runner::record::RunFolder;
 use burn_runner::record::evaluation::{Evaluated, Evaluation};
+use burn_runner::statistics::Separation;
 use image::{Rgb, RgbImage};
 use serde_json::Value as Json;
 
@@ -69,12 +70,18 @@ fn the_confusions_are_those_of_the_accuracy() {
             num_items,
             confusion,
             mistakes,
+            separations,
         } = evaluation.found
         else {
             panic!("no classes");
         };
         let (right, all) = sums(&confusion.confusion);
         assert_eq!((all, confusion.classes.len()), (num_items, 3));
+        for (separation, row) in separations.iter().zip(&confusion.confusion) {
+            assert_eq!(separation.of.positives, row.iter().sum::<u64>());
+            let bins = separation.of.bins.iter().map(|bin| bin.num);
+            assert_eq!(bins.sum::<u64>(), num_items);
+        }
         assert_eq!(right as f64 / num_items as f64, metric(&metrics, name));
         let num_wrong = (num_items - right) as usize;
         assert_eq!(mistakes.len(), num_wrong.min(16));
@@ -124,10 +131,16 @@ fn the_worst_pictures_are_named_and_shown() {
         num_items,
         confusion,
         mistakes,
+        separations,
     } = evaluation.found
     else {
         panic!("no classes");
     };
+    // That of one of two classes implies the other.
+    let [only] = &separations[..] else {
+        panic!("{separations:?}");
+    };
+    assert_eq!(only.class, "light");
     let (right, _) = sums(&confusion.confusion);
     let accuracy = metric(&metrics, "valid/accuracy");
     assert_eq!(right as f64 / num_items as f64, accuracy);
@@ -291,11 +304,38 @@ fn pixels_labels_and_tokens_are_counted() {
         metric(&metrics, "valid/accuracy")
     );
 
-    let labels = spec(&format!("{shapes}target = \"labels\""));
+    let labels = spec(&format!("{shapes}target = \"labels\""))
+        + "[task]\nmetrics = [\"hamming_score\", \"auroc\", \"auc_pr\"]\n";
     let (evaluation, metrics) = trained(folder_with(&labels).path());
-    let Evaluated::MultiLabel { num_items, labels } = evaluation.found else {
+    let Evaluated::MultiLabel {
+        num_items,
+        labels,
+        separations,
+    } = evaluation.found
+    else {
         panic!("no labels");
     };
+    // Means over labels, by sorting in training and by thresholds here.
+    let mean = |of: fn(&Separation) -> Option<f64>| {
+        let all: Vec<f64> = separations.iter().filter_map(|one| of(&one.of)).collect();
+        all.iter().sum::<f64>() / all.len() as f64
+    };
+    let area = mean(|of| of.auroc) - metric(&metrics, "valid/auroc");
+    let precision = mean(|of| of.auc_pr) - metric(&metrics, "valid/auc_pr");
+    assert!(
+        area.abs() < 1e-6 && precision.abs() < 1e-6,
+        "{area} {precision}"
+    );
+    let thresholds = separations.iter().zip(&labels);
+    for (separation, label) in thresholds {
+        let at_half = separation.of.at(0.5);
+        assert_eq!(
+            separation.of.positives,
+            label.true_positives + label.false_negatives
+        );
+        assert_eq!(at_half.true_positives, label.true_positives);
+        assert_eq!(at_half.false_positives, label.false_positives);
+    }
     let mut right = 0;
     for of in &labels {
         right += of.true_positives + of.true_negatives;

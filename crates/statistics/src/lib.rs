@@ -18,6 +18,7 @@
 //! - several comparisons: Holm (1979)
 //! - the best of many: the trials that no other beats (Gupta 1965)
 //! - several looks at growing samples: each with an equal part of the level ([`Looks`])
+//! - probabilities: ROC and precision-recall curves, and calibration, by thresholds ([`Separation`])
 //! - effect of an axis: the mean over all other settings within each seed, and Student's interval over the seeds
 //!
 //! Two numbers are easily confused. A `level` is a confidence level, such as 0.95, and belongs to an interval. An
@@ -41,6 +42,7 @@ mod sign_flip;
 mod student;
 #[cfg(test)]
 mod tests;
+mod thresholds;
 mod verdict;
 
 use serde::{Deserialize, Serialize};
@@ -60,6 +62,7 @@ pub use ranks::{MOST_RANKED, mann_whitney, smallest_rank_p};
 pub use sample::{Description, Interval, IntervalMethod};
 pub use sign_flip::{MOST_ENUMERATED, NUM_FLIPS, pairs_to_reach, sign_flip, smallest_sign_flip_p};
 pub use student::Overlap;
+pub use thresholds::{Bin, STEPS, Scored, Separation, Threshold};
 pub use verdict::{AboutMore, Claims, Equality, Finding, IfNormal, Reading, Verdict, verdicts};
 
 /// Which values of an objective are better.

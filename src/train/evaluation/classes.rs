@@ -6,8 +6,9 @@ use burn::tensor::{Tensor, TensorReadError};
 use super::worst::Worst;
 use super::{NUM_WORST, plain};
 use runner_core::data::{Pictures, Places, Split};
+use runner_core::predict::Separating;
 use runner_core::record::evaluation::{Confused, Confusion, Evaluated, Mistake};
-use runner_core::spec::loss::{LossFunction, LossSpec};
+use runner_core::spec::loss::LossSpec;
 use runner_core::spec::task::TaskKind;
 use runner_network::scores::{numbers, whole_numbers};
 use runner_network::targets::Targets;
@@ -34,6 +35,7 @@ pub struct Classes {
     /// Whether outputs are logits, which softmax turns into probabilities.
     has_probabilities: bool,
     mistakes: Worst<Wrong>,
+    separating: Option<Separating>,
 }
 
 /// A misclassified item.
@@ -65,8 +67,9 @@ impl Classes {
             },
             num_items: 0,
             num_counted: 0,
-            has_probabilities: matches!(loss.function, LossFunction::CrossEntropy { .. }),
+            has_probabilities: loss.function.gives_probabilities(),
             mistakes: Worst::new(NUM_WORST),
+            separating: Separating::new(task, &loss.function, num_classes),
         })
     }
 
@@ -98,20 +101,28 @@ impl Classes {
                 wrong.push((at, target, predicted));
             }
         }
-        if !wrong.is_empty() {
-            let probabilities = if self.has_probabilities {
-                numbers::<1>(softmax(outputs, 1).max_dim(1).flatten(0, 1))?
-            } else {
-                Vec::new()
-            };
-            for (at, target, predicted) in wrong {
-                let known = || Wrong {
-                    target,
-                    predicted,
-                    probability: probabilities.get(at).copied(),
-                };
-                self.mistakes.add(self.num_items + at, losses[at], known);
+        let probabilities = if self.has_probabilities && self.separating.is_some() {
+            let all = numbers::<1>(softmax(outputs, 1).flatten(0, 1))?;
+            let all: Vec<f32> = all.into_iter().map(|number| number as f32).collect();
+            if let Some(separating) = &mut self.separating {
+                let targets = targets.iter().map(|target| *target as i32);
+                separating.add_classes(&all, &targets.collect::<Vec<_>>());
             }
+            let items = all.chunks_exact(self.num_classes);
+            let largest = |item: &[f32]| f64::from(item.iter().copied().fold(0.0, f32::max));
+            items.map(largest).collect()
+        } else if self.has_probabilities && !wrong.is_empty() {
+            numbers::<1>(softmax(outputs, 1).max_dim(1).flatten(0, 1))?
+        } else {
+            Vec::new()
+        };
+        for (at, target, predicted) in wrong {
+            let known = || Wrong {
+                target,
+                predicted,
+                probability: probabilities.get(at).copied(),
+            };
+            self.mistakes.add(self.num_items + at, losses[at], known);
         }
         self.num_items += losses.len();
         Ok(())
@@ -143,6 +154,9 @@ impl Classes {
                     })
                     .collect()
                 },
+                separations: self
+                    .separating
+                    .map_or_else(Vec::new, |separating| separating.finish(&names)),
             },
             TaskKind::NextToken => Evaluated::NextToken {
                 num_items: self.num_items as u64,

@@ -1,10 +1,14 @@
 //! How often each label is predicted and present.
 
+use burn::tensor::activation::sigmoid;
 use burn::tensor::{Bool, Tensor, TensorReadError};
 
 use runner_core::data::Split;
+use runner_core::predict::Separating;
 use runner_core::record::evaluation::{Evaluated, LabelCounts};
-use runner_network::scores::whole_numbers;
+use runner_core::spec::loss::LossSpec;
+use runner_core::spec::task::TaskKind;
+use runner_network::scores::{numbers, whole_numbers};
 use runner_network::targets::Targets;
 
 /// Counts of labels.
@@ -12,12 +16,14 @@ pub struct Labels {
     num_items: u64,
     /// For each label: predicted and present, predicted, present.
     counts: Vec<[u64; 3]>,
+    separating: Option<Separating>,
 }
 
 impl Labels {
     /// Counts nothing yet.
-    pub fn new(num_labels: usize) -> Self {
+    pub fn new(num_labels: usize, loss: &LossSpec) -> Self {
         Self {
+            separating: Separating::new(TaskKind::MultiLabel, &loss.function, num_labels),
             num_items: 0,
             counts: vec![[0; 3]; num_labels],
         }
@@ -29,6 +35,16 @@ impl Labels {
             return Ok(());
         };
         self.num_items += labels.dims()[0] as u64;
+        if let Some(separating) = &mut self.separating {
+            let singles = |of: Tensor<2>| -> Result<Vec<f32>, TensorReadError> {
+                let all = numbers::<1>(of.flatten(0, 1))?;
+                Ok(all.into_iter().map(|number| number as f32).collect())
+            };
+            separating.add_labels(
+                &singles(sigmoid(outputs.clone()))?,
+                &singles(labels.clone())?,
+            );
+        }
         let given = outputs.greater_scalar(0.0);
         let held = labels.greater_scalar(0.5);
         let total = |of: Tensor<2, Bool>| whole_numbers(of.int().sum_dim(0).flatten(0, 1));
@@ -44,6 +60,8 @@ impl Labels {
     /// The result.
     pub fn finish(self, split: &Split) -> Evaluated {
         let names = split.set().target_names();
+        let separating = self.separating;
+        let separations = separating.map_or_else(Vec::new, |of| of.finish(&names));
         let labels = names.into_iter().zip(self.counts);
         Evaluated::MultiLabel {
             num_items: self.num_items,
@@ -56,6 +74,7 @@ impl Labels {
                     false_negatives: held - both,
                 })
                 .collect(),
+            separations,
         }
     }
 }

@@ -42,7 +42,7 @@ impl Counted {
             TaskKind::Classification | TaskKind::Segmentation | TaskKind::NextToken => {
                 Counted::Classes(Classes::new(plan.task.kind, num_classes, &plan.loss)?)
             }
-            TaskKind::MultiLabel => Counted::Labels(Labels::new(num_classes)),
+            TaskKind::MultiLabel => Counted::Labels(Labels::new(num_classes, &plan.loss)),
             TaskKind::Regression => Counted::Values(Values::new(split, plan.data.target.size())),
             TaskKind::Autoencoding => return None,
         })

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::record::evaluation::Confusion;
+use crate::record::evaluation::{ClassSeparation, Confusion};
 
 /// The quality of a run's network on some data.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -26,6 +26,9 @@ pub struct Assessment {
     /// The confusion matrix of classes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub confusion: Option<Confusion>,
+    /// How the probabilities of classes or labels separate their items from others.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub separations: Vec<ClassSeparation>,
     /// The errors of each target, in its units.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub residuals: Vec<Residual>,

@@ -52,12 +52,7 @@ impl Meaning {
 
     /// Whether a class has a probability.
     pub fn has_probabilities(&self) -> bool {
-        matches!(
-            self.loss,
-            LossFunction::CrossEntropy { .. }
-                | LossFunction::BinaryCrossEntropy { .. }
-                | LossFunction::SoftMargin
-        )
+        self.loss.gives_probabilities()
     }
 
     /// Whether numbers have standard deviations.

@@ -6,12 +6,14 @@ mod meaning;
 #[cfg(feature = "parquet")]
 mod parquet;
 mod sample;
+mod separating;
 mod table;
 mod write;
 
 pub use assessment::{Against, Assessment, Difference, Measure, OnlyRight, Residual};
 pub use meaning::Meaning;
 pub use sample::{Sampler, Sampling};
+pub use separating::Separating;
 pub use write::{Layout, OutputFormat, Writer};
 
 use serde::Serialize;

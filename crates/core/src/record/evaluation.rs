@@ -9,6 +9,7 @@ use std::io;
 use serde::{Deserialize, Serialize};
 
 use super::{RunFolder, format, seal, unwritable, write_whole};
+use runner_statistics::Separation;
 
 /// The results of the weights in `model/best.bpk` on a split.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -37,6 +38,10 @@ pub enum Evaluated {
         confusion: Confusion,
         /// The misclassified items with the largest losses, the largest first.
         mistakes: Vec<Mistake>,
+        /// How the probability of a class separates its items from others: of two classes the second, of more each;
+        /// none if there are too many, or outputs are not probabilities.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        separations: Vec<ClassSeparation>,
     },
     /// One class per pixel.
     Segmentation {
@@ -63,6 +68,9 @@ pub enum Evaluated {
         num_items: u64,
         /// How often each label was predicted and present.
         labels: Vec<LabelCounts>,
+        /// How the probability of each label separates items with it from others; none if there are too many.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        separations: Vec<ClassSeparation>,
     },
     /// Numbers per item.
     Regression {
@@ -130,6 +138,19 @@ pub struct Confused {
     pub count: u64,
 }
 
+/// Maximum number of classes or labels with a [`ClassSeparation`].
+pub const MOST_SEPARATED: usize = 16;
+
+/// How the probability of a class, or label, separates its items from others.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ClassSeparation {
+    /// Its name.
+    pub class: String,
+    /// By thresholds.
+    #[serde(flatten)]
+    pub of: Separation,
+}
+
 /// How often a label was predicted and present.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LabelCounts {
@@ -194,6 +215,7 @@ impl RunFolder {
 mod tests {
     use super::*;
     use crate::plan::FORMAT;
+    use runner_statistics::{Bin, Threshold};
 
     fn comes_back(found: Evaluated) -> String {
         let folder = tempfile::tempdir().unwrap();
@@ -230,8 +252,27 @@ mod tests {
                 place: "a/3.png".into(),
                 picture: Some("data:image/png;base64,".into()),
             }],
+            separations: vec![ClassSeparation {
+                class: "b".into(),
+                of: Separation {
+                    positives: 6,
+                    negatives: 6,
+                    auroc: Some(0.75),
+                    auc_pr: None,
+                    thresholds: vec![Threshold {
+                        at: 0.5,
+                        true_positives: 6,
+                        false_positives: 1,
+                    }],
+                    bins: vec![Bin {
+                        num: 12,
+                        positives: 6,
+                        mean: 0.5,
+                    }],
+                },
+            }],
         };
-        insta::assert_snapshot!(comes_back(classification), @r#"{"format":F,"split":"valid","epoch":7,"task":"classification","num_items":12,"classes":["a","b"],"confusion":[[5,1],[0,6]],"mistakes":[{"item":3,"target":"a","predicted":"b","probability":0.75,"loss":1.5,"where":"a/3.png","picture":"data:image/png;base64,"}]}"#);
+        insta::assert_snapshot!(comes_back(classification), @r#"{"format":F,"split":"valid","epoch":7,"task":"classification","num_items":12,"classes":["a","b"],"confusion":[[5,1],[0,6]],"mistakes":[{"item":3,"target":"a","predicted":"b","probability":0.75,"loss":1.5,"where":"a/3.png","picture":"data:image/png;base64,"}],"separations":[{"class":"b","positives":6,"negatives":6,"auroc":0.75,"thresholds":[{"at":0.5,"true_positives":6,"false_positives":1}],"bins":[{"num":12,"positives":6,"mean":0.5}]}]}"#);
         let regression = Evaluated::Regression {
             num_items: 2,
             targets: vec!["y".into()],

@@ -124,6 +124,16 @@ impl LossKind {
 }
 
 impl LossFunction {
+    /// Whether it turns outputs into probabilities of classes or labels.
+    pub fn gives_probabilities(&self) -> bool {
+        matches!(
+            self,
+            LossFunction::CrossEntropy { .. }
+                | LossFunction::BinaryCrossEntropy { .. }
+                | LossFunction::SoftMargin
+        )
+    }
+
     /// Its `type`.
     pub fn kind(&self) -> LossKind {
         match self {

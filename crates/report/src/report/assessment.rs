@@ -1,7 +1,9 @@
 //! The result of `runner evaluate`, as text and as a page in the style of reports.
 
 use super::numbers::short_number;
-use super::plot::{Cell, Heat, escape, heat};
+use super::plot::{Cell, Heat, escape, heat, legend_mark};
+use super::separation;
+use super::table::Columns;
 use runner_core::predict::{Against, Assessment, Residual};
 use runner_core::record::evaluation::Confusion;
 
@@ -67,6 +69,25 @@ pub fn html(found: &Assessment) -> String {
             heat_of(confusion)
         ));
     }
+    let (drawn, names) = separation::plots(&found.separations);
+    if !found.separations.is_empty() {
+        body.push_str("<section><h2>Curves</h2>\n");
+        if names.len() > 1 {
+            let keys = names.iter().enumerate();
+            let keys =
+                keys.map(|(at, name)| format!("<li>{} {}</li>", legend_mark(at), escape(name)));
+            let keys: String = keys.collect();
+            body.push_str(&format!("<ul class=\"legend\">{keys}</ul>\n"));
+        }
+        body.push_str("<div class=\"figures\">\n");
+        for one in drawn {
+            body.push_str(&format!(
+                "<figure>{}<figcaption>{}</figcaption></figure>\n",
+                one.svg, one.caption
+            ));
+        }
+        body.push_str("</div></section>\n");
+    }
     format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; img-src data:\">\n<title>{}</title>\n<style>\n{}\n</style>\n</head>\n<body>\n<main>\n<header><p class=\"name\">{}</p>\n<h1>Evaluation on {}</h1></header>\n<section id=\"answer\"><p class=\"answer\">{}</p></section>\n{body}</main>\n</body>\n</html>\n",
         escape(&found.run),
@@ -127,6 +148,25 @@ fn tables(found: &Assessment, most_classes: usize) -> Vec<Table> {
                     std::iter::once(class.clone()).chain(counts).collect()
                 })
                 .collect(),
+        });
+    }
+    if !found.separations.is_empty() {
+        let Columns { head, rows } = separation::summary(&found.separations, "class");
+        tables.push(Table {
+            title: "Probabilities: how they separate items from others".into(),
+            head,
+            rows,
+        });
+    }
+    if let [only] = &found.separations[..] {
+        let Columns { head, rows } = separation::thresholds(&only.of);
+        tables.push(Table {
+            title: format!(
+                "Thresholds: predicted as {} from a probability on",
+                only.class
+            ),
+            head,
+            rows,
         });
     }
     if !found.residuals.is_empty() {

@@ -26,6 +26,7 @@ mod prospect;
 mod rank;
 mod sample;
 mod sections;
+mod separation;
 mod table;
 mod varied;
 mod verdict;

@@ -1,11 +1,12 @@
 //! Plots and images of the errors of the selected trial.
 
-use super::figures::{Figure, MAX_POINTS, Picture};
+use super::figures::{Figure, Key, MAX_POINTS, Picture};
 use crate::report::assessment::heat_of;
 use crate::report::evaluation::pair;
 use crate::report::model::Report;
 use crate::report::numbers::short_number;
 use crate::report::plot::*;
+use crate::report::separation::plots;
 use runner_core::record::evaluation::Evaluated;
 
 /// Maximum number of regression targets with plots.
@@ -29,6 +30,32 @@ pub fn confusion(report: &Report) -> Option<Figure> {
         is_wide: classes.len() > 12,
         ..Figure::new(svg, caption)
     })
+}
+
+/// ROC, precision by recall, and calibration.
+pub fn probabilities(report: &Report) -> Vec<Figure> {
+    let found = report.evaluation.as_ref().map(|of| &of.evaluation.found);
+    let Some(
+        Evaluated::Classification { separations, .. } | Evaluated::MultiLabel { separations, .. },
+    ) = found
+    else {
+        return Vec::new();
+    };
+    let (drawn, names) = plots(separations);
+    let figures = drawn
+        .into_iter()
+        .map(|one| Figure::new(one.svg, one.caption));
+    let mut figures: Vec<Figure> = figures.collect();
+    if let (Some(first), true) = (figures.first_mut(), names.len() > 1) {
+        let keys = names.into_iter().enumerate();
+        let keys = keys.map(|(series, name)| Key {
+            series,
+            mark: legend_mark(series),
+            name,
+        });
+        first.legend = keys.collect();
+    }
+    figures
 }
 
 /// Predictions and residuals of each target.

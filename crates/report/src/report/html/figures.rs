@@ -70,6 +70,7 @@ pub fn figures(report: &Report, section: &Section) -> Vec<Figure> {
         ("cost", _) => cost::cost(report),
         ("memory", _) => cost::memory(report).into_iter().collect(),
         ("confusion", _) => evaluation::confusion(report).into_iter().collect(),
+        ("probabilities", _) => evaluation::probabilities(report),
         ("residuals", _) => evaluation::residuals(report),
         _ => Vec::new(),
     }

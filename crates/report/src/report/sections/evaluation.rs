@@ -4,7 +4,10 @@ use super::{Section, dash, head};
 use crate::report::evaluation::{Selected, most_confused};
 use crate::report::model::Report;
 use crate::report::numbers::short_number;
-use runner_core::record::evaluation::{Confusion, Evaluated, LabelCounts, Mistake, Residuals};
+use crate::report::separation::{summary, thresholds};
+use runner_core::record::evaluation::{
+    ClassSeparation, Confusion, Evaluated, LabelCounts, Mistake, Residuals,
+};
 
 /// Maximum number of confused pairs of classes or tokens in a table.
 const MAX_PAIRS: usize = 10;
@@ -21,12 +24,18 @@ pub fn evaluation(report: &Report) -> Vec<Section> {
         Evaluated::Classification {
             confusion: found,
             mistakes: worst,
+            separations,
             ..
-        } => vec![
-            confusion(of, found, "items"),
-            classes(of, found, "items"),
-            mistakes(of, worst),
-        ],
+        } => {
+            let [probabilities, thresholds] = separated(of, separations, "class");
+            vec![
+                confusion(of, found, "items"),
+                classes(of, found, "items"),
+                probabilities,
+                thresholds,
+                mistakes(of, worst),
+            ]
+        }
         Evaluated::Segmentation {
             confusion: found, ..
         } => vec![confusion(of, found, "pixels"), classes(of, found, "pixels")],
@@ -51,7 +60,11 @@ pub fn evaluation(report: &Report) -> Vec<Section> {
                 rows.collect(),
             )]
         }
-        Evaluated::MultiLabel { labels, .. } => {
+        Evaluated::MultiLabel {
+            labels,
+            separations,
+            ..
+        } => {
             let names = head([
                 "label",
                 "true positives",
@@ -61,7 +74,12 @@ pub fn evaluation(report: &Report) -> Vec<Section> {
             ]);
             let rows = labels.iter().map(counts).collect();
             let intro = "how often each label was predicted and present";
-            vec![table("labels", "Labels", of, intro, names, rows)]
+            let [probabilities, thresholds] = separated(of, separations, "label");
+            vec![
+                table("labels", "Labels", of, intro, names, rows),
+                probabilities,
+                thresholds,
+            ]
         }
         Evaluated::Regression {
             targets,
@@ -224,6 +242,37 @@ fn mistakes(of: &Selected, worst: &[Mistake]) -> Option<Section> {
         names,
         worst.iter().map(row).collect(),
     )
+}
+
+/// How probabilities separate classes; for a single one also by thresholds.
+fn separated(of: &Selected, found: &[ClassSeparation], class: &str) -> [Option<Section>; 2] {
+    let summary = summary(found, class);
+    let intro = "how the probability of each separates its items from others, and how far it is from the fraction of items that have it";
+    let probabilities = table(
+        "probabilities",
+        "Probabilities",
+        of,
+        intro,
+        summary.head,
+        summary.rows,
+    );
+    let [only] = found else {
+        return [probabilities, None];
+    };
+    let by_threshold = thresholds(&only.of);
+    let intro = format!(
+        "items are predicted as `{}` from a probability on",
+        only.class
+    );
+    let by_threshold = table(
+        "thresholds",
+        "Thresholds",
+        of,
+        &intro,
+        by_threshold.head,
+        by_threshold.rows,
+    );
+    [probabilities, by_threshold]
 }
 
 fn counts(label: &LabelCounts) -> Vec<String> {
