@@ -212,9 +212,9 @@ impl SpecArgs {
     /// The experiments of the arguments.
     pub fn experiment(&self) -> Experiment {
         Experiment {
-            path: self.spec.clone(),
             set: self.set.clone(),
             program: this_program(None),
+            ..Experiment::new(&self.spec)
         }
     }
 }

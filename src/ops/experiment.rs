@@ -19,6 +19,9 @@ use runner_exchange::init::Finder;
 pub struct Experiment {
     /// The file.
     pub path: PathBuf,
+    /// The text, if it is not to be read from the file, which then need not exist: its path is the name in messages,
+    /// and the start of relative paths.
+    pub text: Option<String>,
     /// Edits such as `optimizer.learning_rate=1e-2`, as `--set` takes them.
     pub set: Vec<String>,
     /// The program that trains its runs, and asks drivers for their devices.
@@ -140,6 +143,12 @@ pub(crate) fn plan_document(
 ///
 /// let document = ops::open(&Experiment::new("experiments/iris_csv.toml"))?;
 /// assert!(document.root.at("data.type").is_some());
+///
+/// let written = Experiment {
+///     text: Some("[data]\ntype = \"iris\"\n".into()),
+///     ..Experiment::new("my_iris.toml")
+/// };
+/// assert!(ops::open(&written)?.root.at("data.type").is_some());
 /// # Ok::<(), burn_runner::Error>(())
 /// ```
 pub fn open(experiment: &Experiment) -> Result<Document, Error> {
@@ -147,7 +156,14 @@ pub fn open(experiment: &Experiment) -> Result<Document, Error> {
         sources,
         diagnostics,
     };
-    let mut document = Document::read(&experiment.path).map_err(wrong)?;
+    let read = match &experiment.text {
+        Some(text) => {
+            let name = experiment.path.display().to_string();
+            Document::compose(&name, text, experiment.path.parent())
+        }
+        None => Document::read(&experiment.path),
+    };
+    let mut document = read.map_err(wrong)?;
     let mut diagnostics = Diagnostics::default();
     for assignment in &experiment.set {
         if let Err(diagnostic) = document.set(assignment) {

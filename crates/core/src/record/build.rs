@@ -2,7 +2,7 @@
 //! demand; a worker receives the digest from its runner, and accepts it only for the very same file.
 
 use std::io::{self, Read};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use sha2::{Digest, Sha256};
@@ -23,6 +23,15 @@ const FEATURES: [(&str, bool); 8] = [
 ];
 
 static SHA256: OnceLock<Option<String>> = OnceLock::new();
+
+/// The file of the program, where this process runs another one.
+static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+
+/// Makes the build that of the program in a file, for processes that only start it, such as Python. The first call
+/// determines it.
+pub fn use_program(path: &Path) {
+    let _ = PROGRAM.set(path.to_owned());
+}
 
 /// The running build; `None` if its file cannot be read.
 pub fn this_build() -> Option<Build> {
@@ -59,7 +68,9 @@ pub fn take_known_build(known: &str) {
 
 /// On Linux, the running file, even if its name now belongs to another.
 fn program() -> io::Result<PathBuf> {
-    if cfg!(target_os = "linux") {
+    if let Some(path) = PROGRAM.get() {
+        Ok(path.clone())
+    } else if cfg!(target_os = "linux") {
         Ok("/proc/self/exe".into())
     } else {
         std::env::current_exe()

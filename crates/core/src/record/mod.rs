@@ -71,7 +71,7 @@ mod write;
 mod written;
 
 pub use answer::{PATIENCE, answer};
-pub use build::{known_build, look_at_this_build, take_known_build, this_build};
+pub use build::{known_build, look_at_this_build, take_known_build, this_build, use_program};
 pub use calibrations::Calibrations;
 pub use collector::{Collector, Recorded};
 pub use damage::{is_damaged, remedy};

@@ -47,6 +47,7 @@ pub use numbers::{short_number, value_text};
 pub use prospect::{Prospect, Spread};
 pub use sample::{ALPHA, CONFIDENCE, Sample, direction};
 pub use table::{Columns, footnotes, table};
+pub use verdict::in_words;
 
 use std::io;
 

@@ -12,6 +12,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::encode::{Encoder, InputEncoder, TargetEncoder};
+pub use super::read::arrays::element::{Element, Layout as ArrayLayout};
 use super::read::{arrays, images, magic, tables, text};
 use super::records::{Records, Skipped};
 use super::serve::{Set, Split};
@@ -114,6 +115,27 @@ impl<'a> Incoming<'a> {
 
     /// Reads all items; `see` receives one piece after another, and can stop the reading.
     pub fn read(&self, see: &mut dyn FnMut(Piece) -> ControlFlow<()>) -> Result<(), DataError> {
+        self.read_by(&|take| self.read_raw(take), see)
+    }
+
+    /// The same for an array in memory instead of a file: [`Incoming::path`] is only its name. `bytes` are its values
+    /// in C order; the first dimension of `shape` is the items.
+    pub fn read_array(
+        &self,
+        layout: ArrayLayout,
+        shape: &[usize],
+        bytes: &[u8],
+        see: &mut dyn FnMut(Piece) -> ControlFlow<()>,
+    ) -> Result<(), DataError> {
+        let read = |take: Take<'_>| arrays::incoming::of_memory(self, layout, shape, bytes, take);
+        self.read_by(&read, see)
+    }
+
+    fn read_by(
+        &self,
+        read: &dyn Fn(Take<'_>) -> Result<(), DataError>,
+        see: &mut dyn FnMut(Piece) -> ControlFlow<()>,
+    ) -> Result<(), DataError> {
         let mut pieces = Pieces::new(self);
         let mut is_ended = false;
         let mut num_items = 0;
@@ -127,8 +149,7 @@ impl<'a> Incoming<'a> {
             }
             Ok(())
         };
-        let read = self.read_raw(&mut take);
-        match read {
+        match read(&mut take) {
             Err(_) if is_ended => Ok(()),
             Err(error) => Err(self.renamed(error)),
             Ok(()) if num_items == 0 => Err(self.renamed(pieces.nothing_left())),

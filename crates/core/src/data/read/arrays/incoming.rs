@@ -37,6 +37,26 @@ pub(in crate::data) fn read(
     read_arrays(incoming, (at, column), array, None, take)
 }
 
+/// The items of an array in memory.
+pub(in crate::data) fn of_memory(
+    incoming: &Incoming<'_>,
+    layout: Layout,
+    shape: &[usize],
+    bytes: &[u8],
+    take: Take<'_>,
+) -> Result<(), DataError> {
+    let Some((at, column)) = incoming.transforms.array() else {
+        return Err(DataError::new("the run was not trained on arrays"));
+    };
+    let array = Array {
+        place: incoming.name(),
+        layout,
+        shape: shape.to_vec(),
+        data: Box::new(bytes),
+    };
+    read_arrays(incoming, (at, column), array, None, take)
+}
+
 /// Reads a file of named arrays: the one with the name of the run's column, or the only one.
 fn read_named(
     incoming: &Incoming<'_>,

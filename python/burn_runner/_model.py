@@ -1,0 +1,462 @@
+"""Trained networks: predictions, raw outputs, weights and gradients."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from . import _native
+from ._arrays import argument, array_of, from_block
+from ._errors import RequestError
+from ._frames import Table, framed, html_table
+
+if TYPE_CHECKING:
+    import numpy as np
+
+#: Files of pictures.
+_PICTURES = (".png", ".jpg", ".jpeg")
+
+
+class Predictions:
+    """Predictions of several items, in their order.
+
+    Which of the arrays are set depends on the task; the others are None. ``numpy.asarray(predictions)`` is
+    :attr:`probabilities` or :attr:`values`, or else :attr:`index`.
+    """
+
+    def __init__(self, found: dict[str, Any], names: list[str]) -> None:
+        num, shape, kind = found["num"], found["shape"], found["kind"]
+
+        def array(key: str, dtype: str, sizes: list[int]) -> np.ndarray | None:
+            return from_block(found[key], dtype, [num, *sizes]) if len(found[key]) else None
+
+        #: ``"class"``, ``"labels"``, ``"values"``, ``"classes"`` (of each pixel), ``"item"`` or ``"token"``.
+        self.kind: str = kind
+        #: The names of classes, labels or predicted numbers.
+        self.names = names
+        #: The index of the predicted class or token, uint32 [items], or of the class of each pixel [items, height,
+        #: width].
+        self.index: np.ndarray | None = array("index", "uint32", shape if kind == "classes" else [])
+        #: The probability of each class or label, float32 [items, classes]; scores if the loss gives no
+        #: probabilities; of a token, only its own, [items].
+        self.probabilities: np.ndarray | None = array("probabilities", "float32", [] if kind == "token" else shape)
+        #: Predicted numbers in units of the data, float64 [items, targets], or [items, item shape] of an autoencoder.
+        self.values: np.ndarray | None = array("values", "float64", shape)
+        #: Standard deviations of the numbers, float64 [items, targets], if the network predicts them.
+        self.deviations: np.ndarray | None = array("deviations", "float64", shape)
+        #: The rows, items or files that were predicted, as ``runner predict`` names them; None for arrays.
+        self.ids: list[str] | None = found["ids"] or None
+        self._texts: list[str] = found["texts"]
+        self._num: int = num
+
+    @property
+    def labels(self) -> Any:
+        """The names of the predicted classes, an array of objects [items]; the predicted labels of each item as lists
+        (more probable than 0.5); or the predicted tokens.
+
+        Raises:
+            AttributeError: if the task predicts numbers.
+        """
+        import numpy as np
+
+        if self.kind == "class":
+            return np.array(self.names, dtype=object)[self.index]
+        if self.kind == "labels" and self.probabilities is not None:
+            return [[name for name, p in zip(self.names, row) if p > 0.5] for row in self.probabilities]
+        if self.kind == "token":
+            return np.array(self._texts, dtype=object)
+        raise AttributeError(f"predictions of {self.kind} have no labels")
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        import numpy as np
+
+        found = self.probabilities if self.kind in ("class", "labels") else None
+        found = found if found is not None else self.values
+        found = found if found is not None else self.index
+        return np.array(found, dtype=dtype) if copy else np.asarray(found, dtype=dtype)
+
+    def __len__(self) -> int:
+        return self._num
+
+    def _rows(self, most: int | None = None) -> list[dict[str, Any]]:
+        rows = []
+        for at in range(self._num if most is None else min(most, self._num)):
+            row: dict[str, Any] = {} if self.ids is None else {"id": self.ids[at]}
+            if self.kind in ("class", "token"):
+                row["prediction"] = self.labels[at]
+            elif self.kind == "labels":
+                row["labels"] = "|".join(self.labels[at])
+            if self.probabilities is not None and self.probabilities.ndim == 2:
+                row.update(zip(self.names, map(float, self.probabilities[at])))
+            if self.kind == "values" and self.values is not None:
+                row.update(zip(self.names, map(float, self.values[at])))
+                if self.deviations is not None:
+                    names = (f"{name}/sd" for name in self.names)
+                    row.update(zip(names, map(float, self.deviations[at])))
+            rows.append(row)
+        return rows
+
+    def frame(self, frame: str | None = None) -> Any:
+        """A data frame with a row for each item: the prediction, and the probability of each class or the numbers."""
+        return framed(Table.from_rows(self._rows()), frame)
+
+    def __repr__(self) -> str:
+        return f"<Predictions of {self._num} items: {self.kind}>"
+
+    def _repr_html_(self) -> str:
+        rows = self._rows(most=10)
+        more = f"<p>of {self._num} items</p>" if self._num > 10 else ""
+        return html_table(list(rows[0]) if rows else [], rows) + more
+
+
+class Gradients:
+    """The gradients of a loss, the mean over the items."""
+
+    def __init__(self, loss: float, inputs: np.ndarray | None, parameters: dict[str, np.ndarray]) -> None:
+        #: The mean loss of the items.
+        self.loss = loss
+        #: With respect to the inputs, of their shape; None for tokens.
+        self.inputs = inputs
+        #: With respect to each parameter by name, in runner's layout: linear weights are [inputs, outputs].
+        self.parameters = parameters
+
+    def __repr__(self) -> str:
+        return f"<Gradients of {len(self.parameters)} parameters at the loss {self.loss:.6g}>"
+
+
+def load(
+    path: str | os.PathLike[str],
+    *,
+    device: str | None = None,
+    weights: str | None = None,
+    trial: str | None = None,
+) -> Model:
+    """Loads a trained network.
+
+    Args:
+        path: The folder of a run, the folder of an experiment (its best run), or a capsule.
+        device: Where it computes, such as ``"flex"`` (this processor); by default where it was trained.
+        weights: ``"best"``, ``"final"``, ``"ema"`` or ``"initial"``; by default those of the best epoch.
+        trial: For an experiment: the name of a trial.
+
+    Raises:
+        RequestError: if there is no such run, it is damaged, or the device is not available.
+    """
+    return Model(*_native.open_model(os.fspath(path), device, weights, trial))
+
+
+class Model:
+    """A trained network, from :func:`load` or :meth:`Run.load`. It never changes, and any number of threads can use it
+    at once: computations release the interpreter's lock.
+
+    :meth:`predict` takes data as it is in files, with the transforms that the run fitted to its train split. Calling
+    the model computes the network alone, without them.
+    """
+
+    def __init__(self, handle: object, about: str) -> None:
+        self._handle = handle
+        #: What is known about the network: its run, task, inputs and layers.
+        self.info: dict[str, Any] = json.loads(about)
+
+    @property
+    def task(self) -> str:
+        """The task, such as ``"classification"``."""
+        return self.info["task"]
+
+    @property
+    def names(self) -> list[str]:
+        """The names of classes, labels or predicted numbers, in the order of the outputs."""
+        return self.info["names"]
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the input columns."""
+        return [column["name"] for column in self.info["columns"]]
+
+    @property
+    def layers(self) -> dict[str, tuple[int, ...]]:
+        """The name and output shape of each layer, without the batch."""
+        return {layer["name"]: tuple(_dims(layer["shape"])) for layer in self.info["layers"]}
+
+    @property
+    def input_shape(self) -> tuple[int, ...]:
+        """The shape of an item, without the batch."""
+        return tuple(self.info["input_shape"])
+
+    def predict(self, data: Any, *, batch_size: int = 256, skip_bad_items: bool = False) -> Predictions:
+        """Predicts new data, transformed as the run's own.
+
+        Args:
+            data: One of
+
+                - an array with the items as its first dimension, of any type of numbers, as of a ``.npy`` file. For a
+                  run that was trained on a table, its columns are the input columns in their order;
+                - a data frame of pandas or polars, or a list of dictionaries: columns are matched by name, in any
+                  order, and others are ignored. None and NaN are missing values;
+                - a list of pictures, as PIL images, arrays [height, width, channels] or paths;
+                - the path of a file or folder, as ``runner predict --data`` takes it;
+                - a list of texts, for a run that was trained on one column of texts.
+            batch_size: Items that are computed at once.
+            skip_bad_items: For paths: skips items that cannot be used.
+
+        Raises:
+            RequestError: if the data does not fit: a missing column, an unknown category, another shape.
+        """
+        if batch_size < 1:
+            raise RequestError(f"error: `batch_size` is {batch_size}\n  = help: use a number from 1")
+        found = self._predict(data, batch_size, skip_bad_items)
+        return Predictions(found, self.names)
+
+    def _predict(self, data: Any, batch_size: int, skips: bool) -> dict[str, Any]:
+        if isinstance(data, (str, os.PathLike)):
+            return _native.predict_path(self._handle, os.fspath(data), batch_size, skips)
+        if isinstance(data, Mapping):
+            raise RequestError("error: the data is a dictionary\n  = help: pass a list of them, one for each item")
+        rows = _rows(data)
+        if rows is not None:
+            return self._predict_rows(rows, batch_size)
+        if isinstance(data, (list, tuple)) and data:
+            first = data[0]
+            if _is_path(first) and str(first).lower().endswith(_PICTURES):
+                return self._predict_paths(data, batch_size)
+            if isinstance(first, str):
+                column = self.columns[0]
+                if self.info["input"] == "stream":
+                    return self._predict_texts(data, batch_size)
+                return self._predict_rows([{column: text} for text in data], batch_size)
+            if hasattr(first, "getbands"):
+                return self._predict_pictures(data, batch_size)
+        array = array_of(data, "the data")
+        if array.ndim == 0 or array.shape[0] == 0:
+            raise RequestError("error: the data has no items\n  = help: pass an array with at least one item")
+        if self.info["input"] == "features" and not self.info["columns"][0]["shape"]:
+            return self._predict_rows(self._named(array), batch_size)
+        array, given = argument(self._shaped(array))
+        return _native.predict_array(self._handle, given, batch_size)
+
+    def _predict_rows(self, rows: Sequence[Mapping[str, Any]], batch_size: int) -> dict[str, Any]:
+        if not rows:
+            raise RequestError("error: the data has no rows\n  = help: pass at least one row")
+        return _native.predict_rows(self._handle, [_json(row) for row in rows], batch_size)
+
+    def _predict_paths(self, paths: Sequence[Any], batch_size: int) -> dict[str, Any]:
+        return _joined([_native.predict_path(self._handle, os.fspath(path), batch_size, False) for path in paths])
+
+    def _predict_texts(self, texts: Sequence[str], batch_size: int) -> dict[str, Any]:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "texts.txt"
+            path.write_text("".join(text.replace("\n", " ") + "\n" for text in texts), encoding="utf-8")
+            return _native.predict_path(self._handle, str(path), batch_size, False)
+
+    def _predict_pictures(self, pictures: Sequence[Any], batch_size: int) -> dict[str, Any]:
+        # Through files, so that they are decoded and resized as those that the run was trained on.
+        with tempfile.TemporaryDirectory() as folder:
+            for at, picture in enumerate(pictures):
+                picture.save(Path(folder) / f"{at:08}.png")
+            return _native.predict_path(self._handle, folder, batch_size, False)
+
+    def _named(self, array: np.ndarray) -> list[dict[str, Any]]:
+        """The rows of an array as those of a table."""
+        columns = self.columns
+        if array.ndim == 1 and len(columns) == 1:
+            array = array[:, None]
+        if array.ndim != 2 or array.shape[1] != len(columns):
+            raise RequestError(
+                f"error: the data has the shape {list(array.shape)}, but the run was trained on "
+                f"{len(columns)} columns\n  = help: use an array of shape (N, {len(columns)}) with the columns "
+                + ", ".join(columns)
+            )
+        return [dict(zip(columns, row)) for row in array.tolist()]
+
+    def _shaped(self, array: np.ndarray) -> np.ndarray:
+        """Pictures [height, width, channels] with the channels first, and missing dimensions of size 1."""
+        expected = list(self.info["columns"][0]["shape"])
+        given = list(array.shape[1:])
+        if given == expected:
+            return array
+        if len(expected) == 3 and given == [*expected[1:], expected[0]]:
+            return array.transpose(0, 3, 1, 2)
+        if [size for size in given if size != 1] == [size for size in expected if size != 1]:
+            return array.reshape(array.shape[0], *expected)
+        return array
+
+    def _raw(self, x: Any, what: str = "the array") -> tuple[np.ndarray, Any]:
+        array = array_of(x, what)
+        if self.info["input"] in ("tokens", "text", "stream"):
+            return argument(array.astype("int32", copy=False))
+        return argument(array.astype("float64" if self.info["precision"] == "f64" else "float32", copy=False))
+
+    def __call__(self, x: Any) -> np.ndarray:
+        """The output of the network for raw items, without transforms and without a softmax.
+
+        Args:
+            x: [items, item shape], of any type of numbers, from NumPy, or any object with the buffer or the DLPack
+                protocol, such as a tensor of PyTorch. Arrays of float32 in C order are read in place.
+
+        Returns:
+            [items, output shape], float32 (float64 for runs with that precision).
+
+        Raises:
+            RequestError: if the shape does not fit.
+        """
+        held, given = self._raw(x)
+        ((_, (shape, dtype, block)),) = _native.forward(self._handle, given, [])
+        del held
+        return from_block(block, dtype, shape)
+
+    def intermediate(self, *layers: str, x: Any) -> np.ndarray | dict[str, np.ndarray]:
+        """The outputs of layers for raw items, as ``model(x)`` takes them.
+
+        Returns:
+            [items, output shape] of the layer, or such arrays by name for several layers.
+
+        Raises:
+            RequestError: if there is no such layer: :attr:`layers` has their names.
+        """
+        held, given = self._raw(x)
+        found = _native.forward(self._handle, given, list(layers))
+        del held
+        outputs = {name: from_block(block, dtype, shape) for name, (shape, dtype, block) in found[:-1]}
+        return outputs[layers[0]] if len(layers) == 1 else outputs
+
+    def grad(self, x: Any, y: Any) -> Gradients:
+        """The gradients of the run's loss, the mean over the items, with the network as it is used for predictions:
+        without dropout, and with the running statistics of batch norms.
+
+        Args:
+            x: Raw items, as ``model(x)`` takes them.
+            y: The target of each item, in the network's own scale: classes as integers (or their names), labels as 0
+                or 1, or numbers as the loss compares them. Ignored for autoencoders.
+
+        Raises:
+            RequestError: if a shape or a class does not fit.
+        """
+        import numpy as np
+
+        held, given = self._raw(x)
+        if self.info["target"] == "classes":
+            targets = np.asarray(y)
+            if targets.dtype.kind in "OU":
+                index = {name: at for at, name in enumerate(self.names)}
+                unknown = [str(name) for name in targets.ravel() if str(name) not in index]
+                if unknown:
+                    raise RequestError(
+                        f"error: the class `{unknown[0]}` is unknown\n  = help: use {', '.join(self.names)}"
+                    )
+                targets = np.array([index[str(name)] for name in targets.ravel()]).reshape(targets.shape)
+            targets = array_of(targets, "the targets").astype("int64", copy=False)
+        else:
+            dtype = "float64" if self.info["precision"] == "f64" else "float32"
+            targets = array_of(y, "the targets").astype(dtype, copy=False)
+        held_too, given_too = argument(targets)
+        loss, inputs, parameters = _native.gradients(self._handle, given, given_too)
+        del held, held_too
+
+        def array(found: Any) -> np.ndarray:
+            shape, dtype, block = found
+            return from_block(block, dtype, shape)
+
+        return Gradients(
+            loss,
+            None if inputs is None else array(inputs),
+            {name: array(found) for name, found in parameters},
+        )
+
+    def state_dict(self, names: str = "pytorch") -> dict[str, np.ndarray]:
+        """The weights by name, float32.
+
+        Args:
+            names: ``"pytorch"`` for the names and layouts of PyTorch's state dict, as :meth:`to_torch` has them;
+                ``"burn"`` for runner's own.
+        """
+        if names not in ("pytorch", "burn"):
+            raise RequestError(f"error: there are no names `{names}`\n  = help: use `pytorch` or `burn`")
+        found = _native.state_dict(self._handle, names)
+        return {name: from_block(block, "float32", shape) for name, shape, block in found}
+
+    def to_torch(self) -> Any:
+        """The network as a ``torch.nn.Module`` with its weights, in evaluation mode.
+
+        It is written by ``runner export --format pytorch`` and imported.
+
+        Raises:
+            RequestError: if PyTorch has no counterpart of a layer.
+            ImportError: if PyTorch is not installed.
+        """
+        from ._torch import module_of
+
+        return module_of(self)
+
+    def __repr__(self) -> str:
+        info = self.info
+        return f"<Model {info['experiment']}/{info['run']}: {info['task']}, {info['num_parameters']} parameters>"
+
+    def _repr_html_(self) -> str:
+        rows = [{"layer": name, "output": str(shape)} for name, shape in self.layers.items()]
+        from html import escape
+
+        return f"<p>{escape(repr(self)[1:-1])}</p>" + html_table(["layer", "output"], rows)
+
+    def __reduce__(self) -> Any:
+        info = self.info
+        return _reload, (info["folder"], info["device"], info["weights"])
+
+
+def _reload(folder: str, device: str, weights: str) -> Model:
+    return load(folder, device=device, weights=weights)
+
+
+def _dims(shape: Any) -> list[int]:
+    return shape["dims"] if isinstance(shape, dict) else shape
+
+
+def _is_path(value: Any) -> bool:
+    return isinstance(value, (str, os.PathLike))
+
+
+def _rows(data: Any) -> Sequence[Mapping[str, Any]] | None:
+    """The rows of a data frame or of a list of dictionaries; None for anything else."""
+    if isinstance(data, (list, tuple)):
+        return data if data and isinstance(data[0], Mapping) else None
+    if isinstance(data, Table):
+        return data.to_rows()
+    if hasattr(data, "to_dicts"):
+        return data.to_dicts()
+    if hasattr(data, "to_dict") and hasattr(data, "columns"):
+        names = [str(name) for name in data.columns]
+        columns = [data.iloc[:, at].tolist() for at in range(len(names))]
+        return [dict(zip(names, row)) for row in zip(*columns)]
+    if hasattr(data, "to_pylist"):
+        return data.to_pylist()
+    return None
+
+
+def _json(row: Mapping[str, Any]) -> str:
+    def value(value: Any) -> Any:
+        if value is None or value != value:
+            return None
+        if isinstance(value, float) and math.isinf(value):
+            # JSON has no such number; the reader refuses the text with the row and the column.
+            return "inf" if value > 0 else "-inf"
+        return value
+
+    def other(value: Any) -> Any:
+        if hasattr(value, "tolist"):
+            return value.tolist()
+        return str(value)
+
+    return json.dumps({str(key): value(item) for key, item in row.items()}, default=other, allow_nan=False)
+
+
+def _joined(parts: list[dict[str, Any]]) -> dict[str, Any]:
+    """Predictions of several files."""
+    all = parts[0]
+    for part in parts[1:]:
+        for key in ("num", "index", "probabilities", "values", "deviations", "texts", "ids"):
+            all[key] += part[key]
+    return all

@@ -1,0 +1,40 @@
+"""Networks as modules of PyTorch."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ._errors import RequestError
+from ._program import program
+
+if TYPE_CHECKING:
+    from ._model import Model
+
+
+def module_of(model: Model) -> Any:
+    """The exported network of a model, imported."""
+    import torch  # noqa: F401  (an ImportError before anything is written)
+
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "network"
+        command = [
+            str(program()), "export", "pytorch", model.info["folder"],
+            "--weights", model.info["weights"], "--out", str(out),
+        ]  # fmt: skip
+        done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+        if done.returncode != 0:
+            raise RequestError(done.stderr.strip())
+        return _imported(out / "model.py")
+
+
+def _imported(source: Path) -> Any:
+    spec = importlib.util.spec_from_file_location("burn_runner_exported", source)
+    if spec is None or spec.loader is None:
+        raise RequestError(f"error: `{source}` cannot be imported")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.load().eval()
