@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use burn::module::Module;
 use burn::store::ModuleRecord;
-use burn::tensor::Device;
+use burn::tensor::{Bytes, Device};
 
 pub use assess::{Assessed, LEVEL};
 pub use find::{Found, find, find_seeds};
@@ -420,7 +420,10 @@ fn load(network: Network, path: &Path) -> Result<Network, Refusal> {
     };
     // A damaged file can make Burn's reader panic.
     let loaded = device::quietly(|| {
-        let record = ModuleRecord::load(path).map_err(|e| e.to_string())?;
+        // Burn would read a file when its numbers are first used, which may be after it is gone.
+        let bytes = plain_file::read_whole(path).map_err(|e| plain_io_error(&e))?;
+        let bytes = Bytes::from_bytes_vec(bytes);
+        let record = ModuleRecord::from_bytes(bytes).map_err(|e| e.to_string())?;
         let network = network.try_load_record(record.cast_to_module_dtype());
         network.map_err(|e| e.to_string())
     });
