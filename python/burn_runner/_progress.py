@@ -1,10 +1,13 @@
-"""The progress of runs: a bar of tqdm or rich if one of them is installed, otherwise lines of text."""
+"""The progress of runs: a bar of tqdm or rich if one of them is installed, otherwise lines of text.
+
+Notebooks without ipywidgets show one line that changes."""
 
 from __future__ import annotations
 
 import contextlib
 import importlib.util
 import sys
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -56,8 +59,11 @@ def _text(event: dict[str, Any]) -> str | None:
 @contextlib.contextmanager
 def shown(is_shown: bool) -> Iterator[Show]:
     """What shows events, until the end of the context."""
+    has_widgets = importlib.util.find_spec("ipywidgets") and importlib.util.find_spec("tqdm")
     if not is_shown:
         yield lambda event: None
+    elif _is_notebook() and not has_widgets:
+        yield _Notebook().show
     elif importlib.util.find_spec("tqdm"):
         with _tqdm() as show:
             yield show
@@ -66,6 +72,42 @@ def shown(is_shown: bool) -> Iterator[Show]:
             yield show
     else:
         yield _print
+
+
+def _is_notebook() -> bool:
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython else None
+    return shell is not None and getattr(shell, "kernel", None) is not None
+
+
+class _Notebook:
+    """One line of a cell's output, which changes."""
+
+    def __init__(self) -> None:
+        self.steps = _Steps()
+        self.handle: Any = None
+        self.changed = 0.0
+
+    def show(self, event: dict[str, Any]) -> None:
+        import IPython.display
+
+        steps = self.steps
+        steps.see(event)
+        if not steps.total:
+            _print(event)
+            return
+        now = time.monotonic()
+        is_last = steps.num_ended == len(steps.steps)
+        if self.handle is not None and not is_last and now - self.changed < 0.2:
+            return
+        self.changed = now
+        percent = 100 * steps.done // steps.total
+        line = {"text/plain": f"{steps.words()}, {percent} % of {steps.total} optimizer updates"}
+        if self.handle is None:
+            display: Any = IPython.display.display
+            self.handle = display(line, raw=True, display_id=True)
+        else:
+            self.handle.update(line, raw=True)
 
 
 def _print(event: dict[str, Any]) -> None:
@@ -113,6 +155,6 @@ def _rich() -> Iterator[Show]:
                 progress.update(task, total=steps.total, completed=steps.done, description=steps.words())
             text = _text(event)
             if text and event["event"] != "run_finished":
-                progress.console.print(text)
+                progress.console.print(text, markup=False, highlight=False)
 
         yield show

@@ -95,6 +95,20 @@ def test_rows_that_do_not_fit_are_refused(flowers, frame):
         flowers.predict(frame, batch_size=0)
 
 
+def test_arrays_are_read_as_their_files(tmp_path, pictures, images):
+    for dtype in ("float32", "float64", "float16"):
+        np.save(tmp_path / "images.npy", images.astype(dtype))
+        of_file = pictures.predict(tmp_path / "images.npy")
+        of_memory = pictures.predict(images.astype(dtype))
+        assert (of_file.probabilities == of_memory.probabilities).all()
+        assert of_file.ids == ["1", "2", "3", "4", "5"] and of_memory.ids is None
+    wrong = np.full((2, 1, 8, 8), np.inf)
+    np.save(tmp_path / "wrong.npy", wrong)
+    for data in (tmp_path / "wrong.npy", wrong):
+        with pytest.raises(br.RequestError, match="item 1.*inf"):
+            pictures.predict(data)
+
+
 def test_pictures_can_have_many_forms(pictures, images):
     image = pytest.importorskip("PIL.Image")
     expected = pictures.predict(images)
@@ -248,6 +262,17 @@ def test_models_of_missing_or_damaged_runs_are_refused(tmp_path, results):
     weights.write_bytes(weights.read_bytes()[:100])
     with pytest.raises(br.RequestError):
         br.load(tmp_path / "runs" / "copy", weights=weights.stem)
+
+
+def test_a_model_does_not_need_its_folder(tmp_path, results, frame):
+    import shutil
+
+    shutil.copytree(results.best().folder, tmp_path / "runs" / results.best().id)
+    model = br.load(tmp_path / "runs" / results.best().id)
+    shutil.rmtree(tmp_path / "runs")
+    expected = results.best().load().predict(frame).probabilities
+    assert (model.predict(frame).probabilities == expected).all()
+    assert model.state_dict() and model.grad(frame[COLUMNS].to_numpy(), frame["species"]).loss > 0
 
 
 def test_a_panic_is_an_exception_and_the_model_still_works(flowers, capfd):
