@@ -93,7 +93,12 @@ fn serve(stream: TcpStream, held: &Mutex<Held>) {
         if held.cut == Some(held.requests.len()) {
             return;
         }
-        let answer = answer.to_string();
+        // As MLflow answers an upload.
+        let answer = if answer.is_null() {
+            String::new()
+        } else {
+            answer.to_string()
+        };
         let head = format!(
             "HTTP/1.1 {status}\r\ncontent-length: {}\r\n\r\n",
             answer.len()
@@ -132,7 +137,12 @@ impl Held {
             }
             "runs/create" => {
                 let run = json!({
-                    "info": {"run_id": self.runs.len().to_string(), "status": "RUNNING", "run_name": body["run_name"]},
+                    "info": {
+                        "run_id": self.runs.len().to_string(),
+                        "status": "RUNNING",
+                        "run_name": body["run_name"],
+                        "artifact_uri": format!("mlflow-artifacts:/7/{}/artifacts", self.runs.len()),
+                    },
                     "data": {"metrics": [], "params": [], "tags": body["tags"]},
                 });
                 self.runs.push(run.clone());
@@ -161,6 +171,9 @@ impl Held {
                 }
                 ("200 OK", json!({}))
             }
+            other if other.starts_with("/api/2.0/mlflow-artifacts/artifacts/7/") => {
+                ("200 OK", Json::Null)
+            }
             _ => ("404 Not Found", Json::Null),
         }
     }
@@ -176,6 +189,43 @@ fn export(url: &str, runs: &[Exported], unfinished: Unfinished) -> Result<Sent, 
         experiment.export(&run, unfinished, &mut sent)?;
     }
     Ok(sent)
+}
+
+#[test]
+fn files_of_a_run_that_has_ended_are_sent_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = StandIn::start();
+    let mut run = record(folder.path(), runs().remove(1), 1, None);
+    let to = Server::new(&server.url, &Credentials::None).unwrap();
+    let send = |run: &Exported| {
+        let mut experiment = Experiment::open(&to, "spec", "").unwrap();
+        experiment.send_artifacts(true);
+        let sent = experiment.export(run, Unfinished::Running, &mut Sent::default());
+        sent.unwrap();
+        let all = server.requests().into_iter();
+        let put: Vec<String> = all.filter(|request| request.starts_with("PUT")).collect();
+        put
+    };
+    std::fs::create_dir_all(&run.folder.0).unwrap();
+    std::fs::write(run.folder.0.join("run.toml"), "seed = 1").unwrap();
+    assert!(send(&run).is_empty(), "it still changes");
+    go_on(&mut run, 2, 2);
+    end(&mut run, Outcome::Completed);
+    let put = send(&run);
+    let first = "PUT /api/2.0/mlflow-artifacts/artifacts/7/0/artifacts/run.toml";
+    assert_eq!(put.first().map(String::as_str), Some(first), "{put:?}");
+    assert!(send(&run).is_empty());
+    std::fs::write(run.folder.0.join("run.log"), "more").unwrap();
+    assert_eq!(send(&run).len(), put.len() + 1);
+
+    // A server that leaves artifacts to the storage of its clients.
+    server.held.lock().unwrap().runs[0]["info"]["artifact_uri"] = json!("s3://bucket/7/0");
+    std::fs::write(run.folder.0.join("run.log"), "changed").unwrap();
+    let mut experiment = Experiment::open(&to, "spec", "").unwrap();
+    experiment.send_artifacts(true);
+    let sent = experiment.export(&run, Unfinished::Running, &mut Sent::default());
+    let error = sent.unwrap_err().to_string();
+    assert!(error.contains("`s3://bucket/7/0`"), "{error}");
 }
 
 /// There are many parameters: the first two and their number.

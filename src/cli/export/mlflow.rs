@@ -23,6 +23,9 @@ pub struct MlflowArgs {
     /// Send the loss of each step too
     #[arg(long)]
     steps: bool,
+    /// Send the files of runs that have ended too: `run.toml`, `summary.json`, `model/best.bpk`, …
+    #[arg(long)]
+    artifacts: bool,
     /// Continue until nothing writes to the folder any more
     #[arg(long)]
     follow: bool,
@@ -53,6 +56,7 @@ pub fn send(args: &MlflowArgs, output: &mut Output) -> u8 {
         url,
         credentials,
         steps: args.steps,
+        artifacts: args.artifacts,
         follow: args.follow,
     };
     let teller = Teller::new(Mode::Normal);

@@ -24,6 +24,8 @@ pub struct Mlflow {
     pub credentials: Credentials,
     /// Whether to send the loss of each step too.
     pub steps: bool,
+    /// Whether to send the files of runs that have ended too.
+    pub artifacts: bool,
     /// Whether to continue until nothing writes to the folder any more.
     pub follow: bool,
 }
@@ -54,6 +56,7 @@ pub struct SentRuns {
 ///     url: "not an address".into(),
 ///     credentials: Credentials::None,
 ///     steps: false,
+///     artifacts: false,
 ///     follow: false,
 /// };
 /// let error = ops::send_to_mlflow(&options, &ops::quiet).unwrap_err();
@@ -61,6 +64,7 @@ pub struct SentRuns {
 /// ```
 pub fn send_to_mlflow(options: &Mlflow, sink: &Sink<'_>) -> Result<SentRuns, Error> {
     let server = Server::new(&options.url, &options.credentials).map_err(|e| refused(&e))?;
+    let send = (&server, options.artifacts);
     let mut pass = Pass::new(options.folder.clone(), options.follow, options.steps);
     let mut sent = Sent::default();
     let mut open: BTreeMap<PathBuf, Experiment> = BTreeMap::new();
@@ -70,7 +74,7 @@ pub fn send_to_mlflow(options: &Mlflow, sink: &Sink<'_>) -> Result<SentRuns, Err
         if experiments.is_empty() {
             return Err(none_there(&options.folder));
         }
-        match send_all(&experiments, &server, &mut open, &mut pass, &mut sent, sink) {
+        match send_all(&experiments, send, &mut open, &mut pass, &mut sent, sink) {
             Err(error) if pass.is_last() => return Err(refused(&error)),
             Err(error) => {
                 // The state of the server is no longer known.
@@ -93,7 +97,7 @@ pub fn send_to_mlflow(options: &Mlflow, sink: &Sink<'_>) -> Result<SentRuns, Err
 
 fn send_all<'s>(
     experiments: &[ExperimentFolder],
-    server: &'s Server,
+    (server, artifacts): (&'s Server, bool),
     open: &mut BTreeMap<PathBuf, Experiment<'s>>,
     pass: &mut Pass,
     sent: &mut Sent,
@@ -107,6 +111,7 @@ fn send_all<'s>(
             Some(there) => there,
             None => Experiment::open(server, &plan.experiment, &plan.question)?,
         };
+        there.send_artifacts(artifacts);
         send_runs(&mut there, experiment, plan, pass, sent, sink)?;
         open.insert(experiment.0.clone(), there);
     }

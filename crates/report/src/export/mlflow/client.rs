@@ -60,6 +60,16 @@ pub enum ServerError {
         /// The answer.
         answer: String,
     },
+    /// It gives out no address for artifacts that can be written through it.
+    NoArtifacts {
+        /// The address that it gives out.
+        uri: String,
+    },
+    /// A file to upload cannot be read.
+    Unreadable {
+        /// The file, and why.
+        reason: String,
+    },
     /// It refused.
     Refused {
         /// The request, such as `runs/create`.
@@ -86,6 +96,11 @@ impl fmt::Display for ServerError {
             ServerError::NotMlflow { url, answer } => {
                 write!(f, "{url} is not an MLflow server: {answer}")
             }
+            ServerError::NoArtifacts { uri } => write!(
+                f,
+                "the server keeps artifacts in `{uri}` and does not accept them itself"
+            ),
+            ServerError::Unreadable { reason } => write!(f, "{reason}"),
             ServerError::Refused {
                 request,
                 status,
@@ -119,6 +134,10 @@ impl ServerError {
             ServerError::NotMlflow { .. } => {
                 "use the address that MLflow's own clients take, without `/api` or `/#/…` after it"
             }
+            ServerError::NoArtifacts { .. } => {
+                "start it without `--no-serve-artifacts`, or omit `--artifacts`"
+            }
+            ServerError::Unreadable { .. } => "make the file readable, or omit `--artifacts`",
             ServerError::Refused {
                 status: 401 | 403, ..
             } => {
@@ -216,6 +235,26 @@ impl Server {
         self.answer(request, asked.send(body.to_string()))
     }
 
+    /// Uploads a file as an artifact; `path` is what the server gave out as the address of the run's artifacts, with
+    /// the name of this one.
+    pub fn put(&self, path: &str, file: std::fs::File) -> Result<(), ServerError> {
+        // Without a length, the body would come in chunks, which not every server of Python's takes.
+        let length = file.metadata().map_or(0, |data| data.len());
+        let request = format!("mlflow-artifacts/artifacts/{path}");
+        let asked = self
+            .agent
+            .put(format!("{}/api/2.0/{request}", self.url))
+            .header("content-type", "application/octet-stream")
+            .header("content-length", length);
+        let asked = match &self.authorization {
+            Some(authorization) => asked.header("authorization", authorization),
+            None => asked,
+        };
+        // Weights may take longer than numbers.
+        let asked = asked.config().timeout_global(None).build();
+        self.answer(&request, asked.send(file)).map(|_| ())
+    }
+
     fn at(&self, request: &str) -> String {
         format!("{}/api/2.0/mlflow/{request}", self.url)
     }
@@ -256,6 +295,10 @@ impl Server {
         };
         match (status, json) {
             (200, Some(json)) => Ok(json),
+            // As after an upload.
+            (200, None) if text.is_empty() && request.starts_with("mlflow-artifacts/") => {
+                Ok(Json::Null)
+            }
             (200, None) => Err(not_mlflow("its response is not a JSON object".into())),
             (300..400, _) => {
                 let to = answer.headers().get("location");

@@ -25,6 +25,7 @@ const PAGE: usize = 1000;
 pub struct Experiment<'a> {
     server: &'a Server,
     id: String,
+    with_artifacts: bool,
     runs: BTreeMap<(String, String), There>,
 }
 
@@ -79,10 +80,16 @@ impl<'a> Experiment<'a> {
         let mut experiment = Self {
             server,
             id,
+            with_artifacts: false,
             runs: BTreeMap::new(),
         };
         experiment.read_runs()?;
         Ok(experiment)
+    }
+
+    /// Whether the files of runs that have ended are sent too.
+    pub fn send_artifacts(&mut self, with_artifacts: bool) {
+        self.with_artifacts = with_artifacts;
     }
 
     fn read_runs(&mut self) -> Result<(), ServerError> {
@@ -131,6 +138,9 @@ impl<'a> Experiment<'a> {
         let metrics = there.send_metrics(self.server, &super::points(run))?;
         sent.metrics += metrics;
         is_changed |= metrics > 0;
+        if self.with_artifacts {
+            is_changed |= there.send_artifacts(self.server, run)?;
+        }
         is_changed |= there.send_status(self.server, run, unfinished)?;
         sent.updated += usize::from(is_changed && !is_new);
         Ok(())

@@ -1,6 +1,7 @@
 //! The content of a run on the server, and sending the missing parts.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use serde_json::{Value as Json, json};
 
@@ -8,16 +9,36 @@ use super::values::{name, number, pairs, params, text};
 use super::{Server, ServerError, Unfinished};
 use crate::export::{Exported, Point};
 use runner_core::event::Outcome;
+use runner_core::hash::{sha256_hex, sha256_of};
+use runner_core::show::plain_io_error;
+use runner_core::spec::plain_file;
 
 /// The server's limits per request.
 const MAX_METRICS: usize = 1000;
 const MAX_PARAMS: usize = 100;
+
+/// The files of a run that are sent on request.
+const ARTIFACTS: [&str; 8] = [
+    "run.toml",
+    "environment.json",
+    "transforms.json",
+    "metrics.csv",
+    "summary.json",
+    "evaluation.json",
+    "run.log",
+    "model/best.bpk",
+];
+
+/// The tag with the digest of the files that were sent.
+const SENT_FILES: &str = "runner.artifacts";
 
 /// A run on the server.
 #[derive(Clone, Debug, Default)]
 pub struct There {
     id: String,
     status: String,
+    /// The address of its artifacts.
+    artifact_uri: String,
     end_time: Option<u64>,
     params: BTreeSet<String>,
     /// Values by key.
@@ -41,6 +62,7 @@ impl There {
         Self {
             id: text(&info["run_id"]),
             status: text(&info["status"]),
+            artifact_uri: text(&info["artifact_uri"]),
             end_time: text(&info["end_time"]).parse().ok(),
             params: each("params").map(|(key, _)| key).collect(),
             tags: each("tags")
@@ -108,6 +130,50 @@ impl There {
             self.newest.extend(newest);
         }
         Ok(missing.len())
+    }
+
+    /// The files of a run that has ended, if they are not those that were sent before; returns whether they were sent.
+    pub fn send_artifacts(&mut self, server: &Server, run: &Exported) -> Result<bool, ServerError> {
+        if run.record.outcome.is_none() {
+            return Ok(false);
+        }
+        let unreadable = |path: &Path, e: &std::io::Error| ServerError::Unreadable {
+            reason: format!("cannot read `{}`: {}", path.display(), plain_io_error(e)),
+        };
+        let mut files = Vec::new();
+        let mut digests = String::new();
+        for name in ARTIFACTS {
+            let path = run.folder.0.join(name);
+            match plain_file::open(&path).and_then(sha256_of) {
+                Ok(digest) => digests.push_str(&format!("{name} {digest}\n")),
+                Err(e) if e.kind() == std::io::ErrorKind::NotFound => continue,
+                Err(e) => return Err(unreadable(&path, &e)),
+            }
+            files.push((name, path));
+        }
+        let digest = sha256_hex(digests.as_bytes());
+        if self.tags.get(SENT_FILES) == Some(&digest) {
+            return Ok(false);
+        }
+        let there = self.artifact_uri.strip_prefix("mlflow-artifacts:");
+        // With a server before it, as in `mlflow-artifacts://host:port/7/…`.
+        let there = there.map(|path| match path.strip_prefix("//") {
+            Some(rest) => rest.split_once('/').map_or("", |(_, path)| path),
+            None => path.trim_start_matches('/'),
+        });
+        let Some(there) = there.filter(|path| !path.is_empty()) else {
+            let uri = self.artifact_uri.clone();
+            return Err(ServerError::NoArtifacts { uri });
+        };
+        for (name, path) in files {
+            let file = plain_file::open(&path).map_err(|e| unreadable(&path, &e))?;
+            server.put(&format!("{there}/{name}"), file)?;
+        }
+        let tags = BTreeMap::from([(SENT_FILES.to_owned(), digest)]);
+        let body = json!({ "run_id": self.id, "params": [], "tags": pairs(&tags) });
+        server.post("runs/log-batch", &body)?;
+        self.tags.extend(tags);
+        Ok(true)
     }
 
     /// The outcome of the run, or that it is running.
