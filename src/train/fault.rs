@@ -133,7 +133,10 @@ impl Fault {
                 let _ = signal_hook::low_level::raise(signal_hook::consts::SIGKILL);
                 std::process::abort()
             }
-            FaultKind::Hang => hang(),
+            FaultKind::Hang => {
+                tracing::warn!("injected hang in {phase}");
+                hang()
+            }
             FaultKind::Exhaust => exhaust(),
             FaultKind::Print => print_bytes(),
             // Ending without an error is up to the gathering thread.

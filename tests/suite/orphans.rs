@@ -30,7 +30,7 @@ fn holder(folder: &Path) -> u32 {
     pid.expect("the worker is named").parse().unwrap()
 }
 
-/// A run whose worker hangs, or soon will, and has lost its runner.
+/// A run whose worker has lost its runner: at the end of an epoch or, if it is to hang, while it hangs.
 fn orphaned(fault: &str) -> (tempfile::TempDir, u32) {
     let folder = folder_with(IRIS);
     let mut child = runner(folder.path())
@@ -43,6 +43,10 @@ fn orphaned(fault: &str) -> (tempfile::TempDir, u32) {
     let mut lines = lines.map_while(Result::ok);
     assert!(lines.any(|line| line.contains("epoch_finished")));
     let worker = holder(folder.path());
+    let log = folder.path().join("results/spec/runs/base-s1/run.log");
+    while fault.ends_with("=hang") && !fs::read_to_string(&log).unwrap().contains("injected hang") {
+        std::thread::yield_now();
+    }
     child.kill().unwrap();
     child.wait().unwrap();
     (folder, worker)
