@@ -8,6 +8,7 @@
 mod border;
 mod experiments;
 mod models;
+mod networks;
 mod results;
 mod tables;
 
@@ -52,8 +53,8 @@ const FUNCTIONS: [(&CStr, Native); 27] = [
     (c"predict_array", models::predict_array),
     (c"predict_rows", models::predict_rows),
     (c"predict_path", models::predict_path),
-    (c"forward", models::forward),
-    (c"gradients", models::gradients),
+    (c"forward", networks::forward),
+    (c"gradients", networks::gradients),
     (c"time_predictions", models::time_predictions),
 ];
 
