@@ -17,11 +17,14 @@ pub mod dispatch;
 pub mod error;
 pub mod model;
 pub mod ops;
+pub mod parts;
+pub mod program;
 pub mod service;
 pub mod train;
 
 pub use error::Error;
 pub use model::Model;
+pub use program::Runner;
 pub use runner_core::{
     check, data, diagnostic, event, init, parity, plan, predict, record, reproduce, spec, stamp,
 };

@@ -216,22 +216,28 @@ fn start_log(folder: &RunFolder, logging: &Logging) -> Result<(), Reason> {
 
 /// Runs a job; a panic on any thread that ends it becomes an error with the first message and its place.
 pub fn caught<T>(execute: impl FnOnce() -> T) -> Result<T, Reason> {
-    let first: Arc<Mutex<Option<String>>> = Arc::default();
+    let first: Arc<Mutex<Option<(String, String)>>> = Arc::default();
     let seen = first.clone();
     panic::set_hook(Box::new(move |info| {
         let place = info.location().map_or(String::new(), |l| {
             format!(" ({}:{})", short_path(l.file()), l.line())
         });
-        let text = format!("{}{place}", panic_text(info.payload()));
+        let text = panic_text(info.payload());
         let backtrace = std::backtrace::Backtrace::force_capture();
-        tracing::error!("panic: {text}\n{backtrace}");
+        tracing::error!("panic: {text}{place}\n{backtrace}");
         seen.lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .get_or_insert(text);
+            .get_or_insert((text, place));
     }));
     panic::catch_unwind(AssertUnwindSafe(execute)).map_err(|payload| {
         let first = first.lock().unwrap_or_else(PoisonError::into_inner).take();
-        Reason(first.unwrap_or_else(|| panic_text(&*payload)))
+        let last = panic_text(&*payload);
+        Reason(match first {
+            // The last one may say more about the first: in whose code it was.
+            Some((text, place)) if last.contains(&text) => format!("{last}{place}"),
+            Some((text, place)) => format!("{text}{place}"),
+            None => last,
+        })
     })
 }
 

@@ -51,7 +51,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 use crate::error::{FAILED, INTERRUPTED, OK, WRONG};
 use args::*;
 use output::{Log, Output, Stdout};
-use runner_core::diagnostic::Reason;
+use runner_core::diagnostic::{Diagnostic, Reason};
 use runner_core::spec::backend::Backend;
 
 /// The meaning of each exit code, for the manual.
@@ -244,6 +244,11 @@ pub fn main() -> ExitCode {
         }
     }
     ExitCode::from(output::close(run_verb(cli, &mut output)))
+}
+
+/// Refuses to start; returns the exit code of the process.
+pub fn refuse(diagnostic: Diagnostic) -> ExitCode {
+    ExitCode::from(output::close(Output.refuse(diagnostic)))
 }
 
 /// Shows why the arguments do not name a verb to run: they are invalid, or ask for help. Returns the exit code.

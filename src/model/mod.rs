@@ -151,6 +151,12 @@ impl Model {
         let transforms =
             Transforms::parse(&path, &text.unwrap_or_default()).map_err(|e| refusal(&e))?;
         fits(&transforms, &plan, &path)?;
+        if let Some(missing) = plan.network.missing_part() {
+            let remedy = "run this command with that program";
+            return Err(Box::new(
+                Diagnostic::error("own-part", missing).help(remedy),
+            ));
+        }
         let place = options.device.unwrap_or(plan.device);
         let device = device::open(place, plan.precision).map_err(|reason| -> Refusal {
             let diagnostic = Diagnostic::error("device", reason);

@@ -57,6 +57,7 @@ use runner_core::record::{RunFolder, TraceWriter, this_build, write_json};
 use runner_core::spec::backend::Backend;
 use runner_network::batch::Batch;
 use runner_network::network::Network;
+use runner_network::own;
 use runner_network::scores::{self, Ranked, Scores};
 use training::{Splits, Training, save, trace_failure};
 
@@ -146,6 +147,7 @@ fn run(job: &Job) -> Result<Executed, Outcome> {
     }
     let device = device::open(plan.device, plan.precision)
         .map_err(|reason| Outcome::failed(FailureClass::DeviceLost, reason))?;
+    verify_parts(plan, &device)?;
     job.meter.watch(&device);
     let checkpoints = Checkpoints::new(job, &loaded.digests);
     checkpoints.remove_fragments();
@@ -197,6 +199,13 @@ fn run(job: &Job) -> Result<Executed, Outcome> {
     })?;
     (job.emit)(Event::FilesRecorded { files });
     Ok(executed)
+}
+
+/// Checks the promises of the program's own layers.
+fn verify_parts(plan: &RunPlan, device: &Device) -> Result<(), Outcome> {
+    let on = training_device(plan, device);
+    own::verify(&plan.network, &on)
+        .map_err(|reason| Outcome::failed(FailureClass::Internal, reason))
 }
 
 /// The start of an attempt from a state; the data and the checkpoints of the run are not described yet.

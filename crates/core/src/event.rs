@@ -25,6 +25,10 @@ pub type Metrics = BTreeMap<String, f64>;
 /// Something that happened in a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "events are few, and each is written and dropped at once"
+)]
 pub enum Event {
     /// The worker has started: data loaded, network created or restored.
     RunStarted(Started),

@@ -21,6 +21,7 @@ use crate::fast::{
     activation, attention, embedding, linear, norm, recurrent::Recurrent, transpose,
 };
 use crate::function;
+use crate::own::OwnModule;
 use crate::tensor::{DynTensor, map_rank};
 use runner_core::check::network::Layer as LayerPlan;
 use runner_core::check::network::windows::padding;
@@ -66,6 +67,7 @@ pub enum Layer {
     Parameter3(Learned<3>),
     Parameter4(Learned<4>),
     Function(Stateless),
+    Own(OwnModule),
 }
 
 /// A tensor that is learned.
@@ -192,6 +194,7 @@ impl Layer {
                 3 => Layer::Parameter3(Learned::new(shape, *std, device)),
                 _ => Layer::Parameter4(Learned::new(shape, *std, device)),
             },
+            LayerKind::Own(own) => Layer::Own(OwnModule::new(own, plan, device)),
             kind => Layer::Function(Stateless { kind: kind.clone() }),
         }
     }
@@ -339,6 +342,9 @@ impl Layer {
         if let Layer::Function(_) = self {
             return function::apply(plan, inputs);
         }
+        if let Layer::Own(module) = self {
+            return module.forward(plan, inputs);
+        }
         let other = if inputs.len() > 1 { inputs.pop() } else { None };
         let input = inputs.remove(0);
         // The result of runner's kernel if supported, otherwise of Burn's.
@@ -479,7 +485,7 @@ impl Layer {
             Layer::Parameter2(learned) => learned.repeated(input.dims()[0]),
             Layer::Parameter3(learned) => learned.repeated(input.dims()[0]),
             Layer::Parameter4(learned) => learned.repeated(input.dims()[0]),
-            Layer::Function(_) => unreachable!("functions were applied above"),
+            Layer::Function(_) | Layer::Own(_) => unreachable!("they were applied above"),
         }
     }
 }

@@ -23,6 +23,7 @@ pub mod loss;
 pub mod network;
 pub mod norms;
 pub mod optimizer;
+pub mod own;
 pub mod paths;
 pub mod schedule;
 pub mod scores;

@@ -147,6 +147,12 @@ fn one(
     sink: &Sink<'_>,
 ) -> Result<Option<Reproduction>, Error> {
     let plan = planned_now(original, options);
+    if let Some(missing) = plan.network.missing_part() {
+        let remedy = "run this command with that program";
+        return Err(Error::refused(
+            Diagnostic::error("own-part", missing).help(remedy),
+        ));
+    }
     let parts = Parts::of(original, options.steps.is_some());
     let step = |text: &str| sink(Progress::Step(text));
     step(&format!("reproducing {}", original.folder.0.display()));

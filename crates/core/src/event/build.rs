@@ -12,6 +12,9 @@ pub struct Build {
     pub version: String,
     /// sha256 of the executable.
     pub sha256: String,
+    /// The name of the program, if it is not `runner` but one with parts of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<String>,
     /// The git commit that it was built from, if set at build time (`RUNNER_COMMIT`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
@@ -26,6 +29,9 @@ const SHOWN: usize = 12;
 impl fmt::Display for Build {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let digest: String = self.sha256.chars().take(SHOWN).collect();
-        write!(f, "{} (sha256 {digest})", self.version)
+        match &self.program {
+            Some(program) => write!(f, "{program} with {} (sha256 {digest})", self.version),
+            None => write!(f, "{} (sha256 {digest})", self.version),
+        }
     }
 }

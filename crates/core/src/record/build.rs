@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use sha2::{Digest, Sha256};
 
 use crate::event::Build;
-use crate::spec::plain_file;
+use crate::spec::{own, plain_file};
 
 /// Features that change the compiled code.
 const FEATURES: [(&str, bool); 8] = [
@@ -40,9 +40,20 @@ pub fn this_build() -> Option<Build> {
     Some(Build {
         version: env!("CARGO_PKG_VERSION").into(),
         sha256: sha256.clone()?,
+        program: has_parts().then(name_of_program).flatten(),
         commit: option_env!("RUNNER_COMMIT").map(str::to_owned),
         features: features.map(|(name, _)| (*name).to_owned()).collect(),
     })
+}
+
+/// Whether this program has parts that `runner` does not have.
+fn has_parts() -> bool {
+    !own::layers().is_empty()
+}
+
+fn name_of_program() -> Option<String> {
+    let path = std::env::current_exe().ok()?;
+    Some(path.file_stem()?.to_string_lossy().into_owned())
 }
 
 /// Starts reading the program's file in the background.

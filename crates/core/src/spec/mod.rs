@@ -23,6 +23,7 @@ pub mod method;
 pub mod metric;
 pub mod model;
 pub mod optimizer;
+pub mod own;
 pub mod plain_file;
 pub mod portable;
 pub mod predictions;

@@ -3,9 +3,9 @@
 use serde_json::{Map, Value as Json, json};
 
 use super::model::decode_layer;
-use super::model::layer::LayerType;
+use super::model::layer;
 use super::relaxed::{allow_references, relax_required};
-use super::section::{self, Choice, KeyDoc, Shape, Variant};
+use super::section::{self, KeyDoc, Shape, Variant};
 use super::sweep::{describe_distribution, describe_long_axis};
 
 /// The schema as it is committed, with a final newline.
@@ -165,7 +165,7 @@ fn share_initializer(layer: &mut Json) -> Json {
 
 /// A layer of a known type, a `sequence`, or a use of a block. Inside those, values may be `${…}`.
 fn layer_schema(mut layer: Json) -> Json {
-    let known: Vec<_> = LayerType::ALL.iter().map(|(_, name, _)| *name).collect();
+    let known: Vec<_> = layer::types().collect();
     let group = json!({
         "description": "A `sequence` of layers, or a block of `[model.blocks]`.",
         "type": "object",

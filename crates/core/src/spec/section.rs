@@ -17,7 +17,7 @@ use crate::diagnostic::{Diagnostic, Diagnostics, Span};
 
 pub(super) use axes::collect_axes;
 pub(super) use choice::choices;
-pub use choice::{Choice, by_name};
+pub use choice::{Choice, Types, by_name};
 pub use doc::{KeyDoc, Shape, Variant};
 pub use field::Field;
 
@@ -232,17 +232,22 @@ impl<'a> Section<'a> {
 
     /// The `type` key of this table: `decode` requests the keys that the type adds. Without a `default` the key is
     /// required.
-    pub fn variant<T: Choice, O>(
+    pub fn variant<T: Types, O>(
         &mut self,
         doc: &'static str,
         default: Option<T>,
         decode: impl Fn(&mut Section<'_>, T) -> O,
     ) -> O {
         const KEY: &str = "type";
+        let all = T::all();
+        let default_name = default.and_then(|default| {
+            let found = all.iter().find(|(value, _, _)| *value == default);
+            found.map(|(_, name, _)| *name)
+        });
         if let Mode::Describe(keys) = &mut self.mode {
             let mut variants = Vec::new();
             let mut first = None;
-            for &(value, name, doc) in T::ALL {
+            for &(value, name, doc) in &all {
                 let mut inner = Vec::new();
                 let mode = Mode::Describe(&mut inner);
                 let decoded = run_section(self.path.clone(), mode, |s| decode(s, value));
@@ -257,35 +262,35 @@ impl<'a> Section<'a> {
                 key: KEY,
                 doc,
                 shape: Shape::Variants(variants),
-                default: default.map(|d| d.name().into()),
+                default: default_name.map(Into::into),
                 required: default.is_none(),
                 is_optional: false,
             });
             return first.expect("a choice has at least one value");
         }
         if default.is_none() && self.refuse_other_word_for_type() {
-            return decode(self, T::ALL[0].0);
+            return decode(self, all[0].0);
         }
-        let field = self.field::<String>(KEY, Kind::of_choice::<T>(), doc);
-        let name = match default {
+        let field = self.field::<String>(KEY, Kind::of_types::<T>(), doc);
+        let name = match default_name {
             // An invalid name does not select the default.
             Some(default) => match field.take(None, false) {
-                None if !self.is_written(KEY) => default.name().to_owned(),
+                None if !self.is_written(KEY) => default.to_owned(),
                 name => name.unwrap_or_default(),
             },
             None => field.required(),
         };
-        match by_name(&name) {
-            Some(value) => {
+        match all.iter().find(|(_, known, _)| *known == name) {
+            Some((value, _, _)) => {
                 self.remark = format!(" (type `{name}`)");
-                decode(self, value)
+                decode(self, *value)
             }
             None => {
                 // The type is wrong, so the other keys cannot be checked.
                 if let Mode::Read { table, silent, .. } = &mut self.mode {
                     (*table, *silent) = (None, true);
                 }
-                decode(self, T::ALL[0].0)
+                decode(self, all[0].0)
             }
         }
     }

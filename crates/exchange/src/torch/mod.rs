@@ -168,6 +168,10 @@ fn variables(network: &Network, state: &StateDict) -> Vec<String> {
     names.collect()
 }
 
+/// Why layers of the program's own cannot be written.
+pub(crate) const OWN: &str =
+    "it is a layer type of the program that trained it, which other programs do not have";
+
 fn piece(layer: &Layer, names: &Names<'_>) -> Result<Piece, Reason> {
     use runner_core::spec::model::layer::LayerKind;
     Ok(match &layer.kind {
@@ -229,5 +233,6 @@ fn piece(layer: &Layer, names: &Names<'_>) -> Result<Piece, Reason> {
         | LayerKind::Pairwise { .. }
         | LayerKind::Matmul
         | LayerKind::Concat { .. } => Piece::expression(names, axes::expression(layer, names)),
+        LayerKind::Own(_) => return Err(Reason(OWN.into())),
     })
 }

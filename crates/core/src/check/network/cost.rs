@@ -58,6 +58,11 @@ pub fn parameters(kind: &LayerKind, inputs: &[Input], shape: &[usize]) -> Vec<(S
             list.linear("linear_inner.", width, *out_features, *bias);
             list.linear("linear_outer.", width, *out_features, *bias);
         }
+        LayerKind::Own(own) => {
+            for parameter in &own.parameters {
+                list.add(parameter.path.clone(), parameter.count);
+            }
+        }
         _ => {}
     }
     list.0

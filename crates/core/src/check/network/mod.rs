@@ -150,6 +150,14 @@ impl Network {
         Some(format!("{}.{}", layer.name, parts.nth(1)?))
     }
 
+    /// Why this program cannot compute a layer, if there is one that it does not have.
+    pub fn missing_part(&self) -> Option<String> {
+        self.layers.iter().find_map(|layer| match &layer.kind {
+            LayerKind::Own(own) => own.missing(),
+            _ => None,
+        })
+    }
+
     /// For each layer, the index of the last layer that uses its output.
     pub fn last_uses(&self) -> Vec<usize> {
         let mut last = vec![0; self.layers.len()];
@@ -246,16 +254,26 @@ pub fn append(
         .collect();
     let shape = shape::output(spec, &inputs, output)
         .map_err(|mismatch| refusal(network, spec, &inputs, mismatch))?;
-    let parameters = cost::parameters(&spec.kind, &inputs, &shape);
+    let mut kind = spec.kind.resolved(&shape);
+    let mut activations = cost::activations(&kind, &inputs, &shape);
+    let mut multiply_adds = cost::multiply_adds(&kind, &inputs, &shape);
+    if let LayerKind::Own(own) = &mut kind {
+        let planned = own.plan(&shape::dims(&inputs));
+        let planned =
+            planned.map_err(|unfit| refusal(network, spec, &inputs, Mismatch::from(unfit)))?;
+        own.parameters = planned.parameters;
+        (activations, multiply_adds) = (planned.kept_values, planned.multiply_adds);
+    }
+    let parameters = cost::parameters(&kind, &inputs, &shape);
     let layer = Layer {
         name: spec.name.clone(),
-        kind: spec.kind.resolved(&shape),
+        kind,
         freeze: spec.freeze,
         num_parameters: parameters
             .iter()
             .fold(0, |sum, (_, count)| sum.saturating_add(*count)),
-        activations_per_item: cost::activations(&spec.kind, &inputs, &shape),
-        multiply_adds_per_item: cost::multiply_adds(&spec.kind, &inputs, &shape),
+        activations_per_item: activations,
+        multiply_adds_per_item: multiply_adds,
         kernels: Kernels::default(),
         inputs,
         shape,

@@ -9,6 +9,7 @@ use crate::spec::model::activation::Activation;
 use crate::spec::model::initializer::Distribution;
 use crate::spec::model::layer::{LayerKind, Norm, Recurrent, Steps, Transformer};
 use crate::spec::model::layer_spec::LayerSpec;
+use crate::spec::own::Unfit;
 
 /// Tensors have no more dimensions than this, without the batch.
 pub const MAX_RANK: usize = 4;
@@ -22,6 +23,24 @@ pub struct Mismatch {
     pub message: String,
     /// What to do about it.
     pub help: String,
+}
+
+impl From<Unfit> for Mismatch {
+    fn from(unfit: Unfit) -> Self {
+        Self {
+            key: unfit.key,
+            message: unfit.message,
+            help: unfit.help,
+        }
+    }
+}
+
+/// The sizes of each input.
+pub fn dims(inputs: &[Input]) -> Vec<Dims> {
+    inputs
+        .iter()
+        .map(|input| input.shape.dims.clone())
+        .collect()
 }
 
 /// A mismatch.
@@ -108,6 +127,7 @@ pub fn output(spec: &LayerSpec, inputs: &[Input], wanted: &[usize]) -> Result<Di
         LayerKind::Pad { padding, mode, .. } => padded(padding, *mode, input)?,
         LayerKind::Parameter { shape, .. } => shape.clone(),
         LayerKind::Concat { axis } => concatenated(inputs, *axis)?,
+        LayerKind::Own(own) => own.plan(&dims(inputs))?.shape,
         LayerKind::Interpolate { .. } => interpolated(&spec.kind, input)?,
         LayerKind::PixelShuffle { factor } => shuffled(*factor, input)?,
         LayerKind::PixelUnshuffle { factor } => unshuffled(*factor, input)?,
@@ -227,6 +247,7 @@ fn check_inputs(kind: &LayerKind, inputs: &[Input]) -> Result<(), Mismatch> {
         kind if kind.is_join() => (2, usize::MAX),
         LayerKind::TransformerDecoder(_) | LayerKind::Pairwise { .. } | LayerKind::Matmul => (2, 2),
         LayerKind::MultiHeadAttention { .. } => (1, 2),
+        LayerKind::Own(own) => own.part().map_or((1, 1), |part| part.num_inputs),
         _ => (1, 1),
     };
     if num < least || num > most {
@@ -237,7 +258,9 @@ fn check_inputs(kind: &LayerKind, inputs: &[Input]) -> Result<(), Mismatch> {
                 "two inputs, the sequence and what it attends to".to_owned()
             }
             (2, 2) => "two inputs".to_owned(),
-            _ => "at least two inputs".to_owned(),
+            (2, usize::MAX) => "at least two inputs".to_owned(),
+            (_, usize::MAX) => format!("at least {least} inputs"),
+            _ => format!("{least} to {most} inputs"),
         };
         let help = match least {
             1 => "combine them first, with `add` or `concat`".to_owned(),

@@ -11,7 +11,7 @@ pub use bytes::parse_bytes;
 pub use duration::parse_duration;
 pub use scalar::{Bytes, Padding, Scalar};
 
-use crate::spec::section::Choice;
+use crate::spec::section::{Choice, Types};
 
 /// What a key accepts.
 #[derive(Clone, Debug)]
@@ -171,7 +171,13 @@ impl Kind {
 
     /// The names of a [`Choice`].
     pub fn of_choice<T: Choice>() -> Self {
-        Kind::OneOf(T::ALL.iter().map(|(_, name, doc)| (*name, *doc)).collect())
+        Self::of_types::<T>()
+    }
+
+    /// The names of the types of a table.
+    pub fn of_types<T: Types>() -> Self {
+        let all = T::all().into_iter();
+        Kind::OneOf(all.map(|(_, name, doc)| (name, doc)).collect())
     }
 
     /// Whether it is a path, or contains paths.

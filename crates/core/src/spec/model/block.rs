@@ -1,13 +1,12 @@
 //! Blocks: named groups of layers, with parameters, used as a layer type.
 
 use super::expand::*;
-use super::layer::LayerType;
+use super::layer;
 use super::layer_spec::Source;
 use super::preset::is_in_preset;
 use crate::diagnostic::{Diagnostic, Span};
 use crate::spec::document::{Entry, Node, Table, Value};
 use crate::spec::expression::Arguments;
-use crate::spec::section::Choice;
 
 /// How a block is defined.
 const DEFINITION: &str =
@@ -40,7 +39,7 @@ impl Expander<'_> {
     fn read_block(&mut self, block: &Entry) -> Result<Option<Block>, Box<Diagnostic>> {
         let name = &block.key;
         let path = format!("model.blocks.{name}");
-        if name == "sequence" || LayerType::ALL.iter().any(|(_, known, _)| known == name) {
+        if name == "sequence" || layer::types().any(|known| known == name) {
             let message = format!("the block `{name}` has the same name as a layer type");
             let wrong = Diagnostic::error("contradiction", message).at(block.key_span);
             return Err(Box::new(wrong.help("choose another name")));

@@ -4,11 +4,16 @@ use super::activation::Activation;
 use super::initializer::Initializer;
 use super::layer::*;
 use crate::spec::kind::{Kind, Padding};
+use crate::spec::own::{AnyLayer, Own};
 use crate::spec::section::{Choice, Section};
 
 impl LayerKind {
     pub(in crate::spec) fn decode(s: &mut Section<'_>) -> Self {
-        s.variant("The type of the layer.", None, Self::of_type)
+        let doc = "The type of the layer.";
+        s.variant(doc, None, |s, layer: AnyLayer| match layer {
+            AnyLayer::BuiltIn(layer) => Self::of_type(s, layer),
+            AnyLayer::Own(part) => LayerKind::Own(Own::decode(s, part)),
+        })
     }
 
     fn of_type(s: &mut Section<'_>, kind: LayerType) -> Self {

@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 use super::activation::Activation;
 use super::initializer::Initializer;
 use crate::spec::kind::Padding;
-use crate::spec::section::{Choice, choices};
+use crate::spec::own::{AnyLayer, Own};
+use crate::spec::section::{Choice, Types, choices};
 
 /// The layer types.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -128,6 +129,8 @@ pub enum LayerKind {
     Matmul,
     /// Concatenates all inputs along an axis.
     Concat { axis: i64 },
+    /// A layer of the program's own.
+    Own(Own),
 }
 
 /// A convolution.
@@ -415,6 +418,16 @@ choices! {
     }
 }
 
+/// The names of the built-in layer types.
+pub fn built_in_types() -> impl Iterator<Item = &'static str> {
+    LayerType::ALL.iter().map(|(_, name, _)| *name)
+}
+
+/// The names of all layer types, those of the program included.
+pub fn types() -> impl Iterator<Item = &'static str> + Clone {
+    AnyLayer::all().into_iter().map(|(_, name, _)| name)
+}
+
 impl LayerKind {
     /// The `type` in the file.
     pub fn type_name(&self) -> String {
@@ -432,6 +445,7 @@ impl LayerKind {
             LayerKind::Norm(norm) => format!("{}_norm", tag(norm, "norm")),
             LayerKind::Recurrent(recurrent) => tag(recurrent, "cell"),
             LayerKind::Activation(activation) => tag(activation, "function"),
+            LayerKind::Own(own) => own.layer.clone(),
             other => tag(other, "type"),
         }
     }

@@ -2,7 +2,7 @@
 
 use super::common::Common;
 use super::expand::*;
-use super::layer::LayerType;
+use super::layer;
 use super::layer_spec::Source;
 use super::preset::ModelType;
 use crate::diagnostic::{Diagnostic, Span, nearest};
@@ -14,7 +14,7 @@ impl Expander<'_> {
     pub(super) fn type_of(&mut self, table: &Table, span: Span, path: &str) -> Option<String> {
         let blocks = || self.blocks.iter().map(|block| block.name.as_str());
         let known = || {
-            let types = LayerType::ALL.iter().map(|(_, name, _)| *name);
+            let types = layer::types().map(|name| -> &str { name });
             types.chain(["sequence"]).chain(blocks())
         };
         let diagnostic = match table.get("type").map(|entry| &entry.node) {

@@ -12,6 +12,18 @@ pub trait Choice: Copy + PartialEq + 'static {
     }
 }
 
+/// The types of a table with a `type` key: a fixed set, or one that a program can add to.
+pub trait Types: Copy + PartialEq + 'static {
+    /// Every type with its name in the file and its meaning.
+    fn all() -> Vec<(Self, &'static str, &'static str)>;
+}
+
+impl<T: Choice> Types for T {
+    fn all() -> Vec<(Self, &'static str, &'static str)> {
+        T::ALL.to_vec()
+    }
+}
+
 /// Declares a fixed set of names: `Variant "name" "meaning",` for each.
 macro_rules! choices {
     ($(#[$meta:meta])* $vis:vis enum $choice:ident {

@@ -131,5 +131,6 @@ pub fn output(scope: &mut Scope<'_>, inputs: &[String]) -> Result<String, OnnxEr
         | LayerKind::Matmul
         | LayerKind::Pad { .. }
         | LayerKind::Concat { .. } => axes::output(scope, inputs),
+        LayerKind::Own(_) => return Err(scope.unsupported(crate::torch::OWN)),
     })
 }

@@ -1,0 +1,265 @@
+//! Layers of a program's own: a type that implements [`LayerPart`] becomes a layer type.
+//!
+//! Burn's `Module` has generic methods, so that a network cannot hold modules of unknown types. [`OwnModule`] holds
+//! them behind a trait whose visitors and mappers are erased ([`erased`]).
+
+mod erased;
+mod verify;
+
+use std::any::Any;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use burn::module::{
+    Content, Module, ModuleDisplay, ModuleDisplayDefault, ModuleMapper, ModuleVisitor, Param,
+};
+use burn::tensor::{Device, Tensor};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value as Json;
+
+use crate::tensor::DynTensor;
+use erased::Erased;
+use runner_core::check::network::Layer as LayerPlan;
+use runner_core::spec::own::{Dims, Own, OwnLayer, Parameter, Settings, Unfit, panicked};
+use runner_core::spec::section::Section;
+pub use verify::verify;
+
+/// A layer type, written in Rust.
+///
+/// Its parameters are those of its Burn module; their paths and sizes are found by building it. Everything that can
+/// change its numbers must follow from the settings, the parameters and the random numbers of the device: a run would
+/// not be repeatable otherwise.
+pub trait LayerPart: Module + Sync + 'static {
+    /// Its `type` in experiment files: lowercase letters, digits and `_`.
+    const NAME: &'static str;
+    /// Its meaning, as one sentence.
+    const DOC: &'static str;
+    /// The least and the greatest number of inputs.
+    const NUM_INPUTS: (usize, usize) = (1, 1);
+    /// Its settings. They are written to `run.toml` as serde serializes them, and determine a run's fingerprint.
+    type Settings: Serialize + DeserializeOwned;
+
+    /// Reads its keys. Each key that is requested here is part of the schema, of `explain` and of messages.
+    fn settings(section: &mut Section<'_>) -> Self::Settings;
+
+    /// The shape of its output for the shapes of its inputs, without the batch.
+    ///
+    /// # Errors
+    /// Why it does not fit its inputs.
+    fn output_shape(settings: &Self::Settings, inputs: &[Dims]) -> Result<Dims, Unfit>;
+
+    /// The module for inputs of these shapes, without the batch. Weights are drawn when they are first used, if their
+    /// `Param` is initialized by Burn's initializers.
+    fn new(settings: &Self::Settings, inputs: &[Dims], device: &Device) -> Self;
+
+    /// The output for a batch: the first axis of every tensor.
+    fn forward(&self, inputs: Vec<DynTensor>) -> DynTensor;
+
+    /// Multiply-adds of one item's forward pass in matrix products and convolutions, for `describe` and reports.
+    fn multiply_adds(_settings: &Self::Settings, _inputs: &[Dims]) -> u64 {
+        0
+    }
+
+    /// Values of one item that the backward pass needs, for the memory forecast; by default those of the output.
+    fn kept_values(_settings: &Self::Settings, _inputs: &[Dims], output: &Dims) -> u64 {
+        output.iter().map(|size| *size as u64).product()
+    }
+}
+
+/// The entry of a layer type in the table of parts.
+pub fn part<L: LayerPart>() -> OwnLayer {
+    OwnLayer {
+        name: L::NAME,
+        doc: L::DOC,
+        num_inputs: L::NUM_INPUTS,
+        decode: |section| match serde_json::to_value(L::settings(section)) {
+            Ok(Json::Object(settings)) => settings,
+            // A unit struct: a layer without settings.
+            Ok(Json::Null) => Settings::new(),
+            Ok(other) => panic!("its settings must be a struct, and serialize to {other}"),
+            Err(e) => panic!("its settings cannot be serialized: {e}"),
+        },
+        output: |settings, inputs| L::output_shape(&settings_of::<L>(settings), inputs),
+        parameters: |settings, inputs| {
+            let layer = L::new(&settings_of::<L>(settings), inputs, &planning_device());
+            parameters_of(&layer)
+        },
+        multiply_adds: |settings, inputs| L::multiply_adds(&settings_of::<L>(settings), inputs),
+        kept_values: |settings, inputs, output| {
+            L::kept_values(&settings_of::<L>(settings), inputs, output)
+        },
+        module: Build::of::<L>(),
+    }
+}
+
+/// What [`OwnLayer::module`] refers to.
+struct Build(fn(&Settings, &[Dims], &Device) -> Box<dyn Erased>);
+
+impl Build {
+    fn of<L: LayerPart>() -> &'static Self {
+        struct Of<L>(std::marker::PhantomData<L>);
+        impl<L: LayerPart> Of<L> {
+            const BUILD: Build = Build(|settings, inputs, device| {
+                Box::new(L::new(&settings_of::<L>(settings), inputs, device))
+            });
+        }
+        &Of::<L>::BUILD
+    }
+}
+
+fn settings_of<L: LayerPart>(settings: &Settings) -> L::Settings {
+    let object = serde_json::from_value(Json::Object(settings.clone()));
+    // A unit struct is not an object.
+    let settings_read = object.or_else(|e| {
+        let unit = settings
+            .is_empty()
+            .then(|| serde_json::from_value(Json::Null));
+        unit.and_then(Result::ok).ok_or(e)
+    });
+    settings_read.unwrap_or_else(|e| panic!("its settings cannot be deserialized: {e}"))
+}
+
+/// Networks are planned on the processor.
+fn planning_device() -> Device {
+    #[cfg(feature = "flex")]
+    return Device::flex().autodiff();
+    #[cfg(not(feature = "flex"))]
+    Device::default().autodiff()
+}
+
+/// The trainable parameters of a module with their paths. None is initialized.
+fn parameters_of(module: &impl Module) -> Vec<Parameter> {
+    let mut found = Found::default();
+    module.visit(&mut found);
+    found.parameters
+}
+
+#[derive(Default)]
+struct Found {
+    path: Vec<String>,
+    parameters: Vec<Parameter>,
+}
+
+impl ModuleVisitor for Found {
+    fn enter_module(&mut self, name: &str, _: &str) {
+        self.path.push(name.to_owned());
+    }
+
+    fn exit_module(&mut self, _: &str, _: &str) {
+        self.path.pop();
+    }
+
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        // Running statistics and constants exist from the start; parameters are drawn on first use.
+        if !param.is_initialized() || param.is_require_grad() {
+            self.parameters.push(Parameter {
+                path: self.path.join("."),
+                count: param.lazy_shape().num_elements() as u64,
+            });
+        }
+    }
+}
+
+/// The module of an own layer.
+pub struct OwnModule(Box<dyn Erased>);
+
+impl OwnModule {
+    /// The module of a planned layer.
+    ///
+    /// # Panics
+    /// If the part panics, or this program does not have it; users are told before ([`verify`]).
+    pub fn new(own: &Own, plan: &LayerPlan, device: &Device) -> Self {
+        let Some(part) = own.part() else {
+            panic!("{}", own.missing().unwrap_or_default());
+        };
+        let build: &Build = part
+            .module
+            .downcast_ref()
+            .expect("parts are made by `part`");
+        let inputs: Vec<_> = plan.inputs.iter().map(|i| i.shape.dims.clone()).collect();
+        named(part.name, &plan.name, "while it was built", || {
+            Self((build.0)(&own.settings, &inputs, device))
+        })
+    }
+
+    /// The output for a batch of inputs.
+    ///
+    /// # Panics
+    /// With the name of the part, if it panics or breaks its promise about the shape.
+    pub fn forward(&self, plan: &LayerPlan, inputs: Vec<DynTensor>) -> DynTensor {
+        let batch = inputs[0].dims()[0];
+        let kind = plan.kind.type_name();
+        let output = named(&kind, &plan.name, "in its forward pass", || {
+            self.0.forward(inputs)
+        });
+        let (dims, promised) = (output.dims(), [&[batch], plan.shape.as_slice()].concat());
+        assert!(
+            dims == promised,
+            "the layer type `{kind}` of this program broke its promise: the output of `{}` has the shape {dims:?}, and {promised:?} was promised (a batch of {batch} items)",
+            plan.name
+        );
+        output
+    }
+}
+
+/// Runs code of a part; a panic in it names the part.
+fn named<T>(part: &str, layer: &str, when: &str, run: impl FnOnce() -> T) -> T {
+    catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|payload: Box<dyn Any + Send>| {
+        panic!("`{layer}`: {}", panicked(part, when, &*payload))
+    })
+}
+
+impl Clone for OwnModule {
+    fn clone(&self) -> Self {
+        Self(self.0.clone_erased())
+    }
+}
+
+impl fmt::Debug for OwnModule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl Module for OwnModule {
+    fn collect_devices(&self, devices: Vec<Device>) -> Vec<Device> {
+        self.0.collect_devices(devices)
+    }
+
+    fn fork(self, device: &Device) -> Self {
+        Self(self.0.fork(device))
+    }
+
+    fn to_device(self, device: &Device) -> Self {
+        Self(self.0.to_device(device))
+    }
+
+    fn train(self) -> Self {
+        Self(self.0.train())
+    }
+
+    fn valid(&self) -> Self {
+        Self(self.0.valid())
+    }
+
+    fn materialize(self) -> Self {
+        Self(self.0.materialize())
+    }
+
+    fn visit<V: ModuleVisitor>(&self, visitor: &mut V) {
+        self.0.visit(visitor);
+    }
+
+    fn map<M: ModuleMapper>(self, mapper: &mut M) -> Self {
+        Self(self.0.map(mapper))
+    }
+}
+
+impl ModuleDisplayDefault for OwnModule {
+    fn content(&self, content: Content) -> Option<Content> {
+        content.add_formatted(&format!("{self:?}")).optional()
+    }
+}
+
+impl ModuleDisplay for OwnModule {}
