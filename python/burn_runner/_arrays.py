@@ -34,6 +34,10 @@ def array_of(value: Any, what: str = "the array") -> np.ndarray:
                 f"error: {what} cannot be read as an array: {error}\n"
                 "  = help: use a NumPy array, or lists of equal length"
             ) from error
+    if isinstance(array, np.ma.MaskedArray) and array.mask.any():
+        raise RequestError(
+            f"error: {what} has masked values\n  = help: replace them, for example with `x.filled(numpy.nan)`"
+        )
     if array.dtype.kind not in "biuf" or array.dtype.itemsize > 8:
         raise RequestError(
             f"error: {what} contains `{array.dtype}`, but numbers are needed\n"

@@ -25,6 +25,8 @@ class ExperimentWarning(UserWarning):
 
 def plain(value: Any, place: str = "") -> Any:
     """A value as JSON has it: arrays as lists, paths as text."""
+    if place.count(".") > 100:
+        raise RequestError("error: the experiment contains itself\n  = help: use dictionaries without cycles")
     if isinstance(value, Mapping):
         return {str(key): plain(item, f"{place}.{key}".strip(".")) for key, item in value.items()}
     if isinstance(value, (str, bool, int)) or type(value) is float:

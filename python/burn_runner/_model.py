@@ -422,13 +422,21 @@ def _is_path(value: Any) -> bool:
 def _rows(data: Any) -> Sequence[Mapping[str, Any]] | None:
     """The rows of a data frame or of a list of dictionaries; None for anything else."""
     if isinstance(data, (list, tuple)):
-        return data if data and isinstance(data[0], Mapping) else None
+        if not data or not isinstance(data[0], Mapping):
+            return None
+        for at, row in enumerate(data):
+            if not isinstance(row, Mapping):
+                raise RequestError(f"error: row {at + 1} is {row!r}\n  = help: pass a dictionary for each item")
+        return data
     if isinstance(data, Table):
         return data.to_rows()
     if hasattr(data, "to_dicts"):
         return data.to_dicts()
     if hasattr(data, "to_dict") and hasattr(data, "columns"):
         names = [str(name) for name in data.columns]
+        twice = next((name for at, name in enumerate(names) if name in names[:at]), None)
+        if twice is not None:
+            raise RequestError(f"error: several columns have the name `{twice}`\n  = help: rename or drop one of them")
         columns = [data.iloc[:, at].tolist() for at in range(len(names))]
         return [dict(zip(names, row)) for row in zip(*columns)]
     if hasattr(data, "to_pylist"):
@@ -436,9 +444,18 @@ def _rows(data: Any) -> Sequence[Mapping[str, Any]] | None:
     return None
 
 
+def _is_missing(value: Any) -> bool:
+    """Whether a value is NaN, or pandas' NA or NaT."""
+    try:
+        return bool(value != value)
+    except (TypeError, ValueError):
+        # NA has no truth value, and arrays have several.
+        return type(value).__name__ == "NAType"
+
+
 def _json(row: Mapping[str, Any]) -> str:
     def value(value: Any) -> Any:
-        if value is None or value != value:
+        if value is None or _is_missing(value):
             return None
         if isinstance(value, float) and math.isinf(value):
             # JSON has no such number; the reader refuses the text with the row and the column.

@@ -126,7 +126,14 @@ struct Track;
 
 impl ModuleMapper for Track {
     fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
-        param.set_require_grad(true)
+        let tensor = param.val();
+        // A move to a device with autodiff keeps a tensor without it as it is.
+        let tensor = if tensor.device().is_autodiff() {
+            tensor
+        } else {
+            Tensor::from_inner(tensor)
+        };
+        Param::initialized(param.id, tensor.require_grad())
     }
 }
 

@@ -76,6 +76,13 @@ def test_values_without_a_counterpart_are_refused_with_their_place(value):
         br.Experiment.from_dict({"train": {"epochs": value}})
 
 
+def test_an_experiment_cannot_contain_itself():
+    spec = {}
+    spec["data"] = spec
+    with pytest.raises(br.RequestError, match="contains itself"):
+        br.Experiment.from_dict(spec)
+
+
 def test_a_missing_file_is_a_diagnostic():
     (one,) = br.Experiment.from_file("nowhere.toml").check()
     assert "nowhere.toml" in str(one)

@@ -87,6 +87,10 @@ def test_rows_that_do_not_fit_are_refused(flowers, frame):
         ([[1, 2], [3]], "array"),
         ("nowhere.csv", "nowhere.csv"),
         (object(), "object"),
+        ([{"petal_width": 1.0}, 3], "row 2"),
+        (pd.concat([frame, frame], axis=1), "several columns"),
+        (frame.astype({"petal_width": "Float64"}).assign(petal_width=pd.NA), "no value"),
+        (np.ma.masked_array(np.zeros((2, 4)), mask=[[True] * 4] * 2), "masked"),
     ]
     for data, words in cases:
         with pytest.raises(br.RequestError, match=words):
@@ -211,7 +215,9 @@ def test_gradients_are_finite_differences(which, request, images):
     gradients = model.grad(x, y)
     assert gradients.loss == pytest.approx(cross_entropy(model(x), y), rel=1e-5)
     assert gradients.inputs.shape == x.shape
-    assert set(gradients.parameters) <= set(model.state_dict("burn"))
+    # Running statistics have none.
+    weights = [name for name in model.state_dict("burn") if "running" not in name]
+    assert list(gradients.parameters) == weights
     step = 2e-3
     # Rectifiers have kinks; PyTorch's gradients below are equal.
     tolerance = 0.1 if which == "pictures" else 3e-3
@@ -222,6 +228,20 @@ def test_gradients_are_finite_differences(which, request, images):
         assert (there - back) / (2 * step) == pytest.approx(expected, abs=tolerance, rel=0.05)
     again = model.grad(x, [model.names[at] for at in y])
     assert (again.inputs == gradients.inputs).all()
+
+
+def test_gradients_of_parameters_are_those_of_the_chain_rule(flowers):
+    x, y = np.random.default_rng(6).random((7, 4), dtype=np.float32), np.array([0, 1, 2, 0, 1, 2, 0])
+    names, (w1, b1, w2, b2) = zip(*flowers.state_dict("burn").items())
+    hidden = np.maximum(x @ w1 + b1, 0)
+    exponentials = np.exp(hidden @ w2 + b2)
+    outer = (exponentials / exponentials.sum(1, keepdims=True) - np.eye(3)[y]) / len(y)
+    inner = (outer @ w2.T) * (hidden > 0)
+    expected = (x.T @ inner, inner.sum(0), hidden.T @ outer, outer.sum(0))
+    found = flowers.grad(x, y).parameters
+    assert list(found) == list(names)
+    for name, gradient in zip(names, expected):
+        assert np.allclose(found[name], gradient, atol=1e-6), name
 
 
 def test_gradients_refuse_what_does_not_fit(flowers):
@@ -242,7 +262,10 @@ def test_modules_of_pytorch_have_the_same_outputs(flowers, pictures, images):
         assert np.allclose(outputs.detach().numpy(), model(given), atol=1e-5)
         y = np.zeros(len(items), dtype="int64")
         torch.nn.functional.cross_entropy(outputs, torch.tensor(y)).backward()
-        assert np.allclose(given.grad.numpy(), model.grad(items, y).inputs, atol=1e-6)
+        gradients = model.grad(items, y)
+        assert np.allclose(given.grad.numpy(), gradients.inputs, atol=1e-6)
+        norms = sorted(float((one.grad**2).sum()) for one in module.parameters())
+        assert np.allclose(norms, sorted((one**2).sum() for one in gradients.parameters.values()), rtol=1e-4)
         # A counter of batches is not a weight.
         names = {name for name in module.state_dict() if not name.endswith("num_batches_tracked")}
         assert names == set(model.state_dict())
