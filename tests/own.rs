@@ -97,11 +97,13 @@ layer!(PanicsEarly, "panics_early", |x| x, |inputs| {
     vec![inputs[0][7]]
 });
 layer!(Empty, "empty", |x| x, |_inputs| vec![0]);
+layer!(OtherLowRank, "low_rank", |x| x, |inputs| same(inputs));
 layer!(Relu, "relu", |x| x, |inputs| same(inputs));
 
 fn main() -> ExitCode {
     match std::env::var("OWN_PROGRAM").as_deref() {
         Ok("good") => return Runner::new().layer::<LowRank>().main(),
+        Ok("other") => return Runner::new().layer::<OtherLowRank>().main(),
         Ok("taken") => return Runner::new().layer::<Relu>().main(),
         Ok("broken") => {
             let program = Runner::new().layer::<Random>().layer::<Liar>();
@@ -110,11 +112,12 @@ fn main() -> ExitCode {
         }
         _ => {}
     }
-    let tests: [(&str, fn()); 6] = [
+    let tests: [(&str, fn()); 7] = [
         ("an_own_layer_is_read_like_any_other", reads),
         ("a_sweep_over_its_keys_is_run_and_survives_a_kill", runs),
         ("a_run_is_reproduced_and_used", is_used),
         ("another_program_names_what_it_lacks", is_named_elsewhere),
+        ("another_layer_of_its_name_is_refused", is_not_replaced),
         ("a_broken_promise_is_named", is_broken),
         ("a_taken_name_is_refused", is_taken),
     ];
@@ -340,6 +343,35 @@ fn is_named_elsewhere() {
             "{arguments:?}: {said}{stderr}"
         );
     }
+}
+
+fn is_not_replaced() {
+    let folder = folder(SPEC);
+    let at = folder.path();
+    let (code, _, stderr) = own("good", at, &["run", "spec.toml", "--quiet"]);
+    assert_eq!(code, 0, "{stderr}");
+    let run = "results/spec/runs/base-s1";
+    let out = ["--format", "bpk", "--out", "w.bpk"];
+    let weights = [&["export", "weights", run][..], &out].concat();
+    for arguments in [&weights[..], &["reproduce", run]] {
+        let (code, _, stderr) = own("other", at, arguments);
+        assert_eq!(code, 2, "{stderr}");
+        let said = "the layer type `low_rank` of this program panicked";
+        assert!(
+            stderr.contains(said) && stderr.contains("deserialized"),
+            "{stderr}"
+        );
+        assert!(
+            stderr.contains("use the program that trained the run"),
+            "{stderr}"
+        );
+    }
+    // A record whose settings mean another shape.
+    let plan = at.join(run).join("run.toml");
+    let changed = read(&plan).replace("rank = 2\n", "rank = 3\n");
+    fs::write(&plan, changed).unwrap();
+    let (code, _, stderr) = own("good", at, &weights);
+    assert_eq!(code, 2, "{stderr}");
 }
 
 fn is_broken() {

@@ -151,10 +151,10 @@ impl Model {
         let transforms =
             Transforms::parse(&path, &text.unwrap_or_default()).map_err(|e| refusal(&e))?;
         fits(&transforms, &plan, &path)?;
-        if let Some(missing) = plan.network.missing_part() {
-            let remedy = "run this command with that program";
+        if let Some(unusable) = plan.network.unusable_part() {
+            let remedy = "use the program that trained the run";
             return Err(Box::new(
-                Diagnostic::error("own-part", missing).help(remedy),
+                Diagnostic::error("own-part", unusable).help(remedy),
             ));
         }
         let place = options.device.unwrap_or(plan.device);

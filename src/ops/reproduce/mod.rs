@@ -147,10 +147,10 @@ fn one(
     sink: &Sink<'_>,
 ) -> Result<Option<Reproduction>, Error> {
     let plan = planned_now(original, options);
-    if let Some(missing) = plan.network.missing_part() {
-        let remedy = "run this command with that program";
+    if let Some(unusable) = plan.network.unusable_part() {
+        let remedy = "use the program that trained the run";
         return Err(Error::refused(
-            Diagnostic::error("own-part", missing).help(remedy),
+            Diagnostic::error("own-part", unusable).help(remedy),
         ));
     }
     let parts = Parts::of(original, options.steps.is_some());

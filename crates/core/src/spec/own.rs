@@ -180,10 +180,27 @@ impl Own {
     pub fn missing(&self) -> Option<String> {
         self.part().is_none().then(|| {
             format!(
-                "the layer type `{}` is not part of this program; use the program that trained the run",
+                "the layer type `{}` is not part of this program",
                 self.layer
             )
         })
+    }
+
+    /// Why this program cannot compute a planned layer: it does not have the part, or another one of that name.
+    pub fn unusable(&self, inputs: &[Dims], shape: &Dims) -> Option<String> {
+        if let Some(missing) = self.missing() {
+            return Some(missing);
+        }
+        let name = &self.layer;
+        match self.plan(inputs) {
+            Err(unfit) => Some(format!("a layer of the type `{name}` {}", unfit.message)),
+            Ok(planned) if planned.shape != *shape || planned.parameters != self.parameters => {
+                Some(format!(
+                    "the layer type `{name}` of this program is not the one that trained the run: its shape or parameters differ"
+                ))
+            }
+            Ok(_) => None,
+        }
     }
 
     /// What follows from the shapes of its inputs.

@@ -150,10 +150,10 @@ impl Network {
         Some(format!("{}.{}", layer.name, parts.nth(1)?))
     }
 
-    /// Why this program cannot compute a layer, if there is one that it does not have.
-    pub fn missing_part(&self) -> Option<String> {
+    /// Why this program cannot compute a layer of an own type, if there is one that it does not have as planned.
+    pub fn unusable_part(&self) -> Option<String> {
         self.layers.iter().find_map(|layer| match &layer.kind {
-            LayerKind::Own(own) => own.missing(),
+            LayerKind::Own(own) => own.unusable(&shape::dims(&layer.inputs), &layer.shape),
             _ => None,
         })
     }
