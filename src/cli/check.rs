@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::output::Output;
+use super::plan::say_search;
 use super::tell::Teller;
 use super::{CheckArgs, OK, SpecArgs, WRONG};
 use crate::error::Error;
@@ -41,6 +42,7 @@ pub fn check(args: &CheckArgs, output: &mut Output) -> u8 {
                 counted(checked.num_trials(), "trial"),
                 counted(checked.planned.plan.runs.len(), "run")
             ));
+            say_search(&checked.planned.plan, output);
             say_prospect(checked.prospect.as_ref(), output);
             OK
         }

@@ -11,6 +11,7 @@ use runner_core::diagnostic::counted;
 use runner_core::plan::{Expected, Plan, RunPlan};
 use runner_core::record::Status;
 use runner_core::show::show_bytes;
+use runner_core::spec::section::Choice;
 use runner_report::console::Mode;
 use runner_report::report::{Columns, fit, value_text};
 
@@ -46,8 +47,26 @@ pub fn plan(args: &SpecArgs, json: bool, results: &Path, output: &mut Output) ->
         output.say(&table);
     }
     output.say(&counted(plan.runs.len(), "run"));
+    say_search(plan, output);
     say_prospect(outlook.prospect.as_ref(), output);
     OK
+}
+
+/// Which trials of a search are known.
+pub(super) fn say_search(plan: &Plan, output: &mut Output) {
+    let Some(search) = &plan.search else {
+        return;
+    };
+    let num = search.suggestions.len();
+    let more = match search.num_trials {
+        Some(most) if most <= num => return,
+        Some(most) => format!("the first {num} of {most} trials"),
+        None => format!("the first {}", counted(num, "trial")),
+    };
+    let method = search.method.name();
+    output.say(&format!(
+        "search `{method}`: these are {more}; the others are suggested while these are trained"
+    ));
 }
 
 /// What the runs of a plan take from files of weights, each table once.
@@ -111,11 +130,7 @@ fn plan_table(plan: &Plan, expected: &[(RunPlan, Expected)], to_do: Option<Vec<S
         any_calibrated |= expected.is_measured();
         row.extend([
             run.seed.to_string(),
-            format!(
-                "{} {}",
-                run.device,
-                runner_core::spec::section::Choice::name(run.precision)
-            ),
+            format!("{} {}", run.device, run.precision.name()),
             run.network.num_parameters.to_string(),
             run.num_steps().to_string(),
             format!("{}{mark}", show_bytes(expected.bytes)),

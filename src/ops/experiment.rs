@@ -86,7 +86,16 @@ pub fn plan_with_data(experiment: &Experiment, sink: &Sink<'_>) -> Result<Planne
 }
 
 fn plan_by(experiment: &Experiment, download: bool, sink: &Sink<'_>) -> Result<Planned, Error> {
-    let document = open(experiment)?;
+    plan_opened(experiment, open(experiment)?, download, sink)
+}
+
+/// Plans an experiment file that was read, like [`plan()`].
+pub(crate) fn plan_opened(
+    experiment: &Experiment,
+    document: Document,
+    download: bool,
+    sink: &Sink<'_>,
+) -> Result<Planned, Error> {
     let (plan, warnings) = plan_document(experiment, &document, download, sink)
         .map_err(|diagnostics| Error::experiment(&document.sources, diagnostics))?;
     if !warnings.0.is_empty() {

@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use super::probe::calibrations;
-use super::{Experiment, Planned, Sink, other_builds, plan};
+use super::{Experiment, Planned, Sink, other_builds, plan, search_so_far};
 use crate::error::Error;
 use runner_core::diagnostic::Diagnostic;
 use runner_core::plan::{Basis, Expected, Plan, Room, RunPlan};
@@ -99,6 +99,7 @@ pub enum Consequence {
 pub fn outlook(options: &OutlookOptions, sink: &Sink<'_>) -> Result<Outlook, Error> {
     let planned = plan(&options.experiment, sink)?;
     let folder = ExperimentFolder(options.results.join(&planned.plan.experiment));
+    let planned = search_so_far(&options.experiment, planned, &folder)?;
     let statuses = statuses(&planned.plan, &folder).map_err(|error| {
         let diagnostic = Diagnostic::error("results", plain_io_error(&error));
         Error::refused(diagnostic.help(if is_other_format(&error) {

@@ -61,6 +61,7 @@ mod rows;
 mod runs;
 mod scales;
 mod schema;
+mod search;
 mod serve;
 mod service;
 mod short;

@@ -18,14 +18,15 @@ const STRUCTURE: [&str; 5] = [
 ];
 
 /// What only an expansion shows: axes may be nested tables, values of axes are checked like other keys, blocks and
-/// references by their results, conditions as a separate language.
-const BEYOND: [&str; 6] = [
+/// references by their results, conditions as a separate language, and what a search needs of itself or of other tables.
+const BEYOND: [&str; 7] = [
     "axis_",
     "block_",
     "exclude_",
     "reference_",
     "layers_size_forgotten",
     "random_",
+    "search_with",
 ];
 
 /// Whether a schema accepts a file. It supports the keywords of draft 7 that the schema uses; another one is an error

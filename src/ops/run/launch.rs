@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use wildmatch::WildMatch;
 
@@ -33,6 +33,8 @@ pub(super) struct Launch<'a> {
     pub(super) plan: &'a Plan,
     /// A failure to provoke, and in which runs.
     pub(super) fault: Option<(WildMatch, String)>,
+    /// When the time of the experiment began.
+    pub(super) began: Instant,
 }
 
 impl Launch<'_> {
@@ -151,7 +153,8 @@ impl Launch<'_> {
             jobs,
             threads: (cores / jobs).max(1),
             hardware,
-            time_limit: time_limit(self.plan),
+            time_limit: time_limit(self.plan)
+                .map(|limit| limit.saturating_sub(self.began.elapsed())),
         })
     }
 

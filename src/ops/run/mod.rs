@@ -2,18 +2,19 @@
 
 mod launch;
 mod prepare;
+mod search;
 mod select;
 mod until;
 mod wait;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use wildmatch::WildMatch;
 
 use super::verify::{verify_data, verify_memory};
-use super::{Experiment, Progress, Sink, plan_with_data};
+use super::{Experiment, Planned, Progress, Sink, plan_with_data};
 use crate::dispatch::Cancel;
 use crate::error::{Error, FAILED, INTERRUPTED, OK};
 use crate::train::Fault;
@@ -21,11 +22,13 @@ use launch::Launch;
 use runner_core::data::Trust;
 use runner_core::diagnostic::Diagnostic;
 use runner_core::event::FailureClass;
-use runner_core::record::{ExperimentFolder, look_at_this_build};
+use runner_core::plan::{Plan, RunPlan};
+use runner_core::record::{ExperimentFolder, Lock, look_at_this_build};
 use runner_report::report::{self, Report};
 
 pub(crate) use launch::hardware_of;
 pub use prepare::Prepared;
+pub(crate) use search::search_so_far;
 pub use select::{NoClass, Retry};
 
 /// Which runs of which experiment are trained, and into which folder.
@@ -161,51 +164,114 @@ pub fn run(options: &Run, sink: &Sink<'_>) -> Result<RunOutcome, Error> {
 
 /// Trains the runs of a plan.
 fn run_once(options: &Run, sink: &Sink<'_>) -> Result<RunOutcome, Error> {
-    let fault = parse_fault(options.inject_fault.as_deref())?;
     let planned = plan_with_data(&options.experiment, sink)?;
-    let plan = &planned.plan;
-    let selected = select::by_id(plan, &options.only)?;
-    verify_memory(&planned)?;
-    verify_data(&planned, Trust::Stamps)?;
-    let folder = ExperimentFolder(options.results.join(&plan.experiment));
-    // The lock is held until the report is written.
-    let _lock = wait::lock(&folder, options.wait, sink)?;
-    sink(Progress::MayCancel);
-    let wanted = selected.iter().map(|run| folder.run(&run.id)).collect();
-    // Before anything of these runs is read or moved.
-    if !wait::wait_for_workers(wanted, &options.cancel, sink) {
-        let message = "stopped while waiting: no run was started";
-        return Err(Error::Interrupted(message.into()));
+    if planned.plan.search.is_some() {
+        return search::run(options, planned, sink);
     }
-    let selected = select::by_failure(selected, &options.retry, &folder)?;
-    if !selected.is_empty() {
-        look_at_this_build();
+    let selected = requested(options, &planned)?;
+    let session = Session::begin(options, &planned.plan, sink)?;
+    let trained = session.train(&planned, selected, sink)?;
+    session.finish(trained)
+}
+
+/// The requested runs of a plan, after checks that refuse it before anything is written.
+fn requested<'a>(options: &Run, planned: &'a Planned) -> Result<Vec<&'a RunPlan>, Error> {
+    parse_fault(options.inject_fault.as_deref())?;
+    let selected = select::by_id(&planned.plan, &options.only)?;
+    verify_memory(planned)?;
+    verify_data(planned, Trust::Stamps)?;
+    Ok(selected)
+}
+
+/// A command that has the experiment's folder for itself.
+struct Session<'a> {
+    options: &'a Run,
+    folder: ExperimentFolder,
+    fault: Option<(WildMatch, String)>,
+    /// Held until the report is written.
+    _lock: Lock,
+    began: Instant,
+}
+
+/// What was trained.
+struct Trained {
+    selected: BTreeSet<String>,
+    stopped: Option<Stopped>,
+    failure: Option<Error>,
+}
+
+impl<'a> Session<'a> {
+    /// Takes the folder.
+    fn begin(options: &'a Run, plan: &Plan, sink: &Sink<'_>) -> Result<Self, Error> {
+        let fault = parse_fault(options.inject_fault.as_deref())?;
+        let folder = ExperimentFolder(options.results.join(&plan.experiment));
+        let lock = wait::lock(&folder, options.wait, sink)?;
+        sink(Progress::MayCancel);
+        Ok(Self {
+            options,
+            folder,
+            fault,
+            _lock: lock,
+            began: Instant::now(),
+        })
     }
-    let (prepared, todo) = prepare::prepare(&folder, &planned, &selected)?;
-    sink(Progress::Prepared(&prepared));
-    let launch = Launch {
-        options,
-        folder: &folder,
-        plan,
-        fault,
-    };
-    let trained = if todo.is_empty() {
-        Ok(None)
-    } else {
-        launch.train(todo, sink)
-    };
-    let report = report::write(&folder).map_err(|e| Error::unwritable(&folder.report("md"), &e))?;
-    let (stopped, failure) = match trained {
-        Ok(stopped) => (stopped, None),
-        Err(error) => (None, Some(error)),
-    };
-    Ok(RunOutcome {
-        selected: selected.iter().map(|run| run.id.clone()).collect(),
-        folder,
-        stopped,
-        failure,
-        report,
-    })
+
+    /// Trains these runs of a plan.
+    fn train(
+        &self,
+        planned: &Planned,
+        selected: Vec<&RunPlan>,
+        sink: &Sink<'_>,
+    ) -> Result<Trained, Error> {
+        let (options, folder) = (self.options, &self.folder);
+        let wanted = selected.iter().map(|run| folder.run(&run.id)).collect();
+        // Before anything of these runs is read or moved.
+        if !wait::wait_for_workers(wanted, &options.cancel, sink) {
+            let message = "stopped while waiting: no run was started";
+            return Err(Error::Interrupted(message.into()));
+        }
+        let selected = select::by_failure(selected, &options.retry, folder)?;
+        if !selected.is_empty() {
+            look_at_this_build();
+        }
+        let (prepared, todo) = prepare::prepare(folder, planned, &selected)?;
+        sink(Progress::Prepared(&prepared));
+        let launch = Launch {
+            options,
+            folder,
+            plan: &planned.plan,
+            fault: self.fault.clone(),
+            began: self.began,
+        };
+        let trained = if todo.is_empty() {
+            Ok(None)
+        } else {
+            launch.train(todo, sink)
+        };
+        let (stopped, failure) = match trained {
+            Ok(stopped) => (stopped, None),
+            Err(error) => (None, Some(error)),
+        };
+        Ok(Trained {
+            selected: selected.iter().map(|run| run.id.clone()).collect(),
+            stopped,
+            failure,
+        })
+    }
+
+    /// Writes the report.
+    fn finish(self, trained: Trained) -> Result<RunOutcome, Error> {
+        let folder = self.folder;
+        let report =
+            report::write(&folder).map_err(|e| Error::unwritable(&folder.report("md"), &e))?;
+        Ok(RunOutcome {
+            selected: trained.selected,
+            folder,
+            stopped: trained.stopped,
+            failure: trained.failure,
+            report,
+        })
+    }
 }
 
 fn parse_fault(text: Option<&str>) -> Result<Option<(WildMatch, String)>, Error> {

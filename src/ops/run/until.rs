@@ -14,6 +14,10 @@ use runner_core::record::ExperimentFolder;
 /// Trains the runs of an experiment, and adds seeds until every verdict is decided or no looks or seeds are left.
 pub(super) fn run(options: &Run, sink: &Sink<'_>) -> Result<RunOutcome, Error> {
     let planned = plan(&options.experiment, &quiet)?.plan;
+    if planned.search.is_some() {
+        // Refused there.
+        return run_once(options, sink);
+    }
     let steps = steps(&planned)?;
     let folder = ExperimentFolder(options.results.join(&planned.experiment));
     let mut at = reached(&planned, &steps, &folder);

@@ -42,7 +42,8 @@ pub use read::{account, put_together, specs, trials};
 use read::{read, read_as_written};
 pub use relief::Relief;
 pub use room::Room;
-pub use run::{FORMAT, OLDEST_FORMAT, OtherWork, Plan, RunPlan};
+pub use run::{FORMAT, OLDEST_FORMAT, OtherWork, Plan, RunPlan, SearchPlan};
+pub use sweep::search::{Search, TrialResult};
 use sweep::{Expansion, Point};
 use trial::Planner;
 
@@ -100,6 +101,9 @@ pub fn plan(
             trial.add_runs(default_name, point.id.clone(), values, &mut runs);
         }
     }
+    if document.suggestions.is_none() && !diagnostics.has_errors() {
+        check_later_points(document, &references, &mut planner, &mut diagnostics);
+    }
     if diagnostics.has_errors() {
         if num_refused == num_trials {
             // What is wrong in every trial is wrong with the file.
@@ -146,9 +150,55 @@ pub fn plan(
             notices
         },
         axes: expansion.keys(),
+        search: search_plan(document, &expansion),
         runs,
     };
     Ok((plan, diagnostics))
+}
+
+/// Checks points that a search may suggest later, so that those that cannot be trained are refused before the first
+/// epoch as far as possible.
+fn check_later_points(
+    document: &Document,
+    references: &References<'_>,
+    planner: &mut Planner<'_>,
+    diagnostics: &mut Diagnostics,
+) {
+    let Some(suggestions) = Search::of(document).and_then(|search| search.samples(NUM_CHECKED))
+    else {
+        return;
+    };
+    let mut later = document.clone();
+    later.suggestions = Some(suggestions);
+    let Some(expansion) = sweep::expand(&later, 1, &mut Diagnostics::default()) else {
+        return;
+    };
+    for point in &expansion.points {
+        let (root, spec, mut findings) = read(references, expansion.tree(point), &[]);
+        planner.check_trial(&root, spec, &mut findings);
+        let found = findings.diagnostics.0.into_iter();
+        for diagnostic in found.filter(|found| found.severity == Severity::Error) {
+            if let Some(diagnostic) = in_trial(diagnostic, &expansion, point, diagnostics) {
+                let help =
+                    "exclude such points with `exclude` in `[sweep]`, or search smaller ranges";
+                diagnostics.push(diagnostic.help(help));
+            }
+        }
+    }
+}
+
+/// The number of points of a search that are checked in addition to those of its first round.
+const NUM_CHECKED: usize = 64;
+
+fn search_plan(document: &Document, expansion: &Expansion) -> Option<SearchPlan> {
+    let search = Search::of(document)?;
+    Some(SearchPlan {
+        method: search.spec.method,
+        num_trials: search.spec.num_trials,
+        budget: search.spec.budget,
+        digest: search.digest(),
+        suggestions: expansion.suggestions.clone(),
+    })
 }
 
 /// The values of axes as resolved, rather than as references.

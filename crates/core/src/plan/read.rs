@@ -4,11 +4,11 @@ use std::path::Path;
 
 use super::sweep::{self, Account};
 use crate::diagnostic::{Diagnostic, Diagnostics, nearest};
-use crate::spec::ExperimentSpec;
 use crate::spec::document::{Document, Table, Value};
 use crate::spec::reference::{References, drop_unused_values};
 use crate::spec::section::Findings;
 use crate::spec::sweep::SweepSpec;
+use crate::spec::{ExperimentSpec, SWEEP_TABLES};
 
 /// The spec of every trial with the trial's id, or what is wrong with the document's model or sweep. Rules and shapes
 /// are not checked.
@@ -65,7 +65,8 @@ pub fn put_together(
                 return Err(Diagnostics(vec![diagnostic]));
             };
             let mut root = root.clone();
-            root.entries.retain(|entry| entry.key != "sweep");
+            root.entries
+                .retain(|entry| !SWEEP_TABLES.contains(&entry.key.as_str()));
             // One trial has no other to be compared with.
             for entry in root
                 .entries

@@ -17,6 +17,7 @@ use crate::spec::metric::Objective;
 use crate::spec::optimizer::OptimizerSpec;
 use crate::spec::predictions::PredictionsSpec;
 use crate::spec::scheduler::SchedulerSpec;
+use crate::spec::search::{Budget, SearchMethod, Suggestion};
 use crate::spec::strategy::StrategySpec;
 use crate::spec::task::TaskSpec;
 use crate::spec::train::TrainSpec;
@@ -57,8 +58,29 @@ pub struct Plan {
     pub notices: Vec<String>,
     /// The varied keys, in file order.
     pub axes: Vec<String>,
+    /// The search, if the trials are those of a search.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub search: Option<SearchPlan>,
     /// Trials in file order, the seeds of a trial side by side.
     pub runs: Vec<RunPlan>,
+}
+
+/// A search, with its suggestions so far.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SearchPlan {
+    /// How points are suggested.
+    #[serde(rename = "type")]
+    pub method: SearchMethod,
+    /// The number of trials, if it is limited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub num_trials: Option<usize>,
+    /// What it may cost.
+    #[serde(default, skip_serializing_if = "Budget::is_unlimited")]
+    pub budget: Budget,
+    /// A digest of what must not change between its rounds.
+    pub digest: String,
+    /// The suggestions, in order.
+    pub suggestions: Vec<Suggestion>,
 }
 
 /// One training, fully resolved.

@@ -87,7 +87,14 @@ pub fn home_of(key: &str) -> Option<String> {
         }
         None
     }
-    find(super::describe(), "", key)
+    // A word such as `epochs` rarely means the budget of a search.
+    let is_search = |doc: &&KeyDoc| doc.key == "search";
+    let (search, others): (Vec<_>, Vec<_>) = super::describe().iter().partition(is_search);
+    let found = |docs: Vec<&KeyDoc>| {
+        docs.into_iter()
+            .find_map(|doc| find(std::slice::from_ref(doc), "", key))
+    };
+    found(others).or_else(|| found(search))
 }
 
 /// The dotted paths of all keys outside lists, including tables.

@@ -33,6 +33,7 @@ pub mod remedy;
 pub mod render;
 pub mod scheduler;
 pub mod schema;
+pub mod search;
 pub mod section;
 pub mod strategy;
 pub mod sweep;
@@ -63,6 +64,7 @@ use model::ModelSpec;
 use optimizer::OptimizerSpec;
 use predictions::PredictionsSpec;
 use scheduler::SchedulerSpec;
+use search::SearchSpec;
 use section::{Findings, KeyDoc, Section, Shape};
 use strategy::StrategySpec;
 use sweep::SweepSpec;
@@ -154,16 +156,29 @@ impl ExperimentSpec {
 }
 
 impl SweepSpec {
-    /// Decodes only the `[sweep]` table of the root table.
+    /// Decodes only the `[sweep]` and `[search]` tables of the root table.
     pub fn read(root: &Table, findings: &mut Findings) -> Self {
-        let entries = root.get("sweep").cloned().into_iter().collect();
+        let entries = SWEEP_TABLES.iter().filter_map(|key| root.get(key));
+        let entries = entries.cloned().collect();
         section::read(&Table { entries }, findings, sweep)
     }
 }
 
 fn sweep(s: &mut Section<'_>) -> SweepSpec {
-    s.table("sweep", "The parameters to vary.", false, SweepSpec::decode)
+    let mut sweep = s.table("sweep", "The parameters to vary.", false, SweepSpec::decode);
+    let doc = "Trials that are suggested one after the other, over the axes of `[sweep.random]`.";
+    sweep.search = s.optional_table("search", doc, SearchSpec::decode);
+    if let Some((_, findings)) = s.reading() {
+        match &sweep.search {
+            Some(search) => search.check(&sweep, findings),
+            None => sweep.refuse_no_trials(findings),
+        }
+    }
+    sweep
 }
+
+/// The tables that describe all trials, and that none has.
+pub const SWEEP_TABLES: [&str; 2] = ["sweep", "search"];
 
 /// All keys of the experiment file, for the schema and for messages.
 pub fn describe() -> &'static [KeyDoc] {
@@ -172,7 +187,7 @@ pub fn describe() -> &'static [KeyDoc] {
 }
 
 fn decode(s: &mut Section<'_>) -> ExperimentSpec {
-    // `SweepSpec::read` decodes it separately, since a trial has none.
+    // `SweepSpec::read` decodes them separately, since a trial has none.
     sweep(s);
     read_layers(s);
     ExperimentSpec {

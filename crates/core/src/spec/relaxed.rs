@@ -88,7 +88,7 @@ fn take_from_branches(schema: &mut Json, mut branches: Json) -> Option<Json> {
 pub(super) fn allow_references(schema: &mut Json) {
     for (key, inner) in properties_of(schema) {
         // These are read before references are resolved.
-        if !["extends", "values", "sweep"].contains(&key.as_str()) {
+        if !["extends", "values", "sweep", "search"].contains(&key.as_str()) {
             allow_reference(inner);
         }
     }

@@ -3,6 +3,7 @@
 use super::distribution::Distribution;
 use super::document::{Entry, Node, Table, Value};
 use super::kind::Kind;
+use super::search::SearchSpec;
 use super::section::{Findings, KeyDoc, Section, Shape, choices, collect_axes, read_at};
 use crate::diagnostic::{Diagnostic, Span};
 
@@ -21,6 +22,8 @@ pub struct SweepSpec {
     pub exclude: Vec<Text>,
     /// The maximum number of trials, and its place.
     pub limit: Option<(usize, Span)>,
+    /// `[search]`: its points are suggested, instead of sampled at once.
+    pub search: Option<SearchSpec>,
 }
 
 /// A varied key, or several that are set together, with its values.
@@ -39,12 +42,14 @@ pub struct AxisSpec {
 /// The `[sweep.random]` table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RandomSpec {
-    /// Number of samples.
+    /// Number of samples; 0 in a search.
     pub num_trials: usize,
     /// The seed.
     pub seed: u64,
     /// How points are spread.
     pub sampler: Sampler,
+    /// The keys that a search replaces, with their places.
+    pub written: Vec<(&'static str, Span)>,
     /// The random axes.
     pub axes: Vec<RandomAxisSpec>,
     /// The place of the table.
@@ -99,6 +104,21 @@ impl SweepSpec {
         all
     }
 
+    /// Refuses random axes without a number of samples.
+    pub(super) fn refuse_no_trials(&self, findings: &mut Findings) {
+        let key = "sweep.random.num_trials";
+        let Some(random) = self.random.as_ref().filter(|random| random.num_trials == 0) else {
+            return;
+        };
+        if !findings.is_poisoned(key) {
+            let message = "missing key `num_trials` in `sweep.random`";
+            let missing = Diagnostic::error("missing-key", message).at(random.span);
+            let missing = missing.label("`num_trials` must be set here");
+            let help = format!("add `num_trials = …`, {}", NUM_SAMPLES.expected());
+            findings.refuse(key, missing.help(help));
+        }
+    }
+
     pub(super) fn decode(s: &mut Section<'_>) -> Self {
         let grid = "Keys with lists of values; every combination is a trial. `{ values = […], when = \"…\" }` sets the key only in trials that satisfy the condition.";
         let zip = "Keys with lists of equal length, combined item by item.";
@@ -136,6 +156,7 @@ impl SweepSpec {
                 let limit: Option<usize> = s.field("limit", Kind::at_least(1), doc).optional();
                 limit.zip(s.written_at("limit"))
             },
+            search: None,
         }
     }
 }
@@ -243,12 +264,13 @@ fn list(s: &mut Section<'_>) -> Vec<Vec<(String, Entry)>> {
     trials
 }
 
+/// The number of points and seeds of the Sobol sequence.
+const NUM_SAMPLES: Kind = Kind::Int(1, 1 << 16);
+
 impl RandomSpec {
     fn decode(s: &mut Section<'_>) -> Self {
-        // The number of points and seeds of the Sobol sequence.
-        let num_trials = s
-            .field("num_trials", Kind::Int(1, 1 << 16), "Number of samples.")
-            .required();
+        let doc = "Number of samples; required without `[search]`.";
+        let num_trials = s.field("num_trials", NUM_SAMPLES, doc).optional();
         let doc = "Seed of the sampler.";
         let seed = s.field("seed", Kind::Int(0, u32::MAX.into()), doc).or(0);
         let doc = "How the samples are spread.";
@@ -268,6 +290,10 @@ impl RandomSpec {
                 matches!(kind, Some(Value::Str(_))) || entry.is_inline() && has_values
             },
         );
+        let written = ["num_trials", "seed", "sampler"].into_iter();
+        let written = written
+            .filter_map(|key| Some((key, s.written_at(key)?)))
+            .collect();
         let Some((span, findings)) = s.reading() else {
             return Self::stand_in();
         };
@@ -302,9 +328,10 @@ impl RandomSpec {
             }
         }
         Self {
-            num_trials,
+            num_trials: num_trials.unwrap_or(0),
             seed,
             sampler,
+            written,
             axes,
             span,
         }
@@ -315,6 +342,7 @@ impl RandomSpec {
             num_trials: 1,
             seed: 0,
             sampler: Sampler::Sobol,
+            written: Vec::new(),
             axes: Vec::new(),
             span: Span::default(),
         }

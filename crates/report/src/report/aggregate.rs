@@ -15,6 +15,7 @@ use super::model::{AxisEffect, Baseline, Problem, Provenance, Report, Trial};
 use super::numbers::{natural_order, value_text};
 use super::rank::{is_of_several_losses, ranked};
 use super::sample::{CONFIDENCE, COSTS, Repeat, Sample, keyed};
+use super::searched::Searched;
 use runner_core::plan::{FORMAT, Plan, Ties, quoted};
 use runner_core::record::{Index, MemoryUse, RunEntry, State};
 use runner_core::spec::failure::FailureClass;
@@ -113,6 +114,7 @@ fn sum_up(index: &Index, command: &str, leftovers: Vec<String>, is_to_compare: b
             .filter(|baseline| baseline.is_picked)
             .and_then(|_| candidates(&trials, &order, &name, direction, folds.overlap, looks)),
         looks: Some(looking).filter(|looking| !looking.is_usual()),
+        search: Searched::of(plan, &index.runs, &trials, direction),
         num_runs: index.runs.len(),
         num_completed: completed.iter().map(Vec::len).sum(),
         backends,

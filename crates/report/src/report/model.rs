@@ -12,6 +12,7 @@ use super::looks::Looking;
 use super::mixture::{Differing, SameData};
 use super::rank;
 use super::sample::Sample;
+use super::searched::Searched;
 use super::verdict;
 use runner_core::plan::Ties;
 use runner_core::record::{DataUsed, Environment, MemoryUse, State};
@@ -58,6 +59,9 @@ pub struct Report {
     /// How often the verdicts were looked at while seeds were added, where that is planned or happened.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub looks: Option<Looking>,
+    /// How the trials were found, if a search suggested them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub search: Option<Searched>,
     /// Planned runs.
     pub num_runs: usize,
     /// Completed runs.

@@ -7,6 +7,7 @@ mod evaluation;
 mod learning;
 mod origin;
 mod problems;
+mod search;
 mod verdicts;
 
 pub use effects::{effect_columns, effect_note, important};
@@ -95,6 +96,7 @@ pub fn sections(report: &Report) -> Vec<Section> {
     all.extend(problems::not_completed(report));
     all.extend(verdicts::test(report));
     all.extend(learning::learning(report));
+    all.extend(search::search(report));
     all.extend(effects::importance(report));
     all.extend(effects::effects(report));
     all.extend(effects::together(report));

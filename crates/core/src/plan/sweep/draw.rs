@@ -6,6 +6,8 @@
 
 use rand::rngs::ChaCha8Rng;
 use rand::{Rng, SeedableRng};
+use runner_search::Axis;
+use serde_json::Value as Json;
 
 use crate::data::order::{Purpose, stream_seed};
 use crate::diagnostic::Span;
@@ -32,13 +34,103 @@ pub fn draw(
             // The 53 bits of a float between 0 and 1.
             Sampler::Uniform => (stream.next_u64() >> 11) as f64 / (1u64 << 53) as f64,
         };
-        match value(distribution, at) {
-            // A chosen value has its own place in the file.
-            Drawn::Choice(node) => node.clone(),
-            Drawn::Number(value) => Node { span, value },
-        }
+        node_at(distribution, span, at)
     });
     values.collect()
+}
+
+/// The value at a position of a distribution, from 0 to below 1. A sampled number has the place `span`.
+pub fn node_at(distribution: &Distribution, span: Span, position: f64) -> Node {
+    match value(distribution, position) {
+        // A chosen value has its own place in the file.
+        Drawn::Choice(node) => node.clone(),
+        Drawn::Number(value) => Node { span, value },
+    }
+}
+
+/// With more values than this, the values of an axis are treated as any numbers.
+const MAX_LEVELS: f64 = 256.0;
+
+/// A distribution as an axis of a search.
+pub fn axis_of(distribution: &Distribution) -> Axis {
+    if let Distribution::Choice { weights, .. } = distribution {
+        return Axis::choice(weights);
+    }
+    let Some((min, step, num)) = levels(distribution) else {
+        return Axis::Real;
+    };
+    // Where one value ends and the next begins.
+    let ends = (0..num).map(|at| match distribution {
+        Distribution::LogUniform(_) | Distribution::Integer { log: true, .. } => {
+            let (low, high) = log_bounds(distribution);
+            let end = min + (at as f64 + 0.5) * step;
+            ((end / low).ln() / (high / low).ln()).clamp(0.0, 1.0)
+        }
+        _ => (at + 1) as f64 / num as f64,
+    });
+    let ends: Vec<f64> = ends.collect();
+    let mut start = 0.0;
+    let weights = ends.iter().enumerate().map(|(at, end)| {
+        let end = if at + 1 == num { 1.0 } else { *end };
+        let weight = end - start;
+        start = end;
+        weight
+    });
+    Axis::levels(&weights.collect::<Vec<_>>())
+}
+
+/// The first value, the step and the number of values, if there are few.
+fn levels(distribution: &Distribution) -> Option<(f64, f64, usize)> {
+    let (min, step, num) = match distribution {
+        Distribution::Uniform(range) | Distribution::LogUniform(range) => {
+            let step = range.step?;
+            (range.min, step, num_steps(range, step))
+        }
+        Distribution::Integer { min, max, step, .. } => {
+            (*min as f64, *step as f64, ((max - min) / step + 1) as f64)
+        }
+        Distribution::Choice { .. } => return None,
+    };
+    (num <= MAX_LEVELS).then_some((min, step, num as usize))
+}
+
+/// The ends of the range of a logarithmic distribution.
+fn log_bounds(distribution: &Distribution) -> (f64, f64) {
+    match distribution {
+        Distribution::Uniform(range) | Distribution::LogUniform(range) => (range.min, range.max),
+        Distribution::Integer { min, max, .. } => (*min as f64 - 0.5, *max as f64 + 0.5),
+        Distribution::Choice { .. } => (0.0, 1.0),
+    }
+}
+
+/// The position of a value in its distribution; none if the distribution does not have it.
+pub fn position_of(distribution: &Distribution, value: &Json) -> Option<f64> {
+    if let Distribution::Choice { values, .. } = distribution {
+        let at = values
+            .iter()
+            .position(|node| node.value.to_json() == *value)?;
+        return Some(axis_of(distribution).middle(at));
+    }
+    let number = value.as_f64()?;
+    if let Some((min, step, num)) = levels(distribution) {
+        let at = ((number - min) / step).round();
+        let is_value =
+            at >= 0.0 && at < num as f64 && (min + at * step - number).abs() < 1e-6 * step;
+        return is_value.then(|| axis_of(distribution).middle(at as usize));
+    }
+    let (low, high) = match distribution {
+        Distribution::Integer { min, max, .. } => (*min as f64 - 0.5, *max as f64 + 0.5),
+        other => log_bounds(other),
+    };
+    let position = match distribution {
+        Distribution::LogUniform(_) | Distribution::Integer { log: true, .. } => {
+            (number / low).ln() / (high / low).ln()
+        }
+        _ => (number - low) / (high - low),
+    };
+    (0.0..=1.0)
+        .contains(&position)
+        .then(|| position.min(1.0 - f64::EPSILON))
 }
 
 enum Drawn<'a> {
@@ -135,6 +227,7 @@ mod tests {
             num_trials,
             seed: 1,
             sampler,
+            written: Vec::new(),
             axes: Vec::new(),
             span: Span::default(),
         };
@@ -205,6 +298,37 @@ mod tests {
         }
         let choices = drawn(&all()[8], Sampler::Sobol, 256);
         assert_eq!(choices.iter().filter(|v| *v == "\"a\"").count(), 64);
+    }
+
+    #[test]
+    fn values_and_their_positions_agree() {
+        for distribution in all() {
+            let axis = axis_of(&distribution);
+            for at in 0..1000 {
+                let position = (at as f64 + 0.5) / 1000.0;
+                let node = node_at(&distribution, Span::default(), position);
+                let found = position_of(&distribution, &node.value.to_json()).unwrap();
+                match axis.index(position) {
+                    // Numbers are rounded to 4 digits.
+                    None => assert!(
+                        (found - position).abs() < 1e-3
+                            || node_at(&distribution, Span::default(), found).value == node.value,
+                        "{distribution:?} {position} {found}"
+                    ),
+                    Some(index) => assert_eq!(
+                        axis.index(found),
+                        Some(index),
+                        "{distribution:?} {position}"
+                    ),
+                }
+                assert_eq!(
+                    node_at(&distribution, Span::default(), axis.snapped(position)).value,
+                    node.value
+                );
+            }
+            assert_eq!(position_of(&distribution, &Json::from("other")), None);
+            assert_eq!(position_of(&distribution, &Json::from(-7.3)), None);
+        }
     }
 
     #[test]

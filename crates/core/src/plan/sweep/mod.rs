@@ -20,9 +20,10 @@ mod draw;
 mod judge;
 mod lost;
 mod read;
+pub mod search;
 mod types;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value as Json};
 
@@ -31,11 +32,13 @@ use axis::{Axis, Form};
 use condition::Condition;
 use judge::Judge;
 use lost::{Cause, Tally};
-use read::{Reader, refuse_overridden};
+use read::{Reader, Row, refuse_overridden};
 
-use crate::diagnostic::{Diagnostic, Diagnostics, Span, counted, grouped};
+use crate::diagnostic::{Diagnostic, Diagnostics, Severity, Span, counted, grouped};
+use crate::spec::SWEEP_TABLES;
 use crate::spec::document::{Document, Table, Value};
 use crate::spec::portable::{folded, is_reserved};
+use crate::spec::search::Suggestion;
 use crate::spec::section::Findings;
 use crate::spec::sweep::{SweepSpec, Text};
 
@@ -82,6 +85,8 @@ pub struct Expansion {
     pub points: Vec<Point>,
     /// What happened to the points that are not trials.
     pub account: Account,
+    /// The suggestions of a search, each with its trial.
+    pub suggestions: Vec<Suggestion>,
 }
 
 /// A sweep, parsed and ready to be expanded.
@@ -95,6 +100,8 @@ struct Sweep {
     /// The conditions of `exclude`, by index.
     excludes: Vec<usize>,
     limit: Option<(usize, Span)>,
+    /// Whether more points will follow, so that nothing can be said about all of them.
+    is_search: bool,
 }
 
 /// Expands the sweep of a document. Errors, and settings without effect, go into `diagnostics`; returns nothing if the
@@ -111,7 +118,8 @@ pub fn expand(
         wrong.for_each(|diagnostic| diagnostics.push(diagnostic));
         return None;
     }
-    let sweep = Sweep::read(document, &spec, diagnostics)?;
+    let (mut suggestions, rows) = suggested(document, diagnostics)?;
+    let sweep = Sweep::read(document, &spec, rows.as_deref(), diagnostics)?;
     let num_points = sweep.factors.iter().map(|factor| factor.num);
     let num_points = num_points.chain([1]).try_fold(1, usize::checked_mul);
     let only_grid = spec.exclude.is_empty() && spec.limit.is_none() && sweep.order.is_empty();
@@ -144,7 +152,10 @@ pub fn expand(
         refusal.into_iter().for_each(|d| diagnostics.push(d));
         return None;
     }
-    let (points, account) = sweep.points(num_points, num_seeds, diagnostics)?;
+    let (points, places, account) = sweep.points(num_points, num_seeds, diagnostics)?;
+    for (suggestion, place) in suggestions.iter_mut().zip(places) {
+        suggestion.trial = place.map_or_else(String::new, |place| points[place].id.clone());
+    }
     if account.num_runs > MAX_RUNS {
         let refusal = too_many(format!(
             "the sweep has {} runs; the limit is {MAX_RUNS}",
@@ -160,7 +171,36 @@ pub fn expand(
         axes: sweep.axes,
         points,
         account,
+        suggestions,
     })
+}
+
+/// The points of a search: those that the document was given, or otherwise those of the first round. None if there are
+/// none to be found.
+fn suggested(
+    document: &Document,
+    diagnostics: &mut Diagnostics,
+) -> Option<(Vec<Suggestion>, Option<Vec<Row>>)> {
+    let Some(search) = search::Search::of(document) else {
+        return Some((Vec::new(), None));
+    };
+    let suggestions = match &document.suggestions {
+        Some(suggestions) => suggestions.clone(),
+        None => match search.round(&[], &[]) {
+            Ok(suggestions) => suggestions,
+            Err(diagnostic) => {
+                diagnostics.push(*diagnostic);
+                return None;
+            }
+        },
+    };
+    let Some(rows) = search.rows(&suggestions) else {
+        let message = "the results folder contains suggestions that are not in the search space";
+        let wrong = Diagnostic::error("sweep", message).at(search.spec.span);
+        diagnostics.push(wrong.help("use another `experiment.name` for a search of other axes"));
+        return None;
+    };
+    Some((suggestions, Some(rows)))
 }
 
 impl Expansion {
@@ -255,14 +295,21 @@ impl Expansion {
 }
 
 impl Sweep {
-    fn read(document: &Document, spec: &SweepSpec, diagnostics: &mut Diagnostics) -> Option<Self> {
+    fn read(
+        document: &Document,
+        spec: &SweepSpec,
+        rows: Option<&[Row]>,
+        diagnostics: &mut Diagnostics,
+    ) -> Option<Self> {
         let mut base = document.root.clone();
-        base.entries.retain(|entry| entry.key != "sweep");
+        base.entries
+            .retain(|entry| !SWEEP_TABLES.contains(&entry.key.as_str()));
         let mut found = Diagnostics::default();
         let mut reader = Reader {
             base: &base,
             columns: Vec::new(),
             factors: Vec::new(),
+            rows,
             diagnostics: &mut found,
         };
         reader.read(spec);
@@ -276,6 +323,7 @@ impl Sweep {
             order: Vec::new(),
             excludes: Vec::new(),
             limit: spec.limit,
+            is_search: rows.is_some(),
         };
         types::narrow(&mut sweep.axes, &sweep.base);
         refuse_overridden(&sweep.axes, &document.overrides, &mut found);
@@ -353,30 +401,41 @@ impl Sweep {
         }
     }
 
-    /// The points that become trials.
+    /// The options of a point without those of axes whose condition is false, and these conditions.
+    fn set_by_conditions(
+        &self,
+        mut set: Vec<Option<u32>>,
+        judge: &mut Judge<'_>,
+    ) -> (Vec<Option<u32>>, Vec<usize>) {
+        let mut off = Vec::new();
+        for axis in &self.order {
+            let when = self.axes[*axis].when.unwrap_or(0);
+            if !judge.holds(when, &set) {
+                set[*axis] = None;
+                off.push(when);
+            }
+        }
+        (set, off)
+    }
+
+    /// The points that become trials, and for the points of a search the index of its trial.
     fn points(
         &self,
         num_points: usize,
         num_seeds: usize,
         diagnostics: &mut Diagnostics,
-    ) -> Option<(Vec<Point>, Account)> {
+    ) -> Option<(Vec<Point>, Vec<Option<usize>>, Account)> {
         let mut judge = Judge::new(self);
         let mut account = Account::new(&self.factors, num_points);
         let mut tally = Tally::new(self);
-        let mut seen: BTreeSet<Vec<u32>> = BTreeSet::new();
+        let mut seen: BTreeMap<Vec<u32>, usize> = BTreeMap::new();
+        let mut places = Vec::new();
         let mut ids: BTreeSet<String> = BTreeSet::new();
         let mut points = Vec::new();
         for at in 0..num_points {
             let all = self.options(at);
-            let mut set = all.clone();
-            let mut off = Vec::new();
-            for axis in &self.order {
-                let when = self.axes[*axis].when.unwrap_or(0);
-                if !judge.holds(when, &set) {
-                    set[*axis] = None;
-                    off.push(when);
-                }
-            }
+            let (set, mut off) = self.set_by_conditions(all.clone(), &mut judge);
+            let values = self.ids(&set);
             // Each is evaluated for every point, so that one that is never true is found.
             let holding = self
                 .excludes
@@ -388,7 +447,7 @@ impl Sweep {
                 cause = Some(Cause::Excluded(*rule));
                 let text = &self.conditions[*rule].text;
                 account.excluded(text, || self.id(&set));
-            } else if !seen.insert(self.ids(&set)) {
+            } else if seen.contains_key(&values) {
                 cause = Some(Cause::Merged);
                 off.sort_unstable();
                 off.dedup();
@@ -410,15 +469,25 @@ impl Sweep {
                     id = format!("{id}.{}", points.len() + 1);
                 }
                 account.narrowed(&self.axes, &set, &id);
+                seen.insert(values.clone(), points.len());
                 points.push(Point {
                     id,
                     set: set.clone(),
                 });
             }
+            if self.is_search {
+                places.push(seen.get(&values).copied());
+            }
             tally.add(&all, &set, cause);
         }
         account.finish(points.len(), num_seeds);
-        let is_right = judge.report(diagnostics);
+        let mut found = Diagnostics::default();
+        let is_right = judge.report(&mut found);
+        // What holds for the first points of a search need not hold for the others.
+        let found = found.0.into_iter();
+        found
+            .filter(|found| !self.is_search || found.severity == Severity::Error)
+            .for_each(|found| diagnostics.push(found));
         if let (true, true, Some(rule)) = (is_right, points.is_empty(), self.excludes.first()) {
             let message = "together, these conditions exclude every point";
             diagnostics.push(
@@ -428,10 +497,10 @@ impl Sweep {
             );
             return None;
         }
-        if is_right && !points.is_empty() {
+        if is_right && !points.is_empty() && !self.is_search {
             tally.report(diagnostics);
         }
-        is_right.then_some((points, account))
+        is_right.then_some((points, places, account))
     }
 
     /// The option of each axis at a position of the product; the last factor varies fastest.

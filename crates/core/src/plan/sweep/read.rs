@@ -13,7 +13,7 @@ use crate::spec::remedy::full_path;
 use crate::spec::sweep::{AxisSpec, RandomSpec, Sampler, SweepSpec};
 
 /// Tables that describe the experiment, not a run.
-const NOT_SWEPT: [&str; 3] = ["experiment", "sweep", "objective"];
+const NOT_SWEPT: [&str; 4] = ["experiment", "sweep", "search", "objective"];
 
 /// More axes are a mistake, and every pair is compared.
 const MAX_AXES: usize = 500;
@@ -32,9 +32,14 @@ pub struct Reader<'a> {
     pub columns: Vec<Column>,
     /// The factors so far.
     pub factors: Vec<Factor>,
+    /// The points of a search.
+    pub rows: Option<&'a [Row]>,
     /// What is wrong.
     pub diagnostics: &'a mut Diagnostics,
 }
+
+/// The values of the random axes at a point of a search; none where the condition of the axis is false.
+pub type Row = Vec<Option<Node>>;
 
 impl Reader<'_> {
     /// Reads all forms: each axis of the grid is a factor, and each other form is one.
@@ -175,7 +180,7 @@ impl Reader<'_> {
         }
         let factor = self.factors.len();
         let mut dimension = 0;
-        for axis in &random.axes {
+        for (place, axis) in random.axes.iter().enumerate() {
             let keys = split_keys(&axis.key);
             let is_refused = self.refuse_keys(&keys, axis.key_span, Form::Random);
             if keys.len() > 1 && !matches!(axis.distribution, Distribution::Choice { .. }) {
@@ -190,11 +195,23 @@ impl Reader<'_> {
             if is_refused {
                 continue;
             }
-            let nodes = draw(random, dimension, &axis.distribution, axis.span);
+            let nodes: Row = match self.rows {
+                Some(rows) => rows.iter().map(|row| row[place].clone()).collect(),
+                None => {
+                    let drawn = draw(random, dimension, &axis.distribution, axis.span);
+                    drawn.into_iter().map(Some).collect()
+                }
+            };
             dimension += 1;
-            let Some(rows) = self.split_rows(&axis.key, &keys, nodes) else {
+            let set = nodes.iter().flatten().cloned().collect();
+            let Some(split) = self.split_rows(&axis.key, &keys, set) else {
                 continue;
             };
+            let mut split = split.into_iter();
+            let rows: Vec<Option<Vec<Node>>> = nodes
+                .iter()
+                .map(|node| node.as_ref().and_then(|_| split.next()))
+                .collect();
             for (at, key) in keys.into_iter().enumerate() {
                 self.columns.push(Column {
                     key,
@@ -202,11 +219,17 @@ impl Reader<'_> {
                     form: Form::Random,
                     factor,
                     when: axis.when.clone(),
-                    nodes: rows.iter().map(|row| Some(row[at].clone())).collect(),
+                    nodes: rows
+                        .iter()
+                        .map(|row| Some(row.as_ref()?[at].clone()))
+                        .collect(),
                 });
             }
         }
-        self.factors.push(Factor::new("random", random.num_trials));
+        self.factors.push(match self.rows {
+            Some(rows) => Factor::new("search", rows.len()),
+            None => Factor::new("random", random.num_trials),
+        });
     }
 
     /// Adds the columns of an axis of the last factor.

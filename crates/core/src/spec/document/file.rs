@@ -7,6 +7,7 @@ use super::parse::parse_table;
 use super::write::quoted;
 use super::{Node, Table, Value};
 use crate::diagnostic::{Diagnostic, Diagnostics, Sources, Span};
+use crate::spec::search::Suggestion;
 use crate::spec::{extends, reference};
 
 /// A dotted key with more parts is meaningless.
@@ -23,6 +24,8 @@ pub struct Document {
     pub overrides: Vec<String>,
     /// The environment variables that it uses; `None` for those that are not set.
     pub environment: BTreeMap<String, Option<String>>,
+    /// The points of its search so far; `None` for those of the first round.
+    pub suggestions: Option<Vec<Suggestion>>,
 }
 
 impl Document {
@@ -56,6 +59,7 @@ impl Document {
             root,
             overrides: Vec::new(),
             environment: BTreeMap::new(),
+            suggestions: None,
         })
     }
 

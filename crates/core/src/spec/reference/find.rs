@@ -4,6 +4,7 @@ use super::joined;
 use super::resolver::{Fate, Resolver};
 use super::texts::{has_expression, is_in_layers, unescape};
 use crate::diagnostic::{Span, Wrong};
+use crate::spec::SWEEP_TABLES;
 use crate::spec::document::{Node, Table, Value, item_at};
 use crate::spec::hints::{default_of, nearest_path};
 use crate::spec::template::is_template;
@@ -16,6 +17,12 @@ impl Resolver<'_> {
             return Err(Wrong::new(
                 "`sweep` contains the values of all trials",
                 "refer to the key that is varied: it has one value in each trial",
+            ));
+        }
+        if segments[0] == "search" {
+            return Err(Wrong::new(
+                "`search` is about all trials, and none has it",
+                "put the value into `[values]`, and refer to that",
             ));
         }
         let number = self.root.numbered(name);
@@ -112,7 +119,7 @@ const MAX_EXPLAINED: usize = 100;
 fn collect_written(table: &Table, above: &str, written: &mut Vec<String>) {
     for entry in &table.entries {
         let path = joined(above, &entry.key);
-        if path != "sweep" {
+        if !SWEEP_TABLES.contains(&path.as_str()) {
             if let Value::Table(inner) = &entry.node.value {
                 collect_written(inner, &path, written);
             }

@@ -7,6 +7,7 @@ use super::environment::is_environment;
 use super::texts::{escape, head, is_in_layers, reached, size};
 use super::{References, joined};
 use crate::diagnostic::{Diagnostic, Span, Wrong, circle};
+use crate::spec::SWEEP_TABLES;
 use crate::spec::document::{Entry, Node, Table, Value};
 use crate::spec::expression::{
     Names, as_text, evaluate_part, literal, names_in, placed, unclosed, written_out,
@@ -62,7 +63,7 @@ impl Resolver<'_> {
     pub(super) fn table(&self, above: &str, table: &Table) -> (Table, Fate) {
         let mut fate = Fate::default();
         let entries = table.entries.iter().map(|entry| {
-            if above.is_empty() && entry.key == "sweep" {
+            if above.is_empty() && SWEEP_TABLES.contains(&entry.key.as_str()) {
                 // Values of axes are resolved in the trial.
                 return entry.clone();
             }

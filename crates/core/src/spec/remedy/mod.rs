@@ -293,7 +293,7 @@ pub fn full_path(word: &str) -> Option<String> {
         return Some(path);
     }
     let end = format!(".{word}");
-    let is_own = |path: &&String| path.ends_with(&end);
+    let is_own = |path: &&String| path.ends_with(&end) && !path.starts_with("search.");
     let own: Vec<_> = paths.iter().filter(is_own).collect();
     // The least nested one is not inside something special.
     let depth = |path: &&&String| path.matches('.').count();

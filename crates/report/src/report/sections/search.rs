@@ -1,0 +1,58 @@
+//! How the trials of a search were found.
+
+use super::{Section, head};
+use crate::report::model::Report;
+use crate::report::numbers::short_number;
+use crate::report::table::head_of;
+use runner_core::diagnostic::counted;
+use runner_core::spec::search::SuggestedBy;
+use runner_core::spec::section::Choice;
+
+/// The search: what it tried, and when it found what.
+pub fn search(report: &Report) -> Option<Section> {
+    let searched = report.search.as_ref()?;
+    let num_chosen = searched.num_suggested - searched.num_sampled;
+    let mut intro = format!(
+        "`{}` suggested {}: {} sampled, {num_chosen} chosen from results.",
+        searched.method.name(),
+        counted(searched.num_suggested, "trial"),
+        searched.num_sampled,
+    );
+    if searched.num_repeated > 0 {
+        intro.push_str(&format!(
+            " {} had been tried before.",
+            counted(searched.num_repeated, "point")
+        ));
+    }
+    if searched.num_without_value > 0 {
+        intro.push_str(&format!(
+            " {} without a value.",
+            counted(searched.num_without_value, "trial")
+        ));
+    }
+    let rows = searched.history.iter().map(|better| {
+        let by = match better.by {
+            SuggestedBy::Sample => "sampled",
+            SuggestedBy::Model => "chosen",
+        };
+        vec![
+            better.number.to_string(),
+            better.trial.clone(),
+            by.to_owned(),
+            short_number(better.value),
+            better.epochs.to_string(),
+            short_number(better.secs),
+        ]
+    });
+    let rows: Vec<_> = rows.collect();
+    let objective = head_of(report, &report.objective);
+    let names = head(["number", "trial", "by", &objective, "epochs", "s"]);
+    let section = Section::new("search", "Search").intro(intro);
+    Some(if rows.is_empty() {
+        section
+    } else {
+        section.table(names, rows).note(
+            "The trials that were better than all suggested before them, with the epochs and the seconds of training of all runs up to them, in the order of suggestions. The value of the best of many trials is biased: with other seeds, it is worse on average.",
+        )
+    })
+}

@@ -1,0 +1,95 @@
+//! Suggests points to another program, for comparisons with other samplers: reads a line of JSON, and writes one.
+//!
+//! `{"method": "tpe", "seed": 1, "axes": [{"choice": [1, 1]}, {"real": true, "when": [0, 1]}, {"levels": [1, 1, 1]}],
+//! "told": [[[0.2, null, 0.5], 1.5]]}` → `[0.2, 0.3, 0.5]`: positions as [`runner_search::Point`] has them. `when` names
+//! an axis before and the index of its value; told values are lower for better trials, `null` for failed ones. `pending`
+//! lists points without a value.
+
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a program for benchmarks, with plain input and output"
+)]
+#![expect(clippy::print_stdout, reason = "its output is its purpose")]
+
+use runner_search::{Axis, Method, Point, Shown, Space, Told, suggest};
+use serde_json::{Value as Json, json};
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    for line in std::io::stdin().lines() {
+        let asked: Json = serde_json::from_str(&line?)?;
+        println!(
+            "{}",
+            answer(&asked).ok_or("the line does not have the expected form")?
+        );
+    }
+    Ok(())
+}
+
+fn answer(asked: &Json) -> Option<Json> {
+    let method = match asked["method"].as_str()? {
+        "random" => Method::Random,
+        "sobol" => Method::Sobol,
+        _ => Method::Tpe,
+    };
+    let axes = asked["axes"].as_array()?;
+    let weights = |list: &Json| -> Vec<f64> {
+        list.as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Json::as_f64)
+            .collect()
+    };
+    let axis = |axis: &Json| {
+        if !axis["choice"].is_null() {
+            Axis::choice(&weights(&axis["choice"]))
+        } else if !axis["levels"].is_null() {
+            Axis::levels(&weights(&axis["levels"]))
+        } else {
+            Axis::Real
+        }
+    };
+    let space = Space {
+        axes: axes.iter().map(axis).collect(),
+    };
+    let point = |point: &Json| -> Point {
+        point
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(Json::as_f64)
+            .collect()
+    };
+    let told = asked["told"].as_array()?.iter();
+    let shown = Shown {
+        told: told
+            .map(|told| Told {
+                point: point(&told[0]),
+                value: told[1].as_f64(),
+            })
+            .collect(),
+        pending: asked["pending"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(point)
+            .collect(),
+    };
+    let number = shown.told.len() + shown.pending.len();
+    let conditions = |positions: &[f64]| {
+        let mut set: Vec<bool> = Vec::new();
+        for axis in axes {
+            let is_set = axis["when"].as_array().is_none_or(|when| {
+                let at = when[0].as_u64().unwrap_or(0) as usize;
+                set[at]
+                    && space.axes[at].index(positions[at])
+                        == when[1].as_u64().map(|value| value as usize)
+            });
+            set.push(is_set);
+        }
+        Some(set)
+    };
+    let seed = asked["seed"].as_u64()?;
+    let began = std::time::Instant::now();
+    let suggestion = suggest(method, &space, (seed, number), &shown, &conditions)?;
+    Some(json!({ "point": suggestion.point, "secs": began.elapsed().as_secs_f64() }))
+}

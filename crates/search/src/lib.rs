@@ -1,0 +1,51 @@
+//! Samplers that suggest the next point of a search. Handles only numbers: no keys, files or clocks.
+//!
+//! A point is a position on each axis of a [`Space`], as a quantile of the axis' distribution: a number of [0, 1).
+//! Sampling from the distributions is then sampling uniformly, whatever they are. An axis whose condition is false at
+//! a point has no position there.
+//!
+//! A suggestion is a function of the search's seed, its own number and what it was shown ([`Shown`]): no clock, no
+//! global state, no order of arrival.
+
+mod parzen;
+mod sampler;
+mod space;
+mod tpe;
+
+pub use sampler::{By, Method, NUM_STARTUP, Suggestion, suggest};
+pub use space::{Axis, Point, Space};
+
+/// A trial that has ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Told {
+    /// The point that was tried.
+    pub point: Point,
+    /// Its value, of which lower is better; none if it failed or its value is not finite.
+    pub value: Option<f64>,
+}
+
+/// What a suggestion is made from.
+#[derive(Clone, Debug, Default)]
+pub struct Shown {
+    /// The trials that have ended, in the order in which they were suggested.
+    pub told: Vec<Told>,
+    /// Points that were suggested and have not ended.
+    pub pending: Vec<Point>,
+}
+
+/// Which axes a point sets, given a position on every axis; none if the point is excluded.
+pub type Conditions<'a> = &'a dyn Fn(&[f64]) -> Option<Vec<bool>>;
+
+/// The stream of random numbers of one suggestion.
+fn stream(seed: u64, number: usize) -> rand::rngs::ChaCha8Rng {
+    use rand::SeedableRng;
+    let mut stream = rand::rngs::ChaCha8Rng::seed_from_u64(seed);
+    stream.set_stream(number as u64);
+    stream
+}
+
+/// A number from 0 to below 1, with the 53 bits that a float has there.
+fn uniform(stream: &mut rand::rngs::ChaCha8Rng) -> f64 {
+    use rand::Rng;
+    (stream.next_u64() >> 11) as f64 / (1u64 << 53) as f64
+}

@@ -1,0 +1,286 @@
+//! The samplers by name.
+
+use super::{Conditions, Point, Shown, Space, stream, tpe, uniform};
+
+/// Points that are sampled at random before the model is used.
+pub const NUM_STARTUP: usize = 10;
+
+/// How points are suggested.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    /// Independent points.
+    Random,
+    /// A Sobol sequence with Owen scrambling (Burley, 2020).
+    Sobol,
+    /// The tree-structured Parzen estimator (Bergstra et al., 2011), with one density over all axes.
+    Tpe,
+}
+
+/// What chose a point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum By {
+    /// Sampled from the space.
+    Sample,
+    /// Chosen from results.
+    Model,
+}
+
+/// A suggested point.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Suggestion {
+    /// The point.
+    pub point: Point,
+    /// What chose it.
+    pub by: By,
+}
+
+/// Samples before a space is considered empty.
+const MAX_EXCLUDED: usize = 1000;
+
+/// Suggests the point with this number, from 0; none if no point was found that is not excluded. The Sobol sequence has
+/// 2^16 points and 256 dimensions; beyond those, and for points that are excluded, independent points are sampled.
+pub fn suggest(
+    method: Method,
+    space: &Space,
+    (seed, number): (u64, usize),
+    shown: &Shown,
+    conditions: Conditions<'_>,
+) -> Option<Suggestion> {
+    let mut random = stream(seed, number);
+    let num_told = shown
+        .told
+        .iter()
+        .filter(|told| told.value.is_some())
+        .count();
+    if method == Method::Tpe
+        && number >= NUM_STARTUP
+        && num_told >= 2
+        && let Some(point) = tpe::suggest(space, shown, &mut random, conditions)
+    {
+        return Some(Suggestion {
+            point,
+            by: By::Model,
+        });
+    }
+    let points = (0..MAX_EXCLUDED).map(|sample| {
+        let is_even = method != Method::Random && sample == 0 && number < 1 << 16;
+        let axes = space.axes.iter().enumerate();
+        let positions: Vec<f64> = axes
+            .map(|(at, axis)| {
+                let independent = uniform(&mut random);
+                axis.snapped(if is_even && at < sobol_burley::NUM_DIMENSIONS as usize {
+                    sobol_burley::sample(number as u32, at as u32, seed as u32).into()
+                } else {
+                    independent
+                })
+            })
+            .collect();
+        set(&positions, conditions)
+    });
+    Some(Suggestion {
+        point: points.flatten().next()?,
+        by: By::Sample,
+    })
+}
+
+/// A point without the positions on axes whose conditions are false; none if it is excluded.
+pub fn set(positions: &[f64], conditions: Conditions<'_>) -> Option<Point> {
+    let active = conditions(positions)?;
+    let set = positions.iter().zip(active);
+    Some(
+        set.map(|(position, is_set)| is_set.then_some(*position))
+            .collect(),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Axis, Told};
+
+    fn space() -> Space {
+        Space {
+            axes: vec![
+                Axis::choice(&[1.0, 1.0]),
+                Axis::Real,
+                Axis::Real,
+                Axis::levels(&[1.0; 5]),
+            ],
+        }
+    }
+
+    /// The second axis needs the first choice, the third the second one.
+    fn conditions(positions: &[f64]) -> Option<Vec<bool>> {
+        let is_first = positions[0] < 0.5;
+        Some(vec![true, is_first, !is_first, true])
+    }
+
+    /// The lowest value is 0, at 0.2 of the second axis or 0.7 of the third; the last level is best.
+    fn value(point: &Point) -> f64 {
+        let first = point[1].map(|at| (at - 0.2).powi(2));
+        let second = point[2].map(|at| (at - 0.7).powi(2) + 0.3);
+        first.or(second).unwrap() + (0.9 - point[3].unwrap()) * 0.1
+    }
+
+    fn search(
+        method: Method,
+        seed: u64,
+        num: usize,
+        fails: impl Fn(usize) -> bool,
+    ) -> Vec<(Suggestion, Option<f64>)> {
+        let mut shown = Shown::default();
+        let mut all = Vec::new();
+        for number in 0..num {
+            let suggestion =
+                suggest(method, &space(), (seed, number), &shown, &conditions).unwrap();
+            let value = (!fails(number)).then(|| value(&suggestion.point));
+            shown.told.push(Told {
+                point: suggestion.point.clone(),
+                value,
+            });
+            all.push((suggestion, value));
+        }
+        all
+    }
+
+    fn best(all: &[(Suggestion, Option<f64>)]) -> f64 {
+        all.iter()
+            .filter_map(|(_, value)| *value)
+            .fold(f64::INFINITY, f64::min)
+    }
+
+    #[test]
+    fn a_suggestion_is_a_function_of_seed_number_and_what_was_shown() {
+        for method in [Method::Random, Method::Sobol, Method::Tpe] {
+            let many = search(method, 7, 40, |_| false);
+            assert_eq!(search(method, 7, 30, |_| false), many[..30]);
+            assert_ne!(search(method, 8, 30, |_| false), many[..30]);
+        }
+    }
+
+    #[test]
+    fn points_have_positions_exactly_where_conditions_hold() {
+        for method in [Method::Random, Method::Sobol, Method::Tpe] {
+            let all = search(method, 1, 60, |_| false);
+            for (suggestion, _) in &all {
+                let point = &suggestion.point;
+                assert_eq!(point[1].is_some(), point[0].unwrap() < 0.5);
+                assert_eq!(point[2].is_none(), point[1].is_some());
+                assert!(point.iter().flatten().all(|at| (0.0..1.0).contains(at)));
+            }
+            let num_modelled = all.iter().filter(|(s, _)| s.by == By::Model).count();
+            assert_eq!(
+                num_modelled,
+                if method == Method::Tpe {
+                    60 - NUM_STARTUP
+                } else {
+                    0
+                }
+            );
+        }
+    }
+
+    #[test]
+    fn tpe_learns() {
+        let mean = |method| {
+            (0..10)
+                .map(|seed| best(&search(method, seed, 60, |_| false)))
+                .sum::<f64>()
+                / 10.0
+        };
+        let (random, tpe) = (mean(Method::Random), mean(Method::Tpe));
+        assert!(tpe < random / 4.0, "{tpe} {random}");
+    }
+
+    #[test]
+    fn failures_teach_where_not_to_go() {
+        // Everything on the first choice fails, although it would be better.
+        let mut shown = Shown::default();
+        let mut num_failed = 0;
+        for number in 0..60 {
+            let point = suggest(Method::Tpe, &space(), (3, number), &shown, &conditions)
+                .unwrap()
+                .point;
+            let value = point[1].is_none().then(|| value(&point));
+            num_failed += (number >= 30 && value.is_none()) as usize;
+            shown.told.push(Told { point, value });
+        }
+        assert!(num_failed < 6, "{num_failed}");
+        // Without any value, and with a single one, there is nothing to learn from.
+        let none = search(Method::Tpe, 3, 30, |number| number > 0);
+        assert!(
+            none.iter()
+                .all(|(suggestion, _)| suggestion.by == By::Sample)
+        );
+    }
+
+    #[test]
+    fn points_of_small_spaces_are_not_repeated_before_all_were_tried() {
+        let space = Space {
+            axes: vec![Axis::choice(&[1.0; 4]), Axis::levels(&[1.0; 5])],
+        };
+        let mut shown = Shown::default();
+        for number in 0..30 {
+            let point = suggest(Method::Tpe, &space, (1, number), &shown, &|_| {
+                Some(vec![true; 2])
+            })
+            .unwrap()
+            .point;
+            let value = point[0].unwrap() + point[1].unwrap();
+            shown.told.push(Told {
+                point,
+                value: Some(value),
+            });
+        }
+        let mut tried: Vec<String> = shown
+            .told
+            .iter()
+            .map(|told| format!("{:?}", told.point))
+            .collect();
+        let modelled = &tried[NUM_STARTUP..15];
+        let is_new = |(at, point): (usize, &String)| !tried[..NUM_STARTUP + at].contains(point);
+        assert!(modelled.iter().enumerate().all(is_new));
+        tried.sort();
+        tried.dedup();
+        assert!(tried.len() >= 15, "{}", tried.len());
+    }
+
+    #[test]
+    fn pending_points_are_not_suggested_again() {
+        let mut shown = Shown::default();
+        for (suggestion, value) in search(Method::Tpe, 1, 30, |_| false) {
+            shown.told.push(Told {
+                point: suggestion.point,
+                value,
+            });
+        }
+        let alone = suggest(Method::Tpe, &space(), (1, 31), &shown, &conditions)
+            .unwrap()
+            .point;
+        shown.pending.push(alone.clone());
+        let other = suggest(Method::Tpe, &space(), (1, 31), &shown, &conditions)
+            .unwrap()
+            .point;
+        assert_ne!(alone, other);
+    }
+
+    #[test]
+    fn excluded_points_are_not_suggested() {
+        // A tenth of the second axis is left, and nothing.
+        let narrow = |positions: &[f64]| (positions[1] < 0.1).then(|| vec![true; 4]);
+        for method in [Method::Random, Method::Sobol, Method::Tpe] {
+            let mut shown = Shown::default();
+            for number in 0..30 {
+                let point = suggest(method, &space(), (3, number), &shown, &narrow)
+                    .unwrap()
+                    .point;
+                assert!(point[1].unwrap() < 0.1);
+                shown.told.push(Told {
+                    value: point[2],
+                    point,
+                });
+            }
+            assert_eq!(suggest(method, &space(), (3, 30), &shown, &|_| None), None);
+        }
+    }
+}

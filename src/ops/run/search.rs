@@ -1,0 +1,226 @@
+//! Trials that are suggested in rounds, from the results of the rounds before.
+//!
+//! Each round is the run of a plan in which the points so far are in the file. They are recorded in `plan.json` before
+//! any of them is trained, so that a search that was stopped or killed first completes its last round, and continues
+//! with what is suggested from the same results.
+
+use super::{Run, RunOutcome, Session, Trained, requested};
+use crate::error::Error;
+use crate::ops::experiment::plan_opened;
+use crate::ops::{Experiment, Planned, Progress, Sink, quiet};
+use runner_core::diagnostic::{Diagnostic, Diagnostics, counted};
+use runner_core::plan::{Plan, RunPlan, Search, SearchPlan, TrialResult};
+use runner_core::record::{
+    ExperimentFolder, Index, OTHER_FORMAT_REMEDY, RunEntry, State, is_damaged, is_other_format,
+    remedy,
+};
+use runner_core::show::{plain_io_error, show_duration};
+use runner_core::spec::document::Document;
+use runner_core::spec::search::Suggestion;
+
+/// Trains the trials of a search, round by round.
+pub(super) fn run(options: &Run, planned: Planned, sink: &Sink<'_>) -> Result<RunOutcome, Error> {
+    let refused = |message: &str, help: &str| {
+        let diagnostic = Diagnostic::error("usage", message);
+        Err(Error::refused(diagnostic.help(help.to_owned())))
+    };
+    if options.until_decided {
+        return refused(
+            "`--until-decided` cannot be combined with `[search]`",
+            "remove it: seeds are added to all trials of an experiment, also to those that a search has given up",
+        );
+    }
+    let folder = ExperimentFolder(options.results.join(&planned.plan.experiment));
+    let planned = search_so_far(&options.experiment, planned, &folder)?;
+    requested(options, &planned)?;
+    let session = Session::begin(options, &planned.plan, sink)?;
+    // Another command may have trained until now.
+    let mut planned = search_so_far(&options.experiment, planned, &folder)?;
+    // Known runs that are not completed come first.
+    let known = requested(options, &planned)?;
+    let mut trained = session.train(&planned, known, sink)?;
+    let mut selected = trained.selected.clone();
+    let takes_more = options.only.is_empty() && options.retry.is_empty();
+    while takes_more && !trained.is_stopped() {
+        let index = read_index(&session.folder)?;
+        let next = match next_round(&planned, &index)? {
+            Next::Round(next) => next,
+            Next::End(reason) => {
+                sink(Progress::Step(&reason));
+                break;
+            }
+        };
+        sink(Progress::Step(&in_words(&planned.plan, &next, &index)));
+        let mut document = planned.document;
+        document.suggestions = Some(next);
+        let known = planned.plan.runs;
+        planned = match plan_opened(&options.experiment, document, true, &quiet) {
+            Ok(planned) => planned,
+            Err(error) => {
+                let help = "exclude such points with `exclude` in `[sweep]`, and run the command again: the trials so far are kept";
+                sink(Progress::Note(&format!(
+                    "a suggested point cannot be trained: {help}"
+                )));
+                trained.failure = Some(error);
+                break;
+            }
+        };
+        let is_new = |run: &&RunPlan| !known.iter().any(|known| known.id == run.id);
+        let new: Vec<_> = planned.plan.runs.iter().filter(is_new).collect();
+        trained = session.train(&planned, new, &|progress| match progress {
+            // The step above says what follows.
+            Progress::Prepared(_) => {}
+            progress => sink(progress),
+        })?;
+        selected.extend(trained.selected.iter().cloned());
+    }
+    trained.selected = selected;
+    session.finish(trained)
+}
+
+/// The plan of a search with the suggestions that the folder contains; any other plan as it is.
+pub(crate) fn search_so_far(
+    experiment: &Experiment,
+    planned: Planned,
+    folder: &ExperimentFolder,
+) -> Result<Planned, Error> {
+    let Some(search) = &planned.plan.search else {
+        return Ok(planned);
+    };
+    let Some(recorded) = recorded(folder)? else {
+        return Ok(planned);
+    };
+    if recorded.digest != search.digest {
+        let message = format!("`{}` contains another search", folder.0.display());
+        let diagnostic = Diagnostic::error("results", message)
+            .note("the axes, or `type`, `seed` or `parallel` of `[search]`, have changed since")
+            .help("to keep both, use another folder with `--results DIR`, or another `experiment.name`")
+            .help(format!("or delete the old results: rm -r {}", folder.0.display()));
+        return Err(Error::refused(diagnostic));
+    }
+    let mut document: Document = planned.document;
+    document.suggestions = Some(recorded.suggestions);
+    plan_opened(experiment, document, true, &quiet)
+}
+
+/// The search that a folder contains. A damaged plan is rebuilt: its suggestions follow from the results.
+fn recorded(folder: &ExperimentFolder) -> Result<Option<SearchPlan>, Error> {
+    match folder.read_plan() {
+        Ok(plan) => Ok(plan.and_then(|plan| plan.search)),
+        Err(error) if is_damaged(&error) => Ok(None),
+        Err(error) => Err(unreadable(&error)),
+    }
+}
+
+fn unreadable(error: &std::io::Error) -> Error {
+    let diagnostic = Diagnostic::error("results", plain_io_error(error));
+    Error::refused(diagnostic.help(if is_other_format(error) {
+        OTHER_FORMAT_REMEDY
+    } else {
+        remedy(error)
+    }))
+}
+
+fn read_index(folder: &ExperimentFolder) -> Result<Index, Error> {
+    let index = Index::read(folder).map_err(|error| unreadable(&error))?;
+    index.ok_or_else(|| {
+        let message = format!("`{}` was removed during the search", folder.0.display());
+        Error::failed(Diagnostic::error("results", message))
+    })
+}
+
+enum Next {
+    /// All suggestions, with those of the next round at the end.
+    Round(Vec<Suggestion>),
+    /// Why there are no more.
+    End(String),
+}
+
+fn next_round(planned: &Planned, index: &Index) -> Result<Next, Error> {
+    let (Some(search), Some(plan)) = (Search::of(&planned.document), &planned.plan.search) else {
+        return Ok(Next::End("the experiment has no search".into()));
+    };
+    let known = &plan.suggestions;
+    let trials = counted(known.len(), "trial");
+    if let Some(reason) = spent(plan, index) {
+        return Ok(Next::End(format!("{reason}, after {trials}")));
+    }
+    if !index.runs.is_empty() && index.runs.iter().all(|run| run.state == State::Skipped) {
+        return Ok(Next::End(format!("all of {trials} were skipped")));
+    }
+    let results: Vec<TrialResult> = known
+        .iter()
+        .map(|suggestion| result(&planned.plan, index, &suggestion.trial))
+        .collect();
+    let round = search.round(known, &results).map_err(|diagnostic| {
+        Error::experiment(&planned.document.sources, Diagnostics(vec![*diagnostic]))
+    })?;
+    if round.is_empty() {
+        return Ok(Next::End(format!("the search has its {trials}")));
+    }
+    Ok(Next::Round(known.iter().cloned().chain(round).collect()))
+}
+
+/// Which limit of the search is reached, in words.
+fn spent(plan: &SearchPlan, index: &Index) -> Option<String> {
+    if let Some(most) = plan.budget.epochs {
+        let epochs: usize = index.runs.iter().map(|run| run.epochs).sum();
+        if epochs >= most {
+            return Some(format!(
+                "the budget of {most} epochs is spent ({epochs} trained)"
+            ));
+        }
+    }
+    let most = plan.budget.time?;
+    let secs: f64 = index.runs.iter().map(|run| run.wall_secs).sum();
+    (secs >= most.as_secs_f64()).then(|| format!("the budget of {} is spent", show_duration(most)))
+}
+
+/// The mean of a trial's runs, lower for better ones; none if not all of them have a value.
+fn result(plan: &Plan, index: &Index, trial: &str) -> TrialResult {
+    let runs: Vec<&RunEntry> = index.runs.iter().filter(|run| run.trial == trial).collect();
+    let name = plan.objective.name();
+    let value = |run: &&RunEntry| match run.state {
+        State::Completed => run.metrics.get(&name).copied(),
+        _ => None,
+    };
+    let values: Option<Vec<f64>> = runs.iter().map(value).collect();
+    let values = values.filter(|values| !values.is_empty())?;
+    let mean = values.iter().sum::<f64>() / values.len() as f64;
+    Some(if plan.objective.is_better(1.0, 0.0) {
+        -mean
+    } else {
+        mean
+    })
+}
+
+/// What comes next.
+fn in_words(plan: &Plan, all: &[Suggestion], index: &Index) -> String {
+    let num_known = plan
+        .search
+        .as_ref()
+        .map_or(0, |search| search.suggestions.len());
+    let most = plan.search.as_ref().and_then(|search| search.num_trials);
+    let of = most.map_or(String::new(), |most| format!(" of {most}"));
+    let results = plan.search.iter().flat_map(|search| &search.suggestions);
+    let results = results.filter_map(|s| result(plan, index, &s.trial));
+    let best = results.reduce(f64::min).map_or(String::new(), |best| {
+        let best = if plan.objective.is_better(1.0, 0.0) {
+            -best
+        } else {
+            best
+        };
+        format!("; best {} so far: {best:.4}", plan.objective.name())
+    });
+    format!(
+        "search: trials {} to {}{of}{best}",
+        num_known + 1,
+        all.len()
+    )
+}
+
+impl Trained {
+    fn is_stopped(&self) -> bool {
+        self.stopped.is_some() || self.failure.is_some()
+    }
+}

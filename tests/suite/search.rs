@@ -1,0 +1,276 @@
+//! Searches: the same trials however often they are killed and whatever `--jobs`, what results teach, and budgets.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value as Json;
+
+use super::edit::Edit;
+use super::support::{IRIS, folder_with, goes_on, plan, read_json, run};
+
+const SEARCH: &str = r#"
+[search]
+type = "tpe"
+num_trials = 18
+
+[sweep.random.axes]
+optimizer.type = { type = "choice", values = ["sgd", "adam"] }
+optimizer.learning_rate = { type = "log_uniform", min = 1e-4, max = 1.0 }
+optimizer.momentum = { type = "uniform", min = 0.0, max = 0.9, when = "optimizer.type == 'sgd'" }
+train.batch_size = { type = "integer", min = 8, max = 64, log = true }
+"#;
+
+fn spec() -> String {
+    format!("{IRIS}\n{SEARCH}")
+}
+
+fn plan_of(folder: &Path) -> Json {
+    read_json(&folder.join("results/spec/plan.json"))
+}
+
+fn report_of(folder: &Path) -> Json {
+    read_json(&folder.join("results/spec/report.json"))
+}
+
+fn suggestions(folder: &Path) -> Vec<Json> {
+    let plan = plan_of(folder);
+    plan["search"]["suggestions"].as_array().unwrap().clone()
+}
+
+fn searched(spec: &str, arguments: &[&str]) -> tempfile::TempDir {
+    let folder = folder_with(spec);
+    let all = [&["run", "spec.toml", "--quiet"], arguments].concat();
+    let (code, _, stderr) = run(folder.path(), &all);
+    assert_eq!(code, 0, "{stderr}");
+    folder
+}
+
+fn ids(spec: &str) -> Vec<String> {
+    let (plan, _) = plan("spec.toml", spec).unwrap_or_else(|message| panic!("{message}"));
+    plan.runs.into_iter().map(|run| run.id).collect()
+}
+
+#[test]
+fn trials_do_not_depend_on_the_number_of_workers() {
+    let one = searched(&spec(), &["--jobs", "1"]);
+    let many = searched(&spec(), &["--jobs", "4"]);
+    let found = suggestions(one.path());
+    assert_eq!(found.len(), 18);
+    assert_eq!(found, suggestions(many.path()));
+    let values = |folder: &Path| -> Vec<(Json, Json)> {
+        let report = report_of(folder);
+        let trials = report["trials"].as_array().unwrap();
+        let metrics = trials.iter().map(|trial| {
+            (
+                trial["id"].clone(),
+                trial["metrics"]["valid/accuracy"].clone(),
+            )
+        });
+        metrics.collect()
+    };
+    assert_eq!(values(one.path()), values(many.path()));
+    let other = searched(
+        &spec().edit("num_trials = 18", "num_trials = 18\nseed = 1"),
+        &[],
+    );
+    assert_ne!(found, suggestions(other.path()));
+    let chosen = |suggestion: &&Json| suggestion["by"] == "model";
+    assert_eq!(found.iter().filter(chosen).count(), 8);
+    // Two rounds of four, each from all results before it.
+    let shown: Vec<_> = found.iter().map(|s| s["shown"].as_u64().unwrap()).collect();
+    assert_eq!(shown[10..], [10, 10, 10, 10, 14, 14, 14, 14]);
+    for suggestion in &found {
+        let values = &suggestion["values"];
+        let has_momentum = values.get("optimizer.momentum").is_some();
+        assert_eq!(has_momentum, values["optimizer.type"] == "sgd", "{values}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_search_that_is_killed_gives_the_same_trials() {
+    use super::support::processes::started_until;
+    use super::support::runner;
+
+    let whole = searched(&spec(), &[]);
+    let folder = folder_with(&spec());
+    // In the first round, between rounds, and in the last one.
+    for num in [3, 7, 4] {
+        let mut command = runner(folder.path());
+        command.args(["run", "spec.toml", "--quiet", "--json", "--jobs", "2"]);
+        let (mut child, mut events) = started_until(&mut command, "run_finished");
+        let ended = |event: &String| event.contains("run_finished");
+        events.by_ref().filter(ended).nth(num - 2);
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    goes_on(folder.path());
+    assert_eq!(suggestions(whole.path()), suggestions(folder.path()));
+    let ids = |folder: &Path| -> BTreeSet<String> {
+        let runs = fs::read_dir(folder.join("results/spec/runs")).unwrap();
+        runs.map(|run| run.unwrap().file_name().into_string().unwrap())
+            .collect()
+    };
+    assert_eq!(ids(whole.path()), ids(folder.path()));
+    assert_eq!(report_of(folder.path())["num_completed"], 18);
+}
+
+#[test]
+fn failed_trials_teach_the_search_and_are_not_averaged() {
+    let folder = folder_with(&spec().edit("num_trials = 18", "num_trials = 30"));
+    let arguments = [
+        "run",
+        "spec.toml",
+        "--quiet",
+        "--inject-fault",
+        "optimizer=adam,*@1",
+    ];
+    let (code, _, stderr) = run(folder.path(), &arguments);
+    assert_eq!(code, 1, "{stderr}");
+    let found = suggestions(folder.path());
+    let is_adam = |suggestion: &&Json| suggestion["values"]["optimizer.type"] == "adam";
+    let num = |part: &[Json]| part.iter().filter(is_adam).count();
+    assert!(num(&found[..10]) >= 4, "half of the samples");
+    assert!(num(&found[14..]) <= 5, "{}", num(&found[14..]));
+    let report = report_of(folder.path());
+    let failed = num(&found) as u64;
+    assert_eq!(report["search"]["num_without_value"], failed);
+    assert_eq!(report["num_completed"], 30 - failed);
+    for better in report["search"]["history"].as_array().unwrap() {
+        assert!(
+            better["trial"]
+                .as_str()
+                .unwrap()
+                .starts_with("optimizer=sgd")
+        );
+    }
+}
+
+#[test]
+fn more_trials_continue_a_search_and_other_axes_are_refused() {
+    let folder = searched(&spec().edit("num_trials = 18", "num_trials = 12"), &[]);
+    let before = suggestions(folder.path());
+    assert_eq!(before.len(), 12);
+    let spec = folder.path().join("spec.toml");
+    let text = fs::read_to_string(&spec).unwrap();
+    fs::write(&spec, text.edit("num_trials = 12", "num_trials = 14")).unwrap();
+    let (_, stdout, stderr) = run(folder.path(), &["plan", "spec.toml"]);
+    assert!(stderr.contains("the first 12 of 14 trials"), "{stderr}");
+    assert_eq!(stdout.matches("-s1").count(), 12, "{stdout}");
+    let said = goes_on(folder.path());
+    assert!(
+        said.contains("search: trials 13 to 14 of 14; best valid/accuracy so far"),
+        "{said}"
+    );
+    assert_eq!(suggestions(folder.path())[..12], before);
+    for set in [
+        "search.seed=3",
+        "search.parallel=2",
+        "sweep.random.axes.train.batch_size.max=32",
+    ] {
+        let arguments = ["run", "spec.toml", "--set", set];
+        let (code, _, stderr) = run(folder.path(), &arguments);
+        assert_eq!(code, 2, "{stderr}");
+        assert!(stderr.contains("contains another search"), "{stderr}");
+    }
+    assert_eq!(suggestions(folder.path()).len(), 14);
+    let (code, _, stderr) = run(folder.path(), &["run", "spec.toml", "--until-decided"]);
+    assert!(
+        code == 2 && stderr.contains("cannot be combined with `[search]`"),
+        "{stderr}"
+    );
+    // A single run again suggests nothing.
+    let first = format!("{}-s1", before[0]["trial"].as_str().unwrap());
+    let (code, _, stderr) = run(
+        folder.path(),
+        &[
+            "run",
+            "spec.toml",
+            "--only",
+            &first,
+            "--set",
+            "search.num_trials=20",
+        ],
+    );
+    assert_eq!(code, 0, "{stderr}");
+    assert_eq!(suggestions(folder.path()).len(), 14);
+}
+
+#[test]
+fn a_lost_plan_is_rebuilt_from_the_results() {
+    let folder = searched(&spec(), &[]);
+    let before = suggestions(folder.path());
+    fs::remove_file(folder.path().join("results/spec/plan.json")).unwrap();
+    goes_on(folder.path());
+    assert_eq!(suggestions(folder.path()), before);
+}
+
+#[test]
+fn a_search_ends_when_its_budget_is_spent() {
+    let budget = spec().edit("num_trials = 18", "budget = { epochs = 25 }");
+    let (plan, _) = plan("spec.toml", &budget).unwrap_or_else(|message| panic!("{message}"));
+    let epochs = plan.runs[0].train.epochs;
+    let folder = folder_with(&budget);
+    let said = goes_on(folder.path());
+    assert!(said.contains("the budget of 25 epochs is spent"), "{said}");
+    let trained = report_of(folder.path())["search"]["epochs"]
+        .as_u64()
+        .unwrap();
+    let num = suggestions(folder.path()).len();
+    assert_eq!(trained, (num * epochs) as u64);
+    // The first round is of ten trials, and others of four.
+    assert!(
+        trained >= 25 && (num == 10 || trained < 25 + 4 * epochs as u64),
+        "{num}"
+    );
+}
+
+#[test]
+fn sobol_points_are_those_of_a_random_sweep() {
+    let sobol = spec().edit("\"tpe\"", "\"sobol\"");
+    let sweep = spec().edit(
+        "[search]\ntype = \"tpe\"\nnum_trials = 18\n",
+        "[sweep.random]\nnum_trials = 18\n",
+    );
+    assert_eq!(ids(&sobol), ids(&sweep));
+    let random = ids(&spec().edit("\"tpe\"", "\"random\""));
+    assert_eq!(random.len(), 18);
+    assert_ne!(random, ids(&sobol));
+    // The first round of a search that learns has the same first points.
+    assert_eq!(ids(&spec()), ids(&sobol)[..10]);
+}
+
+#[test]
+fn points_that_come_later_are_checked_before_the_first_epoch() {
+    // One point in fifty is of a type that does not exist.
+    let rare = spec().edit(
+        "values = [\"sgd\", \"adam\"]",
+        "values = [\"sgd\", \"adamm\"], weights = [49, 1]",
+    );
+    let Err(wrong) = plan("spec.toml", &rare) else {
+        panic!("it is accepted");
+    };
+    assert!(wrong.contains("invalid value `adamm`"), "{wrong}");
+    let excluded = format!("{rare}\n[sweep]\nexclude = [\"optimizer.type == 'adamm'\"]\n");
+    assert_eq!(ids(&excluded).len(), 10);
+}
+
+#[test]
+fn a_small_space_is_tried_completely_before_points_are_repeated() {
+    let small = format!(
+        "{IRIS}\n[search]\ntype = \"tpe\"\nnum_trials = 22\n\n[sweep.random.axes]\n\
+         optimizer.learning_rate = {{ type = \"choice\", values = [1e-3, 1e-2, 1e-1] }}\n\
+         train.batch_size = {{ type = \"integer\", min = 16, max = 64, step = 16 }}\n"
+    );
+    let folder = searched(&small, &[]);
+    let report = report_of(folder.path());
+    assert_eq!(report["num_runs"], 12, "all combinations");
+    assert_eq!(report["search"]["num_repeated"], 10);
+    let text = fs::read_to_string(folder.path().join("results/spec/report.md")).unwrap();
+    assert!(
+        text.contains("`tpe` suggested 22 trials: 10 sampled, 12 chosen from results."),
+        "{text}"
+    );
+    assert!(text.contains("10 points had been tried before."), "{text}");
+}
