@@ -51,7 +51,11 @@ pub struct Assessed {
 impl Assessed {
     /// Nothing yet.
     pub fn new(model: &Model) -> Self {
-        let scores = Scores::new(&model.plan, model.transforms.pixels());
+        let scores = Scores::new(
+            &model.plan,
+            model.transforms.pixels(),
+            model.meaning.units(),
+        );
         let num = scores.num_classes;
         let has_confusion = matches!(
             model.plan.task.kind,
@@ -164,7 +168,12 @@ impl Assessed {
             use runner_core::spec::section::Choice;
             let of_ranks = self.scores.metrics.iter();
             let of_ranks = of_ranks.filter(|metric| metric.needs_scores());
-            values.extend(of_ranks.map(|metric| (metric.name().to_owned(), ranked.value(*metric))));
+            values.extend(of_ranks.map(|metric| {
+                (
+                    metric.name().to_owned(),
+                    ranked.value(*metric, &self.scores.settings),
+                )
+            }));
         }
         values
     }

@@ -74,8 +74,12 @@ impl Sums {
                 .map(|(name, value)| (name.to_owned(), value)),
         );
         let of_ranks = scores.metrics.iter().filter(|metric| metric.needs_scores());
-        let of_ranks =
-            of_ranks.filter_map(|metric| Some((metric.name().to_owned(), ranked?.value(*metric))));
+        let of_ranks = of_ranks.filter_map(|metric| {
+            Some((
+                metric.name().to_owned(),
+                ranked?.value(*metric, &scores.settings),
+            ))
+        });
         metrics.extend(of_ranks);
         metrics
     }

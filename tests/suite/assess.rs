@@ -39,15 +39,15 @@ fn metrics_are_those_that_the_training_recorded() {
     let mlp = "type = \"mlp\"\nhidden = [8]";
     for (data, model) in [
         (
-            "type = \"iris\"\n[task]\nmetrics = [\"accuracy\", \"f_beta\", \"auroc\"]",
+            "type = \"iris\"\n[task]\nmetrics = [\"accuracy\", \"f_beta\", \"auroc\", \"balanced_accuracy\", \"specificity\", \"jaccard\", \"mcc\", \"cohen_kappa\", \"log_loss\", \"brier\", \"calibration_error\"]\naverage = \"binary\"\npositive_class = \"2\"",
             mlp,
         ),
         (
-            "type = \"shapes\"\ntarget = \"labels\"\nsize = 8\nnum_items = 150\n[task]\nmetrics = [\"hamming_score\", \"subset_accuracy\"]",
+            "type = \"shapes\"\ntarget = \"labels\"\nsize = 8\nnum_items = 150\n[task]\nmetrics = [\"hamming_score\", \"subset_accuracy\", \"recall\", \"specificity\", \"log_loss\", \"brier\"]\naverage = \"weighted\"\nzero_division = \"one\"",
             mlp,
         ),
         (
-            "type = \"regression\"\nnum_items = 200\n[task]\nmetrics = [\"r2\", \"rmse\", \"mae\"]",
+            "type = \"regression\"\nnum_items = 200\n[task]\nmetrics = [\"r2\", \"rmse\", \"mae\", \"mape\"]",
             mlp,
         ),
         (
@@ -187,8 +187,10 @@ fn texts_are_continued_alike_with_and_without_a_cache() {
         )
     };
     let attention = "layers = [{ type = \"embedding\", embedding_dim = 8 }, { type = \"rotary_encoding\" }, { type = \"multi_head_attention\", num_heads = 2, causal = true }, { type = \"layer_norm\" }, { type = \"linear\" }]";
+    let grouped = "layers = [{ type = \"embedding\", embedding_dim = 8 }, { type = \"multi_head_attention\", num_heads = 4, num_kv_heads = 2, rotary = true, bias = false, qk_norm = true, window = 4, causal = true }, { type = \"multi_head_attention\", num_heads = 2, alibi = true, causal = true }, { type = \"linear\" }]";
     for model in [
         LM.to_owned(),
+        grouped.to_owned(),
         recurrent("lstm"),
         recurrent("gru"),
         recurrent("rnn"),

@@ -10,7 +10,7 @@ use burn_runner::check::network::Network;
 use burn_runner::check::network::examples::{Example, example, examples};
 use burn_runner::ops::export::{self, ExportError};
 use burn_runner::spec::backend::Kernels;
-use burn_runner::spec::model::layer::LayerType;
+use burn_runner::spec::model::layer::{LayerKind, LayerType};
 use burn_runner::spec::model::preset::ModelType;
 use burn_runner::spec::section::Choice;
 use runner_network::graph::Graph;
@@ -302,6 +302,7 @@ fn every_layer_and_preset_gives_the_same_numbers_in_pytorch_and_onnxruntime() {
     let folder = tempfile::tempdir().unwrap();
     let layers = examples
         .iter()
+        .filter(|example| !has_grouped_attention(&example.network))
         .map(|example| (example.layers.as_str(), &example.network));
     let presets = presets.iter().map(|(name, network)| (*name, network));
     let edges: Vec<Example> = EDGES
@@ -342,6 +343,32 @@ fn a_layer_that_cannot_be_expressed_is_refused_by_name() {
     assert!(!place.exists());
     let refused = export::onnx_model(&network, &graph).unwrap_err();
     assert_eq!(refused.to_string(), message);
+}
+
+fn has_grouped_attention(network: &Network) -> bool {
+    let mut layers = network.layers.iter();
+    layers.any(|layer| matches!(layer.kind, LayerKind::GroupedAttention(_)))
+}
+
+#[test]
+fn attention_with_options_is_refused_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let examples: Vec<Example> = examples()
+        .into_iter()
+        .filter(|example| has_grouped_attention(&example.network))
+        .collect();
+    assert!(examples.len() > 2);
+    for example in examples {
+        let graph = graph(&example.network);
+        let place = folder.path().join("model");
+        let torch = write_pytorch(&place, &example.network, &graph).unwrap_err();
+        let onnx = export::onnx_model(&example.network, &graph).unwrap_err();
+        for refused in [torch.to_string(), onnx.to_string()] {
+            let layer = "of type `multi_head_attention` has options that are not exported";
+            assert!(refused.contains(layer), "{refused}");
+        }
+        assert!(!place.exists());
+    }
 }
 
 /// The check of the file itself, as users run it: right as it was written, and not with other weights.

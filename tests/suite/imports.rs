@@ -649,6 +649,7 @@ fn flipped_bytes_panic_nowhere() {
             .wrapping_add(1_442_695_040_888_963_407);
         (state >> 33) as usize % below
     };
+    let mut num_damaged = 0;
     let kinds = [
         "conv2d",
         "lstm",
@@ -662,7 +663,11 @@ fn flipped_bytes_panic_nowhere() {
         .iter()
         .filter(|example| kinds.contains(&example.kind().as_str()))
     {
-        let bytes = onnx_model(&example.network, &graph(&example.network)).unwrap();
+        // Attention with options is not exported (`exchange.rs`).
+        let Ok(bytes) = onnx_model(&example.network, &graph(&example.network)) else {
+            continue;
+        };
+        num_damaged += 1;
         for _ in 0..300 {
             let mut damaged = bytes.clone();
             for _ in 0..1 + next(4) {
@@ -675,4 +680,5 @@ fn flipped_bytes_panic_nowhere() {
             let _ = import(&damaged, None, &Options::default());
         }
     }
+    assert!(num_damaged >= kinds.len(), "{num_damaged}");
 }

@@ -217,3 +217,76 @@ fn synthetic_data_is_called_so() {
     let report = fs::read_to_string(folder.path().join("results/spec/report.md")).unwrap();
     assert!(report.contains("`two_moons` is synthetic"), "{report}");
 }
+
+/// The metrics of one class of a table are those counted from the predictions of its items.
+#[test]
+fn the_positive_class_is_that_which_is_named() {
+    let rows = (0..80).map(|at: usize| {
+        let x = ((at * 37) % 80) as f64 / 10.0;
+        let is_ill = (x + ((at * 53) % 17) as f64 / 4.0) > 7.0;
+        format!("{x},{}\n", if is_ill { "ill" } else { "healthy" })
+    });
+    let table = format!("x,state\n{}", rows.collect::<String>());
+    let metrics = "[task]\nmetrics = [\"accuracy\", \"precision\", \"recall\", \"specificity\", \"auc_pr\"]\naverage = \"binary\"\n";
+    let text = spec(&format!(
+        "type = \"csv\"\npath = \"rows.csv\"\ntarget = \"state\"\n{metrics}"
+    ));
+    let found = |positive: &str| {
+        let folder = folder_with(&text.edit(
+            "average = \"binary\"\n",
+            &format!("average = \"binary\"\n{positive}"),
+        ));
+        fs::write(folder.path().join("rows.csv"), &table).unwrap();
+        let (code, _, stderr) = run(folder.path(), &["run", "spec.toml", "--quiet"]);
+        assert_eq!(code, 0, "{stderr}");
+        let read = |name: &str| -> Json {
+            let path = folder.path().join("results/spec/runs/base-s1").join(name);
+            serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap()
+        };
+        (
+            read("summary.json")["metrics"].clone(),
+            read("evaluation.json"),
+        )
+    };
+    let (second, evaluation) = found("");
+    let (ill, _) = found("positive_class = \"ill\"\n");
+    let (healthy, _) = found("positive_class = \"healthy\"\n");
+    assert_eq!(second, ill);
+    let counts = &evaluation["confusion"];
+    let counts = counts.get("confusion").unwrap_or(counts);
+    let count = |row: usize, column: usize| counts[row][column].as_f64().unwrap();
+    let expected = count(1, 1) / (count(0, 1) + count(1, 1));
+    let at = |metrics: &Json, name: &str| metrics[format!("valid/{name}")].as_f64().unwrap();
+    assert!(
+        (at(&ill, "precision") - expected).abs() < 1e-12,
+        "{evaluation} {ill}"
+    );
+    assert_eq!(at(&ill, "recall"), at(&healthy, "specificity"));
+    assert_eq!(at(&ill, "accuracy"), at(&healthy, "accuracy"));
+    assert!(at(&ill, "auc_pr") != at(&healthy, "auc_pr"));
+}
+
+#[test]
+fn percentages_are_of_the_targets_in_their_units() {
+    // Prices that are scaled for training; no features, so that the mean is predicted.
+    let rows = (0..40).map(|at| {
+        format!(
+            "{},{}\n",
+            at % 2,
+            1000.5 + 10.0 * f64::from(at % 4) + f64::from(at)
+        )
+    });
+    let table = format!("x,price\n{}", rows.collect::<String>());
+    let text = spec(
+        "type = \"csv\"\npath = \"rows.csv\"\ntarget = \"price\"\ntarget_scale = \"standardize\"\n[task]\ntype = \"regression\"\nmetrics = [\"mae\", \"mape\"]\n",
+    );
+    let folder = folder_with(&text);
+    fs::write(folder.path().join("rows.csv"), table).unwrap();
+    let (code, _, stderr) = run(folder.path(), &["run", "spec.toml", "--quiet"]);
+    assert_eq!(code, 0, "{stderr}");
+    let summary = fs::read_to_string(folder.path().join("results/spec/runs/base-s1/summary.json"));
+    let summary: Json = serde_json::from_str(&summary.unwrap()).unwrap();
+    // Errors of about 10 of about 1000; of scaled targets it would be above 1.
+    let share = summary["metrics"]["valid/mape"].as_f64().unwrap();
+    assert!((0.002..0.03).contains(&share), "{share}");
+}

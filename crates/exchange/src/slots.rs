@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use runner_core::check::network::{Layer, Network};
 use runner_core::data::DataError;
 use runner_core::spec::init::InitLayout;
+use runner_core::spec::model::attention::Attention;
 use runner_core::spec::model::layer::{Cell, LayerKind, Norm, Recurrent, Transformer};
 
 use crate::state::names::identifiers;
@@ -161,6 +162,7 @@ pub fn mappings(layer: &Layer) -> Vec<Mapping> {
         }
         LayerKind::Recurrent(recurrent) => list.recurrent(recurrent, width),
         LayerKind::MultiHeadAttention { .. } => list.attention("", "", width),
+        LayerKind::GroupedAttention(attention) => list.grouped(attention, width),
         LayerKind::TransformerEncoder(stack) => list.transformer(stack, width, false),
         LayerKind::TransformerDecoder(stack) => list.transformer(stack, width, true),
         LayerKind::Prelu { per_channel, .. } => {
@@ -228,6 +230,21 @@ impl Mappings {
         self.renamed(&format!("{torch}weight"), &format!("{burn}gamma"), &[size]);
         if bias {
             self.renamed(&format!("{torch}bias"), &format!("{burn}beta"), &[size]);
+        }
+    }
+
+    /// With the names of LLaMA in the library `transformers`.
+    fn grouped(&mut self, attention: &Attention, width: usize) {
+        let (head_dim, bias) = (attention.head_dim(width), attention.bias);
+        let [queries, keys] =
+            [attention.num_heads, attention.num_kv_heads].map(|num| num * head_dim);
+        self.linear("q_proj.", "query.", width, queries, bias);
+        self.linear("k_proj.", "key.", width, keys, bias);
+        self.linear("v_proj.", "value.", width, keys, bias);
+        self.linear("o_proj.", "output.", queries, width, bias);
+        if attention.qk_norm {
+            self.affine("q_norm.", "query_norm.", head_dim, false);
+            self.affine("k_norm.", "key_norm.", head_dim, false);
         }
     }
 

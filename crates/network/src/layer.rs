@@ -14,6 +14,7 @@ use burn::nn::*;
 use burn::tensor::ops::ConvOptions;
 use burn::tensor::{Device, Tensor};
 
+use crate::attention::GroupedAttention;
 use crate::batch_norm;
 use crate::convolution::{Conv1d, Conv2d};
 #[cfg(feature = "flex")]
@@ -56,6 +57,7 @@ pub enum Layer {
     Lstm(Lstm),
     BiLstm(BiLstm),
     Attention(MultiHeadAttention),
+    GroupedAttention(GroupedAttention),
     Encoder(TransformerEncoder),
     Decoder(TransformerDecoder),
     Positional(PositionalEncoding),
@@ -139,6 +141,9 @@ impl Layer {
                 let config =
                     MultiHeadAttentionConfig::new(width, *num_heads).with_dropout(*dropout);
                 Layer::Attention(config.init(device))
+            }
+            LayerKind::GroupedAttention(attention) => {
+                Layer::GroupedAttention(GroupedAttention::new(attention, width, device))
             }
             LayerKind::TransformerEncoder(stack) => {
                 let config = TransformerEncoderConfig::new(
@@ -440,6 +445,11 @@ impl Layer {
                     ));
                 }
                 DynTensor::R3(attention.forward(input).context)
+            }
+            Layer::GroupedAttention(attention) => {
+                let query = input.r3();
+                let memory = other.map_or_else(|| query.clone(), DynTensor::r3);
+                DynTensor::R3(attention.forward(query, memory))
             }
             Layer::Encoder(encoder) => {
                 let sequence = input.r3();

@@ -6,6 +6,7 @@
 
 #![warn(missing_docs)]
 
+pub mod attention;
 pub mod batch;
 mod batch_norm;
 pub mod convolution;

@@ -7,6 +7,7 @@ use burn::nn::{LstmState, RnnState};
 use burn::tensor::activation::softmax;
 use burn::tensor::{Bool, Device, Tensor, TensorData};
 
+use crate::attention::KeysValues;
 use crate::layer::Layer;
 use crate::network::Network;
 use crate::tensor::DynTensor;
@@ -44,6 +45,11 @@ pub fn unfit(plan: &NetworkPlan) -> Option<String> {
             (false, _) => Some("attends to later tokens (`causal` is not set)"),
             (true, _) => Some("attends to another input"),
         },
+        LayerKind::GroupedAttention(attention) => match (attention.causal, layer.inputs.len()) {
+            (true, 1) => None,
+            (false, _) => Some("attends to later tokens (`causal` is not set)"),
+            (true, _) => Some("attends to another input"),
+        },
         LayerKind::TransformerEncoder(stack) if stack.causal => None,
         LayerKind::TransformerEncoder(_) => Some("attends to later tokens (`causal` is not set)"),
         _ => Some("needs the whole text at once"),
@@ -60,6 +66,7 @@ pub fn has_positions(plan: &NetworkPlan) -> bool {
             LayerKind::PositionalEncoding { .. }
                 | LayerKind::RotaryEncoding { .. }
                 | LayerKind::MultiHeadAttention { .. }
+                | LayerKind::GroupedAttention(_)
                 | LayerKind::TransformerEncoder(_)
         )
     })
@@ -84,13 +91,6 @@ enum Kept {
     Hidden(Tensor<2>),
     Lstm(Tensor<2>, Tensor<2>),
     Attention(Vec<KeysValues>),
-}
-
-/// \[1, heads, tokens, size\] each.
-#[derive(Clone, Debug)]
-struct KeysValues {
-    keys: Tensor<4>,
-    values: Tensor<4>,
 }
 
 impl Network {
@@ -160,6 +160,12 @@ fn step(
             let mut all = keys_values(kept);
             let outputs = attend(attention, inputs.remove(0).r3(), all.pop(), &mut all);
             *kept = Kept::Attention(all);
+            DynTensor::R3(outputs)
+        }
+        Layer::GroupedAttention(attention) => {
+            let mut all = keys_values(kept);
+            let (outputs, now) = attention.step(inputs.remove(0).r3(), all.pop());
+            *kept = Kept::Attention(vec![now]);
             DynTensor::R3(outputs)
         }
         Layer::Encoder(encoder) => {

@@ -56,6 +56,7 @@ pub(super) fn draw_nothing(kind: &mut LayerKind) {
         LayerKind::Dropout { probability } => *probability = 0.0,
         LayerKind::GaussianNoise { std } => *std = 0.0,
         LayerKind::MultiHeadAttention { dropout, .. } => *dropout = 0.0,
+        LayerKind::GroupedAttention(attention) => attention.dropout = 0.0,
         LayerKind::TransformerEncoder(stack) | LayerKind::TransformerDecoder(stack) => {
             stack.dropout = 0.0;
         }

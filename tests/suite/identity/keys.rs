@@ -321,6 +321,23 @@ const ROWS: &[Row] = &[
         "'micro'",
         Other,
     ),
+    (
+        CSV,
+        &[("task.metrics", "['accuracy', 'f_beta']")],
+        "task.zero_division",
+        "'one'",
+        Other,
+    ),
+    (
+        CSV,
+        &[
+            ("task.metrics", "['accuracy', 'f_beta']"),
+            ("task.average", "'binary'"),
+        ],
+        "task.positive_class",
+        "'high'",
+        Other,
+    ),
     (CSV, &[], "objective.metric", "'valid/loss'", Other),
     (CSV, &[], "objective.baseline", "'base'", Same),
     (CSV, &[], "verdict.smallest_difference", "0.005", Same),
@@ -580,10 +597,11 @@ fn each_key_of_a_file_is_in_the_fingerprint_or_known_not_to_be() {
     let schema = schema();
     let mut keys = BTreeSet::new();
     for (table, inner) in schema["properties"].as_object().unwrap() {
-        // Layers are checked in plans, and sweeps create plans; `variants` has the others.
+        // Layers are checked in plans, and sweeps and searches create plans; `variants` has the others.
         if ![
             "model",
             "sweep",
+            "search",
             "optimizer",
             "scheduler",
             "loss",

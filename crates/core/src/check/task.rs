@@ -9,7 +9,7 @@ use crate::spec::metric::{Metric, Objective};
 use crate::spec::model::activation::Activation;
 use crate::spec::model::layer::LayerKind;
 use crate::spec::section::Choice;
-use crate::spec::task::{TaskKind, TaskSpec};
+use crate::spec::task::{Average, TaskKind, TaskSpec};
 
 /// The task of a trial, fully resolved.
 #[derive(Clone, Debug, PartialEq)]
@@ -45,7 +45,7 @@ pub fn goal(point: &Point<'_>, data: &DataPlan) -> Result<Goal, Vec<Diagnostic>>
     let metrics = table.metrics.clone();
     let metrics = metrics.unwrap_or_else(|| kind.default_metrics().to_vec());
     let objective = point.spec.objective.metric;
-    let goal = Goal {
+    let mut goal = Goal {
         objective: objective.unwrap_or(Objective::valid(kind.default_objective(&metrics))),
         output_shape: output_shape(kind, data, &loss),
         task: TaskSpec {
@@ -55,11 +55,18 @@ pub fn goal(point: &Point<'_>, data: &DataPlan) -> Result<Goal, Vec<Diagnostic>>
         },
         loss,
     };
+    let (positive, no_positive) = match positive(point, &goal, data) {
+        Ok(positive) => (positive, None),
+        Err(diagnostic) => (None, Some(*diagnostic)),
+    };
+    goal.task.settings.positive = positive;
     let wrong: Vec<_> = [
         loss_fits_task(point, &goal),
         weights_fit_targets(point, &goal, data),
         metrics_fit_task(point, &goal),
         settings_fit(point, &goal, data),
+        no_positive,
+        probabilities_are_there(point, &goal),
         objective_is_measured(point, &goal, "objective.metric", Some(goal.objective)),
         objective_is_measured(
             point,
@@ -224,11 +231,21 @@ fn settings_fit(point: &Point<'_>, goal: &Goal, data: &DataPlan) -> Option<Diagn
     };
     let metrics = &goal.task.metrics;
     let has_any = |wanted: &[Metric]| metrics.iter().any(|metric| wanted.contains(metric));
-    let averaged = [Metric::Precision, Metric::Recall, Metric::FBeta];
+    let averaged: Vec<Metric> = Metric::ALL
+        .iter()
+        .map(|(metric, ..)| *metric)
+        .filter(|metric| metric.is_averaged())
+        .collect();
+    let of_ranks = match goal.task.settings.average {
+        Average::Weighted | Average::Binary => vec![Metric::Auroc, Metric::AucPr],
+        Average::Macro | Average::Micro => Vec::new(),
+    };
+    let with_ranks = [averaged.as_slice(), &of_ranks].concat();
     let unused = [
         ("task.top_k", &[Metric::TopKAccuracy][..], "top_k_accuracy"),
         ("task.beta", &[Metric::FBeta], "f_beta"),
-        ("task.average", &averaged, "f_beta"),
+        ("task.average", &with_ranks, "f_beta"),
+        ("task.zero_division", &averaged, "f_beta"),
     ];
     for (key, wanted, name) in unused {
         if point.root.at(key).is_some() && !has_any(wanted) {
@@ -290,6 +307,92 @@ fn settings_fit(point: &Point<'_>, goal: &Goal, data: &DataPlan) -> Option<Diagn
         );
     }
     images_fit(point, goal, data)
+}
+
+/// The number of the class that `average = "binary"` is about.
+fn positive(
+    point: &Point<'_>,
+    goal: &Goal,
+    data: &DataPlan,
+) -> Result<Option<usize>, Box<Diagnostic>> {
+    let asked = point.spec.task.positive_class.as_deref();
+    let refuse = |key: &str, message: String, help: String| {
+        let diagnostic = Diagnostic::error("task", message).at(point.span(key));
+        Err(Box::new(diagnostic.help(help)))
+    };
+    if goal.task.settings.average != Average::Binary {
+        return match asked {
+            None => Ok(None),
+            Some(_) => refuse(
+                "task.positive_class",
+                "`task.positive_class` is set, but `task.average` is not \"binary\"".into(),
+                "set `average = \"binary\"`, or remove the key".into(),
+            ),
+        };
+    }
+    let (num, usual, what) = match data.target {
+        TargetPlan::Class { num_classes } => {
+            (num_classes, (num_classes == 2).then_some(1), "classes")
+        }
+        TargetPlan::Labels { num_labels } => (num_labels, (num_labels == 1).then_some(0), "labels"),
+        // No metric of these tasks is averaged so.
+        _ => return Ok(None),
+    };
+    let names = match &data.noticed.target_names {
+        names if names.len() == num => names.clone(),
+        _ => (0..num).map(|class| class.to_string()).collect(),
+    };
+    let listed = || {
+        let shown = names.iter().take(8).map(|name| format!("{name:?}"));
+        let shown: Vec<_> = shown.collect();
+        let more = if num > shown.len() { ", …" } else { "" };
+        format!("the {what} are {}{more}", shown.join(", "))
+    };
+    match asked {
+        Some(asked) => match names.iter().position(|name| name == asked) {
+            Some(at) => Ok(Some(at)),
+            None => refuse(
+                "task.positive_class",
+                format!("`task.positive_class` is {asked:?}, which is not one of the {what}"),
+                listed(),
+            ),
+        },
+        None if usual.is_some() => Ok(usual),
+        None => refuse(
+            "task.average",
+            format!("`task.average` is \"binary\", but there are {num} {what}"),
+            format!(
+                "name one in `positive_class` ({}), or set `average = \"macro\"`",
+                listed()
+            ),
+        ),
+    }
+}
+
+/// Metrics of probabilities need a loss that makes outputs probabilities.
+fn probabilities_are_there(point: &Point<'_>, goal: &Goal) -> Option<Diagnostic> {
+    let metric = goal
+        .task
+        .metrics
+        .iter()
+        .find(|metric| metric.needs_probabilities())?;
+    let kind = goal.loss.function.kind();
+    let fits = match goal.task.kind {
+        TaskKind::MultiLabel => {
+            [LossKind::BinaryCrossEntropy, LossKind::SoftMargin].contains(&kind)
+        }
+        _ => kind == LossKind::CrossEntropy,
+    };
+    (!fits && metric.tasks().contains(&goal.task.kind)).then(|| {
+        let message = format!(
+            "the metric `{}` needs probabilities, but outputs trained with the loss `{}` are not probabilities",
+            metric.name(),
+            kind.name()
+        );
+        Diagnostic::error("task", message)
+            .at(point.span("task.metrics"))
+            .help("remove the metric, or use `cross_entropy` (for labels, `binary_cross_entropy`)")
+    })
 }
 
 /// Metrics of images need images.

@@ -142,6 +142,19 @@ impl Set {
         (0..tokenizer.vocabulary() as i32).map(name).collect()
     }
 
+    /// The factor that brings each number of a target to the units of the data, and what is added then; none if targets
+    /// are not numbers.
+    pub fn target_units(&self) -> Vec<(f64, f64)> {
+        let TargetEncoder::Values { shape, .. } = &self.encoder.target else {
+            return Vec::new();
+        };
+        let unit = |at: usize| {
+            let zero = self.in_units(at, 0.0);
+            (self.in_units(at, 1.0) - zero, zero)
+        };
+        (0..shape.iter().product()).map(unit).collect()
+    }
+
     /// A number of a target in the units of the data, by its position in the target.
     pub fn in_units(&self, at: usize, value: f32) -> f64 {
         let TargetEncoder::Values { columns, .. } = &self.encoder.target else {

@@ -15,6 +15,8 @@ use crate::spec::data::{ColumnSpec, DataSpec, FilesSpec, ScaleAxis};
 pub struct Noticed {
     /// Probable mistakes, whatever the task.
     pub warnings: Vec<DataError>,
+    /// The names of the target's classes, labels or numbers, where they are known before training.
+    pub target_names: Vec<String>,
     /// How often each class occurs, if each item has one.
     pub classes: Option<ClassCounts>,
 }
@@ -74,6 +76,10 @@ impl Noticed {
         warnings.extend(uneven_ranges(set, spec));
         Self {
             warnings,
+            target_names: match set.encoder.target {
+                TargetEncoder::Class { .. } | TargetEncoder::Labels { .. } => set.target_names(),
+                _ => Vec::new(),
+            },
             classes: ClassCounts::of(splits),
         }
     }

@@ -60,6 +60,11 @@ impl Meaning {
         self.loss == LossFunction::GaussianNll
     }
 
+    /// The factor that brings each number of a target to its units, and what is added then.
+    pub fn units(&self) -> Vec<(f64, f64)> {
+        self.set.target_units()
+    }
+
     /// The number of values in a target.
     pub fn num_values(&self) -> usize {
         match &self.target {

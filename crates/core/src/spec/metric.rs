@@ -19,6 +19,14 @@ choices! {
         Precision "precision" "Fraction of the predictions of a class that are correct; 0 for a class that is never predicted.",
         Recall "recall" "Fraction of the items of a class that are predicted as it.",
         FBeta "f_beta" "Harmonic mean of precision and recall, with recall weighted `beta` times.",
+        Specificity "specificity" "Fraction of the items that are not of a class and are not predicted as it.",
+        Jaccard "jaccard" "Intersection over union of the items of a class and those predicted as it.",
+        BalancedAccuracy "balanced_accuracy" "Mean recall of the classes that occur.",
+        Mcc "mcc" "Matthews correlation coefficient: 1 is perfect, 0 is no better than chance.",
+        CohenKappa "cohen_kappa" "Cohen's kappa: agreement of predictions and classes beyond chance.",
+        LogLoss "log_loss" "Mean negative log-likelihood of the classes, without weights and smoothing; of labels, their mean.",
+        Brier "brier" "Brier score: mean squared error of the probabilities; summed over more than two classes, and averaged over labels.",
+        CalibrationError "calibration_error" "Expected calibration error: mean difference of confidence and accuracy in 15 intervals of the highest probability.",
         Auroc "auroc" "Area under the receiver operating characteristic curve: each class against the rest, averaged over classes. Valid and test only.",
         AucPr "auc_pr" "Average precision: each class against the rest, averaged over classes. Valid and test only.",
         HammingScore "hamming_score" "Fraction of labels that are correct.",
@@ -28,6 +36,7 @@ choices! {
         MeanIou "mean_iou" "Intersection over union of predicted and true pixels, averaged over the classes, including background.",
         R2 "r2" "Coefficient of determination, averaged over the targets: 1 is perfect, 0 is no better than predicting their mean.",
         Mae "mae" "Mean absolute error.",
+        Mape "mape" "Mean absolute percentage error, as a fraction, in the units of the target.",
         Mse "mse" "Mean squared error.",
         Rmse "rmse" "Root mean squared error.",
         Psnr "psnr" "Peak signal-to-noise ratio in decibels, averaged over the images: relative to 255 for bytes, to 1 for numbers from 0 to 1, and otherwise to the range of the data.",
@@ -41,7 +50,15 @@ impl Metric {
     pub fn higher_is_better(self) -> bool {
         !matches!(
             self,
-            Metric::Loss | Metric::Perplexity | Metric::Mae | Metric::Mse | Metric::Rmse
+            Metric::Loss
+                | Metric::Perplexity
+                | Metric::LogLoss
+                | Metric::Brier
+                | Metric::CalibrationError
+                | Metric::Mape
+                | Metric::Mae
+                | Metric::Mse
+                | Metric::Rmse
         )
     }
 
@@ -57,12 +74,19 @@ impl Metric {
             | Metric::AucPr
             | Metric::HammingScore
             | Metric::SubsetAccuracy
+            | Metric::Specificity
+            | Metric::Jaccard
+            | Metric::BalancedAccuracy
+            | Metric::CalibrationError
             | Metric::Dice
             | Metric::MeanIou => (0.0, 1.0),
-            Metric::Mae | Metric::Mse | Metric::Rmse => (0.0, f64::INFINITY),
+            Metric::Brier => (0.0, 2.0),
+            Metric::Mae | Metric::Mse | Metric::Rmse | Metric::Mape | Metric::LogLoss => {
+                (0.0, f64::INFINITY)
+            }
             Metric::Perplexity => (1.0, f64::INFINITY),
             Metric::R2 => (f64::NEG_INFINITY, 1.0),
-            Metric::Ssim => (-1.0, 1.0),
+            Metric::Ssim | Metric::Mcc | Metric::CohenKappa => (-1.0, 1.0),
             // A density can be negative.
             Metric::Loss | Metric::Psnr => (f64::NEG_INFINITY, f64::INFINITY),
         }
@@ -74,13 +98,23 @@ impl Metric {
         match self {
             Metric::Accuracy => &[Classification, NextToken, Segmentation],
             Metric::TopKAccuracy => &[Classification],
-            Metric::Precision | Metric::Recall | Metric::FBeta | Metric::Auroc | Metric::AucPr => {
-                &[Classification, MultiLabel]
-            }
+            Metric::Precision
+            | Metric::Recall
+            | Metric::FBeta
+            | Metric::Specificity
+            | Metric::Jaccard
+            | Metric::LogLoss
+            | Metric::Brier
+            | Metric::Auroc
+            | Metric::AucPr => &[Classification, MultiLabel],
+            Metric::BalancedAccuracy
+            | Metric::Mcc
+            | Metric::CohenKappa
+            | Metric::CalibrationError => &[Classification],
             Metric::HammingScore | Metric::SubsetAccuracy => &[MultiLabel],
             Metric::Perplexity => &[NextToken],
             Metric::Dice | Metric::MeanIou => &[Segmentation],
-            Metric::R2 | Metric::Rmse => &[Regression],
+            Metric::R2 | Metric::Rmse | Metric::Mape => &[Regression],
             Metric::Mae | Metric::Mse => &[Regression, Autoencoding],
             Metric::Psnr | Metric::Ssim => &[Autoencoding],
             Metric::Loss => &[
@@ -92,6 +126,26 @@ impl Metric {
                 Segmentation,
             ],
         }
+    }
+
+    /// Whether `average` and `zero_division` apply to it.
+    pub fn is_averaged(self) -> bool {
+        matches!(
+            self,
+            Metric::Precision
+                | Metric::Recall
+                | Metric::FBeta
+                | Metric::Specificity
+                | Metric::Jaccard
+        )
+    }
+
+    /// Whether it is about probabilities, which only some losses give.
+    pub fn needs_probabilities(self) -> bool {
+        matches!(
+            self,
+            Metric::LogLoss | Metric::Brier | Metric::CalibrationError
+        )
     }
 
     /// Whether it needs all outputs of a split at once, which are not kept for the train split.

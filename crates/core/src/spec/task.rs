@@ -15,6 +15,8 @@ pub struct TaskTable {
     pub metrics: Option<Vec<Metric>>,
     /// Settings of the metrics.
     pub settings: MetricSettings,
+    /// The name of the class or label for `average = "binary"`.
+    pub positive_class: Option<String>,
 }
 
 /// A task, fully resolved.
@@ -37,8 +39,14 @@ pub struct MetricSettings {
     pub top_k: usize,
     /// For `f_beta`.
     pub beta: f64,
-    /// For `precision`, `recall` and `f_beta`.
+    /// For metrics of each class.
     pub average: Average,
+    /// The class or label for [`Average::Binary`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub positive: Option<usize>,
+    /// For metrics of each class.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub zero_division: Option<ZeroDivision>,
 }
 
 choices! {
@@ -62,6 +70,19 @@ choices! {
     pub enum Average {
         Macro "macro" "The mean over the classes that occur in the data or in the predictions.",
         Micro "micro" "All decisions pooled.",
+        Weighted "weighted" "The mean over the classes, weighted by how often each occurs.",
+        Binary "binary" "Only the class `positive_class`; of two classes, the second one if it is not set.",
+    }
+}
+
+choices! {
+    /// What a ratio of 0 to 0 is.
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum ZeroDivision {
+        Zero "zero" "0; labels that neither occur nor are predicted count as 0 too.",
+        One "one" "1; labels that neither occur nor are predicted count as 1 too.",
+        Skip "skip" "Left out of the mean; 0 if nothing is left.",
     }
 }
 
@@ -126,14 +147,31 @@ impl TaskTable {
                 .or(1.0),
             average: s.choice(
                 "average",
-                "For `precision`, `recall` and `f_beta`: how the classes are averaged.",
+                "For `precision`, `recall`, `specificity`, `f_beta` and `jaccard`: how the classes are averaged. \"weighted\" and \"binary\" also apply to `auroc` and `auc_pr`.",
                 Average::Macro,
             ),
+            positive: None,
+            zero_division: s
+                .field::<String>(
+                    "zero_division",
+                    Kind::of_choice::<ZeroDivision>(),
+                    "For the metrics of `average`: what 0 of 0 is, as in scikit-learn. When not set, 0, and classes that neither occur nor are predicted are left out of the mean.",
+                )
+                .optional()
+                .and_then(|name| by_name(&name)),
         };
+        let positive_class = s
+            .field(
+                "positive_class",
+                Kind::Text,
+                "The class or label for `average = \"binary\"`.",
+            )
+            .optional();
         Self {
             kind: kind.and_then(|name| by_name(&name)),
             metrics: metrics.map(|names| names.iter().filter_map(|name| by_name(name)).collect()),
             settings,
+            positive_class,
         }
     }
 }

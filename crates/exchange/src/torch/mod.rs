@@ -25,6 +25,9 @@ use helpers::Helper;
 use runner_core::check::network::{Layer, Network};
 use runner_core::diagnostic::Reason;
 
+/// Why attention with options of language models is not exported.
+pub(crate) const GROUPED: &str = "has options that are not exported: `num_kv_heads`, `head_dim`, `rotary`, `qk_norm`, `window`, `alibi` or `bias = false`";
+
 /// The code of a layer.
 #[derive(Default)]
 struct Piece {
@@ -197,6 +200,9 @@ fn piece(layer: &Layer, names: &Names<'_>) -> Result<Piece, Reason> {
         ),
         LayerKind::Recurrent(recurrent) => sequences::recurrent(recurrent, layer, names),
         LayerKind::MultiHeadAttention { .. } => sequences::attention(layer, names),
+        LayerKind::GroupedAttention(_) => {
+            return Err(GROUPED.into());
+        }
         LayerKind::TransformerEncoder(stack) => sequences::encoder(stack, layer, names),
         LayerKind::TransformerDecoder(stack) => sequences::decoder(stack, layer, names),
         LayerKind::PositionalEncoding { .. } | LayerKind::RotaryEncoding { .. } => {

@@ -47,6 +47,7 @@ fn is_random(network: &Network) -> bool {
         LayerKind::Dropout { .. } | LayerKind::GaussianNoise { .. } => true,
         LayerKind::Activation(Activation::Rrelu { lower, upper }) => lower != upper,
         LayerKind::MultiHeadAttention { dropout, .. } => *dropout > 0.0,
+        LayerKind::GroupedAttention(attention) => attention.dropout > 0.0,
         LayerKind::TransformerEncoder(stack) | LayerKind::TransformerDecoder(stack) => {
             stack.dropout > 0.0
         }

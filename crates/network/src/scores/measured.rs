@@ -29,6 +29,10 @@ enum Part {
     Decibels { unit: f64 },
     /// Predictions and targets with this many values per item, all predictions first.
     Pairs { num_values: usize },
+    /// Predictions and targets, all predictions first, with what brings each value of an item to its units.
+    Percent { units: Vec<(f64, f64)> },
+    /// The confidence of each decision, then whether each is right.
+    Bins,
     /// The norm of gradients under the name of its metric.
     Norm(String),
 }
@@ -79,6 +83,26 @@ impl Measured {
         let both = Tensor::cat(vec![predicted, wanted], 0).flatten(0, 1);
         let part = Part::Pairs { num_values };
         self.parts.push((part, Numbers::Floats(both)));
+    }
+
+    /// \[items, values\] each, for relative errors in units; without `units`, values are in them.
+    pub(super) fn percent(
+        &mut self,
+        predicted: Tensor<2>,
+        wanted: Tensor<2>,
+        mut units: Vec<(f64, f64)>,
+    ) {
+        let [_, num_values] = wanted.dims();
+        units.resize(num_values, (1.0, 0.0));
+        let both = Tensor::cat(vec![predicted, wanted], 0).flatten(0, 1);
+        let part = Part::Percent { units };
+        self.parts.push((part, Numbers::Floats(both)));
+    }
+
+    /// The probability of each chosen class, and 1 where it is right.
+    pub(super) fn bins(&mut self, confidence: Tensor<1>, right: Tensor<1>) {
+        let both = Tensor::cat(vec![confidence, right], 0);
+        self.parts.push((Part::Bins, Numbers::Floats(both)));
     }
 
     /// Adds a norm of the step's gradients, \[1\].
@@ -175,7 +199,46 @@ impl Read {
                     add("decibels", data.iter::<f64>().map(ratio).sum());
                 }
                 Part::Pairs { num_values } => add_pairs(data, *num_values, add),
+                Part::Percent { units } => add("percent", relative_errors(data, units)),
+                Part::Bins => add_bins(data, add),
             }
+        }
+    }
+}
+
+/// The sum over the items of the mean relative error of an item's values.
+fn relative_errors(data: &TensorData, units: &[(f64, f64)]) -> f64 {
+    let all: Vec<f64> = data.iter::<f64>().collect();
+    let (predicted, wanted) = all.split_at(all.len() / 2);
+    let errors = predicted.iter().zip(wanted).enumerate();
+    let error = |(at, (predicted, wanted)): (usize, (&f64, &f64))| {
+        let (factor, shift) = units[at % units.len()];
+        // The bound is that of scikit-learn.
+        let size = (wanted * factor + shift).abs().max(f64::EPSILON);
+        ((predicted - wanted) * factor).abs() / size
+    };
+    errors.map(error).sum::<f64>() / units.len() as f64
+}
+
+/// The intervals of confidence for the calibration error (Guo et al., 2017).
+pub(super) const NUM_BINS: usize = 15;
+
+/// The sums of confidences and of right decisions in each interval.
+fn add_bins(data: &TensorData, add: &mut dyn FnMut(&str, f64)) {
+    let all: Vec<f64> = data.iter::<f64>().collect();
+    let (confidences, right) = all.split_at(all.len() / 2);
+    let mut bins = [[0.0; 2]; NUM_BINS];
+    for (confidence, right) in confidences.iter().zip(right) {
+        // Intervals include their upper bounds.
+        let at = (confidence * NUM_BINS as f64).ceil() as usize;
+        let bin = &mut bins[at.clamp(1, NUM_BINS) - 1];
+        bin[0] += confidence;
+        bin[1] += right;
+    }
+    for (at, [confidence, right]) in bins.into_iter().enumerate() {
+        if confidence > 0.0 {
+            add(&format!("confidence {at}"), confidence);
+            add(&format!("sure {at}"), right);
         }
     }
 }

@@ -5,13 +5,14 @@
 //! is reduced on the device: counts to one number, errors to one number per item, which are accumulated in double
 //! precision when they are read back.
 
+mod counts;
 mod measured;
 mod ranked;
 
 pub use measured::{Measured, Read, read};
 pub use ranked::Ranked;
 
-use burn::tensor::activation::softplus;
+use burn::tensor::activation::{log_sigmoid, sigmoid, softmax, softplus};
 use burn::tensor::module::conv2d;
 use burn::tensor::ops::ConvOptions;
 use burn::tensor::{Bool, Device, Int, Tensor, TensorData, TensorReadError};
@@ -26,7 +27,9 @@ use runner_core::spec::backend::Kernels;
 use runner_core::spec::loss::LossFunction;
 use runner_core::spec::metric::Metric;
 use runner_core::spec::section::Choice;
-use runner_core::spec::task::{Average, MetricSettings, TaskKind};
+use runner_core::spec::task::{MetricSettings, TaskKind};
+
+use counts::{all, balanced_accuracy, cohen_kappa, macro_mean, matthews, ratio};
 
 /// Computes the metrics of a run.
 #[derive(Clone, Debug)]
@@ -41,6 +44,8 @@ pub struct Scores {
     pub image: Option<[usize; 3]>,
     /// What brings values of images back to pixels.
     pub pixels: Pixels,
+    /// The factor that brings each value of a target to the units of the data, and what is added then.
+    pub units: Vec<(f64, f64)>,
     /// Number of classes or labels, if any.
     pub num_classes: usize,
     /// What computes logarithms of likelihoods.
@@ -48,8 +53,8 @@ pub struct Scores {
 }
 
 impl Scores {
-    /// The scores of a plan. `pixels` brings values of images back to pixels.
-    pub fn new(plan: &RunPlan, pixels: Pixels) -> Self {
+    /// The scores of a plan. `pixels` brings values of images back to pixels, and `units` those of targets to their units.
+    pub fn new(plan: &RunPlan, pixels: Pixels, units: Vec<(f64, f64)>) -> Self {
         let image = match (plan.task.kind, plan.data.input.shape.as_slice()) {
             (TaskKind::Autoencoding, &[channels, height, width]) => Some([channels, height, width]),
             _ => None,
@@ -64,6 +69,7 @@ impl Scores {
             loss: plan.loss.function.clone(),
             image,
             pixels,
+            units,
             kernels: plan.kernels,
             num_classes: match plan.data.target {
                 TargetPlan::Class { num_classes } | TargetPlan::Classes { num_classes, .. } => {
@@ -119,12 +125,24 @@ impl Scores {
         let wanted: Tensor<2, Int> = classes.reshape([num, 1]);
         let counts = wanted.clone().greater_equal_scalar(0);
         to.count("counted", counts.clone().int().sum());
-        if self.wants(&[Accuracy, Precision, Recall, FBeta, Dice, MeanIou]) {
+        let of_classes = [
+            Precision,
+            Recall,
+            FBeta,
+            Specificity,
+            Jaccard,
+            BalancedAccuracy,
+            Mcc,
+            CohenKappa,
+            Dice,
+            MeanIou,
+        ];
+        if self.wants(&[Accuracy]) || self.wants(&of_classes) {
             let chosen = outputs.clone().argmax(1);
             // An ignored position has no class, so it is never correct.
             let right = chosen.clone().equal(wanted.clone());
             to.count("right", right.int().sum());
-            if self.wants(&[Precision, Recall, FBeta, Dice, MeanIou]) {
+            if self.wants(&of_classes) {
                 let each = Tensor::<1, Int>::arange(0..num_classes as i64, &outputs.device());
                 let each = each.unsqueeze_dim::<2>(0).expand([num, num_classes]);
                 let is = |of: Tensor<2, Int>| of.expand([num, num_classes]).equal(each.clone());
@@ -136,7 +154,10 @@ impl Scores {
                 to.counts("wanted", total(wanted));
             }
         }
-        if self.wants(&[TopKAccuracy, Perplexity]) {
+        if self.wants(&[Brier, CalibrationError]) {
+            self.measure_probabilities(softmax(outputs.clone(), 1), wanted.clone(), to);
+        }
+        if self.wants(&[TopKAccuracy, Perplexity, LogLoss]) {
             let index = wanted.clamp_min(0);
             if self.wants(&[TopKAccuracy]) {
                 let right = outputs.clone().gather(1, index.clone());
@@ -147,7 +168,7 @@ impl Scores {
                     .lower_scalar(self.settings.top_k as i64);
                 to.count("among", is_among.bool_and(counts.clone()).int().sum());
             }
-            if self.wants(&[Perplexity]) {
+            if self.wants(&[Perplexity, LogLoss]) {
                 let logs = cross_entropies(self.kernels, outputs, &index.flatten(0, 1), 0.0).neg();
                 let logs = logs.mask_fill(counts.bool_not().flatten(0, 1), 0.0);
                 to.sum("log_likelihood", logs);
@@ -155,18 +176,59 @@ impl Scores {
         }
     }
 
+    /// \[items, classes\] and \[items, 1\]; each item has a class.
+    fn measure_probabilities(
+        &self,
+        of_each: Tensor<2>,
+        classes: Tensor<2, Int>,
+        to: &mut Measured,
+    ) {
+        let dims = of_each.dims();
+        let [num_items, num_classes] = dims;
+        to.know("items", num_items as f64);
+        if self.wants(&[Metric::Brier]) {
+            let each = Tensor::<1, Int>::arange(0..num_classes as i64, &of_each.device());
+            let is = classes
+                .clone()
+                .expand(dims)
+                .equal(each.unsqueeze_dim::<2>(0).expand(dims));
+            let errors = of_each
+                .clone()
+                .sub(is.float().cast(of_each.dtype()))
+                .square();
+            // The two classes of a binary problem have the same error.
+            let half = if num_classes == 2 { 0.5 } else { 1.0 };
+            to.sum("brier", errors.sum_dim(1).flatten(0, 1).mul_scalar(half));
+        }
+        if self.wants(&[Metric::CalibrationError]) {
+            let (confidence, chosen) = of_each.max_dim_with_indices(1);
+            let right = chosen.equal(classes).float().cast(confidence.dtype());
+            to.bins(confidence.flatten(0, 1), right.flatten(0, 1));
+        }
+    }
+
     /// \[batch, labels\] each.
     fn measure_labels(&self, outputs: Tensor<2>, labels: Tensor<2>, to: &mut Measured) {
         let [num_items, num_labels] = labels.dims();
-        let chosen = outputs.greater_scalar(0.0);
-        let wanted = labels.greater_scalar(0.5);
+        let chosen = outputs.clone().greater_scalar(0.0);
+        let wanted = labels.clone().greater_scalar(0.5);
         to.know("items", num_items as f64);
         to.know("counted", (num_items * num_labels) as f64);
         let right = chosen.clone().equal(wanted.clone()).int();
         to.count("right", right.clone().sum());
         let is_whole = right.sum_dim(1).equal_scalar(num_labels as i64);
         to.count("whole", is_whole.int().sum());
-        if self.wants(&[Metric::Precision, Metric::Recall, Metric::FBeta]) {
+        let mean_of = |each: Tensor<2>| each.mean_dim(1).flatten(0, 1);
+        if self.wants(&[Metric::LogLoss]) {
+            let others = labels.clone().neg().add_scalar(1.0);
+            let logs = labels.clone().mul(log_sigmoid(outputs.clone()));
+            let logs = logs.add(others.mul(log_sigmoid(outputs.clone().neg())));
+            to.sum("log_likelihood", mean_of(logs));
+        }
+        if self.wants(&[Metric::Brier]) {
+            to.sum("brier", mean_of(sigmoid(outputs).sub(labels).square()));
+        }
+        if self.metrics.iter().any(|metric| metric.is_averaged()) {
             let total = |of: Tensor<2, Bool>| of.int().sum_dim(0).flatten(0, 1);
             to.counts("both", total(chosen.clone().bool_and(wanted.clone())));
             to.counts("chosen", total(chosen));
@@ -181,6 +243,9 @@ impl Scores {
         let predicted = self.predicted(outputs, num_values);
         if self.wants(&[Metric::R2, Metric::Rmse]) {
             to.pairs(predicted.clone(), targets.clone());
+        }
+        if self.wants(&[Metric::Mape]) {
+            to.percent(predicted.clone(), targets.clone(), self.units.clone());
         }
         let errors = predicted.clone() - targets.clone();
         if self.wants(&[Metric::Mae]) {
@@ -247,13 +312,23 @@ impl Scores {
             Metric::TopKAccuracy => share("among", "counted"),
             Metric::SubsetAccuracy => share("whole", "items"),
             Metric::Perplexity => (-share("log_likelihood", "counted")).exp(),
-            Metric::Precision => self.of_counts(sum, |c| ratio(c.both, c.chosen)),
-            Metric::Recall => self.of_counts(sum, |c| ratio(c.both, c.wanted)),
-            Metric::FBeta => {
-                let square = self.settings.beta.powi(2);
-                self.of_counts(sum, |c| {
-                    ratio((1.0 + square) * c.both, square * c.wanted + c.chosen)
-                })
+            Metric::Precision
+            | Metric::Recall
+            | Metric::FBeta
+            | Metric::Specificity
+            | Metric::Jaccard => self.averaged(*metric, sum),
+            Metric::BalancedAccuracy => balanced_accuracy(&all(sum, self.num_classes)),
+            Metric::Mcc => matthews(&all(sum, self.num_classes), total("counted")),
+            Metric::CohenKappa => cohen_kappa(&all(sum, self.num_classes), total("counted")),
+            // Of labels, the mean over an item's is summed; of classes, every item counts.
+            Metric::LogLoss if self.is_of_labels() => -share("log_likelihood", "items"),
+            Metric::LogLoss => -share("log_likelihood", "counted"),
+            Metric::Brier => share("brier", "items"),
+            Metric::CalibrationError => {
+                let of = |name: &str, at: usize| total(&format!("{name} {at}"));
+                let bins = 0..measured::NUM_BINS;
+                let gaps = bins.map(|at| (of("confidence", at) - of("sure", at)).abs());
+                gaps.sum::<f64>() / total("items").max(1.0)
             }
             Metric::Dice => macro_mean(sum, self.num_classes, |c| {
                 ratio(2.0 * c.both, c.wanted + c.chosen)
@@ -262,6 +337,7 @@ impl Scores {
                 ratio(c.both, c.wanted + c.chosen - c.both)
             }),
             Metric::Mae => share("absolute", "items"),
+            Metric::Mape => share("percent", "items"),
             Metric::Mse => share("squared", "items"),
             Metric::Psnr => share("decibels", "items"),
             Metric::Ssim => share("similarity", "items"),
@@ -275,10 +351,11 @@ impl Scores {
                 // A constant target has nothing to explain.
                 let each = columns(sum).map(|(sum, squares, errors)| {
                     let varied = squares - sum * sum / num;
-                    if varied > 0.0 {
+                    // As in scikit-learn. Rounding leaves some of the squares.
+                    if varied > 1e-12 * squares {
                         1.0 - errors / varied
                     } else {
-                        0.0
+                        f64::from(errors == 0.0)
                     }
                 });
                 let each: Vec<f64> = each.collect();
@@ -289,21 +366,6 @@ impl Scores {
         values
             .map(|metric| (metric.name(), value(metric)))
             .collect()
-    }
-
-    fn of_counts(&self, sum: &dyn Fn(&str) -> Option<f64>, value: impl Fn(&Count) -> f64) -> f64 {
-        let num = self.num_classes;
-        match self.settings.average {
-            Average::Macro => macro_mean(sum, num, value),
-            Average::Micro => {
-                let add = |a: Count, b: Count| Count {
-                    both: a.both + b.both,
-                    chosen: a.chosen + b.chosen,
-                    wanted: a.wanted + b.wanted,
-                };
-                counts(sum, num).reduce(add).map_or(0.0, |all| value(&all))
-            }
-        }
     }
 }
 
@@ -334,35 +396,6 @@ fn similarities(a: Tensor<4>, b: Tensor<4>) -> Tensor<1> {
     let below = (square_a + square_b + c1) * (variances + c2);
     let map: Tensor<2> = (above / below).flatten(1, 3);
     map.mean_dim(1).squeeze_dim(1)
-}
-
-fn ratio(part: f64, whole: f64) -> f64 {
-    if whole > 0.0 { part / whole } else { 0.0 }
-}
-
-/// The mean over the classes that occur in the data or in the predictions.
-fn macro_mean(sum: &dyn Fn(&str) -> Option<f64>, num: usize, value: impl Fn(&Count) -> f64) -> f64 {
-    let occurring = counts(sum, num).filter(|count| count.chosen + count.wanted > 0.0);
-    let values: Vec<f64> = occurring.map(|count| value(&count)).collect();
-    values.iter().sum::<f64>() / values.len().max(1) as f64
-}
-
-/// Decisions about one class or label.
-struct Count {
-    both: f64,
-    chosen: f64,
-    wanted: f64,
-}
-
-fn counts(sum: &dyn Fn(&str) -> Option<f64>, num: usize) -> impl Iterator<Item = Count> {
-    (0..num).map(move |class| {
-        let of = |what: &str| sum(&format!("{what} {class}")).unwrap_or(0.0);
-        Count {
-            both: of("both"),
-            chosen: of("chosen"),
-            wanted: of("wanted"),
-        }
-    })
 }
 
 /// For each value of an item: the sum of the targets, of their squares, and of the squared errors.

@@ -3,9 +3,11 @@
 use burn::tensor::activation::log_softmax;
 use burn::tensor::{Int, Tensor, TensorReadError};
 
+use super::counts::ratio;
 use super::{numbers, whole_numbers};
 use crate::targets::Targets;
 use runner_core::spec::metric::Metric;
+use runner_core::spec::task::{Average, MetricSettings};
 
 /// The scores of a whole split, for metrics that depend on their order.
 #[derive(Clone, Debug, Default)]
@@ -58,21 +60,34 @@ impl Ranked {
         resampled
     }
 
-    /// The value of a metric: each class against the rest, averaged over the classes with both.
-    pub fn value(&self, metric: Metric) -> f64 {
-        let values = (0..self.num_classes).filter_map(|class| {
+    /// The value of a metric: each class against the rest, averaged over the classes with both, or only the positive one.
+    pub fn value(&self, metric: Metric, settings: &MetricSettings) -> f64 {
+        let classes = match (settings.average, settings.positive) {
+            (Average::Binary, Some(at)) => at..at + 1,
+            _ => 0..self.num_classes,
+        };
+        let values = classes.filter_map(|class| {
             let of_class = (class..self.scores.len()).step_by(self.num_classes);
             let mut pairs: Vec<(f64, bool)> = of_class
                 .map(|at| (self.scores[at], self.truths[at]))
                 .collect();
             pairs.sort_by(|a, b| b.0.total_cmp(&a.0));
-            match metric {
+            let value = match metric {
                 Metric::Auroc => auroc(&pairs),
                 _ => average_precision(&pairs),
-            }
+            };
+            let weight = match settings.average {
+                Average::Weighted => pairs.iter().filter(|(_, truth)| *truth).count() as f64,
+                _ => 1.0,
+            };
+            Some((value?, weight))
         });
-        let values: Vec<f64> = values.collect();
-        values.iter().sum::<f64>() / values.len().max(1) as f64
+        let (mut sum, mut weights) = (0.0, 0.0);
+        for (value, weight) in values {
+            sum += weight * value;
+            weights += weight;
+        }
+        ratio(sum, weights)
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use runner_core::spec::task::{Average, ZeroDivision};
+
 use super::*;
 
 fn scores(metrics: &[Metric], average: Average, loss: LossFunction) -> Scores {
@@ -12,7 +14,10 @@ fn scores(metrics: &[Metric], average: Average, loss: LossFunction) -> Scores {
             top_k: 2,
             beta: 2.0,
             average,
+            positive: None,
+            zero_division: None,
         },
+        units: Vec::new(),
         loss,
         image: None,
         pixels: Pixels::default(),
@@ -347,6 +352,115 @@ fn areas_under_curves_are_those_of_brute_force() {
     let mean = |value: &dyn Fn((Vec<f64>, Vec<bool>)) -> f64| {
         (0..width).map(|c| value(class(c))).sum::<f64>() / width as f64
     };
-    assert_close(ranked.value(Metric::Auroc), mean(&roc), "auroc");
-    assert_close(ranked.value(Metric::AucPr), mean(&precision), "auc_pr");
+    let settings = scores(&[], Average::Macro, LossFunction::SoftMargin).settings;
+    let value = |metric| ranked.value(metric, &settings);
+    assert_close(value(Metric::Auroc), mean(&roc), "auroc");
+    assert_close(value(Metric::AucPr), mean(&precision), "auc_pr");
+}
+
+#[derive(serde::Deserialize)]
+struct Golden {
+    cases: Vec<Case>,
+}
+
+/// Outputs and targets of some items, with the metrics of scikit-learn.
+#[derive(serde::Deserialize)]
+struct Case {
+    task: TaskKind,
+    outputs: Vec<Vec<f64>>,
+    targets: serde_json::Value,
+    #[serde(default)]
+    units: Vec<(f64, f64)>,
+    metrics: BTreeMap<Metric, f64>,
+    settings: Vec<Averaged>,
+}
+
+/// The metrics of each class, averaged by some settings.
+#[derive(serde::Deserialize)]
+struct Averaged {
+    average: Average,
+    zero_division: Option<ZeroDivision>,
+    positive: Option<usize>,
+    metrics: BTreeMap<Metric, f64>,
+}
+
+impl Case {
+    fn scores(&self, settings: MetricSettings, metrics: &BTreeMap<Metric, f64>) -> Scores {
+        let metrics: Vec<Metric> = metrics.keys().copied().collect();
+        let loss = match self.task {
+            TaskKind::Classification => cross_entropy(),
+            TaskKind::MultiLabel => LossFunction::BinaryCrossEntropy {
+                label_smoothing: 0.0,
+                label_weights: Vec::new(),
+            },
+            _ => LossFunction::Mse,
+        };
+        Scores {
+            settings,
+            units: self.units.clone(),
+            num_classes: self.outputs[0].len(),
+            ..scores(&metrics, settings.average, loss)
+        }
+    }
+
+    fn targets(&self, start: usize, end: usize) -> Targets {
+        let device = Device::flex();
+        if self.task == TaskKind::Classification {
+            let classes: Vec<i64> = serde_json::from_value(self.targets.clone()).unwrap();
+            let data = TensorData::new(classes[start..end].to_vec(), [end - start, 1]);
+            return Targets::Classes(Tensor::from_data(data, &device));
+        }
+        let values: Vec<Vec<f64>> = serde_json::from_value(self.targets.clone()).unwrap();
+        Targets::Values(tensor(&values[start..end].concat(), values[0].len()))
+    }
+
+    fn assert_metrics(
+        &self,
+        at: usize,
+        settings: MetricSettings,
+        expected: &BTreeMap<Metric, f64>,
+    ) {
+        let scores = self.scores(settings, expected);
+        let (outputs, width) = (self.outputs.concat(), self.outputs[0].len());
+        let num = self.outputs.len();
+        let mut ranked = Ranked::default();
+        ranked
+            .add(tensor(&outputs, width), &self.targets(0, num))
+            .unwrap();
+        for ends in [&[num][..], &[1, 10, num]] {
+            let targets = |start, end| self.targets(start, end);
+            let found = measured(&scores, &outputs, width, targets, ends);
+            for (metric, expected) in expected {
+                let found = match found.get(metric.name()) {
+                    Some(found) => *found,
+                    None => ranked.value(*metric, &settings),
+                };
+                let what = format!(
+                    "{} of case {at}, {:?}, {settings:?}",
+                    metric.name(),
+                    self.task
+                );
+                assert_close(found, *expected, &what);
+            }
+        }
+    }
+}
+
+#[test]
+fn metrics_are_those_of_scikit_learn() {
+    let golden = include_str!("../../../../tests/golden/metrics.json");
+    let golden: Golden = serde_json::from_str(golden).unwrap();
+    let usual = scores(&[], Average::Macro, LossFunction::Mse).settings;
+    for (at, case) in golden.cases.iter().enumerate() {
+        case.assert_metrics(at, usual, &case.metrics);
+        for averaged in &case.settings {
+            let settings = MetricSettings {
+                average: averaged.average,
+                positive: averaged.positive,
+                zero_division: averaged.zero_division,
+                ..usual
+            };
+            case.assert_metrics(at, settings, &averaged.metrics);
+        }
+    }
 }

@@ -2,6 +2,7 @@
 //! pass needs. Paths are those of Burn's modules.
 
 use super::Input;
+use crate::spec::model::attention::Attention;
 use crate::spec::model::layer::{Cell, LayerKind, Norm, Recurrent, Steps, Transformer};
 
 /// Paths inside the layer with the number of elements of each.
@@ -46,6 +47,7 @@ pub fn parameters(kind: &LayerKind, inputs: &[Input], shape: &[usize]) -> Vec<(S
         }
         LayerKind::Recurrent(recurrent) => list.recurrent(recurrent, width),
         LayerKind::MultiHeadAttention { .. } => list.attention("", width),
+        LayerKind::GroupedAttention(attention) => list.grouped(attention, width),
         LayerKind::TransformerEncoder(stack) => list.transformer(stack, width, false),
         LayerKind::TransformerDecoder(stack) => list.transformer(stack, width, true),
         LayerKind::Prelu { per_channel, .. } => {
@@ -114,6 +116,20 @@ impl Parameters {
                     recurrent.bias,
                 );
             }
+        }
+    }
+
+    fn grouped(&mut self, attention: &Attention, width: usize) {
+        let head_dim = attention.head_dim(width);
+        let [queries, keys] =
+            [attention.num_heads, attention.num_kv_heads].map(|num| num.saturating_mul(head_dim));
+        self.linear("query.", width, queries, attention.bias);
+        self.linear("key.", width, keys, attention.bias);
+        self.linear("value.", width, keys, attention.bias);
+        self.linear("output.", queries, width, attention.bias);
+        if attention.qk_norm {
+            self.add("query_norm.gamma", head_dim as u64);
+            self.add("key_norm.gamma", head_dim as u64);
         }
     }
 
@@ -187,6 +203,10 @@ fn wide_multiply_adds(kind: &LayerKind, inputs: &[Input], shape: &[usize]) -> u1
             inputs[inputs.len() - 1].shape.dims[0] as u128,
             width,
         ),
+        LayerKind::GroupedAttention(attention) => {
+            let (length, memory, queries, keys) = grouped_sizes(attention, inputs);
+            2 * width * (length * queries + memory * keys) + 2 * length * memory * queries
+        }
         LayerKind::TransformerEncoder(stack) => {
             let length = input[0] as u128;
             let feedforward = 2 * length * width * stack.feedforward_size as u128;
@@ -209,6 +229,18 @@ fn num_gates(cell: Cell) -> u128 {
         Cell::Gru => 3,
         Cell::Lstm => 4,
     }
+}
+
+/// The lengths of both sequences, and the features of all heads of queries and of keys.
+fn grouped_sizes(attention: &Attention, inputs: &[Input]) -> (u128, u128, u128, u128) {
+    let [first, last] = [0, inputs.len() - 1].map(|at| &inputs[at].shape.dims);
+    let head_dim = attention.head_dim(first[1]) as u128;
+    (
+        first[0] as u128,
+        last[0] as u128,
+        attention.num_heads as u128 * head_dim,
+        attention.num_kv_heads as u128 * head_dim,
+    )
 }
 
 /// Queries and outputs of one sequence, keys and values of another, and the products between them.
@@ -252,6 +284,16 @@ fn wide_activations(kind: &LayerKind, inputs: &[Input], shape: &[usize]) -> u128
         LayerKind::MultiHeadAttention { num_heads, .. } => {
             let memory = inputs[inputs.len() - 1].shape.dims[0] as u128;
             attention(input[0] as u128, memory, *num_heads)
+        }
+        LayerKind::GroupedAttention(attention) => {
+            let (length, memory, queries, keys) = grouped_sizes(attention, inputs);
+            // Queries and keys are kept before and after norms and rotation.
+            let times = 1 + attention.qk_norm as u128 + 3 * attention.rotary.is_some() as u128;
+            let scores = 2 + attention.alibi as u128;
+            times * (length * queries + memory * keys)
+                + memory * keys
+                + scores * attention.num_heads as u128 * length * memory
+                + length * (queries + width)
         }
         LayerKind::TransformerEncoder(stack) | LayerKind::TransformerDecoder(stack) => {
             let length = input[0] as u128;

@@ -163,6 +163,18 @@ const EXAMPLES: &[(&[usize], &str)] = &[
     ),
     (
         &[5, 6],
+        "{ type = 'multi_head_attention', num_heads = 4, num_kv_heads = 2, head_dim = 4, bias = false, rotary = true, theta = 500.0, qk_norm = true, window = 3, causal = true }",
+    ),
+    (
+        &[5, 6],
+        "{ type = 'multi_head_attention', num_heads = 3, num_kv_heads = 1, alibi = true, window = 2 }",
+    ),
+    (
+        &[5, 6],
+        "{ type = 'slice', end = 3, name = 'head' }, { type = 'multi_head_attention', num_heads = 2, num_kv_heads = 1, inputs = ['head', 'input'] }",
+    ),
+    (
+        &[5, 6],
         "{ type = 'transformer_encoder', num_layers = 2, num_heads = 3, feedforward_size = 7, causal = true }",
     ),
     (

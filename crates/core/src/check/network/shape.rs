@@ -6,6 +6,7 @@ use super::Input;
 use super::axes::*;
 use super::windows::*;
 use crate::spec::model::activation::Activation;
+use crate::spec::model::attention::Attention;
 use crate::spec::model::initializer::Distribution;
 use crate::spec::model::layer::{LayerKind, Norm, Recurrent, Steps, Transformer};
 use crate::spec::model::layer_spec::LayerSpec;
@@ -88,6 +89,12 @@ pub fn output(spec: &LayerSpec, inputs: &[Input], wanted: &[usize]) -> Result<Di
             sequence(input)?;
             heads(input[1], *num_heads)?;
             same_width(inputs)?;
+            input.to_vec()
+        }
+        LayerKind::GroupedAttention(attention) => {
+            sequence(input)?;
+            same_width(inputs)?;
+            grouped(attention, input[1], inputs.len())?;
             input.to_vec()
         }
         LayerKind::TransformerEncoder(stack) => stacked(stack, input)?,
@@ -246,7 +253,7 @@ fn check_inputs(kind: &LayerKind, inputs: &[Input]) -> Result<(), Mismatch> {
     let (least, most) = match kind {
         kind if kind.is_join() => (2, usize::MAX),
         LayerKind::TransformerDecoder(_) | LayerKind::Pairwise { .. } | LayerKind::Matmul => (2, 2),
-        LayerKind::MultiHeadAttention { .. } => (1, 2),
+        LayerKind::MultiHeadAttention { .. } | LayerKind::GroupedAttention(_) => (1, 2),
         LayerKind::Own(own) => own.part().map_or((1, 1), |part| part.num_inputs),
         _ => (1, 1),
     };
@@ -416,6 +423,53 @@ fn heads(width: usize, num_heads: usize) -> Result<(), Mismatch> {
             format!("cannot divide {width} features evenly among {num_heads} heads"),
             format!("use one of {}", dividing.join(", ")),
         )
+    }
+}
+
+/// The options of attention beyond heads.
+fn grouped(attention: &Attention, width: usize, num_inputs: usize) -> Result<(), Mismatch> {
+    let (num_heads, num_kv_heads) = (attention.num_heads, attention.num_kv_heads);
+    if attention.head_dim.is_none() {
+        heads(width, num_heads)?;
+    }
+    if !num_heads.is_multiple_of(num_kv_heads) {
+        let dividing = (1..=num_heads.min(64)).filter(|num| num_heads.is_multiple_of(*num));
+        let dividing: Vec<_> = dividing.map(|num| num.to_string()).collect();
+        return wrong(
+            "num_kv_heads",
+            format!(
+                "cannot share {num_kv_heads} heads of keys and values evenly among {num_heads} heads"
+            ),
+            format!("use one of {}", dividing.join(", ")),
+        );
+    }
+    let head_dim = attention.head_dim(width);
+    if attention.rotary.is_some() && head_dim % 2 == 1 {
+        return wrong(
+            "rotary",
+            format!("rotates pairs of features, but a head has {head_dim}"),
+            format!("set `head_dim = {}`, or another `num_heads`", head_dim + 1),
+        );
+    }
+    if attention.rotary.is_some() && attention.alibi {
+        return wrong(
+            "alibi",
+            "encodes positions, which `rotary` does too",
+            "remove one of them",
+        );
+    }
+    let positions = [
+        ("rotary", attention.rotary.is_some()),
+        ("window", attention.window.is_some()),
+        ("alibi", attention.alibi),
+    ];
+    match positions.into_iter().find(|(_, is_set)| *is_set) {
+        Some((key, _)) if num_inputs > 1 => wrong(
+            key,
+            "compares positions, but those of two inputs have no common start",
+            "remove it, or the second input",
+        ),
+        _ => Ok(()),
     }
 }
 

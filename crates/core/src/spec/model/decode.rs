@@ -1,6 +1,7 @@
 //! The keys of each layer type, with their ranges and defaults.
 
 use super::activation::Activation;
+use super::attention::Attention;
 use super::initializer::Initializer;
 use super::layer::*;
 use crate::spec::kind::{Kind, Padding};
@@ -70,16 +71,12 @@ impl LayerKind {
             T::Rnn => LayerKind::Recurrent(Recurrent::decode(s, Cell::Rnn)),
             T::Gru => LayerKind::Recurrent(Recurrent::decode(s, Cell::Gru)),
             T::Lstm => LayerKind::Recurrent(Recurrent::decode(s, Cell::Lstm)),
-            T::MultiHeadAttention => LayerKind::MultiHeadAttention {
-                num_heads: size(
-                    s,
-                    "num_heads",
-                    "Attention heads, which share the features evenly.",
-                ),
-                dropout: dropout(s, 0.0),
-                causal: causal(s),
-                initializer: Initializer::decode(s),
-            },
+            T::MultiHeadAttention => {
+                let doc = "Attention heads, which share the features evenly.";
+                let num_heads = size(s, "num_heads", doc);
+                let (dropout, causal) = (dropout(s, 0.0), causal(s));
+                Attention::decode(s, num_heads, dropout, causal)
+            }
             T::TransformerEncoder => LayerKind::TransformerEncoder(Transformer::decode(s)),
             T::TransformerDecoder => LayerKind::TransformerDecoder(Transformer::decode(s)),
             T::PositionalEncoding => LayerKind::PositionalEncoding {
@@ -247,7 +244,7 @@ impl LayerKind {
 }
 
 /// Widths and counts above this are mistakes.
-const MAX_SIZE: i64 = 1 << 24;
+pub(super) const MAX_SIZE: i64 = 1 << 24;
 
 fn size(s: &mut Section<'_>, key: &'static str, doc: &'static str) -> usize {
     s.field(key, Kind::Int(1, MAX_SIZE), doc).required()

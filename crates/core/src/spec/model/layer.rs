@@ -6,6 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::activation::Activation;
+use super::attention::Attention;
 use super::initializer::Initializer;
 use crate::spec::kind::Padding;
 use crate::spec::own::{AnyLayer, Own};
@@ -57,6 +58,8 @@ pub enum LayerKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         initializer: Option<Initializer>,
     },
+    /// The same with options of language models.
+    GroupedAttention(Attention),
     /// Layers of self-attention and feed-forward networks.
     TransformerEncoder(Transformer),
     /// The same with attention to a second input in between.
@@ -446,6 +449,7 @@ impl LayerKind {
             LayerKind::Recurrent(recurrent) => tag(recurrent, "cell"),
             LayerKind::Activation(activation) => tag(activation, "function"),
             LayerKind::Own(own) => own.layer.clone(),
+            LayerKind::GroupedAttention(_) => "multi_head_attention".to_owned(),
             other => tag(other, "type"),
         }
     }
@@ -469,6 +473,7 @@ impl LayerKind {
             | LayerKind::Embedding { initializer, .. }
             | LayerKind::MultiHeadAttention { initializer, .. }
             | LayerKind::Swiglu { initializer, .. } => initializer.as_ref(),
+            LayerKind::GroupedAttention(attention) => attention.initializer.as_ref(),
             LayerKind::Conv(conv) => conv.initializer.as_ref(),
             LayerKind::ConvTranspose(conv) => conv.initializer.as_ref(),
             LayerKind::Recurrent(recurrent) => recurrent.initializer.as_ref(),

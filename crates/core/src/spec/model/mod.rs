@@ -1,6 +1,7 @@
 //! `[model]`: the network, as layers or as a preset, which also consists of layers.
 
 pub mod activation;
+pub mod attention;
 mod block;
 mod common;
 mod copies;

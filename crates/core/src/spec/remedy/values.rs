@@ -732,9 +732,9 @@ pub(super) const ROWS: &[Remedy] = &[
     ),
     other(
         "task.average",
-        "weighted samples none binary",
+        "samples none",
         "this average is not supported: use \"macro\", which weights classes equally, or \"micro\", which weights items equally",
-        "task = { metrics = [\"recall\"], average = \"weighted\" }",
+        "task = { metrics = [\"recall\"], average = \"samples\" }",
         "task = { metrics = [\"recall\"], average = \"macro\" }",
     ),
     // Sweeps, failures and the rest.

@@ -102,6 +102,9 @@ pub fn output(scope: &mut Scope<'_>, inputs: &[String]) -> Result<String, OnnxEr
             let memory = inputs.last().map_or(x, String::as_str);
             sequences::attention(scope, "", [x, memory], *num_heads, *causal)?
         }
+        LayerKind::GroupedAttention(_) => {
+            return Err(scope.unsupported(crate::torch::GROUPED));
+        }
         LayerKind::TransformerEncoder(stack) => sequences::encoder(scope, stack, x)?,
         LayerKind::TransformerDecoder(stack) => {
             sequences::decoder(scope, stack, x, inputs.last().map_or(x, String::as_str))?

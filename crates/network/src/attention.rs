@@ -1,0 +1,211 @@
+//! Attention with the options of language models, for a sequence at once or token by token.
+
+use burn::module::Module;
+use burn::nn::{Dropout, DropoutConfig, Linear, LinearConfig, RmsNorm, RmsNormConfig};
+use burn::tensor::Device;
+use burn::tensor::activation::softmax;
+use burn::tensor::{Bool, DType, Tensor, TensorData};
+
+use runner_core::spec::model::attention::{Attention, Rotary};
+
+/// \[items, heads, tokens, size\] each.
+#[derive(Clone, Debug)]
+pub struct KeysValues {
+    /// Keys, rotated by their positions.
+    pub keys: Tensor<4>,
+    /// Values.
+    pub values: Tensor<4>,
+}
+
+/// Attention in which heads of queries share keys and values.
+#[derive(Module, Debug)]
+pub struct GroupedAttention {
+    query: Linear,
+    key: Linear,
+    value: Linear,
+    output: Linear,
+    query_norm: Option<RmsNorm>,
+    key_norm: Option<RmsNorm>,
+    dropout: Dropout,
+    #[module(skip)]
+    settings: Attention,
+    #[module(skip)]
+    head_dim: usize,
+}
+
+impl GroupedAttention {
+    /// For inputs of a width, with uninitialized weights.
+    pub fn new(settings: &Attention, width: usize, device: &Device) -> Self {
+        let head_dim = settings.head_dim(width);
+        let linear = |inputs: usize, outputs: usize| {
+            let config = LinearConfig::new(inputs, outputs).with_bias(settings.bias);
+            config.init(device)
+        };
+        let norm = || {
+            let config = RmsNormConfig::new(head_dim).with_epsilon(1e-6);
+            settings.qk_norm.then(|| config.init(device))
+        };
+        let (queries, keys) = (
+            settings.num_heads * head_dim,
+            settings.num_kv_heads * head_dim,
+        );
+        Self {
+            query: linear(width, queries),
+            key: linear(width, keys),
+            value: linear(width, keys),
+            output: linear(queries, width),
+            query_norm: norm(),
+            key_norm: norm(),
+            dropout: DropoutConfig::new(settings.dropout).init(),
+            settings: settings.clone(),
+            head_dim,
+        }
+    }
+
+    /// The outputs of \[items, queries, width\] that attend to \[items, keys, width\].
+    pub fn forward(&self, x: Tensor<3>, memory: Tensor<3>) -> Tensor<3> {
+        self.attend(x, memory, None).0
+    }
+
+    /// The outputs of tokens after earlier ones, with the keys and values of all.
+    pub fn step(&self, x: Tensor<3>, earlier: Option<KeysValues>) -> (Tensor<3>, KeysValues) {
+        self.attend(x.clone(), x, earlier)
+    }
+
+    fn attend(
+        &self,
+        x: Tensor<3>,
+        memory: Tensor<3>,
+        earlier: Option<KeysValues>,
+    ) -> (Tensor<3>, KeysValues) {
+        let Attention {
+            num_heads,
+            num_kv_heads,
+            ref rotary,
+            ..
+        } = self.settings;
+        let before = earlier.as_ref().map_or(0, |earlier| earlier.keys.dims()[2]);
+        let normed = |norm: &Option<RmsNorm>, x: Tensor<4>| match norm {
+            Some(norm) => unit(norm, x),
+            None => x,
+        };
+        let placed = |x: Tensor<4>| match rotary {
+            Some(rotary) => rotated(rotary, x, before),
+            None => x,
+        };
+        let query = self.heads(self.query.forward(x), num_heads);
+        let query = placed(normed(&self.query_norm, query));
+        let keys = self.heads(self.key.forward(memory.clone()), num_kv_heads);
+        let mut keys = placed(normed(&self.key_norm, keys));
+        let mut values = self.heads(self.value.forward(memory), num_kv_heads);
+        if let Some(earlier) = earlier {
+            keys = Tensor::cat(vec![earlier.keys, keys], 2);
+            values = Tensor::cat(vec![earlier.values, values], 2);
+        }
+        let [items, _, num, size] = query.dims();
+        let total = keys.dims()[2];
+        // The queries that share a head of keys follow each other.
+        let rows = num_heads / num_kv_heads * num;
+        let query = query.reshape([items, num_kv_heads, rows, size]);
+        let scores = query.matmul(keys.clone().transpose());
+        let scores = scores.div_scalar((size as f64).sqrt());
+        let scores = self.masked(scores.reshape([items, num_heads, num, total]), before);
+        let weights = self.dropout.forward(softmax(scores, 3));
+        let weights = weights.reshape([items, num_kv_heads, rows, total]);
+        let context = weights.matmul(values.clone());
+        let context = context.reshape([items, num_heads, num, size]);
+        let context = context
+            .swap_dims(1, 2)
+            .reshape([items, num, num_heads * size]);
+        (self.output.forward(context), KeysValues { keys, values })
+    }
+
+    fn heads(&self, x: Tensor<3>, num: usize) -> Tensor<4> {
+        let [items, length, _] = x.dims();
+        x.reshape([items, length, num, self.head_dim])
+            .swap_dims(1, 2)
+    }
+
+    /// Scores of \[items, heads, queries, keys\] that fall with the distance, and are -∞ where nothing is attended to.
+    fn masked(&self, scores: Tensor<4>, before: usize) -> Tensor<4> {
+        let dims = scores.dims();
+        let [_, num_heads, num, total] = dims;
+        let device = scores.device();
+        let distance = |at: usize| (before + at / total) as i64 - (at % total) as i64;
+        let mut scores = scores;
+        if self.settings.alibi {
+            let dtype = scores.dtype();
+            let tensor = |values: Vec<f64>, dims: [usize; 4]| {
+                Tensor::<4>::from_data(TensorData::new(values, dims), (&device, dtype))
+            };
+            let distances = (0..num * total).map(|at| -(distance(at).abs() as f64));
+            let distances = tensor(distances.collect(), [1, 1, num, total]);
+            let slopes = tensor(slopes(num_heads), [1, num_heads, 1, 1]);
+            scores = scores.add(distances.mul(slopes));
+        }
+        let (causal, window) = (self.settings.causal, self.settings.window);
+        if !causal && window.is_none() {
+            return scores;
+        }
+        let is_hidden = |at: usize| {
+            let distance = distance(at);
+            (causal && distance < 0)
+                || window.is_some_and(|window| distance.unsigned_abs() >= window as u64)
+        };
+        let hidden: Vec<bool> = (0..num * total).map(is_hidden).collect();
+        let hidden =
+            Tensor::<4, Bool>::from_data(TensorData::new(hidden, [1, 1, num, total]), &device);
+        scores.mask_fill(hidden.expand(dims), f64::NEG_INFINITY)
+    }
+}
+
+/// The norm of queries or keys; Burn's divides by a root of 32 bits, whatever the precision.
+fn unit(norm: &RmsNorm, x: Tensor<4>) -> Tensor<4> {
+    if x.dtype() != DType::F64 {
+        return norm.forward(x);
+    }
+    let squares = x.clone().square().mean_dim(3);
+    let root = squares.add_scalar(norm.epsilon).sqrt();
+    x.div(root).mul(norm.gamma.val().unsqueeze())
+}
+
+/// The slope of each head: a geometric sequence that ends at 2^-8, and for other numbers of heads than powers of 2 the
+/// one of the next lower power, filled up with every other slope of the next higher one.
+fn slopes(num_heads: usize) -> Vec<f64> {
+    let of_power =
+        |num: usize| (1..=num).map(move |head| 2f64.powf(-8.0 * head as f64 / num as f64));
+    if num_heads.is_power_of_two() {
+        return of_power(num_heads).collect();
+    }
+    let lower = num_heads.next_power_of_two() / 2;
+    of_power(lower)
+        .chain(of_power(2 * lower).step_by(2))
+        .take(num_heads)
+        .collect()
+}
+
+/// Queries or keys of positions from `before` on, rotated: the first half of the features with the second.
+fn rotated(rotary: &Rotary, x: Tensor<4>, before: usize) -> Tensor<4> {
+    let [_, _, num, size] = x.dims();
+    let half = size / 2;
+    let angle = |at: usize| {
+        let (position, pair) = ((before + at / half) as f64, (at % half) as f64);
+        position / rotary.scaling * rotary.theta.powf(-2.0 * pair / size as f64)
+    };
+    let table = |of: fn(f64) -> f64| {
+        let values: Vec<f64> = (0..num * half).map(|at| of(angle(at))).collect();
+        let data = TensorData::new(values, [1, 1, num, half]);
+        Tensor::<4>::from_data(data, (&x.device(), x.dtype()))
+    };
+    let (cos, sin) = (table(f64::cos), table(f64::sin));
+    let (first, second) = (x.clone().narrow(3, 0, half), x.narrow(3, half, half));
+    let turned_first = first
+        .clone()
+        .mul(cos.clone())
+        .sub(second.clone().mul(sin.clone()));
+    let turned_second = second.mul(cos).add(first.mul(sin));
+    Tensor::cat(vec![turned_first, turned_second], 3)
+}
+
+#[cfg(all(test, feature = "flex"))]
+mod tests;
