@@ -5,10 +5,6 @@
 //! an axis before and the index of its value; told values are lower for better trials, `null` for failed ones. `pending`
 //! lists points without a value.
 
-#![expect(
-    clippy::disallowed_methods,
-    reason = "a program for benchmarks, with plain input and output"
-)]
 #![expect(clippy::print_stdout, reason = "its output is its purpose")]
 
 use runner_search::{Axis, Method, Point, Shown, Space, Told, suggest};
