@@ -72,7 +72,7 @@ impl Assessed {
                 _ => Vec::new(),
             },
             separating: Separating::new(
-                model.plan.task.kind,
+                &model.plan.task,
                 &model.plan.loss.function,
                 model.meaning.names().len(),
             ),

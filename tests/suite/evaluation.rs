@@ -123,7 +123,8 @@ fn the_worst_pictures_are_named_and_shown() {
         "type = \"image_folder\"\npath = \"pictures\"\non_bad_item = \"skip\"\nsplit.valid = 0.5",
     )
     .edit("epochs = 3", "epochs = 1")
-    .edit("1e-2", "1e-5");
+    .edit("1e-2", "1e-5")
+        + "[task]\nmetrics = [\"accuracy\", \"f_beta\"]\naverage = \"binary\"\npositive_class = \"dark\"\n";
     let folder = folder_with(&text);
     pictures(folder.path());
     let (evaluation, metrics) = trained(folder.path());
@@ -136,11 +137,11 @@ fn the_worst_pictures_are_named_and_shown() {
     else {
         panic!("no classes");
     };
-    // That of one of two classes implies the other.
+    // The positive class.
     let [only] = &separations[..] else {
         panic!("{separations:?}");
     };
-    assert_eq!(only.class, "light");
+    assert_eq!(only.class, "dark");
     let (right, _) = sums(&confusion.confusion);
     let accuracy = metric(&metrics, "valid/accuracy");
     assert_eq!(right as f64 / num_items as f64, accuracy);

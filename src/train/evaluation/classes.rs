@@ -9,7 +9,7 @@ use runner_core::data::{Pictures, Places, Split};
 use runner_core::predict::Separating;
 use runner_core::record::evaluation::{Confused, Confusion, Evaluated, Mistake};
 use runner_core::spec::loss::LossSpec;
-use runner_core::spec::task::TaskKind;
+use runner_core::spec::task::{TaskKind, TaskSpec};
 use runner_network::scores::{numbers, whole_numbers};
 use runner_network::targets::Targets;
 
@@ -48,17 +48,17 @@ struct Wrong {
 
 impl Classes {
     /// Counts nothing yet; `None` if there would be nothing to report.
-    pub fn new(task: TaskKind, num_classes: usize, loss: &LossSpec) -> Option<Self> {
-        let most = match task {
+    pub fn new(task: &TaskSpec, num_classes: usize, loss: &LossSpec) -> Option<Self> {
+        let most = match task.kind {
             TaskKind::NextToken => MOST_TOKENS,
             _ => MOST_CLASSES,
         };
         let has_room = num_classes <= most;
-        if !has_room && task == TaskKind::NextToken {
+        if !has_room && task.kind == TaskKind::NextToken {
             return None;
         }
         Some(Self {
-            task,
+            task: task.kind,
             num_classes,
             counts: if has_room {
                 vec![0; num_classes * num_classes]

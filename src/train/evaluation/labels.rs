@@ -7,7 +7,7 @@ use runner_core::data::Split;
 use runner_core::predict::Separating;
 use runner_core::record::evaluation::{Evaluated, LabelCounts};
 use runner_core::spec::loss::LossSpec;
-use runner_core::spec::task::TaskKind;
+use runner_core::spec::task::TaskSpec;
 use runner_network::scores::{numbers, whole_numbers};
 use runner_network::targets::Targets;
 
@@ -21,9 +21,9 @@ pub struct Labels {
 
 impl Labels {
     /// Counts nothing yet.
-    pub fn new(num_labels: usize, loss: &LossSpec) -> Self {
+    pub fn new(task: &TaskSpec, num_labels: usize, loss: &LossSpec) -> Self {
         Self {
-            separating: Separating::new(TaskKind::MultiLabel, &loss.function, num_labels),
+            separating: Separating::new(task, &loss.function, num_labels),
             num_items: 0,
             counts: vec![[0; 3]; num_labels],
         }

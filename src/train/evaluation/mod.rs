@@ -40,9 +40,11 @@ impl Counted {
         let num_classes = scores.num_classes;
         Some(match plan.task.kind {
             TaskKind::Classification | TaskKind::Segmentation | TaskKind::NextToken => {
-                Counted::Classes(Classes::new(plan.task.kind, num_classes, &plan.loss)?)
+                Counted::Classes(Classes::new(&plan.task, num_classes, &plan.loss)?)
             }
-            TaskKind::MultiLabel => Counted::Labels(Labels::new(num_classes, &plan.loss)),
+            TaskKind::MultiLabel => {
+                Counted::Labels(Labels::new(&plan.task, num_classes, &plan.loss))
+            }
             TaskKind::Regression => Counted::Values(Values::new(split, plan.data.target.size())),
             TaskKind::Autoencoding => return None,
         })

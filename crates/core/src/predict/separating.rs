@@ -4,7 +4,7 @@ use runner_statistics::Scored;
 
 use crate::record::evaluation::{ClassSeparation, MOST_SEPARATED};
 use crate::spec::loss::LossFunction;
-use crate::spec::task::TaskKind;
+use crate::spec::task::{TaskKind, TaskSpec};
 
 /// Collects the probabilities of classes or labels.
 #[derive(Clone, Debug)]
@@ -17,20 +17,22 @@ pub struct Separating {
 }
 
 impl Separating {
-    /// `None` if outputs are not probabilities of at most [`MOST_SEPARATED`] classes or labels.
-    pub fn new(task: TaskKind, loss: &LossFunction, num: usize) -> Option<Self> {
-        let from = match task {
+    /// `None` if outputs are not probabilities of at most [`MOST_SEPARATED`] classes or labels. The positive class or
+    /// label, if there is one, is the only one that is collected.
+    pub fn new(task: &TaskSpec, loss: &LossFunction, num: usize) -> Option<Self> {
+        let (from, to) = match (task.kind, task.settings.positive) {
+            (TaskKind::Classification | TaskKind::MultiLabel, Some(at)) => (at, at + 1),
             // The probability of one of two classes implies that of the other.
-            TaskKind::Classification if num == 2 => 1,
-            TaskKind::Classification | TaskKind::MultiLabel => 0,
+            (TaskKind::Classification, None) if num == 2 => (1, 2),
+            (TaskKind::Classification | TaskKind::MultiLabel, None) => (0, num),
             _ => return None,
         };
         let is_apt = loss.gives_probabilities() && (1..=MOST_SEPARATED).contains(&num);
         is_apt.then(|| Self {
             num_outputs: num,
             from,
-            to: num,
-            scored: Scored::new(num - from),
+            to,
+            scored: Scored::new(to - from),
         })
     }
 
