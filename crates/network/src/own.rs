@@ -1,7 +1,7 @@
 //! Layers of a program's own: a type that implements [`LayerPart`] becomes a layer type.
 //!
 //! Burn's `Module` has generic methods, so that a network cannot hold modules of unknown types. [`OwnModule`] holds
-//! them behind a trait whose visitors and mappers are erased ([`erased`]).
+//! them behind a trait whose visitors and mappers are erased (`erased`).
 
 mod erased;
 mod verify;
