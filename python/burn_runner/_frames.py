@@ -52,7 +52,7 @@ class Table:
         Whole numbers and flags with missing values are objects. Numbers are not copied.
 
         Raises:
-            KeyError: if there is no such column.
+            KeyError: if the table has no column of this name.
         """
         import numpy as np
 

@@ -145,7 +145,7 @@ def load(
         trial: For an experiment: the name of a trial.
 
     Raises:
-        RequestError: if there is no such run, it is damaged, or the device is not available.
+        RequestError: if the run does not exist or is damaged, or the device is not available.
     """
     return Model(*_native.open_model(os.fspath(path), device, weights, trial))
 
@@ -316,7 +316,7 @@ class Model:
             [items, output shape] of the layer, or such arrays by name for several layers.
 
         Raises:
-            RequestError: if there is no such layer: :attr:`layers` has their names.
+            RequestError: if the network has no layer of this name; :attr:`layers` has the names.
         """
         held, given = self._raw(x)
         found = _native.forward(self._handle, given, list(layers))

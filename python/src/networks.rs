@@ -1,6 +1,6 @@
 //! Networks without their transforms: raw arrays in, outputs of layers and gradients out.
 
-use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
+use burn::module::{Module, ModuleMapper, Param};
 use burn::optim::GradientsParams;
 use burn::tensor::{DType, Tensor, TensorData};
 use burn_runner::Model;
@@ -8,6 +8,7 @@ use burn_runner::data::TargetPlan;
 use burn_runner::spec::model::layer::LayerKind;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
+use runner_network::leaves;
 use runner_network::map_rank;
 use runner_network::network::Network;
 use runner_network::paths::Paths;
@@ -137,31 +138,6 @@ impl ModuleMapper for Track {
     }
 }
 
-/// Collects gradients by the names of parameters.
-struct Collect<'a> {
-    gradients: GradientsParams,
-    paths: &'a Paths,
-    path: Vec<String>,
-    found: Vec<(String, TensorData)>,
-}
-
-impl ModuleVisitor for Collect<'_> {
-    fn enter_module(&mut self, name: &str, _: &str) {
-        self.path.push(name.to_owned());
-    }
-
-    fn exit_module(&mut self, _: &str, _: &str) {
-        self.path.pop();
-    }
-
-    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-        if let Some(gradient) = self.gradients.remove::<D>(param.id) {
-            let name = self.paths.of(&self.path.join("."));
-            self.found.push((name, gradient.into_data()));
-        }
-    }
-}
-
 fn targets(model: &Model, inputs: &DynTensor, array: &Array) -> Result<Targets, Failure> {
     let num = inputs.dims()[0];
     let target = &model.plan().data.target;
@@ -236,20 +212,13 @@ pub fn gradients(py: Python<'_>, args: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny
             DynTensor::Tokens(_) => None,
         };
         let paths = Paths::new(model.plan());
-        let mut collect = Collect {
-            gradients: GradientsParams::from_grads(all, &network),
-            paths: &paths,
-            path: Vec::new(),
-            found: Vec::new(),
-        };
-        network.visit(&mut collect);
-        let found = collect.found.into_iter();
-        let found = found.map(|(name, gradient)| (name, read(gradient)));
-        Ok((
-            value.unwrap_or(f64::NAN),
-            of_inputs.map(read),
-            found.collect::<Vec<_>>(),
-        ))
+        let gradients = GradientsParams::from_grads(all, &network);
+        let mut found = Vec::new();
+        leaves::each(&network, |leaf| {
+            let gradient = leaf.gradient(&gradients);
+            found.extend(gradient.map(|gradient| (paths.of(leaf.path), read(gradient))));
+        });
+        Ok((value.unwrap_or(f64::NAN), of_inputs.map(read), found))
     })?;
     let of_inputs = of_inputs.map(|gradient| python(py, gradient)).transpose()?;
     let each = of_parameters.into_iter();

@@ -2,8 +2,7 @@
 
 use std::path::Path;
 
-use burn::module::{Module, ModuleVisitor, Param};
-use burn::tensor::{Tensor, TensorData};
+use burn::tensor::TensorData;
 use sha2::{Digest, Sha256};
 
 use super::saved::Saved;
@@ -11,6 +10,7 @@ use super::shared::SharedNetwork;
 use runner_core::data::hex;
 use runner_core::diagnostic::Reason;
 use runner_core::record::OPTIMIZER;
+use runner_network::leaves;
 use runner_network::network::Network;
 use runner_network::paths::Paths;
 
@@ -20,10 +20,10 @@ const DIGITS: usize = 16;
 /// sha256 over path, shape and bytes of each parameter in order.
 pub fn weights_digest(network: &Network) -> String {
     let mut sha256 = Sha256::new();
-    network.visit(&mut Each::new(|path: &str, data: TensorData| {
-        sha256.update(path);
-        update(&mut sha256, &data);
-    }));
+    leaves::each(network, |leaf| {
+        sha256.update(leaf.path);
+        update(&mut sha256, &leaf.values());
+    });
     hex(&sha256.finalize())
 }
 
@@ -41,13 +41,14 @@ pub fn parameter_digests(
     let mut not_finite = None;
     let mut of = |network: &Network, prefix: &str| {
         let mut found = Vec::new();
-        network.visit(&mut Each::new(|path: &str, data: TensorData| {
-            let path = format!("{prefix}{}", paths.of(path));
+        leaves::each(network, |leaf| {
+            let path = format!("{prefix}{}", paths.of(leaf.path));
+            let data = leaf.values();
             if not_finite.is_none() && !is_finite(&data) {
                 not_finite = Some(path.clone());
             }
             found.push((path, digest(&data)));
-        }));
+        });
         found
     };
     let mut digests = network.look(|network| of(network, ""));
@@ -90,33 +91,4 @@ fn digest(data: &TensorData) -> String {
 fn update(sha256: &mut Sha256, data: &TensorData) {
     sha256.update(format!("{:?}{:?}", data.shape(), data.dtype()));
     sha256.update(data.as_bytes());
-}
-
-/// Visits each parameter with Burn's path.
-struct Each<F> {
-    path: Vec<String>,
-    see: F,
-}
-
-impl<F: FnMut(&str, TensorData)> Each<F> {
-    fn new(see: F) -> Self {
-        Self {
-            path: Vec::new(),
-            see,
-        }
-    }
-}
-
-impl<F: FnMut(&str, TensorData)> ModuleVisitor for Each<F> {
-    fn enter_module(&mut self, name: &str, _: &str) {
-        self.path.push(name.to_owned());
-    }
-
-    fn exit_module(&mut self, _: &str, _: &str) {
-        self.path.pop();
-    }
-
-    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-        (self.see)(&self.path.join("."), param.val().into_data());
-    }
 }

@@ -5,9 +5,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use burn::data::dataloader::DataLoader;
-use burn::module::{Module, ModuleVisitor, Param};
+use burn::module::Module;
 use burn::store::ModuleRecord;
-use burn::tensor::Tensor;
 use burn::train::Interrupter;
 
 #[allow(dead_code, reason = "shared with tests that use all of it")]
@@ -25,6 +24,7 @@ use runner_core::plan::RunPlan;
 use runner_core::record::RunFolder;
 use runner_core::spec::task::TaskKind;
 use runner_network::batch::Batch;
+use runner_network::leaves;
 use runner_network::network::Network;
 use runner_network::paths::Paths;
 use runner_network::targets::Targets;
@@ -59,21 +59,14 @@ fn executed(plan: &RunPlan, folder: &Path, is_probe: bool) -> RunFolder {
     folder
 }
 
-#[derive(Default)]
-struct Values(Vec<Vec<f32>>);
-
-impl ModuleVisitor for Values {
-    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-        self.0.push(param.val().into_data().iter::<f32>().collect());
-    }
-}
-
 /// The values of each parameter with its path.
 fn values(plan: &RunPlan, network: &Network) -> Vec<(String, Vec<f32>)> {
-    let mut values = Values::default();
-    network.visit(&mut values);
-    let parameters = Paths::new(plan).parameters(network).into_iter();
-    parameters.map(|p| p.path).zip(values.0).collect()
+    let paths = Paths::new(plan);
+    let mut found = Vec::new();
+    leaves::each(network, |leaf| {
+        found.push((paths.of(leaf.path), leaf.values().iter().collect()));
+    });
+    found
 }
 
 fn first_network(plan: &RunPlan) -> Network {

@@ -10,7 +10,7 @@ use burn_runner::check::network::examples::network;
 use burn_runner::data::Folders;
 use burn_runner::exchange::init::{Finder, load};
 use burn_runner::exchange::read::Weights;
-use burn_runner::spec::init::{InitLayout, InitSpec};
+use burn_runner::spec::init::InitSpec;
 use runner_network::graph::Graph;
 use runner_network::tensor::DynTensor;
 use runner_network::testing::generator;
@@ -18,7 +18,7 @@ use runner_network::values::with_values;
 use serde_json::Value as Json;
 
 use super::support::peers::python_with;
-use super::support::{folder_with, run};
+use super::support::{folder_with, init_from, run};
 
 /// What `torch_layers.py` lists.
 struct Case {
@@ -58,14 +58,8 @@ fn output(case: &Case, folder: &Path, from: &str) -> Vec<f32> {
         cache: folder.join("cache"),
     };
     let spec = InitSpec {
-        from: from.into(),
-        layout: InitLayout::Auto,
         top_level_key: from.ends_with(".pth").then(|| "model".into()),
-        remap: Vec::new(),
-        only: Vec::new(),
-        exclude: Vec::new(),
-        partial: false,
-        skip_mismatched: false,
+        ..init_from(from)
     };
     let init = Finder::new(&folders).find(&spec, &plan);
     let init = init.unwrap_or_else(|refusal| panic!("{from}: {:?}", refusal.diagnostic));
@@ -257,16 +251,7 @@ fn names_that_only_begin_differently_are_answered_with_the_pair_that_helps() {
         base: folder.path().to_owned(),
         cache: folder.path().join("cache"),
     };
-    let mut spec = InitSpec {
-        from: "w.json".into(),
-        layout: InitLayout::Auto,
-        top_level_key: None,
-        remap: Vec::new(),
-        only: Vec::new(),
-        exclude: Vec::new(),
-        partial: false,
-        skip_mismatched: false,
-    };
+    let mut spec = init_from("w.json");
     let refused = Finder::new(&folders).find(&spec, &plan).unwrap_err();
     let help = refused.diagnostic.helps.join("\n");
     assert!(help.contains(r"remap = [['^module\.', '']]"), "{help}");

@@ -18,7 +18,6 @@ use burn_runner::exchange::onnx::messages::{
 use burn_runner::exchange::onnx::to_bytes;
 use burn_runner::ops::export::onnx_model;
 use burn_runner::ops::import::outputs;
-use burn_runner::spec::init::{InitLayout, InitSpec};
 use runner_network::tensor::DynTensor;
 use runner_network::testing::generator;
 use serde_json::Value as Json;
@@ -26,7 +25,7 @@ use serde_json::Value as Json;
 use super::edit::Edit;
 use super::exchange::graph;
 use super::support::peers::python_with;
-use super::support::{read_json, run};
+use super::support::{init_from, read_json, run};
 
 /// The part of a case that may differ.
 #[derive(Clone, Copy)]
@@ -529,16 +528,7 @@ fn weights_beside_a_graph_are_loaded_from_its_folder_only() {
             .flat_map(|value| value.to_le_bytes())
             .collect();
         fs::write(folders.base.join(location), bytes).unwrap();
-        let spec = InitSpec {
-            from: "net.onnx".into(),
-            layout: InitLayout::Auto,
-            top_level_key: None,
-            remap: Vec::new(),
-            only: Vec::new(),
-            exclude: Vec::new(),
-            partial: false,
-            skip_mismatched: false,
-        };
+        let spec = init_from("net.onnx");
         Finder::new(&folders).find(&spec, &plan)
     };
     let first = write("net.data", [1.0, 2.0, 3.0, 4.0]).unwrap();

@@ -14,6 +14,7 @@ use burn_runner::diagnostic::Diagnostic;
 use burn_runner::exchange::init::Finder;
 use burn_runner::plan::Plan;
 use burn_runner::plan::init::no_files;
+use burn_runner::spec::init::{InitLayout, InitSpec};
 use serde_json::Value as Json;
 
 use super::planning::planned;
@@ -55,6 +56,20 @@ pub fn folder_with(spec: &str) -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a temporary folder");
     fs::write(folder.path().join("spec.toml"), spec).expect("the spec is written");
     folder
+}
+
+/// `[init] from = …` without other keys.
+pub fn init_from(file: &str) -> InitSpec {
+    InitSpec {
+        from: file.into(),
+        layout: InitLayout::Auto,
+        top_level_key: None,
+        remap: Vec::new(),
+        only: Vec::new(),
+        exclude: Vec::new(),
+        partial: false,
+        skip_mismatched: false,
+    }
 }
 
 /// The small experiment that most tests change a little.

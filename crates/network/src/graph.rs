@@ -105,36 +105,14 @@ impl Graph {
 mod tests {
     use std::collections::{BTreeMap, BTreeSet};
 
-    use burn::module::{ModuleVisitor, Param};
     use burn::tensor::{Tensor, TensorData};
 
     use super::*;
+    use crate::leaves;
     use crate::testing::generator;
     use runner_core::check::network::examples::{Example, examples};
     use runner_core::spec::model::layer::LayerType;
     use runner_core::spec::section::Choice;
-
-    /// Burn's own parameters: path below the layer's index, and how many numbers.
-    #[derive(Default)]
-    struct Found {
-        path: Vec<String>,
-        counts: BTreeMap<String, u64>,
-    }
-
-    impl ModuleVisitor for Found {
-        fn enter_module(&mut self, name: &str, _: &str) {
-            self.path.push(name.to_owned());
-        }
-        fn exit_module(&mut self, _: &str, _: &str) {
-            self.path.pop();
-        }
-        fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-            if param.is_require_grad() {
-                let count = param.shape().num_elements() as u64;
-                self.counts.insert(self.path.join("."), count);
-            }
-        }
-    }
 
     /// Every kind of layer gives the planned shape, has the planned parameters, and passes gradients.
     #[test]
@@ -164,24 +142,23 @@ mod tests {
                 let planned = [&[2], plan.layers[at].shape.as_slice()].concat();
                 assert_eq!(output.dims(), planned, "{layers}");
             });
-            let mut found = Found::default();
-            graph.visit(&mut found);
-            let num_found = found.counts.values().sum::<u64>();
-            assert_eq!(
-                num_found, plan.num_parameters,
-                "{layers}: {:?}",
-                found.counts
-            );
+            // Path below the layer's index, and how many numbers.
+            let mut counts = BTreeMap::new();
+            leaves::each(&graph, |leaf| {
+                if leaf.is_trained {
+                    let count = leaf.dims.iter().product::<usize>();
+                    counts.insert(leaf.path.to_owned(), count as u64);
+                }
+            });
+            let num_found = counts.values().sum::<u64>();
+            assert_eq!(num_found, plan.num_parameters, "{layers}: {counts:?}");
             let planned: BTreeSet<_> = plan.parameter_paths().into_iter().collect();
-            let shown = found
-                .counts
-                .keys()
-                .map(|path| plan.user_path(path).unwrap());
+            let shown = counts.keys().map(|path| plan.user_path(path).unwrap());
             assert_eq!(shown.collect::<BTreeSet<_>>(), planned, "{layers}");
             if plan.num_parameters > 0 {
                 let gradients = output.flatten().sum().backward();
                 let gradients = burn::optim::GradientsParams::from_grads(gradients, &graph);
-                assert_eq!(gradients.len(), found.counts.len(), "{layers}");
+                assert_eq!(gradients.len(), counts.len(), "{layers}");
             }
             let types = layers.split("type = '").skip(1);
             covered.extend(types.filter_map(|text| Some(text.split_once('\'')?.0.to_owned())));

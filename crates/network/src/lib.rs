@@ -20,6 +20,7 @@ pub mod gradients;
 pub mod graph;
 mod initial;
 pub mod layer;
+pub mod leaves;
 pub mod loss;
 pub mod network;
 pub mod norms;

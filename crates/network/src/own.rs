@@ -11,13 +11,14 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use burn::module::{
-    Content, Module, ModuleDisplay, ModuleDisplayDefault, ModuleMapper, ModuleVisitor, Param,
+    Content, Module, ModuleDisplay, ModuleDisplayDefault, ModuleMapper, ModuleVisitor,
 };
-use burn::tensor::{Device, Tensor};
+use burn::tensor::Device;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
 
+use crate::leaves;
 use crate::tensor::DynTensor;
 use erased::Erased;
 use runner_core::check::network::Layer as LayerPlan;
@@ -130,35 +131,16 @@ fn planning_device() -> Device {
 
 /// The trainable parameters of a module with their paths. None is initialized.
 fn parameters_of(module: &impl Module) -> Vec<Parameter> {
-    let mut found = Found::default();
-    module.visit(&mut found);
-    found.parameters
-}
-
-#[derive(Default)]
-struct Found {
-    path: Vec<String>,
-    parameters: Vec<Parameter>,
-}
-
-impl ModuleVisitor for Found {
-    fn enter_module(&mut self, name: &str, _: &str) {
-        self.path.push(name.to_owned());
-    }
-
-    fn exit_module(&mut self, _: &str, _: &str) {
-        self.path.pop();
-    }
-
-    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-        // Running statistics and constants exist from the start; parameters are drawn on first use.
-        if !param.is_initialized() || param.is_require_grad() {
-            self.parameters.push(Parameter {
-                path: self.path.join("."),
-                count: param.lazy_shape().num_elements() as u64,
+    let mut found = Vec::new();
+    leaves::each(module, |leaf| {
+        if leaf.is_trained {
+            found.push(Parameter {
+                path: leaf.path.to_owned(),
+                count: leaf.dims.iter().product::<usize>() as u64,
             });
         }
-    }
+    });
+    found
 }
 
 /// The module of an own layer.

@@ -3,9 +3,7 @@
 //! Burn's visitors find a parameter at `graph.layers.<index>.<variant>.<path in the layer>`; the file calls it
 //! `<layer's name>.<path in the layer>`.
 
-use burn::module::{Module, ModuleVisitor, Param};
-use burn::tensor::Tensor;
-
+use crate::leaves;
 use crate::network::Network;
 use runner_core::check::network::Network as NetworkPlan;
 use runner_core::plan::RunPlan;
@@ -56,37 +54,15 @@ impl Paths {
 
     /// Every parameter of a network in order.
     pub fn parameters(&self, network: &Network) -> Vec<Parameter> {
-        let mut collector = Collector {
-            paths: self,
-            path: Vec::new(),
-            found: Vec::new(),
-        };
-        network.visit(&mut collector);
-        collector.found
-    }
-}
-
-struct Collector<'a> {
-    paths: &'a Paths,
-    path: Vec<String>,
-    found: Vec<Parameter>,
-}
-
-impl ModuleVisitor for Collector<'_> {
-    fn enter_module(&mut self, name: &str, _: &str) {
-        self.path.push(name.to_owned());
-    }
-
-    fn exit_module(&mut self, _: &str, _: &str) {
-        self.path.pop();
-    }
-
-    fn visit_float<const D: usize>(&mut self, _: &Param<Tensor<D>>) {
-        self.found.push(Parameter {
-            burn: self.path.join("."),
-            path: self.paths.of(&self.path.join(".")),
-            rank: D,
-            inputs_first: self.paths.is_inputs_first(&self.path.join(".")),
+        let mut found = Vec::new();
+        leaves::each(network, |leaf| {
+            found.push(Parameter {
+                burn: leaf.path.to_owned(),
+                path: self.of(leaf.path),
+                rank: leaf.dims.len(),
+                inputs_first: self.is_inputs_first(leaf.path),
+            });
         });
+        found
     }
 }

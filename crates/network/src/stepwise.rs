@@ -14,6 +14,9 @@ use crate::tensor::DynTensor;
 use runner_core::check::network::{Layer as LayerPlan, Network as NetworkPlan};
 use runner_core::spec::model::layer::{LayerKind, Norm, Steps};
 
+/// Of attention without `causal`.
+const LATER: &str = "attends to later tokens (`causal` is not set)";
+
 /// Why a network cannot continue texts, or only limited ones: the name of a layer with the reason.
 pub fn unfit(plan: &NetworkPlan) -> Option<String> {
     let reason = |layer: &LayerPlan| match &layer.kind {
@@ -40,18 +43,13 @@ pub fn unfit(plan: &NetworkPlan) -> Option<String> {
             Some("outputs only its last step")
         }
         LayerKind::Recurrent(_) => None,
-        LayerKind::MultiHeadAttention { causal, .. } => match (causal, layer.inputs.len()) {
-            (true, 1) => None,
-            (false, _) => Some("attends to later tokens (`causal` is not set)"),
-            (true, _) => Some("attends to another input"),
-        },
-        LayerKind::GroupedAttention(attention) => match (attention.causal, layer.inputs.len()) {
-            (true, 1) => None,
-            (false, _) => Some("attends to later tokens (`causal` is not set)"),
-            (true, _) => Some("attends to another input"),
-        },
+        LayerKind::MultiHeadAttention { causal: false, .. } => Some(LATER),
+        LayerKind::GroupedAttention(attention) if !attention.causal => Some(LATER),
+        LayerKind::MultiHeadAttention { .. } | LayerKind::GroupedAttention(_) => {
+            (layer.inputs.len() > 1).then_some("attends to another input")
+        }
         LayerKind::TransformerEncoder(stack) if stack.causal => None,
-        LayerKind::TransformerEncoder(_) => Some("attends to later tokens (`causal` is not set)"),
+        LayerKind::TransformerEncoder(_) => Some(LATER),
         _ => Some("needs the whole text at once"),
     };
     let mut found = plan.layers.iter();

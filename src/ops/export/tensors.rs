@@ -1,11 +1,11 @@
 //! The tensors of a network under the names used in weight files.
 
-use burn::module::{Module, ModuleVisitor, Param};
-use burn::tensor::{DType, Tensor, TensorData};
+use burn::tensor::{DType, TensorData};
 
 use runner_exchange::tensors::{Dtype, NamedTensor, TensorError, Tensors};
 use runner_network::graph::Graph;
 use runner_network::layer::Layer;
+use runner_network::leaves;
 
 /// Every parameter of a graph, the running statistics of batch norms, and the constants of positional encodings, as
 /// `<layer>.<path in Burn's module>`, in the order of the layers.
@@ -15,20 +15,24 @@ use runner_network::layer::Layer;
 pub fn tensors(graph: &Graph) -> Result<Tensors, TensorError> {
     let mut tensors = Tensors::new();
     for (layer, plan) in graph.layers() {
-        let mut found = Found::default();
-        layer.visit(&mut found);
+        let mut found = Vec::new();
+        leaves::each(layer, |leaf| {
+            // The first part is the module's name as a variant of the layer.
+            let path = leaf.path.split_once('.').map_or("", |(_, path)| path);
+            found.push((path.to_owned(), leaf.values()));
+        });
         match layer {
             Layer::Positional(encoding) => {
                 let data = encoding.sinusoids.clone().into_data();
-                found.data.push(("sinusoids".into(), data));
+                found.push(("sinusoids".into(), data));
             }
             Layer::Rotary(encoding) => {
                 let data = encoding.freq_complex.clone().into_data();
-                found.data.push(("freq_complex".into(), data));
+                found.push(("freq_complex".into(), data));
             }
             _ => {}
         }
-        for (path, data) in found.data {
+        for (path, data) in found {
             tensors.push(named(format!("{}.{path}", plan.name), data)?)?;
         }
     }
@@ -50,27 +54,4 @@ pub fn named(name: String, data: TensorData) -> Result<NamedTensor, TensorError>
     };
     let shape = data.shape().to_vec();
     NamedTensor::new(name, shape, dtype, data.as_bytes().to_vec())
-}
-
-/// Floats by their path in a layer.
-#[derive(Default)]
-struct Found {
-    path: Vec<String>,
-    data: Vec<(String, TensorData)>,
-}
-
-impl ModuleVisitor for Found {
-    fn enter_module(&mut self, name: &str, _: &str) {
-        self.path.push(name.to_owned());
-    }
-
-    fn exit_module(&mut self, _: &str, _: &str) {
-        self.path.pop();
-    }
-
-    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-        // The first part is the module's name as a variant of the layer.
-        let path = self.path[1..].join(".");
-        self.data.push((path, param.val().into_data()));
-    }
 }

@@ -1,11 +1,12 @@
 //! Tensors between devices, through the host.
 
-use burn::module::{Module, ModuleVisitor, Param};
+use burn::module::Module;
 use burn::optim::GradientsParams;
 use burn::tensor::{Device, Gradients, Int, Tensor, TensorData};
 
 use runner_core::parity::Error;
 use runner_core::spec::backend::Precision;
+use runner_network::leaves;
 use runner_network::targets::Targets;
 use runner_network::tensor::{DynTensor, map_rank};
 
@@ -130,55 +131,21 @@ pub fn parameter_gradients(
     module: &impl Module,
     gradients: &GradientsParams,
 ) -> Vec<(String, TensorData)> {
-    let mut visitor = Visitor::new(|_| true, Some(gradients));
-    module.visit(&mut visitor);
-    visitor.found
+    let mut found = Vec::new();
+    leaves::each(module, |leaf| {
+        let gradient = leaf.gradient(gradients);
+        found.extend(gradient.map(|gradient| (leaf.path.to_owned(), gradient)));
+    });
+    found
 }
 
 /// The values of the parameters at these Burn paths.
 pub fn weights(module: &impl Module, paths: &[String]) -> Vec<(String, TensorData)> {
-    let mut visitor = Visitor::new(|path: &str| paths.iter().any(|known| known == path), None);
-    module.visit(&mut visitor);
-    visitor.found
-}
-
-struct Visitor<'a, F> {
-    wanted: F,
-    gradients: Option<&'a GradientsParams>,
-    path: Vec<String>,
-    found: Vec<(String, TensorData)>,
-}
-
-impl<'a, F: Fn(&str) -> bool> Visitor<'a, F> {
-    fn new(wanted: F, gradients: Option<&'a GradientsParams>) -> Self {
-        Self {
-            wanted,
-            gradients,
-            path: Vec::new(),
-            found: Vec::new(),
+    let mut found = Vec::new();
+    leaves::each(module, |leaf| {
+        if paths.iter().any(|path| path == leaf.path) {
+            found.push((leaf.path.to_owned(), leaf.values()));
         }
-    }
-}
-
-impl<F: Fn(&str) -> bool> ModuleVisitor for Visitor<'_, F> {
-    fn enter_module(&mut self, name: &str, _: &str) {
-        self.path.push(name.to_owned());
-    }
-
-    fn exit_module(&mut self, _: &str, _: &str) {
-        self.path.pop();
-    }
-
-    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-        let path = self.path.join(".");
-        if !(self.wanted)(&path) {
-            return;
-        }
-        let tensor = match self.gradients {
-            Some(gradients) => gradients.get::<D>(param.id),
-            None => Some(param.val()),
-        };
-        let found = tensor.map(|tensor| (path, tensor.into_data()));
-        self.found.extend(found);
-    }
+    });
+    found
 }

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use burn::module::{Module, ModuleVisitor, Param};
+use burn::module::Module;
 use burn::nn::{Initializer, LinearConfig};
 use burn::optim::GradientsParams;
-use burn::tensor::{Device, Gradients, Tensor, TensorData};
+use burn::tensor::{Device, Tensor, TensorData};
 use runner_core::check::network::Network;
 use runner_core::check::network::examples::{Example, examples};
 use runner_core::check::network::kernels::has_kernel;
@@ -15,31 +15,10 @@ use runner_core::spec::model::layer::LayerKind;
 
 use super::CALLS;
 use crate::graph::Graph;
+use crate::leaves;
 use crate::optimizer::optimizer;
 use crate::tensor::{DynTensor, map_rank};
 use crate::testing::{generator, planned};
-
-/// Gradients of parameters by their paths.
-struct Found<'a> {
-    gradients: &'a Gradients,
-    path: Vec<String>,
-    values: BTreeMap<String, Vec<f32>>,
-}
-
-impl ModuleVisitor for Found<'_> {
-    fn enter_module(&mut self, name: &str, _: &str) {
-        self.path.push(name.to_owned());
-    }
-    fn exit_module(&mut self, _: &str, _: &str) {
-        self.path.pop();
-    }
-    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-        if let Some(gradient) = param.val().grad(self.gradients) {
-            let values = gradient.into_data().iter::<f32>().collect();
-            self.values.insert(self.path.join("."), values);
-        }
-    }
-}
 
 /// Whether a step uses random numbers.
 fn is_random(network: &Network) -> bool {
@@ -95,13 +74,6 @@ fn computed(
         return found;
     }
     let gradients = loss.backward();
-    let mut parameters = Found {
-        gradients: &gradients,
-        path: Vec::new(),
-        values: BTreeMap::new(),
-    };
-    graph.visit(&mut parameters);
-    found.extend(parameters.values);
     if let Some(leaf) = leaf {
         let of_items: Vec<f32> = match leaf {
             DynTensor::R2(t) => t.grad(&gradients).map(|g| g.into_data().iter().collect()),
@@ -113,6 +85,12 @@ fn computed(
         .unwrap_or_default();
         found.insert("items".into(), of_items);
     }
+    let gradients = GradientsParams::from_grads(gradients, &graph);
+    leaves::each(&graph, |leaf| {
+        if let Some(gradient) = leaf.gradient(&gradients) {
+            found.insert(leaf.path.to_owned(), gradient.iter::<f32>().collect());
+        }
+    });
     found
 }
 

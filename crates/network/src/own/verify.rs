@@ -1,10 +1,10 @@
 //! The promises of own layers, checked before a training: parameters as planned, and no randomness besides the
 //! device's.
 
-use burn::module::{Module, ModuleVisitor, Param};
-use burn::tensor::{Device, Tensor, TensorData};
+use burn::tensor::Device;
 
 use super::{OwnModule, parameters_of};
+use crate::leaves;
 use crate::tensor::DynTensor;
 use runner_core::check::network::{Layer, Network};
 use runner_core::spec::model::layer::LayerKind;
@@ -48,9 +48,9 @@ fn verify_layer(own: &Own, layer: &Layer, device: &Device) -> Result<(), String>
         device.seed(SEEDS[0]);
         let module = OwnModule::new(own, layer, device);
         let parameters = parameters_of(&module);
-        let mut values = Values::default();
-        module.visit(&mut values);
-        (module, parameters, values.0)
+        let mut values = Vec::new();
+        leaves::each(&module, |leaf| values.push(leaf.values()));
+        (module, parameters, values)
     };
     let (module, found, weights) = draw();
     if found != own.parameters {
@@ -88,14 +88,4 @@ fn verify_layer(own: &Own, layer: &Layer, device: &Device) -> Result<(), String>
         );
     }
     Ok(())
-}
-
-/// The numbers of each parameter.
-#[derive(Default)]
-struct Values(Vec<TensorData>);
-
-impl ModuleVisitor for Values {
-    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-        self.0.push(param.val().into_data());
-    }
 }
