@@ -29,6 +29,7 @@ use runner_core::record::{
     self, BadCheckpoint, CHECKPOINT_PARTS, ResumePoint, RunFolder, Sidecar, TraceSums, part_sum,
     sync_file, write_json_synced,
 };
+use runner_core::spec::metric::Objective;
 
 /// The state of a run, except for its weights, optimizer and schedule.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -79,11 +80,16 @@ impl State {
         let (Some(spec), Some(metric)) = (&plan.train.early_stopping, plan.watched()) else {
             return false;
         };
-        let values = self.history.iter().map(|epoch| {
-            let value = epoch.metrics.get(&metric.name());
+        self.epochs_done < plan.train.epochs && spec.is_over(metric, self.values(metric))
+    }
+
+    /// The values of a metric, one per epoch; `nan` where it was not measured.
+    pub fn values(&self, metric: Objective) -> impl Iterator<Item = f64> {
+        let name = metric.name();
+        self.history.iter().map(move |epoch| {
+            let value = epoch.metrics.get(&name);
             value.copied().unwrap_or(f64::NAN)
-        });
-        self.epochs_done < plan.train.epochs && spec.is_over(metric, values)
+        })
     }
 
     /// Total optimizer updates.

@@ -28,6 +28,7 @@ use runner_core::record::{Digests, RunFolder, TraceWriter};
 use runner_core::spec::predictions::PredictedSplit;
 use runner_network::network::Network;
 use runner_network::paths::Paths;
+use runner_network::schedule::Reductions;
 use runner_network::scores::Scores;
 use runner_network::{optimizer, schedule};
 
@@ -129,13 +130,15 @@ impl Training<'_> {
         let parameters = Paths::new(plan).parameters(&network);
         let frozen = ParamGroup::from_paths(optimizer::frozen(plan, &parameters));
         let network = network.set_require_grad_group(frozen, false);
+        let reductions = Reductions::default();
         let learner = Learner::new(
             SharedNetwork::new(plan, network, start.step(plan), splits.scores.clone()),
             optimizer::optimizer(plan, &parameters),
-            schedule::schedule(plan, &parameters, &job.adjustments),
+            schedule::schedule(plan, &parameters, &job.adjustments, &reductions),
         );
         let epochs = Epochs {
             trace: trace.map(Mutex::new),
+            reductions,
             ..self.epochs(start, watch)
         };
         let (sums, result) = (epochs.sums.clone(), epochs.result.clone());
@@ -210,6 +213,7 @@ impl Training<'_> {
             has_stopped: job.has_stopped.clone(),
             fault: job.fault.clone().filter(|_| !is_watched),
             result: Arc::default(),
+            reductions: Reductions::default(),
         }
     }
 

@@ -190,6 +190,8 @@ def values(num_values, kind):
                 # Over all values; scikit-learn would average the roots of several targets.
                 "rmse": float(np.sqrt(m.mean_squared_error(truth, outputs))),
                 "mape": m.mean_absolute_percentage_error(truth * factors + shifts, outputs * factors + shifts),
+                "target_mae": m.mean_absolute_error(truth * factors + shifts, outputs * factors + shifts),
+                "target_rmse": m.mean_squared_error(truth * factors + shifts, outputs * factors + shifts) ** 0.5,
             }}
 
 

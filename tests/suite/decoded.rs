@@ -53,6 +53,16 @@ const CASES: &[(&str, &str, &str)] = &[
         "loss = { type = 'poisson_nll' }",
     ),
     (
+        "rates",
+        "target = 'count', ignore = ['price', 'weight'], columns = [{ name = 'count', type = 'number' }]",
+        "loss = { type = 'poisson_nll', log_input = false }",
+    ),
+    (
+        "quantile",
+        "target = 'price', ignore = ['weight', 'count'], target_scale = 'standardize'",
+        "loss = { type = 'quantile', quantile = 0.9 }",
+    ),
+    (
         "classes",
         "target = 'color', ignore = ['price', 'weight', 'count']",
         "",
@@ -77,11 +87,20 @@ fn predicted(case: &Path, data: &str) {
     ];
     let (code, _, said) = run(case, &arguments);
     assert_eq!(code, 0, "{said}");
-    let (code, _, said) = run(
-        case,
-        &["export", "pytorch", "results/spec", "--out", "module"],
-    );
-    assert_eq!(code, 0, "{said}");
+    for arguments in [
+        ["export", "pytorch", "results/spec", "--out", "module"].as_slice(),
+        &[
+            "export",
+            "onnx",
+            "results/spec",
+            "--with-transforms",
+            "--out",
+            "model.onnx",
+        ],
+    ] {
+        let (code, _, said) = run(case, arguments);
+        assert_eq!(code, 0, "{said}");
+    }
 }
 
 const REST: &str = "model = { type = 'mlp', hidden = [8] }\n\
@@ -136,7 +155,7 @@ fn decoded_outputs_are_the_predictions_of_runner() {
         source.contains("numbers in the units of the targets"),
         "{source}"
     );
-    let Some(python) = python_with(&["torch", "safetensors", "numpy"]) else {
+    let Some(python) = python_with(&["torch", "safetensors", "onnx", "onnxruntime"]) else {
         return;
     };
     python.run("decoded_check.py", &[place.path()]);

@@ -147,8 +147,8 @@ fn large_steps_tell_flowers_of_arrays() {
 /// One seed: 0.17 with the mean and 0.22 with zero were measured.
 #[test]
 fn means_stand_in_better_than_zeros() {
-    let errors = reached("houses", &["experiment.seeds=[1]"], "valid/mae");
-    assert!(errors[0] < 0.2 && errors[0] < errors[1], "{errors:?}");
+    let errors = reached("houses", &["experiment.seeds=[1]"], "valid/target_mae");
+    assert!(errors[0] < 20.0 && errors[0] < errors[1], "{errors:?}");
 }
 
 /// Two epochs of fewer items; guessing by frequency gives 2.9, all epochs 0.58 and 0.63.

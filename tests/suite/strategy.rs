@@ -209,6 +209,37 @@ strategy = [
     assert_eq!(straight, killed);
 }
 
+/// The schedule follows the history, which a checkpoint holds.
+#[test]
+fn a_schedule_that_follows_a_metric_survives_a_kill_to_the_bit() {
+    let spec = format!(
+        "scheduler = {{ type = \"reduce_on_plateau\", metric = \"valid/loss\", patience = 0, min_delta = 0.2, gamma = 0.5, final_fraction = 0.2 }}\ncheckpoint = {{ every_steps = 2 }}\n{IRIS}"
+    )
+    .edit("epochs = 3", "epochs = 6");
+    let straight = completed(&spec, &[]);
+    let (_, csv, ..) = &numbers(straight.path())[0];
+    let rows: Vec<Vec<&str>> = csv.lines().map(|row| row.split(',').collect()).collect();
+    let column = rows[0].iter().position(|column| *column == "learning_rate");
+    let rates: Vec<f64> = rows[1..]
+        .iter()
+        .map(|row| row[column.unwrap()].parse().unwrap())
+        .collect();
+    assert_eq!(rates.len(), 6, "{csv}");
+    assert!(
+        rates[5] < rates[0] && rates[5] >= 0.2 * rates[0],
+        "{rates:?}"
+    );
+    let killed = super::support::folder_with(&spec);
+    for moment in ["training:14", "checkpointing:24", "validating:4"] {
+        let fault = format!("*@{moment}=kill");
+        let arguments = ["run", "spec.toml", "--quiet", "--inject-fault", &fault];
+        let (code, ..) = run(killed.path(), &arguments);
+        assert_eq!(code, 1, "{moment}");
+    }
+    goes_on(killed.path());
+    assert_eq!(numbers(straight.path()), numbers(killed.path()));
+}
+
 #[test]
 fn copies_are_in_the_forecast() {
     let forecast = |more: &str| {

@@ -5,7 +5,7 @@ use burn::nn::loss::{
     GaussianNLLLossConfig, HuberLossConfig, LpLossConfig, MultiMarginLossConfig,
     SmoothL1LossConfig, SoftMarginLoss,
 };
-use burn::tensor::activation::{log_sigmoid, log_softmax, softplus};
+use burn::tensor::activation::{log_sigmoid, log_softmax, softmax, softplus};
 use burn::tensor::{Device, Int, Tensor, TensorData};
 
 use crate::targets::Targets;
@@ -60,8 +60,32 @@ fn of_classes(
             (outputs - wanted).square().mean_dim(1).squeeze_dim(1)
         }
         LossFunction::CrossEntropy {
-            label_smoothing, ..
-        } => cross_entropies(kernels, outputs, &flat, *label_smoothing),
+            label_smoothing,
+            focal_gamma,
+            ..
+        } => {
+            let entropies = |smoothing| cross_entropies(kernels, outputs.clone(), &flat, smoothing);
+            let losses = entropies(*label_smoothing);
+            if *focal_gamma > 0.0 {
+                losses * focus(entropies(0.0), *focal_gamma)
+            } else {
+                losses
+            }
+        }
+        LossFunction::Dice {
+            smoothing,
+            cross_entropy_weight,
+        } => {
+            let counted = counted.reshape([batch, positions]);
+            let overlap = dice_losses(outputs.clone(), &flat, &counted, *smoothing);
+            if *cross_entropy_weight == 0.0 {
+                return overlap;
+            }
+            let entropies = cross_entropies(kernels, outputs, &flat, 0.0);
+            let entropies = entropies.reshape([batch, positions]) * counted.clone();
+            let mean = entropies.sum_dim(1) / counted.sum_dim(1).clamp_min(1.0);
+            return overlap + mean.squeeze_dim(1) * *cross_entropy_weight;
+        }
         other => panic!("{other:?} was planned for classes"),
     };
     if let LossFunction::CrossEntropy { class_weights, .. } = &spec.function
@@ -81,6 +105,35 @@ fn of_classes(
         Reduction::Mean => sums / counted.sum_dim(1).clamp_min(1.0),
     };
     items.squeeze_dim(1)
+}
+
+/// The factor of the focal loss: (1 - p)^gamma, where `entropies` are -ln p.
+fn focus<const D: usize>(entropies: Tensor<D>, gamma: f64) -> Tensor<D> {
+    // The power has no finite gradient at 0.
+    let missing = entropies.neg().exp().neg().add_scalar(1.0).clamp_min(1e-7);
+    missing.powf_scalar(gamma)
+}
+
+/// 1 - the Dice coefficient of each item, averaged over the classes, \[batch\]. `outputs` is \[batch * positions,
+/// classes\] and `counted` \[batch, positions\]: 0 for positions that are ignored.
+fn dice_losses(
+    outputs: Tensor<2>,
+    classes: &Tensor<1, Int>,
+    counted: &Tensor<2>,
+    smoothing: f64,
+) -> Tensor<1> {
+    let [batch, positions] = counted.dims();
+    let [_, num_classes] = outputs.dims();
+    let shape = [batch, positions, num_classes];
+    let counted = counted.clone().unsqueeze_dim::<3>(2);
+    let found = softmax(outputs, 1).reshape(shape) * counted.clone();
+    let wanted: Tensor<2> = classes.clone().one_hot(num_classes).float();
+    let wanted = wanted.cast(found.dtype()).reshape(shape) * counted;
+    let sum = |each: Tensor<3>| each.sum_dim(1).squeeze_dim::<2>(1);
+    let both = sum(found.clone() * wanted.clone());
+    let all = sum(found) + sum(wanted);
+    let dice = (both * 2.0 + smoothing) / (all + smoothing);
+    (dice.neg() + 1.0).mean_dim(1).squeeze_dim(1)
 }
 
 /// The cross-entropy of each row, by runner's kernel if supported.
@@ -119,6 +172,11 @@ fn of_values(function: &LossFunction, outputs: Tensor<2>, targets: Tensor<2>) ->
     match function {
         LossFunction::Mse => (outputs - targets).square(),
         LossFunction::Mae => (outputs - targets).abs(),
+        LossFunction::Quantile { quantile } => {
+            let errors = targets - outputs;
+            // Below the prediction, the error is negative.
+            errors.clone().clamp_min(0.0) * *quantile - errors.clamp_max(0.0) * (1.0 - quantile)
+        }
         LossFunction::Lp { p } => {
             let loss = LpLossConfig::new(*p).init();
             loss.forward_no_reduction(outputs, targets)
@@ -159,15 +217,23 @@ fn of_values(function: &LossFunction, outputs: Tensor<2>, targets: Tensor<2>) ->
         LossFunction::BinaryCrossEntropy {
             label_smoothing,
             label_weights,
+            focal_gamma,
         } => {
+            let labels = targets.clone();
             let targets = if *label_smoothing > 0.0 {
                 targets * (1.0 - label_smoothing) + label_smoothing / num_values as f64
             } else {
                 targets
             };
-            let right = targets.clone() * log_sigmoid(outputs.clone());
-            let wrong = (targets.neg() + 1.0) * log_sigmoid(outputs.neg());
-            let losses = (right + wrong).neg();
+            let entropies = |targets: Tensor<2>| {
+                let right = targets.clone() * log_sigmoid(outputs.clone());
+                let wrong = (targets.neg() + 1.0) * log_sigmoid(outputs.clone().neg());
+                (right + wrong).neg()
+            };
+            let mut losses = entropies(targets);
+            if *focal_gamma > 0.0 {
+                losses = losses * focus(entropies(labels), *focal_gamma);
+            }
             if label_weights.is_empty() {
                 losses
             } else {
@@ -238,6 +304,7 @@ mod tests {
         spec(LossFunction::CrossEntropy {
             label_smoothing,
             class_weights: class_weights.to_vec(),
+            focal_gamma: 0.0,
         })
     }
 
@@ -247,6 +314,137 @@ mod tests {
     fn nll(row: [f32; 3], class: usize) -> f32 {
         let sum: f32 = row.iter().map(|x| x.exp()).sum();
         -(row[class].exp() / sum).ln()
+    }
+
+    /// (1 - p)^gamma times the cross-entropy, with a gradient, also of items that are surely right.
+    #[test]
+    fn focal_losses_are_those_of_the_definition() {
+        for gamma in [0.5, 1.0, 2.0] {
+            let function = LossFunction::CrossEntropy {
+                label_smoothing: 0.0,
+                class_weights: vec![1.0, 2.0, 1.0],
+                focal_gamma: gamma,
+            };
+            let values = [[1.0f32, 0.2, -0.5], [0.0, 2.0, 1.0], [90.0, 0.0, 0.0]];
+            let wanted = [0usize, 1, 0];
+            let targets = classes(&[&[0], &[1], &[0]]);
+            let found = numbers(item_losses(
+                &spec(function.clone()),
+                rows(&values),
+                &targets,
+            ));
+            for ((row, class), found) in values.iter().zip(wanted).zip(&found) {
+                let total: f64 = row.iter().map(|x| f64::from(*x).exp()).sum();
+                let p = f64::from(row[class]).exp() / total;
+                let weight = if class == 1 { 2.0 } else { 1.0 };
+                let expected = -weight * (1.0 - p).powf(gamma) * p.ln();
+                assert!(
+                    (f64::from(*found) - expected).abs() < 1e-5,
+                    "{gamma}: {found} for {expected}"
+                );
+            }
+            assert_gradients_are_finite(&function, &values, &[[0], [1], [0]]);
+        }
+        let function = LossFunction::BinaryCrossEntropy {
+            label_smoothing: 0.0,
+            label_weights: Vec::new(),
+            focal_gamma: 2.0,
+        };
+        let labels = Targets::Values(rows(&[[1.0f32], [0.0]]));
+        let found = numbers(item_losses(
+            &spec(function),
+            rows(&[[0.3f32], [1.2]]),
+            &labels,
+        ));
+        for (found, (x, sign)) in found.iter().zip([(0.3f64, 1.0), (1.2, -1.0)]) {
+            let p = 1.0 / (1.0 + (-sign * x).exp());
+            let expected = -(1.0 - p).powi(2) * p.ln();
+            assert!(
+                (f64::from(*found) - expected).abs() < 1e-6,
+                "{found} for {expected}"
+            );
+        }
+    }
+
+    fn assert_gradients_are_finite<const N: usize, const P: usize>(
+        function: &LossFunction,
+        values: &[[f32; N]],
+        wanted: &[[i64; P]],
+    ) {
+        let device = Device::flex().autodiff();
+        let data = TensorData::new(values.concat(), [values.len(), N]);
+        let outputs = Tensor::<2>::from_data(data, &device).require_grad();
+        let targets = TensorData::new(wanted.concat(), [wanted.len(), P]);
+        let targets = Targets::Classes(Tensor::from_data(targets, &device));
+        let spec = spec(function.clone());
+        let losses = super::item_losses(&spec, Kernels::Fast, outputs.clone(), &targets);
+        let gradients = outputs.grad(&losses.sum().backward()).unwrap();
+        assert!(gradients.into_data().iter::<f64>().all(f64::is_finite));
+    }
+
+    /// Two items of three pixels, of which the last of the second one is ignored; by hand.
+    #[test]
+    fn dice_losses_are_those_of_the_definition() {
+        let values = [
+            [1.0f32, 0.2],
+            [0.0, 2.0],
+            [-1.0, 0.5],
+            [0.3, 0.1],
+            [2.0, -1.0],
+            [9.0, -9.0],
+        ];
+        let wanted = [[0i64, 1, 1], [0, 0, -1]];
+        let probability = |at: usize, class: usize| {
+            let [a, b] = values[at].map(|x| f64::from(x).exp());
+            [a, b][class] / (a + b)
+        };
+        for (smoothing, weight) in [(1e-5, 0.0), (1.0, 0.5)] {
+            let function = LossFunction::Dice {
+                smoothing,
+                cross_entropy_weight: weight,
+            };
+            let targets: Vec<&[i64]> = wanted.iter().map(|of| of.as_slice()).collect();
+            let found = item_losses(&spec(function.clone()), rows(&values), &classes(&targets));
+            for (item, found) in numbers(found).into_iter().enumerate() {
+                let pixels: Vec<(usize, usize)> = (0..3)
+                    .filter_map(|at| Some((3 * item + at, usize::try_from(wanted[item][at]).ok()?)))
+                    .collect();
+                let loss = |class: usize| {
+                    let sum = |of: &dyn Fn(usize, usize) -> f64| {
+                        pixels.iter().map(|(at, is)| of(*at, *is)).sum::<f64>()
+                    };
+                    let both = sum(&|at, is| {
+                        if is == class {
+                            probability(at, class)
+                        } else {
+                            0.0
+                        }
+                    });
+                    let all = sum(&|at, is| probability(at, class) + f64::from(is == class));
+                    1.0 - (2.0 * both + smoothing) / (all + smoothing)
+                };
+                let entropies = pixels.iter().map(|(at, is)| -probability(*at, *is).ln());
+                let entropy = entropies.sum::<f64>() / pixels.len() as f64;
+                let expected = (loss(0) + loss(1)) / 2.0 + weight * entropy;
+                assert!(
+                    (f64::from(found) - expected).abs() < 1e-5,
+                    "{found} for {expected}"
+                );
+            }
+            assert_gradients_are_finite(&function, &values, &wanted);
+        }
+    }
+
+    #[test]
+    fn the_quantile_loss_weighs_errors_by_their_sides() {
+        let function = LossFunction::Quantile { quantile: 0.9 };
+        let targets = Targets::Values(rows(&[[1.0f32, 4.0], [0.0, 0.0]]));
+        let found = item_losses(
+            &spec(function),
+            rows(&[[3.0f32, 2.0], [0.0, 1.0]]),
+            &targets,
+        );
+        assert_close(&numbers(found), &[(0.1 * 2.0 + 0.9 * 2.0) / 2.0, 0.1 / 2.0]);
     }
 
     #[test]
@@ -389,6 +587,7 @@ mod tests {
             spec(LossFunction::BinaryCrossEntropy {
                 label_smoothing,
                 label_weights: label_weights.to_vec(),
+                focal_gamma: 0.0,
             })
         };
         let found = item_losses(&binary(0.0, &[]), rows(&outputs), &targets);

@@ -1,6 +1,7 @@
 //! The plan's learning rates as one of Burn's schedules.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use burn::module::ParamGroup;
 use burn::optim::LearningRate;
@@ -12,11 +13,15 @@ use crate::paths::Parameter;
 use runner_core::event::{Adjustment, learning_rate_factor};
 use runner_core::plan::RunPlan;
 
+/// How often a metric that stopped improving has lowered the learning rate: set between epochs.
+pub type Reductions = Arc<AtomicUsize>;
+
 /// The plan's learning rates in the order in which Burn requests them.
 #[derive(Clone)]
 pub struct Schedule {
     plan: Arc<RunPlan>,
     adjustments: Arc<[Adjustment]>,
+    reductions: Reductions,
     factor: f64,
     step: usize,
 }
@@ -26,10 +31,12 @@ pub fn schedule(
     plan: &RunPlan,
     parameters: &[Parameter],
     adjustments: &[Adjustment],
+    reductions: &Reductions,
 ) -> ModuleLrScheduler {
     let base = Schedule {
         plan: Arc::new(plan.clone()),
         adjustments: adjustments.into(),
+        reductions: reductions.clone(),
         factor: 1.0,
         step: 0,
     };
@@ -51,7 +58,9 @@ impl LrScheduler for Schedule {
         let step = self.step;
         self.step += 1;
         let adjusted = learning_rate_factor(&self.adjustments, step);
-        self.factor * adjusted * self.plan.learning_rate(step)
+        let num_reductions = self.reductions.load(Ordering::Relaxed);
+        let reduced = self.plan.scheduler.curve.reduced(num_reductions);
+        self.factor * adjusted * reduced * self.plan.learning_rate(step)
     }
 
     fn to_record(&self) -> LrSchedulerRecord {
@@ -77,7 +86,7 @@ mod tests {
     /// Rates of a schedule of 15 steps, of which each epoch has 5.
     fn assert_same(scheduler: &str, burn: Result<ModuleLrScheduler, String>, scale: f64) {
         let plan = planned(&format!("{IRIS}scheduler = {{ {scheduler} }}\n"));
-        let mut ours = schedule(&plan, &[], &[]);
+        let mut ours = schedule(&plan, &[], &[], &Reductions::default());
         let mut burn = burn.expect("Burn accepts it");
         for step in 0..plan.num_steps() {
             let (ours, burn) = (ours.step().base(), scale * burn.step().base());

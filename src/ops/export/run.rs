@@ -458,12 +458,10 @@ fn with_transforms(model: &Model) -> Result<Vec<u8>, ExportError> {
         LossFunction::CrossEntropy { .. } if model.meaning().task() == TaskKind::NextToken => {
             Meaning::Tokens
         }
-        LossFunction::CrossEntropy { .. } => Meaning::Classes,
+        loss if loss.is_of_softmax() => Meaning::Classes,
         LossFunction::BinaryCrossEntropy { .. } | LossFunction::SoftMargin => Meaning::Labels,
-        LossFunction::PoissonNll { .. } | LossFunction::GaussianNll => {
-            let reason = "outputs of the loss are not in the scale of the targets";
-            return Err(ExportError::Transforms(reason.into()));
-        }
+        LossFunction::PoissonNll { log_input, .. } => Meaning::Rates { is_log: *log_input },
+        LossFunction::GaussianNll => Meaning::Gaussian,
         _ => Meaning::Numbers,
     };
     let names = model.meaning().names();

@@ -30,6 +30,7 @@ use runner_core::event::Outcome;
 use runner_core::plan::{PieceSizes, RunPlan};
 use runner_core::record::TraceWriter;
 use runner_network::batch::Batch;
+use runner_network::schedule::Reductions;
 use runner_network::scores::Scores;
 
 /// Trains epoch after epoch.
@@ -44,6 +45,8 @@ pub struct Epochs {
     pub start: State,
     /// When this attempt started.
     pub started: Instant,
+    /// What the schedule knows of the history.
+    pub reductions: Reductions,
     /// The position of the train loader.
     pub cursor: Arc<Cursor>,
     /// The sums of Burn's metrics.
@@ -117,6 +120,10 @@ impl SupervisedLearningStrategy<SharedNetwork> for Epochs {
                 steps: state.steps_in_epoch,
                 ..EpochSums::default()
             };
+            let scheduler = &self.plan.scheduler;
+            let metric = scheduler.metric().unwrap_or(self.plan.objective);
+            let num_reductions = scheduler.curve.num_reductions(metric, state.values(metric));
+            self.reductions.store(num_reductions, Ordering::Relaxed);
             self.reach(Phase::Epoch(epoch));
             let train_started = Instant::now();
             self.train(epoch, &mut state, &mut parts, &mut learner, &train);

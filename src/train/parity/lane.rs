@@ -98,7 +98,7 @@ impl Lane {
         Self {
             network: network.set_require_grad_group(frozen, false),
             optimizer: optimizer::optimizer(plan, &parameters),
-            schedule: schedule::schedule(plan, &parameters, &[]),
+            schedule: schedule::schedule(plan, &parameters, &[], &schedule::Reductions::default()),
             norms: NormLog::new(plan),
             gradients: None,
             device,

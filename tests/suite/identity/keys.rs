@@ -662,6 +662,7 @@ const REFUSED: &[(&str, &str)] = &[
     ("one_cycle", "scheduler.warmup_steps"),
     ("cross_entropy", "loss.reduction"),
     ("multi_margin", "loss.reduction"),
+    ("dice", "loss.reduction"),
 ];
 
 /// The value of an unset key.
@@ -674,6 +675,7 @@ fn needs(table: &str, kind: &str) -> Vec<(&'static str, &'static str)> {
         ("optimizer", "muon") => vec![("optimizer.adamw.learning_rate", "0.01")],
         ("scheduler", "exponential") => vec![("scheduler.gamma", "0.5")],
         ("scheduler", "step") => vec![("scheduler.step_size", "2")],
+        ("scheduler", "multi_step") => vec![("scheduler.milestones", "[2]")],
         ("scheduler", "cosine_restarts") => vec![("scheduler.period", "2")],
         ("scheduler", "noam") => vec![("scheduler.warmup_steps", "2")],
         ("scheduler", "sequence") => vec![(
@@ -684,6 +686,17 @@ fn needs(table: &str, kind: &str) -> Vec<(&'static str, &'static str)> {
             vec![("data.type", "'shapes'"), ("data.target", "'labels'")]
         }
         ("loss", "poisson_nll") => vec![("data.type", "'regression'"), ("data.target", "'counts'")],
+        ("loss", "quantile") => vec![("data.type", "'regression'"), ("loss.quantile", "0.75")],
+        ("loss", "dice") => vec![
+            ("data.type", "'shapes'"),
+            ("data.target", "'mask'"),
+            ("model.type", ""),
+            ("model.hidden", ""),
+            (
+                "model.layers",
+                "[{ type = 'conv2d', kernel_size = 3, padding = 'same' }]",
+            ),
+        ],
         ("loss", "cross_entropy" | "multi_margin") => Vec::new(),
         ("loss", _) => vec![("data.type", "'regression'")],
         _ => Vec::new(),
@@ -701,7 +714,8 @@ fn candidates(schema: &Json) -> Vec<String> {
     all.extend([0.25, 0.5, 0.875, -0.5, 1.5, 1e-3].map(Json::from));
     all.retain(|value| value != usual && value.as_f64() != usual.as_f64().or(Some(f64::NAN)));
     let mut texts: Vec<String> = all.iter().map(Json::to_string).collect();
-    texts.extend(["[1.0, 2.0, 3.0]".into(), "[{ type = 'constant' }]".into()]);
+    texts.extend(["[1.0, 2.0, 3.0]".into(), "[1, 3]".into()]);
+    texts.extend(["'valid/loss'".into(), "[{ type = 'constant' }]".into()]);
     texts.push("[{ type = 'linear', steps = 3 }, { type = 'constant' }]".into());
     texts
 }

@@ -17,6 +17,7 @@ pub fn averages_are_made(point: &Point<'_>) -> Option<Diagnostic> {
     let asked = [
         ("objective.metric", point.spec.objective.metric),
         ("train.early_stopping.metric", watched),
+        ("scheduler.metric", point.spec.scheduler.metric()),
     ];
     let (path, metric, average) = asked.into_iter().find_map(|(path, metric)| {
         let average = metric?.average().filter(|average| !is_made(average))?;

@@ -149,7 +149,13 @@ pub const RULES: &[Rule] = &[
         check: recipe::patience_can_end,
     },
     Rule {
-        reads: &["train.ema", "strategy", "train.early_stopping", "objective"],
+        reads: &[
+            "train.ema",
+            "strategy",
+            "train.early_stopping",
+            "scheduler",
+            "objective",
+        ],
         check: average::averages_are_made,
     },
     Rule {
@@ -183,6 +189,14 @@ pub const RULES: &[Rule] = &[
     Rule {
         reads: &["data", "train", "scheduler"],
         check: schedule::epoch_units_begin_with_epochs,
+    },
+    Rule {
+        reads: &["train.epochs", "scheduler"],
+        check: schedule::plateau_can_come,
+    },
+    Rule {
+        reads: &["scheduler"],
+        check: schedule::milestones_are_in_order,
     },
     Rule {
         reads: &["data", "train", "scheduler"],

@@ -196,6 +196,48 @@ pub fn epoch_units_begin_with_epochs(point: &Point<'_>) -> Option<Diagnostic> {
     )
 }
 
+pub fn plateau_can_come(point: &Point<'_>) -> Option<Diagnostic> {
+    let Curve::ReduceOnPlateau { patience, .. } = point.spec.scheduler.curve else {
+        return None;
+    };
+    let epochs = point.spec.train.epochs;
+    // The first epoch always counts as an improvement, and a rate after the last one is not used.
+    (patience + 2 >= epochs).then(|| {
+        let message = format!(
+            "`scheduler.patience` is {patience}, but training has {epochs} epochs: the learning rate can never be lowered"
+        );
+        Diagnostic::warning("contradiction", message)
+            .at(point.span("scheduler.patience"))
+            .help("lower the patience, or train more epochs")
+    })
+}
+
+pub fn milestones_are_in_order(point: &Point<'_>) -> Option<Diagnostic> {
+    let curve = &point.spec.scheduler.curve;
+    let stages = match curve {
+        Curve::Sequence { stages } => stages.as_slice(),
+        _ => &[],
+    };
+    let stages = stages.iter().enumerate();
+    let stages = stages.map(|(at, stage)| (format!("scheduler.stages[{at}]"), &stage.curve));
+    let all = [("scheduler".to_owned(), curve)].into_iter().chain(stages);
+    all.into_iter().find_map(|(path, curve)| {
+        let Curve::MultiStep { milestones, .. } = curve else {
+            return None;
+        };
+        let at = (1..milestones.len()).find(|at| milestones[at - 1] >= milestones[*at])?;
+        let mut sorted = milestones.clone();
+        sorted.sort_unstable();
+        let message = format!(
+            "`{path}.milestones` is not in increasing order: {} follows {}",
+            milestones[at],
+            milestones[at - 1]
+        );
+        let diagnostic = contradiction(point, &format!("{path}.milestones[{at}]"), message);
+        Some(diagnostic.help(format!("use `milestones = {sorted:?}`")))
+    })
+}
+
 pub fn schedule_changes(point: &Point<'_>) -> Option<Diagnostic> {
     let (per_epoch, _) = steps(point)?;
     curves(point).into_iter().find_map(|(path, curve, _, length)| {
@@ -206,6 +248,7 @@ pub fn schedule_changes(point: &Point<'_>) -> Option<Diagnostic> {
         let (key, size, what) = match curve {
             Curve::Step { step_size, .. } => ("step_size", *step_size, "change"),
             Curve::CosineRestarts { period, .. } => ("period", *period, "restart"),
+            Curve::MultiStep { milestones, .. } => ("milestones[0]", milestones[0], "change"),
             _ => return None,
         };
         (size >= length && length > 0).then(|| {

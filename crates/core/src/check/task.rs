@@ -71,6 +71,12 @@ pub fn goal(point: &Point<'_>, data: &DataPlan) -> Result<Goal, Vec<Diagnostic>>
         objective_is_measured(
             point,
             &goal,
+            "scheduler.metric",
+            point.spec.scheduler.metric(),
+        ),
+        objective_is_measured(
+            point,
+            &goal,
             "train.early_stopping.metric",
             point
                 .spec
@@ -279,6 +285,14 @@ fn settings_fit(point: &Point<'_>, goal: &Goal, data: &DataPlan) -> Option<Diagn
     if is_reduced && goal.task.kind == TaskKind::Classification {
         let message =
             "`loss.reduction` has no effect: an item has one class, so there is nothing to reduce";
+        return refuse(
+            "loss.reduction",
+            message.into(),
+            "remove `reduction`".into(),
+        );
+    }
+    if is_reduced && matches!(goal.loss.function, LossFunction::Dice { .. }) {
+        let message = "`loss.reduction` has no effect: `dice` is one number for each item";
         return refuse(
             "loss.reduction",
             message.into(),

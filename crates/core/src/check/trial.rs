@@ -154,7 +154,13 @@ impl<'a> Checker<'a> {
             network,
         };
         let mut goal = None;
-        let goes_in = ["task", "loss", "objective", "train.early_stopping"];
+        let goes_in = [
+            "task",
+            "loss",
+            "objective",
+            "scheduler",
+            "train.early_stopping",
+        ];
         if let Some(data) = &data
             && !goes_in.iter().any(|path| findings.is_poisoned(path))
         {

@@ -7,7 +7,7 @@ use crate::plan::RunPlan;
 use crate::spec::scheduler::{Curve, Unit};
 
 impl RunPlan {
-    /// The learning rate of the update after `step` updates.
+    /// The learning rate of the update after `step` updates, before any reduction that depends on a metric.
     pub fn learning_rate(&self, step: usize) -> f64 {
         let peak = self.optimizer.learning_rate;
         let scheduler = &self.scheduler;
@@ -31,7 +31,8 @@ fn factor(curve: &Curve, step: usize, num_steps: usize, steps_per_epoch: usize) 
         Unit::Epoch => (step / steps_per_epoch, num_steps.div_ceil(steps_per_epoch)),
     };
     match curve {
-        Curve::Constant | Curve::Noam => 1.0,
+        // What it depends on is known only in the training (`Curve::reduced`).
+        Curve::Constant | Curve::Noam | Curve::ReduceOnPlateau { .. } => 1.0,
         Curve::Linear { final_fraction, .. } => {
             let change = (final_fraction - 1.0) / num as f64;
             final_fraction - change * (num - at.min(num)) as f64
@@ -43,6 +44,12 @@ fn factor(curve: &Curve, step: usize, num_steps: usize, steps_per_epoch: usize) 
         Curve::Step {
             step_size, gamma, ..
         } => gamma.powf((at / step_size) as f64),
+        Curve::MultiStep {
+            milestones, gamma, ..
+        } => {
+            let passed = milestones.iter().filter(|milestone| at >= **milestone);
+            gamma.powi(passed.count() as i32)
+        }
         Curve::CosineRestarts {
             period,
             period_factor,

@@ -98,12 +98,13 @@ impl Meaning {
     /// networks. For a Gaussian these are the mean and the mean of squares.
     pub fn activate(&self, outputs: &mut [f32]) {
         match (&self.loss, self.task) {
-            (
-                LossFunction::CrossEntropy { .. },
-                TaskKind::Classification | TaskKind::Segmentation | TaskKind::NextToken,
-            ) => outputs
-                .chunks_exact_mut(self.num_classes().max(1))
-                .for_each(softmax),
+            (loss, TaskKind::Classification | TaskKind::Segmentation | TaskKind::NextToken)
+                if loss.is_of_softmax() =>
+            {
+                outputs
+                    .chunks_exact_mut(self.num_classes().max(1))
+                    .for_each(softmax)
+            }
             (LossFunction::BinaryCrossEntropy { .. } | LossFunction::SoftMargin, _) => {
                 outputs.iter_mut().for_each(|x| *x = sigmoid(*x));
             }

@@ -30,6 +30,9 @@ pub enum LossFunction {
         label_smoothing: f64,
         /// Weight of each class in the loss; empty for 1.
         class_weights: Vec<f64>,
+        /// Exponent of the focal loss; 0 for none.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        focal_gamma: f64,
     },
     /// Hinge of the margins between the class and each other class, divided by the number of classes.
     MultiMargin {
@@ -38,12 +41,22 @@ pub enum LossFunction {
         /// The exponent, 1 or 2.
         p: usize,
     },
+    /// Overlap of the probabilities of each class with its pixels (Milletari et al., 2016).
+    Dice {
+        /// Added to the numerator and the denominator.
+        smoothing: f64,
+        /// Weight of the cross-entropy that is added.
+        cross_entropy_weight: f64,
+    },
     /// Negative log-likelihood of each label under the sigmoid of its output.
     BinaryCrossEntropy {
         /// Fraction of the target spread over the labels.
         label_smoothing: f64,
         /// Weight of each label in the loss; empty for 1.
         label_weights: Vec<f64>,
+        /// Exponent of the focal loss; 0 for none.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        focal_gamma: f64,
     },
     /// `ln(1 + exp(-y x))` with labels y of 1 and -1.
     SoftMargin,
@@ -65,6 +78,11 @@ pub enum LossFunction {
     SmoothL1 {
         /// Where it becomes linear.
         beta: f64,
+    },
+    /// Absolute error, with different weights above and below the prediction.
+    Quantile {
+        /// The fraction of targets below the prediction.
+        quantile: f64,
     },
     /// Negative log-likelihood of counts under a Poisson distribution.
     PoissonNll {
@@ -93,6 +111,7 @@ choices! {
     pub enum LossKind {
         CrossEntropy "cross_entropy" "Negative log-likelihood of the class under the softmax of the outputs.",
         MultiMargin "multi_margin" "Hinge of the margins between the class and each other class, divided by the number of classes.",
+        Dice "dice" "1 - the Dice coefficient of the probabilities of each class and its pixels, averaged over the classes, including background.",
         BinaryCrossEntropy "binary_cross_entropy" "Negative log-likelihood of each label under the sigmoid of its output.",
         SoftMargin "soft_margin" "ln(1 + exp(-y x)) for each label y of 1 or -1 and its output x.",
         Mse "mse" "Squared error; for classes, against the one-hot class.",
@@ -100,6 +119,7 @@ choices! {
         Lp "lp" "Absolute error to the power `p`.",
         Huber "huber" "Half the squared error up to `delta`, linear beyond.",
         SmoothL1 "smooth_l1" "Huber loss divided by `beta`.",
+        Quantile "quantile" "Absolute error, weighted by `quantile` above the prediction and by 1 - `quantile` below it, so that the prediction is this quantile of the targets.",
         PoissonNll "poisson_nll" "Negative log-likelihood of counts under a Poisson distribution.",
         GaussianNll "gaussian_nll" "Negative log-likelihood under a normal distribution: the network outputs two values per target, a mean and (through softplus) a variance.",
     }
@@ -113,12 +133,13 @@ impl LossKind {
             LossKind::CrossEntropy | LossKind::MultiMargin => {
                 &[Classification, NextToken, Segmentation]
             }
+            LossKind::Dice => &[Segmentation],
             LossKind::BinaryCrossEntropy | LossKind::SoftMargin => &[MultiLabel],
             LossKind::Mse => &[Regression, Autoencoding, Classification],
             LossKind::Mae | LossKind::Lp | LossKind::Huber | LossKind::SmoothL1 => {
                 &[Regression, Autoencoding]
             }
-            LossKind::PoissonNll | LossKind::GaussianNll => &[Regression],
+            LossKind::Quantile | LossKind::PoissonNll | LossKind::GaussianNll => &[Regression],
         }
     }
 }
@@ -126,11 +147,18 @@ impl LossKind {
 impl LossFunction {
     /// Whether it turns outputs into probabilities of classes or labels.
     pub fn gives_probabilities(&self) -> bool {
+        self.is_of_softmax()
+            || matches!(
+                self,
+                LossFunction::BinaryCrossEntropy { .. } | LossFunction::SoftMargin
+            )
+    }
+
+    /// Whether outputs become probabilities of classes through a softmax.
+    pub fn is_of_softmax(&self) -> bool {
         matches!(
             self,
-            LossFunction::CrossEntropy { .. }
-                | LossFunction::BinaryCrossEntropy { .. }
-                | LossFunction::SoftMargin
+            LossFunction::CrossEntropy { .. } | LossFunction::Dice { .. }
         )
     }
 
@@ -139,6 +167,7 @@ impl LossFunction {
         match self {
             LossFunction::CrossEntropy { .. } => LossKind::CrossEntropy,
             LossFunction::MultiMargin { .. } => LossKind::MultiMargin,
+            LossFunction::Dice { .. } => LossKind::Dice,
             LossFunction::BinaryCrossEntropy { .. } => LossKind::BinaryCrossEntropy,
             LossFunction::SoftMargin => LossKind::SoftMargin,
             LossFunction::Mse => LossKind::Mse,
@@ -146,6 +175,7 @@ impl LossFunction {
             LossFunction::Lp { .. } => LossKind::Lp,
             LossFunction::Huber { .. } => LossKind::Huber,
             LossFunction::SmoothL1 { .. } => LossKind::SmoothL1,
+            LossFunction::Quantile { .. } => LossKind::Quantile,
             LossFunction::PoissonNll { .. } => LossKind::PoissonNll,
             LossFunction::GaussianNll => LossKind::GaussianNll,
         }
@@ -160,11 +190,13 @@ impl LossSpec {
                 LossFunction::CrossEntropy {
                     label_smoothing: 0.0,
                     class_weights: Vec::new(),
+                    focal_gamma: 0.0,
                 }
             }
             TaskKind::MultiLabel => LossFunction::BinaryCrossEntropy {
                 label_smoothing: 0.0,
                 label_weights: Vec::new(),
+                focal_gamma: 0.0,
             },
             TaskKind::Regression | TaskKind::Autoencoding => LossFunction::Mse,
         };
@@ -184,6 +216,16 @@ impl LossSpec {
             function: LossFunction::decode(s, kind),
         })
     }
+}
+
+fn focal_gamma(s: &mut Section<'_>) -> f64 {
+    let doc = "Exponent of the focal loss (Lin et al., 2017): a loss is multiplied by (1 - p)^focal_gamma, where p is the probability of the right class or label; 0 for none.";
+    s.field("focal_gamma", Kind::between(0.0, 10.0), doc)
+        .or(0.0)
+}
+
+fn is_zero(value: &f64) -> bool {
+    *value == 0.0
 }
 
 impl LossFunction {
@@ -206,12 +248,21 @@ impl LossFunction {
                     "class_weights",
                     "Weight of each class in the loss; empty for 1. The loss is not divided by the sum of weights in the batch.",
                 ),
+                focal_gamma: focal_gamma(s),
             },
             LossKind::MultiMargin => LossFunction::MultiMargin {
                 margin: s
                     .field("margin", Kind::between(0.0, 1e6), "Margin by which the class must exceed each other class.")
                     .or(1.0),
                 p: s.field("p", Kind::Int(1, 2), "Exponent of the hinge.").or(1),
+            },
+            LossKind::Dice => LossFunction::Dice {
+                smoothing: s
+                    .field("smoothing", Kind::between(1e-9, 1e3), "Added to the numerator and the denominator of each class, so that a class without pixels has a loss.")
+                    .or(1e-5),
+                cross_entropy_weight: s
+                    .field("cross_entropy_weight", Kind::between(0.0, 1e3), "Weight of the mean cross-entropy of the pixels that is added to the loss; 0 for none.")
+                    .or(0.0),
             },
             LossKind::BinaryCrossEntropy => LossFunction::BinaryCrossEntropy {
                 label_smoothing: s
@@ -222,6 +273,7 @@ impl LossFunction {
                     )
                     .or(0.0),
                 label_weights: weights(s, "label_weights", "Weight of each label in the loss; empty for 1."),
+                focal_gamma: focal_gamma(s),
             },
             LossKind::SoftMargin => LossFunction::SoftMargin,
             LossKind::Mse => LossFunction::Mse,
@@ -238,6 +290,11 @@ impl LossFunction {
                 beta: s
                     .field("beta", Kind::between(1e-6, 1e6), "The error above which the loss is linear.")
                     .or(1.0),
+            },
+            LossKind::Quantile => LossFunction::Quantile {
+                quantile: s
+                    .field("quantile", Kind::between(1e-3, 0.999), "Fraction of targets that should be below the prediction; 0.5 for the median.")
+                    .required(),
             },
             LossKind::PoissonNll => LossFunction::PoissonNll {
                 log_input: s

@@ -39,6 +39,8 @@ choices! {
         Mape "mape" "Mean absolute percentage error, as a fraction, in the units of the target.",
         Mse "mse" "Mean squared error.",
         Rmse "rmse" "Root mean squared error.",
+        TargetMae "target_mae" "Mean absolute error, in the units of the target.",
+        TargetRmse "target_rmse" "Root mean squared error, in the units of the target.",
         Psnr "psnr" "Peak signal-to-noise ratio in decibels, averaged over the images: relative to 255 for bytes, to 1 for numbers from 0 to 1, and otherwise to the range of the data.",
         Ssim "ssim" "Structural similarity in windows of 11x11, averaged over the images, for the same range as `psnr`.",
         Loss "loss" "Mean loss over the items; always measured.",
@@ -59,6 +61,8 @@ impl Metric {
                 | Metric::Mae
                 | Metric::Mse
                 | Metric::Rmse
+                | Metric::TargetMae
+                | Metric::TargetRmse
         )
     }
 
@@ -81,9 +85,13 @@ impl Metric {
             | Metric::Dice
             | Metric::MeanIou => (0.0, 1.0),
             Metric::Brier => (0.0, 2.0),
-            Metric::Mae | Metric::Mse | Metric::Rmse | Metric::Mape | Metric::LogLoss => {
-                (0.0, f64::INFINITY)
-            }
+            Metric::Mae
+            | Metric::Mse
+            | Metric::Rmse
+            | Metric::TargetMae
+            | Metric::TargetRmse
+            | Metric::Mape
+            | Metric::LogLoss => (0.0, f64::INFINITY),
             Metric::Perplexity => (1.0, f64::INFINITY),
             Metric::R2 => (f64::NEG_INFINITY, 1.0),
             Metric::Ssim | Metric::Mcc | Metric::CohenKappa => (-1.0, 1.0),
@@ -114,7 +122,9 @@ impl Metric {
             Metric::HammingScore | Metric::SubsetAccuracy => &[MultiLabel],
             Metric::Perplexity => &[NextToken],
             Metric::Dice | Metric::MeanIou => &[Segmentation],
-            Metric::R2 | Metric::Rmse | Metric::Mape => &[Regression],
+            Metric::R2 | Metric::Rmse | Metric::TargetMae | Metric::TargetRmse | Metric::Mape => {
+                &[Regression]
+            }
             Metric::Mae | Metric::Mse => &[Regression, Autoencoding],
             Metric::Psnr | Metric::Ssim => &[Autoencoding],
             Metric::Loss => &[
@@ -229,6 +239,41 @@ impl Objective {
             a < b
         };
         better || (b.is_nan() && !a.is_nan())
+    }
+}
+
+/// The best value of a metric so far, one value per epoch.
+#[derive(Clone, Copy, Debug)]
+pub struct BestSoFar {
+    metric: Objective,
+    min_delta: f64,
+    best: f64,
+}
+
+impl BestSoFar {
+    /// Before the first epoch; an improvement of less than `min_delta` does not count.
+    pub fn new(metric: Objective, min_delta: f64) -> Self {
+        Self {
+            metric,
+            min_delta,
+            best: f64::NAN,
+        }
+    }
+
+    /// Whether the value of the next epoch is an improvement. `nan` is never one.
+    pub fn is_improved_by(&mut self, value: f64) -> bool {
+        let sign = if self.metric.is_better(1.0, 0.0) {
+            1.0
+        } else {
+            -1.0
+        };
+        let is_improved = self
+            .metric
+            .is_better(value, self.best + sign * self.min_delta);
+        if is_improved {
+            self.best = value;
+        }
+        is_improved
     }
 }
 

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::kind::Kind;
+use super::metric::{BestSoFar, Objective};
 use super::section::{Choice, Section, choices};
 
 /// The `[scheduler]` table.
@@ -55,6 +56,15 @@ pub enum Curve {
         /// Of `step_size`.
         unit: Unit,
     },
+    /// Multiplied by a factor at some steps or epochs.
+    MultiStep {
+        /// The steps or epochs, in order.
+        milestones: Vec<usize>,
+        /// The number.
+        gamma: f64,
+        /// Of `milestones`.
+        unit: Unit,
+    },
     /// Decay with the inverse square root of the step (Vaswani et al., 2017).
     Noam,
     /// Cosine decay with restarts (Loshchilov and Hutter, 2017).
@@ -74,6 +84,20 @@ pub enum Curve {
         peak_at: f64,
         /// The initial fraction.
         initial_fraction: f64,
+        /// The final fraction.
+        final_fraction: f64,
+    },
+    /// Multiplied by a factor when a metric has stopped improving.
+    ReduceOnPlateau {
+        /// The metric; the objective when not set.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        metric: Option<Objective>,
+        /// Epochs without improvement that are tolerated.
+        patience: usize,
+        /// The least improvement that counts.
+        min_delta: f64,
+        /// The number.
+        gamma: f64,
         /// The final fraction.
         final_fraction: f64,
     },
@@ -118,15 +142,17 @@ choices! {
         Cosine "cosine" "Cosine decay over the whole training.",
         Exponential "exponential" "Multiplied by `gamma` at each step or epoch.",
         Step "step" "Multiplied by `gamma` every `step_size` steps or epochs.",
+        MultiStep "multi_step" "Multiplied by `gamma` at each of `milestones`.",
         CosineRestarts "cosine_restarts" "Cosine decay with warm restarts (Loshchilov and Hutter, 2017).",
         Noam "noam" "Decay with the inverse square root of the step, starting after the warm-up (Vaswani et al., 2017).",
         OneCycle "one_cycle" "One-cycle policy: a single cosine rise and fall (Smith and Topin, 2018).",
+        ReduceOnPlateau "reduce_on_plateau" "Multiplied by `gamma` when a metric has stopped improving.",
         Sequence "sequence" "A sequence of schedules: `[[scheduler.stages]]`.",
     }
 }
 
 /// The schedules that a stage may have: those that are only a shape over a length.
-const STAGE_KINDS: usize = 6;
+const STAGE_KINDS: usize = 7;
 
 /// A [`CurveKind`] as part of a stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,6 +172,14 @@ impl Choice for StageKind {
 }
 
 impl SchedulerSpec {
+    /// The metric that it follows, if it is set.
+    pub fn metric(&self) -> Option<Objective> {
+        match self.curve {
+            Curve::ReduceOnPlateau { metric, .. } => metric,
+            _ => None,
+        }
+    }
+
     /// Steps of the warm-up.
     pub fn warmup(&self, steps_per_epoch: usize) -> usize {
         let epochs = self
@@ -187,10 +221,51 @@ impl Curve {
             | Curve::Cosine { unit, .. }
             | Curve::Exponential { unit, .. }
             | Curve::Step { unit, .. }
+            | Curve::MultiStep { unit, .. }
             | Curve::CosineRestarts { unit, .. } => *unit,
-            Curve::Constant | Curve::Noam | Curve::OneCycle { .. } | Curve::Sequence { .. } => {
-                Unit::Step
+            Curve::Constant
+            | Curve::Noam
+            | Curve::OneCycle { .. }
+            | Curve::ReduceOnPlateau { .. }
+            | Curve::Sequence { .. } => Unit::Step,
+        }
+    }
+
+    /// How often a schedule that follows a metric has lowered the rate after these values of the metric, one per epoch,
+    /// as PyTorch's `ReduceLROnPlateau`: after more than `patience` epochs without improvement, and again after as many.
+    pub fn num_reductions(&self, metric: Objective, values: impl Iterator<Item = f64>) -> usize {
+        let Curve::ReduceOnPlateau {
+            patience,
+            min_delta,
+            ..
+        } = self
+        else {
+            return 0;
+        };
+        let mut best = BestSoFar::new(metric, *min_delta);
+        let (mut waited, mut num) = (0, 0);
+        for value in values {
+            waited = if best.is_improved_by(value) {
+                0
+            } else {
+                waited + 1
+            };
+            if waited > *patience {
+                (waited, num) = (0, num + 1);
             }
+        }
+        num
+    }
+
+    /// The factor after that many reductions.
+    pub fn reduced(&self, num_reductions: usize) -> f64 {
+        match self {
+            Curve::ReduceOnPlateau {
+                gamma,
+                final_fraction,
+                ..
+            } => gamma.powi(num_reductions as i32).max(*final_fraction),
+            _ => 1.0,
         }
     }
 
@@ -216,6 +291,21 @@ impl Curve {
                         "step_size",
                         Kind::at_least(1),
                         "Steps or epochs (see `unit`) between changes.",
+                    )
+                    .required(),
+                gamma: s.field("gamma", part(), GAMMA).or(0.1),
+                unit: unit(s),
+            },
+            CurveKind::MultiStep => Curve::MultiStep {
+                milestones: s
+                    .field(
+                        "milestones",
+                        Kind::List {
+                            item: Box::new(Kind::at_least(1)),
+                            min_items: 1,
+                            unique: true,
+                        },
+                        "Steps or epochs (see `unit`) after which the learning rate changes, in increasing order.",
                     )
                     .required(),
                 gamma: s.field("gamma", part(), GAMMA).or(0.1),
@@ -256,6 +346,31 @@ impl Curve {
                     .or(0.04),
                 // As in PyTorch: a ten-thousandth of the initial rate.
                 final_fraction: final_fraction(s, 4e-6),
+            },
+            CurveKind::ReduceOnPlateau => Curve::ReduceOnPlateau {
+                metric: s
+                    .field(
+                        "metric",
+                        Kind::Objective,
+                        "The metric to watch; the objective when not set.",
+                    )
+                    .optional(),
+                patience: s
+                    .field(
+                        "patience",
+                        Kind::at_least(0),
+                        "Epochs without improvement that are tolerated, as in PyTorch: the rate is lowered after one more.",
+                    )
+                    .or(10),
+                min_delta: s
+                    .field(
+                        "min_delta",
+                        Kind::non_negative(),
+                        "Minimum improvement over the best value so far.",
+                    )
+                    .or(0.0),
+                gamma: s.field("gamma", part(), GAMMA).or(0.1),
+                final_fraction: final_fraction(s, 0.0),
             },
             CurveKind::Sequence => Curve::Sequence {
                 stages: s.tables(
@@ -340,4 +455,65 @@ fn final_fraction(s: &mut Section<'_>, default: f64) -> f64 {
         "Fraction of the learning rate that remains at the end.",
     )
     .or(default)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::metric::Metric;
+
+    /// Reductions after each epoch, from `torch.optim.lr_scheduler.ReduceLROnPlateau` of PyTorch 2.15 with
+    /// `threshold_mode="abs"`.
+    #[test]
+    fn plateaus_are_those_of_pytorch() {
+        let losses = [
+            0.85,
+            0.81,
+            0.73,
+            0.56,
+            0.81,
+            0.4,
+            0.51,
+            f64::NAN,
+            0.56,
+            0.23,
+            0.43,
+            0.26,
+            0.27,
+            0.2,
+            0.28,
+            0.11,
+            0.18,
+            0.2,
+            0.3,
+            -0.06,
+            0.24,
+            0.19,
+            0.06,
+            0.11,
+        ];
+        let reductions = [
+            0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 3, 3, 3, 3, 4, 4,
+        ];
+        let curve = Curve::ReduceOnPlateau {
+            metric: None,
+            patience: 2,
+            min_delta: 0.05,
+            gamma: 0.5,
+            final_fraction: 0.1,
+        };
+        let loss = Objective::valid(Metric::Loss);
+        let accuracy = Objective::valid(Metric::Accuracy);
+        for (at, expected) in reductions.into_iter().enumerate() {
+            let seen = &losses[..=at];
+            assert_eq!(curve.num_reductions(loss, seen.iter().copied()), expected);
+            let mirrored = seen.iter().map(|loss| 1.0 - loss);
+            assert_eq!(curve.num_reductions(accuracy, mirrored), expected);
+        }
+        assert_eq!(curve.num_reductions(loss, [].into_iter()), 0);
+        assert_eq!(
+            [0, 1, 3, 4].map(|num| curve.reduced(num)),
+            [1.0, 0.5, 0.125, 0.1]
+        );
+    }
 }

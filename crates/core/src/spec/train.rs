@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::kind::Kind;
-use super::metric::Objective;
+use super::metric::{BestSoFar, Objective};
 use super::section::{Section, choices};
 
 /// The `[train]` table.
@@ -159,20 +159,14 @@ impl EarlyStoppingSpec {
 
     /// Whether training ends after these values of the metric, one per epoch. `nan` is never better.
     pub fn is_over(&self, metric: Objective, values: impl Iterator<Item = f64>) -> bool {
-        let higher_is_better = metric.is_better(1.0, 0.0);
-        let mut best = f64::NAN;
+        let mut best = BestSoFar::new(metric, self.min_delta);
         let mut waited = 0;
         for value in values {
-            let wanted = if higher_is_better {
-                best + self.min_delta
+            waited = if best.is_improved_by(value) {
+                0
             } else {
-                best - self.min_delta
+                waited + 1
             };
-            if metric.is_better(value, wanted) {
-                (best, waited) = (value, 0);
-            } else {
-                waited += 1;
-            }
         }
         waited >= self.patience
     }

@@ -9,8 +9,9 @@ use runner_core::data::records::ColumnKind;
 
 const CLASS: &str = "class";
 const PROBABILITIES: &str = "probabilities";
+const DEVIATION: &str = "deviation";
 /// The names of outputs.
-const OUTPUTS: [&str; 3] = [CLASS, PROBABILITIES, OUTPUT];
+const OUTPUTS: [&str; 4] = [CLASS, PROBABILITIES, OUTPUT, DEVIATION];
 
 /// The output of a graph for an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +24,13 @@ pub enum Meaning {
     Labels,
     /// Numbers in the scale that the network was trained in.
     Numbers,
+    /// Rates of counts: the exponential of the output, or its softplus.
+    Rates {
+        /// Whether the network outputs logarithms.
+        is_log: bool,
+    },
+    /// For each number a mean, and all variances before softplus after all means.
+    Gaussian,
 }
 
 /// Adds inputs for untransformed data, and the operators that convert it to items; returns the name of the network's
@@ -229,31 +237,64 @@ pub fn decode(
             let sigmoid = graph.node("Sigmoid", &[given], &[]);
             graph.output(&sigmoid, PROBABILITIES, Element::F32, shape);
         }
-        (Meaning::Numbers, TargetEncoder::Values { columns, shape: of }) => {
-            if *of != *shape {
-                return Err("the network outputs more numbers than there are targets".into());
-            }
-            let size: usize = shape.iter().product();
-            let num = size / columns.len().max(1);
-            let scalings = columns.iter().flat_map(|(_, scaling)| {
-                (0..num).map(move |at| *scaling.get(at).unwrap_or(&scaling[0]))
-            });
-            // A target that was constant in training is predicted as that constant.
-            let (factors, shifts): (Vec<f64>, Vec<f64>) = scalings
-                .map(|Scaling { shift, factor }| {
-                    (if factor == 0.0 { 0.0 } else { 1.0 / factor }, shift)
-                })
-                .unzip();
-            let value = cast(graph, given, DataType::Double);
-            let flat = graph.reshape(&value, &[size]);
-            let (factors, shifts) = (doubles(graph, &factors), doubles(graph, &shifts));
-            let value = graph.node("Mul", &[&flat, &factors], &[]);
-            let value = graph.node("Add", &[&value, &shifts], &[]);
-            let value = cast(graph, &value, DataType::Float);
-            let value = graph.reshape(&value, shape);
-            graph.output(&value, OUTPUT, Element::F32, shape);
+        (meaning, TargetEncoder::Values { columns, shape }) => {
+            values(graph, meaning, columns, shape, given);
         }
-        (Meaning::Numbers, _) => graph.output(given, OUTPUT, Element::F32, shape),
+        (_, _) => graph.output(given, OUTPUT, Element::F32, shape),
     }
     Ok(())
+}
+
+/// Adds the operators that bring values to the units of the targets. `shape` is that of the targets of an item.
+fn values(
+    graph: &mut Graph,
+    meaning: Meaning,
+    columns: &[(usize, Vec<Scaling>)],
+    shape: &[usize],
+    given: &str,
+) {
+    let size: usize = shape.iter().product();
+    let num = size / columns.len().max(1);
+    let scalings = columns
+        .iter()
+        .flat_map(|(_, scaling)| (0..num).map(move |at| *scaling.get(at).unwrap_or(&scaling[0])));
+    // A target that was constant in training is predicted as that constant.
+    let (factors, shifts): (Vec<f64>, Vec<f64>) = scalings
+        .map(|Scaling { shift, factor }| (if factor == 0.0 { 0.0 } else { 1.0 / factor }, shift))
+        .unzip();
+    let value = cast(graph, given, DataType::Double);
+    let (means, variances) = match meaning {
+        Meaning::Gaussian => {
+            let flat = graph.reshape(&value, &[2 * size]);
+            let part = |graph: &mut Graph, start: usize| {
+                let [start, end] = [start, start + size].map(|at| graph.integers(&[at as i64]));
+                let axes = graph.integers(&[1]);
+                graph.node("Slice", &[&flat, &start, &end, &axes], &[])
+            };
+            let raw = part(graph, size);
+            (part(graph, 0), Some(graph.node("Softplus", &[&raw], &[])))
+        }
+        Meaning::Rates { is_log } => {
+            let operator = if is_log { "Exp" } else { "Softplus" };
+            let rates = graph.node(operator, &[&value], &[]);
+            (graph.reshape(&rates, &[size]), None)
+        }
+        _ => (graph.reshape(&value, &[size]), None),
+    };
+    let shaped = |graph: &mut Graph, value: &str, name: &str| {
+        let value = cast(graph, value, DataType::Float);
+        let value = graph.reshape(&value, shape);
+        graph.output(&value, name, Element::F32, shape);
+    };
+    let (by, shifts) = (doubles(graph, &factors), doubles(graph, &shifts));
+    let means = graph.node("Mul", &[&means, &by], &[]);
+    let means = graph.node("Add", &[&means, &shifts], &[]);
+    shaped(graph, &means, OUTPUT);
+    if let Some(variances) = variances {
+        let sizes: Vec<f64> = factors.iter().map(|factor| factor.abs()).collect();
+        let sizes = doubles(graph, &sizes);
+        let deviations = graph.node("Sqrt", &[&variances], &[]);
+        let deviations = graph.node("Mul", &[&deviations, &sizes], &[]);
+        shaped(graph, &deviations, DEVIATION);
+    }
 }

@@ -14,7 +14,7 @@ pub fn decode(transforms: &Transforms, task: TaskKind, loss: &LossFunction) -> S
         (TaskKind::Classification, LossFunction::CrossEntropy { .. }) => {
             ("the probability of each class", softmax(1))
         }
-        (TaskKind::Segmentation, LossFunction::CrossEntropy { .. }) => (
+        (TaskKind::Segmentation, loss) if loss.is_of_softmax() => (
             "the probability of each class for each pixel: [items, classes, height, width]",
             softmax(1),
         ),

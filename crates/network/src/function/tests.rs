@@ -95,10 +95,12 @@ fn losses_of_what_is_no_number_are_none() {
         LossFunction::CrossEntropy {
             label_smoothing: 0.0,
             class_weights: Vec::new(),
+            focal_gamma: 0.0,
         },
         LossFunction::CrossEntropy {
             label_smoothing: 0.1,
             class_weights: vec![1.0, 2.0, 3.0],
+            focal_gamma: 0.0,
         },
         LossFunction::MultiMargin { margin: 1.0, p: 1 },
         LossFunction::MultiMargin { margin: 1.0, p: 2 },
@@ -122,6 +124,7 @@ fn losses_of_what_is_no_number_are_none() {
         LossFunction::BinaryCrossEntropy {
             label_smoothing: 0.1,
             label_weights: Vec::new(),
+            focal_gamma: 0.0,
         },
     ];
     for place in 0..3 {

@@ -85,15 +85,13 @@ impl Measured {
         self.parts.push((part, Numbers::Floats(both)));
     }
 
-    /// \[items, values\] each, for relative errors in units; without `units`, values are in them.
+    /// \[items, values\] each, for relative errors in units.
     pub(super) fn percent(
         &mut self,
         predicted: Tensor<2>,
         wanted: Tensor<2>,
-        mut units: Vec<(f64, f64)>,
+        units: Vec<(f64, f64)>,
     ) {
-        let [_, num_values] = wanted.dims();
-        units.resize(num_values, (1.0, 0.0));
         let both = Tensor::cat(vec![predicted, wanted], 0).flatten(0, 1);
         let part = Part::Percent { units };
         self.parts.push((part, Numbers::Floats(both)));

@@ -241,15 +241,23 @@ impl Scores {
         let [num_items, num_values] = targets.dims();
         to.know("items", num_items as f64);
         let predicted = self.predicted(outputs, num_values);
-        if self.wants(&[Metric::R2, Metric::Rmse]) {
+        if self.wants(&[Metric::R2, Metric::Rmse, Metric::TargetRmse]) {
             to.pairs(predicted.clone(), targets.clone());
         }
         if self.wants(&[Metric::Mape]) {
-            to.percent(predicted.clone(), targets.clone(), self.units.clone());
+            let units = (0..num_values).map(|value| self.unit(value)).collect();
+            to.percent(predicted.clone(), targets.clone(), units);
         }
         let errors = predicted.clone() - targets.clone();
+        let absolute = |errors: Tensor<2>| errors.abs().mean_dim(1).flatten(0, 1);
         if self.wants(&[Metric::Mae]) {
-            to.sum("absolute", errors.clone().abs().mean_dim(1).flatten(0, 1));
+            to.sum("absolute", absolute(errors.clone()));
+        }
+        if self.wants(&[Metric::TargetMae]) {
+            let factors = (0..num_values).map(|value| self.unit(value).0);
+            let factors = TensorData::new(factors.collect(), [1, num_values]);
+            let factors: Tensor<2> = Tensor::from_data(factors, &errors.device());
+            to.sum("target_absolute", absolute(errors.clone() * factors));
         }
         let squared = |errors: Tensor<2>| errors.square().mean_dim(1).flatten(0, 1);
         if self.wants(&[Metric::Mse]) {
@@ -279,6 +287,11 @@ impl Scores {
                 similarities(images(predicted), images(targets)),
             );
         }
+    }
+
+    /// The factor that brings a value of a target to its units, and what is added then.
+    fn unit(&self, value: usize) -> (f64, f64) {
+        self.units.get(value).copied().unwrap_or((1.0, 0.0))
     }
 
     /// What each value is multiplied by to become a pixel, and what is added then, \[1, values\].
@@ -337,12 +350,18 @@ impl Scores {
                 ratio(c.both, c.wanted + c.chosen - c.both)
             }),
             Metric::Mae => share("absolute", "items"),
+            Metric::TargetMae => share("target_absolute", "items"),
             Metric::Mape => share("percent", "items"),
             Metric::Mse => share("squared", "items"),
             Metric::Psnr => share("decibels", "items"),
             Metric::Ssim => share("similarity", "items"),
-            Metric::Rmse => {
-                let errors: Vec<f64> = columns(sum).map(|(_, _, errors)| errors).collect();
+            Metric::Rmse | Metric::TargetRmse => {
+                let columns = columns(sum).enumerate();
+                let errors = columns.map(|(value, (_, _, errors))| match metric {
+                    Metric::TargetRmse => errors * self.unit(value).0.powi(2),
+                    _ => errors,
+                });
+                let errors: Vec<f64> = errors.collect();
                 let mean = errors.iter().sum::<f64>() / errors.len().max(1) as f64;
                 (mean / total("items").max(1.0)).sqrt()
             }

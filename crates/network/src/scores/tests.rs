@@ -29,6 +29,7 @@ fn cross_entropy() -> LossFunction {
     LossFunction::CrossEntropy {
         label_smoothing: 0.0,
         class_weights: Vec::new(),
+        focal_gamma: 0.0,
     }
 }
 
@@ -199,6 +200,7 @@ fn metrics_of_labels_are_those_of_brute_force() {
     let binary = LossFunction::BinaryCrossEntropy {
         label_smoothing: 0.0,
         label_weights: Vec::new(),
+        focal_gamma: 0.0,
     };
     let scores = scores(&metrics, Average::Micro, binary);
     for ends in GROUPINGS {
@@ -392,6 +394,7 @@ impl Case {
             TaskKind::MultiLabel => LossFunction::BinaryCrossEntropy {
                 label_smoothing: 0.0,
                 label_weights: Vec::new(),
+                focal_gamma: 0.0,
             },
             _ => LossFunction::Mse,
         };

@@ -553,9 +553,9 @@ pub(super) const ROWS: &[Remedy] = &[
     other(
         "scheduler",
         "milestones boundaries drops",
-        "steps of different lengths are stages: `type = \"sequence\"` with `[[scheduler.stages]]`, each with a `type` and `epochs`",
+        "set `type = \"multi_step\"` with `milestones = [30, 60]`, `gamma = 0.1`, and `unit = \"epoch\"` to count epochs",
         "scheduler.milestones = [1, 2]",
-        "scheduler = { type = \"sequence\", stages = [{ type = \"constant\", epochs = 2 }, { type = \"constant\", fraction = 0.1 }] }",
+        "scheduler = { type = \"multi_step\", milestones = [1, 2], unit = \"epoch\" }",
     ),
     none(
         "scheduler",

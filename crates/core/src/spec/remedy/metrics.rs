@@ -188,7 +188,7 @@ pub(super) const ROWS: &[Remedy] = &[
     none(
         PLACE,
         "smape msle rmsle median_absolute_error max_error mase pearson spearman correlation cosine_similarity crps",
-        "this metric is not supported; the metrics for numbers are `mae`, `mape`, `mse`, `rmse` and `r2`",
+        "this metric is not supported; the metrics for numbers are `mae`, `mape`, `mse`, `rmse`, `target_mae`, `target_rmse` and `r2`",
         "data.type = \"regression\" ; task.metrics = [\"smape\"]",
     ),
     same(

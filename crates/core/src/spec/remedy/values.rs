@@ -195,9 +195,9 @@ pub(super) const ROWS: &[Remedy] = &[
     other(
         "scheduler.type",
         "MultiStepLR multistep piecewise_constant",
-        "set `type = \"sequence\"` with `[[scheduler.stages]]`: a `constant` stage for each, with `epochs` and the `fraction` of the rate",
+        "set `type = \"multi_step\"` with `milestones = [30, 60]`, `gamma = 0.1`, and `unit = \"epoch\"` to count epochs",
         "scheduler.type = \"MultiStepLR\"",
-        "scheduler = { type = \"sequence\", stages = [{ type = \"constant\", epochs = 2 }, { type = \"constant\", fraction = 0.1 }] }",
+        "scheduler = { type = \"multi_step\", milestones = [1, 2], unit = \"epoch\" }",
     ),
     other(
         "scheduler.type",
@@ -248,12 +248,12 @@ pub(super) const ROWS: &[Remedy] = &[
         "scheduler.type = \"none\"",
         "scheduler.type = \"constant\"",
     ),
-    other(
+    same(
         "scheduler.type",
-        "ReduceLROnPlateau plateau reduce_on_plateau lr_on_plateau",
-        "metric-driven schedules are not supported: the closest are \"cosine\", which decays over the whole training, and \"step\"; `[train.early_stopping]` ends training that no longer improves",
+        "ReduceLROnPlateau plateau lr_on_plateau",
+        "reduce_on_plateau",
         "scheduler.type = \"ReduceLROnPlateau\"",
-        "scheduler.type = \"cosine\"",
+        "scheduler.type = \"reduce_on_plateau\"",
     ),
     none(
         "scheduler.type",
@@ -342,19 +342,33 @@ pub(super) const ROWS: &[Remedy] = &[
     other(
         "loss.type",
         "focal focal_loss",
-        "focal loss is not supported: use \"cross_entropy\", with `class_weights` for rare classes",
+        "set `type = \"cross_entropy\"` (for labels, \"binary_cross_entropy\") with `focal_gamma = 2.0`",
         "loss.type = \"focal\"",
-        "loss.type = \"cross_entropy\"",
+        "loss = { type = \"cross_entropy\", focal_gamma = 2.0 }",
+    ),
+    same(
+        "loss.type",
+        "dice_loss DiceLoss soft_dice dice_ce DiceCELoss",
+        "dice",
+        "data = { type = \"shapes\", target = \"mask\" } ; model = { layers = [{ type = \"conv2d\", kernel_size = 3, padding = \"same\" }] } ; loss.type = \"dice_loss\"",
+        "data = { type = \"shapes\", target = \"mask\" } ; model = { layers = [{ type = \"conv2d\", kernel_size = 3, padding = \"same\" }] } ; loss.type = \"dice\"",
     ),
     none(
         "loss.type",
-        "dice dice_loss iou jaccard tversky lovasz",
-        "this loss is not supported: for segmentation, use \"cross_entropy\"; `dice` and `mean_iou` are metrics",
-        "data = { type = \"shapes\", target = \"mask\" } ; loss.type = \"dice\"",
+        "iou jaccard tversky lovasz",
+        "this loss is not supported: for segmentation, use \"cross_entropy\" or \"dice\"; `mean_iou` is a metric",
+        "data = { type = \"shapes\", target = \"mask\" } ; loss.type = \"iou\"",
+    ),
+    same(
+        "loss.type",
+        "pinball pinball_loss quantile_loss",
+        "quantile",
+        "data.type = \"regression\" ; loss = { type = \"pinball\", quantile = 0.9 }",
+        "data.type = \"regression\" ; loss = { type = \"quantile\", quantile = 0.9 }",
     ),
     none(
         "loss.type",
-        "kl kl_div KLDivLoss kld triplet TripletMarginLoss contrastive infonce ctc CTCLoss cosine CosineEmbeddingLoss margin_ranking quantile pinball",
+        "kl kl_div KLDivLoss kld triplet TripletMarginLoss contrastive infonce ctc CTCLoss cosine CosineEmbeddingLoss margin_ranking",
         "this loss is not supported, since no task has its targets; `runner schema` lists the losses",
         "loss.type = \"kl_div\"",
     ),
