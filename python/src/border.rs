@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use burn_runner::Error;
-use burn_runner::diagnostic::{Diagnostic, Diagnostics, Severity, Sources, Span};
+use burn_runner::diagnostic::{Diagnostic, Diagnostics, Sources};
 use burn_runner::model::Refusal;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyCapsule, PyString, PyTuple};
@@ -100,7 +100,7 @@ pub fn exception(py: Python<'_>, failure: Failure) -> PyErr {
                 Error::Experiment {
                     sources,
                     diagnostics,
-                } => ("experiment", text, diagnostics_json(sources, diagnostics)),
+                } => ("experiment", text, diagnostics.to_json(sources)),
                 Error::Refused(diagnostic) => ("refused", text, alone(diagnostic)),
                 Error::Failed(diagnostic) => ("failed", text, alone(diagnostic)),
                 Error::Interrupted(_) => ("interrupted", text, json!([])),
@@ -118,52 +118,7 @@ pub fn exception(py: Python<'_>, failure: Failure) -> PyErr {
 }
 
 fn alone(diagnostic: &Diagnostic) -> Json {
-    diagnostics_json(&Sources::default(), &Diagnostics(vec![diagnostic.clone()]))
-}
-
-/// Diagnostics as `burn_runner.Diagnostic` takes them.
-pub fn diagnostics_json(sources: &Sources, diagnostics: &Diagnostics) -> Json {
-    let each = diagnostics.0.iter().map(|diagnostic| {
-        let place = diagnostic.span.map(|span| place(sources, span));
-        let (file, line, column) = place.unwrap_or_default();
-        let related = diagnostic.related.iter().map(|(span, label)| {
-            let (file, line, column) = self::place(sources, *span);
-            json!({ "file": file, "line": line, "column": column, "label": label })
-        });
-        let severity = match diagnostic.severity {
-            Severity::Error => "error",
-            Severity::Warning => "warning",
-        };
-        json!({
-            "severity": severity,
-            "code": diagnostic.code,
-            "message": diagnostic.message,
-            "file": file,
-            "line": line,
-            "column": column,
-            "marked": diagnostic.span.map(|span| sources.text(span)),
-            "label": diagnostic.label,
-            "notes": diagnostic.notes,
-            "helps": diagnostic.helps,
-            "related": related.collect::<Vec<_>>(),
-            "text": diagnostic.render(sources, false).trim_end(),
-        })
-    });
-    Json::Array(each.collect())
-}
-
-/// The file, line and column of a place, from 1.
-fn place(sources: &Sources, span: Span) -> (Option<String>, Option<usize>, Option<usize>) {
-    let Some(source) = sources.0.get(span.source as usize) else {
-        return (None, None, None);
-    };
-    let before = source.text.get(..span.start as usize).unwrap_or_default();
-    let line = before.rsplit('\n').next().unwrap_or_default();
-    (
-        Some(source.name.clone()),
-        Some(1 + before.matches('\n').count()),
-        Some(1 + line.chars().count()),
-    )
+    Diagnostics(vec![diagnostic.clone()]).to_json(&Sources::default())
 }
 
 /// A text for Python.

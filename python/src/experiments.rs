@@ -15,7 +15,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value as Json, json};
 
-use crate::border::{self, Failure, caught, compute, diagnostics_json, exception, wrong};
+use crate::border::{self, Failure, caught, compute, exception, wrong};
 
 const CANCEL: &std::ffi::CStr = c"burn_runner.cancel";
 
@@ -76,14 +76,11 @@ fn experiment_of(args: &Bound<'_, PyTuple>) -> PyResult<Experiment> {
 pub fn check(py: Python<'_>, args: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
     let experiment = experiment_of(args)?;
     let found = compute(py, || match ops::plan(&experiment, &ops::quiet) {
-        Ok(planned) => Ok(diagnostics_json(
-            &planned.document.sources,
-            &planned.warnings,
-        )),
+        Ok(planned) => Ok(planned.warnings.to_json(&planned.document.sources)),
         Err(Error::Experiment {
             sources,
             diagnostics,
-        }) => Ok(diagnostics_json(&sources, &diagnostics)),
+        }) => Ok(diagnostics.to_json(&sources)),
         Err(other) => Err(other.into()),
     })?;
     Ok(border::text(py, &found.to_string()))
@@ -97,7 +94,7 @@ pub fn plan(py: Python<'_>, args: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
         Ok(json!({
             "plan": planned.plan,
             "steps": planned.plan.runs.iter().map(|run| run.num_steps()).collect::<Vec<_>>(),
-            "warnings": diagnostics_json(&planned.document.sources, &planned.warnings),
+            "warnings": planned.warnings.to_json(&planned.document.sources),
         }))
     })?;
     Ok(border::text(py, &planned.to_string()))
@@ -211,10 +208,10 @@ fn send(sender: &Sender<Json>, progress: Progress<'_>) {
         Progress::Note(text) => said("note", text),
         Progress::Waiting(text) => said("waiting", text),
         Progress::Warnings(sources, found) => {
-            json!({ "event": "warnings", "diagnostics": diagnostics_json(sources, found) })
+            json!({ "event": "warnings", "diagnostics": found.to_json(sources) })
         }
         Progress::Warning(one) => {
-            let found = diagnostics_json(&Sources::default(), &Diagnostics(vec![one.clone()]));
+            let found = Diagnostics(vec![one.clone()]).to_json(&Sources::default());
             json!({ "event": "warnings", "diagnostics": found })
         }
         Progress::Prepared(prepared) => json!({

@@ -4,7 +4,6 @@ use burn::tensor::TensorReadError;
 use rayon::prelude::*;
 
 use super::{Model, Refusal};
-use crate::train::Sums;
 use runner_core::data::{Served, Split, TargetValues};
 use runner_core::diagnostic::Diagnostic;
 use runner_core::predict::{
@@ -15,6 +14,7 @@ use runner_core::spec::task::TaskKind;
 use runner_network::batch::Batch;
 use runner_network::network::Output;
 use runner_network::scores::{self, Ranked, Scores};
+use runner_network::sums::Sums;
 use runner_network::targets::Targets;
 use runner_statistics::{mcnemar, percentile_interval, resample};
 

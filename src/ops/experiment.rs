@@ -7,11 +7,11 @@ use crate::error::Error;
 use runner_core::check::network::Network;
 use runner_core::data::{self, Folders};
 use runner_core::diagnostic::{Diagnostic, Diagnostics, Sources};
+pub use runner_core::plan::default_name;
 use runner_core::plan::{self, Plan, RunPlan};
 use runner_core::spec::data::DataSpec;
 use runner_core::spec::document::Document;
 use runner_core::spec::init::InitSpec;
-use runner_core::spec::portable::is_reserved;
 use runner_exchange::init::Finder;
 
 /// An experiment file with its edits.
@@ -223,35 +223,4 @@ pub(crate) fn cache_folder() -> PathBuf {
     dirs::cache_dir()
         .unwrap_or_else(std::env::temp_dir)
         .join("burn-runner")
-}
-
-/// The name of an experiment that does not set one.
-///
-/// ```
-/// use burn_runner::ops::default_name;
-///
-/// assert_eq!(default_name("experiments/my flowers.toml".as_ref()), "my_flowers");
-/// ```
-pub fn default_name(path: &Path) -> String {
-    let stem = path.file_stem();
-    let stem = stem.map(|stem| stem.to_string_lossy().into_owned());
-    folder_name(&stem.unwrap_or_default())
-}
-
-/// A file name as a folder name.
-fn folder_name(stem: &str) -> String {
-    let keep = |c: char| {
-        if c.is_ascii_alphanumeric() || "-_.".contains(c) {
-            c
-        } else {
-            '_'
-        }
-    };
-    let name: String = stem.trim_start_matches('.').chars().map(keep).collect();
-    let name = name.trim_end_matches('.');
-    match name {
-        "" => "experiment".into(),
-        _ if is_reserved(name) => format!("{name}_"),
-        _ => name.to_owned(),
-    }
 }

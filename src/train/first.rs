@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use burn::tensor::TensorData;
 
-use super::digest::is_finite;
 use runner_core::event::{FailureClass, Outcome};
 use runner_core::plan::RunPlan;
 use runner_exchange::init;
 use runner_exchange::tensors::{Dtype, NamedTensor};
+use runner_network::digest::is_finite;
 use runner_network::network::Network;
 use runner_network::paths::Paths;
 use runner_network::values::with_values;

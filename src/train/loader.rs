@@ -1,8 +1,6 @@
 //! Batches in an order that is a pure function of (seed, epoch): selected on the device from items that are kept there,
 //! or gathered in memory by a prefetching thread. Both give bitwise equal results.
 
-use std::fmt;
-use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
@@ -16,7 +14,8 @@ use runner_core::data::order::{Purpose, permutation};
 use runner_core::data::{Moment, Served, Split};
 use runner_core::plan::{PieceSizes, RunPlan};
 use runner_core::spec::task::TaskKind;
-use runner_network::batch::Batch;
+use runner_network::batch::{Batch, piece_ends};
+use runner_network::failure::WrongCount;
 
 /// Batches that are prefetched.
 const STAGED: usize = 2;
@@ -36,47 +35,6 @@ impl Cursor {
         self.first_step.store(first_step, Ordering::Relaxed);
     }
 }
-
-/// A split that delivered a different number of items than it has.
-#[derive(Debug, PartialEq)]
-pub struct WrongCount {
-    /// The split.
-    pub split: &'static str,
-    /// The delivered number.
-    pub delivered: usize,
-    /// The planned number.
-    pub planned: usize,
-}
-
-impl WrongCount {
-    /// Compares the delivered number with the plan.
-    pub fn check(split: &'static str, delivered: usize, planned: usize) -> Result<(), Self> {
-        if delivered == planned {
-            return Ok(());
-        }
-        Err(Self {
-            split,
-            delivered,
-            planned,
-        })
-    }
-}
-
-impl fmt::Display for WrongCount {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            split,
-            delivered,
-            planned,
-        } = self;
-        write!(
-            f,
-            "the {split} split delivered {delivered} of {planned} items, so its metrics would be incomplete; run the command again, and if that does not help, remove the cache folder (`burn-runner` in `~/.cache` or `$XDG_CACHE_HOME`), whose decoded data may be damaged"
-        )
-    }
-}
-
-impl std::error::Error for WrongCount {}
 
 /// Serves one split.
 #[derive(Clone)]
@@ -299,22 +257,6 @@ impl DataLoader<Batch> for Loader {
             ..self.clone()
         })
     }
-}
-
-/// The end of each piece of each batch, as positions in the order. `size` is that of a batch's pieces.
-fn piece_ends(
-    places: Range<usize>,
-    batch_size: usize,
-    size: impl Fn(usize) -> usize,
-) -> Vec<usize> {
-    let batches = places.clone().step_by(batch_size).enumerate();
-    batches
-        .flat_map(|(batch, from)| {
-            let to = (from + batch_size).min(places.end);
-            let size = size(batch);
-            (from..to).step_by(size).map(move |at| (at + size).min(to))
-        })
-        .collect()
 }
 
 /// The source of an iteration's items.

@@ -1,7 +1,5 @@
-//! The measurements in Burn's learner: the loss and the metrics of a task, accumulated so that a sum can be saved in
-//! the middle of an epoch.
+//! The measurements in Burn's learner: they are accumulated on the thread that it has for them.
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use burn::tensor::{ExecutionError, TensorReadError};
@@ -15,75 +13,10 @@ use burn::train::renderer::{
     MetricsRendererTraining,
 };
 use burn::train::{Interrupter, ItemLazy};
-use serde::{Deserialize, Serialize};
 
-use runner_core::event::Metrics;
 use runner_core::plan::RunPlan;
-use runner_core::spec::section::Choice;
-use runner_network::scores::{Measured, Ranked, Read, Scores, read};
-
-/// The mean in which each item counts equally.
-const LOSS: &str = "loss";
-
-/// Sums over a split: of means, and of the inputs of a task's scores.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Sums {
-    means: BTreeMap<String, Mean>,
-    totals: BTreeMap<String, f64>,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-struct Mean {
-    /// Of the values, each times its count.
-    total: f64,
-    /// The number of values.
-    count: u64,
-}
-
-impl Sums {
-    /// Adds a mean over `count` items or steps.
-    pub fn add(&mut self, name: &str, value: f64, count: usize) {
-        let mean = self.means.entry(name.to_owned()).or_default();
-        mean.total += value * count as f64;
-        mean.count += count as u64;
-    }
-
-    /// Adds the contribution of a batch.
-    pub fn add_batch(&mut self, batch: &Read) {
-        self.add(LOSS, mean(&batch.losses), batch.losses.len());
-        batch.add(&mut |name: &str, value: f64| {
-            *self.totals.entry(name.to_owned()).or_default() += value;
-        });
-    }
-
-    /// The number of items in the added batches.
-    pub fn num_items(&self) -> usize {
-        self.means.get(LOSS).map_or(0, |mean| mean.count as usize)
-    }
-
-    /// Values by name. `ranked` contains the scores of the whole split, if they were kept.
-    pub fn metrics(&self, scores: &Scores, ranked: Option<&Ranked>) -> Metrics {
-        let means = self.means.iter();
-        let mut metrics: Metrics = means
-            .map(|(name, mean)| (name.clone(), mean.total / mean.count as f64))
-            .collect();
-        let values = scores.values(&|name| self.totals.get(name).copied());
-        metrics.extend(
-            values
-                .into_iter()
-                .map(|(name, value)| (name.to_owned(), value)),
-        );
-        let of_ranks = scores.metrics.iter().filter(|metric| metric.needs_scores());
-        let of_ranks = of_ranks.filter_map(|metric| {
-            Some((
-                metric.name().to_owned(),
-                ranked?.value(*metric, &scores.settings),
-            ))
-        });
-        metrics.extend(of_ranks);
-        metrics
-    }
-}
+use runner_network::scores::{Measured, read};
+use runner_network::sums::EpochSums;
 
 /// The measurements of steps or batches, in order, on the device: passed on many at a time.
 #[derive(Clone, Debug, Default)]
@@ -101,36 +34,6 @@ impl Adaptor<Outputs> for Outputs {
     fn adapt(&self) -> Outputs {
         self.clone()
     }
-}
-
-fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len() as f64
-}
-
-/// An infinity or NaN.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct NotFinite {
-    /// What.
-    pub what: &'static str,
-    /// The update of the epoch, from 1, if there was one.
-    pub step: Option<usize>,
-}
-
-/// The sums of the epoch in progress, filled by Burn's metric thread.
-#[derive(Debug, Default)]
-pub struct EpochSums {
-    /// Updates of the epoch whose losses were read.
-    pub steps: usize,
-    /// The losses that were not taken yet.
-    pub losses: Vec<f64>,
-    /// Of the train split.
-    pub train: Sums,
-    /// Of the valid split.
-    pub valid: Sums,
-    /// The scores of the valid split, if a metric needs them.
-    pub ranked: Ranked,
-    /// The first infinity or NaN, if any.
-    pub not_finite: Option<NotFinite>,
 }
 
 /// A handle to the sums.
@@ -166,53 +69,6 @@ impl Tap {
             interrupter: interrupter.clone(),
         })
     }
-
-    fn wrong(&self, sums: &mut EpochSums, what: &'static str, step: Option<usize>) {
-        sums.not_finite.get_or_insert(NotFinite { what, step });
-        self.interrupter.stop(Some("a number is not finite"));
-    }
-
-    /// Adds the pieces of a step.
-    fn add_step(&self, sums: &mut EpochSums, pieces: &[Read]) {
-        for piece in pieces {
-            sums.train.add_batch(piece);
-        }
-        let losses: Vec<f64> = pieces
-            .iter()
-            .flat_map(|piece| &piece.losses)
-            .copied()
-            .collect();
-        let loss = mean(&losses);
-        sums.steps += 1;
-        sums.losses.push(loss);
-        let step = Some(sums.steps);
-        if !loss.is_finite() {
-            self.wrong(sums, "train loss", step);
-        }
-        for (name, norm) in pieces.iter().flat_map(|piece| &piece.norms) {
-            if !norm.is_finite() {
-                self.wrong(sums, "norm of the gradients", step);
-                break;
-            }
-            sums.train.add(name, *norm, 1);
-            if let (Some(max_norm), "gradient_norm") = (self.max_norm, name.as_str()) {
-                let is_clipped = *norm > max_norm;
-                sums.train
-                    .add("clipped_fraction", is_clipped as u8 as f64, 1);
-            }
-        }
-    }
-
-    fn add_valid(&self, sums: &mut EpochSums, batch: Read) -> Result<(), TensorReadError> {
-        sums.valid.add_batch(&batch);
-        if !mean(&batch.losses).is_finite() {
-            self.wrong(sums, "valid loss", None);
-        }
-        match batch.ranked {
-            Some((outputs, targets)) => sums.ranked.add(outputs, &targets),
-            None => Ok(()),
-        }
-    }
 }
 
 impl Metric for Tap {
@@ -231,12 +87,15 @@ impl Metric for Tap {
         let mut sums = self.sums.lock();
         if self.is_train {
             for step in read.chunk_by(|piece, _| piece.goes_on) {
-                self.add_step(&mut sums, step);
+                sums.add_step(step, self.max_norm);
             }
         } else {
             for batch in read {
-                self.add_valid(&mut sums, batch)?;
+                sums.add_valid(batch)?;
             }
+        }
+        if sums.not_finite.is_some() {
+            self.interrupter.stop(Some("a number is not finite"));
         }
         Ok(SerializedEntry::new(String::new(), String::new()))
     }

@@ -6,13 +6,11 @@
 
 mod allocator;
 mod checkpoint;
-mod copies;
 pub mod device;
 mod diagnose;
 mod digest;
 mod distance;
 mod epochs;
-mod evaluation;
 mod fault;
 mod first;
 mod kernels;
@@ -42,23 +40,23 @@ use burn::tensor::Device;
 pub use burn::train::Interrupter;
 
 pub use allocator::Allocator;
-use checkpoint::{Checkpoints, State};
+use checkpoint::Checkpoints;
 pub use distance::weight_distances;
 pub use fault::{Fault, FaultKind, Gathered, Phase};
-use loader::WrongCount;
 pub use memory::{Meter, is_out_of_memory};
-pub use metrics::Sums;
 use runner_core::data;
-use runner_core::data::order::{Purpose, stream_seed};
 use runner_core::diagnostic::Reason;
 use runner_core::event::{Adjustment, Event, FailureClass, Metrics, Outcome, Started};
 use runner_core::plan::RunPlan;
 use runner_core::record::{RunFolder, TraceWriter, this_build, write_json};
 use runner_core::spec::backend::Backend;
 use runner_network::batch::Batch;
+use runner_network::failure::{WrongCount, all_finite, wrong_count};
 use runner_network::network::Network;
 use runner_network::own;
 use runner_network::scores::{self, Ranked, Scores};
+use runner_network::state::State;
+use runner_network::sums::Sums;
 use training::{Splits, Training, save, trace_failure};
 
 /// Receives the events of a run, from any thread.
@@ -250,8 +248,7 @@ fn drawn_network(plan: &RunPlan, device: &Device) -> Result<Network, Outcome> {
     let device = training_device(plan, device);
     let canonical = canonical.map(|canonical| training_device(plan, &canonical));
     let drawn_on = canonical.as_ref().unwrap_or(&device);
-    drawn_on.seed(stream_seed(plan.seed, Purpose::Init, 0));
-    let network = Network::new(plan, drawn_on);
+    let network = Network::drawn(plan, drawn_on);
     Ok(match canonical {
         // Moved and detached: a parameter has to be a leaf of the graph.
         Some(_) => network.fork(&device),
@@ -322,23 +319,4 @@ fn evaluate(
     let metrics = sums.metrics(scores, Some(&ranked));
     all_finite(&metrics, &format!("{split}/"))?;
     Ok(metrics)
-}
-
-/// The failure of an incomplete split.
-fn wrong_count(wrong: WrongCount) -> Outcome {
-    Outcome::failed(FailureClass::Data, wrong.to_string())
-}
-
-/// NaN cannot be recorded: it ends a run.
-fn all_finite(metrics: &Metrics, prefix: &str) -> Result<(), Outcome> {
-    let wrong = metrics.iter().find(|(_, value)| !value.is_finite());
-    match wrong {
-        None => Ok(()),
-        Some((name, _)) => Err(Outcome::failed(
-            FailureClass::NotFinite,
-            format!(
-                "the metric {prefix}{name} is infinite or NaN; lower `optimizer.learning_rate`, or remove it from `task.metrics`"
-            ),
-        )),
-    }
 }

@@ -6,13 +6,14 @@ use std::path::Path;
 
 use burn::data::dataloader::DataLoader;
 
-use super::loader::{Loader, WrongCount};
-use super::{Job, wrong_count};
+use super::Job;
+use super::loader::Loader;
 use runner_core::data::{DataError, Places, Transforms};
 use runner_core::event::{FailureClass, Outcome};
 use runner_core::predict::{Layout, Meaning, OutputFormat, Writer};
 use runner_core::record::write_whole_by;
 use runner_core::spec::predictions::PredictionsFormat;
+use runner_network::failure::{WrongCount, wrong_count};
 use runner_network::network::Network;
 use runner_network::tensor::DynTensor;
 

@@ -15,89 +15,65 @@ use burn::optim::{GradientsParams, ModuleOptimizer};
 use burn::tensor::Device;
 use burn::train::{InferenceStep, TrainOutput, TrainStep};
 
-use super::copies::{Average, Copy};
 use super::metrics::Outputs;
 use runner_core::plan::RunPlan;
 use runner_network::batch::Batch;
+use runner_network::copies::Average;
 use runner_network::network::Network;
 use runner_network::scores::Scores;
+use runner_network::trained::Trained;
 
 /// A handle to a network, with the copies of its weights if any. An update through one clone is visible in all.
 #[derive(Clone, Debug)]
-pub struct SharedNetwork(Arc<Mutex<Option<Held>>>);
-
-#[derive(Clone, Debug)]
-struct Held {
-    network: Network,
+pub struct SharedNetwork {
+    held: Arc<Mutex<Option<Trained>>>,
     scores: Arc<Scores>,
-    copies: Vec<Copy>,
-    /// Optimizer updates so far.
-    num_updates: usize,
 }
 
 impl SharedNetwork {
     /// Shares a network that has had `num_updates` updates, and is to be trained by a plan.
     pub fn new(plan: &RunPlan, network: Network, num_updates: usize, scores: Arc<Scores>) -> Self {
-        let copies = Copy::of(plan, &network);
-        Self::of(Held {
-            network,
+        Self::of(Trained::new(plan, network, num_updates), scores)
+    }
+
+    fn of(held: Trained, scores: Arc<Scores>) -> Self {
+        Self {
+            held: Arc::new(Mutex::new(Some(held))),
             scores,
-            copies,
-            num_updates,
-        })
+        }
     }
 
-    fn of(held: Held) -> Self {
-        Self(Arc::new(Mutex::new(Some(held))))
-    }
-
-    /// A separate network with the weights that the run is judged by: the current ones, or the slow ones of Lookahead.
+    /// A separate network with the weights that the run is judged by.
     pub fn network(&self) -> Network {
-        self.with(|held| held.judged().unwrap_or_else(|| held.network.clone()))
+        self.hold(Trained::network)
     }
 
     /// The current averages.
     pub fn averages(&self) -> Vec<Average> {
-        self.with(|held| {
-            let averages = held.copies.iter();
-            let averages = averages.map(|copy| copy.average(&held.network, held.num_updates));
-            averages.flatten().collect()
-        })
-    }
-
-    /// All copies of the weights with their names.
-    pub fn copies(&self) -> Vec<(&'static str, Network)> {
-        self.with(|held| {
-            let copies = held.copies.iter();
-            let read = |copy: &Copy| (copy.name(), copy.read(&held.network, held.num_updates));
-            copies.map(read).collect()
-        })
+        self.hold(Trained::averages)
     }
 
     /// The same, loaded with the weights of another step.
     pub fn at_step(self, num_updates: usize) -> Self {
-        self.update(|held| Held {
-            num_updates,
-            ..held
-        })
+        self.update(|held| held.at_step(num_updates))
     }
 
-    /// Includes the newest statistics of batch norms in what is saved: Burn delays those of the last step until they
-    /// are requested.
+    /// Includes the newest statistics of batch norms in what is saved.
     pub fn settle(&self) {
-        self.with(|held| drop(held.network.valid()));
+        self.hold(Trained::settle);
     }
 
     /// Accesses the network without a copy.
     pub fn look<T>(&self, look: impl FnOnce(&Network) -> T) -> T {
-        self.with(|held| look(&held.network))
+        self.hold(|held| look(held.current()))
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<Held>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Option<Trained>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn with<T>(&self, read: impl FnOnce(&Held) -> T) -> T {
+    /// Accesses the network and its copies.
+    pub fn hold<T>(&self, read: impl FnOnce(&Trained) -> T) -> T {
         read(
             self.lock()
                 .as_ref()
@@ -105,7 +81,7 @@ impl SharedNetwork {
         )
     }
 
-    fn update(self, change: impl FnOnce(Held) -> Held) -> Self {
+    fn update(self, change: impl FnOnce(Trained) -> Trained) -> Self {
         let mut slot = self.lock();
         let held = slot
             .take()
@@ -114,14 +90,6 @@ impl SharedNetwork {
         drop(slot);
         self
     }
-
-    /// The copies stay on their device: they are not trained.
-    fn update_network(self, change: impl FnOnce(Network) -> Network) -> Self {
-        self.update(|held| Held {
-            network: change(held.network),
-            ..held
-        })
-    }
 }
 
 impl TrainStep for SharedNetwork {
@@ -129,13 +97,11 @@ impl TrainStep for SharedNetwork {
     type Output = Outputs;
 
     fn step(&self, batch: Batch) -> TrainOutput<Outputs> {
-        self.with(|held| {
-            let output = held.network.output(batch);
-            let gradients = output.losses.clone().mean().backward();
-            // Detached from the graph, which ends here.
-            let measured = held.scores.measure(output.without_autodiff(), false);
-            TrainOutput::new(&held.network, gradients, Outputs(vec![measured]))
-        })
+        let (grads, measured) = self.hold(|held| held.backward(batch, &self.scores));
+        TrainOutput {
+            grads,
+            item: Outputs(vec![measured]),
+        }
     }
 
     fn optimize(
@@ -144,23 +110,7 @@ impl TrainStep for SharedNetwork {
         rate: ModuleLearningRate,
         gradients: GradientsParams,
     ) -> Self {
-        self.update(|held| {
-            let num_updates = held.num_updates + 1;
-            let mut network = optimizer.step(rate, held.network, gradients);
-            let mut copies = Vec::with_capacity(held.copies.len());
-            // The slow weights, which change the network, are first.
-            for copy in held.copies {
-                let (after, copy) = copy.follow(network, num_updates);
-                network = after;
-                copies.push(copy);
-            }
-            Held {
-                network,
-                copies,
-                num_updates,
-                ..held
-            }
-        })
+        self.update(|held| held.update(optimizer, rate, gradients))
     }
 }
 
@@ -169,96 +119,44 @@ impl InferenceStep for SharedNetwork {
     type Output = Outputs;
 
     fn step(&self, batch: Batch) -> Outputs {
-        self.with(|held| {
-            let output = held.network.output(batch);
-            Outputs(vec![held.scores.measure(output, true)])
-        })
+        let output = self.look(|network| network.output(batch));
+        Outputs(vec![self.scores.measure(output, true)])
     }
 }
 
 impl Module for SharedNetwork {
     fn collect_devices(&self, devices: Vec<Device>) -> Vec<Device> {
-        self.look(|network| network.collect_devices(devices))
+        self.hold(|held| held.collect_devices(devices))
     }
 
     fn fork(self, device: &Device) -> Self {
-        self.update_network(|network| network.fork(device))
+        self.update(|held| held.fork(device))
     }
 
     fn to_device(self, device: &Device) -> Self {
-        self.update_network(|network| network.to_device(device))
+        self.update(|held| held.to_device(device))
     }
 
     fn train(self) -> Self {
-        self.update_network(Module::train)
+        self.update(Module::train)
     }
 
     fn valid(&self) -> Self {
-        self.with(|held| {
-            Self::of(Held {
-                network: held.judged().unwrap_or_else(|| held.network.valid()),
-                scores: held.scores.clone(),
-                copies: held.copies.clone(),
-                num_updates: held.num_updates,
-            })
-        })
+        Self::of(self.hold(Module::valid), self.scores.clone())
     }
 
     fn materialize(self) -> Self {
-        self.update_network(Module::materialize)
+        self.update(Module::materialize)
     }
 
     fn visit<V: ModuleVisitor>(&self, visitor: &mut V) {
-        self.with(|held| {
-            if held.copies.is_empty() {
-                held.network.visit(visitor);
-                return;
-            }
-            let copies = held.copies.iter().map(|copy| (copy.name(), &copy.network));
-            for (name, network) in [(NETWORK, &held.network)].into_iter().chain(copies) {
-                visitor.enter_module(name, CONTAINER);
-                network.visit(visitor);
-                visitor.exit_module(name, CONTAINER);
-            }
-        });
+        self.hold(|held| held.visit(visitor));
     }
 
     fn map<M: ModuleMapper>(self, mapper: &mut M) -> Self {
-        let mut map = |name: Option<&str>, network: Network| {
-            name.into_iter()
-                .for_each(|name| mapper.enter_module(name, CONTAINER));
-            let network = network.map(mapper);
-            name.into_iter()
-                .for_each(|name| mapper.exit_module(name, CONTAINER));
-            network
-        };
-        self.update(|held| {
-            let name = (!held.copies.is_empty()).then_some(NETWORK);
-            let network = map(name, held.network);
-            let copies = held.copies.into_iter().map(|copy| {
-                let name = copy.name();
-                copy.map_network(|network| map(Some(name), network))
-            });
-            Held {
-                network,
-                copies: copies.collect(),
-                ..held
-            }
-        })
+        self.update(|held| held.map(mapper))
     }
 }
-
-impl Held {
-    /// The weights that the run is judged by, if they are not the trained ones.
-    fn judged(&self) -> Option<Network> {
-        let mut copies = self.copies.iter();
-        copies.find_map(|copy| copy.judged(&self.network, self.num_updates))
-    }
-}
-
-/// The name of the trained network in checkpoints that have copies too.
-const NETWORK: &str = "network";
-const CONTAINER: &str = "SharedNetwork";
 
 impl fmt::Display for SharedNetwork {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

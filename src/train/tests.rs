@@ -1,7 +1,7 @@
 //! Training in this process, where weights are accessible.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use burn::data::dataloader::DataLoader;
@@ -13,30 +13,31 @@ use burn::train::Interrupter;
 #[path = "../../tests/suite/edit.rs"]
 mod edit;
 
-use super::digest::weights_digest;
 use super::loader::{Cursor, Loader};
-use super::{Job, device, execute, initial_network};
+use super::{Emit, Job, device, execute, initial_network};
 use edit::Edit;
 use runner_core::data;
-use runner_core::event::Outcome;
+use runner_core::event::{Event, Outcome};
 use runner_core::plan::PieceSizes;
 use runner_core::plan::RunPlan;
-use runner_core::record::RunFolder;
+use runner_core::record::{RunFolder, Trace};
 use runner_core::spec::task::TaskKind;
 use runner_network::batch::Batch;
+use runner_network::digest::weights_digest;
 use runner_network::leaves;
 use runner_network::network::Network;
 use runner_network::paths::Paths;
 use runner_network::targets::Targets;
 use runner_network::tensor::DynTensor;
 use runner_network::testing::{IRIS, generator, planned};
+use runner_network::trainer::{Advance, Trainer};
 
 /// Trains a run to its end.
 fn trained(plan: &RunPlan, folder: &Path) -> RunFolder {
-    executed(plan, folder, false)
+    executed(plan, folder, false, Arc::new(|_| {}))
 }
 
-fn executed(plan: &RunPlan, folder: &Path, is_probe: bool) -> RunFolder {
+fn executed(plan: &RunPlan, folder: &Path, is_probe: bool, emit: Emit) -> RunFolder {
     let folder = RunFolder(folder.to_owned());
     let job = Job {
         kernels: folder.0.join("kernels"),
@@ -45,7 +46,7 @@ fn executed(plan: &RunPlan, folder: &Path, is_probe: bool) -> RunFolder {
         plan: plan.clone(),
         planned: plan.clone(),
         folder: folder.clone(),
-        emit: Arc::new(|_| {}),
+        emit,
         has_stopped: Arc::default(),
         interrupter: Interrupter::new(),
         threads: 1,
@@ -79,6 +80,131 @@ fn saved(plan: &RunPlan, folder: &RunFolder, name: &str) -> Vec<(String, Vec<f32
     values(plan, &first_network(plan).load_record(record))
 }
 
+/// Every loss to the bit, every digest of parameters, and the metrics of all epochs and of the test split.
+fn assert_same_numbers(text: &str, stop_at: Option<usize>) {
+    let plan = planned(text);
+    let folder = tempfile::tempdir().expect("a folder");
+    let events = Arc::new(Mutex::new(Vec::new()));
+    let kept = events.clone();
+    let emit = Arc::new(move |event| kept.lock().expect("no thread panicked").push(event));
+    let run = executed(&plan, folder.path(), false, emit);
+    let trace = Trace::read(&run).expect("a trace");
+    let record = events.lock().expect("no thread panicked");
+
+    let load = || data::load(&plan.data, &|_, _| {}).expect("it loads");
+    let device = device::open(plan.device, plan.precision).expect("flex");
+    let fresh = || Trainer::new(&plan, load(), &device, None, || 0.0);
+    let mut trainer = fresh();
+    let (mut losses, mut digests) = (Vec::new(), vec![trainer.digests().expect("finite")]);
+    let mut epochs = Vec::new();
+    while !trainer.is_done() {
+        if stop_at == Some(losses.len()) && trainer.step() == losses.len() && epochs.len() < 2 {
+            let saved = serde_json::to_vec(&trainer.save().expect("saved")).expect("JSON");
+            // Other random numbers were drawn since.
+            device.seed(99);
+            let saved = serde_json::from_slice(&saved).expect("JSON");
+            trainer = fresh().resume(saved).expect("its own state");
+        }
+        match trainer.advance().expect("no failure") {
+            Advance::Updated { loss } => losses.push(loss),
+            Advance::EpochFinished {
+                epoch, digests: at, ..
+            } => {
+                epochs.push(epoch.metrics);
+                digests.push(at);
+            }
+        }
+    }
+    assert_eq!(losses, trace.losses, "{text}");
+    let of_weights = trace.digests.into_iter().map(|mut digests| {
+        let is_weight = |(path, _): &(String, String)| !path.starts_with("optimizer/");
+        digests.parameters.retain(is_weight);
+        digests
+    });
+    assert_eq!(digests, of_weights.collect::<Vec<_>>(), "{text}");
+    let of_epochs = record.iter().filter_map(|event| match event {
+        Event::EpochFinished(epoch) => Some(epoch.metrics.clone()),
+        _ => None,
+    });
+    assert_eq!(epochs, of_epochs.collect::<Vec<_>>(), "{text}");
+    let finished = trainer.finish().expect("no failure");
+    let tests = record.iter().filter_map(|event| match event {
+        Event::SplitEvaluated { split, metrics, .. } => Some((split.clone(), metrics.clone())),
+        _ => None,
+    });
+    let found = finished.tests.into_iter();
+    let found: Vec<_> = found.map(|(split, of)| (split.to_owned(), of)).collect();
+    assert_eq!(found, tests.collect::<Vec<_>>(), "{text}");
+    assert_eq!(
+        finished.evaluation,
+        run.read_evaluation().expect("readable")
+    );
+    for (name, network) in finished
+        .weights
+        .into_iter()
+        .chain([("best", finished.best)])
+    {
+        assert_eq!(
+            values(&plan, &network),
+            saved(&plan, &run, name),
+            "{name}: {text}"
+        );
+    }
+}
+
+#[test]
+fn one_step_at_a_time_gives_the_numbers_of_the_learner() {
+    let _alone = generator();
+    let layers = [
+        "conv2d\", out_channels = 4, kernel_size = 3",
+        "batch_norm\"",
+        "relu\"",
+        "dropout\", probability = 0.2",
+        "flatten\"",
+        "linear\"",
+    ];
+    let layers = layers
+        .map(|layer| format!("{{ type = \"{layer} }}"))
+        .join(", ");
+    let cnn = IRIS
+        .edit("iris", "digits")
+        .edit(
+            "model = { type = \"mlp\", hidden = [8] }",
+            &format!("model.layers = [{layers}]"),
+        )
+        .edit("size = 25", "size = 300, micro_batch_size = 200");
+    let dropout = IRIS
+        .edit("[8]", "[8], dropout = 0.3")
+        .edit("1e-2 }", "1e-2, clip = { global_norm = 1.0 } }")
+        .edit("size = 25 }", "size = 25, log_gradient_norms = \"parameters\" }\ndata.split = { valid = 0.2, test = 0.2 }");
+    let averaged = IRIS.edit(
+        "size = 25 }",
+        "size = 25, ema.decay = 0.9 }\nstrategy = { type = \"lookahead\", sync_steps = 3 }",
+    );
+    let autoencoder = "data.type = \"digits\"\ntask = { type = \"autoencoding\", metrics = [\"psnr\"] }\nmodel.layers = [{ type = \"conv2d\", out_channels = 1, kernel_size = 1 }]\n\
+        data.augment = { flip = 0.5 }\noptimizer = { type = \"adamw\", learning_rate = 1e-2 }\ntrain = { epochs = 3, batch_size = 400 }\n";
+    let waves = "data = { type = \"sine_windows\", length = 8 }\nmodel = { type = \"lstm\", hidden_size = 4 }\n\
+        optimizer = { type = \"sgd\", learning_rate = 1e-2 }\nscheduler = { type = \"cosine\" }\ntrain = { epochs = 3, batch_size = 200 }\n";
+    let longer = IRIS.edit("epochs = 3", "epochs = 5");
+    let plateau = format!(
+        "{longer}scheduler = {{ type = \"reduce_on_plateau\", patience = 1, min_delta = 10.0 }}\n"
+    );
+    for text in [
+        IRIS,
+        &cnn,
+        &dropout,
+        &averaged,
+        autoencoder,
+        waves,
+        &plateau,
+    ] {
+        assert_same_numbers(text, None);
+        // In the middle of an epoch, and at the end of one before its validation and after it.
+        assert_same_numbers(text, Some(3));
+    }
+    assert_same_numbers(IRIS, Some(5));
+}
+
 #[test]
 fn paths_are_those_of_the_plan() {
     let _alone = generator();
@@ -99,7 +225,8 @@ fn a_probe_of_memory_evaluates_nothing() {
     let plan = planned(IRIS);
     let folder = tempfile::tempdir().expect("a folder");
     for is_probe in [true, false] {
-        let run = executed(&plan, &folder.path().join(is_probe.to_string()), is_probe);
+        let place = folder.path().join(is_probe.to_string());
+        let run = executed(&plan, &place, is_probe, Arc::new(|_| {}));
         let evaluation = run.read_evaluation().expect("it can be read");
         assert_eq!(evaluation.is_none(), is_probe);
     }

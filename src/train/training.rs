@@ -4,21 +4,22 @@ use std::fs;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use burn::data::dataloader::DataLoader;
 use burn::module::{Module, ParamGroup};
 use burn::tensor::Device;
 use burn::train::{Learner, SupervisedTraining, TrainingError, TrainingStrategy};
 
-use super::checkpoint::{Always, Checkpoints, State};
+use super::checkpoint::{Always, Checkpoints};
 use super::diagnose::Watch;
-use super::digest::{optimizer_digests, weights_digest};
+use super::digest::optimizer_digests;
 use super::epochs::{Epochs, Progressed};
 use super::fault::{Fault, Phase};
 use super::loader::Loader;
 use super::memory::is_out_of_memory;
-use super::metrics::{NotFinite, Nothing, SharedSums, Tap};
+use super::metrics::{Nothing, SharedSums, Tap};
 use super::shared::SharedNetwork;
 use super::{
-    Executed, Interrupter, Job, drawn_network, evaluate, evaluation, initial_network, predictions,
+    Executed, Interrupter, Job, drawn_network, evaluate, initial_network, predictions,
     training_device,
 };
 use runner_core::data::{Loaded, Split, Transforms};
@@ -26,10 +27,15 @@ use runner_core::event::{Event, FailureClass, Outcome};
 use runner_core::plan::PieceSizes;
 use runner_core::record::{Digests, RunFolder, TraceWriter};
 use runner_core::spec::predictions::PredictedSplit;
+use runner_network::digest::weights_digest;
+use runner_network::evaluation::Errors;
+use runner_network::failure::{LOWER_RATE, WrongCount, wrong_count};
 use runner_network::network::Network;
 use runner_network::paths::Paths;
 use runner_network::schedule::Reductions;
 use runner_network::scores::Scores;
+use runner_network::state::State;
+use runner_network::sums::NotFinite;
 use runner_network::{optimizer, schedule};
 
 /// Validation batches of a memory probe.
@@ -295,7 +301,7 @@ impl Training<'_> {
                 });
             }
         }
-        message += "; lower `optimizer.learning_rate`, or set `optimizer.clip`";
+        message += LOWER_RATE;
         Outcome::failed(FailureClass::NotFinite, message)
     }
 
@@ -362,11 +368,18 @@ impl Training<'_> {
     /// Writes the errors of the best weights. All metrics of the run were reported before.
     fn write_evaluation(&self, network: &Network, epoch: usize) -> Result<(), Outcome> {
         let Self { job, splits, .. } = self;
-        let evaluated = evaluation::of(network, &splits.valid, &splits.scores, &job.plan, epoch)?;
-        let Some(evaluated) = evaluated else {
+        let valid = &splits.valid;
+        let Some(mut errors) = Errors::new(&job.plan, valid.split(), &splits.scores) else {
             return Ok(());
         };
-        let written = job.folder.write_evaluation(&evaluated);
+        for batch in valid.iter() {
+            let batch = batch.map_err(|e| Outcome::failed(FailureClass::Data, e.to_string()))?;
+            let added = errors.add(network.output(batch));
+            added.map_err(|e| Outcome::failed(FailureClass::DeviceLost, e.to_string()))?;
+        }
+        WrongCount::check(valid.name(), errors.num_items(), valid.num_items())
+            .map_err(wrong_count)?;
+        let written = job.folder.write_evaluation(&errors.finish(epoch));
         written.map_err(|e| Outcome::failed(FailureClass::Disk, e.to_string()))
     }
 

@@ -1,5 +1,7 @@
 //! The items of a step on a device.
 
+use std::ops::Range;
+
 use burn::tensor::{Device, Tensor, TensorData};
 use runner_core::data::{Served, TargetValues, Values};
 
@@ -54,4 +56,20 @@ impl Batch {
             targets: self.targets.clone().select(places),
         }
     }
+}
+
+/// The end of each piece of each batch, as positions in the order. `size` is that of a batch's pieces.
+pub fn piece_ends(
+    places: Range<usize>,
+    batch_size: usize,
+    size: impl Fn(usize) -> usize,
+) -> Vec<usize> {
+    let batches = places.clone().step_by(batch_size).enumerate();
+    batches
+        .flat_map(|(batch, from)| {
+            let to = (from + batch_size).min(places.end);
+            let size = size(batch);
+            (from..to).step_by(size).map(move |at| (at + size).min(to))
+        })
+        .collect()
 }

@@ -2,7 +2,9 @@
 //!
 //! Knows no files, processes, threads or clocks: a [`batch::Batch`] goes in, and losses, gradients and scores come out.
 //! [`graph`] turns a plan's layers into modules; tensors carry their rank at run time ([`tensor`]). [`optimizer`] and
-//! [`schedule`] translate a plan's into Burn's, by the paths of parameters ([`paths`]).
+//! [`schedule`] translate a plan's into Burn's, by the paths of parameters ([`paths`]). What a training does between
+//! them is here too ([`trained`], [`sums`], [`state`]): the program drives it through Burn's learner, and [`trainer`]
+//! one step at a time, where there are no threads.
 
 #![warn(missing_docs)]
 
@@ -10,6 +12,10 @@ pub mod attention;
 pub mod batch;
 mod batch_norm;
 pub mod convolution;
+pub mod copies;
+pub mod digest;
+pub mod evaluation;
+pub mod failure;
 #[cfg(feature = "flex")]
 pub mod fast;
 pub mod finite;
@@ -29,11 +35,16 @@ pub mod own;
 pub mod paths;
 pub mod schedule;
 pub mod scores;
+pub mod serve;
+pub mod state;
 pub mod stepwise;
+pub mod sums;
 pub mod targets;
 pub mod tensor;
 #[doc(hidden)]
 pub mod testing;
+pub mod trained;
+pub mod trainer;
 pub mod updates;
 pub mod values;
 

@@ -9,6 +9,7 @@ use crate::graph::Graph;
 use crate::loss::item_losses;
 use crate::targets::Targets;
 use crate::tensor::DynTensor;
+use runner_core::data::order::{Purpose, stream_seed};
 use runner_core::plan::RunPlan;
 use runner_core::spec::backend::Kernels;
 use runner_core::spec::loss::LossSpec;
@@ -33,6 +34,12 @@ impl Network {
         let network = Self::undrawn(plan, device);
         network.visit(&mut Draw);
         network
+    }
+
+    /// The same with weights that depend only on the seed of the plan.
+    pub fn drawn(plan: &RunPlan, device: &Device) -> Self {
+        device.seed(stream_seed(plan.seed, Purpose::Init, 0));
+        Self::new(plan, device)
     }
 
     /// The same for weights that will be loaded: none is sampled.

@@ -1,9 +1,13 @@
-//! Parameters with values from elsewhere, by their paths in the experiment file.
+//! The values of parameters by their paths in the experiment file: as they are, and from elsewhere.
 
 use std::collections::BTreeMap;
 
 use burn::module::{Module, ModuleMapper, Param};
 use burn::tensor::{Tensor, TensorData};
+
+use crate::graph::Graph;
+use crate::layer::Layer;
+use crate::leaves;
 
 /// The module with some of its parameters and buffers replaced by `values`, in the device's precision, and the paths of
 /// unused values. `name` gives the path in the experiment file for one of Burn's.
@@ -22,6 +26,30 @@ pub fn with_values<M: Module>(
     };
     let module = module.map(&mut given);
     (module, given.values.into_keys().collect())
+}
+
+/// Every parameter of a graph, the running statistics of batch norms, and the constants of positional encodings, as
+/// `<layer>.<path in Burn's module>`, in the order of the layers.
+pub fn of_graph(graph: &Graph) -> Vec<(String, TensorData)> {
+    let mut all = Vec::new();
+    for (layer, plan) in graph.layers() {
+        let mut add = |path: &str, data| all.push((format!("{}.{path}", plan.name), data));
+        leaves::each(layer, |leaf| {
+            // The first part is the module's name as a variant of the layer.
+            let path = leaf.path.split_once('.').map_or("", |(_, path)| path);
+            add(path, leaf.values());
+        });
+        match layer {
+            Layer::Positional(encoding) => {
+                add("sinusoids", encoding.sinusoids.clone().into_data());
+            }
+            Layer::Rotary(encoding) => {
+                add("freq_complex", encoding.freq_complex.clone().into_data());
+            }
+            _ => {}
+        }
+    }
+    all
 }
 
 struct Given<'a> {

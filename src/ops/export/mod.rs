@@ -25,7 +25,7 @@ use runner_core::check::network::Network;
 use runner_core::diagnostic::Diagnostic;
 use runner_core::show::plain_io_error;
 use runner_exchange::error::Unsupported;
-use runner_exchange::onnx::{self, Element, Graph as OnnxGraph, OnnxError};
+use runner_exchange::onnx::{self, Graph as OnnxGraph, OnnxError};
 use runner_exchange::state::{StateDict, StateError};
 use runner_exchange::tensors::{Dtype, TensorError, Tensors};
 use runner_exchange::torch::model_py;
@@ -202,15 +202,7 @@ fn pytorch_with(
 /// # Errors
 /// If ONNX has no operators for a layer.
 pub fn onnx_model(network: &Network, graph: &Graph) -> Result<Vec<u8>, ExportError> {
-    let mut made = OnnxGraph::new("network");
-    let element = match network.items.vocabulary {
-        Some(_) => Element::I64,
-        None => Element::F32,
-    };
-    made.input(onnx::INPUT, element, &network.items.dims);
-    let (given, shape) = onnx_network(&mut made, network, graph, onnx::INPUT)?;
-    made.output(&given, onnx::OUTPUT, Element::F32, &shape);
-    Ok(onnx::to_bytes(&onnx::model(made, &[])?))
+    Ok(onnx::file(network, &tensors(graph)?)?)
 }
 
 /// Adds a network to a graph; returns its output for a value, and the shape of an item of that.

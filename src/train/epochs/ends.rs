@@ -8,13 +8,13 @@ use burn::train::{
 };
 
 use super::{Components, Epochs, next_batch};
-use crate::train::checkpoint::{Best, State};
 use crate::train::evaluate;
 use crate::train::fault::Phase;
-use crate::train::loader::WrongCount;
 use crate::train::metrics::Outputs;
 use crate::train::shared::SharedNetwork;
 use runner_core::event::{Epoch, Event, MemoryGrowth, Metrics};
+use runner_network::failure::WrongCount;
+use runner_network::state::State;
 
 impl Epochs {
     /// Metrics of the averages of the weights, if any, each with its split; a failure is recorded.
@@ -76,19 +76,7 @@ impl Epochs {
 
     /// The epoch's metrics by name.
     pub(super) fn metrics(&self, averaged: Vec<(&'static str, Metrics)>, state: &State) -> Metrics {
-        let sums = self.sums.lock();
-        let splits = [
-            ("train", sums.train.metrics(&self.scores, None)),
-            (
-                "valid",
-                sums.valid.metrics(&self.scores, Some(&sums.ranked)),
-            ),
-        ];
-        let mut metrics = Metrics::new();
-        for (split, values) in splits.into_iter().chain(averaged) {
-            let named = values.into_iter();
-            metrics.extend(named.map(|(name, value)| (format!("{split}/{name}"), value)));
-        }
+        let mut metrics = self.sums.lock().metrics(&self.scores, averaged);
         metrics.insert("learning_rate".into(), state.learning_rate);
         metrics
     }
@@ -101,24 +89,10 @@ impl Epochs {
         train_secs: f64,
         valid_secs: f64,
     ) -> bool {
-        state.epochs_done += 1;
-        state.steps_in_epoch = 0;
-        let objective = self.plan.objective;
-        let value = metrics.get(&objective.name()).copied().unwrap_or(f64::NAN);
-        let improved = state
-            .best_epoch()
-            .is_none_or(|best| self.plan.prefers_later(&metrics, &best.metrics));
-        if improved {
-            state.best = Some(Best {
-                epoch: state.epochs_done,
-                step: state.step(&self.plan),
-                value,
-            });
-        }
         let held = self.meter.look(true);
         let epoch = Epoch {
-            epoch: state.epochs_done,
-            step: state.step(&self.plan),
+            epoch: state.epochs_done + 1,
+            step: (state.epochs_done + 1) * self.plan.steps_per_epoch,
             metrics,
             train_secs,
             valid_secs,
@@ -126,7 +100,7 @@ impl Epochs {
             pool: held.pool,
         };
         (self.emit)(Event::EpochFinished(epoch.clone()));
-        state.history.push(epoch);
+        let improved = state.finish_epoch(epoch, &self.plan);
         self.tell_growth(state);
         improved
     }

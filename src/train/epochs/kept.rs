@@ -7,12 +7,13 @@ use burn::train::Learner;
 use burn::train::checkpoint::CheckpointerError;
 
 use super::{Components, Epochs};
-use crate::train::checkpoint::State;
-use crate::train::digest::{NoNumber, parameter_digests};
 use crate::train::shared::SharedNetwork;
 use runner_core::event::{FailureClass, Outcome};
 use runner_core::record::{Digests, TraceWriter};
+use runner_network::digest::parameter_digests;
+use runner_network::failure::weights_not_finite;
 use runner_network::paths::Paths;
+use runner_network::state::State;
 
 impl Epochs {
     pub(super) fn save(
@@ -69,13 +70,10 @@ impl Epochs {
         if self.trace.is_none() {
             return Ok(digests);
         }
-        digests.parameters = parameter_digests(&learner.model(), &Paths::new(&self.plan))
-            .map_err(|NoNumber(path)| {
-                let message = format!(
-                    "the weights of `{path}` are infinite or NaN after step {step}; lower `optimizer.learning_rate`, or set `optimizer.clip`"
-                );
-                self.fail(Outcome::failed(FailureClass::NotFinite, message));
-            })?;
+        digests.parameters = learner
+            .model()
+            .hold(|held| parameter_digests(held, &Paths::new(&self.plan)))
+            .map_err(|path| self.fail(weights_not_finite(&path, step)))?;
         Ok(digests)
     }
 

@@ -18,20 +18,23 @@ use burn::train::{
     TrainLoader, TrainingComponents, ValidLoader,
 };
 
-use super::checkpoint::{Checkpoints, State};
+use super::Emit;
+use super::checkpoint::Checkpoints;
 use super::diagnose::Watch;
 use super::fault::{Fault, Phase};
 use super::loader::Cursor;
 use super::memory::Meter;
-use super::metrics::{EpochSums, SharedSums};
+use super::metrics::SharedSums;
 use super::shared::SharedNetwork;
-use super::{Emit, all_finite, wrong_count};
 use runner_core::event::Outcome;
 use runner_core::plan::{PieceSizes, RunPlan};
 use runner_core::record::TraceWriter;
 use runner_network::batch::Batch;
+use runner_network::failure::{all_finite, wrong_count};
 use runner_network::schedule::Reductions;
 use runner_network::scores::Scores;
+use runner_network::state::State;
+use runner_network::sums::EpochSums;
 
 /// Trains epoch after epoch.
 pub struct Epochs {
@@ -120,10 +123,8 @@ impl SupervisedLearningStrategy<SharedNetwork> for Epochs {
                 steps: state.steps_in_epoch,
                 ..EpochSums::default()
             };
-            let scheduler = &self.plan.scheduler;
-            let metric = scheduler.metric().unwrap_or(self.plan.objective);
-            let num_reductions = scheduler.curve.num_reductions(metric, state.values(metric));
-            self.reductions.store(num_reductions, Ordering::Relaxed);
+            self.reductions
+                .store(state.num_reductions(&self.plan), Ordering::Relaxed);
             self.reach(Phase::Epoch(epoch));
             let train_started = Instant::now();
             self.train(epoch, &mut state, &mut parts, &mut learner, &train);

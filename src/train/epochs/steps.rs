@@ -7,9 +7,8 @@ use burn::train::{
 };
 
 use super::{Components, Epochs, next_batch};
-use crate::train::checkpoint::State;
 use crate::train::fault::Phase;
-use crate::train::metrics::{Outputs, Sums};
+use crate::train::metrics::Outputs;
 use crate::train::pulse::Pulse;
 use crate::train::shared::SharedNetwork;
 use runner_core::data::order::{Purpose, stream_seed};
@@ -19,6 +18,8 @@ use runner_network::gradients;
 use runner_network::network::Network;
 use runner_network::norms::NormLog;
 use runner_network::scores::Measured;
+use runner_network::state::State;
+use runner_network::sums::Sums;
 
 impl Epochs {
     pub(super) fn train(

@@ -145,7 +145,7 @@ impl Transforms {
         if self
             .columns
             .iter()
-            .any(|column| size(column).is_none_or(|size| size > 1 << 40))
+            .any(|column| size(column).is_none_or(|size| size as u64 > 1 << 40))
         {
             return Some("a column has a shape that no item has".into());
         }

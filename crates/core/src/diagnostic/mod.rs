@@ -5,6 +5,7 @@
 
 mod circle;
 mod count;
+mod json;
 mod list;
 mod nearest;
 mod place;

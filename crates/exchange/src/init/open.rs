@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use runner_core::check::network::Network;
 use runner_core::data::{DataError, sha256_hex};
+#[cfg(feature = "native")]
 use runner_core::record::capsule;
 use runner_core::record::{ExperimentFolder, RunFolder};
 use runner_core::show::plain_io_error;
@@ -68,6 +69,13 @@ impl Opened {
         Ok(sha256_hex(all.as_bytes()))
     }
 
+    #[cfg(not(feature = "native"))]
+    fn of_capsule(path: &Path, _: Option<&str>) -> Result<Self, DataError> {
+        let message = format!("`{}` cannot be unpacked here", path.display());
+        Err(DataError::new(message).help("use the run's weights, such as `model/best.bpk` in it"))
+    }
+
+    #[cfg(feature = "native")]
     fn of_capsule(path: &Path, key: Option<&str>) -> Result<Self, DataError> {
         let failed = |e: std::io::Error| {
             let (place, reason) = (path.display(), plain_io_error(&e));

@@ -102,6 +102,24 @@ pub fn network(
     Ok(outputs.pop().unwrap_or_else(|| input.to_owned()))
 }
 
+/// The bytes of a file with an input `input` of items and an output `output` of the network's results. Tensors have
+/// Burn's names.
+///
+/// # Errors
+/// If ONNX has no operators for a layer, or a tensor is missing.
+pub fn file(of: &Network, burn: &Tensors) -> Result<Vec<u8>, OnnxError> {
+    let mut graph = Graph::new("network");
+    let element = match of.items.vocabulary {
+        Some(_) => Element::I64,
+        None => Element::F32,
+    };
+    graph.input(INPUT, element, &of.items.dims);
+    let given = network(&mut graph, of, &StateDict::of(of), burn, INPUT)?;
+    let shape = of.layers.last().map_or(&of.items.dims, |last| &last.shape);
+    graph.output(&given, OUTPUT, Element::F32, shape);
+    Ok(to_bytes(&model(graph, &[])?))
+}
+
 /// A model with a graph and metadata.
 ///
 /// # Errors

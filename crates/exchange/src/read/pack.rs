@@ -50,9 +50,8 @@ fn each(
         .try_for_each(see)
 }
 
-/// The names of Burn's types equal ours, except for types that are not used for weights.
 fn dtype(path: &Path, tensor: &burn_pack::Tensor) -> Result<Dtype, DataError> {
     let name = format!("{:?}", tensor.dtype).to_ascii_lowercase();
-    let found = Dtype::ALL.into_iter().find(|dtype| dtype.name() == name);
-    found.ok_or_else(|| damaged(path, format!("`{}` is of type {name}", tensor.name)))
+    Dtype::of_burn(tensor.dtype)
+        .ok_or_else(|| damaged(path, format!("`{}` is of type {name}", tensor.name)))
 }

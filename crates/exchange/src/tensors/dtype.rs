@@ -51,6 +51,12 @@ impl Dtype {
         Self::Bool,
     ];
 
+    /// The type of Burn's numbers. Names equal ours, except for types that are not used for weights.
+    pub fn of_burn(dtype: burn_pack::DType) -> Option<Self> {
+        let name = format!("{dtype:?}").to_ascii_lowercase();
+        Self::ALL.into_iter().find(|dtype| dtype.name() == name)
+    }
+
     /// As messages and commands write it.
     pub const fn name(self) -> &'static str {
         match self {

@@ -104,7 +104,7 @@ impl Inputs {
                 .shape
                 .iter()
                 .try_fold(1_usize, |num, size| num.checked_mul(*size));
-            if num.is_none_or(|num| num > 1 << 40) || input.shape.contains(&0) {
+            if num.is_none_or(|num| num as u64 > 1 << 40) || input.shape.contains(&0) {
                 let message = format!("its input `{}` has the shape {:?}", input.name, input.shape);
                 return Err(DataError::new(message).help(format!(
                     "set a different one with `--shape {}=…`",

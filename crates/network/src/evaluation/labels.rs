@@ -1,15 +1,14 @@
 //! How often each label is predicted and present.
 
+use crate::scores::{numbers, whole_numbers};
+use crate::targets::Targets;
 use burn::tensor::activation::sigmoid;
 use burn::tensor::{Bool, Tensor, TensorReadError};
-
 use runner_core::data::Split;
 use runner_core::predict::Separating;
 use runner_core::record::evaluation::{Evaluated, LabelCounts};
 use runner_core::spec::loss::LossSpec;
 use runner_core::spec::task::TaskSpec;
-use runner_network::scores::{numbers, whole_numbers};
-use runner_network::targets::Targets;
 
 /// Counts of labels.
 pub struct Labels {

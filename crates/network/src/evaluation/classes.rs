@@ -5,13 +5,13 @@ use burn::tensor::{Tensor, TensorReadError};
 
 use super::worst::Worst;
 use super::{NUM_WORST, plain};
+use crate::scores::{numbers, whole_numbers};
+use crate::targets::Targets;
 use runner_core::data::{Pictures, Places, Split};
 use runner_core::predict::Separating;
 use runner_core::record::evaluation::{Confused, Confusion, Evaluated, Mistake};
 use runner_core::spec::loss::LossSpec;
 use runner_core::spec::task::{TaskKind, TaskSpec};
-use runner_network::scores::{numbers, whole_numbers};
-use runner_network::targets::Targets;
 
 /// Maximum number of classes with a confusion matrix.
 const MOST_CLASSES: usize = 200;

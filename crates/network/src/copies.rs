@@ -7,9 +7,9 @@ use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
 use burn::optim::GradientsParams;
 use burn::tensor::Tensor;
 
+use crate::network::Network;
 use runner_core::plan::RunPlan;
 use runner_core::spec::strategy::StrategySpec;
-use runner_network::network::Network;
 
 /// A copy of the weights of a network.
 #[derive(Clone, Debug)]

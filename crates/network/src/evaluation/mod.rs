@@ -8,21 +8,17 @@ mod labels;
 mod values;
 mod worst;
 
-use burn::data::dataloader::DataLoader;
 use burn::tensor::TensorReadError;
 
 use self::classes::Classes;
 use self::labels::Labels;
 use self::values::Values;
-use super::loader::{Loader, WrongCount};
-use super::wrong_count;
+use crate::network::Output;
+use crate::scores::{Scores, numbers};
 use runner_core::data::{Places, Split};
-use runner_core::event::{FailureClass, Outcome};
 use runner_core::plan::{FORMAT, RunPlan};
 use runner_core::record::evaluation::{Evaluated, Evaluation};
 use runner_core::spec::task::TaskKind;
-use runner_network::network::{Network, Output};
-use runner_network::scores::{Scores, numbers};
 
 /// Maximum number of items that are listed because of their losses.
 const NUM_WORST: usize = 16;
@@ -78,30 +74,47 @@ impl Counted {
     }
 }
 
-/// The errors of an epoch's weights on the items of a loader; `None` if there is nothing to report.
-pub fn of(
-    network: &Network,
-    valid: &Loader,
-    scores: &Scores,
-    plan: &RunPlan,
-    epoch: usize,
-) -> Result<Option<Evaluation>, Outcome> {
-    let Some(mut counted) = Counted::new(plan, valid.split(), scores) else {
-        return Ok(None);
-    };
-    let mut num_items = 0;
-    for batch in valid.iter() {
-        let batch = batch.map_err(|e| Outcome::failed(FailureClass::Data, e.to_string()))?;
-        let added = counted.add(network.output(batch), scores);
-        num_items += added.map_err(|e| Outcome::failed(FailureClass::DeviceLost, e.to_string()))?;
+/// The errors of weights on the items of a split, which are added in their order.
+pub struct Errors<'a> {
+    counted: Counted,
+    plan: &'a RunPlan,
+    split: &'a Split,
+    scores: &'a Scores,
+    num_items: usize,
+}
+
+impl<'a> Errors<'a> {
+    /// Counts nothing yet; `None` if there is nothing to report.
+    pub fn new(plan: &'a RunPlan, split: &'a Split, scores: &'a Scores) -> Option<Self> {
+        Some(Self {
+            counted: Counted::new(plan, split, scores)?,
+            plan,
+            split,
+            scores,
+            num_items: 0,
+        })
     }
-    WrongCount::check(valid.name(), num_items, valid.num_items()).map_err(wrong_count)?;
-    Ok(Some(Evaluation {
-        format: FORMAT,
-        split: "valid".into(),
-        epoch,
-        found: counted.finish(plan, valid.split()),
-    }))
+
+    /// Adds the next items of the split.
+    pub fn add(&mut self, output: Output) -> Result<(), TensorReadError> {
+        self.num_items += self.counted.add(output, self.scores)?;
+        Ok(())
+    }
+
+    /// The number of added items.
+    pub fn num_items(&self) -> usize {
+        self.num_items
+    }
+
+    /// The errors of an epoch's weights on the valid split.
+    pub fn finish(self, epoch: usize) -> Evaluation {
+        Evaluation {
+            format: FORMAT,
+            split: "valid".into(),
+            epoch,
+            found: self.counted.finish(self.plan, self.split),
+        }
+    }
 }
 
 /// A number as it is written: one in single precision with its shortest digits.

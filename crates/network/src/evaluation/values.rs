@@ -6,10 +6,10 @@ use burn::tensor::{Tensor, TensorReadError};
 
 use super::worst::Worst;
 use super::{NUM_WORST, plain};
+use crate::scores::{Scores, numbers};
+use crate::targets::Targets;
 use runner_core::data::{Places, Split};
 use runner_core::record::evaluation::{Evaluated, Point, Residuals};
-use runner_network::scores::{Scores, numbers};
-use runner_network::targets::Targets;
 
 /// Maximum number of analyzed targets.
 const MOST_TARGETS: usize = 16;

@@ -1,0 +1,79 @@
+//! Why a training fails, in words that are the same wherever it runs.
+
+use std::fmt;
+
+use crate::digest::NoNumber;
+use runner_core::event::{FailureClass, Metrics, Outcome};
+
+/// A split that delivered a different number of items than it has.
+#[derive(Debug, PartialEq)]
+pub struct WrongCount {
+    /// The split.
+    pub split: &'static str,
+    /// The delivered number.
+    pub delivered: usize,
+    /// The planned number.
+    pub planned: usize,
+}
+
+impl WrongCount {
+    /// Compares the delivered number with the plan.
+    pub fn check(split: &'static str, delivered: usize, planned: usize) -> Result<(), Self> {
+        if delivered == planned {
+            return Ok(());
+        }
+        Err(Self {
+            split,
+            delivered,
+            planned,
+        })
+    }
+}
+
+impl fmt::Display for WrongCount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            split,
+            delivered,
+            planned,
+        } = self;
+        write!(
+            f,
+            "the {split} split delivered {delivered} of {planned} items, so its metrics would be incomplete; run the command again, and if that does not help, remove the cache folder (`burn-runner` in `~/.cache` or `$XDG_CACHE_HOME`), whose decoded data may be damaged"
+        )
+    }
+}
+
+impl std::error::Error for WrongCount {}
+
+/// The failure of an incomplete split.
+pub fn wrong_count(wrong: WrongCount) -> Outcome {
+    Outcome::failed(FailureClass::Data, wrong.to_string())
+}
+
+/// NaN cannot be recorded: it ends a run. The names of `metrics` are shown after `prefix`.
+pub fn all_finite(metrics: &Metrics, prefix: &str) -> Result<(), Outcome> {
+    let wrong = metrics.iter().find(|(_, value)| !value.is_finite());
+    match wrong {
+        None => Ok(()),
+        Some((name, _)) => Err(Outcome::failed(
+            FailureClass::NotFinite,
+            format!(
+                "the metric {prefix}{name} is infinite or NaN; lower `optimizer.learning_rate`, or remove it from `task.metrics`"
+            ),
+        )),
+    }
+}
+
+/// The failure of a parameter that is infinite or NaN after an update.
+pub fn weights_not_finite(NoNumber(path): &NoNumber, step: usize) -> Outcome {
+    Outcome::failed(
+        FailureClass::NotFinite,
+        format!(
+            "the weights of `{path}` are infinite or NaN after step {step}; lower `optimizer.learning_rate`, or set `optimizer.clip`"
+        ),
+    )
+}
+
+/// What to do about a training whose numbers became infinite or NaN.
+pub const LOWER_RATE: &str = "; lower `optimizer.learning_rate`, or set `optimizer.clip`";

@@ -1,0 +1,102 @@
+//! Batches of a split without threads: from a device that keeps its items, or gathered when they are asked for.
+
+use burn::tensor::Device;
+
+use crate::batch::{Batch, piece_ends};
+use runner_core::data::order::{Purpose, permutation};
+use runner_core::data::{Moment, Split};
+use runner_core::plan::RunPlan;
+use runner_core::spec::task::TaskKind;
+
+/// Serves the items of a split to a device.
+#[derive(Debug)]
+pub struct Serve {
+    split: Split,
+    item_shape: Vec<usize>,
+    is_autoencoding: bool,
+    batch_size: usize,
+    device: Device,
+    /// All items, if they are kept on the device.
+    kept: Option<Batch>,
+}
+
+impl Serve {
+    /// Serves a split of a plan; `keep` it on the device only if it is equal in every epoch.
+    pub fn new(plan: &RunPlan, split: Split, device: &Device, keep: bool) -> Self {
+        let mut serve = Self {
+            split,
+            item_shape: plan.data.input.shape.clone(),
+            is_autoencoding: plan.task.kind == TaskKind::Autoencoding,
+            batch_size: plan.train.batch_size,
+            device: device.clone(),
+            kept: None,
+        };
+        if keep {
+            serve.kept = Some(serve.batch(&serve.places(), None));
+        }
+        serve
+    }
+
+    /// Its items.
+    pub fn split(&self) -> &Split {
+        &self.split
+    }
+
+    /// The items at some positions, in that order.
+    pub fn batch(&self, places: &[u32], moment: Option<Moment>) -> Batch {
+        match &self.kept {
+            Some(kept) => kept.pick(places),
+            None => {
+                let items = self.split.serve(places, moment);
+                Batch::new(items, &self.item_shape, self.is_autoencoding, &self.device)
+            }
+        }
+    }
+
+    /// All items in their order, in batches and in pieces of at most `size`.
+    pub fn in_order(&self, size: usize) -> impl Iterator<Item = Batch> + '_ {
+        let places = self.places();
+        let ends = piece_ends(0..places.len(), self.batch_size, |_| size);
+        let mut from = 0;
+        ends.into_iter().map(move |end| {
+            let from = std::mem::replace(&mut from, end);
+            self.batch(&places[from..end], None)
+        })
+    }
+
+    fn places(&self) -> Vec<u32> {
+        (0..self.split.num_items() as u32).collect()
+    }
+}
+
+/// The order of an epoch of training.
+#[derive(Debug)]
+pub struct Order {
+    places: Vec<u32>,
+    /// The moment at which its items are augmented.
+    moment: Moment,
+}
+
+impl Order {
+    /// The order of `num` items in an epoch, from 1.
+    pub fn of(num: usize, seed: u64, epoch: usize) -> Self {
+        let moment = Moment {
+            seed,
+            epoch: epoch as u64,
+        };
+        Self {
+            places: permutation(num, seed, Purpose::Order, moment.epoch),
+            moment,
+        }
+    }
+
+    /// The epoch.
+    pub fn epoch(&self) -> usize {
+        self.moment.epoch as usize
+    }
+
+    /// `num` items from a position on.
+    pub fn batch(&self, of: &Serve, from: usize, num: usize) -> Batch {
+        of.batch(&self.places[from..from + num], Some(self.moment))
+    }
+}

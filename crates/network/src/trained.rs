@@ -1,0 +1,193 @@
+//! A network in training, with the copies of its weights: averages, and slow weights.
+
+use std::fmt;
+
+use burn::module::{Module, ModuleMapper, ModuleVisitor};
+use burn::optim::lr_scheduler::module_lr_scheduler::ModuleLearningRate;
+use burn::optim::{GradientsParams, ModuleOptimizer};
+use burn::tensor::Device;
+
+use crate::batch::Batch;
+use crate::copies::{Average, Copy};
+use crate::network::Network;
+use crate::scores::{Measured, Scores};
+use runner_core::plan::RunPlan;
+
+/// A network in training, with the copies of its weights if any.
+#[derive(Clone, Debug)]
+pub struct Trained {
+    network: Network,
+    copies: Vec<Copy>,
+    /// Optimizer updates so far.
+    num_updates: usize,
+}
+
+impl Trained {
+    /// A network that has had `num_updates` updates, and is to be trained by a plan.
+    pub fn new(plan: &RunPlan, network: Network, num_updates: usize) -> Self {
+        Self {
+            copies: Copy::of(plan, &network),
+            network,
+            num_updates,
+        }
+    }
+
+    /// The network with its current weights.
+    pub fn current(&self) -> &Network {
+        &self.network
+    }
+
+    /// A separate network with the weights that the run is judged by: the current ones, or the slow ones of Lookahead.
+    pub fn network(&self) -> Network {
+        self.judged().unwrap_or_else(|| self.network.clone())
+    }
+
+    /// The weights that the run is judged by, if they are not the trained ones.
+    fn judged(&self) -> Option<Network> {
+        let mut copies = self.copies.iter();
+        copies.find_map(|copy| copy.judged(&self.network, self.num_updates))
+    }
+
+    /// The current averages.
+    pub fn averages(&self) -> Vec<Average> {
+        let averages = self.copies.iter();
+        let averages = averages.map(|copy| copy.average(&self.network, self.num_updates));
+        averages.flatten().collect()
+    }
+
+    /// All copies of the weights with their names.
+    pub fn copies(&self) -> Vec<(&'static str, Network)> {
+        let copies = self.copies.iter();
+        let read = |copy: &Copy| (copy.name(), copy.read(&self.network, self.num_updates));
+        copies.map(read).collect()
+    }
+
+    /// The same, loaded with the weights of another step.
+    pub fn at_step(self, num_updates: usize) -> Self {
+        Self {
+            num_updates,
+            ..self
+        }
+    }
+
+    /// Includes the newest statistics of batch norms in what is saved: Burn delays those of the last step until they
+    /// are requested.
+    pub fn settle(&self) {
+        drop(self.network.valid());
+    }
+
+    /// The gradients of the mean loss of a batch, and its measurements, detached from the graph, which ends here.
+    pub fn backward(&self, batch: Batch, scores: &Scores) -> (GradientsParams, Measured) {
+        let output = self.network.output(batch);
+        let gradients = output.losses.clone().mean().backward();
+        let measured = scores.measure(output.without_autodiff(), false);
+        let gradients = GradientsParams::from_grads(gradients, &self.network);
+        (gradients, measured)
+    }
+
+    /// Updates the weights, and then their copies.
+    pub fn update(
+        self,
+        optimizer: &mut ModuleOptimizer,
+        rate: ModuleLearningRate,
+        gradients: GradientsParams,
+    ) -> Self {
+        let num_updates = self.num_updates + 1;
+        let mut network = optimizer.step(rate, self.network, gradients);
+        let mut copies = Vec::with_capacity(self.copies.len());
+        // The slow weights, which change the network, are first.
+        for copy in self.copies {
+            let (after, copy) = copy.follow(network, num_updates);
+            network = after;
+            copies.push(copy);
+        }
+        Self {
+            network,
+            copies,
+            num_updates,
+        }
+    }
+
+    /// The copies stay on their device: they are not trained.
+    fn map_network(self, change: impl FnOnce(Network) -> Network) -> Self {
+        Self {
+            network: change(self.network),
+            ..self
+        }
+    }
+}
+
+impl Module for Trained {
+    fn collect_devices(&self, devices: Vec<Device>) -> Vec<Device> {
+        self.network.collect_devices(devices)
+    }
+
+    fn fork(self, device: &Device) -> Self {
+        self.map_network(|network| network.fork(device))
+    }
+
+    fn to_device(self, device: &Device) -> Self {
+        self.map_network(|network| network.to_device(device))
+    }
+
+    fn train(self) -> Self {
+        self.map_network(Module::train)
+    }
+
+    fn valid(&self) -> Self {
+        Self {
+            network: self.judged().unwrap_or_else(|| self.network.valid()),
+            copies: self.copies.clone(),
+            num_updates: self.num_updates,
+        }
+    }
+
+    fn materialize(self) -> Self {
+        self.map_network(Module::materialize)
+    }
+
+    fn visit<V: ModuleVisitor>(&self, visitor: &mut V) {
+        if self.copies.is_empty() {
+            self.network.visit(visitor);
+            return;
+        }
+        let copies = self.copies.iter().map(|copy| (copy.name(), &copy.network));
+        for (name, network) in [(NETWORK, &self.network)].into_iter().chain(copies) {
+            visitor.enter_module(name, CONTAINER);
+            network.visit(visitor);
+            visitor.exit_module(name, CONTAINER);
+        }
+    }
+
+    fn map<M: ModuleMapper>(self, mapper: &mut M) -> Self {
+        let mut map = |name: Option<&str>, network: Network| {
+            name.into_iter()
+                .for_each(|name| mapper.enter_module(name, CONTAINER));
+            let network = network.map(mapper);
+            name.into_iter()
+                .for_each(|name| mapper.exit_module(name, CONTAINER));
+            network
+        };
+        let name = (!self.copies.is_empty()).then_some(NETWORK);
+        let network = map(name, self.network);
+        let copies = self.copies.into_iter().map(|copy| {
+            let name = copy.name();
+            copy.map_network(|network| map(Some(name), network))
+        });
+        Self {
+            network,
+            copies: copies.collect(),
+            num_updates: self.num_updates,
+        }
+    }
+}
+
+impl fmt::Display for Trained {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.network.fmt(f)
+    }
+}
+
+/// The name of the trained network in checkpoints that have copies too.
+const NETWORK: &str = "network";
+const CONTAINER: &str = "SharedNetwork";

@@ -1,0 +1,496 @@
+//! A training one update at a time, where there are no threads and no files, such as in a browser. Its numbers are those
+//! of the program, which drives the same parts through Burn's learner.
+
+use std::sync::atomic::Ordering;
+
+use burn::module::{Module, ParamGroup};
+use burn::optim::lr_scheduler::LrSchedulerRecord;
+use burn::optim::lr_scheduler::module_lr_scheduler::ModuleLrScheduler;
+use burn::optim::{ModuleOptimizer, OptimizerRecord};
+use burn::store::ModuleRecord;
+use burn::tensor::{Bytes, Device};
+use serde::{Deserialize, Serialize};
+
+use crate::digest::parameter_digests;
+use crate::evaluation::Errors;
+use crate::failure::{LOWER_RATE, WrongCount, all_finite, weights_not_finite, wrong_count};
+use crate::network::Network;
+use crate::norms::NormLog;
+use crate::paths::Paths;
+use crate::schedule::Reductions;
+use crate::scores::{Measured, Scores, read};
+use crate::serve::{Order, Serve};
+use crate::state::State;
+use crate::sums::{EpochSums, NotFinite};
+use crate::trained::Trained;
+use crate::{gradients, optimizer, schedule};
+use runner_core::data::Loaded;
+use runner_core::data::order::{Purpose, stream_seed};
+use runner_core::event::{Epoch, FailureClass, Metrics, Outcome};
+use runner_core::plan::{PieceSizes, RunPlan};
+use runner_core::record::Digests;
+use runner_core::record::evaluation::Evaluation;
+
+/// The seconds since any moment. This crate has no clock of its own.
+pub type Clock = fn() -> f64;
+
+/// A run in training.
+pub struct Trainer {
+    plan: RunPlan,
+    device: Device,
+    splits: Splits,
+    sizes: PieceSizes,
+    scores: Scores,
+    norms: NormLog,
+    paths: Paths,
+    /// Only absent during an update.
+    trained: Option<Trained>,
+    optimizer: ModuleOptimizer,
+    schedule: ModuleLrScheduler,
+    /// What the schedule knows of the history.
+    reductions: Reductions,
+    order: Order,
+    sums: EpochSums,
+    state: State,
+    /// The weights of the best epoch, with their copies.
+    best: Option<Trained>,
+    clock: Clock,
+    /// Seconds of training in the epoch.
+    train_secs: f64,
+}
+
+struct Splits {
+    train: Serve,
+    valid: Serve,
+    test: Option<Serve>,
+}
+
+/// What a call of [`Trainer::advance`] did.
+#[derive(Debug)]
+pub enum Advance {
+    /// An update.
+    Updated {
+        /// Its loss.
+        loss: f64,
+    },
+    /// The validation after the last update of an epoch.
+    EpochFinished {
+        /// The epoch.
+        epoch: Box<Epoch>,
+        /// The digests of all parameters.
+        digests: Digests,
+        /// Whether it is the best so far.
+        is_best: bool,
+    },
+}
+
+/// The state of a training as bytes.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Saved {
+    /// The weights, as Burn writes them.
+    pub model: Vec<u8>,
+    /// The state of the optimizer.
+    pub optimizer: Vec<u8>,
+    /// The position in the schedule.
+    pub scheduler: Vec<u8>,
+    /// The weights of the best epoch.
+    pub best: Option<Vec<u8>>,
+    /// Everything else.
+    pub state: State,
+}
+
+/// The result of a training.
+#[derive(Debug)]
+pub struct Finished {
+    /// The weights after the last update, and averages of them by name.
+    pub weights: Vec<(&'static str, Network)>,
+    /// The weights of the best epoch, which predict.
+    pub best: Network,
+    /// That epoch; the last one if none was finished.
+    pub epoch: usize,
+    /// The metrics of the test split, and of the averages on it, by split.
+    pub tests: Vec<(&'static str, Metrics)>,
+    /// The errors of the best weights on the valid split.
+    pub evaluation: Option<Evaluation>,
+}
+
+impl Trainer {
+    /// A training from its start, on a device without autodiff. `weights` are those that it starts with; by default they
+    /// are drawn from the seed.
+    pub fn new(
+        plan: &RunPlan,
+        loaded: Loaded,
+        device: &Device,
+        weights: Option<Network>,
+        clock: Clock,
+    ) -> Self {
+        let host = device;
+        let device = host.clone().autodiff();
+        let device = if plan.train.gradient_checkpointing {
+            device.gradient_checkpointing()
+        } else {
+            device
+        };
+        let network = weights.unwrap_or_else(|| Network::drawn(plan, &device));
+        let paths = Paths::new(plan);
+        let parameters = paths.parameters(&network);
+        let frozen = ParamGroup::from_paths(optimizer::frozen(plan, &parameters));
+        let network = network.set_require_grad_group(frozen, false);
+        let reductions = Reductions::default();
+        let kept = plan.kept_on_device();
+        let scores = Scores::new(plan, loaded.pixels, loaded.train.set().target_units());
+        Self {
+            splits: Splits {
+                train: Serve::new(plan, loaded.train, &device, kept.contains_key("train")),
+                valid: Serve::new(plan, loaded.valid, host, kept.contains_key("valid")),
+                test: loaded.test.map(|test| Serve::new(plan, test, host, false)),
+            },
+            sizes: PieceSizes::new(plan, &[]),
+            norms: NormLog::new(plan),
+            trained: Some(Trained::new(plan, network, 0)),
+            optimizer: optimizer::optimizer(plan, &parameters),
+            schedule: schedule::schedule(plan, &parameters, &[], &reductions),
+            reductions,
+            order: Order::of(plan.data.num_train, plan.seed, 1),
+            sums: EpochSums::default(),
+            state: State::default(),
+            best: None,
+            plan: plan.clone(),
+            train_secs: 0.0,
+            device,
+            scores,
+            paths,
+            clock,
+        }
+    }
+
+    /// The same from a saved state.
+    ///
+    /// # Errors
+    /// Why the state cannot be that of this run.
+    pub fn resume(self, saved: Saved) -> Result<Self, String> {
+        let wrong = |e: &dyn std::fmt::Display| format!("the saved state cannot be used: {e}");
+        let state = saved.state;
+        let step = state.step(&self.plan);
+        let is_possible = state.epochs_done <= self.plan.train.epochs
+            && state.steps_in_epoch <= self.plan.steps_per_epoch
+            && state.history.len() == state.epochs_done;
+        if !is_possible {
+            return Err(wrong(&"it is of another run"));
+        }
+        let weights = |bytes: Vec<u8>| {
+            ModuleRecord::from_bytes(Bytes::from_bytes_vec(bytes)).map_err(|e| wrong(&e))
+        };
+        let fresh = self.trained.ok_or_else(|| wrong(&"it is in use"))?;
+        let best = match (saved.best, state.best) {
+            (Some(bytes), Some(best)) => {
+                let loaded = fresh.clone().try_load_record(weights(bytes)?);
+                Some(loaded.map_err(|e| wrong(&e))?.at_step(best.step))
+            }
+            (None, None) => None,
+            _ => return Err(wrong(&"the weights of its best epoch are missing")),
+        };
+        let trained = fresh.try_load_record(weights(saved.model)?);
+        let reductions = state.num_reductions(&self.plan);
+        self.reductions.store(reductions, Ordering::Relaxed);
+        let optimizer = OptimizerRecord::from_bytes(Bytes::from_bytes_vec(saved.optimizer));
+        let schedule = LrSchedulerRecord::from_bytes(Bytes::from_bytes_vec(saved.scheduler));
+        Ok(Self {
+            trained: Some(trained.map_err(|e| wrong(&e))?.at_step(step)),
+            optimizer: self
+                .optimizer
+                .load_record(optimizer.map_err(|e| wrong(&e))?),
+            schedule: self.schedule.load_record(schedule.map_err(|e| wrong(&e))?),
+            order: Order::of(
+                self.plan.data.num_train,
+                self.plan.seed,
+                state.epochs_done + 1,
+            ),
+            sums: EpochSums {
+                train: state.train_sums.clone(),
+                steps: state.steps_in_epoch,
+                ..EpochSums::default()
+            },
+            best,
+            state,
+            ..self
+        })
+    }
+
+    /// The run.
+    pub fn plan(&self) -> &RunPlan {
+        &self.plan
+    }
+
+    /// Where the training is.
+    pub fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// Updates so far.
+    pub fn step(&self) -> usize {
+        self.state.step(&self.plan)
+    }
+
+    /// Whether all epochs are finished, or the training stopped early.
+    pub fn is_done(&self) -> bool {
+        self.state.epochs_done >= self.plan.train.epochs || self.state.is_stopped_early(&self.plan)
+    }
+
+    /// The network with its current weights, without autodiff.
+    pub fn network(&self) -> Network {
+        self.held().valid().network()
+    }
+
+    fn held(&self) -> &Trained {
+        self.trained
+            .as_ref()
+            .expect("the network is only absent during an update")
+    }
+
+    /// The digests of the current parameters.
+    ///
+    /// # Errors
+    /// A failure, if one of them is infinite or NaN.
+    pub fn digests(&self) -> Result<Digests, Outcome> {
+        let step = self.step();
+        let parameters = parameter_digests(self.held(), &self.paths)
+            .map_err(|path| weights_not_finite(&path, step))?;
+        Ok(Digests { step, parameters })
+    }
+
+    /// The next update, or the validation after the last update of an epoch. The training must not be done.
+    ///
+    /// # Errors
+    /// A failure that ends the run.
+    pub fn advance(&mut self) -> Result<Advance, Outcome> {
+        let started = (self.clock)();
+        if self.state.steps_in_epoch < self.plan.steps_per_epoch {
+            let loss = self.update()?;
+            self.train_secs += (self.clock)() - started;
+            Ok(Advance::Updated { loss })
+        } else {
+            self.finish_epoch(started)
+        }
+    }
+
+    fn update(&mut self) -> Result<f64, Outcome> {
+        let step = self.step();
+        let seed = stream_seed(self.plan.seed, Purpose::Step, step as u64);
+        self.device.seed(seed);
+        let mut trained = self
+            .trained
+            .take()
+            .expect("the network is only absent during an update");
+        let (gradients, mut measured) = self.backward(step, &trained);
+        let network = trained.current();
+        let gradients = self
+            .norms
+            .measure_and_clip(network, gradients, measured.last_mut());
+        let rate = self.schedule.step();
+        self.state.learning_rate = rate.base();
+        trained = trained.update(&mut self.optimizer, rate, gradients);
+        self.trained = Some(trained);
+        self.state.steps_in_epoch += 1;
+        let clip = self.plan.optimizer.clip.as_ref();
+        let max_norm = clip.and_then(|clip| clip.global_norm);
+        self.sums
+            .add_step(&read(measured).map_err(unread)?, max_norm);
+        self.check_finite()?;
+        Ok(self.sums.losses.pop().unwrap_or(f64::NAN))
+    }
+
+    /// The gradients of a step and its measurements, piece by piece.
+    fn backward(
+        &self,
+        step: usize,
+        trained: &Trained,
+    ) -> (burn::optim::GradientsParams, Vec<Measured>) {
+        let in_epoch = step % self.plan.steps_per_epoch;
+        let pieces: Vec<usize> = self.plan.pieces(in_epoch, self.sizes.at(step)).collect();
+        let num_items: usize = pieces.iter().sum();
+        let mut from = in_epoch * self.plan.train.batch_size;
+        let (mut sum, mut measured) = (None, Vec::<Measured>::new());
+        for piece in pieces {
+            let batch = self.order.batch(&self.splits.train, from, piece);
+            from += piece;
+            let (gradients, of_piece) = trained.backward(batch, &self.scores);
+            let weight = piece as f64 / num_items as f64;
+            let network = trained.current();
+            sum = Some(gradients::add(network, sum, gradients, weight));
+            if let Some(before) = measured.last_mut() {
+                before.goes_on = true;
+            }
+            measured.push(of_piece);
+        }
+        (sum.unwrap_or_default(), measured)
+    }
+
+    fn check_finite(&self) -> Result<(), Outcome> {
+        let Some(NotFinite { what, step }) = self.sums.not_finite else {
+            return Ok(());
+        };
+        let epoch = self.state.epochs_done + 1;
+        let mut message = format!("the {what} became infinite or NaN in epoch {epoch}");
+        if let Some(step) = step {
+            let step = (epoch - 1) * self.plan.steps_per_epoch + step;
+            message += &format!(", step {step}");
+        }
+        let message = message + LOWER_RATE;
+        Err(Outcome::failed(FailureClass::NotFinite, message))
+    }
+
+    fn finish_epoch(&mut self, started: f64) -> Result<Advance, Outcome> {
+        let valid = self.held().valid();
+        let mut sums = std::mem::take(&mut self.sums);
+        self.add_items(&mut sums, valid.current(), &self.splits.valid)?;
+        self.sums = sums;
+        self.check_finite()?;
+        let plan = &self.plan;
+        let num_train = (plan.steps_per_epoch * plan.train.batch_size).min(plan.data.num_train);
+        let num_valid = self.splits.valid.split().num_items();
+        WrongCount::check("train", self.sums.train.num_items(), num_train)
+            .and_then(|()| WrongCount::check("valid", self.sums.valid.num_items(), num_valid))
+            .map_err(wrong_count)?;
+        let mut averaged = Vec::new();
+        for average in self.held().averages() {
+            let metrics = self.evaluate(&average.network, &self.splits.valid, average.valid)?;
+            averaged.push((average.valid, metrics));
+        }
+        let digests = self.digests()?;
+        let mut metrics = self.sums.metrics(&self.scores, averaged);
+        metrics.insert("learning_rate".into(), self.state.learning_rate);
+        all_finite(&metrics, "")?;
+        let epoch = Epoch {
+            epoch: self.state.epochs_done + 1,
+            step: digests.step,
+            metrics,
+            train_secs: std::mem::take(&mut self.train_secs),
+            valid_secs: (self.clock)() - started,
+            memory_bytes: 0,
+            pool: None,
+        };
+        let is_best = self.state.finish_epoch(epoch.clone(), &self.plan);
+        if is_best {
+            self.held().settle();
+            self.best = Some(self.held().clone());
+        }
+        self.sums = EpochSums::default();
+        let reductions = self.state.num_reductions(&self.plan);
+        self.reductions.store(reductions, Ordering::Relaxed);
+        let next = self.state.epochs_done + 1;
+        self.order = Order::of(self.plan.data.num_train, self.plan.seed, next);
+        Ok(Advance::EpochFinished {
+            epoch: Box::new(epoch),
+            digests,
+            is_best,
+        })
+    }
+
+    /// Adds the outputs of a network for the items of a split.
+    fn add_items(&self, to: &mut EpochSums, network: &Network, of: &Serve) -> Result<(), Outcome> {
+        for batch in of.in_order(self.sizes.at(self.step().saturating_sub(1))) {
+            let measured = self.scores.measure(network.output(batch), true);
+            for batch in read(vec![measured]).map_err(unread)? {
+                to.add_valid(batch).map_err(unread)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The metrics of a network over a whole split.
+    fn evaluate(&self, network: &Network, split: &Serve, name: &str) -> Result<Metrics, Outcome> {
+        let mut sums = EpochSums::default();
+        self.add_items(&mut sums, network, split)?;
+        if sums.not_finite.is_some() {
+            let message =
+                format!("the {name} loss is infinite or NaN; lower `optimizer.learning_rate`");
+            return Err(Outcome::failed(FailureClass::NotFinite, message));
+        }
+        let metrics = sums.valid.metrics(&self.scores, Some(&sums.ranked));
+        all_finite(&metrics, &format!("{name}/"))?;
+        Ok(metrics)
+    }
+
+    /// The state of the training, from which it resumes to the bit.
+    ///
+    /// # Errors
+    /// Burn's, if its records cannot be written.
+    pub fn save(&self) -> Result<Saved, String> {
+        let bytes = |of: Trained| {
+            let bytes = of.into_record().into_bytes().map_err(|e| e.to_string())?;
+            Ok::<_, String>(bytes.to_vec())
+        };
+        self.held().settle();
+        let optimizer = self.optimizer.to_record().into_bytes();
+        let scheduler = self.schedule.to_record().into_bytes();
+        Ok(Saved {
+            model: bytes(self.held().clone())?,
+            optimizer: optimizer.map_err(|e| e.to_string())?.to_vec(),
+            scheduler: scheduler.map_err(|e| e.to_string())?.to_vec(),
+            best: self.best.clone().map(bytes).transpose()?,
+            state: State {
+                train_sums: self.sums.train.clone(),
+                ..self.state.clone()
+            },
+        })
+    }
+
+    /// Evaluates the best weights.
+    ///
+    /// # Errors
+    /// A failure, if a metric is infinite or NaN.
+    pub fn finish(&self) -> Result<Finished, Outcome> {
+        let held = self.held();
+        let averages = held.averages().into_iter();
+        let averages = averages.map(|average| (average.name, average.network));
+        let weights = [("final", held.network())].into_iter().chain(averages);
+        let best = self.best.as_ref().unwrap_or(held);
+        let averages = best.averages();
+        // The weights with which the objective was measured.
+        let of_objective = self.plan.objective.average();
+        let chosen = averages
+            .iter()
+            .find(|average| of_objective == Some(average.name));
+        let chosen = chosen.map_or_else(|| best.network(), |average| average.network.clone());
+        let mut tests = Vec::new();
+        let averages = averages.iter();
+        let averages = averages.map(|average| (average.test, average.network.clone()));
+        for (name, network) in [("test", best.network())].into_iter().chain(averages) {
+            if let Some(test) = &self.splits.test {
+                tests.push((name, self.evaluate(&network.valid(), test, name)?));
+            }
+        }
+        let best = chosen.valid();
+        let epoch = self
+            .state
+            .best
+            .map_or(self.state.epochs_done, |best| best.epoch);
+        Ok(Finished {
+            weights: weights.collect(),
+            evaluation: self.errors(&best, epoch)?,
+            best,
+            epoch,
+            tests,
+        })
+    }
+
+    /// The errors of weights on the valid split; `None` if there is nothing to report about single items.
+    ///
+    /// # Errors
+    /// The device's, if its numbers cannot be read.
+    pub fn errors(&self, network: &Network, epoch: usize) -> Result<Option<Evaluation>, Outcome> {
+        let valid = &self.splits.valid;
+        let Some(mut errors) = Errors::new(&self.plan, valid.split(), &self.scores) else {
+            return Ok(None);
+        };
+        for batch in valid.in_order(self.sizes.at(usize::MAX)) {
+            errors.add(network.output(batch)).map_err(unread)?;
+        }
+        Ok(Some(errors.finish(epoch)))
+    }
+}
+
+fn unread(error: burn::tensor::TensorReadError) -> Outcome {
+    Outcome::failed(FailureClass::DeviceLost, error.to_string())
+}
