@@ -141,7 +141,7 @@ pub(super) struct RunArgs {
     #[arg(long)]
     pub(super) wait: bool,
     /// Show only failures and the result
-    #[arg(long)]
+    #[arg(long, short)]
     pub(super) quiet: bool,
     /// Print the events of all runs as JSON, one object per line
     #[arg(long)]

@@ -21,7 +21,12 @@ pub fn list(backend: Backend) -> Inventory {
         return Inventory::missing(
             backend,
             "it is not in this build".into(),
-            format!("rebuild with it: cargo run --release --features {name} -- …"),
+            match backend {
+                Backend::Cpu => format!(
+                    "use `flex` for this processor; for CubeCL's own kernels, rebuild: cargo run --release --features {name} -- …"
+                ),
+                _ => format!("rebuild with it: cargo run --release --features {name} -- …"),
+            },
         );
     }
     let asked = quietly(|| {

@@ -384,6 +384,54 @@ impl Unreadable {
         }
     }
 
+    /// The experiment files that may have been meant: those of a folder that was named instead of a file, and those
+    /// with a similar name.
+    pub(super) fn near(&self, path: &Path) -> Option<String> {
+        const MAX: usize = 4;
+        let Unreadable::Io(_) = self else {
+            return None;
+        };
+        let folder = if path.is_dir() { path } else { path.parent()? };
+        let folder_or_here = if folder.as_os_str().is_empty() {
+            Path::new(".")
+        } else {
+            folder
+        };
+        let entries = std::fs::read_dir(folder_or_here).ok()?.flatten();
+        let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+        let mut names: Vec<String> = names.filter(|name| name.ends_with(".toml")).collect();
+        names.sort();
+        if !path.is_dir() {
+            let asked = path.file_stem()?.to_str()?.to_lowercase();
+            let stem = |name: &str| name.trim_end_matches(".toml").to_lowercase();
+            let near = nearest(
+                &asked,
+                names.iter().map(|name| name.trim_end_matches(".toml")),
+            );
+            let near = near.map(str::to_owned);
+            names.retain(|name| {
+                (asked.len() > 2 && stem(name).contains(&asked))
+                    || near.as_deref() == Some(name.trim_end_matches(".toml"))
+            });
+        }
+        if names.is_empty() {
+            return None;
+        }
+        let shown = names.iter().take(MAX);
+        let shown = shown.map(|name| format!("`{}`", folder.join(name).display()));
+        let shown = shown.collect::<Vec<_>>().join(", ");
+        let more = names.len().saturating_sub(MAX);
+        let there = if path.is_dir() {
+            "name a file in it"
+        } else {
+            "files with a similar name"
+        };
+        Some(match more {
+            0 => format!("{there}: {shown}"),
+            more => format!("{there}: {shown}, and {more} more"),
+        })
+    }
+
     /// The remedy for a file that was named on the command line.
     pub(super) fn help(&self) -> &'static str {
         match self {
@@ -402,5 +450,33 @@ impl Unreadable {
             }
             Unreadable::NotUtf8 { .. } => "save the experiment file as TOML in UTF-8",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_with_similar_names_are_named() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["iris_csv.toml", "iris_npy.toml", "mnist.toml", "notes.txt"] {
+            std::fs::write(folder.path().join(name), "").unwrap();
+        }
+        let near = |name: &str| {
+            let path = folder.path().join(name);
+            let refused = read_text(&path).unwrap_err();
+            let help = refused.near(&path)?;
+            Some(help.replace(&format!("{}/", folder.path().display()), ""))
+        };
+        let files = "files with a similar name:";
+        let pair = format!("{files} `iris_csv.toml`, `iris_npy.toml`");
+        assert_eq!(near("iris.toml"), Some(pair.clone()));
+        assert_eq!(near("iris"), Some(pair));
+        assert_eq!(near("minst.toml"), Some(format!("{files} `mnist.toml`")));
+        assert_eq!(near("speech.toml"), None);
+        assert_eq!(near("i.toml"), None);
+        let all = "name a file in it: `iris_csv.toml`, `iris_npy.toml`, `mnist.toml`";
+        assert_eq!(near(""), Some(all.to_owned()));
     }
 }

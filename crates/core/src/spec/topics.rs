@@ -4,8 +4,9 @@
 use serde_json::Value as Json;
 
 use super::kind::Kind;
-use super::metric::Metric;
+use super::metric::{Metric, Objective};
 use super::model::decode_layer;
+use super::remedy;
 use super::section::{self, Choice, KeyDoc, Shape, Variant};
 use crate::diagnostic::nearest;
 
@@ -78,6 +79,10 @@ pub fn topics() -> Vec<Topic> {
 /// Finds a topic by its path, or by the end of its path.
 pub fn find(asked: &str) -> Found {
     let topics = topics();
+    // A metric of a split, such as `valid/accuracy`.
+    let metric = Objective::parse(asked).ok();
+    let metric = metric.map(|objective| format!("metrics.{}", objective.metric.name()));
+    let asked = metric.as_deref().unwrap_or(asked);
     let matching = |topic: &&Topic| {
         let above = topic.path.strip_suffix(asked);
         above.is_some_and(|above| above.is_empty() || above.ends_with('.'))
@@ -96,7 +101,12 @@ pub fn find(asked: &str) -> Found {
                 let named = topics.iter().find(|topic| last(&topic.path) == name);
                 named.map(|topic| topic.path.as_str())
             };
-            Found::None(path.or_else(by_name).map(str::to_owned))
+            let near = || path.or_else(by_name).map(str::to_owned);
+            Found::None(
+                remedy::full_path(asked)
+                    .or_else(|| remedy::objective(asked))
+                    .or_else(near),
+            )
         }
         _ => Found::Several(found.iter().map(|topic| topic.path.clone()).collect()),
     }
@@ -262,6 +272,11 @@ mod tests {
         assert_eq!(found("train.batch_size"), "train.batch_size");
         assert_eq!(found("metrics.auroc"), "metrics.auroc");
         assert_eq!(found("optimiser.adam"), "near Some(\"optimizer.adam\")");
+        // Metrics of a split, and words of other tools.
+        assert_eq!(found("valid/accuracy"), "metrics.accuracy");
+        assert_eq!(found("val_acc"), "near Some(\"valid/accuracy\")");
+        assert_eq!(found("lr"), "near Some(\"optimizer.learning_rate\")");
+        assert_eq!(found("zzz"), "near None");
         assert!(found("dropout").ends_with("paths"), "{}", found("dropout"));
     }
 

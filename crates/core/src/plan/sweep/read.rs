@@ -259,7 +259,7 @@ impl Reader<'_> {
             self.diagnostics.push(
                 Diagnostic::error("sweep", message)
                     .at(axis.values.span)
-                    .help(format!("write [{}]", axis.values.value.to_toml())),
+                    .help(format!("write {}", listed(&axis.values.value))),
             );
             return None;
         };
@@ -472,4 +472,25 @@ pub fn refuse_overridden(axes: &[Axis], overrides: &[String], diagnostics: &mut 
             }));
         }
     }
+}
+
+/// A value as a list; a text such as `16,32`, which a shell has passed, as its parts.
+fn listed(value: &Value) -> String {
+    let Value::Str(text) = value else {
+        return format!("[{}]", value.to_toml());
+    };
+    let is_bare = |part: &str| {
+        let is_number = part.starts_with(|c: char| c.is_ascii_digit() || "+-".contains(c));
+        ["true", "false"].contains(&part) || (is_number && part.parse::<f64>().is_ok())
+    };
+    let inner = text.trim().trim_start_matches('[').trim_end_matches(']');
+    let parts = inner
+        .split(',')
+        .map(str::trim)
+        .filter(|part| !part.is_empty());
+    let parts = parts.map(|part| match part {
+        part if is_bare(part) => part.to_owned(),
+        part => Value::Str(part.trim_matches(['"', '\'']).into()).to_toml(),
+    });
+    format!("[{}]", parts.collect::<Vec<_>>().join(", "))
 }

@@ -35,7 +35,11 @@ impl Document {
         let text = match extends::read_text(path) {
             Ok(text) => text,
             Err(reason) => {
-                let diagnostic = reason.diagnostic(&name).help(reason.help());
+                let diagnostic = reason.diagnostic(&name);
+                let diagnostic = match reason.near(path) {
+                    Some(help) => diagnostic.help(help),
+                    None => diagnostic.help(reason.help()),
+                };
                 return Err((Sources::default(), Diagnostics(vec![diagnostic])));
             }
         };

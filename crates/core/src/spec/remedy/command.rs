@@ -159,7 +159,13 @@ pub const FLAGS: &[Command] = &[
         "check spec.toml --set sweep.limit=10",
     ),
     command(
-        "run-id run-name name trial runs select filter include match",
+        "name experiment-name exp-name project project-name",
+        "use `--set experiment.name=NAME` to name the experiment; `--only GLOB` selects runs by name",
+        "run spec.toml --name x",
+        "run spec.toml --set experiment.name=x",
+    ),
+    command(
+        "run-id run-name trial runs select filter include match",
         "use `--only GLOB` to select runs, such as `--only '*seed*'`",
         "run spec.toml --filter *",
         "run spec.toml --only *",

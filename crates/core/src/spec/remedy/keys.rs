@@ -686,7 +686,7 @@ pub(super) const ROWS: &[Remedy] = &[
     other(
         "/ train model",
         "device accelerator gpus gpu use_gpu cuda use_cuda no_cuda devices num_gpus n_gpu tpu_cores use_cpu",
-        "set `device = \"auto\"` in `[backend]` for the best available device; `runner devices` lists them",
+        "set `device` in `[backend]`: \"flex\" is the processor, \"auto\" the best available device; `runner devices` lists them",
         "train.device = \"gpu\"",
         "backend.device = \"auto\"",
     ),
@@ -714,7 +714,7 @@ pub(super) const ROWS: &[Remedy] = &[
     other(
         "/ train model",
         "precision dtype torch_dtype floatx",
-        "set `precision = \"f32\"` in `[backend]`",
+        "set `precision` in `[backend]`: \"f32\", \"f64\", or \"f16\" and \"bf16\" without master weights",
         "train.precision = \"f32\"",
         "backend.precision = \"f32\"",
     ),

@@ -19,7 +19,7 @@ use std::sync::OnceLock;
 use super::describe;
 use super::document::{Entry, Table, Value};
 use super::hints::key_paths;
-use super::metric::Metric;
+use super::metric::{Metric, Objective};
 use super::reference::unnumbered;
 use super::section::{Choice, by_name};
 use crate::diagnostic::nearest;
@@ -374,6 +374,14 @@ pub fn for_objective(text: &str) -> Option<String> {
         };
     }
     nearest(name, names()).map(|near| format!("did you mean `{split}/{near}`?"))
+}
+
+/// The metric of a split that other tools call by this name, such as `val_acc`.
+pub fn objective(text: &str) -> Option<String> {
+    let is_of_split = text.contains(['_', '/', '.', '-']);
+    let help = for_objective(text).filter(|_| is_of_split)?;
+    let name = help.split('`').nth(1)?;
+    Objective::parse(name).ok().map(Objective::name)
 }
 
 /// What to write for a table that was set to a single value, such as `clip = 1.0` or `loss = "mse"`.
