@@ -10,6 +10,9 @@ use runner_core::predict::{
     Against, Difference, Measure, OnlyRight, Prediction, Residual, Separating,
 };
 use runner_core::record::evaluation::{ClassSeparation, Confusion};
+use runner_core::spec::loss::LossSpec;
+use runner_core::spec::metric::Metric;
+use runner_core::spec::section::{Choice, by_name};
 use runner_core::spec::task::TaskKind;
 use runner_network::batch::Batch;
 use runner_network::network::Output;
@@ -33,6 +36,9 @@ const MOST_SORTED: usize = 50_000_000;
 #[derive(Debug)]
 pub struct Assessed {
     scores: Scores,
+    /// What brings targets to their units.
+    units: Vec<(f64, f64)>,
+    loss: LossSpec,
     sums: Sums,
     ranked: Ranked,
     /// The names of the sums, and the contributions of each item, one item after the other.
@@ -51,17 +57,23 @@ pub struct Assessed {
 impl Assessed {
     /// Nothing yet.
     pub fn new(model: &Model) -> Self {
-        let scores = Scores::new(
+        let mut scores = Scores::new(
             &model.plan,
             model.transforms.pixels(),
             model.meaning.units(),
         );
+        let asked = scores.metrics.clone();
+        let others = Metric::ALL.iter().map(|(metric, ..)| *metric);
+        let others = others.filter(|metric| !asked.contains(metric) && is_usual(*metric, model));
+        scores.metrics.extend(others);
         let num = scores.num_classes;
         let has_confusion = matches!(
             model.plan.task.kind,
             TaskKind::Classification | TaskKind::Segmentation
         ) && num <= MOST_CLASSES;
         Self {
+            units: model.meaning.units(),
+            loss: model.plan.loss.clone(),
             counts: if has_confusion {
                 vec![vec![0; num]; num]
             } else {
@@ -165,7 +177,6 @@ impl Assessed {
         let size = self.num_items * self.scores.num_classes.max(1);
         if self.scores.needs_ranks() && size * NUM_RESAMPLES <= MOST_SORTED {
             let ranked = self.ranked.resampled(counts);
-            use runner_core::spec::section::Choice;
             let of_ranks = self.scores.metrics.iter();
             let of_ranks = of_ranks.filter(|metric| metric.needs_scores());
             values.extend(of_ranks.map(|metric| {
@@ -226,7 +237,16 @@ impl Assessed {
             let found = values.iter().find(|(other, _)| other == name);
             found.map(|(_, value)| *value)
         };
+        let is_scaled = |metric| matches!(metric, Metric::Mae | Metric::Mse | Metric::Rmse);
+        let is_comparable = |name: &str| match by_name::<Metric>(name) {
+            Some(Metric::Loss) => self.loss == other.loss && self.units == other.units,
+            Some(metric) if is_scaled(metric) => self.units == other.units,
+            _ => true,
+        };
         let metrics = of(self).into_iter().filter_map(|(name, value)| {
+            if !is_comparable(&name) {
+                return None;
+            }
             let differences = ours.iter().zip(&theirs);
             let differences: Option<Vec<f64>> = differences
                 .map(|(a, b)| Some(find(a, &name)? - find(b, &name)?))
@@ -258,6 +278,26 @@ impl Assessed {
             right,
         }
     }
+}
+
+/// Whether a metric that was not asked for is measured, too: those of the task that need neither all scores of the data
+/// at once nor settings.
+fn is_usual(metric: Metric, model: &Model) -> bool {
+    let task = &model.plan.task;
+    let num_classes = model.meaning.names().len();
+    metric.tasks().contains(&task.kind)
+        && !metric.needs_scores()
+        && (!metric.needs_probabilities() || model.meaning.has_probabilities())
+        && match metric {
+            Metric::Loss | Metric::Psnr | Metric::Ssim => false,
+            Metric::TopKAccuracy => task.settings.top_k < num_classes,
+            Metric::Accuracy | Metric::LogLoss | Metric::Perplexity => true,
+            Metric::TargetMae | Metric::TargetRmse => {
+                let units = model.meaning.units();
+                units.iter().any(|(factor, _)| *factor != 1.0)
+            }
+            _ => num_classes <= MOST_CLASSES,
+        }
 }
 
 impl Model {
