@@ -199,7 +199,7 @@ impl Block {
         let convolutions = sizes.iter().map(|(size, groups)| {
             let config = Conv2dConfig::new([64, 64], [*size; 2]).with_groups(*groups);
             let options = ConvOptions::new([1, 1], [size / 2; 2], [1, 1], *groups);
-            Conv2d::new(&config, options, kernels, &device)
+            Conv2d::new(&config, options, (kernels, Default::default()), &device)
         });
         Self {
             convolutions: convolutions.collect(),

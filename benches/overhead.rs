@@ -77,7 +77,7 @@ fn compare<M: Model>(name: &str, make: fn(&Device) -> M, num_epochs: usize, roun
     let measure = |who: usize| match who {
         0 => median(&by_hand(make(&device), &run, num_epochs)),
         1 => median(&by_hand(
-            Graph::new(&run.network, run.kernels, &device),
+            Graph::new(&run.network, (run.kernels, run.arithmetic), &device),
             &run,
             num_epochs,
         )),

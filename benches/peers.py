@@ -234,7 +234,7 @@ def write_data(folder):
     (folder / "text.txt").write_text("".join(random.choice(list(LETTERS), num)))
 
 
-def spec(kind, layers, epochs):
+def spec(kind, layers, epochs, arithmetic="fast"):
     data = {
         TEXT: f'type = "text"\npath = "text.txt"\ntokens = {{ tokenizer = "char", length = {LENGTH}, stride = {LENGTH} }}',
     }.get(kind, f'type = "npy"\npath = "{kind}_x.npy"\ntarget_path = "{kind}_y.npy"\nscale = "none"')
@@ -244,13 +244,14 @@ def spec(kind, layers, epochs):
         f"[data]\n{data}\nsplit = {{ valid = 0.1{order} }}\n[model]\nlayers = [\n{listed},\n]\n"
         f'[optimizer]\ntype = "adam"\nlearning_rate = 1e-3\n'
         f"[train]\nepochs = {epochs}\nbatch_size = {BATCH[kind]}\n"
+        f"[backend]\narithmetic = \"{arithmetic}\"\n"
     )
 
 
-def runner_step(arguments, folder, kind, layers):
+def runner_step(arguments, folder, kind, layers, arithmetic="fast"):
     """Seconds of a step by runner: of the median epoch after the first."""
     path = folder / "peer.toml"
-    path.write_text(spec(kind, layers, arguments.epochs + 1))
+    path.write_text(spec(kind, layers, arguments.epochs + 1, arithmetic))
     environment = os.environ | {"RAYON_NUM_THREADS": str(THREADS)}
     command = [os.path.abspath(arguments.runner), "run", path, "--jobs", "1"]
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)

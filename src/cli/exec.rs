@@ -49,6 +49,9 @@ pub fn exec(args: &ExecArgs, logging: &Logging) -> u8 {
         }
         Err(e) => return Output.fail(&unusable(&e)),
     };
+    if let Err(diagnostic) = limit_instructions() {
+        return Output.fail(&Error::refused(*diagnostic));
+    }
     let threads = use_threads(args);
     let interrupter = leash.interrupter();
     let plan = planned.adjusted(&args.adjust);
@@ -96,6 +99,42 @@ pub fn exec(args: &ExecArgs, logging: &Logging) -> u8 {
         }
     }
     finish(&channel, &meter, started, executed)
+}
+
+/// Lets runner's kernels use only some instructions of the processor, as `RUNNER_SIMD` asks, so that portable arithmetic
+/// can be proved.
+#[cfg(feature = "flex")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the command line reads the environment"
+)]
+fn limit_instructions() -> Result<(), Box<Diagnostic>> {
+    use runner_network::{Instructions, limit};
+    let Some(name) = std::env::var_os("RUNNER_SIMD") else {
+        return Ok(());
+    };
+    let most = match name.to_str() {
+        Some("baseline") => Instructions::Baseline,
+        Some("avx2") => Instructions::Avx2,
+        Some("avx512") => Instructions::Avx512,
+        _ => {
+            let name = name.display();
+            let message = format!("`RUNNER_SIMD` is `{name}`, which is not a set of instructions");
+            let diagnostic = Diagnostic::error("argument", message);
+            return Err(Box::new(
+                diagnostic.help("use `baseline`, `avx2` or `avx512`, or unset it"),
+            ));
+        }
+    };
+    let used = limit(most);
+    tracing::info!(?used, "instructions of kernels are limited");
+    Ok(())
+}
+
+/// No kernels, no instructions.
+#[cfg(not(feature = "flex"))]
+fn limit_instructions() -> Result<(), Box<Diagnostic>> {
+    Ok(())
 }
 
 /// The folder of the run and its plan; from here on, logs are written to the folder.

@@ -9,7 +9,6 @@ use burn::tensor::{Device, Tensor, TensorData};
 use burn_runner::check::network::Network;
 use burn_runner::check::network::examples::{Example, example, examples};
 use burn_runner::ops::export::{self, ExportError};
-use burn_runner::spec::backend::Kernels;
 use burn_runner::spec::model::layer::{LayerKind, LayerType};
 use burn_runner::spec::model::preset::ModelType;
 use burn_runner::spec::section::Choice;
@@ -202,7 +201,7 @@ impl ModuleMapper for Fill {
 
 /// The graph of a network with numbers of [`Fill`].
 pub fn graph(network: &Network) -> Graph {
-    Graph::new(network, Kernels::Fast, &Device::flex()).map(&mut Fill::default())
+    Graph::new(network, Default::default(), &Device::flex()).map(&mut Fill::default())
 }
 
 /// A network of each preset, over what it takes.

@@ -49,6 +49,7 @@ mod pictures;
 mod planning;
 mod plans;
 mod pooled;
+mod portable;
 mod predict;
 mod predictions;
 mod recipe;

@@ -9,13 +9,14 @@ mod tests;
 
 use rayon::prelude::*;
 
-use super::functions::{erf, exp, exp_m1, ln_1p, normal_density, sigmoid, tanh, within};
+use super::functions::{erf, exp, exp_m1, ln, ln_1p, normal_density, sigmoid, tanh, within};
 use super::vectors::vectorized;
 
 /// Numbers per task.
 const PIECE: usize = 1 << 14;
 
 const FRAC_1_SQRT_2: f32 = std::f32::consts::FRAC_1_SQRT_2;
+const FRAC_2_SQRT_PI: f32 = std::f32::consts::FRAC_2_SQRT_PI;
 /// The root of 2 / pi, for the tanh form of GELU (Hendrycks and Gimpel, 2016).
 const GELU_SCALE: f32 = 0.797_884_6;
 const GELU_CUBE: f32 = 0.044_715;
@@ -84,13 +85,17 @@ pub enum Activation {
         threshold: f32,
         value: f32,
     },
+    Exp,
+    Erf,
+    /// The natural logarithm.
+    Log,
 }
 
 impl Activation {
     /// Whether the backward pass needs the output instead of the input.
     pub fn keeps_output(self) -> bool {
         match self {
-            Activation::Relu | Activation::Tanh | Activation::Sigmoid => true,
+            Activation::Relu | Activation::Tanh | Activation::Sigmoid | Activation::Exp => true,
             Activation::Hardtanh { min, max } => min < max,
             _ => false,
         }
@@ -198,6 +203,9 @@ fn apply_now(which: Activation, values: &mut [f32]) {
         Activation::Threshold { threshold, value } => {
             each!(values, x => if x <= threshold { value } else { x });
         }
+        Activation::Exp => each!(values, x => exp(x)),
+        Activation::Erf => each!(values, x => erf(x)),
+        Activation::Log => each!(values, x => ln(x)),
     }
 }
 
@@ -299,5 +307,9 @@ fn backward_now(which: Activation, seen: &[f32], gradient: &mut [f32]) {
         | Activation::Shrink { lambda, .. } => {
             scale!(seen, gradient, (x, g) => if x.abs() <= lambda { 0.0 } else { g });
         }
+        Activation::Exp => scale!(seen, gradient, (y, g) => g * y),
+        // The density of the normal distribution with half its variance.
+        Activation::Erf => scale!(seen, gradient, (x, g) => g * (FRAC_2_SQRT_PI * exp(-(x * x)))),
+        Activation::Log => scale!(seen, gradient, (x, g) => g / x),
     }
 }

@@ -11,6 +11,7 @@ mod tests;
 
 use rayon::prelude::*;
 
+use super::arithmetic::Arithmetic;
 use super::functions::ln;
 use super::product::{Matrix, product};
 use super::reduce::{dot, largest, sum};
@@ -36,6 +37,8 @@ pub struct Attention {
     pub width: usize,
     /// Whether positions do not attend to later ones.
     pub is_causal: bool,
+    /// How products and sums are rounded.
+    pub arithmetic: Arithmetic,
 }
 
 impl Attention {
@@ -123,7 +126,17 @@ pub fn forward(sizes: &Attention, q: &[f32], k: &[f32], v: &[f32]) -> (Vec<f32>,
                     };
                     let to = to.at(sizes.place(item, queries, first, head));
                     // SAFETY: only this task writes this head of this item.
-                    unsafe { product([width, num, limit], to, columns, false, lhs, rhs) };
+                    unsafe {
+                        product(
+                            sizes.arithmetic,
+                            [width, num, limit],
+                            to,
+                            columns,
+                            false,
+                            lhs,
+                            rhs,
+                        )
+                    };
                 }
             });
         });
@@ -157,7 +170,17 @@ fn score(sizes: &Attention, turned: &[f32], q: &[f32], num: usize, limit: usize,
     };
     let to = Shared::of(&mut to[..num * limit]).at(0);
     // SAFETY: the scores are this task's.
-    unsafe { product([limit, num, sizes.width], to, limit, false, lhs, rhs) };
+    unsafe {
+        product(
+            sizes.arithmetic,
+            [limit, num, sizes.width],
+            to,
+            limit,
+            false,
+            lhs,
+            rhs,
+        )
+    };
 }
 
 vectorized! {
@@ -289,6 +312,7 @@ unsafe fn head_back(
             // SAFETY: the memory belongs to this head, and that of keys and values is initialized.
             unsafe {
                 product(
+                    sizes.arithmetic,
                     [width, num, limit],
                     of_q.at(at),
                     columns,
@@ -296,8 +320,17 @@ unsafe fn head_back(
                     k,
                     by_query,
                 );
-                product([width, limit, num], to_k, columns, true, q, by_key[0]);
                 product(
+                    sizes.arithmetic,
+                    [width, limit, num],
+                    to_k,
+                    columns,
+                    true,
+                    q,
+                    by_key[0],
+                );
+                product(
+                    sizes.arithmetic,
                     [width, limit, num],
                     to_v,
                     columns,

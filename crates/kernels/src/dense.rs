@@ -112,7 +112,15 @@ pub fn forward(geometry: &Geometry, x: &[f32], weight: &[f32], bias: Option<&[f3
                                 // SAFETY: only this task writes these positions of these channels, and it has
                                 // written them when it adds.
                                 unsafe {
-                                    product([m, n, channels * taps], to, area, adds, lhs, rhs)
+                                    product(
+                                        geometry.arithmetic,
+                                        [m, n, channels * taps],
+                                        to,
+                                        area,
+                                        adds,
+                                        lhs,
+                                        rhs,
+                                    )
                                 };
                             }
                         }
@@ -189,12 +197,28 @@ pub fn backward_input(geometry: &Geometry, gradient: &[f32], weight: &[f32]) -> 
                     match &mut dx {
                         // SAFETY: only this task writes these channels of the item.
                         None => unsafe {
-                            product(size, to.at(place + from), area, false, lhs, rhs)
+                            product(
+                                geometry.arithmetic,
+                                size,
+                                to.at(place + from),
+                                area,
+                                false,
+                                lhs,
+                                rhs,
+                            )
                         },
                         Some(dx) => {
                             // SAFETY: the panel is this thread's, and has a row of `positions` for each tap.
                             unsafe {
-                                product(size, panel.as_mut_ptr(), positions, false, lhs, rhs)
+                                product(
+                                    geometry.arithmetic,
+                                    size,
+                                    panel.as_mut_ptr(),
+                                    positions,
+                                    false,
+                                    lhs,
+                                    rhs,
+                                )
                             };
                             scatter(&layout, panel, positions, channels, from..past, dx);
                         }
@@ -280,7 +304,17 @@ pub fn backward_weight(geometry: &Geometry, x: &[f32], gradient: &[f32]) -> Vec<
                     };
                     let size = [wide, channels * taps, num];
                     // SAFETY: the sums are this task's, `wide` for each tap, and initialized.
-                    unsafe { product(size, sums.as_mut_ptr(), wide, true, lhs, rhs) };
+                    unsafe {
+                        product(
+                            geometry.arithmetic,
+                            size,
+                            sums.as_mut_ptr(),
+                            wide,
+                            true,
+                            lhs,
+                            rhs,
+                        )
+                    };
                 }
             }
         });

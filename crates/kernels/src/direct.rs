@@ -10,7 +10,7 @@
 //! The gradient of the input is the same convolution of the padded gradient with the taps in reverse order. The gradient
 //! of a weight is the product of an output's gradients, with zeros between rows, and the channel from the tap's offset on.
 
-mod tiles;
+pub mod tiles;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -234,14 +234,17 @@ fn convolve(
                         start[..*wide].copy_from_slice(&bias[output..][..*wide]);
                     }
                     let sums = &mut sums[..wide * num];
-                    run(Rows {
-                        planes,
-                        offsets: &offsets,
-                        weights,
-                        start: &start[..*wide],
-                        num,
-                        sums,
-                    });
+                    run(
+                        geometry.arithmetic,
+                        Rows {
+                            planes,
+                            offsets: &offsets,
+                            weights,
+                            start: &start[..*wide],
+                            num,
+                            sums,
+                        },
+                    );
                     for (at, sums) in sums.chunks_exact(num).enumerate() {
                         let place = (unit * outputs + first + at) * area;
                         for row in 0..height {
@@ -312,17 +315,20 @@ pub fn backward_weight(geometry: &Geometry, x: &[f32], gradient: &[f32]) -> Opti
                         all_finite.store(false, Ordering::Relaxed);
                     }
                 }
-                run(Products {
-                    planes,
-                    room,
-                    gradients,
-                    outputs,
-                    num,
-                    items: items.len(),
-                    offsets: &offsets,
-                    terms,
-                    sums: &mut sums,
-                });
+                run(
+                    geometry.arithmetic,
+                    Products {
+                        planes,
+                        room,
+                        gradients,
+                        outputs,
+                        num,
+                        items: items.len(),
+                        offsets: &offsets,
+                        terms,
+                        sums: &mut sums,
+                    },
+                );
             }
         });
         sums

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use super::arithmetic::Arithmetic;
+
 /// A two-dimensional convolution; one dimension is a height of 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Geometry {
@@ -23,6 +25,8 @@ pub struct Geometry {
     pub padding: [(usize, usize); 2],
     /// Dilation.
     pub dilation: [usize; 2],
+    /// How products and sums are rounded.
+    pub arithmetic: Arithmetic,
 }
 
 impl Geometry {

@@ -29,6 +29,18 @@ pub unsafe trait Lanes: Copy {
     /// As the trait says; all lanes can be written.
     unsafe fn store(self, to: *mut f32);
 
+    /// `self + other`.
+    ///
+    /// # Safety
+    /// As the trait says.
+    unsafe fn plus(self, other: Self) -> Self;
+
+    /// `self * other`.
+    ///
+    /// # Safety
+    /// As the trait says.
+    unsafe fn times(self, other: Self) -> Self;
+
     /// `self + a * b`, fused if the processor supports it.
     ///
     /// # Safety
@@ -78,6 +90,16 @@ unsafe impl Lanes for Plain {
     }
 
     #[inline(always)]
+    unsafe fn plus(self, other: Self) -> Self {
+        Self(std::array::from_fn(|at| self.0[at] + other.0[at]))
+    }
+
+    #[inline(always)]
+    unsafe fn times(self, other: Self) -> Self {
+        Self(std::array::from_fn(|at| self.0[at] * other.0[at]))
+    }
+
+    #[inline(always)]
     unsafe fn plus_product(self, a: Self, b: Self) -> Self {
         Self(std::array::from_fn(|at| self.0[at] + a.0[at] * b.0[at]))
     }
@@ -89,9 +111,129 @@ unsafe impl Lanes for Plain {
     }
 }
 
+/// The same register, with each product and each sum rounded by itself.
+#[derive(Clone, Copy)]
+pub struct Rounded<L>(L);
+
+// SAFETY: as that of the register.
+unsafe impl<L: Lanes> Lanes for Rounded<L> {
+    const NUM: usize = L::NUM;
+
+    #[inline(always)]
+    unsafe fn splat(value: f32) -> Self {
+        // SAFETY: as the trait says.
+        Self(unsafe { L::splat(value) })
+    }
+
+    #[inline(always)]
+    unsafe fn load(from: *const f32) -> Self {
+        // SAFETY: as the trait says.
+        Self(unsafe { L::load(from) })
+    }
+
+    #[inline(always)]
+    unsafe fn store(self, to: *mut f32) {
+        // SAFETY: as the trait says.
+        unsafe { self.0.store(to) }
+    }
+
+    #[inline(always)]
+    unsafe fn plus(self, other: Self) -> Self {
+        // SAFETY: as the trait says.
+        Self(unsafe { self.0.plus(other.0) })
+    }
+
+    #[inline(always)]
+    unsafe fn times(self, other: Self) -> Self {
+        // SAFETY: as the trait says.
+        Self(unsafe { self.0.times(other.0) })
+    }
+
+    #[inline(always)]
+    unsafe fn plus_product(self, a: Self, b: Self) -> Self {
+        // SAFETY: as the trait says.
+        unsafe { self.plus(a.times(b)) }
+    }
+
+    /// In the same order for all widths: the halves of a register are added like two registers of half the width.
+    #[inline(always)]
+    unsafe fn sum(self) -> f32 {
+        let mut lanes = [0.0; 16];
+        // SAFETY: as the trait says; no register has more lanes.
+        unsafe { self.store(lanes.as_mut_ptr()) };
+        let mut half = L::NUM / 2;
+        while half > 0 {
+            for at in 0..half {
+                lanes[at] += lanes[at + half];
+            }
+            half /= 2;
+        }
+        lanes[0]
+    }
+}
+
+/// Two registers as one of twice the width.
+#[derive(Clone, Copy)]
+pub struct Joined<L>([L; 2]);
+
+// SAFETY: as that of the registers.
+unsafe impl<L: Lanes> Lanes for Joined<L> {
+    const NUM: usize = 2 * L::NUM;
+
+    #[inline(always)]
+    unsafe fn splat(value: f32) -> Self {
+        // SAFETY: as the trait says.
+        Self([unsafe { L::splat(value) }; 2])
+    }
+
+    #[inline(always)]
+    unsafe fn load(from: *const f32) -> Self {
+        // SAFETY: as the trait says, for all lanes.
+        Self(unsafe { [L::load(from), L::load(from.add(L::NUM))] })
+    }
+
+    #[inline(always)]
+    unsafe fn store(self, to: *mut f32) {
+        let [low, high] = self.0;
+        // SAFETY: as the trait says, for all lanes.
+        unsafe {
+            low.store(to);
+            high.store(to.add(L::NUM));
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn plus(self, other: Self) -> Self {
+        let ([a, b], [c, d]) = (self.0, other.0);
+        // SAFETY: as the trait says.
+        Self(unsafe { [a.plus(c), b.plus(d)] })
+    }
+
+    #[inline(always)]
+    unsafe fn times(self, other: Self) -> Self {
+        let ([a, b], [c, d]) = (self.0, other.0);
+        // SAFETY: as the trait says.
+        Self(unsafe { [a.times(c), b.times(d)] })
+    }
+
+    #[inline(always)]
+    unsafe fn plus_product(self, a: Self, b: Self) -> Self {
+        let ([x, y], [a, c], [b, d]) = (self.0, a.0, b.0);
+        // SAFETY: as the trait says.
+        Self(unsafe { [x.plus_product(a, b), y.plus_product(c, d)] })
+    }
+
+    #[inline(always)]
+    unsafe fn sum(self) -> f32 {
+        let [low, high] = self.0;
+        // SAFETY: as the trait says.
+        unsafe { low.plus(high).sum() }
+    }
+}
+
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 macro_rules! registers {
-    ($($(#[$doc:meta])* $name:ident($register:ty), $num:literal: $splat:ident, $load:ident, $store:ident, $fused:expr, $sum:expr $(, $sums:expr)?;)+) => {$(
+    ($($(#[$doc:meta])* $name:ident($register:ty), $num:literal: $splat:ident, $load:ident, $store:ident, $plus:ident, $times:ident, $fused:expr, $sum:expr $(, $sums:expr)?;)+) => {$(
         $(#[$doc])*
         #[derive(Clone, Copy)]
         pub struct $name($register);
@@ -116,6 +258,18 @@ macro_rules! registers {
             unsafe fn store(self, to: *mut f32) {
                 // SAFETY: as the trait says.
                 unsafe { $store(to, self.0) }
+            }
+
+            #[inline(always)]
+            unsafe fn plus(self, other: Self) -> Self {
+                // SAFETY: as the trait says.
+                Self(unsafe { $plus(self.0, other.0) })
+            }
+
+            #[inline(always)]
+            unsafe fn times(self, other: Self) -> Self {
+                // SAFETY: as the trait says.
+                Self(unsafe { $times(self.0, other.0) })
             }
 
             #[inline(always)]
@@ -174,10 +328,10 @@ mod x86 {
 
     registers! {
         /// AVX-512.
-        Avx512(__m512), 16: _mm512_set1_ps, _mm512_loadu_ps, _mm512_storeu_ps,
+        Avx512(__m512), 16: _mm512_set1_ps, _mm512_loadu_ps, _mm512_storeu_ps, _mm512_add_ps, _mm512_mul_ps,
             |sum, a, b| _mm512_fmadd_ps(a, b, sum), |values| _mm512_reduce_add_ps(values), |four| sums_of_16(four);
         /// AVX2 with fused products.
-        Avx2(__m256), 8: _mm256_set1_ps, _mm256_loadu_ps, _mm256_storeu_ps,
+        Avx2(__m256), 8: _mm256_set1_ps, _mm256_loadu_ps, _mm256_storeu_ps, _mm256_add_ps, _mm256_mul_ps,
             |sum, a, b| _mm256_fmadd_ps(a, b, sum), |values| sum_of_8(values);
     }
 }
@@ -191,7 +345,7 @@ mod arm {
 
     registers! {
         /// NEON, which all aarch64 processors have.
-        Neon(float32x4_t), 4: vdupq_n_f32, vld1q_f32, vst1q_f32,
+        Neon(float32x4_t), 4: vdupq_n_f32, vld1q_f32, vst1q_f32, vaddq_f32, vmulq_f32,
             |sum, a, b| vfmaq_f32(sum, a, b), |values| vaddvq_f32(values);
     }
 }

@@ -6,7 +6,7 @@
 //! are laid out in panels that stay in the L2 cache, each for the product that follows immediately and needs no copies
 //! of its operands. The gradient of the weights is the product of the outputs' gradients with the same columns; that of
 //! the input is their product with the weights, with columns added back to their source. The products are those of the
-//! crate `gemm`.
+//! crate `gemm`, or portable ones.
 //!
 //! Windows of stride 1 need no columns, since those of all positions are the same numbers at an offset: `direct.rs`.
 //! Other depthwise convolutions have no matrices to multiply, and use separate loops.
@@ -21,6 +21,7 @@
 )]
 
 pub mod activation;
+mod arithmetic;
 pub mod attention;
 pub mod average;
 mod columns;
@@ -33,6 +34,7 @@ mod functions;
 mod geometry;
 mod lanes;
 pub mod linear;
+pub mod matmul;
 pub mod norm;
 pub mod optimizer;
 mod pool;
@@ -49,9 +51,11 @@ mod vectors;
 
 use rayon::prelude::*;
 
+pub use arithmetic::{Arithmetic, Instructions, instructions, limit};
 pub use dense::channel_sums;
 pub use geometry::Geometry;
 pub use pool::{max_pool, max_pool_backward, suits as can_pool};
+pub use reduce::axis_sums;
 
 /// The output for items \[items, inputs, height, width\], weights \[outputs, inputs / groups, kernel height, kernel width\]
 /// and a bias for each output.

@@ -10,6 +10,7 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
+use super::arithmetic::Arithmetic;
 use super::dense::turn;
 use super::product::{Matrix, product};
 use super::reduce::column_sums;
@@ -24,6 +25,8 @@ pub struct Linear {
     pub inputs: usize,
     /// Numbers of a row of the output.
     pub outputs: usize,
+    /// How products and sums are rounded.
+    pub arithmetic: Arithmetic,
 }
 
 /// The blocks of a size, for this many multiplications in total: none is so small that threads would wait for each
@@ -45,8 +48,8 @@ impl Linear {
     /// If lengths do not match the sizes.
     ///
     /// ```
-    /// # use runner_kernels::linear::Linear;
-    /// let layer = Linear { rows: 1, inputs: 2, outputs: 3 };
+    /// # use runner_kernels::{Arithmetic, linear::Linear};
+    /// let layer = Linear { rows: 1, inputs: 2, outputs: 3, arithmetic: Arithmetic::Fast };
     /// let output = layer.forward(&[1.0, 2.0], &[1.0, 0.0, 2.0, 0.0, 1.0, 2.0], Some(&[0.0, 0.0, 1.0]));
     /// assert_eq!(output, [1.0, 2.0, 7.0]);
     /// ```
@@ -55,6 +58,7 @@ impl Linear {
             rows,
             inputs,
             outputs,
+            arithmetic,
         } = *self;
         assert_eq!(
             [x.len(), weight.len()],
@@ -90,6 +94,7 @@ impl Linear {
             // SAFETY: as above, and they are written.
             unsafe {
                 product(
+                    arithmetic,
                     [columns.len(), rows.len(), inputs],
                     to,
                     outputs,
@@ -120,6 +125,7 @@ impl Linear {
             rows,
             inputs,
             outputs,
+            arithmetic,
         } = *self;
         assert_eq!(
             [gradient.len(), weight.len()],
@@ -135,6 +141,7 @@ impl Linear {
             rows,
             inputs: outputs,
             outputs: inputs,
+            arithmetic,
         };
         other.forward(gradient, &turned, None)
     }
@@ -148,6 +155,7 @@ impl Linear {
             rows,
             inputs,
             outputs,
+            arithmetic,
         } = *self;
         assert_eq!(
             [x.len(), gradient.len()],
@@ -173,7 +181,17 @@ impl Linear {
             };
             let to = to.at(block.start * outputs);
             // SAFETY: only this task writes the weights of these inputs.
-            unsafe { product([outputs, block.len(), rows], to, outputs, false, lhs, rhs) };
+            unsafe {
+                product(
+                    arithmetic,
+                    [outputs, block.len(), rows],
+                    to,
+                    outputs,
+                    false,
+                    lhs,
+                    rhs,
+                )
+            };
         };
         let write = |to: Shared| {
             blocks(inputs, rows * inputs * outputs).for_each(|block| task(to, block));

@@ -1,6 +1,12 @@
-//! Matrix products by the crate `gemm`, which selects its kernels for the processor at run time.
+//! Matrix products: by the crate `gemm`, which selects its kernels for the processor at run time, or portable ones.
+
+mod portable;
+#[cfg(test)]
+mod tests;
 
 use gemm::{Parallelism, gemm};
+
+use super::arithmetic::Arithmetic;
 
 /// A matrix within a slice: element (i, j) at `i * row + j * column`.
 #[derive(Clone, Copy)]
@@ -16,6 +22,7 @@ pub struct Matrix<'a> {
 /// # Safety All `m` x `n` elements of `to` must be writable, with no other access in the meantime; if `adds`, they are
 /// initialized.
 pub unsafe fn product(
+    arithmetic: Arithmetic,
     [m, n, k]: [usize; 3],
     to: *mut f32,
     pitch: usize,
@@ -24,19 +31,19 @@ pub unsafe fn product(
     rhs: Matrix,
 ) {
     if m > 0 && n > 0 && k > 0 {
-        assert!((m - 1) * lhs.row + (k - 1) * lhs.column < lhs.values.len());
         assert!((k - 1) * rhs.row + (n - 1) * rhs.column < rhs.values.len());
     }
     let rhs = (rhs.values.as_ptr(), rhs.row, rhs.column);
-    // SAFETY: both operands are within their slices, as was just asserted; the caller guarantees `to`.
-    unsafe { product_with([m, n, k], to, pitch, adds, lhs, rhs) }
+    // SAFETY: the right operand is within its slice, as was just asserted; the caller guarantees `to`.
+    unsafe { product_with(arithmetic, [m, n, k], to, pitch, adds, lhs, rhs) }
 }
 
 /// The same, with the address of the right operand and the strides of its rows and columns.
 ///
 /// # Safety
-/// As for [`product`]; also, all elements of the operands must be readable.
+/// As for [`product`]; also, all elements of the right operand must be readable.
 pub unsafe fn product_with(
+    arithmetic: Arithmetic,
     [m, n, k]: [usize; 3],
     to: *mut f32,
     pitch: usize,
@@ -47,7 +54,14 @@ pub unsafe fn product_with(
     if m == 0 || n == 0 {
         return;
     }
-    // SAFETY: the caller guarantees all elements.
+    assert!(k == 0 || (m - 1) * lhs.row + (k - 1) * lhs.column < lhs.values.len());
+    if arithmetic == Arithmetic::Portable {
+        // SAFETY: the left operand is within its slice; the caller guarantees the rest.
+        return unsafe {
+            portable::product([m, n, k], to, pitch, adds, lhs, (rhs, rhs_row, rhs_column))
+        };
+    }
+    // SAFETY: as above.
     unsafe {
         gemm(
             m,

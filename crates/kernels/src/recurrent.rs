@@ -23,6 +23,7 @@ use rayon::prelude::*;
 pub use backward::{Gradients, backward};
 pub use cell::Cell;
 
+use super::arithmetic::Arithmetic;
 use super::product::{Matrix, product, product_with};
 use super::scratch::{self, Shared, written};
 
@@ -41,6 +42,8 @@ pub struct Sequence {
     pub hidden: usize,
     /// Whether steps are processed in reverse order.
     pub is_reverse: bool,
+    /// How products and sums are rounded.
+    pub arithmetic: Arithmetic,
 }
 
 /// The weights of a cell.
@@ -207,7 +210,17 @@ unsafe fn forward_part(
             };
             if inputs > 0 {
                 // SAFETY: the sums belong to this task and contain the bias.
-                unsafe { product([wide_in, num, inputs], to.at(0), columns, true, lhs, rhs) };
+                unsafe {
+                    product(
+                        sequence.arithmetic,
+                        [wide_in, num, inputs],
+                        to.at(0),
+                        columns,
+                        true,
+                        lhs,
+                        rhs,
+                    )
+                };
             }
             if number > 0 {
                 let last = sequence.step(number - 1);
@@ -225,6 +238,7 @@ unsafe fn forward_part(
                     // SAFETY: as above; this task has written the states of the last step, and nothing writes them now.
                     unsafe {
                         product_with(
+                            sequence.arithmetic,
                             [wide, num, hidden],
                             to.at(to_column),
                             columns,

@@ -131,3 +131,42 @@ fn add_rows_now(rows: &[f32], sums: &mut [f32]) {
         }
     }
 }
+
+/// The sums along the middle axis of \[outer, len, inner\]: \[outer, inner\].
+///
+/// # Panics
+/// If there are not as many numbers.
+pub fn axis_sums(values: &[f32], [outer, len, inner]: [usize; 3]) -> Vec<f32> {
+    assert_eq!(values.len(), outer * len * inner);
+    let mut sums = vec![0.0; outer * inner];
+    if values.is_empty() {
+        return sums;
+    }
+    // Rows of one number each are added up in lanes, others number by number.
+    if inner == 1 {
+        let at_a_time = (ROWS * 64 / len).max(1);
+        let tasks = sums
+            .par_chunks_mut(at_a_time)
+            .zip(values.par_chunks(at_a_time * len));
+        tasks.for_each(|(sums, rows)| row_sums(rows, sums));
+    } else {
+        let tasks = sums
+            .par_chunks_mut(inner)
+            .zip(values.par_chunks(len * inner));
+        tasks.for_each(|(sums, rows)| add_rows(rows, sums));
+    }
+    sums
+}
+
+vectorized! {
+    /// The sum of each row of as many as there are sums.
+    fn row_sums = row_sums_now(rows: &[f32], sums: &mut [f32]);
+}
+
+#[inline(always)]
+fn row_sums_now(rows: &[f32], sums: &mut [f32]) {
+    let len = rows.len() / sums.len();
+    for (row, to) in rows.chunks_exact(len).zip(sums) {
+        *to = sum(row);
+    }
+}

@@ -2,6 +2,7 @@
 //! weight also affects positions next to the border; sums follow IEEE 754 in any order; and the maximum of a window is
 //! that of PyTorch, where NaN exceeds everything and infinities are ordinary numbers.
 
+use crate::Arithmetic;
 use proptest::prelude::*;
 
 use super::tests::numbers;
@@ -136,6 +137,7 @@ fn geometries() -> impl Strategy<Value = Geometry> {
             stride: [y.2, x.2],
             padding: [(y.3, y.4), (x.3, x.4)],
             dilation: [y.5, x.5],
+            arithmetic: Arithmetic::Fast,
         })
         .prop_filter("no window fits", Geometry::is_sound)
 }
@@ -209,6 +211,7 @@ fn a_window_of_negative_infinity_chooses_a_place_of_the_input() {
         stride: [1, 1],
         padding: [(1, 1), (1, 1)],
         dilation: [1, 1],
+        arithmetic: Arithmetic::Fast,
     };
     let (largest, chosen) = max_pool(&geometry, &[f32::NEG_INFINITY; 4]);
     assert_eq!(largest, [f32::NEG_INFINITY; 4]);

@@ -122,6 +122,15 @@ fn distance(ours: &[f32], plain: &[f64]) -> f64 {
 }
 
 fn assert_right(geometry: &Geometry) {
+    for arithmetic in [Arithmetic::Fast, Arithmetic::Portable] {
+        assert_one_right(&Geometry {
+            arithmetic,
+            ..*geometry
+        });
+    }
+}
+
+fn assert_one_right(geometry: &Geometry) {
     let operands = Operands::new(geometry, 1);
     let plain = plain(geometry, &operands);
     let [output, input, weight, bias] = ours(geometry, &operands);
@@ -157,6 +166,7 @@ fn square(
         stride: [1, 1],
         padding: [(padding, padding); 2],
         dilation: [1, 1],
+        arithmetic: Arithmetic::Fast,
     }
 }
 
@@ -186,6 +196,7 @@ fn geometries() -> impl Strategy<Value = Geometry> {
                 stride: [y.2, x.2],
                 padding: [(y.3, y.4), (x.3, x.4)],
                 dilation: [y.5, x.5],
+                arithmetic: Arithmetic::Fast,
             }
         })
         .prop_filter("no window fits", Geometry::is_sound)

@@ -22,17 +22,13 @@ macro_rules! vectorized {
                 fn v3($($argument: $type),*) {
                     $function($($argument),*)
                 }
-                if std::arch::is_x86_feature_detected!("avx512f")
-                    && std::arch::is_x86_feature_detected!("avx512bw")
-                    && std::arch::is_x86_feature_detected!("avx512dq")
-                    && std::arch::is_x86_feature_detected!("avx512vl")
-                {
+                use $crate::arithmetic::{Instructions, instructions};
+                match instructions() {
                     // SAFETY: the processor has these instructions.
-                    return unsafe { v4($($argument),*) };
-                }
-                if std::arch::is_x86_feature_detected!("avx2") {
+                    Instructions::Avx512 => return unsafe { v4($($argument),*) },
                     // SAFETY: the processor has these instructions.
-                    return unsafe { v3($($argument),*) };
+                    Instructions::Avx2 => return unsafe { v3($($argument),*) },
+                    Instructions::Baseline => {}
                 }
             }
             // All other kinds of processors in use have the same vectors.

@@ -3,9 +3,10 @@
 use burn::module::Module;
 use burn::nn::{Dropout, DropoutConfig, Linear, LinearConfig, RmsNorm, RmsNormConfig};
 use burn::tensor::Device;
-use burn::tensor::activation::softmax;
 use burn::tensor::{Bool, DType, Tensor, TensorData};
 
+use crate::numeric::{linear, matmul, softmax};
+use runner_core::spec::backend::Arithmetic;
 use runner_core::spec::model::attention::{Attention, Rotary};
 
 /// \[items, heads, tokens, size\] each.
@@ -31,11 +32,18 @@ pub struct GroupedAttention {
     settings: Attention,
     #[module(skip)]
     head_dim: usize,
+    #[module(skip)]
+    arithmetic: Arithmetic,
 }
 
 impl GroupedAttention {
     /// For inputs of a width, with uninitialized weights.
-    pub fn new(settings: &Attention, width: usize, device: &Device) -> Self {
+    pub fn new(
+        settings: &Attention,
+        width: usize,
+        arithmetic: Arithmetic,
+        device: &Device,
+    ) -> Self {
         let head_dim = settings.head_dim(width);
         let linear = |inputs: usize, outputs: usize| {
             let config = LinearConfig::new(inputs, outputs).with_bias(settings.bias);
@@ -59,6 +67,7 @@ impl GroupedAttention {
             dropout: DropoutConfig::new(settings.dropout).init(),
             settings: settings.clone(),
             head_dim,
+            arithmetic,
         }
     }
 
@@ -84,20 +93,21 @@ impl GroupedAttention {
             ref rotary,
             ..
         } = self.settings;
+        let arithmetic = self.arithmetic;
         let before = earlier.as_ref().map_or(0, |earlier| earlier.keys.dims()[2]);
         let normed = |norm: &Option<RmsNorm>, x: Tensor<4>| match norm {
-            Some(norm) => unit(norm, x),
+            Some(norm) => unit(norm, x, arithmetic),
             None => x,
         };
         let placed = |x: Tensor<4>| match rotary {
-            Some(rotary) => rotated(rotary, x, before),
+            Some(rotary) => rotated(rotary, x, before, arithmetic),
             None => x,
         };
-        let query = self.heads(self.query.forward(x), num_heads);
+        let query = self.heads(linear(arithmetic, &self.query, x), num_heads);
         let query = placed(normed(&self.query_norm, query));
-        let keys = self.heads(self.key.forward(memory.clone()), num_kv_heads);
+        let keys = self.heads(linear(arithmetic, &self.key, memory.clone()), num_kv_heads);
         let mut keys = placed(normed(&self.key_norm, keys));
-        let mut values = self.heads(self.value.forward(memory), num_kv_heads);
+        let mut values = self.heads(linear(arithmetic, &self.value, memory), num_kv_heads);
         if let Some(earlier) = earlier {
             keys = Tensor::cat(vec![earlier.keys, keys], 2);
             values = Tensor::cat(vec![earlier.values, values], 2);
@@ -107,17 +117,20 @@ impl GroupedAttention {
         // The queries that share a head of keys follow each other.
         let rows = num_heads / num_kv_heads * num;
         let query = query.reshape([items, num_kv_heads, rows, size]);
-        let scores = query.matmul(keys.clone().transpose());
+        let scores = matmul(arithmetic, query, keys.clone().transpose());
         let scores = scores.div_scalar((size as f64).sqrt());
         let scores = self.masked(scores.reshape([items, num_heads, num, total]), before);
-        let weights = self.dropout.forward(softmax(scores, 3));
+        let weights = self.dropout.forward(softmax(arithmetic, scores));
         let weights = weights.reshape([items, num_kv_heads, rows, total]);
-        let context = weights.matmul(values.clone());
+        let context = matmul(arithmetic, weights, values.clone());
         let context = context.reshape([items, num_heads, num, size]);
         let context = context
             .swap_dims(1, 2)
             .reshape([items, num, num_heads * size]);
-        (self.output.forward(context), KeysValues { keys, values })
+        (
+            linear(arithmetic, &self.output, context),
+            KeysValues { keys, values },
+        )
     }
 
     fn heads(&self, x: Tensor<3>, num: usize) -> Tensor<4> {
@@ -140,7 +153,7 @@ impl GroupedAttention {
             };
             let distances = (0..num * total).map(|at| -(distance(at).abs() as f64));
             let distances = tensor(distances.collect(), [1, 1, num, total]);
-            let slopes = tensor(slopes(num_heads), [1, num_heads, 1, 1]);
+            let slopes = tensor(slopes(num_heads, self.arithmetic), [1, num_heads, 1, 1]);
             scores = scores.add(distances.mul(slopes));
         }
         let (causal, window) = (self.settings.causal, self.settings.window);
@@ -160,7 +173,14 @@ impl GroupedAttention {
 }
 
 /// The norm of queries or keys; Burn's divides by a root of 32 bits, whatever the precision.
-fn unit(norm: &RmsNorm, x: Tensor<4>) -> Tensor<4> {
+fn unit(norm: &RmsNorm, x: Tensor<4>, arithmetic: Arithmetic) -> Tensor<4> {
+    #[cfg(feature = "flex")]
+    if arithmetic.is_portable()
+        && let Some(output) = crate::fast::norm::rms(norm, &x)
+    {
+        return output;
+    }
+    let _ = arithmetic;
     if x.dtype() != DType::F64 {
         return norm.forward(x);
     }
@@ -171,9 +191,10 @@ fn unit(norm: &RmsNorm, x: Tensor<4>) -> Tensor<4> {
 
 /// The slope of each head: a geometric sequence that ends at 2^-8, and for other numbers of heads than powers of 2 the
 /// one of the next lower power, filled up with every other slope of the next higher one.
-fn slopes(num_heads: usize) -> Vec<f64> {
-    let of_power =
-        |num: usize| (1..=num).map(move |head| 2f64.powf(-8.0 * head as f64 / num as f64));
+fn slopes(num_heads: usize, arithmetic: Arithmetic) -> Vec<f64> {
+    let of_power = |num: usize| {
+        (1..=num).map(move |head| arithmetic.pow(2.0, -8.0 * head as f64 / num as f64))
+    };
     if num_heads.is_power_of_two() {
         return of_power(num_heads).collect();
     }
@@ -185,19 +206,21 @@ fn slopes(num_heads: usize) -> Vec<f64> {
 }
 
 /// Queries or keys of positions from `before` on, rotated: the first half of the features with the second.
-fn rotated(rotary: &Rotary, x: Tensor<4>, before: usize) -> Tensor<4> {
+fn rotated(rotary: &Rotary, x: Tensor<4>, before: usize, arithmetic: Arithmetic) -> Tensor<4> {
     let [_, _, num, size] = x.dims();
     let half = size / 2;
     let angle = |at: usize| {
         let (position, pair) = ((before + at / half) as f64, (at % half) as f64);
-        position / rotary.scaling * rotary.theta.powf(-2.0 * pair / size as f64)
+        position / rotary.scaling * arithmetic.pow(rotary.theta, -2.0 * pair / size as f64)
     };
-    let table = |of: fn(f64) -> f64| {
-        let values: Vec<f64> = (0..num * half).map(|at| of(angle(at))).collect();
+    let table = |of: fn(Arithmetic, f64) -> f64| {
+        let values: Vec<f64> = (0..num * half)
+            .map(|at| of(arithmetic, angle(at)))
+            .collect();
         let data = TensorData::new(values, [1, 1, num, half]);
         Tensor::<4>::from_data(data, (&x.device(), x.dtype()))
     };
-    let (cos, sin) = (table(f64::cos), table(f64::sin));
+    let (cos, sin) = (table(Arithmetic::cos), table(Arithmetic::sin));
     let (first, second) = (x.clone().narrow(3, 0, half), x.narrow(3, half, half));
     let turned_first = first
         .clone()

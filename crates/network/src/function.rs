@@ -8,11 +8,13 @@ use burn::tensor::ops::{MaxPoolOptions, PadMode as BurnPadMode};
 use burn::tensor::{Tensor, activation};
 
 use crate::convolution::{pooled1d, pooled2d};
+use crate::initial::normals;
+use crate::numeric;
 use crate::tensor::{DynTensor, map_rank};
 use runner_core::check::network::Layer as LayerPlan;
 use runner_core::check::network::axes::{axis_of, range};
 use runner_core::check::network::windows::padding;
-use runner_core::spec::backend::Kernels;
+use runner_core::spec::backend::{Arithmetic, Kernels};
 use runner_core::spec::kind::Padding;
 use runner_core::spec::model::activation::Activation;
 use runner_core::spec::model::layer::{
@@ -23,8 +25,12 @@ use runner_core::spec::model::layer::{
 pub fn apply(plan: &LayerPlan, mut inputs: Vec<DynTensor>) -> DynTensor {
     let kind = &plan.kind;
     match kind {
-        LayerKind::Add => return fold(inputs, |a, b| a.combine(b, Combine::Add)),
-        LayerKind::Multiply => return fold(inputs, |a, b| a.combine(b, Combine::Multiply)),
+        LayerKind::Add => return fold(inputs, |a, b| a.combine(b, Combine::Add, plan.arithmetic)),
+        LayerKind::Multiply => {
+            return fold(inputs, |a, b| {
+                a.combine(b, Combine::Multiply, plan.arithmetic)
+            });
+        }
         LayerKind::Pairwise { operation } => {
             let operation = match operation {
                 Pairwise::Subtract => Combine::Subtract,
@@ -33,11 +39,11 @@ pub fn apply(plan: &LayerPlan, mut inputs: Vec<DynTensor>) -> DynTensor {
                 Pairwise::Minimum => Combine::Minimum,
             };
             let other = inputs.remove(1);
-            return inputs.remove(0).combine(other, operation);
+            return inputs.remove(0).combine(other, operation, plan.arithmetic);
         }
         LayerKind::Matmul => {
             let other = inputs.remove(1);
-            return inputs.remove(0).matmul(other);
+            return inputs.remove(0).matmul(other, plan.arithmetic);
         }
         LayerKind::Concat { axis } => {
             let axis = 1 + axis_of(*axis, inputs[0].rank() - 1);
@@ -63,7 +69,7 @@ pub fn apply(plan: &LayerPlan, mut inputs: Vec<DynTensor>) -> DynTensor {
         }
         LayerKind::GaussianNoise { std } => {
             let noise = GaussianNoiseConfig::new(*std).init();
-            map_rank!(input, t => noise.forward(t))
+            map_rank!(input, t => noisy(noise.clone(), t, plan.arithmetic))
         }
         LayerKind::Norm(Norm::LocalResponse {
             size,
@@ -81,6 +87,9 @@ pub fn apply(plan: &LayerPlan, mut inputs: Vec<DynTensor>) -> DynTensor {
         LayerKind::Pool(pool) => pooled(pool, plan.kernels, input),
         LayerKind::AdaptiveAvgPool { output_size, .. } => {
             adaptively_pooled(output_size, plan.kernels, input)
+        }
+        LayerKind::Activation(Activation::Glu) if plan.arithmetic.is_portable() => {
+            map_rank!(input, t => gated(t, plan.arithmetic))
         }
         LayerKind::Activation(activation) => activated(activation, plan.kernels, input),
         LayerKind::Flatten { .. }
@@ -102,9 +111,13 @@ pub fn apply(plan: &LayerPlan, mut inputs: Vec<DynTensor>) -> DynTensor {
         LayerKind::Reduce { operation, axis } => {
             let axis = 1 + axis_of(*axis, item.len());
             let reduced = match operation {
-                Reduction::Mean => map_rank!(input, t => t.mean_dim(axis)),
+                Reduction::Mean => {
+                    map_rank!(input, t => numeric::mean_axis(plan.arithmetic, t, axis))
+                }
                 Reduction::Max => map_rank!(input, t => t.max_dim(axis)),
-                Reduction::Sum => map_rank!(input, t => t.sum_dim(axis)),
+                Reduction::Sum => {
+                    map_rank!(input, t => numeric::sum_axis(plan.arithmetic, t, axis))
+                }
             };
             shaped(reduced)
         }
@@ -158,7 +171,7 @@ pub fn apply(plan: &LayerPlan, mut inputs: Vec<DynTensor>) -> DynTensor {
     }
 }
 
-fn fold(inputs: Vec<DynTensor>, combine: fn(DynTensor, DynTensor) -> DynTensor) -> DynTensor {
+fn fold(inputs: Vec<DynTensor>, combine: impl Fn(DynTensor, DynTensor) -> DynTensor) -> DynTensor {
     inputs
         .into_iter()
         .reduce(combine)
@@ -372,6 +385,22 @@ fn activate_by<const D: usize>(
     }
     let _ = kernels;
     activate(function, tensor)
+}
+
+/// Adds noise in training.
+fn noisy<const D: usize>(noise: GaussianNoise, x: Tensor<D>, arithmetic: Arithmetic) -> Tensor<D> {
+    if arithmetic.is_fast() || !x.device().is_autodiff() {
+        return noise.forward(x);
+    }
+    let drawn = normals(&x.shape(), 0.0, noise.std, &x.device());
+    x.clone() + Tensor::from_data(drawn, &x.device())
+}
+
+/// The first half along the last axis times the logistic function of the second.
+fn gated<const D: usize>(x: Tensor<D>, arithmetic: Arithmetic) -> Tensor<D> {
+    let half = x.dims()[D - 1] / 2;
+    let gate = x.clone().narrow(D - 1, half, half);
+    x.narrow(D - 1, 0, half) * numeric::sigmoid(arithmetic, gate)
 }
 
 /// Constants of Klambauer et al., 2017.

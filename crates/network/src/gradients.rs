@@ -5,7 +5,9 @@ use burn::optim::GradientsParams;
 use burn::tensor::{DType, FloatDType, Tensor};
 
 use crate::network::Network;
+use crate::numeric::total;
 use crate::paths::Paths;
+use runner_core::spec::backend::Arithmetic;
 
 /// Adds the gradients of a piece of a step, weighted by `weight`, to those of the earlier pieces.
 pub fn add(
@@ -60,6 +62,7 @@ pub fn norms(
     network: &Network,
     gradients: &GradientsParams,
     paths: Option<&Paths>,
+    arithmetic: Arithmetic,
 ) -> Option<Norms> {
     let mut measure = Measure {
         gradients,
@@ -67,6 +70,7 @@ pub fn norms(
         path: Vec::new(),
         names: Vec::new(),
         squares: Vec::new(),
+        arithmetic,
     };
     network.visit(&mut measure);
     let Measure { names, squares, .. } = measure;
@@ -77,7 +81,7 @@ pub fn norms(
     let parameters = parameters.map(|(name, squares)| (name, squares.clone().sqrt()));
     let parameters = parameters.collect();
     Some(Norms {
-        global: Tensor::cat(squares, 0).sum().sqrt(),
+        global: total(arithmetic, Tensor::cat(squares, 0)).sqrt(),
         parameters,
     })
 }
@@ -88,6 +92,7 @@ struct Measure<'a> {
     path: Vec<String>,
     names: Vec<String>,
     squares: Vec<Tensor<1>>,
+    arithmetic: Arithmetic,
 }
 
 impl ModuleVisitor for Measure<'_> {
@@ -110,7 +115,7 @@ impl ModuleVisitor for Measure<'_> {
             DType::F16 | DType::BF16 => gradient.cast(FloatDType::F32),
             _ => gradient,
         };
-        self.squares.push(gradient.square().sum());
+        self.squares.push(total(self.arithmetic, gradient.square()));
         self.names
             .extend(self.paths.map(|paths| paths.of(&self.path.join("."))));
     }

@@ -3,11 +3,11 @@
 use burn::module::Module;
 use burn::tensor::Device;
 
-use crate::initial::redraw;
+use crate::initial::{drawn_portably, redraw};
 use crate::layer::Layer;
 use crate::tensor::DynTensor;
 use runner_core::check::network::{Layer as LayerPlan, Network as NetworkPlan};
-use runner_core::spec::backend::Kernels;
+use runner_core::spec::backend::{Arithmetic, Kernels};
 
 /// A graph of layers in an order in which they can be computed.
 #[derive(Module, Debug)]
@@ -21,16 +21,25 @@ pub struct Graph {
 }
 
 impl Graph {
-    /// The graph of a plan, computed by `kernels`, with uninitialized weights.
-    pub fn new(plan: &NetworkPlan, kernels: Kernels, device: &Device) -> Self {
+    /// The graph of a plan, computed by some kernels with an arithmetic, with uninitialized weights.
+    pub fn new(
+        plan: &NetworkPlan,
+        (kernels, arithmetic): (Kernels, Arithmetic),
+        device: &Device,
+    ) -> Self {
         let mut plan = plan.clone();
-        plan.layers
-            .iter_mut()
-            .for_each(|layer| layer.kernels = kernels);
+        plan.layers.iter_mut().for_each(|layer| {
+            (layer.kernels, layer.arithmetic) = (kernels, arithmetic);
+        });
         let layers = plan.layers.iter().map(|layer| {
             let module = Layer::new(layer, device);
+            let module = if arithmetic.is_portable() {
+                drawn_portably(module, &layer.kind)
+            } else {
+                module
+            };
             let module = match layer.kind.initializer() {
-                Some(initializer) => redraw(module, initializer, layer.kind.groups()),
+                Some(initializer) => redraw(module, initializer, layer.kind.groups(), arithmetic),
                 None => module,
             };
             if layer.freeze {
@@ -125,7 +134,7 @@ mod tests {
             network: plan,
         } in examples()
         {
-            let graph = Graph::new(&plan, Kernels::Fast, &device).materialize();
+            let graph = Graph::new(&plan, Default::default(), &device).materialize();
             let dims = &plan.items.dims;
             let items = match plan.items.vocabulary {
                 Some(_) => DynTensor::Tokens(Tensor::from_data(

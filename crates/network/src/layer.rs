@@ -12,7 +12,7 @@ use burn::nn::conv::{
 use burn::nn::transformer::*;
 use burn::nn::*;
 use burn::tensor::ops::ConvOptions;
-use burn::tensor::{Device, Tensor};
+use burn::tensor::{Device, Tensor, TensorData};
 
 use crate::attention::GroupedAttention;
 use crate::batch_norm;
@@ -22,11 +22,12 @@ use crate::fast::{
     activation, attention, embedding, linear, norm, recurrent::Recurrent, transpose,
 };
 use crate::function;
+use crate::numeric;
 use crate::own::OwnModule;
 use crate::tensor::{DynTensor, map_rank};
 use runner_core::check::network::Layer as LayerPlan;
 use runner_core::check::network::windows::padding;
-use runner_core::spec::backend::Kernels;
+use runner_core::spec::backend::Arithmetic;
 use runner_core::spec::model::layer::{self, Cell, FeedforwardActivation, LayerKind, Norm, Steps};
 
 /// One layer of a network. [`Layer::new`] maps layer types to variants.
@@ -92,7 +93,7 @@ impl<const D: usize> Learned<D> {
     }
 
     /// The same for each item of a batch.
-    fn repeated(&self, batch: usize) -> DynTensor {
+    fn repeated(&self, batch: usize, arithmetic: Arithmetic) -> DynTensor {
         let value = self.value.val();
         let dims = [&[batch], value.dims().as_slice()].concat();
         let one = [&[1], value.dims().as_slice()].concat();
@@ -102,7 +103,7 @@ impl<const D: usize> Learned<D> {
             3 => DynTensor::R4(value.reshape::<4, _>(array::<_, 4>(&one))),
             _ => DynTensor::R5(value.reshape::<5, _>(array::<_, 5>(&one))),
         };
-        reshaped.expand(&dims)
+        reshaped.expand(&dims, arithmetic)
     }
 }
 
@@ -124,7 +125,7 @@ impl Layer {
                     LinearConfig::new(width, plan.shape[plan.shape.len() - 1]).with_bias(*bias);
                 Layer::Linear(config.init(device))
             }
-            LayerKind::Conv(conv) => Self::conv(conv, input, plan.shape[0], plan.kernels, device),
+            LayerKind::Conv(conv) => Self::conv(conv, input, plan, device),
             LayerKind::ConvTranspose(conv) => {
                 Self::conv_transpose(conv, input[0], plan.shape[0], device)
             }
@@ -143,7 +144,8 @@ impl Layer {
                 Layer::Attention(config.init(device))
             }
             LayerKind::GroupedAttention(attention) => {
-                Layer::GroupedAttention(GroupedAttention::new(attention, width, device))
+                let attention = GroupedAttention::new(attention, width, plan.arithmetic, device);
+                Layer::GroupedAttention(attention)
             }
             LayerKind::TransformerEncoder(stack) => {
                 let config = TransformerEncoderConfig::new(
@@ -204,13 +206,8 @@ impl Layer {
         }
     }
 
-    fn conv(
-        conv: &layer::Conv,
-        input: &[usize],
-        channels: usize,
-        kernels: Kernels,
-        device: &Device,
-    ) -> Self {
+    fn conv(conv: &layer::Conv, input: &[usize], plan: &LayerPlan, device: &Device) -> Self {
+        let (channels, computed) = (plan.shape[0], (plan.kernels, plan.arithmetic));
         let pads: Vec<_> = (0..conv.dims)
             .map(|at| {
                 let extent = conv.dilation[at] * (conv.kernel_size[at] - 1) + 1;
@@ -228,7 +225,7 @@ impl Layer {
                     array(&conv.dilation),
                     conv.groups,
                 );
-                Layer::Conv1d(Conv1d::new(&config, options, kernels, device))
+                Layer::Conv1d(Conv1d::new(&config, options, computed, device))
             }
             2 => {
                 let config = Conv2dConfig::new([input[0], channels], array(&conv.kernel_size))
@@ -240,7 +237,7 @@ impl Layer {
                     array(&conv.dilation),
                     conv.groups,
                 );
-                Layer::Conv2d(Conv2d::new(&config, options, kernels, device))
+                Layer::Conv2d(Conv2d::new(&config, options, computed, device))
             }
             _ => {
                 let config = Conv3dConfig::new([input[0], channels], array(&conv.kernel_size))
@@ -365,14 +362,14 @@ impl Layer {
         macro_rules! recurrent {
             ($layer:ident, $x:ident => $burns:expr) => {{
                 let $x = input.r3();
-                steps(plan, fast!($layer.states(&$x), $burns))
+                steps(plan, fast!($layer.states(&$x, plan.arithmetic), $burns))
             }};
         }
         match self {
             Layer::Linear(linear) => {
                 #[cfg(feature = "flex")]
                 if plan.kernels.is_fast() {
-                    return map_rank!(input, t => linear::linear(linear, t));
+                    return map_rank!(input, t => linear::linear(linear, t, plan.arithmetic));
                 }
                 map_rank!(input, t => linear.forward(t))
             }
@@ -381,11 +378,17 @@ impl Layer {
             Layer::Conv3d(conv) => DynTensor::R5(conv.forward(input.r5())),
             Layer::ConvTranspose1d(conv) => {
                 let x = input.r3();
-                DynTensor::R3(fast!(transpose::of_rows(conv, &x), conv.forward(x)))
+                DynTensor::R3(fast!(
+                    transpose::of_rows(conv, &x, plan.arithmetic),
+                    conv.forward(x)
+                ))
             }
             Layer::ConvTranspose2d(conv) => {
                 let x = input.r4();
-                DynTensor::R4(fast!(transpose::of_planes(conv, &x), conv.forward(x)))
+                DynTensor::R4(fast!(
+                    transpose::of_planes(conv, &x, plan.arithmetic),
+                    conv.forward(x)
+                ))
             }
             Layer::ConvTranspose3d(conv) => DynTensor::R5(conv.forward(input.r5())),
             Layer::BatchNorm(norm) => {
@@ -430,8 +433,13 @@ impl Layer {
                 );
                 #[cfg(feature = "flex")]
                 if plan.kernels.is_fast()
-                    && let Some(context) =
-                        attention::multi_head(attention, &query, &memory, is_causal)
+                    && let Some(context) = attention::multi_head(
+                        attention,
+                        &query,
+                        &memory,
+                        is_causal,
+                        plan.arithmetic,
+                    )
                 {
                     return DynTensor::R3(context);
                 }
@@ -458,7 +466,12 @@ impl Layer {
                     && plan.kernels.is_fast()
                     && attention::is_ours(&sequence)
                 {
-                    return DynTensor::R3(attention::encoder(encoder, stack, sequence));
+                    return DynTensor::R3(attention::encoder(
+                        encoder,
+                        stack,
+                        sequence,
+                        plan.arithmetic,
+                    ));
                 }
                 let ([batch, length, _], device) = (sequence.dims(), sequence.device());
                 let mut input = TransformerEncoderInput::new(sequence);
@@ -476,7 +489,8 @@ impl Layer {
                     && plan.kernels.is_fast()
                     && attention::is_ours(&sequence)
                 {
-                    let decoded = attention::decoder(decoder, stack, sequence, &memory);
+                    let decoded =
+                        attention::decoder(decoder, stack, sequence, &memory, plan.arithmetic);
                     return DynTensor::R3(decoded);
                 }
                 let mut input = TransformerDecoderInput::new(sequence, memory);
@@ -485,19 +499,55 @@ impl Layer {
                 }
                 DynTensor::R3(decoder.forward(input))
             }
-            Layer::Positional(encoding) => DynTensor::R3(encoding.forward(input.r3())),
-            Layer::Rotary(encoding) => DynTensor::R3(encoding.forward(input.r3())),
-            Layer::Prelu(prelu) => map_rank!(input, t => prelu.forward(t)),
-            Layer::Swiglu(swiglu) => {
-                map_rank!(input, t => fast!(activation::swiglu(swiglu, &t), swiglu.forward(t)))
+            Layer::Positional(encoding) => {
+                DynTensor::R3(positions(encoding, input.r3(), plan.arithmetic))
             }
-            Layer::Parameter1(learned) => learned.repeated(input.dims()[0]),
-            Layer::Parameter2(learned) => learned.repeated(input.dims()[0]),
-            Layer::Parameter3(learned) => learned.repeated(input.dims()[0]),
-            Layer::Parameter4(learned) => learned.repeated(input.dims()[0]),
+            Layer::Rotary(encoding) => DynTensor::R3(encoding.forward(input.r3())),
+            Layer::Prelu(prelu) => map_rank!(input, t => leaky(prelu, t, plan.arithmetic)),
+            Layer::Swiglu(swiglu) => {
+                map_rank!(input, t => fast!(activation::swiglu(swiglu, &t, plan.arithmetic), swiglu.forward(t)))
+            }
+            Layer::Parameter1(learned) => learned.repeated(input.dims()[0], plan.arithmetic),
+            Layer::Parameter2(learned) => learned.repeated(input.dims()[0], plan.arithmetic),
+            Layer::Parameter3(learned) => learned.repeated(input.dims()[0], plan.arithmetic),
+            Layer::Parameter4(learned) => learned.repeated(input.dims()[0], plan.arithmetic),
             Layer::Function(_) | Layer::Own(_) => unreachable!("they were applied above"),
         }
     }
+}
+
+/// A sequence plus the sines and cosines of its positions. Burn takes them from the system's library.
+pub(crate) fn positions(
+    encoding: &PositionalEncoding,
+    x: Tensor<3>,
+    arithmetic: Arithmetic,
+) -> Tensor<3> {
+    if arithmetic.is_fast() {
+        return encoding.forward(x);
+    }
+    let [_, length, width] = x.dims();
+    let increment = -libm::log(encoding.max_timescale as f64) / width as f64;
+    let mut table = Vec::with_capacity(length * width);
+    for at in 0..length {
+        for column in (0..width).step_by(2) {
+            let angle = libm::exp(column as f64 * increment) * at as f64;
+            table.extend([libm::sin(angle) as f32, libm::cos(angle) as f32]);
+        }
+    }
+    let table = TensorData::new(table, [1, length, width]);
+    x.clone() + Tensor::from_data(table, &x.device())
+}
+
+/// PReLU: negative numbers times a learned factor.
+fn leaky<const D: usize>(prelu: &PRelu, x: Tensor<D>, arithmetic: Arithmetic) -> Tensor<D> {
+    if arithmetic.is_fast() || D == 1 {
+        return prelu.forward(x);
+    }
+    let alpha = prelu.alpha.val();
+    let mut shape = [1; D];
+    shape[1] = alpha.dims()[0];
+    let alpha = numeric::expand(arithmetic, alpha.reshape(shape), x.dims());
+    x.clone().clamp_min(0.0) + alpha * x.clamp_max(0.0)
 }
 
 /// The epsilon of a layer norm.

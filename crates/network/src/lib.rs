@@ -8,6 +8,9 @@
 
 #![warn(missing_docs)]
 
+#[cfg(feature = "flex")]
+pub use runner_kernels::{Instructions, limit};
+
 pub mod attention;
 pub mod batch;
 mod batch_norm;
@@ -30,6 +33,7 @@ pub mod leaves;
 pub mod loss;
 pub mod network;
 pub mod norms;
+pub mod numeric;
 pub mod optimizer;
 pub mod own;
 pub mod paths;

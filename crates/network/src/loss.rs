@@ -5,41 +5,42 @@ use burn::nn::loss::{
     GaussianNLLLossConfig, HuberLossConfig, LpLossConfig, MultiMarginLossConfig,
     SmoothL1LossConfig, SoftMarginLoss,
 };
-use burn::tensor::activation::{log_sigmoid, log_softmax, softmax, softplus};
+use burn::tensor::activation::log_softmax;
 use burn::tensor::{Device, Int, Tensor, TensorData};
 
+use crate::numeric::{exp, log, log_sigmoid, mean_axis, softmax, softplus, sum_axis};
 use crate::targets::Targets;
-use runner_core::spec::backend::Kernels;
+use runner_core::spec::backend::{Arithmetic, Kernels};
 use runner_core::spec::loss::{LossFunction, LossSpec, Reduction};
 
 /// The loss of each item, \[batch\]. For classes, `outputs` is \[batch * positions, classes\]; for values and labels
 /// \[batch, values\], or twice as many for a loss with a variance.
 pub fn item_losses(
     spec: &LossSpec,
-    kernels: Kernels,
+    computed: (Kernels, Arithmetic),
     outputs: Tensor<2>,
     targets: &Targets,
 ) -> Tensor<1> {
     match targets {
-        Targets::Classes(classes) => of_classes(spec, kernels, outputs, classes),
+        Targets::Classes(classes) => of_classes(spec, computed, outputs, classes),
         Targets::Values(values) => {
-            let losses = of_values(&spec.function, outputs, values.clone());
-            reduced(losses, spec.reduction).squeeze_dim(1)
+            let losses = of_values(&spec.function, computed.1, outputs, values.clone());
+            reduced(losses, spec.reduction, computed.1).squeeze_dim(1)
         }
     }
 }
 
 /// \[batch, elements\] to \[batch, 1\].
-fn reduced(losses: Tensor<2>, reduction: Reduction) -> Tensor<2> {
+fn reduced(losses: Tensor<2>, reduction: Reduction, arithmetic: Arithmetic) -> Tensor<2> {
     match reduction {
-        Reduction::Mean => losses.mean_dim(1),
-        Reduction::Sum => losses.sum_dim(1),
+        Reduction::Mean => mean_axis(arithmetic, losses, 1),
+        Reduction::Sum => sum_axis(arithmetic, losses, 1),
     }
 }
 
 fn of_classes(
     spec: &LossSpec,
-    kernels: Kernels,
+    (kernels, arithmetic): (Kernels, Arithmetic),
     outputs: Tensor<2>,
     classes: &Tensor<2, Int>,
 ) -> Tensor<1> {
@@ -57,7 +58,8 @@ fn of_classes(
             .forward_no_reduction(outputs, flat.clone()),
         LossFunction::Mse => {
             let wanted: Tensor<2> = flat.clone().one_hot(num_classes).float();
-            (outputs - wanted).square().mean_dim(1).squeeze_dim(1)
+            let squares = (outputs - wanted).square();
+            mean_axis(arithmetic, squares, 1).squeeze_dim(1)
         }
         LossFunction::CrossEntropy {
             label_smoothing,
@@ -67,7 +69,7 @@ fn of_classes(
             let entropies = |smoothing| cross_entropies(kernels, outputs.clone(), &flat, smoothing);
             let losses = entropies(*label_smoothing);
             if *focal_gamma > 0.0 {
-                losses * focus(entropies(0.0), *focal_gamma)
+                losses * focus(entropies(0.0), *focal_gamma, arithmetic)
             } else {
                 losses
             }
@@ -77,13 +79,14 @@ fn of_classes(
             cross_entropy_weight,
         } => {
             let counted = counted.reshape([batch, positions]);
-            let overlap = dice_losses(outputs.clone(), &flat, &counted, *smoothing);
+            let overlap = dice_losses(outputs.clone(), &flat, &counted, *smoothing, arithmetic);
             if *cross_entropy_weight == 0.0 {
                 return overlap;
             }
             let entropies = cross_entropies(kernels, outputs, &flat, 0.0);
             let entropies = entropies.reshape([batch, positions]) * counted.clone();
-            let mean = entropies.sum_dim(1) / counted.sum_dim(1).clamp_min(1.0);
+            let num = sum_axis(arithmetic, counted, 1).clamp_min(1.0);
+            let mean = sum_axis(arithmetic, entropies, 1) / num;
             return overlap + mean.squeeze_dim(1) * *cross_entropy_weight;
         }
         other => panic!("{other:?} was planned for classes"),
@@ -98,19 +101,23 @@ fn of_classes(
     }
     let losses = (losses * counted.clone()).reshape([batch, positions]);
     let counted = counted.reshape([batch, positions]);
-    let sums = losses.sum_dim(1);
+    let sums = sum_axis(arithmetic, losses, 1);
     let items = match spec.reduction {
         Reduction::Sum => sums,
         // An item whose positions are all ignored has no loss.
-        Reduction::Mean => sums / counted.sum_dim(1).clamp_min(1.0),
+        Reduction::Mean => sums / sum_axis(arithmetic, counted, 1).clamp_min(1.0),
     };
     items.squeeze_dim(1)
 }
 
 /// The factor of the focal loss: (1 - p)^gamma, where `entropies` are -ln p.
-fn focus<const D: usize>(entropies: Tensor<D>, gamma: f64) -> Tensor<D> {
+fn focus<const D: usize>(entropies: Tensor<D>, gamma: f64, arithmetic: Arithmetic) -> Tensor<D> {
     // The power has no finite gradient at 0.
-    let missing = entropies.neg().exp().neg().add_scalar(1.0).clamp_min(1e-7);
+    let right = exp(arithmetic, entropies.neg());
+    let missing = right.neg().add_scalar(1.0).clamp_min(1e-7);
+    if arithmetic.is_portable() {
+        return exp(arithmetic, log(arithmetic, missing) * gamma);
+    }
     missing.powf_scalar(gamma)
 }
 
@@ -121,19 +128,20 @@ fn dice_losses(
     classes: &Tensor<1, Int>,
     counted: &Tensor<2>,
     smoothing: f64,
+    arithmetic: Arithmetic,
 ) -> Tensor<1> {
     let [batch, positions] = counted.dims();
     let [_, num_classes] = outputs.dims();
     let shape = [batch, positions, num_classes];
     let counted = counted.clone().unsqueeze_dim::<3>(2);
-    let found = softmax(outputs, 1).reshape(shape) * counted.clone();
+    let found = softmax(arithmetic, outputs).reshape(shape) * counted.clone();
     let wanted: Tensor<2> = classes.clone().one_hot(num_classes).float();
     let wanted = wanted.cast(found.dtype()).reshape(shape) * counted;
-    let sum = |each: Tensor<3>| each.sum_dim(1).squeeze_dim::<2>(1);
+    let sum = |each: Tensor<3>| sum_axis(arithmetic, each, 1).squeeze_dim::<2>(1);
     let both = sum(found.clone() * wanted.clone());
     let all = sum(found) + sum(wanted);
     let dice = (both * 2.0 + smoothing) / (all + smoothing);
-    (dice.neg() + 1.0).mean_dim(1).squeeze_dim(1)
+    mean_axis(arithmetic, dice.neg() + 1.0, 1).squeeze_dim(1)
 }
 
 /// The cross-entropy of each row, by runner's kernel if supported.
@@ -167,7 +175,12 @@ fn weights(values: &[f64], device: &Device) -> Tensor<1> {
     Tensor::from_data(TensorData::new(values, [num]), device)
 }
 
-fn of_values(function: &LossFunction, outputs: Tensor<2>, targets: Tensor<2>) -> Tensor<2> {
+fn of_values(
+    function: &LossFunction,
+    arithmetic: Arithmetic,
+    outputs: Tensor<2>,
+    targets: Tensor<2>,
+) -> Tensor<2> {
     let [_, num_values] = targets.dims();
     match function {
         LossFunction::Mse => (outputs - targets).square(),
@@ -181,6 +194,12 @@ fn of_values(function: &LossFunction, outputs: Tensor<2>, targets: Tensor<2>) ->
             let loss = LpLossConfig::new(*p).init();
             loss.forward_no_reduction(outputs, targets)
         }
+        LossFunction::Huber { delta } if arithmetic.is_portable() => {
+            huber((outputs - targets).abs(), *delta)
+        }
+        LossFunction::SmoothL1 { beta } if arithmetic.is_portable() => {
+            huber((outputs - targets).abs(), *beta) / *beta
+        }
         LossFunction::Huber { delta } => {
             let loss = HuberLossConfig::new(*delta as f32).init();
             loss.forward_no_reduction(outputs, targets)
@@ -192,26 +211,36 @@ fn of_values(function: &LossFunction, outputs: Tensor<2>, targets: Tensor<2>) ->
         // Burn's version reads targets from the device to refuse negative ones, which the planner did.
         LossFunction::PoissonNll { log_input, full } => {
             let losses = match log_input {
-                true => outputs.clone().exp() - targets.clone() * outputs,
+                true => exp(arithmetic, outputs.clone()) - targets.clone() * outputs,
                 false => {
                     // A rate cannot be negative, whatever the network outputs.
-                    let rates = softplus(outputs, 1.0);
-                    rates.clone() - targets.clone() * (rates + 1e-8).log()
+                    let rates = softplus(arithmetic, outputs);
+                    rates.clone() - targets.clone() * log(arithmetic, rates + 1e-8)
                 }
             };
             match full {
-                true => losses + stirling(targets),
+                true => losses + stirling(targets, arithmetic),
                 false => losses,
             }
         }
         LossFunction::GaussianNll => {
             let means = outputs.clone().narrow(1, 0, num_values);
-            let variances = softplus(outputs.narrow(1, num_values, num_values), 1.0);
+            let variances = outputs.narrow(1, num_values, num_values);
+            let variances = softplus(arithmetic, variances);
+            if arithmetic.is_portable() {
+                // Burn's formula and smallest variance.
+                let variances = variances.clamp_min(1e-6);
+                let squares = (means - targets).square();
+                return (log(arithmetic, variances.clone()) + squares / variances) * 0.5;
+            }
             let loss = GaussianNLLLossConfig::new().init();
             loss.forward_no_reduction(means, targets, variances)
         }
         LossFunction::SoftMargin => {
             let signs = targets * 2.0 - 1.0;
+            if arithmetic.is_portable() {
+                return log_sigmoid(arithmetic, signs * outputs).neg();
+            }
             SoftMarginLoss::new().forward_no_reduction(outputs, signs)
         }
         LossFunction::BinaryCrossEntropy {
@@ -226,13 +255,13 @@ fn of_values(function: &LossFunction, outputs: Tensor<2>, targets: Tensor<2>) ->
                 targets
             };
             let entropies = |targets: Tensor<2>| {
-                let right = targets.clone() * log_sigmoid(outputs.clone());
-                let wrong = (targets.neg() + 1.0) * log_sigmoid(outputs.clone().neg());
+                let right = targets.clone() * log_sigmoid(arithmetic, outputs.clone());
+                let wrong = (targets.neg() + 1.0) * log_sigmoid(arithmetic, outputs.clone().neg());
                 (right + wrong).neg()
             };
             let mut losses = entropies(targets);
             if *focal_gamma > 0.0 {
-                losses = losses * focus(entropies(labels), *focal_gamma);
+                losses = losses * focus(entropies(labels), *focal_gamma, arithmetic);
             }
             if label_weights.is_empty() {
                 losses
@@ -245,12 +274,18 @@ fn of_values(function: &LossFunction, outputs: Tensor<2>, targets: Tensor<2>) ->
     }
 }
 
+/// Half the square of an error up to `delta`, and linear beyond.
+fn huber(errors: Tensor<2>, delta: f64) -> Tensor<2> {
+    let near = errors.clone().clamp_max(delta);
+    near.clone().square() * 0.5 + (errors - near) * delta
+}
+
 /// Stirling's approximation of the logarithm of a factorial, for counts above 1.
-fn stirling(counts: Tensor<2>) -> Tensor<2> {
+fn stirling(counts: Tensor<2>, arithmetic: Arithmetic) -> Tensor<2> {
     let above = counts.clone().greater_scalar(1.0).float();
     let counts = counts.clamp_min(1.0);
-    let roots = (counts.clone() * std::f64::consts::TAU).log() * 0.5;
-    (counts.clone() * counts.clone().log() - counts + roots) * above
+    let roots = log(arithmetic, counts.clone() * std::f64::consts::TAU) * 0.5;
+    (counts.clone() * log(arithmetic, counts.clone()) - counts + roots) * above
 }
 
 #[cfg(all(test, feature = "flex"))]
@@ -264,9 +299,16 @@ mod tests {
 
     /// Losses by runner's kernels, which equal Burn's up to the last digits.
     fn item_losses(spec: &LossSpec, outputs: Tensor<2>, targets: &Targets) -> Tensor<1> {
-        let of = |kernels| super::item_losses(spec, kernels, outputs.clone(), targets);
-        let (fast, reference) = (of(Kernels::Fast), of(Kernels::Reference));
-        assert_close(&numbers(fast.clone()), &numbers(reference));
+        let of = |kernels, arithmetic| {
+            super::item_losses(spec, (kernels, arithmetic), outputs.clone(), targets)
+        };
+        let fast = of(Kernels::Fast, Arithmetic::Fast);
+        for other in [
+            of(Kernels::Reference, Arithmetic::Fast),
+            of(Kernels::Fast, Arithmetic::Portable),
+        ] {
+            assert_close(&numbers(fast.clone()), &numbers(other));
+        }
         fast
     }
 
@@ -377,7 +419,7 @@ mod tests {
         let targets = TensorData::new(wanted.concat(), [wanted.len(), P]);
         let targets = Targets::Classes(Tensor::from_data(targets, &device));
         let spec = spec(function.clone());
-        let losses = super::item_losses(&spec, Kernels::Fast, outputs.clone(), &targets);
+        let losses = super::item_losses(&spec, Default::default(), outputs.clone(), &targets);
         let gradients = outputs.grad(&losses.sum().backward()).unwrap();
         assert!(gradients.into_data().iter::<f64>().all(f64::is_finite));
     }

@@ -11,7 +11,7 @@ use crate::targets::Targets;
 use crate::tensor::DynTensor;
 use runner_core::data::order::{Purpose, stream_seed};
 use runner_core::plan::RunPlan;
-use runner_core::spec::backend::Kernels;
+use runner_core::spec::backend::{Arithmetic, Kernels};
 use runner_core::spec::loss::LossSpec;
 use runner_core::spec::task::TaskKind;
 
@@ -24,7 +24,7 @@ pub struct Network {
     #[module(skip)]
     loss: LossSpec,
     #[module(skip)]
-    kernels: Kernels,
+    computed: (Kernels, Arithmetic),
 }
 
 impl Network {
@@ -45,10 +45,10 @@ impl Network {
     /// The same for weights that will be loaded: none is sampled.
     pub fn undrawn(plan: &RunPlan, device: &Device) -> Self {
         Self {
-            graph: Graph::new(&plan.network, plan.kernels, device),
+            graph: Graph::new(&plan.network, (plan.kernels, plan.arithmetic), device),
             task: plan.task.kind,
             loss: plan.loss.clone(),
-            kernels: plan.kernels,
+            computed: (plan.kernels, plan.arithmetic),
         }
     }
 
@@ -59,7 +59,7 @@ impl Network {
 
     /// The loss of each item, \[batch\], for the output of the last layer.
     pub fn losses(&self, outputs: DynTensor, targets: &Targets) -> Tensor<1> {
-        item_losses(&self.loss, self.kernels, self.flat(outputs), targets)
+        item_losses(&self.loss, self.computed, self.flat(outputs), targets)
     }
 
     /// \[batch, output shape\] to \[batch, values\], or for a class at each position to
@@ -104,7 +104,7 @@ impl Network {
     pub fn output(&self, batch: Batch) -> Output {
         let outputs = self.outputs(batch.inputs);
         Output {
-            losses: item_losses(&self.loss, self.kernels, outputs.clone(), &batch.targets),
+            losses: item_losses(&self.loss, self.computed, outputs.clone(), &batch.targets),
             outputs,
             targets: batch.targets,
         }

@@ -7,6 +7,7 @@ use crate::network::Network;
 use crate::paths::Paths;
 use crate::scores::Measured;
 use runner_core::plan::RunPlan;
+use runner_core::spec::backend::Arithmetic;
 use runner_core::spec::train::GradientNorms;
 
 /// Measures and clips the gradients of each step, without waiting for the device.
@@ -14,6 +15,7 @@ pub struct NormLog {
     log: GradientNorms,
     max_norm: Option<f64>,
     paths: Option<Paths>,
+    arithmetic: Arithmetic,
 }
 
 impl NormLog {
@@ -25,6 +27,7 @@ impl NormLog {
             log,
             max_norm: clip.and_then(|clip| clip.global_norm),
             paths: (log == GradientNorms::Parameters).then(|| Paths::new(plan)),
+            arithmetic: plan.arithmetic,
         }
     }
 
@@ -39,7 +42,9 @@ impl NormLog {
         if self.log == GradientNorms::None && self.max_norm.is_none() {
             return gradients;
         }
-        let Some(norms) = gradients::norms(network, &gradients, self.paths.as_ref()) else {
+        let Some(norms) =
+            gradients::norms(network, &gradients, self.paths.as_ref(), self.arithmetic)
+        else {
             return gradients;
         };
         let gradients = match self.max_norm {

@@ -15,7 +15,7 @@ use crate::updates::rms::{AdaGrad, RmsProp};
 use crate::updates::sgd::Sgd;
 use runner_core::check::{group_of, matches};
 use runner_core::plan::RunPlan;
-use runner_core::spec::backend::Kernels;
+use runner_core::spec::backend::{Arithmetic, Kernels};
 use runner_core::spec::method::{AdamSpec, Method};
 use runner_core::spec::optimizer::ClipSpec;
 
@@ -91,11 +91,11 @@ pub fn optimizer(plan: &RunPlan, parameters: &[Parameter]) -> ModuleOptimizer {
     let clip = plan.optimizer.clip.as_ref().and_then(burn_clipping);
     let method = &plan.optimizer.method;
     let base = default_treatment(plan);
-    let kernels = plan.kernels;
-    let mut optimizer = with_group(None, ParamGroup::all(), method, &base, &clip, kernels);
+    let by = (plan.kernels, plan.arithmetic);
+    let mut optimizer = with_group(None, ParamGroup::all(), method, &base, &clip, by);
     for (treatment, paths) in treatments(plan, parameters) {
         let group = ParamGroup::from_paths(paths);
-        optimizer = with_group(Some(optimizer), group, method, &treatment, &clip, kernels);
+        optimizer = with_group(Some(optimizer), group, method, &treatment, &clip, by);
     }
     optimizer
 }
@@ -149,7 +149,7 @@ fn with_group(
     method: &Method,
     treatment: &Treatment,
     clip: &Option<GradientClipping>,
-    kernels: Kernels,
+    (kernels, arithmetic): (Kernels, Arithmetic),
 ) -> ModuleOptimizer {
     let weight_decay = treatment.weight_decay;
     match *method {
@@ -252,6 +252,7 @@ fn with_group(
                 epsilon,
                 use_trust_ratio,
                 weight_decay,
+                arithmetic,
             };
             put(base, group, lamb, clip)
         }
@@ -288,6 +289,7 @@ fn with_group(
                 adjust,
                 inputs_first: !treatment.outputs_first,
                 weight_decay,
+                arithmetic,
             };
             put(base, group, muon, clip)
         }

@@ -8,7 +8,7 @@ use burn::tensor::activation::softmax;
 use burn::tensor::{Bool, Device, Tensor, TensorData};
 
 use crate::attention::KeysValues;
-use crate::layer::Layer;
+use crate::layer::{Layer, positions};
 use crate::network::Network;
 use crate::tensor::DynTensor;
 use runner_core::check::network::{Layer as LayerPlan, Network as NetworkPlan};
@@ -130,7 +130,9 @@ fn step(
             let input = inputs.remove(0).r3();
             let [batch, num, width] = input.dims();
             let zeros = Tensor::<3>::zeros([batch, before + num, width], &input.device());
-            DynTensor::R3(input + encoding.forward(zeros).narrow(1, before, num))
+            DynTensor::R3(
+                input + positions(encoding, zeros, plan.arithmetic).narrow(1, before, num),
+            )
         }
         Layer::Rotary(encoding) => DynTensor::R3(encoding.apply(inputs.remove(0).r3(), before)),
         Layer::Rnn(rnn) => {

@@ -4,7 +4,8 @@ use burn::tensor::{Device, Int, Tensor, TensorData};
 
 use crate::finite::is_finite;
 use crate::function::Combine;
-use runner_core::spec::backend::Kernels;
+use crate::numeric;
+use runner_core::spec::backend::{Arithmetic, Kernels};
 
 /// A float tensor of rank 1 to 5, or tokens.
 #[derive(Clone, Debug)]
@@ -190,15 +191,15 @@ impl DynTensor {
     }
 
     /// Broadcasts sizes of 1 to those of a shape of the same rank.
-    pub fn expand(self, shape: &[usize]) -> Self {
+    pub fn expand(self, shape: &[usize], arithmetic: Arithmetic) -> Self {
         map_rank!(self, t => {
             let shape: [usize; _] = std::array::from_fn(|at| shape[at]);
-            t.expand(shape)
+            numeric::expand(arithmetic, t, shape)
         })
     }
 
     /// Broadcasts sizes of 1 in both to those of the other, along the axes before `past`.
-    fn stretched(self, other: Self, past: usize) -> (Self, Self) {
+    fn stretched(self, other: Self, past: usize, arithmetic: Arithmetic) -> (Self, Self) {
         let (a, b) = (self.dims(), other.dims());
         let of = |own: &[usize]| {
             let sizes = a.iter().zip(&b).zip(own).enumerate();
@@ -206,16 +207,25 @@ impl DynTensor {
             sizes.collect::<Vec<_>>()
         };
         let (to_a, to_b) = (of(&a), of(&b));
-        (self.expand(&to_a), other.expand(&to_b))
+        (
+            self.expand(&to_a, arithmetic),
+            other.expand(&to_b, arithmetic),
+        )
     }
 
     /// The matrix product with a tensor of the same rank, with broadcasting of sizes of 1 before the last two axes.
-    pub fn matmul(self, other: Self) -> Self {
+    pub fn matmul(self, other: Self, arithmetic: Arithmetic) -> Self {
         let outer = self.rank() - 2;
-        match self.stretched(other, outer) {
-            (DynTensor::R3(a), DynTensor::R3(b)) => DynTensor::R3(a.matmul(b)),
-            (DynTensor::R4(a), DynTensor::R4(b)) => DynTensor::R4(a.matmul(b)),
-            (DynTensor::R5(a), DynTensor::R5(b)) => DynTensor::R5(a.matmul(b)),
+        match self.stretched(other, outer, arithmetic) {
+            (DynTensor::R3(a), DynTensor::R3(b)) => {
+                DynTensor::R3(numeric::matmul(arithmetic, a, b))
+            }
+            (DynTensor::R4(a), DynTensor::R4(b)) => {
+                DynTensor::R4(numeric::matmul(arithmetic, a, b))
+            }
+            (DynTensor::R5(a), DynTensor::R5(b)) => {
+                DynTensor::R5(numeric::matmul(arithmetic, a, b))
+            }
             (a, b) => panic!(
                 "matrices were planned, found {:?} and {:?}",
                 a.dims(),
@@ -225,10 +235,12 @@ impl DynTensor {
     }
 
     /// An element-wise function of two tensors of the same rank, with broadcasting of sizes of 1.
-    pub fn combine(self, other: Self, operation: Combine) -> Self {
+    pub fn combine(self, other: Self, operation: Combine, arithmetic: Arithmetic) -> Self {
         let rank = self.rank();
         let (this, other) = match operation {
-            Combine::Maximum | Combine::Minimum => self.stretched(other, rank),
+            Combine::Maximum | Combine::Minimum => self.stretched(other, rank, arithmetic),
+            // The backward pass sums over broadcast axes.
+            _ if arithmetic.is_portable() => self.stretched(other, rank, arithmetic),
             _ => (self, other),
         };
         macro_rules! with {

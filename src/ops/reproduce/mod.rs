@@ -27,7 +27,7 @@ use runner_core::record::{
 use runner_core::reproduce::{
     AtLeast, Comparison, Grade, Side, WeightDistance, environment_differences,
 };
-use runner_core::spec::backend::DeviceName;
+use runner_core::spec::backend::{Arithmetic, DeviceName};
 use runner_core::spec::failure::OnFailure;
 use runner_core::spec::section::Choice;
 
@@ -225,11 +225,15 @@ fn tell_differences(
             "the environment of the original run is unknown, so that differences cannot be listed",
         )),
         Some(then) => {
-            let differences = environment_differences(then, &here(plan, &options.program));
+            let differences =
+                environment_differences(then, &here(plan, &options.program), plan.arithmetic);
             if differences.is_empty() {
-                sink(Progress::Step(
-                    "same build, processor and system as the original",
-                ));
+                sink(Progress::Step(match plan.arithmetic {
+                    Arithmetic::Fast => "same build, processor and system as the original",
+                    Arithmetic::Portable => {
+                        "same build as the original; the processor changes no bit of portable arithmetic"
+                    }
+                }));
             }
             for [name, then, now] in differences {
                 sink(Progress::Step(&format!(
@@ -288,7 +292,7 @@ fn compared(
     let grade = Grade::of(&comparison, original.spread(), options.at_least);
     let environment = folder.read_environment().ok().flatten();
     let differences = match (&original.environment, &environment) {
-        (Some(then), Some(now)) => environment_differences(then, now),
+        (Some(then), Some(now)) => environment_differences(then, now, plan.arithmetic),
         _ => Vec::new(),
     };
     Reproduction {

@@ -13,7 +13,6 @@ use runner_core::check::network::examples::Example as Small;
 use runner_core::data::order::{Purpose, stream_seed};
 use runner_core::diagnostic::Reason;
 use runner_core::parity::{Example, Outcome, Said};
-use runner_core::spec::backend::Kernels;
 use runner_core::spec::model::activation::Activation;
 use runner_core::spec::model::layer::LayerKind;
 use runner_network::graph::Graph;
@@ -73,10 +72,10 @@ fn compare(
 ) -> Outcome {
     let network = &without_dropout(network);
     drawn_on.seed(stream_seed(1, Purpose::Init, number as u64));
-    let weights = Graph::new(network, Kernels::Fast, drawn_on).into_record();
+    let weights = Graph::new(network, Default::default(), drawn_on).into_record();
     let graph = |device: &Device| {
         let weights = weights.clone().cast_to_module_dtype();
-        Graph::new(network, Kernels::Fast, device).load_record(weights)
+        Graph::new(network, Default::default(), device).load_record(weights)
     };
     let (right_graph, other_graph) = (graph(reference), graph(device));
     let items = items(network);

@@ -119,7 +119,7 @@ impl Lane {
                 let output = manner.forward(step, layer, plan, inputs);
                 // A term added to an output has its gradient, and adding 0 changes no number.
                 let probe = host::tracked(host::zeros(&output));
-                let output = output.combine(probe.clone(), Combine::Add);
+                let output = output.combine(probe.clone(), Combine::Add, Default::default());
                 probes.push(probe);
                 outputs.push(output.clone());
                 output

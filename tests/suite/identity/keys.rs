@@ -415,6 +415,7 @@ const ROWS: &[Row] = &[
     (CSV, &[], "backend.precision", "'f64'", Other),
     (CSV, &[], "backend.required", "true", Same),
     (CSV, &[], "backend.kernels", "'reference'", Other),
+    (CSV, &[], "backend.arithmetic", "'portable'", Other),
     (CSV, &[], "memory.limit", "'2GiB'", Same),
     (CSV, &[], "memory.reserve", "'1GiB'", Same),
     (CSV, &[], "memory.on_exceed", "'accumulate'", Same),

@@ -9,6 +9,7 @@ mod failure;
 pub mod forecast;
 mod groups;
 pub mod network;
+mod portable;
 mod predictions;
 mod recipe;
 mod rules;
@@ -143,6 +144,22 @@ pub const RULES: &[Rule] = &[
     Rule {
         reads: &["backend"],
         check: rules::kernels_have_their_name,
+    },
+    Rule {
+        reads: &["backend"],
+        check: portable::place_is_portable,
+    },
+    Rule {
+        reads: &["data", "model", "backend"],
+        check: portable::layers_are_portable,
+    },
+    Rule {
+        reads: &["loss", "backend"],
+        check: portable::loss_is_portable,
+    },
+    Rule {
+        reads: &["optimizer", "backend"],
+        check: portable::updates_are_portable,
     },
     Rule {
         reads: &["train.epochs", "train.early_stopping"],

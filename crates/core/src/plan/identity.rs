@@ -11,7 +11,7 @@ use super::RunPlan;
 use super::init::InitPlan;
 use crate::check::{group_of, matches};
 use crate::data::{DataPlan, Dataset, sha256_hex};
-use crate::spec::backend::{DeviceName, Kernels, Precision};
+use crate::spec::backend::{Arithmetic, DeviceName, Kernels, Precision};
 use crate::spec::data::{AugmentSpec, Scale, SplitSpec};
 use crate::spec::loss::LossSpec;
 use crate::spec::method::Method;
@@ -33,6 +33,8 @@ struct Work<'a> {
     /// Under its name from the time when only convolutions had a choice.
     #[serde(rename = "conv", skip_serializing_if = "Kernels::is_fast")]
     kernels: Kernels,
+    #[serde(skip_serializing_if = "Arithmetic::is_fast")]
+    arithmetic: Arithmetic,
     dataset: Json,
     split: SplitSpec,
     scale: Scale,
@@ -157,6 +159,7 @@ impl RunPlan {
             device,
             precision,
             kernels,
+            arithmetic,
             // Limits end a run or change it by adjustments, which are recorded.
             memory_limit_bytes: _,
             memory_reserve_bytes: _,
@@ -217,6 +220,7 @@ impl RunPlan {
             device: *device,
             precision: *precision,
             kernels: *kernels,
+            arithmetic: *arithmetic,
             dataset: dataset_of(data),
             split,
             scale: *scale,

@@ -10,7 +10,7 @@ use crate::check::forecast::Demand;
 use crate::check::network::Network;
 use crate::data::DataPlan;
 use crate::spec::CheckpointSpec;
-use crate::spec::backend::{DeviceName, Kernels, Precision};
+use crate::spec::backend::{Arithmetic, DeviceName, Kernels, Precision};
 use crate::spec::failure::OnFailure;
 use crate::spec::loss::LossSpec;
 use crate::spec::metric::Objective;
@@ -107,6 +107,9 @@ pub struct RunPlan {
     /// Which kernels compute layers and losses.
     #[serde(default, alias = "conv", skip_serializing_if = "Kernels::is_fast")]
     pub kernels: Kernels,
+    /// How products and sums are rounded.
+    #[serde(default, skip_serializing_if = "Arithmetic::is_fast")]
+    pub arithmetic: Arithmetic,
     /// The memory limit in bytes, if any: of its process on the host, otherwise of the device's pool.
     pub memory_limit_bytes: Option<u64>,
     /// Bytes of device memory left free for other programs.

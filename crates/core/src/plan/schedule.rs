@@ -4,6 +4,7 @@
 use std::f64::consts::PI;
 
 use crate::plan::RunPlan;
+use crate::spec::backend::{Arithmetic, power};
 use crate::spec::scheduler::{Curve, Unit};
 
 impl RunPlan {
@@ -18,14 +19,22 @@ impl RunPlan {
         let rest = self.num_steps().saturating_sub(warmup).max(1);
         let factor = match &scheduler.curve {
             Curve::Noam => (warmup as f64 / (step + 1) as f64).sqrt(),
-            curve => factor(curve, step - warmup, rest, self.steps_per_epoch),
+            curve => {
+                let place = (step - warmup, rest, self.steps_per_epoch);
+                factor(self.arithmetic, curve, place)
+            }
         };
         peak * factor
     }
 }
 
-/// The factor at `step` of a schedule over `num_steps` steps, both counted from its start.
-fn factor(curve: &Curve, step: usize, num_steps: usize, steps_per_epoch: usize) -> f64 {
+/// The factor at a step of a schedule over a number of steps, both counted from its start, for the steps of an epoch.
+fn factor(
+    arithmetic: Arithmetic,
+    curve: &Curve,
+    (step, num_steps, steps_per_epoch): (usize, usize, usize),
+) -> f64 {
+    let between = |first, last, at| between(arithmetic, first, last, at);
     let (at, num) = match curve.unit() {
         Unit::Step => (step, num_steps),
         Unit::Epoch => (step / steps_per_epoch, num_steps.div_ceil(steps_per_epoch)),
@@ -40,15 +49,15 @@ fn factor(curve: &Curve, step: usize, num_steps: usize, steps_per_epoch: usize) 
         Curve::Cosine { final_fraction, .. } => {
             between(1.0, *final_fraction, at as f64 / num as f64)
         }
-        Curve::Exponential { gamma, .. } => gamma.powf(at as f64),
+        Curve::Exponential { gamma, .. } => arithmetic.pow(*gamma, at as f64),
         Curve::Step {
             step_size, gamma, ..
-        } => gamma.powf((at / step_size) as f64),
+        } => arithmetic.pow(*gamma, (at / step_size) as f64),
         Curve::MultiStep {
             milestones, gamma, ..
         } => {
             let passed = milestones.iter().filter(|milestone| at >= **milestone);
-            gamma.powi(passed.count() as i32)
+            power(*gamma, passed.count())
         }
         Curve::CosineRestarts {
             period,
@@ -79,7 +88,11 @@ fn factor(curve: &Curve, step: usize, num_steps: usize, steps_per_epoch: usize) 
                 let left = num_steps.saturating_sub(start).max(1);
                 let length = stage.num_steps(steps_per_epoch).unwrap_or(left);
                 if step < start.saturating_add(length) {
-                    let own = factor(&stage.curve, step - start, length, steps_per_epoch);
+                    let own = factor(
+                        arithmetic,
+                        &stage.curve,
+                        (step - start, length, steps_per_epoch),
+                    );
                     return stage.fraction * own;
                 }
                 start = start.saturating_add(length);
@@ -90,8 +103,8 @@ fn factor(curve: &Curve, step: usize, num_steps: usize, steps_per_epoch: usize) 
 }
 
 /// Cosine interpolation from `first` to `last`; `at` goes from 0 to 1.
-fn between(first: f64, last: f64, at: f64) -> f64 {
-    last + 0.5 * (first - last) * (1.0 + (at * PI).cos())
+fn between(arithmetic: Arithmetic, first: f64, last: f64, at: f64) -> f64 {
+    last + 0.5 * (first - last) * (1.0 + arithmetic.cos(at * PI))
 }
 
 /// The position in the period that contains `at`, and the length of that period.

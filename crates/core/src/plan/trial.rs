@@ -132,6 +132,7 @@ impl Trial {
                 skip: self.place.skip.clone(),
                 precision: spec.backend.precision,
                 kernels: spec.backend.kernels,
+                arithmetic: spec.backend.arithmetic,
                 memory_limit_bytes: spec.memory.limit.map(|limit| limit.0),
                 memory_reserve_bytes: spec.memory.reserve.0,
                 on_exceed: self.place.on_exceed.clone(),

@@ -56,6 +56,10 @@ pub struct Environment {
     pub earlier: Vec<Environment>,
 }
 
+/// The label of the operating system.
+pub const OPERATING_SYSTEM: &str = "operating system";
+/// The label of the processor.
+pub const PROCESSOR: &str = "processor";
 /// The label of the selected kernels.
 pub const KERNELS: &str = "kernels chosen";
 
@@ -207,8 +211,8 @@ impl Environment {
             ("runner", Some(build)),
             ("burn", Some(self.burn_version.clone())),
             ("backends", Some(self.backends.join(" "))),
-            ("operating system", Some(self.os.clone())),
-            ("processor", Some(self.cpu.clone())),
+            (OPERATING_SYSTEM, Some(self.os.clone())),
+            (PROCESSOR, Some(self.cpu.clone())),
             (DEVICE, worker.map(|w| w.device_name.clone())),
             ("driver", self.drivers.values().next().cloned()),
             ("layers by", worker.and_then(Worker::computed_by)),

@@ -76,7 +76,9 @@ pub use calibrations::Calibrations;
 pub use collector::{Collector, Recorded};
 pub use damage::{is_damaged, remedy};
 pub use entry::{DataUsed, MemoryUse, OTHER_FORMAT_REMEDY, PLAN_REMEDY, RunEntry, State};
-pub use environment::{Environment, KERNELS, available_memory, total_memory};
+pub use environment::{
+    Environment, KERNELS, OPERATING_SYSTEM, PROCESSOR, available_memory, total_memory,
+};
 pub use experiment_folder::ExperimentFolder;
 pub use fold::{RunRecord, Summary};
 pub use format::is_other_format;

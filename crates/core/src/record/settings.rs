@@ -48,10 +48,11 @@ const GUARDS: [&str; 7] = [
 ];
 
 /// Keys of a resolved run with another name in the experiment file, including those inside tables.
-const NAMES: [(&str, &str); 8] = [
+const NAMES: [(&str, &str); 9] = [
     ("device", "backend.device"),
     ("precision", "backend.precision"),
     ("kernels", "backend.kernels"),
+    ("arithmetic", "backend.arithmetic"),
     ("memory_limit_bytes", "memory.limit"),
     ("memory_reserve_bytes", "memory.reserve"),
     ("on_exceed", "memory.on_exceed"),

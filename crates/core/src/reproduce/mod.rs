@@ -15,7 +15,11 @@ pub use spread::{Spread, prediction_interval};
 pub use weights::WeightDistance;
 
 use crate::event::{Epoch, Metrics};
-use crate::record::{Digests, Environment, KERNELS, OPTIMIZER, Trace};
+use crate::record::{Digests, Environment, KERNELS, OPERATING_SYSTEM, OPTIMIZER, PROCESSOR, Trace};
+use crate::spec::backend::Arithmetic;
+
+/// The label of the number of threads.
+const THREADS: &str = "threads";
 
 /// What is known about one of two compared runs.
 #[derive(Clone, Debug, Default)]
@@ -238,13 +242,21 @@ impl Comparison {
 }
 
 /// Differences between the environments of the original run and its reproduction that numbers may depend on and that
-/// are known on both sides: name, original, new.
-pub fn environment_differences(then: &Environment, now: &Environment) -> Vec<[String; 3]> {
+/// are known on both sides: name, original, new. Numbers of portable arithmetic depend on fewer.
+pub fn environment_differences(
+    then: &Environment,
+    now: &Environment,
+    arithmetic: Arithmetic,
+) -> Vec<[String; 3]> {
     let pairs = environment_facts(then)
         .into_iter()
         .zip(environment_facts(now));
     let both = pairs.filter_map(|((name, then), (_, now))| Some([name.to_owned(), then?, now?]));
     let both = both.filter(|[name, then, now]| name != KERNELS && then != now);
+    // Those change no bit of a run whose arithmetic is portable.
+    let both = both.filter(|[name, ..]| {
+        arithmetic.is_fast() || ![OPERATING_SYSTEM, PROCESSOR, THREADS].contains(&name.as_str())
+    });
     let mut differing: Vec<_> = both.collect();
     // Other runs may have added selections since; only keys that both have selected count.
     if let (Some(then), Some(now)) = (then.kernels(), now.kernels())
@@ -265,7 +277,7 @@ pub fn environment_facts(e: &Environment) -> Vec<(&'static str, Option<String>)>
     let kernels = e.kernels();
     let mut facts = e.facts();
     facts.extend([
-        ("threads", worker.map(|w| w.threads.to_string())),
+        (THREADS, worker.map(|w| w.threads.to_string())),
         (
             KERNELS,
             kernels.map(|kernels| kernels.digest.chars().take(16).collect()),

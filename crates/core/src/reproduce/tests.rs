@@ -116,3 +116,26 @@ fn weights_are_held_against_each_other() {
     assert_eq!(far(&[1.0, 1.0], &[1.0, f64::NAN]).1, f64::INFINITY);
     assert_eq!(far(&[0.0], &[1.0]).0, f64::INFINITY);
 }
+
+#[test]
+fn the_processor_is_no_difference_of_portable_runs() {
+    let environment = |cpu: &str, os: &str, burn: &str| -> Environment {
+        let known = serde_json::json!({
+            "recorded_at": "", "runner_version": "1", "burn_version": burn, "backends": [], "git_commit": null,
+            "git_dirty": null, "host": "", "os": os, "cpu": cpu, "cores": 1, "memory_bytes": 0,
+            "data_notice": null, "worker": null,
+        });
+        serde_json::from_value(known).expect("an environment")
+    };
+    let then = environment("a processor", "a system", "1");
+    let now = environment("another processor", "another system", "2");
+    let names = |arithmetic| {
+        let differing = environment_differences(&then, &now, arithmetic).into_iter();
+        differing.map(|[name, ..]| name).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        names(Arithmetic::Fast),
+        ["burn", OPERATING_SYSTEM, PROCESSOR]
+    );
+    assert_eq!(names(Arithmetic::Portable), ["burn"]);
+}

@@ -21,7 +21,9 @@ pub struct BackendSpec {
     pub required: bool,
     /// Which kernels compute layers and losses.
     pub kernels: Kernels,
-    /// Whether the file calls that by its former name, `conv`.
+    /// How products and sums are rounded.
+    pub arithmetic: Arithmetic,
+    /// Whether the file calls the kernels by their former name, `conv`.
     pub has_former_name: bool,
 }
 
@@ -151,6 +153,82 @@ choices! {
     }
 }
 
+choices! {
+    /// How products and sums are rounded, and by which functions.
+    #[derive(Default, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Arithmetic {
+        #[default]
+        Fast "fast" "As the processor does it fastest: other processors may differ in the last digits.",
+        Portable "portable" "The same bits on every processor, on `flex` in f32; slower.",
+    }
+}
+
+impl Arithmetic {
+    /// Whether it is the default.
+    pub fn is_fast(&self) -> bool {
+        *self == Arithmetic::Fast
+    }
+
+    /// Whether it has the same bits everywhere.
+    pub fn is_portable(&self) -> bool {
+        *self == Arithmetic::Portable
+    }
+
+    /// e to the power of x: by the system's library, or by the one that is the same everywhere.
+    pub fn exp(self, x: f64) -> f64 {
+        match self {
+            Arithmetic::Fast => x.exp(),
+            Arithmetic::Portable => libm::exp(x),
+        }
+    }
+
+    /// The cosine, by the same libraries.
+    pub fn cos(self, x: f64) -> f64 {
+        match self {
+            Arithmetic::Fast => x.cos(),
+            Arithmetic::Portable => libm::cos(x),
+        }
+    }
+
+    /// The sine, by the same libraries.
+    pub fn sin(self, x: f64) -> f64 {
+        match self {
+            Arithmetic::Fast => x.sin(),
+            Arithmetic::Portable => libm::sin(x),
+        }
+    }
+
+    /// x to the power of y, by the same libraries.
+    pub fn pow(self, x: f64, y: f64) -> f64 {
+        match self {
+            Arithmetic::Fast => x.powf(y),
+            Arithmetic::Portable => libm::pow(x, y),
+        }
+    }
+
+    /// The decimal logarithm, by the same libraries.
+    pub fn log10(self, x: f64) -> f64 {
+        match self {
+            Arithmetic::Fast => x.log10(),
+            Arithmetic::Portable => libm::log10(x),
+        }
+    }
+}
+
+/// A power by repeated squaring: the same bits everywhere. How `powi` rounds is not specified.
+pub fn power(base: f64, exponent: usize) -> f64 {
+    let (mut square, mut rest, mut product) = (base, exponent, 1.0);
+    while rest > 0 {
+        if rest % 2 == 1 {
+            product *= square;
+        }
+        square *= square;
+        rest /= 2;
+    }
+    product
+}
+
 impl Kernels {
     /// Whether they are the default.
     pub fn is_fast(&self) -> bool {
@@ -237,6 +315,11 @@ impl BackendSpec {
                 )
                 .or(false);
         let (kernels, has_former_name) = Self::kernels(s);
+        let arithmetic = s.choice(
+            "arithmetic",
+            "How products and sums are rounded.",
+            Arithmetic::Fast,
+        );
         Self {
             device: match device.as_str() {
                 AUTO => None,
@@ -245,6 +328,7 @@ impl BackendSpec {
             precision,
             required,
             kernels,
+            arithmetic,
             has_former_name,
         }
     }

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::backend::power;
 use super::kind::Kind;
 use super::metric::{BestSoFar, Objective};
 use super::section::{Choice, Section, choices};
@@ -264,7 +265,7 @@ impl Curve {
                 gamma,
                 final_fraction,
                 ..
-            } => gamma.powi(num_reductions as i32).max(*final_fraction),
+            } => power(*gamma, num_reductions).max(*final_fraction),
             _ => 1.0,
         }
     }

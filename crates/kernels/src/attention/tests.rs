@@ -1,3 +1,4 @@
+use crate::Arithmetic;
 use proptest::prelude::*;
 
 use super::*;
@@ -12,6 +13,7 @@ fn plain(sizes: &Attention, [q, k, v]: [&[f64]; 3]) -> Vec<f64> {
         keys,
         width,
         is_causal,
+        ..
     } = *sizes;
     let mut output = vec![0.0; q.len()];
     for item in 0..items {
@@ -42,6 +44,18 @@ fn plain(sizes: &Attention, [q, k, v]: [&[f64]; 3]) -> Vec<f64> {
 }
 
 fn check(sizes: Attention, seed: u64) {
+    for arithmetic in [Arithmetic::Fast, Arithmetic::Portable] {
+        check_one(
+            Attention {
+                arithmetic,
+                ..sizes
+            },
+            seed,
+        );
+    }
+}
+
+fn check_one(sizes: Attention, seed: u64) {
     let (num_q, num_k) = (
         sizes.items * sizes.queries * sizes.columns(),
         sizes.items * sizes.keys * sizes.columns(),
@@ -104,7 +118,7 @@ proptest! {
         is_causal in any::<bool>(),
         seed in 0u64..1000,
     ) {
-        check(Attention { items, heads, queries, keys, width, is_causal }, seed);
+        check(Attention { items, heads, queries, keys, width, is_causal, arithmetic: Arithmetic::Fast }, seed);
     }
 }
 
@@ -119,6 +133,7 @@ fn long_sequences_are_taken_in_blocks() {
                 keys: 70,
                 width: 5,
                 is_causal,
+                arithmetic: Arithmetic::Fast,
             },
             1,
         );
@@ -130,6 +145,7 @@ fn long_sequences_are_taken_in_blocks() {
                 keys: 67,
                 width: 3,
                 is_causal,
+                arithmetic: Arithmetic::Fast,
             },
             2,
         );
@@ -141,6 +157,7 @@ fn long_sequences_are_taken_in_blocks() {
                 keys: 35,
                 width: 3,
                 is_causal,
+                arithmetic: Arithmetic::Fast,
             },
             3,
         );
@@ -156,6 +173,7 @@ fn blocks_before_a_number_that_is_none_do_not_see_it() {
         keys: 40,
         width: 2,
         is_causal: true,
+        arithmetic: Arithmetic::Fast,
     };
     for special in [f32::NAN, f32::INFINITY] {
         let (q, mut k, mut v) = (numbers(80, 1), numbers(80, 2), numbers(80, 3));
@@ -175,6 +193,7 @@ fn the_number_of_threads_changes_no_bit() {
         keys: 50,
         width: 16,
         is_causal: true,
+        arithmetic: Arithmetic::Fast,
     };
     let num = 3 * 50 * 64;
     let (q, k, v, g) = (

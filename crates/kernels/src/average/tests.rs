@@ -1,5 +1,6 @@
 //! Means compared with plain loops in double precision.
 
+use crate::Arithmetic;
 use proptest::prelude::*;
 
 use super::{Parts, pool, pool_backward, suits};
@@ -82,8 +83,8 @@ proptest! {
         let [top, bottom, left, right] = padding;
         let geometry = Geometry {
             items: 2, inputs: 3, outputs: 3, groups: 3, input, kernel, stride, dilation,
-            padding: [(top, bottom), (left, right)],
-        };
+            padding: [(top, bottom), (left, right)], arithmetic: Arithmetic::Fast
+};
         prop_assume!(suits(&geometry));
         let x = numbers(geometry.num_inputs(), seed);
         let gradient = numbers(geometry.num_outputs(), seed + 1);
@@ -125,6 +126,7 @@ fn small_means_are_right() {
         stride: [2, 2],
         padding: [(0, 0); 2],
         dilation: [1, 1],
+        arithmetic: Arithmetic::Fast,
     };
     let x = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0];
     assert_eq!(pool(&geometry, true, &x), [3.5, 5.5]);

@@ -1,6 +1,10 @@
 //! The inner loops: tiles of sums that stay in registers.
+//!
+//! Portable sums have the same order with all registers: sums of tiles follow their terms, and lanes are added as if
+//! each register had 16 of them.
 
-use crate::lanes::Lanes;
+use crate::arithmetic::Arithmetic;
+use crate::lanes::{Joined, Lanes, Rounded};
 
 /// The maximum number of outputs of a tile.
 pub const WIDEST: usize = 8;
@@ -9,47 +13,67 @@ pub const TAPS: usize = 6;
 
 /// A piece of work for the registers of a processor.
 pub trait Tiled {
-    /// Runs it, with tiles of as many outputs as registers allow.
+    /// Whether it adds up the lanes of a register, so that the order of a sum depends on their number.
+    const ADDS_LANES: bool;
+
+    /// Runs it, with tiles of sums in as many registers as there are: 4 parts for 32 registers, 2 for 16.
     ///
     /// # Safety
     /// The processor must support the registers' instructions.
-    unsafe fn run<L: Lanes>(self, is_wide: bool);
+    unsafe fn run<L: Lanes>(self, parts: usize);
 }
 
 /// Runs a piece of work with the widest registers of this processor.
-pub fn run(work: impl Tiled) {
+pub fn run<T: Tiled>(arithmetic: Arithmetic, work: T) {
     #[cfg(target_arch = "x86_64")]
     {
+        use crate::arithmetic::{Instructions, instructions};
         use crate::lanes::{Avx2, Avx512};
         #[target_feature(enable = "avx512f")]
-        fn v4(work: impl Tiled) {
+        fn v4<T: Tiled>(arithmetic: Arithmetic, work: T) {
             // SAFETY: this function is only called on such a processor.
-            unsafe { work.run::<Avx512>(true) }
+            unsafe {
+                match arithmetic {
+                    Arithmetic::Fast => work.run::<Avx512>(4),
+                    Arithmetic::Portable => work.run::<Rounded<Avx512>>(4),
+                }
+            }
         }
         #[target_feature(enable = "avx2,fma")]
-        fn v3(work: impl Tiled) {
+        fn v3<T: Tiled>(arithmetic: Arithmetic, work: T) {
             // SAFETY: this function is only called on such a processor.
-            unsafe { work.run::<Avx2>(false) }
+            unsafe {
+                match arithmetic {
+                    Arithmetic::Fast => work.run::<Avx2>(2),
+                    Arithmetic::Portable if T::ADDS_LANES => {
+                        work.run::<Joined<Rounded<Avx2>>>(1);
+                    }
+                    Arithmetic::Portable => work.run::<Rounded<Avx2>>(2),
+                }
+            }
         }
-        use std::arch::is_x86_feature_detected as has;
-        if has!("avx512f") {
+        match instructions() {
             // SAFETY: the processor has these instructions.
-            return unsafe { v4(work) };
-        }
-        if has!("avx2") && has!("fma") {
+            Instructions::Avx512 => return unsafe { v4(arithmetic, work) },
             // SAFETY: the processor has these instructions.
-            return unsafe { v3(work) };
+            Instructions::Avx2 => return unsafe { v3(arithmetic, work) },
+            Instructions::Baseline => {}
         }
     }
-    // SAFETY: all of these processors have these instructions.
     #[cfg(target_arch = "aarch64")]
-    unsafe {
-        work.run::<crate::lanes::Neon>(true)
-    }
-    // SAFETY: every processor has these.
+    use crate::lanes::Neon as Widest;
     #[cfg(not(target_arch = "aarch64"))]
+    use crate::lanes::Plain as Widest;
+    let parts = if cfg!(target_arch = "aarch64") { 4 } else { 2 };
+    // SAFETY: every processor of this kind has these instructions.
     unsafe {
-        work.run::<crate::lanes::Plain>(false)
+        match arithmetic {
+            Arithmetic::Fast => work.run::<Widest>(parts),
+            Arithmetic::Portable if T::ADDS_LANES => {
+                work.run::<Joined<Joined<Rounded<Widest>>>>(1);
+            }
+            Arithmetic::Portable => work.run::<Rounded<Widest>>(parts),
+        }
     }
 }
 
@@ -67,14 +91,16 @@ pub struct Rows<'a> {
 }
 
 impl Tiled for Rows<'_> {
+    const ADDS_LANES: bool = false;
+
     #[inline(always)]
-    unsafe fn run<L: Lanes>(self, is_wide: bool) {
+    unsafe fn run<L: Lanes>(self, parts: usize) {
         let wide = self.start.len();
         let last = self.offsets.iter().max().copied().unwrap_or(0);
         assert!(self.num.is_multiple_of(L::NUM) && last + self.num <= self.planes.len());
         assert!(self.weights.len() == wide * self.offsets.len());
         assert!(self.sums.len() == wide * self.num);
-        let narrow = if is_wide { WIDEST } else { WIDEST / 2 };
+        let narrow = WIDEST.min(2 * parts);
         for first in (0..wide).step_by(narrow) {
             // SAFETY: the bounds were just checked, and the caller guarantees the processor's features.
             unsafe {
@@ -170,8 +196,10 @@ pub struct Products<'a> {
 }
 
 impl Tiled for Products<'_> {
+    const ADDS_LANES: bool = true;
+
     #[inline(always)]
-    unsafe fn run<L: Lanes>(mut self, is_wide: bool) {
+    unsafe fn run<L: Lanes>(mut self, parts: usize) {
         let last = self.offsets.iter().max().copied().unwrap_or(0);
         assert!(self.num.is_multiple_of(L::NUM) && last + self.num <= self.room);
         assert!(self.items * self.room <= self.planes.len());
@@ -179,11 +207,10 @@ impl Tiled for Products<'_> {
         assert!(
             self.sums.len() == self.outputs * self.terms && self.offsets.len().is_multiple_of(TAPS)
         );
-        let narrow = if is_wide { 4 } else { 2 };
-        for first in (0..self.outputs).step_by(narrow) {
+        for first in (0..self.outputs).step_by(parts) {
             // SAFETY: the bounds were just checked, and the caller guarantees the processor's features.
             unsafe {
-                match narrow.min(self.outputs - first) {
+                match parts.min(self.outputs - first) {
                     1 => self.tiles::<L, 1>(first),
                     2 => self.tiles::<L, 2>(first),
                     3 => self.tiles::<L, 3>(first),

@@ -1,5 +1,6 @@
 //! Linear layers compared with plain loops in double precision.
 
+use crate::Arithmetic;
 use proptest::prelude::*;
 use rayon::ThreadPoolBuilder;
 
@@ -36,10 +37,23 @@ fn assert_near(ours: &[f32], plain: &[f64], what: &str) {
 }
 
 fn assert_right(layer: Linear, seed: u64) {
+    for arithmetic in [Arithmetic::Fast, Arithmetic::Portable] {
+        assert_one_right(
+            Linear {
+                arithmetic,
+                ..layer
+            },
+            seed,
+        );
+    }
+}
+
+fn assert_one_right(layer: Linear, seed: u64) {
     let Linear {
         rows,
         inputs,
         outputs,
+        ..
     } = layer;
     let x = numbers(rows * inputs, seed);
     let weight = numbers(inputs * outputs, seed + 1);
@@ -97,7 +111,7 @@ proptest! {
     #[test]
     #[cfg_attr(miri, ignore = "takes hours there")]
     fn layers_are_plain_loops(rows in 0..300usize, inputs in 0..90usize, outputs in 0..90usize, seed in 0..1000u64) {
-        assert_right(Linear { rows, inputs, outputs }, seed);
+        assert_right(Linear { rows, inputs, outputs, arithmetic: Arithmetic::Fast }, seed);
     }
 }
 
@@ -108,6 +122,7 @@ fn small_layers_are_plain_loops() {
             rows: 3,
             inputs: 5,
             outputs: 2,
+            arithmetic: Arithmetic::Fast,
         },
         1,
     );
@@ -116,6 +131,7 @@ fn small_layers_are_plain_loops() {
             rows: 1,
             inputs: 1,
             outputs: 17,
+            arithmetic: Arithmetic::Fast,
         },
         1,
     );
@@ -124,6 +140,7 @@ fn small_layers_are_plain_loops() {
             rows: 0,
             inputs: 2,
             outputs: 3,
+            arithmetic: Arithmetic::Fast,
         },
         1,
     );
@@ -132,6 +149,7 @@ fn small_layers_are_plain_loops() {
             rows: 2,
             inputs: 0,
             outputs: 3,
+            arithmetic: Arithmetic::Fast,
         },
         1,
     );
@@ -145,11 +163,13 @@ fn bits_do_not_depend_on_threads() {
             rows: 64,
             inputs: 784,
             outputs: 128,
+            arithmetic: Arithmetic::Fast,
         },
         Linear {
             rows: 2,
             inputs: 300,
             outputs: 700,
+            arithmetic: Arithmetic::Fast,
         },
     ] {
         let x = numbers(layer.rows * layer.inputs, 1);
@@ -183,6 +203,7 @@ fn what_is_no_number_stays_where_it_is_from() {
         rows: 40,
         inputs: 20,
         outputs: 33,
+        arithmetic: Arithmetic::Fast,
     };
     let mut x = numbers(layer.rows * layer.inputs, 1);
     x[7 * layer.inputs + 3] = f32::NAN;

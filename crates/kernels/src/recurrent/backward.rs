@@ -2,6 +2,7 @@
 
 use rayon::prelude::*;
 
+use super::super::arithmetic::Arithmetic;
 use super::super::dense::turn;
 use super::super::product::{Matrix, product, product_with};
 use super::super::reduce::column_sums;
@@ -74,11 +75,13 @@ pub fn backward(
     let dx = unsafe { written(num, write) };
     let sums = gates;
     let wide = cell.input_gates() * hidden;
-    let input = outer(x, inputs, &sums, columns, vec![(0, 0, wide)], wide);
+    let arithmetic = sequence.arithmetic;
+    let blocks = vec![(0, 0, wide)];
+    let input = outer(arithmetic, x, inputs, &sums, columns, blocks, wide);
     let before = states_before(sequence, output);
     let wide = cell.hidden_gates() * hidden;
     let blocks = cell.hidden_blocks(hidden);
-    let recurrent = outer(&before, hidden, &sums, columns, blocks, wide);
+    let recurrent = outer(arithmetic, &before, hidden, &sums, columns, blocks, wide);
     Gradients {
         x: wants_input.then_some(dx),
         input,
@@ -121,6 +124,7 @@ fn states_before(sequence: &Sequence, output: &[f32]) -> Vec<f32> {
 /// The product of transposed `lhs` \[rows, num\] and blocks of columns of `rhs` \[rows, columns\], as \[num, wide\].
 /// Each block is given by its first column in the result, its first column in `rhs`, and its width.
 fn outer(
+    arithmetic: Arithmetic,
     lhs: &[f32],
     num: usize,
     rhs: &[f32],
@@ -151,7 +155,17 @@ fn outer(
                 column: 1,
             };
             // SAFETY: only this task writes these columns.
-            unsafe { product([*len, num, rows], shared.at(*to), wide, false, sums, values) };
+            unsafe {
+                product(
+                    arithmetic,
+                    [*len, num, rows],
+                    shared.at(*to),
+                    wide,
+                    false,
+                    sums,
+                    values,
+                )
+            };
         });
     };
     // SAFETY: the blocks cover all columns.
@@ -227,7 +241,15 @@ impl Part<'_> {
                     let rhs = (gates.at(place).cast_const(), 1, apart);
                     // SAFETY: as above; the gradients of this step's sums are written.
                     unsafe {
-                        product_with([inputs, num, terms], to, steps * inputs, false, lhs, rhs)
+                        product_with(
+                            self.sequence.arithmetic,
+                            [inputs, num, terms],
+                            to,
+                            steps * inputs,
+                            false,
+                            lhs,
+                            rhs,
+                        )
                     };
                 }
                 if number == 0 {
@@ -244,7 +266,17 @@ impl Part<'_> {
                     let rhs = (gates.at(place + column).cast_const(), 1, apart);
                     let to = Shared::of(dh).at(0);
                     // SAFETY: these gradients are this task's.
-                    unsafe { product_with([hidden, num, wide], to, hidden, adds, lhs, rhs) };
+                    unsafe {
+                        product_with(
+                            self.sequence.arithmetic,
+                            [hidden, num, wide],
+                            to,
+                            hidden,
+                            adds,
+                            lhs,
+                            rhs,
+                        )
+                    };
                     adds = true;
                 }
             }

@@ -46,3 +46,28 @@ fn columns_are_added_up_in_parts_of_a_fixed_size() {
     }
     assert!(column_sums(&[], 0).is_empty());
 }
+
+#[test]
+fn sums_along_an_axis_are_plain_loops() {
+    for sizes in [
+        [1, 100_000, 1],
+        [3, 5, 7],
+        [4, 0, 2],
+        [700, 33, 1],
+        [2, 300, 64],
+    ] {
+        let [outer, len, inner] = sizes;
+        let values = numbers(outer * len * inner, 5);
+        let found = axis_sums(&values, sizes);
+        assert_eq!(found.len(), outer * inner);
+        for (at, found) in found.iter().enumerate() {
+            let (row, column) = (at / inner, at % inner);
+            let of = |step: usize| f64::from(values[(row * len + step) * inner + column]);
+            let plain: f64 = (0..len).map(of).sum();
+            assert!(
+                (f64::from(*found) - plain).abs() < 1e-3,
+                "{sizes:?} at {at}"
+            );
+        }
+    }
+}

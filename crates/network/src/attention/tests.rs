@@ -47,7 +47,7 @@ fn attention(settings: &str) -> GroupedAttention {
     let LayerKind::GroupedAttention(spec) = &plan.network.layers[1].kind else {
         panic!("attention with options");
     };
-    GroupedAttention::new(spec, DIMS[2], &Device::flex()).map(&mut Weights(0))
+    GroupedAttention::new(spec, DIMS[2], Default::default(), &Device::flex()).map(&mut Weights(0))
 }
 
 fn cases() -> Vec<Case> {

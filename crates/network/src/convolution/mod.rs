@@ -14,7 +14,7 @@ use burn::tensor::{Device, Tensor};
 
 #[cfg(feature = "flex")]
 use crate::fast::{convolution::convolution, pool::max_pool};
-use runner_core::spec::backend::Kernels;
+use runner_core::spec::backend::{Arithmetic, Kernels};
 
 macro_rules! modules {
     ($($(#[$doc:meta])* $name:ident, $config:ident, $conv:ident, $pool:ident, $pooled:ident, $dims:literal, $rank:literal;)+) => {$(
@@ -30,7 +30,7 @@ macro_rules! modules {
             #[module(skip)]
             options: ConvOptions<$dims>,
             #[module(skip)]
-            kernels: Kernels,
+            computed: (Kernels, Arithmetic),
         }
 
         impl $name {
@@ -38,7 +38,7 @@ macro_rules! modules {
             pub fn new(
                 config: &$config,
                 options: ConvOptions<$dims>,
-                kernels: Kernels,
+                computed: (Kernels, Arithmetic),
                 device: &Device,
             ) -> Self {
                 let conv = config.init(device);
@@ -47,7 +47,7 @@ macro_rules! modules {
                     bias: conv.bias,
                     groups: options.groups,
                     options,
-                    kernels,
+                    computed,
                 }
             }
 
@@ -56,9 +56,9 @@ macro_rules! modules {
                 let weight = self.weight.val();
                 let bias = self.bias.as_ref().map(|bias| bias.val());
                 #[cfg(feature = "flex")]
-                if self.kernels == Kernels::Fast
+                if self.computed.0 == Kernels::Fast
                     && let Some(output) =
-                        convolution(&x, &weight, bias.as_ref(), &self.options)
+                        convolution(&x, &weight, bias.as_ref(), &self.options, self.computed.1)
                 {
                     return output;
                 }

@@ -3,9 +3,10 @@
 use burn::backend::flex::FlexTensor;
 use burn::nn::SwiGlu;
 use burn::tensor::Tensor;
+use runner_core::spec::backend::Arithmetic;
 use runner_core::spec::model::activation::Activation as Planned;
 use runner_kernels::activation::Activation;
-use runner_kernels::softmax::{self, Form};
+use runner_kernels::softmax::{self as rows, Form};
 
 use super::linear::linear;
 use super::operation::{
@@ -67,7 +68,7 @@ impl Operation<1> for Rows {
 
     fn forward(&self, [x]: [FlexTensor; 1], is_kept: bool) -> (FlexTensor, Option<FlexTensor>) {
         let columns = columns(&x);
-        let output = changed(x, |values| softmax::apply(self.0, values, columns));
+        let output = changed(x, |values| rows::apply(self.0, values, columns));
         let kept = is_kept.then(|| output.clone());
         (output, kept)
     }
@@ -76,7 +77,7 @@ impl Operation<1> for Rows {
         let output = contiguous(back.kept);
         let columns = columns(&output);
         let change =
-            |gradient: &mut [f32]| softmax::backward(self.0, numbers(&output), gradient, columns);
+            |gradient: &mut [f32]| rows::backward(self.0, numbers(&output), gradient, columns);
         [Some(changed(back.gradient, change))]
     }
 }
@@ -95,8 +96,8 @@ pub fn activate<const D: usize>(x: Tensor<D>, function: &Planned) -> Result<Tens
         return Err(x);
     }
     match function {
-        Planned::Softmax => Ok(apply_1(x, Rows(Form::Softmax))),
-        Planned::LogSoftmax => Ok(apply_1(x, Rows(Form::LogSoftmax))),
+        Planned::Softmax => Ok(softmax(x)),
+        Planned::LogSoftmax => Ok(log_softmax(x)),
         other => match of(other) {
             Some(function) => Ok(apply_1(x, Each(function))),
             None => Err(x),
@@ -104,14 +105,33 @@ pub fn activate<const D: usize>(x: Tensor<D>, function: &Planned) -> Result<Tens
     }
 }
 
-/// A linear layer gated by SiLU of another, if it is supported here.
-pub fn swiglu<const D: usize>(layer: &SwiGlu, x: &Tensor<D>) -> Option<Tensor<D>> {
+/// A function of each number; the tensor must be one that is computed here.
+pub fn each<const D: usize>(x: Tensor<D>, function: Activation) -> Tensor<D> {
+    apply_1(x, Each(function))
+}
+
+/// The softmax along the last axis of a tensor that is computed here.
+pub fn softmax<const D: usize>(x: Tensor<D>) -> Tensor<D> {
+    apply_1(x, Rows(Form::Softmax))
+}
+
+/// The logarithm of the same.
+pub fn log_softmax<const D: usize>(x: Tensor<D>) -> Tensor<D> {
+    apply_1(x, Rows(Form::LogSoftmax))
+}
+
+/// A linear layer gated by SiLU of another, if it can be computed here.
+pub fn swiglu<const D: usize>(
+    layer: &SwiGlu,
+    x: &Tensor<D>,
+    arithmetic: Arithmetic,
+) -> Option<Tensor<D>> {
     if !is_ours(x) {
         return None;
     }
-    let gate = linear(&layer.linear_inner, x.clone());
+    let gate = linear(&layer.linear_inner, x.clone(), arithmetic);
     let gate = activate(gate, &Planned::Silu).ok()?;
-    Some(gate * linear(&layer.linear_outer, x.clone()))
+    Some(gate * linear(&layer.linear_outer, x.clone(), arithmetic))
 }
 
 /// The kernel of a function; none if there is no kernel for it, or not with its settings.
@@ -171,6 +191,8 @@ fn of(function: &Planned) -> Option<Activation> {
             threshold: threshold as f32,
             value: value as f32,
         },
+        Planned::Exp => Activation::Exp,
+        Planned::Erf => Activation::Erf,
         _ => return None,
     };
     Some(kernel)

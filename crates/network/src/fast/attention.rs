@@ -11,13 +11,14 @@ use burn::nn::LayerNorm;
 use burn::nn::attention::{MhaInput, MultiHeadAttention};
 use burn::nn::transformer::{PositionWiseFeedForward, TransformerDecoder, TransformerEncoder};
 use burn::tensor::{Bool, Tensor};
+use runner_core::spec::backend::Arithmetic;
 use runner_core::spec::model::activation::Activation;
 use runner_core::spec::model::layer::{FeedforwardActivation, Transformer};
 use runner_kernels::attention::{Attention, backward, forward};
 
 use super::linear::linear;
 use super::operation::{self, Back, Operation, apply_3, contiguous, numbers, tensor};
-use super::{activation, norm};
+use super::{activation, norm, portable, rounding};
 
 /// The epsilon of a stack's norms: Burn's default.
 const EPSILON: f64 = 1e-5;
@@ -75,10 +76,16 @@ pub fn multi_head(
     query: &Tensor<3>,
     memory: &Tensor<3>,
     is_causal: bool,
+    arithmetic: Arithmetic,
 ) -> Option<Tensor<3>> {
     let is_dropping = mha.dropout.prob > 0.0 && query.device().is_autodiff();
-    if is_dropping || !is_ours(query) || !is_ours(memory) || mha.quiet_softmax {
+    if !is_ours(query) || !is_ours(memory) || mha.quiet_softmax {
         return None;
+    }
+    if is_dropping {
+        return arithmetic
+            .is_portable()
+            .then(|| dropping(mha, query, memory, is_causal));
     }
     let [items, queries, _] = query.dims();
     let sizes = Attention {
@@ -88,11 +95,44 @@ pub fn multi_head(
         keys: memory.dims()[1],
         width: mha.d_k,
         is_causal,
+        arithmetic: rounding(arithmetic),
     };
-    let q = linear(&mha.query, query.clone());
-    let k = linear(&mha.key, memory.clone());
-    let v = linear(&mha.value, memory.clone());
-    Some(linear(&mha.output, apply_3((q, k, v), Heads(sizes))))
+    let q = linear(&mha.query, query.clone(), arithmetic);
+    let k = linear(&mha.key, memory.clone(), arithmetic);
+    let v = linear(&mha.value, memory.clone(), arithmetic);
+    Some(linear(
+        &mha.output,
+        apply_3((q, k, v), Heads(sizes)),
+        arithmetic,
+    ))
+}
+
+/// Portable attention whose weights are stored, so that some can be dropped.
+fn dropping(
+    mha: &MultiHeadAttention,
+    query: &Tensor<3>,
+    memory: &Tensor<3>,
+    is_causal: bool,
+) -> Tensor<3> {
+    const PORTABLE: Arithmetic = Arithmetic::Portable;
+    let ([items, queries, width], keys) = (query.dims(), memory.dims()[1]);
+    let heads = |x: Tensor<3>, num: usize| -> Tensor<4> {
+        x.reshape([items, num, mha.n_heads, mha.d_k])
+            .swap_dims(1, 2)
+    };
+    let q = heads(linear(&mha.query, query.clone(), PORTABLE), queries);
+    let k = heads(linear(&mha.key, memory.clone(), PORTABLE), keys);
+    let v = heads(linear(&mha.value, memory.clone(), PORTABLE), keys);
+    let mut scores = portable::matmul(q, k.transpose()) / f64::from(mha.d_k as u32).sqrt();
+    if is_causal {
+        let mask = Tensor::<2, Bool>::tril_mask([queries, keys], 0, &query.device());
+        let mask = mask.reshape([1, 1, queries, keys]);
+        let mask = mask.expand([items, mha.n_heads, queries, keys]);
+        scores = scores.mask_fill(mask, mha.min_float);
+    }
+    let weights = mha.dropout.forward(activation::softmax(scores));
+    let seen = portable::matmul(weights, v).swap_dims(1, 2);
+    linear(&mha.output, seen.reshape([items, queries, width]), PORTABLE)
 }
 
 /// The same, by Burn if weights are dropped.
@@ -101,8 +141,9 @@ fn attended(
     query: Tensor<3>,
     memory: &Tensor<3>,
     is_causal: bool,
+    arithmetic: Arithmetic,
 ) -> Tensor<3> {
-    multi_head(mha, &query, memory, is_causal).unwrap_or_else(|| {
+    multi_head(mha, &query, memory, is_causal, arithmetic).unwrap_or_else(|| {
         let ([items, queries, _], keys) = (query.dims(), memory.dims()[1]);
         let mask = Tensor::<2, Bool>::tril_mask([queries, keys], 0, &query.device());
         let mut input = MhaInput::new(query, memory.clone(), memory.clone());
@@ -121,15 +162,20 @@ fn fed_forward(
     feedforward: &PositionWiseFeedForward,
     function: FeedforwardActivation,
     x: Tensor<3>,
+    arithmetic: Arithmetic,
 ) -> Tensor<3> {
     let function = match function {
         FeedforwardActivation::Gelu => Activation::Gelu,
         FeedforwardActivation::Relu => Activation::Relu,
     };
-    let x = linear(&feedforward.linear_inner, x);
+    let x = linear(&feedforward.linear_inner, x, arithmetic);
     let x =
         activation::activate(x, &function).unwrap_or_else(|x| feedforward.activation.forward(x));
-    linear(&feedforward.linear_outer, feedforward.dropout.forward(x))
+    linear(
+        &feedforward.linear_outer,
+        feedforward.dropout.forward(x),
+        arithmetic,
+    )
 }
 
 /// A stack of encoders over \[items, length, width\].
@@ -137,6 +183,7 @@ pub fn encoder(
     encoder: &TransformerEncoder,
     stack: &Transformer,
     sequence: Tensor<3>,
+    arithmetic: Arithmetic,
 ) -> Tensor<3> {
     let mut x = sequence;
     for layer in &encoder.layers {
@@ -146,13 +193,13 @@ pub fn encoder(
             x.clone()
         };
         let seen = before.clone();
-        let attended = attended(&layer.mha, before, &seen, stack.causal);
+        let attended = attended(&layer.mha, before, &seen, stack.causal, arithmetic);
         x = x + layer.dropout.forward(attended);
         let before = normalized(&layer.norm_1, x.clone());
         if !layer.norm_first {
             x = before.clone();
         }
-        let fed = fed_forward(&layer.pwff, stack.activation, before);
+        let fed = fed_forward(&layer.pwff, stack.activation, before, arithmetic);
         x = x + layer.dropout.forward(fed);
         if !layer.norm_first {
             x = normalized(&layer.norm_2, x);
@@ -167,6 +214,7 @@ pub fn decoder(
     stack: &Transformer,
     sequence: Tensor<3>,
     memory: &Tensor<3>,
+    arithmetic: Arithmetic,
 ) -> Tensor<3> {
     let mut x = sequence;
     for layer in &decoder.layers {
@@ -176,19 +224,19 @@ pub fn decoder(
             x.clone()
         };
         let seen = before.clone();
-        let own = attended(&layer.self_attn, before, &seen, stack.causal);
+        let own = attended(&layer.self_attn, before, &seen, stack.causal, arithmetic);
         x = x + layer.dropout.forward(own);
         let before = normalized(&layer.norm_1, x.clone());
         if !layer.norm_first {
             x = before.clone();
         }
-        let crossed = attended(&layer.cross_attn, before, memory, false);
+        let crossed = attended(&layer.cross_attn, before, memory, false, arithmetic);
         x = x + layer.dropout.forward(crossed);
         let before = normalized(&layer.norm_2, x.clone());
         if !layer.norm_first {
             x = before.clone();
         }
-        let fed = fed_forward(&layer.pwff, stack.activation, before);
+        let fed = fed_forward(&layer.pwff, stack.activation, before, arithmetic);
         x = x + layer.dropout.forward(fed);
         if !layer.norm_first {
             x = normalized(&layer.norm_3, x);

@@ -2,10 +2,11 @@
 
 use burn::tensor::Tensor;
 use burn::tensor::ops::ConvOptions;
+use runner_core::spec::backend::Arithmetic;
 use runner_kernels::{self as kernels, Geometry};
 
 use super::weighted::{Weighted, apply};
-use super::{plane, planes};
+use super::{plane, planes, rounding};
 
 impl Weighted for Geometry {
     fn output_sizes(&self, input: &[usize]) -> Vec<usize> {
@@ -35,6 +36,7 @@ pub fn convolution<const D: usize, const N: usize>(
     weight: &Tensor<D>,
     bias: Option<&Tensor<1>>,
     options: &ConvOptions<N>,
+    arithmetic: Arithmetic,
 ) -> Option<Tensor<D>> {
     let (sizes, kernel) = (x.dims(), weight.dims());
     let geometry = Geometry {
@@ -47,6 +49,7 @@ pub fn convolution<const D: usize, const N: usize>(
         stride: plane(&options.stride, 1),
         padding: plane(&options.padding, (0, 0)),
         dilation: plane(&options.dilation, 1),
+        arithmetic: rounding(arithmetic),
     };
     let fits = geometry.is_sound()
         && kernel[1] == geometry.group_inputs()

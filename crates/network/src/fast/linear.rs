@@ -2,8 +2,10 @@
 
 use burn::nn;
 use burn::tensor::Tensor;
+use runner_core::spec::backend::Arithmetic;
 use runner_kernels::linear::Linear;
 
+use super::rounding;
 use super::weighted::{Weighted, apply};
 
 impl Weighted for Linear {
@@ -30,8 +32,12 @@ impl Weighted for Linear {
     }
 }
 
-/// The output of a linear layer, \[.., inputs\] to \[.., outputs\], by Burn if it is not supported here.
-pub fn linear<const D: usize>(linear: &nn::Linear, x: Tensor<D>) -> Tensor<D> {
+/// The output of a linear layer, \[.., inputs\] to \[.., outputs\], by Burn's where it cannot be computed here.
+pub fn linear<const D: usize>(
+    linear: &nn::Linear,
+    x: Tensor<D>,
+    arithmetic: Arithmetic,
+) -> Tensor<D> {
     let weight = linear.weight.val();
     let [inputs, outputs] = weight.dims();
     let dims = x.dims();
@@ -42,6 +48,7 @@ pub fn linear<const D: usize>(linear: &nn::Linear, x: Tensor<D>) -> Tensor<D> {
         rows: dims[..D - 1].iter().product(),
         inputs,
         outputs,
+        arithmetic: rounding(arithmetic),
     };
     let bias = linear.bias.as_ref().map(|bias| bias.val());
     apply(layer, &x, weight, bias).unwrap_or_else(|| linear.forward(x))

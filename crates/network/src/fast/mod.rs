@@ -11,14 +11,25 @@ pub mod entropy;
 pub mod join;
 pub mod linear;
 pub mod norm;
-mod operation;
+pub mod operation;
 pub mod optimizer;
 pub mod pool;
+pub mod portable;
 pub mod recurrent;
 #[cfg(test)]
 mod tests;
 pub mod transpose;
 mod weighted;
+
+use runner_core::spec::backend::Arithmetic;
+
+/// The arithmetic of a run, as kernels have it.
+pub fn rounding(arithmetic: Arithmetic) -> runner_kernels::Arithmetic {
+    match arithmetic {
+        Arithmetic::Fast => runner_kernels::Arithmetic::Fast,
+        Arithmetic::Portable => runner_kernels::Arithmetic::Portable,
+    }
+}
 
 #[cfg(test)]
 thread_local! {

@@ -112,6 +112,7 @@ fn windows<const D: usize>(
         stride: plane(stride, 1),
         padding: plane(padding, (0, 0)),
         dilation: plane(dilation, 1),
+        arithmetic: Default::default(),
     }
 }
 

@@ -5,9 +5,11 @@ use std::sync::Arc;
 use burn::backend::flex::FlexTensor;
 use burn::nn::{BiGru, BiLstm, BiRnn, GateController, Gru, Lstm, Rnn};
 use burn::tensor::{Shape, Tensor};
+use runner_core::spec::backend::Arithmetic;
 use runner_kernels::recurrent::{Cell, Kept, Sequence, Weights, backward, forward};
 
 use super::operation::{Back, Operation, apply_4, contiguous, is_ours, numbers, tensor};
+use super::rounding;
 
 /// Inputs \[items, steps, inputs\], weights of inputs and hidden states, and a bias, as expected by the kernel.
 #[derive(Clone, Debug)]
@@ -97,6 +99,7 @@ fn states(
     gates: &[&GateController],
     hidden: usize,
     is_reverse: bool,
+    arithmetic: Arithmetic,
 ) -> Option<Tensor<3>> {
     let [items, steps, inputs] = x.dims();
     let sizes = [items, steps, inputs, hidden];
@@ -146,6 +149,7 @@ fn states(
         inputs,
         hidden,
         is_reverse,
+        arithmetic: rounding(arithmetic),
     };
     Some(apply_4(
         (x, input, recurrent, Tensor::cat(biases, 0)),
@@ -153,19 +157,41 @@ fn states(
     ))
 }
 
-fn lstm_states(lstm: &Lstm, x: Tensor<3>, is_reverse: bool) -> Option<Tensor<3>> {
+fn lstm_states(
+    lstm: &Lstm,
+    x: Tensor<3>,
+    is_reverse: bool,
+    arithmetic: Arithmetic,
+) -> Option<Tensor<3>> {
     let forget = lstm.forget_gate.as_ref()?;
     let gates = [&lstm.input_gate, forget, &lstm.output_gate, &lstm.cell_gate];
-    states(x, Cell::Lstm, &gates, lstm.d_hidden, is_reverse)
+    states(x, Cell::Lstm, &gates, lstm.d_hidden, is_reverse, arithmetic)
 }
 
-fn gru_states(gru: &Gru, x: Tensor<3>, is_reverse: bool) -> Option<Tensor<3>> {
+fn gru_states(
+    gru: &Gru,
+    x: Tensor<3>,
+    is_reverse: bool,
+    arithmetic: Arithmetic,
+) -> Option<Tensor<3>> {
     let gates = [&gru.update_gate, &gru.reset_gate, &gru.new_gate];
-    states(x, Cell::Gru, &gates, gru.d_hidden, is_reverse).filter(|_| gru.reset_after)
+    states(x, Cell::Gru, &gates, gru.d_hidden, is_reverse, arithmetic).filter(|_| gru.reset_after)
 }
 
-fn rnn_states(rnn: &Rnn, x: Tensor<3>, is_reverse: bool) -> Option<Tensor<3>> {
-    states(x, Cell::Rnn, &[&rnn.gate], rnn.d_hidden, is_reverse)
+fn rnn_states(
+    rnn: &Rnn,
+    x: Tensor<3>,
+    is_reverse: bool,
+    arithmetic: Arithmetic,
+) -> Option<Tensor<3>> {
+    states(
+        x,
+        Cell::Rnn,
+        &[&rnn.gate],
+        rnn.d_hidden,
+        is_reverse,
+        arithmetic,
+    )
 }
 
 /// Both directions, concatenated.
@@ -176,51 +202,51 @@ fn both(forward: Option<Tensor<3>>, reverse: Option<Tensor<3>>) -> Option<Tensor
 /// All hidden states \[items, steps, hidden\] of a recurrent layer as configured by this crate, for inputs \[items,
 /// steps, inputs\]; none if it is not supported here.
 pub trait Recurrent {
-    /// Starting from zero states.
-    fn states(&self, x: &Tensor<3>) -> Option<Tensor<3>>;
+    /// From states of zeros on.
+    fn states(&self, x: &Tensor<3>, arithmetic: Arithmetic) -> Option<Tensor<3>>;
 }
 
 impl Recurrent for Rnn {
-    fn states(&self, x: &Tensor<3>) -> Option<Tensor<3>> {
-        rnn_states(self, x.clone(), false)
+    fn states(&self, x: &Tensor<3>, arithmetic: Arithmetic) -> Option<Tensor<3>> {
+        rnn_states(self, x.clone(), false, arithmetic)
     }
 }
 
 impl Recurrent for BiRnn {
-    fn states(&self, x: &Tensor<3>) -> Option<Tensor<3>> {
+    fn states(&self, x: &Tensor<3>, arithmetic: Arithmetic) -> Option<Tensor<3>> {
         both(
-            rnn_states(&self.forward, x.clone(), false),
-            rnn_states(&self.reverse, x.clone(), true),
+            rnn_states(&self.forward, x.clone(), false, arithmetic),
+            rnn_states(&self.reverse, x.clone(), true, arithmetic),
         )
     }
 }
 
 impl Recurrent for Gru {
-    fn states(&self, x: &Tensor<3>) -> Option<Tensor<3>> {
-        gru_states(self, x.clone(), false)
+    fn states(&self, x: &Tensor<3>, arithmetic: Arithmetic) -> Option<Tensor<3>> {
+        gru_states(self, x.clone(), false, arithmetic)
     }
 }
 
 impl Recurrent for BiGru {
-    fn states(&self, x: &Tensor<3>) -> Option<Tensor<3>> {
+    fn states(&self, x: &Tensor<3>, arithmetic: Arithmetic) -> Option<Tensor<3>> {
         both(
-            gru_states(&self.forward, x.clone(), false),
-            gru_states(&self.reverse, x.clone(), true),
+            gru_states(&self.forward, x.clone(), false, arithmetic),
+            gru_states(&self.reverse, x.clone(), true, arithmetic),
         )
     }
 }
 
 impl Recurrent for Lstm {
-    fn states(&self, x: &Tensor<3>) -> Option<Tensor<3>> {
-        lstm_states(self, x.clone(), false)
+    fn states(&self, x: &Tensor<3>, arithmetic: Arithmetic) -> Option<Tensor<3>> {
+        lstm_states(self, x.clone(), false, arithmetic)
     }
 }
 
 impl Recurrent for BiLstm {
-    fn states(&self, x: &Tensor<3>) -> Option<Tensor<3>> {
+    fn states(&self, x: &Tensor<3>, arithmetic: Arithmetic) -> Option<Tensor<3>> {
         both(
-            lstm_states(&self.forward, x.clone(), false),
-            lstm_states(&self.reverse, x.clone(), true),
+            lstm_states(&self.forward, x.clone(), false, arithmetic),
+            lstm_states(&self.reverse, x.clone(), true, arithmetic),
         )
     }
 }

@@ -9,7 +9,7 @@ use burn::tensor::{Device, Tensor, TensorData};
 use runner_core::check::network::Network;
 use runner_core::check::network::examples::{Example, examples};
 use runner_core::check::network::kernels::has_kernel;
-use runner_core::spec::backend::Kernels;
+use runner_core::spec::backend::{Arithmetic, Kernels};
 use runner_core::spec::model::activation::Activation;
 use runner_core::spec::model::layer::LayerKind;
 
@@ -37,12 +37,12 @@ fn is_random(network: &Network) -> bool {
 /// Output and gradients of a batch of 3.
 fn computed(
     network: &Network,
-    kernels: Kernels,
+    computed: (Kernels, Arithmetic),
     device: &Device,
     weights: &Graph,
 ) -> BTreeMap<String, Vec<f32>> {
     let record = weights.clone().into_record();
-    let graph = Graph::new(network, kernels, device).load_record(record);
+    let graph = Graph::new(network, computed, device).load_record(record);
     let dims = [&[3], network.items.dims.as_slice()].concat();
     let num = dims.iter().product::<usize>();
     let mut leaf = None;
@@ -105,12 +105,17 @@ fn layers_are_those_of_burn_forward_and_backward() {
             if is_random(&network) {
                 continue;
             }
-            let weights = Graph::new(&network, Kernels::Fast, &device).materialize();
-            let [ours, burns] = [Kernels::Fast, Kernels::Reference]
-                .map(|kernels| computed(&network, kernels, &device, &weights));
+            let weights = Graph::new(&network, Default::default(), &device).materialize();
+            let all = [
+                (Kernels::Fast, Arithmetic::Fast),
+                (Kernels::Fast, Arithmetic::Portable),
+                (Kernels::Reference, Arithmetic::Fast),
+            ];
+            let [ours, portable, burns] =
+                all.map(|means| computed(&network, means, &device, &weights));
             let paths = |found: &BTreeMap<String, _>| found.keys().cloned().collect::<Vec<_>>();
             assert_eq!(paths(&ours), paths(&burns), "{layers}");
-            for (path, ours) in ours {
+            for (path, ours) in ours.into_iter().chain(portable) {
                 let burns = &burns[&path];
                 assert_eq!(ours.len(), burns.len(), "{path} of {layers}");
                 let size = burns.iter().fold(1.0f32, |size, x| size.max(x.abs()));
@@ -161,7 +166,7 @@ fn layers_that_have_kernels_are_computed_by_them() {
     let device = Device::flex().autodiff();
     for Example { layers, network } in examples() {
         let last = network.layers.last().expect("a layer");
-        let graph = Graph::new(&network, Kernels::Fast, &device).materialize();
+        let graph = Graph::new(&network, Default::default(), &device).materialize();
         let dims = [&[2], network.items.dims.as_slice()].concat();
         let items = match network.items.vocabulary {
             Some(_) => {

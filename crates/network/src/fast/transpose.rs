@@ -2,10 +2,11 @@
 
 use burn::nn::conv::{ConvTranspose1d, ConvTranspose2d};
 use burn::tensor::Tensor;
+use runner_core::spec::backend::Arithmetic;
 use runner_kernels::{self as kernels, Geometry};
 
 use super::weighted::{Weighted, apply};
-use super::{plane, planes};
+use super::{plane, planes, rounding};
 
 /// The geometry is that of the convolution, whose input is the output here. Weights are \[inputs, outputs / groups,
 /// kernel\].
@@ -38,27 +39,33 @@ impl Weighted for Transposed {
     }
 }
 
-/// A transposed convolution of \[items, inputs, width\], if it is supported here.
-pub fn of_rows(conv: &ConvTranspose1d, x: &Tensor<3>) -> Option<Tensor<3>> {
+/// A transposed convolution of \[items, inputs, width\], if it can be computed here.
+pub fn of_rows(conv: &ConvTranspose1d, x: &Tensor<3>, arithmetic: Arithmetic) -> Option<Tensor<3>> {
     let layout = Layout {
         stride: &[conv.stride],
         padding: &[conv.padding],
         padding_out: &[conv.padding_out],
         dilation: &[conv.dilation],
         groups: conv.groups,
+        arithmetic,
     };
     let bias = conv.bias.as_ref().map(|bias| bias.val());
     convolve(x, &conv.weight.val(), bias.as_ref(), layout)
 }
 
-/// A transposed convolution of \[items, inputs, height, width\], if it is supported here.
-pub fn of_planes(conv: &ConvTranspose2d, x: &Tensor<4>) -> Option<Tensor<4>> {
+/// A transposed convolution of \[items, inputs, height, width\], if it can be computed here.
+pub fn of_planes(
+    conv: &ConvTranspose2d,
+    x: &Tensor<4>,
+    arithmetic: Arithmetic,
+) -> Option<Tensor<4>> {
     let layout = Layout {
         stride: &conv.stride,
         padding: &conv.padding,
         padding_out: &conv.padding_out,
         dilation: &conv.dilation,
         groups: conv.groups,
+        arithmetic,
     };
     let bias = conv.bias.as_ref().map(|bias| bias.val());
     convolve(x, &conv.weight.val(), bias.as_ref(), layout)
@@ -77,6 +84,8 @@ struct Layout<'a> {
     dilation: &'a [usize],
     /// Number of channel groups.
     groups: usize,
+    /// How products and sums are rounded.
+    arithmetic: Arithmetic,
 }
 
 fn convolve<const D: usize>(
@@ -102,6 +111,7 @@ fn convolve<const D: usize>(
         stride: plane(layout.stride, 1),
         padding: plane(layout.padding, 0).map(|padding| (padding, padding)),
         dilation: plane(layout.dilation, 1),
+        arithmetic: rounding(layout.arithmetic),
     };
     let fits = geometry.is_sound()
         && kernel[0] == dims[1]

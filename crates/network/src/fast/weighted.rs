@@ -101,6 +101,7 @@ mod tests {
             rows: 1,
             inputs: 1,
             outputs: 1,
+            arithmetic: Default::default(),
         });
         assert_eq!(
             layer.asks_for([true, false, false]),

@@ -139,7 +139,7 @@ fn losses_of_what_is_no_number_are_none() {
                 let targets = Targets::Classes(Tensor::from_ints([[class]], &device));
                 let losses = item_losses(
                     &spec(function.clone(), reduction),
-                    Kernels::Fast,
+                    Default::default(),
                     outputs(),
                     &targets,
                 );
@@ -152,7 +152,7 @@ fn losses_of_what_is_no_number_are_none() {
                 let targets = Targets::Values(Tensor::from_floats([[1.0, 0.0, 2.0]], &device));
                 let losses = item_losses(
                     &spec(function.clone(), reduction),
-                    Kernels::Fast,
+                    Default::default(),
                     outputs(),
                     &targets,
                 );
@@ -167,7 +167,7 @@ fn losses_of_what_is_no_number_are_none() {
         let targets = Targets::Values(Tensor::from_floats([[1.0]], &device));
         let losses = item_losses(
             &spec(LossFunction::GaussianNll, Reduction::Mean),
-            Kernels::Fast,
+            Default::default(),
             outputs,
             &targets,
         );

@@ -10,7 +10,7 @@ pub struct Measured {
     parts: Vec<(Part, Numbers)>,
     /// Values that need no device: names with the amounts to add.
     known: Vec<(&'static str, f64)>,
-    /// The outputs and targets themselves, for metrics that depend on the order of all scores of a split.
+    /// Scores and targets, for metrics that depend on the order of all scores of a split.
     pub ranked: Option<(Tensor<2>, Targets)>,
     /// Whether more pieces of the same step follow.
     pub goes_on: bool,
@@ -190,7 +190,7 @@ impl Read {
                 Part::Decibels { unit } => {
                     // An exact image would have no finite ratio: it counts as 100 dB. `min` alone would also give that
                     // for a NaN error.
-                    let ratio = |error: f64| match (1.0 / (error * unit)).log10() {
+                    let ratio = |error: f64| match libm::log10(1.0 / (error * unit)) {
                         ratio if ratio.is_nan() => f64::NAN,
                         ratio => 10.0 * ratio.min(10.0),
                     };

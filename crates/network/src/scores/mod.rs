@@ -12,18 +12,19 @@ mod ranked;
 pub use measured::{Measured, Read, read};
 pub use ranked::Ranked;
 
-use burn::tensor::activation::{log_sigmoid, sigmoid, softmax, softplus};
-use burn::tensor::module::conv2d;
 use burn::tensor::ops::ConvOptions;
 use burn::tensor::{Bool, Device, Int, Tensor, TensorData, TensorReadError};
 
 use crate::loss::cross_entropies;
 use crate::network::Output;
+use crate::numeric::{
+    self, exp, log_sigmoid, log_softmax, mean_axis, sigmoid, softmax, softplus, sum_axis,
+};
 use crate::targets::Targets;
 use runner_core::data::TargetPlan;
 use runner_core::data::encode::Pixels;
 use runner_core::plan::RunPlan;
-use runner_core::spec::backend::Kernels;
+use runner_core::spec::backend::{Arithmetic, Kernels};
 use runner_core::spec::loss::LossFunction;
 use runner_core::spec::metric::Metric;
 use runner_core::spec::section::Choice;
@@ -50,6 +51,8 @@ pub struct Scores {
     pub num_classes: usize,
     /// What computes logarithms of likelihoods.
     pub kernels: Kernels,
+    /// How sums are rounded.
+    pub arithmetic: Arithmetic,
 }
 
 impl Scores {
@@ -67,6 +70,7 @@ impl Scores {
             },
             settings: plan.task.settings,
             loss: plan.loss.function.clone(),
+            arithmetic: plan.arithmetic,
             image,
             pixels,
             units,
@@ -99,7 +103,8 @@ impl Scores {
         } = output;
         let mut measured = Measured::of_losses(losses);
         if ranked && self.needs_ranks() {
-            measured.ranked = Some((outputs.clone(), targets.clone()));
+            let ranked = self.ranked(outputs.clone(), &targets);
+            measured.ranked = Some((ranked, targets.clone()));
         }
         match targets {
             Targets::Classes(classes) => self.measure_classes(outputs, classes, &mut measured),
@@ -109,6 +114,14 @@ impl Scores {
             Targets::Values(values) => self.measure_values(outputs, values, &mut measured),
         }
         measured
+    }
+
+    /// The scores that items are ranked by: comparable between items.
+    fn ranked(&self, outputs: Tensor<2>, targets: &Targets) -> Tensor<2> {
+        match targets {
+            Targets::Classes(_) => log_softmax(self.arithmetic, outputs),
+            Targets::Values(_) => outputs,
+        }
     }
 
     fn is_of_labels(&self) -> bool {
@@ -155,7 +168,11 @@ impl Scores {
             }
         }
         if self.wants(&[Brier, CalibrationError]) {
-            self.measure_probabilities(softmax(outputs.clone(), 1), wanted.clone(), to);
+            self.measure_probabilities(
+                softmax(self.arithmetic, outputs.clone()),
+                wanted.clone(),
+                to,
+            );
         }
         if self.wants(&[TopKAccuracy, Perplexity, LogLoss]) {
             let index = wanted.clamp_min(0);
@@ -198,7 +215,8 @@ impl Scores {
                 .square();
             // The two classes of a binary problem have the same error.
             let half = if num_classes == 2 { 0.5 } else { 1.0 };
-            to.sum("brier", errors.sum_dim(1).flatten(0, 1).mul_scalar(half));
+            let errors = sum_axis(self.arithmetic, errors, 1).flatten(0, 1);
+            to.sum("brier", errors.mul_scalar(half));
         }
         if self.wants(&[Metric::CalibrationError]) {
             let (confidence, chosen) = of_each.max_dim_with_indices(1);
@@ -218,7 +236,8 @@ impl Scores {
         to.count("right", right.clone().sum());
         let is_whole = right.sum_dim(1).equal_scalar(num_labels as i64);
         to.count("whole", is_whole.int().sum());
-        let mean_of = |each: Tensor<2>| each.mean_dim(1).flatten(0, 1);
+        let mean_of = |each: Tensor<2>| mean_axis(self.arithmetic, each, 1).flatten(0, 1);
+        let log_sigmoid = |each| log_sigmoid(self.arithmetic, each);
         if self.wants(&[Metric::LogLoss]) {
             let others = labels.clone().neg().add_scalar(1.0);
             let logs = labels.clone().mul(log_sigmoid(outputs.clone()));
@@ -226,7 +245,10 @@ impl Scores {
             to.sum("log_likelihood", mean_of(logs));
         }
         if self.wants(&[Metric::Brier]) {
-            to.sum("brier", mean_of(sigmoid(outputs).sub(labels).square()));
+            to.sum(
+                "brier",
+                mean_of(sigmoid(self.arithmetic, outputs).sub(labels).square()),
+            );
         }
         if self.metrics.iter().any(|metric| metric.is_averaged()) {
             let total = |of: Tensor<2, Bool>| of.int().sum_dim(0).flatten(0, 1);
@@ -249,7 +271,8 @@ impl Scores {
             to.percent(predicted.clone(), targets.clone(), units);
         }
         let errors = predicted.clone() - targets.clone();
-        let absolute = |errors: Tensor<2>| errors.abs().mean_dim(1).flatten(0, 1);
+        let mean_of = |each: Tensor<2>| mean_axis(self.arithmetic, each, 1).flatten(0, 1);
+        let absolute = |errors: Tensor<2>| mean_of(errors.abs());
         if self.wants(&[Metric::Mae]) {
             to.sum("absolute", absolute(errors.clone()));
         }
@@ -259,7 +282,7 @@ impl Scores {
             let factors: Tensor<2> = Tensor::from_data(factors, &errors.device());
             to.sum("target_absolute", absolute(errors.clone() * factors));
         }
-        let squared = |errors: Tensor<2>| errors.square().mean_dim(1).flatten(0, 1);
+        let squared = |errors: Tensor<2>| mean_of(errors.square());
         if self.wants(&[Metric::Mse]) {
             to.sum("squared", squared(errors.clone()));
         }
@@ -284,7 +307,7 @@ impl Scores {
             };
             to.sum(
                 "similarity",
-                similarities(images(predicted), images(targets)),
+                similarities(self.arithmetic, images(predicted), images(targets)),
             );
         }
     }
@@ -306,10 +329,10 @@ impl Scores {
             LossFunction::GaussianNll => outputs.narrow(1, 0, num_values),
             LossFunction::PoissonNll {
                 log_input: true, ..
-            } => outputs.exp(),
+            } => exp(self.arithmetic, outputs),
             LossFunction::PoissonNll {
                 log_input: false, ..
-            } => softplus(outputs, 1.0),
+            } => softplus(self.arithmetic, outputs),
             _ => outputs,
         }
     }
@@ -324,7 +347,7 @@ impl Scores {
             Metric::Accuracy | Metric::HammingScore => share("right", "counted"),
             Metric::TopKAccuracy => share("among", "counted"),
             Metric::SubsetAccuracy => share("whole", "items"),
-            Metric::Perplexity => (-share("log_likelihood", "counted")).exp(),
+            Metric::Perplexity => libm::exp(-share("log_likelihood", "counted")),
             Metric::Precision
             | Metric::Recall
             | Metric::FBeta
@@ -390,11 +413,11 @@ impl Scores {
 
 /// The structural similarity of each pair of images of pixels from 0 to 1, \[batch\], in Gaussian windows of 11x11 that lie inside
 /// the image (Wang et al., 2004).
-fn similarities(a: Tensor<4>, b: Tensor<4>) -> Tensor<1> {
+fn similarities(arithmetic: Arithmetic, a: Tensor<4>, b: Tensor<4>) -> Tensor<1> {
     const SIDE: usize = 11;
     const DEVIATION: f64 = 1.5;
     let channels = a.dims()[1];
-    let weight = |at: usize| (-(at as f64 - 5.0).powi(2) / (2.0 * DEVIATION * DEVIATION)).exp();
+    let weight = |at: usize| libm::exp(-(at as f64 - 5.0).powi(2) / (2.0 * DEVIATION * DEVIATION));
     let total: f64 = (0..SIDE).map(weight).sum();
     let window = (0..channels * SIDE * SIDE).map(|at| {
         let at = at % (SIDE * SIDE);
@@ -403,7 +426,7 @@ fn similarities(a: Tensor<4>, b: Tensor<4>) -> Tensor<1> {
     let window = TensorData::new(window.collect::<Vec<_>>(), [channels, 1, SIDE, SIDE]);
     let window = Tensor::<4>::from_data(window, &a.device());
     let options = ConvOptions::new([1, 1], [0, 0], [1, 1], channels);
-    let mean = |images: Tensor<4>| conv2d(images, window.clone(), None, options.clone());
+    let mean = |images| numeric::conv2d(arithmetic, images, &window, &options);
     let (mean_a, mean_b) = (mean(a.clone()), mean(b.clone()));
     let (square_a, square_b) = (mean_a.clone().square(), mean_b.clone().square());
     let product = mean_a * mean_b;
@@ -414,7 +437,7 @@ fn similarities(a: Tensor<4>, b: Tensor<4>) -> Tensor<1> {
     let above = (product * 2.0 + c1) * (covariance * 2.0 + c2);
     let below = (square_a + square_b + c1) * (variances + c2);
     let map: Tensor<2> = (above / below).flatten(1, 3);
-    map.mean_dim(1).squeeze_dim(1)
+    mean_axis(arithmetic, map, 1).squeeze_dim(1)
 }
 
 /// For each value of an item: the sum of the targets, of their squares, and of the squared errors.

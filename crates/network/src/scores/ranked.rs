@@ -1,6 +1,5 @@
 //! Metrics that depend on the order of all scores of a split.
 
-use burn::tensor::activation::log_softmax;
 use burn::tensor::{Int, Tensor, TensorReadError};
 
 use super::counts::ratio;
@@ -20,13 +19,13 @@ pub struct Ranked {
 }
 
 impl Ranked {
-    /// Keeps the scores of a batch, in the form that `Scores::add` takes.
-    pub fn add(&mut self, outputs: Tensor<2>, targets: &Targets) -> Result<(), TensorReadError> {
-        let [_, num_classes] = outputs.dims();
+    /// Keeps the scores of a batch, as they were read.
+    pub fn add(&mut self, scores: Tensor<2>, targets: &Targets) -> Result<(), TensorReadError> {
+        let [_, num_classes] = scores.dims();
         self.num_classes = num_classes;
+        self.scores.extend(numbers(scores)?);
         match targets {
             Targets::Classes(classes) => {
-                self.scores.extend(numbers(log_softmax(outputs, 1))?);
                 let classes: Tensor<1, Int> = classes.clone().flatten(0, 1);
                 for class in whole_numbers(classes)? {
                     self.truths
@@ -34,7 +33,6 @@ impl Ranked {
                 }
             }
             Targets::Values(labels) => {
-                self.scores.extend(numbers(outputs)?);
                 let labels = numbers(labels.clone())?;
                 self.truths
                     .extend(labels.into_iter().map(|label| label > 0.5));

@@ -9,6 +9,7 @@ use super::*;
 fn scores(metrics: &[Metric], average: Average, loss: LossFunction) -> Scores {
     Scores {
         kernels: Kernels::Fast,
+        arithmetic: Arithmetic::Fast,
         metrics: metrics.to_vec(),
         settings: MetricSettings {
             top_k: 2,
@@ -291,9 +292,12 @@ fn structural_similarity_is_that_of_the_definition() {
         );
     }
     let images = |values: &[f64]| tensor(values, side * side).reshape([1, 1, side, side]);
-    let found = numbers(similarities(images(&a), images(&b))).unwrap()[0];
     let expected = windows.iter().sum::<f64>() / 4.0;
-    assert!((found - expected).abs() < 1e-4, "{found} for {expected}");
+    for arithmetic in [Arithmetic::Fast, Arithmetic::Portable] {
+        let found = similarities(arithmetic, images(&a), images(&b));
+        let found = numbers(found).unwrap()[0];
+        assert!((found - expected).abs() < 1e-4, "{found} for {expected}");
+    }
 }
 
 #[test]
@@ -427,9 +431,9 @@ impl Case {
         let (outputs, width) = (self.outputs.concat(), self.outputs[0].len());
         let num = self.outputs.len();
         let mut ranked = Ranked::default();
-        ranked
-            .add(tensor(&outputs, width), &self.targets(0, num))
-            .unwrap();
+        let targets = self.targets(0, num);
+        let all = scores.ranked(tensor(&outputs, width), &targets);
+        ranked.add(all, &targets).unwrap();
         for ends in [&[num][..], &[1, 10, num]] {
             let targets = |start, end| self.targets(start, end);
             let found = measured(&scores, &outputs, width, targets, ends);

@@ -4,6 +4,8 @@ use burn::optim::{Lamb as BurnLamb, LambState, Optimizer};
 use burn::tensor::{Device, FloatDType, Tensor};
 
 use super::{correction, mean, mean_square};
+use crate::numeric::total;
+use runner_core::spec::backend::Arithmetic;
 
 /// LAMB.
 #[derive(Clone, Debug)]
@@ -18,6 +20,8 @@ pub struct Lamb {
     pub use_trust_ratio: bool,
     /// The weight decay, added to the update before it is scaled.
     pub weight_decay: f64,
+    /// How norms are summed.
+    pub arithmetic: Arithmetic,
 }
 
 impl Optimizer for Lamb {
@@ -51,7 +55,7 @@ impl Optimizer for Lamb {
         if self.use_trust_ratio {
             update = update
                 .clone()
-                .mul(trust_ratio(&weights, update).unsqueeze());
+                .mul(trust_ratio(self.arithmetic, &weights, update).unsqueeze());
         }
         (weights - update.mul_scalar(rate), Some(state))
     }
@@ -62,9 +66,13 @@ impl Optimizer for Lamb {
 }
 
 /// The norm of the weights over that of the update; 1 if one of them is 0.
-fn trust_ratio<const D: usize>(weights: &Tensor<D>, update: Tensor<D>) -> Tensor<1> {
+fn trust_ratio<const D: usize>(
+    arithmetic: Arithmetic,
+    weights: &Tensor<D>,
+    update: Tensor<D>,
+) -> Tensor<1> {
     let dtype = update.dtype();
-    let norm = |of: Tensor<D>| of.square().sum().sqrt();
+    let norm = |of: Tensor<D>| total(arithmetic, of.square()).sqrt();
     let (of_weights, of_update) = (norm(weights.clone()), norm(update));
     let is_there = |norm: &Tensor<1>| norm.clone().greater_scalar(0.0);
     let are_there = is_there(&of_weights).bool_and(is_there(&of_update));

@@ -16,6 +16,7 @@ mod tests;
 
 use burn::optim::RecordState;
 use burn::tensor::Tensor;
+use runner_core::spec::backend::power;
 
 /// A running sum of gradients.
 #[derive(RecordState, Clone, Debug)]
@@ -88,5 +89,5 @@ fn mean_square<const D: usize>(mean: Tensor<D>, value: Tensor<D>, beta: f64) -> 
 
 /// What a running mean that started at 0 is divided by after `time` steps.
 fn correction(beta: f64, time: usize) -> f64 {
-    1.0 - beta.powi(i32::try_from(time).unwrap_or(i32::MAX))
+    1.0 - power(beta, time)
 }

@@ -4,6 +4,8 @@ use burn::optim::{Optimizer, RecordState};
 use burn::tensor::{Device, Tensor};
 
 use super::{Momentum, Velocity, decayed};
+use crate::numeric::{matmul, total};
+use runner_core::spec::backend::Arithmetic;
 use runner_core::spec::method::AdjustLearningRate;
 
 /// The polynomial of a Newton-Schulz iteration, of Jordan: steepest at 0.
@@ -24,6 +26,8 @@ pub struct Muon {
     pub inputs_first: bool,
     /// The weight decay, decoupled.
     pub weight_decay: f64,
+    /// How products of matrices are rounded.
+    pub arithmetic: Arithmetic,
 }
 
 /// The sum of gradients.
@@ -52,14 +56,15 @@ impl Muon {
         let is_tall = dims[D - 2] > dims[D - 1];
         let turned = |matrix: Tensor<D>| matrix.swap_dims(D - 2, D - 1);
         let mut x = if is_tall { turned(matrix) } else { matrix };
-        let norm = x.clone().square().sum().sqrt();
+        let norm = total(self.arithmetic, x.clone().square()).sqrt();
         x = x.div(norm.clamp_min(self.epsilon).unsqueeze());
         let [a, b, c] = COEFFICIENTS;
         for _ in 0..self.ns_steps {
-            let gram = x.clone().matmul(turned(x.clone()));
-            let squared = gram.clone().matmul(gram.clone());
+            let product = |a: Tensor<D>, b: Tensor<D>| matmul(self.arithmetic, a, b);
+            let gram = product(x.clone(), turned(x.clone()));
+            let squared = product(gram.clone(), gram.clone());
             let factor = gram.mul_scalar(b).add(squared.mul_scalar(c));
-            x = x.clone().mul_scalar(a).add(factor.matmul(x));
+            x = x.clone().mul_scalar(a).add(product(factor, x));
         }
         if is_tall { turned(x) } else { x }
     }

@@ -4,6 +4,7 @@ use burn::module::Param;
 use burn::nn::Linear;
 use burn::optim::GradientsParams;
 use burn::tensor::{DType, Device, Tensor, TensorData};
+use runner_core::spec::backend::Arithmetic;
 use runner_core::spec::method::AdjustLearningRate;
 
 use super::Momentum;
@@ -139,6 +140,7 @@ fn muon_scales_by_outputs_over_inputs() {
         ns_steps: 5,
         epsilon: 1e-7,
         adjust,
+        arithmetic: Arithmetic::Fast,
         inputs_first,
         weight_decay: 0.0,
     };

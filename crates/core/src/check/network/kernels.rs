@@ -83,6 +83,7 @@ pub(super) fn keeps_output(kind: &LayerKind) -> bool {
                 | Activation::Relu6
                 | Activation::Tanh
                 | Activation::Sigmoid
+                | Activation::Exp
                 | Activation::Softmax
                 | Activation::LogSoftmax
         )
@@ -147,12 +148,9 @@ fn is_activated_by_own(activation: &Activation) -> bool {
         Activation::HardShrink { lambda }
         | Activation::SoftShrink { lambda }
         | Activation::Shrink { lambda, .. } => lambda >= 0.0,
-        Activation::Glu
-        | Activation::Exp
-        | Activation::Abs
-        | Activation::Erf
-        | Activation::Power { .. }
-        | Activation::Scale { .. } => false,
+        Activation::Glu | Activation::Abs | Activation::Power { .. } | Activation::Scale { .. } => {
+            false
+        }
         _ => true,
     }
 }

@@ -7,13 +7,14 @@ mod cost;
 pub mod examples;
 pub mod kernels;
 mod memory;
+pub mod portable;
 mod shape;
 pub mod windows;
 
 use serde::{Deserialize, Serialize};
 
 use crate::diagnostic::Diagnostic;
-use crate::spec::backend::Kernels;
+use crate::spec::backend::{Arithmetic, Kernels};
 use crate::spec::model::layer::LayerKind;
 use crate::spec::model::layer_spec::{LayerSpec, Source};
 use shape::Mismatch;
@@ -56,6 +57,9 @@ pub struct Layer {
     /// Which kernels compute it: not a part of the network, but of how it is built.
     #[serde(skip)]
     pub kernels: Kernels,
+    /// How it rounds: as above.
+    #[serde(skip)]
+    pub arithmetic: Arithmetic,
 }
 
 /// An input of a layer.
@@ -275,6 +279,7 @@ pub fn append(
         activations_per_item: activations,
         multiply_adds_per_item: multiply_adds,
         kernels: Kernels::default(),
+        arithmetic: Arithmetic::default(),
         inputs,
         shape,
     };

@@ -1,0 +1,138 @@
+//! What `backend.arithmetic = "portable"` can be combined with.
+
+use super::Point;
+use super::network::portable::{Missing, missing};
+use crate::diagnostic::Diagnostic;
+use crate::spec::backend::{Backend, Precision};
+use crate::spec::loss::LossFunction;
+use crate::spec::method::Method;
+use crate::spec::section::Choice;
+
+/// The reason in every diagnostic here.
+const REASON: &str = "`backend.arithmetic` is \"portable\": everything is computed with the same bits on every processor";
+
+fn refused(point: &Point<'_>, key: &str, message: String) -> Diagnostic {
+    let diagnostic = Diagnostic::error("contradiction", message).at(point.span(key));
+    diagnostic.note(REASON)
+}
+
+pub fn place_is_portable(point: &Point<'_>) -> Option<Diagnostic> {
+    let backend = &point.spec.backend;
+    if backend.arithmetic.is_fast() {
+        return None;
+    }
+    let [key, found, needed] = if backend.device.map(|device| device.backend) != Some(Backend::Flex)
+    {
+        let name = backend
+            .device
+            .map_or("auto".into(), |device| device.to_string());
+        ["device", &name.clone(), "flex"].map(str::to_owned)
+    } else if backend.precision != Precision::F32 {
+        ["precision", backend.precision.name(), "f32"].map(str::to_owned)
+    } else if !backend.kernels.is_fast() {
+        ["kernels", backend.kernels.name(), "fast"].map(str::to_owned)
+    } else {
+        return None;
+    };
+    let message = format!(
+        "portable arithmetic needs `{key} = \"{needed}\"`, and `backend.{key}` is \"{found}\""
+    );
+    let diagnostic = refused(point, &format!("backend.{key}"), message);
+    Some(diagnostic.help(format!(
+        "write `{key} = \"{needed}\"`, or `arithmetic = \"fast\"`"
+    )))
+}
+
+pub fn layers_are_portable(point: &Point<'_>) -> Option<Diagnostic> {
+    if point.spec.backend.arithmetic.is_fast() {
+        return None;
+    }
+    let layers = point.network?.layers.iter().zip(&point.spec.model.layers);
+    let (layer, spec, what) = layers
+        .filter_map(|(layer, spec)| Some((layer, spec, missing(&layer.kind)?)))
+        .next()?;
+    let name = layer.kind.type_name();
+    let (message, key, help) = match what {
+        Missing::Initializer => (
+            format!(
+                "`{}`: orthogonal weights are not available with portable arithmetic",
+                layer.name
+            ),
+            "initializer",
+            "choose another initializer, such as `xavier_uniform`, or write `arithmetic = \"fast\"`",
+        ),
+        Missing::Own => (
+            format!(
+                "`{}`: `{name}` is a layer type of this program, and runner cannot know how it rounds",
+                layer.name
+            ),
+            "type",
+            "use built-in layers, or write `arithmetic = \"fast\"`",
+        ),
+        Missing::Layer => (
+            format!(
+                "`{}`: `{name}` with these settings is not available with portable arithmetic",
+                layer.name
+            ),
+            "type",
+            "choose another layer, or write `arithmetic = \"fast\"`",
+        ),
+    };
+    let diagnostic = Diagnostic::error("contradiction", message).note(REASON);
+    Some(spec.point(diagnostic, key).help(help))
+}
+
+pub fn loss_is_portable(point: &Point<'_>) -> Option<Diagnostic> {
+    if point.spec.backend.arithmetic.is_fast() {
+        return None;
+    }
+    let function = point.spec.loss.as_ref().map(|loss| &loss.function);
+    let (name, other) = match function? {
+        LossFunction::Lp { .. } => ("lp", "mae"),
+        LossFunction::MultiMargin { .. } => ("multi_margin", "cross_entropy"),
+        LossFunction::CrossEntropy { .. }
+        | LossFunction::Dice { .. }
+        | LossFunction::BinaryCrossEntropy { .. }
+        | LossFunction::SoftMargin
+        | LossFunction::Mse
+        | LossFunction::Mae
+        | LossFunction::Quantile { .. }
+        | LossFunction::Huber { .. }
+        | LossFunction::SmoothL1 { .. }
+        | LossFunction::PoissonNll { .. }
+        | LossFunction::GaussianNll => return None,
+    };
+    let message = format!("the loss `{name}` is not available with portable arithmetic");
+    let help = format!("choose another loss, such as `{other}`, or write `arithmetic = \"fast\"`");
+    Some(refused(point, "loss.type", message).help(help))
+}
+
+pub fn updates_are_portable(point: &Point<'_>) -> Option<Diagnostic> {
+    if point.spec.backend.arithmetic.is_fast() {
+        return None;
+    }
+    let optimizer = &point.spec.optimizer;
+    let is_portable = match optimizer.method {
+        Method::Adafactor { .. } => false,
+        Method::Sgd { .. }
+        | Method::Adam(_)
+        | Method::Adamw(_)
+        | Method::Adagrad { .. }
+        | Method::Rmsprop { .. }
+        | Method::Adan { .. }
+        | Method::Lamb { .. }
+        | Method::Lion { .. }
+        | Method::Muon { .. } => true,
+    };
+    if !is_portable {
+        let message = "the optimizer `adafactor` is not available with portable arithmetic".into();
+        let help = "choose another optimizer, such as `adamw`, or write `arithmetic = \"fast\"`";
+        return Some(refused(point, "optimizer.type", message).help(help));
+    }
+    let clip = optimizer.clip.as_ref()?;
+    clip.norm.map(|_| {
+        let message = "`optimizer.clip.norm` is not available with portable arithmetic".into();
+        let help = "clip by `global_norm` or `value`, or write `arithmetic = \"fast\"`";
+        refused(point, "optimizer.clip.norm", message).help(help)
+    })
+}
