@@ -113,6 +113,9 @@ pub(super) struct RenderArgs {
     /// Print one trial with its values, such as `learning_rate=0.01`
     #[arg(long, value_name = "ID")]
     pub(super) trial: Option<String>,
+    /// The parent folder of the experiments' folders, for the trials that a search has suggested
+    #[arg(long, value_name = "DIR", default_value = "results")]
+    pub(super) results: PathBuf,
     /// Also print the keys that are not set, with their defaults
     #[arg(long)]
     pub(super) defaults: bool,

@@ -9,6 +9,7 @@ pub fn render(args: &RenderArgs, output: &mut Output) -> u8 {
     let options = Render {
         experiment: args.spec.experiment(),
         trial: args.trial.clone(),
+        results: Some(args.results.clone()),
         defaults: args.defaults,
     };
     match ops::render(&options, &ops::quiet) {

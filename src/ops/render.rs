@@ -1,6 +1,8 @@
 //! An experiment as one file.
 
-use super::{Experiment, Sink, default_name, open};
+use std::path::PathBuf;
+
+use super::{Experiment, Sink, default_name, document_so_far, open};
 use crate::error::Error;
 use runner_core::plan;
 use runner_core::spec::render;
@@ -12,6 +14,9 @@ pub struct Render {
     pub experiment: Experiment,
     /// The trial, such as `learning_rate=0.01`; by default the whole experiment with its sweep.
     pub trial: Option<String>,
+    /// The parent folder of the experiments' folders, with the trials that a search has suggested so far; without it, only
+    /// those of its first round are known.
+    pub results: Option<PathBuf>,
     /// Whether to include keys that are not set, with their defaults.
     pub defaults: bool,
 }
@@ -38,7 +43,8 @@ pub struct Rendered {
 ///
 /// # Errors
 ///
-/// [`Error::Experiment`] if the file cannot be read or the trial does not exist.
+/// [`Error::Experiment`] if the file cannot be read or the trial does not exist; [`Error::Refused`] if the folder
+/// contains another search.
 ///
 /// ```
 /// use burn_runner::ops::{self, Experiment, Render};
@@ -50,7 +56,10 @@ pub struct Rendered {
 /// # Ok::<(), burn_runner::Error>(())
 /// ```
 pub fn render(options: &Render, _: &Sink<'_>) -> Result<Rendered, Error> {
-    let document = open(&options.experiment)?;
+    let mut document = open(&options.experiment)?;
+    if let (Some(_), Some(results)) = (&options.trial, &options.results) {
+        document = document_so_far(&options.experiment, document, results)?;
+    }
     let (mut root, axes) = plan::put_together(&document, options.trial.as_deref(), None)
         .map_err(|diagnostics| Error::experiment(&document.sources, diagnostics))?;
     if options.defaults {

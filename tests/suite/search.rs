@@ -274,3 +274,89 @@ fn a_small_space_is_tried_completely_before_points_are_repeated() {
     );
     assert!(text.contains("10 points had been tried before."), "{text}");
 }
+
+#[test]
+fn a_search_ends_when_its_time_is_spent() {
+    let folder = folder_with(&spec().edit("num_trials = 18", "budget = { time = \"1ms\" }"));
+    let said = goes_on(folder.path());
+    assert!(said.contains("the budget of 1ms is spent"), "{said}");
+    assert_eq!(suggestions(folder.path()).len(), 10, "the first round");
+    // A larger one continues it.
+    let arguments = ["run", "spec.toml", "--set", "search.budget.time=1h"];
+    let more = [&arguments[..], &["--set", "search.num_trials=12"]].concat();
+    let (code, _, stderr) = run(folder.path(), &more);
+    assert_eq!(code, 0, "{stderr}");
+    assert_eq!(suggestions(folder.path()).len(), 12);
+}
+
+#[test]
+fn a_trial_with_several_seeds_has_their_mean() {
+    let folder = searched(&spec(), &["--set", "experiment.seeds=[1, 2]"]);
+    let report = report_of(folder.path());
+    assert_eq!(report["num_completed"], 36);
+    let accuracy = |trial: &str, seed: usize| {
+        let run = format!("results/spec/runs/{trial}-s{seed}/summary.json");
+        let summary = read_json(&folder.path().join(run));
+        summary["metrics"]["valid/accuracy"].as_f64().unwrap()
+    };
+    let mean = |trial: &str| (accuracy(trial, 1) + accuracy(trial, 2)) / 2.0;
+    let found = suggestions(folder.path());
+    let trials = found.iter().map(|s| s["trial"].as_str().unwrap());
+    assert!(
+        trials
+            .clone()
+            .any(|trial| mean(trial) != accuracy(trial, 1))
+    );
+    let best = trials.map(mean).fold(0.0, f64::max);
+    let history = report["search"]["history"].as_array().unwrap();
+    for better in history {
+        let trial = better["trial"].as_str().unwrap();
+        assert!((better["value"].as_f64().unwrap() - mean(trial)).abs() < 1e-12);
+    }
+    let last = history.last().unwrap()["value"].as_f64().unwrap();
+    assert!((last - best).abs() < 1e-12, "{last} {best}");
+    // Its suggestions follow from the means: with one seed, others are chosen.
+    let one = searched(&spec(), &[]);
+    assert_ne!(suggestions(one.path())[10..], found[10..]);
+}
+
+#[test]
+fn trials_that_results_suggested_are_known_to_other_commands() {
+    let folder = searched(&spec(), &[]);
+    let found = suggestions(folder.path());
+    let last = found.last().unwrap();
+    let trial = last["trial"].as_str().unwrap();
+    let (code, stdout, stderr) = run(folder.path(), &["list"]);
+    assert_eq!(code, 0, "{stderr}");
+    assert_eq!(stdout.matches("completed").count(), 18, "{stdout}");
+    let (code, stdout, stderr) = run(folder.path(), &["watch", "results/spec", "--once"]);
+    assert_eq!(code, 0, "{stderr}");
+    assert!(stdout.contains("18 of 18 runs ended"), "{stdout}");
+    let (code, text, stderr) = run(folder.path(), &["render", "spec.toml", "--trial", trial]);
+    assert_eq!(code, 0, "{stderr}");
+    fs::write(folder.path().join("alone.toml"), &text).unwrap();
+    let arguments = ["run", "alone.toml", "--quiet", "--results", "other"];
+    let (code, _, stderr) = run(folder.path(), &arguments);
+    assert_eq!(code, 0, "{stderr}");
+    let of = |path: &str| read_json(&folder.path().join(path))["weights_digest"].clone();
+    let original = format!("results/spec/runs/{trial}-s1");
+    let alone = of("other/spec/runs/base-s1/summary.json");
+    assert_eq!(alone, of(&format!("{original}/summary.json")));
+    let (code, stdout, stderr) = run(folder.path(), &["reproduce", &original]);
+    assert_eq!(code, 0, "{stderr}");
+    assert!(stdout.contains("verdict: bitwise"), "{stdout}");
+    // Without the results, only the first round is known.
+    let arguments = ["render", "spec.toml", "--trial", trial, "--results", "none"];
+    let (code, _, stderr) = run(folder.path(), &arguments);
+    assert!(
+        code == 2 && stderr.contains("there is no trial"),
+        "{stderr}"
+    );
+    let other = ["--set", "search.seed=3"];
+    let arguments = [&["render", "spec.toml", "--trial", trial], &other[..]].concat();
+    let (code, _, stderr) = run(folder.path(), &arguments);
+    assert!(
+        code == 2 && stderr.contains("contains another search"),
+        "{stderr}"
+    );
+}

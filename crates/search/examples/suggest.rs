@@ -71,21 +71,20 @@ fn answer(asked: &Json) -> Option<Json> {
             .collect(),
     };
     let number = shown.told.len() + shown.pending.len();
-    let conditions = |positions: &[f64]| {
-        let mut set: Vec<bool> = Vec::new();
-        for axis in axes {
+    let trial = |positions: &[f64]| {
+        let mut point = Point::new();
+        for (axis, position) in axes.iter().zip(positions) {
             let is_set = axis["when"].as_array().is_none_or(|when| {
                 let at = when[0].as_u64().unwrap_or(0) as usize;
-                set[at]
-                    && space.axes[at].index(positions[at])
-                        == when[1].as_u64().map(|value| value as usize)
+                point[at].and_then(|at_value| space.axes[at].index(at_value))
+                    == when[1].as_u64().map(|value| value as usize)
             });
-            set.push(is_set);
+            point.push(is_set.then_some(*position));
         }
-        Some(set)
+        Some(point)
     };
     let seed = asked["seed"].as_u64()?;
     let began = std::time::Instant::now();
-    let suggestion = suggest(method, &space, (seed, number), &shown, &conditions)?;
+    let suggestion = suggest(method, &space, (seed, number), &shown, &trial)?;
     Some(json!({ "point": suggestion.point, "secs": began.elapsed().as_secs_f64() }))
 }

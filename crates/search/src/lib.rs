@@ -33,8 +33,17 @@ pub struct Shown {
     pub pending: Vec<Point>,
 }
 
-/// Which axes a point sets, given a position on every axis; none if the point is excluded.
-pub type Conditions<'a> = &'a dyn Fn(&[f64]) -> Option<Vec<bool>>;
+impl Shown {
+    /// Trials that have a value.
+    pub fn num_values(&self) -> usize {
+        self.told.iter().filter(|told| told.value.is_some()).count()
+    }
+}
+
+/// The point of the trial at these positions, one on every axis, as the sampler is told of it afterwards: with no
+/// position on axes whose condition is false, and the others as the trial's values, which may be rounded, have them. None
+/// if the point is excluded. Two trials are the same if their points are equal.
+pub type Trial<'a> = &'a dyn Fn(&[f64]) -> Option<Point>;
 
 /// The stream of random numbers of one suggestion.
 fn stream(seed: u64, number: usize) -> rand::rngs::ChaCha8Rng {

@@ -1,6 +1,6 @@
 //! The samplers by name.
 
-use super::{Conditions, Point, Shown, Space, stream, tpe, uniform};
+use super::{Point, Shown, Space, Trial, stream, tpe, uniform};
 
 /// Points that are sampled at random before the model is used.
 pub const NUM_STARTUP: usize = 10;
@@ -44,18 +44,13 @@ pub fn suggest(
     space: &Space,
     (seed, number): (u64, usize),
     shown: &Shown,
-    conditions: Conditions<'_>,
+    trial: Trial<'_>,
 ) -> Option<Suggestion> {
     let mut random = stream(seed, number);
-    let num_told = shown
-        .told
-        .iter()
-        .filter(|told| told.value.is_some())
-        .count();
     if method == Method::Tpe
         && number >= NUM_STARTUP
-        && num_told >= 2
-        && let Some(point) = tpe::suggest(space, shown, &mut random, conditions)
+        && shown.num_values() >= 2
+        && let Some(point) = tpe::suggest(space, shown, &mut random, trial)
     {
         return Some(Suggestion {
             point,
@@ -75,22 +70,12 @@ pub fn suggest(
                 })
             })
             .collect();
-        set(&positions, conditions)
+        trial(&positions)
     });
     Some(Suggestion {
         point: points.flatten().next()?,
         by: By::Sample,
     })
-}
-
-/// A point without the positions on axes whose conditions are false; none if it is excluded.
-pub fn set(positions: &[f64], conditions: Conditions<'_>) -> Option<Point> {
-    let active = conditions(positions)?;
-    let set = positions.iter().zip(active);
-    Some(
-        set.map(|(position, is_set)| is_set.then_some(*position))
-            .collect(),
-    )
 }
 
 #[cfg(test)]
@@ -110,9 +95,15 @@ mod tests {
     }
 
     /// The second axis needs the first choice, the third the second one.
-    fn conditions(positions: &[f64]) -> Option<Vec<bool>> {
+    fn trial(positions: &[f64]) -> Option<Point> {
         let is_first = positions[0] < 0.5;
-        Some(vec![true, is_first, !is_first, true])
+        let is_set = [true, is_first, !is_first, true];
+        let set = positions.iter().zip(is_set);
+        Some(set.map(|(at, is_set)| is_set.then_some(*at)).collect())
+    }
+
+    fn all(positions: &[f64]) -> Option<Point> {
+        Some(positions.iter().copied().map(Some).collect())
     }
 
     /// The lowest value is 0, at 0.2 of the second axis or 0.7 of the third; the last level is best.
@@ -131,8 +122,7 @@ mod tests {
         let mut shown = Shown::default();
         let mut all = Vec::new();
         for number in 0..num {
-            let suggestion =
-                suggest(method, &space(), (seed, number), &shown, &conditions).unwrap();
+            let suggestion = suggest(method, &space(), (seed, number), &shown, &trial).unwrap();
             let value = (!fails(number)).then(|| value(&suggestion.point));
             shown.told.push(Told {
                 point: suggestion.point.clone(),
@@ -198,7 +188,7 @@ mod tests {
         let mut shown = Shown::default();
         let mut num_failed = 0;
         for number in 0..60 {
-            let point = suggest(Method::Tpe, &space(), (3, number), &shown, &conditions)
+            let point = suggest(Method::Tpe, &space(), (3, number), &shown, &trial)
                 .unwrap()
                 .point;
             let value = point[1].is_none().then(|| value(&point));
@@ -221,11 +211,9 @@ mod tests {
         };
         let mut shown = Shown::default();
         for number in 0..30 {
-            let point = suggest(Method::Tpe, &space, (1, number), &shown, &|_| {
-                Some(vec![true; 2])
-            })
-            .unwrap()
-            .point;
+            let point = suggest(Method::Tpe, &space, (1, number), &shown, &all)
+                .unwrap()
+                .point;
             let value = point[0].unwrap() + point[1].unwrap();
             shown.told.push(Told {
                 point,
@@ -246,6 +234,26 @@ mod tests {
     }
 
     #[test]
+    fn rounded_points_are_not_repeated() {
+        let space = Space {
+            axes: vec![Axis::Real],
+        };
+        let rounded = |positions: &[f64]| Some(vec![Some((positions[0] * 200.0).floor() / 200.0)]);
+        let mut shown = Shown::default();
+        for number in 0..60 {
+            let point = suggest(Method::Tpe, &space, (1, number), &shown, &rounded)
+                .unwrap()
+                .point;
+            let is_known = shown.told.iter().any(|told| told.point == point);
+            assert!(number < NUM_STARTUP || !is_known, "{number} {point:?}");
+            shown.told.push(Told {
+                value: point[0].map(|at| (at - 0.3).abs()),
+                point,
+            });
+        }
+    }
+
+    #[test]
     fn pending_points_are_not_suggested_again() {
         let mut shown = Shown::default();
         for (suggestion, value) in search(Method::Tpe, 1, 30, |_| false) {
@@ -254,11 +262,11 @@ mod tests {
                 value,
             });
         }
-        let alone = suggest(Method::Tpe, &space(), (1, 31), &shown, &conditions)
+        let alone = suggest(Method::Tpe, &space(), (1, 31), &shown, &trial)
             .unwrap()
             .point;
         shown.pending.push(alone.clone());
-        let other = suggest(Method::Tpe, &space(), (1, 31), &shown, &conditions)
+        let other = suggest(Method::Tpe, &space(), (1, 31), &shown, &trial)
             .unwrap()
             .point;
         assert_ne!(alone, other);
@@ -267,7 +275,7 @@ mod tests {
     #[test]
     fn excluded_points_are_not_suggested() {
         // A tenth of the second axis is left, and nothing.
-        let narrow = |positions: &[f64]| (positions[1] < 0.1).then(|| vec![true; 4]);
+        let narrow = |positions: &[f64]| all(positions).filter(|_| positions[1] < 0.1);
         for method in [Method::Random, Method::Sobol, Method::Tpe] {
             let mut shown = Shown::default();
             for number in 0..30 {

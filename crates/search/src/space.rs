@@ -91,20 +91,6 @@ impl Axis {
     }
 }
 
-impl Space {
-    /// Whether two points set the same values.
-    pub fn is_same(&self, a: &[Option<f64>], b: &[Option<f64>]) -> bool {
-        let same = |(axis, (a, b)): (&Axis, (&Option<f64>, &Option<f64>))| match (a, b) {
-            (Some(a), Some(b)) => {
-                a == b || axis.index(*a).is_some() && axis.index(*a) == axis.index(*b)
-            }
-            (None, None) => true,
-            _ => false,
-        };
-        self.axes.iter().zip(a.iter().zip(b)).all(same)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -121,17 +107,5 @@ mod tests {
         assert_eq!((axis.width(0), axis.width(1)), (0.25, 0.75));
         assert_eq!(axis.snapped(0.9), 0.625);
         assert_eq!(Axis::Real.snapped(0.9), 0.9);
-    }
-
-    #[test]
-    fn points_are_equal_by_their_values() {
-        let space = Space {
-            axes: vec![Axis::Real, Axis::levels(&[1.0; 2])],
-        };
-        assert!(space.is_same(&[Some(0.3), Some(0.1)], &[Some(0.3), Some(0.4)]));
-        assert!(!space.is_same(&[Some(0.3), Some(0.1)], &[Some(0.3), Some(0.6)]));
-        assert!(!space.is_same(&[Some(0.3), Some(0.1)], &[Some(0.31), Some(0.1)]));
-        assert!(!space.is_same(&[Some(0.3), Some(0.1)], &[Some(0.3), None]));
-        assert!(space.is_same(&[None, None], &[None, None]));
     }
 }

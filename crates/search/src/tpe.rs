@@ -10,9 +10,8 @@ use std::cmp::Ordering;
 use rand::rngs::ChaCha8Rng;
 
 use super::parzen::Parzen;
-use super::sampler::set;
 use super::space::{Point, Space};
-use super::{Conditions, Shown};
+use super::{Shown, Trial};
 
 /// Points among which the best is chosen.
 const NUM_CANDIDATES: usize = 24;
@@ -31,7 +30,7 @@ pub fn suggest(
     space: &Space,
     shown: &Shown,
     random: &mut ChaCha8Rng,
-    conditions: Conditions<'_>,
+    trial: Trial<'_>,
 ) -> Option<Point> {
     let (good, bad) = split(shown);
     let (good, bad) = (Parzen::new(space, good), Parzen::new(space, bad));
@@ -40,10 +39,10 @@ pub fn suggest(
     let mut best: Option<(bool, f64, Point)> = None;
     let mut num_new = 0;
     for _ in 0..MAX_SAMPLES {
-        let Some(point) = set(&good.sample(random), conditions) else {
+        let Some(point) = trial(&good.sample(random)) else {
             continue;
         };
-        let is_new = !known.iter().any(|known| space.is_same(known, &point));
+        let is_new = !known.contains(&&point);
         num_new += is_new as usize;
         let score = good.log_density(&point) - bad.log_density(&point);
         let rank = (is_new, score);
@@ -67,15 +66,10 @@ fn split(shown: &Shown) -> (Vec<&Point>, Vec<&Point>) {
         (None, Some(_)) => Ordering::Greater,
         (None, None) => Ordering::Equal,
     });
-    let num_values = shown
-        .told
-        .iter()
-        .filter(|told| told.value.is_some())
-        .count();
     let num_good = (GOOD_PART * shown.told.len() as f64).ceil() as usize;
     let num_good = num_good
         .min(MAX_GOOD)
-        .min(num_values.saturating_sub(1))
+        .min(shown.num_values().saturating_sub(1))
         .max(1);
     let point = |at: &usize| &shown.told[*at].point;
     let good = order[..num_good].iter().map(point).collect();

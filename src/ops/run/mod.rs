@@ -28,7 +28,7 @@ use runner_report::report::{self, Report};
 
 pub(crate) use launch::hardware_of;
 pub use prepare::Prepared;
-pub(crate) use search::search_so_far;
+pub(crate) use search::{document_so_far, search_so_far};
 pub use select::{NoClass, Retry};
 
 /// Which runs of which experiment are trained, and into which folder.

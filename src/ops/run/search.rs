@@ -4,10 +4,12 @@
 //! any of them is trained, so that a search that was stopped or killed first completes its last round, and continues
 //! with what is suggested from the same results.
 
+use std::path::Path;
+
 use super::{Run, RunOutcome, Session, Trained, requested};
 use crate::error::Error;
 use crate::ops::experiment::plan_opened;
-use crate::ops::{Experiment, Planned, Progress, Sink, quiet};
+use crate::ops::{Experiment, Planned, Progress, Sink, default_name, quiet};
 use runner_core::diagnostic::{Diagnostic, Diagnostics, counted};
 use runner_core::plan::{Plan, RunPlan, Search, SearchPlan, TrialResult};
 use runner_core::record::{
@@ -15,7 +17,7 @@ use runner_core::record::{
     remedy,
 };
 use runner_core::show::{plain_io_error, show_duration};
-use runner_core::spec::document::Document;
+use runner_core::spec::document::{Document, Value};
 use runner_core::spec::search::Suggestion;
 
 /// Trains the trials of a search, round by round.
@@ -87,10 +89,42 @@ pub(crate) fn search_so_far(
     let Some(search) = &planned.plan.search else {
         return Ok(planned);
     };
-    let Some(recorded) = recorded(folder)? else {
+    let Some(recorded) = suggestions_of(folder, &search.digest)? else {
         return Ok(planned);
     };
-    if recorded.digest != search.digest {
+    let mut document: Document = planned.document;
+    document.suggestions = Some(recorded);
+    plan_opened(experiment, document, true, &quiet)
+}
+
+/// The document of a search with the suggestions that its folder below `results` contains; any other as it is.
+pub(crate) fn document_so_far(
+    experiment: &Experiment,
+    mut document: Document,
+    results: &Path,
+) -> Result<Document, Error> {
+    let Some(digest) = Search::of(&document).map(|search| search.digest()) else {
+        return Ok(document);
+    };
+    let name = document.root.at("experiment.name");
+    let name = match name.map(|entry| &entry.node.value) {
+        Some(Value::Str(name)) => name.clone(),
+        _ => default_name(&experiment.path),
+    };
+    let folder = ExperimentFolder(results.join(name));
+    document.suggestions = suggestions_of(&folder, &digest)?;
+    Ok(document)
+}
+
+/// The suggestions that a folder contains, which must be those of the search with this digest.
+fn suggestions_of(
+    folder: &ExperimentFolder,
+    digest: &str,
+) -> Result<Option<Vec<Suggestion>>, Error> {
+    let Some(recorded) = recorded(folder)? else {
+        return Ok(None);
+    };
+    if recorded.digest != digest {
         let message = format!("`{}` contains another search", folder.0.display());
         let diagnostic = Diagnostic::error("results", message)
             .note("the axes, or `type`, `seed` or `parallel` of `[search]`, have changed since")
@@ -98,9 +132,7 @@ pub(crate) fn search_so_far(
             .help(format!("or delete the old results: rm -r {}", folder.0.display()));
         return Err(Error::refused(diagnostic));
     }
-    let mut document: Document = planned.document;
-    document.suggestions = Some(recorded.suggestions);
-    plan_opened(experiment, document, true, &quiet)
+    Ok(Some(recorded.suggestions))
 }
 
 /// The search that a folder contains. A damaged plan is rebuilt: its suggestions follow from the results.
@@ -148,9 +180,11 @@ fn next_round(planned: &Planned, index: &Index) -> Result<Next, Error> {
     if !index.runs.is_empty() && index.runs.iter().all(|run| run.state == State::Skipped) {
         return Ok(Next::End(format!("all of {trials} were skipped")));
     }
+    let is_higher_better = planned.plan.objective.is_better(1.0, 0.0);
     let results: Vec<TrialResult> = known
         .iter()
-        .map(|suggestion| result(&planned.plan, index, &suggestion.trial))
+        .map(|suggestion| mean(&planned.plan, index, &suggestion.trial))
+        .map(|mean| mean.map(|mean| if is_higher_better { -mean } else { mean }))
         .collect();
     let round = search.round(known, &results).map_err(|diagnostic| {
         Error::experiment(&planned.document.sources, Diagnostics(vec![*diagnostic]))
@@ -176,8 +210,8 @@ fn spent(plan: &SearchPlan, index: &Index) -> Option<String> {
     (secs >= most.as_secs_f64()).then(|| format!("the budget of {} is spent", show_duration(most)))
 }
 
-/// The mean of a trial's runs, lower for better ones; none if not all of them have a value.
-fn result(plan: &Plan, index: &Index, trial: &str) -> TrialResult {
+/// The mean of a trial's runs; none if not all of them have a value.
+fn mean(plan: &Plan, index: &Index, trial: &str) -> Option<f64> {
     let runs: Vec<&RunEntry> = index.runs.iter().filter(|run| run.trial == trial).collect();
     let name = plan.objective.name();
     let value = |run: &&RunEntry| match run.state {
@@ -186,12 +220,7 @@ fn result(plan: &Plan, index: &Index, trial: &str) -> TrialResult {
     };
     let values: Option<Vec<f64>> = runs.iter().map(value).collect();
     let values = values.filter(|values| !values.is_empty())?;
-    let mean = values.iter().sum::<f64>() / values.len() as f64;
-    Some(if plan.objective.is_better(1.0, 0.0) {
-        -mean
-    } else {
-        mean
-    })
+    Some(values.iter().sum::<f64>() / values.len() as f64)
 }
 
 /// What comes next.
@@ -202,14 +231,11 @@ fn in_words(plan: &Plan, all: &[Suggestion], index: &Index) -> String {
         .map_or(0, |search| search.suggestions.len());
     let most = plan.search.as_ref().and_then(|search| search.num_trials);
     let of = most.map_or(String::new(), |most| format!(" of {most}"));
-    let results = plan.search.iter().flat_map(|search| &search.suggestions);
-    let results = results.filter_map(|s| result(plan, index, &s.trial));
-    let best = results.reduce(f64::min).map_or(String::new(), |best| {
-        let best = if plan.objective.is_better(1.0, 0.0) {
-            -best
-        } else {
-            best
-        };
+    let known = plan.search.iter().flat_map(|search| &search.suggestions);
+    let means = known.filter_map(|known| mean(plan, index, &known.trial));
+    let is_better = |mean, best| plan.objective.is_better(mean, best);
+    let best = means.reduce(|best, mean| if is_better(mean, best) { mean } else { best });
+    let best = best.map_or(String::new(), |best| {
         format!("; best {} so far: {best:.4}", plan.objective.name())
     });
     format!(

@@ -62,7 +62,7 @@ pub fn axis_of(distribution: &Distribution) -> Axis {
     // Where one value ends and the next begins.
     let ends = (0..num).map(|at| match distribution {
         Distribution::LogUniform(_) | Distribution::Integer { log: true, .. } => {
-            let (low, high) = log_bounds(distribution);
+            let (low, high) = bounds(distribution);
             let end = min + (at as f64 + 0.5) * step;
             ((end / low).ln() / (high / low).ln()).clamp(0.0, 1.0)
         }
@@ -94,8 +94,8 @@ fn levels(distribution: &Distribution) -> Option<(f64, f64, usize)> {
     (num <= MAX_LEVELS).then_some((min, step, num as usize))
 }
 
-/// The ends of the range of a logarithmic distribution.
-fn log_bounds(distribution: &Distribution) -> (f64, f64) {
+/// The ends of the range that positions are mapped to. Integers are the middles of their parts of it.
+fn bounds(distribution: &Distribution) -> (f64, f64) {
     match distribution {
         Distribution::Uniform(range) | Distribution::LogUniform(range) => (range.min, range.max),
         Distribution::Integer { min, max, .. } => (*min as f64 - 0.5, *max as f64 + 0.5),
@@ -118,10 +118,7 @@ pub fn position_of(distribution: &Distribution, value: &Json) -> Option<f64> {
             at >= 0.0 && at < num as f64 && (min + at * step - number).abs() < 1e-6 * step;
         return is_value.then(|| axis_of(distribution).middle(at as usize));
     }
-    let (low, high) = match distribution {
-        Distribution::Integer { min, max, .. } => (*min as f64 - 0.5, *max as f64 + 0.5),
-        other => log_bounds(other),
-    };
+    let (low, high) = bounds(distribution);
     let position = match distribution {
         Distribution::LogUniform(_) | Distribution::Integer { log: true, .. } => {
             (number / low).ln() / (high / low).ln()
@@ -173,7 +170,7 @@ fn value(distribution: &Distribution, at: f64) -> Drawn<'_> {
             log: true,
         } => {
             // The bounds are formatted like the other numbers.
-            let (low, high) = (*min as f64 - 0.5, *max as f64 + 0.5);
+            let (low, high) = bounds(distribution);
             let drawn = low * (high / low).powf(at);
             let last = (max - min) / step;
             let nearest = ((drawn - *min as f64) / *step as f64).round() as i64;
@@ -259,6 +256,7 @@ mod tests {
             integer(-3, 3, 1, false),
             integer(16, 128, 16, false),
             integer(1, 1000, 1, true),
+            integer(0, 10_000, 10, false),
             Distribution::Choice {
                 values: ["a", "b"].map(|t| value(Value::Str(t.into()))).to_vec(),
                 weights: vec![1.0, 3.0],
@@ -296,7 +294,7 @@ mod tests {
             let num = values.iter().filter(|v| **v == number.to_string()).count();
             assert!((62..=66).contains(&num), "{number}: {num}");
         }
-        let choices = drawn(&all()[8], Sampler::Sobol, 256);
+        let choices = drawn(&all()[9], Sampler::Sobol, 256);
         assert_eq!(choices.iter().filter(|v| *v == "\"a\"").count(), 64);
     }
 
@@ -308,19 +306,13 @@ mod tests {
                 let position = (at as f64 + 0.5) / 1000.0;
                 let node = node_at(&distribution, Span::default(), position);
                 let found = position_of(&distribution, &node.value.to_json()).unwrap();
-                match axis.index(position) {
-                    // Numbers are rounded to 4 digits.
-                    None => assert!(
-                        (found - position).abs() < 1e-3
-                            || node_at(&distribution, Span::default(), found).value == node.value,
-                        "{distribution:?} {position} {found}"
-                    ),
-                    Some(index) => assert_eq!(
-                        axis.index(found),
-                        Some(index),
-                        "{distribution:?} {position}"
-                    ),
-                }
+                assert_eq!(axis.index(found), axis.index(position));
+                // Numbers are rounded to 4 digits: the position is another one, the value is not.
+                assert_eq!(
+                    node_at(&distribution, Span::default(), found).value,
+                    node.value,
+                    "{distribution:?} {position} {found}"
+                );
                 assert_eq!(
                     node_at(&distribution, Span::default(), axis.snapped(position)).value,
                     node.value

@@ -104,11 +104,11 @@ impl<'a> Search<'a> {
             SearchMethod::Sobol => Method::Sobol,
             SearchMethod::Tpe => Method::Tpe,
         };
-        let conditions = |positions: &[f64]| self.conditions(positions);
+        let trial = |positions: &[f64]| self.trial(positions);
         let mut round = Vec::new();
         for number in known.len()..self.end_of_round(known.len()) {
             let stream = (self.spec.seed, number);
-            let found = suggest(method, &self.space, stream, &shown, &conditions);
+            let found = suggest(method, &self.space, stream, &shown, &trial);
             let suggested = found.ok_or_else(|| Box::new(self.no_point()))?;
             round.push(Suggestion {
                 trial: String::new(),
@@ -130,10 +130,10 @@ impl<'a> Search<'a> {
     /// Points of the space that are sampled evenly; none if no point was found.
     pub fn samples(&self, num: usize) -> Option<Vec<Suggestion>> {
         let (seed, shown) = (self.spec.seed, Shown::default());
-        let conditions = |positions: &[f64]| self.conditions(positions);
+        let trial = |positions: &[f64]| self.trial(positions);
         let sampled = (0..num).map(|number| {
             let stream = (seed, number);
-            let suggested = suggest(Method::Sobol, &self.space, stream, &shown, &conditions)?;
+            let suggested = suggest(Method::Sobol, &self.space, stream, &shown, &trial)?;
             Some(Suggestion {
                 trial: String::new(),
                 by: SuggestedBy::Sample,
@@ -195,6 +195,18 @@ impl<'a> Search<'a> {
         self.sweep.random.iter().flat_map(|random| &random.axes)
     }
 
+    /// The point of the trial at these positions, as its recorded values give it; none if it is excluded.
+    fn trial(&self, positions: &[f64]) -> Option<Point> {
+        let is_set = self.conditions(positions)?;
+        let axes = self.axes().zip(positions).zip(is_set);
+        let recorded = axes.map(|((axis, position), is_set)| {
+            let value = node_at(&axis.distribution, axis.span, *position).value;
+            let recorded = position_of(&axis.distribution, &value.to_json());
+            is_set.then(|| recorded.unwrap_or(*position))
+        });
+        Some(recorded.collect())
+    }
+
     /// Which axes a point sets; none if it is excluded.
     fn conditions(&self, positions: &[f64]) -> Option<Vec<bool>> {
         let is_conditional = self.axes().any(|axis| axis.when.is_some());
@@ -227,5 +239,43 @@ impl<'a> Search<'a> {
                 .map(|axis| !off.contains(&axis.key_span))
                 .collect(),
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The suggestions of a search whose trials have these values.
+    fn searched(text: &str, value: impl Fn(&Suggestion) -> TrialResult) -> Vec<Suggestion> {
+        let document = Document::compose("spec.toml", text, None).ok().unwrap();
+        let search = Search::of(&document).unwrap();
+        let mut known: Vec<Suggestion> = Vec::new();
+        loop {
+            let results: Vec<_> = known.iter().map(&value).collect();
+            let round = search.round(&known, &results).ok().unwrap();
+            if round.is_empty() {
+                return known;
+            }
+            known.extend(round);
+        }
+    }
+
+    #[test]
+    fn a_point_that_only_differs_in_unrecorded_digits_is_not_suggested() {
+        // Two hundred values, as rounded.
+        let text = r#"
+[search]
+type = "tpe"
+num_trials = 90
+
+[sweep.random.axes]
+"optimizer.learning_rate" = { type = "log_uniform", min = 0.1, max = 0.102 }
+"#;
+        let rate = |suggestion: &Suggestion| suggestion.values["optimizer.learning_rate"].clone();
+        let value = |suggestion: &Suggestion| Some((rate(suggestion).as_f64()? - 0.1004).abs());
+        let all = searched(text, value);
+        let tried: BTreeSet<String> = all.iter().map(|s| rate(s).to_string()).collect();
+        assert_eq!((all.len(), tried.len()), (90, 90));
     }
 }
