@@ -14,7 +14,7 @@ use runner_core::diagnostic::grouped;
 use runner_core::plan::RunPlan;
 use runner_core::show::show_bytes;
 use runner_core::spec::document::Value;
-use runner_core::spec::model::layer_spec::{LayerSpec, Source};
+use runner_core::spec::model::layer_spec::{LayerSpec, Source, Weights};
 use runner_report::console::Mode;
 
 /// `runner describe`
@@ -133,7 +133,11 @@ fn table(run: &RunPlan) -> String {
         }
         row.extend([
             format!("{:?}", layer.shape),
-            format!("{}{frozen}", grouped(layer.num_parameters)),
+            format!(
+                "{}{frozen}{}",
+                grouped(layer.num_parameters),
+                foreign(network, layer)
+            ),
             grouped(layer.multiply_adds_per_item),
             bytes(layer.activations_per_item),
         ]);
@@ -156,6 +160,15 @@ fn table(run: &RunPlan) -> String {
         bytes(network.activations_per_item),
         runner_core::spec::section::Choice::name(run.precision),
     )
+}
+
+/// The layer whose weights a layer uses.
+fn foreign(network: &Network, layer: &Layer) -> String {
+    match layer.weights {
+        None => String::new(),
+        Some(Weights::Shared(owner)) => format!(" (shared with {})", network.layers[owner].name),
+        Some(Weights::Tied(owner)) => format!(" (tied to {})", network.layers[owner].name),
+    }
 }
 
 fn takes_previous(layer: &Layer, at: usize) -> bool {
@@ -200,10 +213,14 @@ fn as_layers(layers: &[LayerSpec]) -> String {
                 inputs.collect::<Vec<_>>().join(", ")
             ));
         }
-        if layer.freeze {
+        if layer.freeze && !matches!(layer.weights, Some(Weights::Shared(_))) {
             text.push_str("freeze = true\n");
         }
-        let own = |key: &str| !["name", "inputs", "freeze", "repeat", "when"].contains(&key);
+        if let Some(Weights::Tied(owner)) = layer.weights {
+            text.push_str(&format!("tie = {:?}\n", layers[owner].name));
+        }
+        let known = ["name", "inputs", "freeze", "repeat", "when", "tie"];
+        let own = |key: &str| !known.contains(&key);
         let written = |value: &Value| value.to_toml();
         for entry in layer.table.entries.iter().filter(|entry| own(&entry.key)) {
             text.push_str(&format!("{} = {}\n", entry.key, written(&entry.node.value)));

@@ -128,7 +128,7 @@ fn all(network: &Network) -> impl Iterator<Item = (&Layer, Mapping)> {
     })
 }
 
-/// The tensors of a layer.
+/// The tensors of a layer, without those that it uses of another.
 pub fn mappings(layer: &Layer) -> Vec<Mapping> {
     let input = &layer.inputs[0].shape.dims;
     let (first, width) = (input[0], input[input.len() - 1]);
@@ -190,6 +190,8 @@ pub fn mappings(layer: &Layer) -> Vec<Mapping> {
         }
         _ => {}
     }
+    // A tensor belongs to a layer as a whole.
+    list.0.retain(|mapping| layer.owns(&mapping.parts[0].0));
     list.0
 }
 

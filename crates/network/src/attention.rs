@@ -50,7 +50,7 @@ impl GroupedAttention {
             config.init(device)
         };
         let norm = || {
-            let config = RmsNormConfig::new(head_dim).with_epsilon(1e-6);
+            let config = RmsNormConfig::new(head_dim).with_epsilon(Attention::EPSILON);
             settings.qk_norm.then(|| config.init(device))
         };
         let (queries, keys) = (
@@ -153,18 +153,13 @@ impl GroupedAttention {
             };
             let distances = (0..num * total).map(|at| -(distance(at).abs() as f64));
             let distances = tensor(distances.collect(), [1, 1, num, total]);
-            let slopes = tensor(slopes(num_heads, self.arithmetic), [1, num_heads, 1, 1]);
+            let slopes = tensor(self.settings.slopes(self.arithmetic), [1, num_heads, 1, 1]);
             scores = scores.add(distances.mul(slopes));
         }
-        let (causal, window) = (self.settings.causal, self.settings.window);
-        if !causal && window.is_none() {
+        if !self.settings.causal && self.settings.window.is_none() {
             return scores;
         }
-        let is_hidden = |at: usize| {
-            let distance = distance(at);
-            (causal && distance < 0)
-                || window.is_some_and(|window| distance.unsigned_abs() >= window as u64)
-        };
+        let is_hidden = |at: usize| self.settings.is_hidden(distance(at));
         let hidden: Vec<bool> = (0..num * total).map(is_hidden).collect();
         let hidden =
             Tensor::<4, Bool>::from_data(TensorData::new(hidden, [1, 1, num, total]), &device);
@@ -189,30 +184,11 @@ fn unit(norm: &RmsNorm, x: Tensor<4>, arithmetic: Arithmetic) -> Tensor<4> {
     x.div(root).mul(norm.gamma.val().unsqueeze())
 }
 
-/// The slope of each head: a geometric sequence that ends at 2^-8, and for other numbers of heads than powers of 2 the
-/// one of the next lower power, filled up with every other slope of the next higher one.
-fn slopes(num_heads: usize, arithmetic: Arithmetic) -> Vec<f64> {
-    let of_power = |num: usize| {
-        (1..=num).map(move |head| arithmetic.pow(2.0, -8.0 * head as f64 / num as f64))
-    };
-    if num_heads.is_power_of_two() {
-        return of_power(num_heads).collect();
-    }
-    let lower = num_heads.next_power_of_two() / 2;
-    of_power(lower)
-        .chain(of_power(2 * lower).step_by(2))
-        .take(num_heads)
-        .collect()
-}
-
 /// Queries or keys of positions from `before` on, rotated: the first half of the features with the second.
 fn rotated(rotary: &Rotary, x: Tensor<4>, before: usize, arithmetic: Arithmetic) -> Tensor<4> {
     let [_, _, num, size] = x.dims();
     let half = size / 2;
-    let angle = |at: usize| {
-        let (position, pair) = ((before + at / half) as f64, (at % half) as f64);
-        position / rotary.scaling * arithmetic.pow(rotary.theta, -2.0 * pair / size as f64)
-    };
+    let angle = |at: usize| rotary.angle(before + at / half, at % half, size, arithmetic);
     let table = |of: fn(Arithmetic, f64) -> f64| {
         let values: Vec<f64> = (0..num * half)
             .map(|at| of(arithmetic, angle(at)))

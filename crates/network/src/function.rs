@@ -5,9 +5,10 @@ use burn::nn::interpolate::{Interpolate1dConfig, Interpolate2dConfig, Interpolat
 use burn::nn::pool::*;
 use burn::nn::*;
 use burn::tensor::ops::{MaxPoolOptions, PadMode as BurnPadMode};
-use burn::tensor::{Tensor, activation};
+use burn::tensor::{Distribution, Tensor, activation};
 
 use crate::convolution::{pooled1d, pooled2d};
+use crate::einsum;
 use crate::initial::normals;
 use crate::numeric;
 use crate::tensor::{DynTensor, map_rank};
@@ -45,6 +46,7 @@ pub fn apply(plan: &LayerPlan, mut inputs: Vec<DynTensor>) -> DynTensor {
             let other = inputs.remove(1);
             return inputs.remove(0).matmul(other, plan.arithmetic);
         }
+        LayerKind::Einsum { equation } => return einsum::summed(equation, inputs, plan.arithmetic),
         LayerKind::Concat { axis } => {
             let axis = 1 + axis_of(*axis, inputs[0].rank() - 1);
             return DynTensor::cat(inputs, axis, plan.kernels);
@@ -66,6 +68,16 @@ pub fn apply(plan: &LayerPlan, mut inputs: Vec<DynTensor>) -> DynTensor {
         LayerKind::Dropout { probability } => {
             let dropout = DropoutConfig::new(*probability).init();
             map_rank!(input, t => dropout.forward(t))
+        }
+        LayerKind::ChannelDropout { probability } => {
+            map_rank!(input, t => dropped(t, *probability, 2))
+        }
+        LayerKind::StochasticDepth { probability } => {
+            map_rank!(input, t => dropped(t, *probability, 1))
+        }
+        LayerKind::Cumsum { axis } => {
+            let axis = 1 + axis_of(*axis, item.len());
+            map_rank!(input, t => t.cumsum(axis))
         }
         LayerKind::GaussianNoise { std } => {
             let noise = GaussianNoiseConfig::new(*std).init();
@@ -193,6 +205,17 @@ pub enum Combine {
     Maximum,
     /// The smaller.
     Minimum,
+}
+
+/// In training, a tensor with random parts zeroed and the others scaled up: each place in the first axes is a part.
+fn dropped<const D: usize>(tensor: Tensor<D>, probability: f64, num_axes: usize) -> Tensor<D> {
+    // As in Burn's dropout.
+    if !tensor.device().is_autodiff() || probability == 0.0 {
+        return tensor;
+    }
+    let part = (num_axes..D).fold(tensor.clone(), |part, axis| part.narrow(axis, 0, 1));
+    let kept = part.random_like(Distribution::Bernoulli(1.0 - probability));
+    tensor * kept.div_scalar(1.0 - probability)
 }
 
 /// Padding of the last axes.

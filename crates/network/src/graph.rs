@@ -1,6 +1,9 @@
 //! The layers of a plan as one module: each uses outputs of earlier ones.
 
-use burn::module::Module;
+use std::borrow::Cow;
+
+use burn::module::{Module, Param};
+use burn::nn::Linear;
 use burn::tensor::Device;
 
 use crate::initial::{drawn_portably, redraw};
@@ -8,6 +11,7 @@ use crate::layer::Layer;
 use crate::tensor::DynTensor;
 use runner_core::check::network::{Layer as LayerPlan, Network as NetworkPlan};
 use runner_core::spec::backend::{Arithmetic, Kernels};
+use runner_core::spec::model::layer_spec::Weights;
 
 /// A graph of layers in an order in which they can be computed.
 #[derive(Module, Debug)]
@@ -39,8 +43,10 @@ impl Graph {
                 module
             };
             let module = match layer.kind.initializer() {
-                Some(initializer) => redraw(module, initializer, layer.kind.groups(), arithmetic),
-                None => module,
+                Some(initializer) if layer.weights.is_none() => {
+                    redraw(module, initializer, layer.kind.groups(), arithmetic)
+                }
+                _ => module,
             };
             if layer.freeze {
                 module.no_grad()
@@ -55,9 +61,32 @@ impl Graph {
         }
     }
 
-    /// The layers with their plans, in order.
+    /// The layers with their plans, in order. Those with the weights of others have none here.
     pub fn layers(&self) -> impl Iterator<Item = (&Layer, &LayerPlan)> {
         self.layers.iter().zip(&self.plan.layers)
+    }
+
+    /// A layer as it is computed: with the weights of another, if it uses those.
+    pub fn layer(&self, at: usize) -> Cow<'_, Layer> {
+        match self.plan.layers[at].weights {
+            None => Cow::Borrowed(&self.layers[at]),
+            Some(Weights::Shared(owner)) => self.layer(owner),
+            Some(Weights::Tied(owner)) => {
+                let matrix = match &self.layers[owner] {
+                    Layer::Linear(linear) => &linear.weight,
+                    Layer::Embedding(embedding) => &embedding.weight,
+                    other => unreachable!("{other:?} has no matrix"),
+                };
+                let Layer::Tied(tied) = &self.layers[at] else {
+                    unreachable!("a tied layer was planned");
+                };
+                Cow::Owned(Layer::Linear(Linear {
+                    // Its gradient goes to the other layer's parameter.
+                    weight: Param::initialized(matrix.id, matrix.val().transpose()),
+                    bias: tied.bias.clone(),
+                }))
+            }
+        }
     }
 
     /// The name of a layer.
@@ -86,7 +115,7 @@ impl Graph {
         mut compute: impl FnMut(usize, &Layer, &LayerPlan, Vec<DynTensor>) -> DynTensor,
     ) -> DynTensor {
         let mut outputs: Vec<Option<DynTensor>> = vec![None; self.layers.len()];
-        for (at, (layer, plan)) in self.layers.iter().zip(&self.plan.layers).enumerate() {
+        for (at, plan) in self.plan.layers.iter().enumerate() {
             let mut inputs = Vec::with_capacity(plan.inputs.len());
             for (number, input) in plan.inputs.iter().enumerate() {
                 let Some(from) = input.layer else {
@@ -104,11 +133,14 @@ impl Graph {
                 };
                 inputs.push(output.expect("a layer uses outputs of earlier ones"));
             }
-            outputs[at] = Some(compute(at, layer, plan, inputs));
+            outputs[at] = Some(compute(at, &self.layer(at), plan, inputs));
         }
         outputs.pop().flatten().unwrap_or(items)
     }
 }
+
+#[cfg(all(test, feature = "flex"))]
+mod sharing;
 
 #[cfg(all(test, feature = "flex"))]
 mod tests {

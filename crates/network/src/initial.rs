@@ -31,8 +31,14 @@ pub fn redraw(
 /// are the same bits on every processor.
 pub fn drawn_portably(layer: Layer, kind: &LayerKind) -> Layer {
     let draws = match kind {
-        LayerKind::Embedding { .. } => Normal::OfDeviation(1.0),
-        LayerKind::Parameter { std, .. } if *std > 0.0 => Normal::OfDeviation(*std),
+        LayerKind::Embedding { .. } => Normal::Of {
+            mean: 0.0,
+            std: 1.0,
+        },
+        LayerKind::Parameter { std, mean, .. } if *std > 0.0 => Normal::Of {
+            mean: *mean,
+            std: *std,
+        },
         LayerKind::Recurrent(_) => Normal::Xavier { fans: 2 },
         _ => return layer,
     };
@@ -41,7 +47,10 @@ pub fn drawn_portably(layer: Layer, kind: &LayerKind) -> Layer {
 
 /// The distributions of parameters that Burn draws by default.
 enum Normal {
-    OfDeviation(f64),
+    Of {
+        mean: f64,
+        std: f64,
+    },
     /// For inputs and outputs of a matrix; a bias comes after its matrix.
     Xavier {
         fans: usize,
@@ -51,16 +60,16 @@ enum Normal {
 impl ModuleMapper for Normal {
     fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
         let shape = param.lazy_shape();
-        let std = match self {
-            Normal::OfDeviation(std) => *std,
+        let (mean, std) = match self {
+            Normal::Of { mean, std } => (*mean, *std),
             Normal::Xavier { fans } => {
                 if D == 2 {
                     *fans = shape.iter().sum();
                 }
-                (2.0 / *fans as f64).sqrt()
+                (0.0, (2.0 / *fans as f64).sqrt())
             }
         };
-        normal(shape, 0.0, std, &param.lazy_device())
+        normal(shape, mean, std, &param.lazy_device())
     }
 }
 

@@ -29,6 +29,7 @@ use runner_core::check::network::Layer as LayerPlan;
 use runner_core::check::network::windows::padding;
 use runner_core::spec::backend::Arithmetic;
 use runner_core::spec::model::layer::{self, Cell, FeedforwardActivation, LayerKind, Norm, Steps};
+use runner_core::spec::model::layer_spec::Weights;
 
 /// One layer of a network. [`Layer::new`] maps layer types to variants.
 #[derive(Module, Debug)]
@@ -39,6 +40,7 @@ use runner_core::spec::model::layer::{self, Cell, FeedforwardActivation, LayerKi
 #[allow(missing_docs, reason = "each holds the module of its name")]
 pub enum Layer {
     Linear(Linear),
+    Tied(Tied),
     Conv1d(Conv1d),
     Conv2d(Conv2d),
     Conv3d(Conv3d),
@@ -73,6 +75,12 @@ pub enum Layer {
     Own(OwnModule),
 }
 
+/// What a linear layer with the matrix of another layer has of its own.
+#[derive(Module, Debug)]
+pub struct Tied {
+    pub(crate) bias: Option<Param<Tensor<1>>>,
+}
+
 /// A tensor that is learned.
 #[derive(Module, Debug)]
 pub struct Learned<const D: usize> {
@@ -80,11 +88,12 @@ pub struct Learned<const D: usize> {
 }
 
 impl<const D: usize> Learned<D> {
-    fn new(shape: &[usize], std: f64, device: &Device) -> Self {
+    /// Around a mean, with a standard deviation.
+    fn new(shape: &[usize], [mean, std]: [f64; 2], device: &Device) -> Self {
         let initializer = if std > 0.0 {
-            Initializer::Normal { mean: 0.0, std }
+            Initializer::Normal { mean, std }
         } else {
-            Initializer::Zeros
+            Initializer::Constant { value: mean }
         };
         let shape: [usize; D] = array(shape);
         Self {
@@ -120,10 +129,17 @@ impl Layer {
         let input = &plan.inputs[0].shape.dims;
         let width = input.last().copied().unwrap_or(1);
         match &plan.kind {
+            kind if matches!(plan.weights, Some(Weights::Shared(_))) => {
+                Layer::Function(Stateless { kind: kind.clone() })
+            }
             LayerKind::Linear { bias, .. } => {
                 let config =
                     LinearConfig::new(width, plan.shape[plan.shape.len() - 1]).with_bias(*bias);
-                Layer::Linear(config.init(device))
+                let linear = config.init(device);
+                match plan.weights {
+                    None => Layer::Linear(linear),
+                    Some(_) => Layer::Tied(Tied { bias: linear.bias }),
+                }
             }
             LayerKind::Conv(conv) => Self::conv(conv, input, plan, device),
             LayerKind::ConvTranspose(conv) => {
@@ -195,11 +211,11 @@ impl Layer {
                 let config = SwiGluConfig::new(width, *out_features).with_bias(*bias);
                 Layer::Swiglu(config.init(device))
             }
-            LayerKind::Parameter { shape, std } => match shape.len() {
-                1 => Layer::Parameter1(Learned::new(shape, *std, device)),
-                2 => Layer::Parameter2(Learned::new(shape, *std, device)),
-                3 => Layer::Parameter3(Learned::new(shape, *std, device)),
-                _ => Layer::Parameter4(Learned::new(shape, *std, device)),
+            LayerKind::Parameter { shape, std, mean } => match shape.len() {
+                1 => Layer::Parameter1(Learned::new(shape, [*mean, *std], device)),
+                2 => Layer::Parameter2(Learned::new(shape, [*mean, *std], device)),
+                3 => Layer::Parameter3(Learned::new(shape, [*mean, *std], device)),
+                _ => Layer::Parameter4(Learned::new(shape, [*mean, *std], device)),
             },
             LayerKind::Own(own) => Layer::Own(OwnModule::new(own, plan, device)),
             kind => Layer::Function(Stateless { kind: kind.clone() }),
@@ -511,7 +527,9 @@ impl Layer {
             Layer::Parameter2(learned) => learned.repeated(input.dims()[0], plan.arithmetic),
             Layer::Parameter3(learned) => learned.repeated(input.dims()[0], plan.arithmetic),
             Layer::Parameter4(learned) => learned.repeated(input.dims()[0], plan.arithmetic),
-            Layer::Function(_) | Layer::Own(_) => unreachable!("they were applied above"),
+            Layer::Function(_) | Layer::Own(_) | Layer::Tied(_) => {
+                unreachable!("they were applied above, or got their matrix")
+            }
         }
     }
 }

@@ -22,6 +22,7 @@ pub fn unfit(plan: &NetworkPlan) -> Option<String> {
     let reason = |layer: &LayerPlan| match &layer.kind {
         LayerKind::Linear { .. }
         | LayerKind::Dropout { .. }
+        | LayerKind::StochasticDepth { .. }
         | LayerKind::GaussianNoise { .. }
         | LayerKind::Embedding { .. }
         | LayerKind::PositionalEncoding { .. }

@@ -340,6 +340,10 @@ fn whole(model: &Model) -> Whole {
             (&mut value, serde_json::to_value(&layer.kind))
         {
             all.extend(keys);
+            if let Some(weights) = layer.weights {
+                let owner = &plan.network.layers[weights.owner()].name;
+                all.insert("weights_of".into(), json!(owner));
+            }
         }
         value
     });

@@ -53,7 +53,9 @@ pub fn determinate(mut plan: RunPlan) -> (RunPlan, Vec<String>) {
 /// The same kind of layer without randomness: no dropout or noise, and the mean slope.
 pub(super) fn draw_nothing(kind: &mut LayerKind) {
     match kind {
-        LayerKind::Dropout { probability } => *probability = 0.0,
+        LayerKind::Dropout { probability }
+        | LayerKind::ChannelDropout { probability }
+        | LayerKind::StochasticDepth { probability } => *probability = 0.0,
         LayerKind::GaussianNoise { std } => *std = 0.0,
         LayerKind::MultiHeadAttention { dropout, .. } => *dropout = 0.0,
         LayerKind::GroupedAttention(attention) => attention.dropout = 0.0,
@@ -253,9 +255,7 @@ impl Lanes<'_> {
         let bench = with_weights(plan, &device.device, &weights);
         let mut all = Vec::new();
         let layers = reference.network.graph().layers();
-        for (at, ((layer, layer_plan), (on_device, _))) in
-            layers.zip(bench.graph().layers()).enumerate()
-        {
+        for (at, (_, layer_plan)) in layers.enumerate() {
             let Some(gradient) = &right.output_gradients[at] else {
                 continue;
             };
@@ -267,8 +267,10 @@ impl Lanes<'_> {
                 inputs: inputs.collect(),
                 gradient: gradient.clone(),
             };
+            // A tied layer's matrix is computed from a parameter, for one backward pass.
             let on_reference = |manner: &mut Manner| {
-                answers(layer, layer_plan, &given, &reference.device, manner, step)
+                let layer = reference.network.graph().layer(at);
+                answers(&layer, layer_plan, &given, &reference.device, manner, step)
             };
             let right = on_reference(&mut Manner::Plain);
             let noisy = noises
@@ -276,7 +278,8 @@ impl Lanes<'_> {
                 .map(|noise| on_reference(&mut noise.manner));
             let noisy: Vec<Answers> = noisy.collect();
             let manner = &mut device.manner;
-            let other = answers(on_device, layer_plan, &given, &device.device, manner, step);
+            let on_device = bench.graph().layer(at);
+            let other = answers(&on_device, layer_plan, &given, &device.device, manner, step);
             let kind = layer_plan.kind.type_name();
             let name = &layer_plan.name;
             all.extend(compared(

@@ -172,14 +172,25 @@ fn layer_schema(mut layer: Json) -> Json {
         "properties": { "type": { "type": "string", "not": { "enum": known } } },
         "required": ["type"],
     });
+    // Its keys are described at every type.
+    let again = json!({
+        "description": "An earlier layer or block, computed again with the same weights.",
+        "type": "object",
+        "properties": { "share": { "type": "string" } },
+        "required": ["share"],
+        "not": { "required": ["type"] },
+    });
     if let Some(branches) = layer["oneOf"].as_array_mut() {
-        branches.push(group);
+        branches.extend([group, again]);
     }
     layer
 }
 
 fn blocks_schema() -> Json {
-    let layers = json!({ "type": "array", "items": { "type": "object", "required": ["type"] } });
+    let layers = json!({
+        "type": "array",
+        "items": { "type": "object", "anyOf": [{ "required": ["type"] }, { "required": ["share"] }] },
+    });
     json!({
         "type": "object",
         "additionalProperties": {

@@ -1,5 +1,7 @@
 //! Building graphs node by node.
 
+use std::collections::BTreeSet;
+
 use super::messages::attribute_proto::AttributeType;
 use super::messages::tensor_proto::DataType;
 use super::messages::tensor_shape_proto::{Dimension, dimension};
@@ -82,6 +84,8 @@ pub struct Graph {
     graph: GraphProto,
     prefix: String,
     number: usize,
+    /// The names of constants.
+    constants: BTreeSet<String>,
 }
 
 impl Graph {
@@ -162,7 +166,7 @@ impl Graph {
         });
     }
 
-    /// Adds a constant with its own, unique name.
+    /// Adds a constant with its own name. The same constant is added once.
     ///
     /// # Panics
     /// If its type is neither float nor 64-bit integer nor boolean.
@@ -175,13 +179,15 @@ impl Graph {
             other => panic!("graphs have no constants of {other}"),
         };
         let name = tensor.name().to_owned();
-        self.graph.initializer.push(TensorProto {
-            name: Some(name.clone()),
-            dims: tensor.shape().iter().map(|size| *size as i64).collect(),
-            data_type: Some(data_type.into()),
-            raw_data: Some(tensor.into_bytes()),
-            ..TensorProto::default()
-        });
+        if self.constants.insert(name.clone()) {
+            self.graph.initializer.push(TensorProto {
+                name: Some(name.clone()),
+                dims: tensor.shape().iter().map(|size| *size as i64).collect(),
+                data_type: Some(data_type.into()),
+                raw_data: Some(tensor.into_bytes()),
+                ..TensorProto::default()
+            });
+        }
         name
     }
 
@@ -207,6 +213,12 @@ impl Graph {
     pub fn integers(&mut self, values: &[i64]) -> String {
         let name = self.name("constant");
         self.constant(NamedTensor::from_i64s(name, vec![values.len()], values))
+    }
+
+    /// One integer.
+    pub fn integer(&mut self, value: i64) -> String {
+        let name = self.name("constant");
+        self.constant(NamedTensor::from_i64s(name, Vec::new(), &[value]))
     }
 
     /// A list of texts.

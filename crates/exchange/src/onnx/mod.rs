@@ -24,6 +24,7 @@ pub use build::{Attribute, Element, Graph};
 use layers::Scope;
 use messages::{ModelProto, OperatorSetIdProto, StringStringEntryProto};
 use runner_core::check::network::Network;
+use runner_core::spec::model::layer_spec::Weights;
 
 /// The version of ONNX's operators.
 pub const OPSET: i64 = 18;
@@ -83,17 +84,27 @@ pub fn network(
     input: &str,
 ) -> Result<String, OnnxError> {
     let mut outputs: Vec<String> = Vec::with_capacity(network.layers.len());
-    for (layer, module) in network.layers.iter().zip(&state.modules) {
+    for (at, (layer, module)) in network.layers.iter().zip(&state.modules).enumerate() {
         let inputs = layer.inputs.iter().map(|input_of| match input_of.layer {
             Some(from) => outputs[from].clone(),
             None => input.to_owned(),
         });
         let inputs: Vec<String> = inputs.collect();
         graph.begin(module);
+        let owner = match layer.weights {
+            Some(Weights::Shared(owner)) => owner,
+            _ => at,
+        };
+        let matrix = match network.layers[owner].weights {
+            Some(Weights::Tied(tied)) => Some((&*network.layers[tied].name, &*state.modules[tied])),
+            _ => None,
+        };
         let mut scope = Scope {
             graph,
             layer,
-            module,
+            owner: &network.layers[owner].name,
+            module: &state.modules[owner],
+            matrix,
             burn,
         };
         outputs.push(layers::output(&mut scope, &inputs)?);

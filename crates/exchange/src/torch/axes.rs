@@ -4,10 +4,16 @@ use super::Names;
 use super::call::{Call, tuple};
 use runner_core::check::network::Layer;
 use runner_core::check::network::axes::{axis_of, range};
+use runner_core::check::network::einsum::Equation;
 use runner_core::spec::model::layer::{LayerKind, Pairwise, Reduction};
 
+/// An equation that was checked, with the axis of the batch.
+pub fn with_batch(equation: &str) -> String {
+    Equation::parse(equation).map_or_else(|_| equation.to_owned(), |e| e.with_batch())
+}
+
 /// The expression for such a layer. Axes of a plan do not count the batch, which is axis 0 here.
-pub fn expression(layer: &Layer, names: &Names<'_>) -> String {
+pub(super) fn expression(layer: &Layer, names: &Names<'_>) -> String {
     let x = names.input();
     let dims = &layer.inputs[0].shape.dims;
     let rank = dims.len();
@@ -69,6 +75,12 @@ pub fn expression(layer: &Layer, names: &Names<'_>) -> String {
             Pairwise::Minimum => format!("torch.minimum({})", names.inputs.join(", ")),
         },
         LayerKind::Matmul => names.inputs.join(" @ "),
+        LayerKind::Einsum { equation } => {
+            let equation = with_batch(equation);
+            let call = Call::new("torch.einsum").arg(format!("{equation:?}"));
+            names.inputs.iter().fold(call, Call::arg).end()
+        }
+        LayerKind::Cumsum { axis: at } => format!("{x}.cumsum({})", axis(*at)),
         LayerKind::Concat { axis: at } => {
             let all = tuple(names.inputs.iter());
             format!("torch.cat({all}, dim={})", axis(*at))

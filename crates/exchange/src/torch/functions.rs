@@ -24,6 +24,18 @@ pub fn linear(layer: &Layer, names: &Names<'_>) -> Piece {
         }
         kind => {
             let has_bias = !matches!(kind, LayerKind::Linear { bias: false, .. });
+            if let Some(matrix) = &names.matrix {
+                let x = names.input();
+                return if has_bias {
+                    let call = format!("self.{}({x}, {matrix})", names.module);
+                    Piece {
+                        module: Some(format!("TiedLinear({output})")),
+                        ..Piece::expression(names, call).with(Helper::TiedLinear)
+                    }
+                } else {
+                    Piece::expression(names, format!("F.linear({x}, {matrix})"))
+                };
+            }
             let call = Call::new("nn.Linear").arg(width).arg(output);
             Piece::module(names, call.flag("bias", has_bias, true).end())
         }

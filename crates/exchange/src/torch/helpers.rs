@@ -9,14 +9,20 @@ pub enum Helper {
     LocalResponseNorm,
     /// `GaussianNoise(std)`.
     GaussianNoise,
+    /// `StochasticDepth(probability)`.
+    StochasticDepth,
     /// `PositionalEncoding(length, width)`.
     PositionalEncoding,
     /// `RotaryEncoding(length, width)`.
     RotaryEncoding,
+    /// `GroupedAttention(width, num_heads, num_kv_heads, head_dim)` with its options.
+    GroupedAttention,
     /// `Parameter(*shape)`.
     Parameter,
     /// `SwiGLU(in_features, out_features, bias)`.
     SwiGlu,
+    /// `TiedLinear(out_features)`.
+    TiedLinear,
 }
 
 impl Helper {
@@ -26,10 +32,13 @@ impl Helper {
             Self::CausalMask => CAUSAL_MASK,
             Self::LocalResponseNorm => LOCAL_RESPONSE_NORM,
             Self::GaussianNoise => GAUSSIAN_NOISE,
+            Self::StochasticDepth => STOCHASTIC_DEPTH,
             Self::PositionalEncoding => POSITIONAL_ENCODING,
             Self::RotaryEncoding => ROTARY_ENCODING,
+            Self::GroupedAttention => GROUPED_ATTENTION,
             Self::Parameter => PARAMETER,
             Self::SwiGlu => SWIGLU,
+            Self::TiedLinear => TIED_LINEAR,
         }
     }
 }
@@ -54,6 +63,19 @@ const GAUSSIAN_NOISE: &str = r#"class GaussianNoise(nn.Module):
 
     def forward(self, x):
         return x + self.std * torch.randn_like(x) if self.training else x"#;
+
+const STOCHASTIC_DEPTH: &str = r#"class StochasticDepth(nn.Module):
+    """Zeroes random items in training and scales up the others (Huang et al., 2016)."""
+
+    def __init__(self, probability):
+        super().__init__()
+        self.kept = 1.0 - probability
+
+    def forward(self, x):
+        if not self.training:
+            return x
+        shape = (len(x),) + (1,) * (x.dim() - 1)
+        return x * torch.empty(shape, device=x.device).bernoulli_(self.kept) / self.kept"#;
 
 const POSITIONAL_ENCODING: &str = r#"class PositionalEncoding(nn.Module):
     """Adds sines and cosines (Vaswani et al., 2017), which are loaded with the weights."""
@@ -97,3 +119,72 @@ const SWIGLU: &str = r#"class SwiGLU(nn.Module):
 
     def forward(self, x):
         return F.silu(self.linear_inner(x)) * self.linear_outer(x)"#;
+
+const TIED_LINEAR: &str = r#"class TiedLinear(nn.Module):
+    """A linear layer with the matrix of another layer and a bias of its own."""
+
+    def __init__(self, out_features):
+        super().__init__()
+        self.bias = nn.Parameter(torch.zeros(out_features))
+
+    def forward(self, x, weight):
+        return F.linear(x, weight, self.bias)"#;
+
+const GROUPED_ATTENTION: &str = r#"class GroupedAttention(nn.Module):
+    """Attention in which heads of queries share keys and values (Ainslie et al., 2023), with the options of LLaMA."""
+
+    def __init__(self, width, num_heads, num_kv_heads, head_dim, bias=True, theta=None, scaling=1.0, window=None,
+                 qk_norm=False, alibi=False, causal=False, dropout=0.0):
+        super().__init__()
+        self.num_heads, self.num_kv_heads, self.head_dim = num_heads, num_kv_heads, head_dim
+        self.theta, self.scaling, self.window = theta, scaling, window
+        self.alibi, self.causal, self.dropout = alibi, causal, dropout
+        self.q_proj = nn.Linear(width, num_heads * head_dim, bias=bias)
+        self.k_proj = nn.Linear(width, num_kv_heads * head_dim, bias=bias)
+        self.v_proj = nn.Linear(width, num_kv_heads * head_dim, bias=bias)
+        self.o_proj = nn.Linear(num_heads * head_dim, width, bias=bias)
+        if qk_norm:
+            self.q_norm = nn.RMSNorm(head_dim, eps=1e-6)
+            self.k_norm = nn.RMSNorm(head_dim, eps=1e-6)
+        else:
+            self.q_norm = self.k_norm = nn.Identity()
+
+    def heads(self, x, num):
+        return x.unflatten(-1, (num, self.head_dim)).transpose(1, 2)
+
+    def rotated(self, x):
+        """The first half of the features of each head with the second, by their position."""
+        if self.theta is None:
+            return x
+        positions = torch.arange(x.shape[2], dtype=torch.float64, device=x.device) / self.scaling
+        pairs = torch.arange(self.head_dim // 2, dtype=torch.float64, device=x.device)
+        angles = torch.outer(positions, self.theta ** (-2 * pairs / self.head_dim))
+        cosines, sines = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
+        a, b = x.chunk(2, dim=-1)
+        return torch.cat((a * cosines - b * sines, b * cosines + a * sines), dim=-1)
+
+    def slopes(self):
+        """By how much the scores of each head fall with the distance (Press et al., 2022)."""
+        power = 1 << (self.num_heads.bit_length() - 1)
+        slopes = [2 ** (-8 * head / power) for head in range(1, power + 1)]
+        slopes += [2 ** (-4 * head / power) for head in range(1, 2 * power + 1, 2)]
+        return torch.tensor(slopes[: self.num_heads])
+
+    def forward(self, x, memory=None):
+        memory = x if memory is None else memory
+        queries = self.rotated(self.q_norm(self.heads(self.q_proj(x), self.num_heads)))
+        keys = self.rotated(self.k_norm(self.heads(self.k_proj(memory), self.num_kv_heads)))
+        values = self.heads(self.v_proj(memory), self.num_kv_heads)
+        shared = self.num_heads // self.num_kv_heads
+        keys, values = keys.repeat_interleave(shared, dim=1), values.repeat_interleave(shared, dim=1)
+        scores = queries @ keys.transpose(2, 3) / self.head_dim**0.5
+        to, of = torch.arange(x.shape[1], device=x.device), torch.arange(memory.shape[1], device=x.device)
+        distances = to[:, None] - of
+        if self.alibi:
+            scores = scores - self.slopes().to(scores)[:, None, None] * distances.abs()
+        if self.causal:
+            scores = scores.masked_fill(distances < 0, float("-inf"))
+        if self.window is not None:
+            scores = scores.masked_fill(distances.abs() >= self.window, float("-inf"))
+        weights = F.dropout(scores.softmax(dim=-1), self.dropout, self.training)
+        return self.o_proj((weights @ values).transpose(1, 2).flatten(2))"#;

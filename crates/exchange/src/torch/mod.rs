@@ -4,7 +4,7 @@
 //! `forward` that reads like hand-written code: `x` is the output of the previous layer, and values that are used later
 //! have the name of their layer.
 
-mod axes;
+pub(crate) mod axes;
 mod call;
 pub mod decode;
 mod file;
@@ -24,9 +24,8 @@ pub(crate) use functions::shrinks;
 use helpers::Helper;
 use runner_core::check::network::{Layer, Network};
 use runner_core::diagnostic::Reason;
-
-/// Why attention with options of language models is not exported.
-pub(crate) const GROUPED: &str = "has options that are not exported: `num_kv_heads`, `head_dim`, `rotary`, `qk_norm`, `window`, `alibi` or `bias = false`";
+use runner_core::spec::model::layer::LayerKind;
+use runner_core::spec::model::layer_spec::Weights;
 
 /// The code of a layer.
 #[derive(Default)]
@@ -70,6 +69,8 @@ impl Piece {
 /// The names of a layer and its values.
 struct Names<'a> {
     module: &'a str,
+    /// The matrix of a tied layer, as PyTorch's `F.linear` takes it.
+    matrix: Option<String>,
     inputs: Vec<String>,
     output: String,
 }
@@ -95,8 +96,13 @@ pub fn network(network: &Network, state: &StateDict) -> Result<String, Unsupport
     let mut helpers = BTreeSet::new();
     let (mut modules, mut lines) = (Vec::new(), Vec::new());
     for (at, layer) in network.layers.iter().enumerate() {
+        let owner = match layer.weights {
+            Some(Weights::Shared(owner)) => owner,
+            _ => at,
+        };
         let names = Names {
-            module: &state.modules[at],
+            module: &state.modules[owner],
+            matrix: matrix(network, state, owner),
             inputs: layer
                 .inputs
                 .iter()
@@ -110,7 +116,7 @@ pub fn network(network: &Network, state: &StateDict) -> Result<String, Unsupport
             reason: reason.0,
         })?;
         helpers.extend(piece.helpers);
-        if let Some(module) = piece.module {
+        if let Some(module) = piece.module.filter(|_| owner == at) {
             modules.push(format!("self.{} = {module}", names.module));
         }
         lines.extend(piece.lines);
@@ -137,6 +143,19 @@ pub fn network(network: &Network, state: &StateDict) -> Result<String, Unsupport
         let _ = writeln!(text, "        {line}");
     }
     Ok(text)
+}
+
+/// The matrix that a tied layer uses.
+fn matrix(network: &Network, state: &StateDict, at: usize) -> Option<String> {
+    let Some(Weights::Tied(owner)) = network.layers[at].weights else {
+        return None;
+    };
+    let weight = format!("self.{}.weight", state.modules[owner]);
+    Some(match network.layers[owner].kind {
+        // PyTorch's matrices are [outputs, inputs], as tables are.
+        LayerKind::Embedding { .. } => weight,
+        _ => format!("{weight}.T"),
+    })
 }
 
 fn numbers(dims: &[usize]) -> String {
@@ -176,7 +195,6 @@ pub(crate) const OWN: &str =
     "it is a layer type of the program that trained it, which other programs do not have";
 
 fn piece(layer: &Layer, names: &Names<'_>) -> Result<Piece, Reason> {
-    use runner_core::spec::model::layer::LayerKind;
     Ok(match &layer.kind {
         LayerKind::Linear { .. } | LayerKind::Swiglu { .. } | LayerKind::Embedding { .. } => {
             functions::linear(layer, names)
@@ -186,6 +204,17 @@ fn piece(layer: &Layer, names: &Names<'_>) -> Result<Piece, Reason> {
         LayerKind::Norm(norm) => functions::norm(norm, layer, names),
         LayerKind::Dropout { probability } => {
             Piece::module(names, format!("nn.Dropout({probability:?})"))
+        }
+        LayerKind::ChannelDropout { probability } => {
+            let axes = match layer.shape.len() {
+                1 => String::new(),
+                rank => format!("{}d", rank - 1),
+            };
+            Piece::module(names, format!("nn.Dropout{axes}({probability:?})"))
+        }
+        LayerKind::StochasticDepth { probability } => {
+            Piece::module(names, format!("StochasticDepth({probability:?})"))
+                .with(Helper::StochasticDepth)
         }
         LayerKind::GaussianNoise { std } => {
             Piece::module(names, format!("GaussianNoise({std:?})")).with(Helper::GaussianNoise)
@@ -200,9 +229,7 @@ fn piece(layer: &Layer, names: &Names<'_>) -> Result<Piece, Reason> {
         ),
         LayerKind::Recurrent(recurrent) => sequences::recurrent(recurrent, layer, names),
         LayerKind::MultiHeadAttention { .. } => sequences::attention(layer, names),
-        LayerKind::GroupedAttention(_) => {
-            return Err(GROUPED.into());
-        }
+        LayerKind::GroupedAttention(attention) => sequences::grouped(attention, layer, names),
         LayerKind::TransformerEncoder(stack) => sequences::encoder(stack, layer, names),
         LayerKind::TransformerDecoder(stack) => sequences::decoder(stack, layer, names),
         LayerKind::PositionalEncoding { .. } | LayerKind::RotaryEncoding { .. } => {
@@ -238,6 +265,8 @@ fn piece(layer: &Layer, names: &Names<'_>) -> Result<Piece, Reason> {
         | LayerKind::Multiply
         | LayerKind::Pairwise { .. }
         | LayerKind::Matmul
+        | LayerKind::Einsum { .. }
+        | LayerKind::Cumsum { .. }
         | LayerKind::Concat { .. } => Piece::expression(names, axes::expression(layer, names)),
         LayerKind::Own(_) => return Err(Reason(OWN.into())),
     })

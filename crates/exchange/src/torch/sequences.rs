@@ -4,6 +4,7 @@ use super::call::Call;
 use super::helpers::Helper;
 use super::{Names, Piece};
 use runner_core::check::network::Layer;
+use runner_core::spec::model::attention::Attention;
 use runner_core::spec::model::layer::{
     Cell, FeedforwardActivation, LayerKind, Recurrent, Steps, Transformer,
 };
@@ -75,6 +76,34 @@ pub fn attention(layer: &Layer, names: &Names<'_>) -> Piece {
         lines: vec![format!("{}, _ = {}", names.output, call.end())],
         helpers,
     }
+}
+
+/// The same with the options of language models.
+pub fn grouped(attention: &Attention, layer: &Layer, names: &Names<'_>) -> Piece {
+    let width = layer.inputs[0].shape.dims[1];
+    let number = |value: f64| format!("{value:?}");
+    let mut call = Call::new("GroupedAttention")
+        .arg(width)
+        .arg(attention.num_heads)
+        .arg(attention.num_kv_heads)
+        .arg(attention.head_dim(width))
+        .flag("bias", attention.bias, true);
+    if let Some(rotary) = &attention.rotary {
+        call = call.named("theta", number(rotary.theta)).unless(
+            "scaling",
+            number(rotary.scaling),
+            number(1.0),
+        );
+    }
+    if let Some(window) = attention.window {
+        call = call.named("window", window);
+    }
+    let call = call
+        .flag("qk_norm", attention.qk_norm, false)
+        .flag("alibi", attention.alibi, false)
+        .flag("causal", attention.causal, false)
+        .unless("dropout", number(attention.dropout), number(0.0));
+    Piece::module(names, call.end()).with(Helper::GroupedAttention)
 }
 
 /// A layer of a stack, of a class.

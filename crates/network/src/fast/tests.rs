@@ -23,7 +23,10 @@ use crate::testing::{generator, planned};
 /// Whether a step uses random numbers.
 fn is_random(network: &Network) -> bool {
     network.layers.iter().any(|layer| match &layer.kind {
-        LayerKind::Dropout { .. } | LayerKind::GaussianNoise { .. } => true,
+        LayerKind::Dropout { .. }
+        | LayerKind::ChannelDropout { .. }
+        | LayerKind::StochasticDepth { .. }
+        | LayerKind::GaussianNoise { .. } => true,
         LayerKind::Activation(Activation::Rrelu { lower, upper }) => lower != upper,
         LayerKind::MultiHeadAttention { dropout, .. } => *dropout > 0.0,
         LayerKind::GroupedAttention(attention) => attention.dropout > 0.0,

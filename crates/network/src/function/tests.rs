@@ -1,11 +1,16 @@
 //! NaN propagates to the loss, so that a diverging run is detected.
 
+use burn::module::Module;
 use burn::tensor::{Device, Tensor};
 
 use super::{Activation, activate_by};
+use crate::graph::Graph;
 use crate::loss::item_losses;
 use crate::targets::Targets;
-use runner_core::spec::backend::Kernels;
+use crate::tensor::DynTensor;
+use crate::testing::generator;
+use runner_core::check::network::examples::network;
+use runner_core::spec::backend::{Arithmetic, Kernels};
 use runner_core::spec::loss::{LossFunction, LossSpec, Reduction};
 
 fn values<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
@@ -172,5 +177,146 @@ fn losses_of_what_is_no_number_are_none() {
             &targets,
         );
         assert!(values(losses)[0].is_nan(), "a Gaussian of {output:?}");
+    }
+}
+
+/// A network of one layer over items of a shape.
+fn output(items: &[usize], layers: &str, device: &Device) -> DynTensor {
+    let plan = network(items, layers);
+    let values = (0..3 * items.iter().product::<usize>()).map(|at| 1.0 + at as f32);
+    let shape = [&[3], items].concat();
+    let input = DynTensor::from_values(values.collect(), &shape, device);
+    Graph::new(&plan, Default::default(), device).forward(input)
+}
+
+fn numbers(tensor: DynTensor) -> Vec<f32> {
+    tensor.into_data().iter().collect()
+}
+
+#[test]
+fn whole_channels_and_whole_items_are_dropped_in_training_only() {
+    let _generator = generator();
+    let device = Device::flex().autodiff();
+    device.seed(3);
+    for (layer, part, num) in [
+        ("channel_dropout", 40, 600 * 3),
+        ("stochastic_depth", 600 * 40, 3),
+    ] {
+        let layer = format!("{{ type = '{layer}', probability = 0.25 }}");
+        let items = [600, 4, 10];
+        let before = numbers(output(&items, "{ type = 'identity' }", &device));
+        assert_eq!(numbers(output(&items, &layer, &Device::flex())), before);
+        let mut kept = 0;
+        // The items of a batch are few, so that they are drawn several times.
+        let rounds = 1 + 400 / num;
+        for _ in 0..rounds {
+            let after = numbers(output(&items, &layer, &device));
+            for (before, after) in before.chunks(part).zip(after.chunks(part)) {
+                let is_kept = after[0] != 0.0;
+                kept += usize::from(is_kept);
+                for (before, after) in before.iter().zip(after) {
+                    let expected = if is_kept { before / 0.75 } else { 0.0 };
+                    assert!((after - expected).abs() <= 1e-6 * expected, "{layer}");
+                }
+            }
+        }
+        let fraction = kept as f64 / (num * rounds) as f64;
+        assert!((fraction - 0.75).abs() < 0.07, "{layer}: {fraction}");
+    }
+}
+
+#[test]
+fn sums_go_up_to_each_position() {
+    let sums = output(&[2, 3], "{ type = 'cumsum', axis = 1 }", &Device::flex());
+    let first: Vec<f32> = numbers(sums)[..6].to_vec();
+    assert_eq!(first, [1.0, 3.0, 6.0, 4.0, 9.0, 15.0]);
+}
+
+#[test]
+fn causal_convolutions_see_no_later_position() {
+    let layers =
+        "{ type = 'conv1d', out_channels = 2, kernel_size = 3, dilation = 2, padding = 'causal' }";
+    let _generator = generator();
+    let device = Device::flex();
+    let plan = network(&[2, 9], layers);
+    let graph = Graph::new(&plan, Default::default(), &device).materialize();
+    let run = |last: f32| {
+        let mut values: Vec<f32> = (0..18).map(|at| (at as f32).sin()).collect();
+        (values[8], values[17]) = (last, last);
+        numbers(graph.forward(DynTensor::from_values(values, &[1, 2, 9], &device)))
+    };
+    let (a, b) = (run(0.0), run(5.0));
+    assert_eq!(a.len(), 18);
+    let differ = (0..18).filter(|at| a[*at] != b[*at]);
+    assert_eq!(differ.collect::<Vec<_>>(), [8, 17]);
+}
+
+/// Every equation over small tensors gives the sum that its letters say.
+#[test]
+fn equations_are_sums_of_products() {
+    let size = |letter: char| letter as usize - 'a' as usize + 2;
+    for equation in [
+        "ab->ba",
+        "abc->b",
+        "ab,b->a",
+        "ab,bc->ac",
+        "ab,cb->ca",
+        "ab,ac->abc",
+        "abc,dc->adb",
+        "abc,abc->ab",
+        "abc,abd->dca",
+        "a,b->ab",
+        "ab,c->b",
+        "abd,acd->bc",
+    ] {
+        let (operands, kept) = equation.split_once("->").unwrap();
+        let operands: Vec<&str> = operands.split(',').collect();
+        let device = Device::flex();
+        let tensors = operands.iter().enumerate().map(|(number, letters)| {
+            let dims: Vec<usize> = [2].into_iter().chain(letters.chars().map(size)).collect();
+            let num = dims.iter().product::<usize>();
+            let values = (0..num).map(|at| (number as f32 + 0.7 * at as f32).sin());
+            (values.collect::<Vec<f32>>(), dims)
+        });
+        let tensors: Vec<_> = tensors.collect();
+        let inputs = tensors.iter();
+        let inputs =
+            inputs.map(|(values, dims)| DynTensor::from_values(values.clone(), dims, &device));
+        let found = crate::einsum::summed(equation, inputs.collect(), Arithmetic::Fast);
+        let mut letters: Vec<char> = operands.concat().chars().collect();
+        letters.sort_unstable();
+        letters.dedup();
+        let dims: Vec<usize> = [2].into_iter().chain(kept.chars().map(size)).collect();
+        assert_eq!(found.dims(), dims, "{equation}");
+        let mut expected = vec![0.0f64; dims.iter().product()];
+        let total = 2 * letters
+            .iter()
+            .map(|letter| size(*letter))
+            .product::<usize>();
+        for at in 0..total {
+            let (mut rest, batch) = (at / 2, at % 2);
+            let places: Vec<(char, usize)> = letters
+                .iter()
+                .map(|letter| {
+                    let place = rest % size(*letter);
+                    rest /= size(*letter);
+                    (*letter, place)
+                })
+                .collect();
+            let offset = |text: &str| {
+                let place = |letter: char| places.iter().find(|(l, _)| *l == letter).unwrap().1;
+                text.chars().fold(batch, |offset, letter| {
+                    offset * size(letter) + place(letter)
+                })
+            };
+            let factors = operands.iter().zip(&tensors);
+            let product: f64 = factors
+                .map(|(text, (values, _))| f64::from(values[offset(text)]))
+                .product();
+            expected[offset(kept)] += product;
+        }
+        for (found, expected) in numbers(found).iter().zip(&expected) {
+            assert!((f64::from(*found) - expected).abs() < 1e-5, "{equation}");
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! The cost of a layer: its parameters by path, the multiplications of a forward pass, the values that the backward
 //! pass needs. Paths are those of Burn's modules.
 
-use super::Input;
+use super::{Input, einsum};
 use crate::spec::model::attention::Attention;
 use crate::spec::model::layer::{Cell, LayerKind, Norm, Recurrent, Steps, Transformer};
 
@@ -186,6 +186,9 @@ fn wide_multiply_adds(kind: &LayerKind, inputs: &[Input], shape: &[usize]) -> u1
     let width = input.last().copied().unwrap_or(1) as u128;
     match kind {
         LayerKind::Linear { .. } | LayerKind::Matmul => product(shape) * width,
+        LayerKind::Einsum { equation } if inputs.len() > 1 => {
+            product(&einsum::sizes(equation, inputs))
+        }
         LayerKind::Swiglu { .. } => 2 * product(shape) * width,
         LayerKind::Conv(conv) => {
             product(shape) * product(&conv.kernel_size) * (input[0] / conv.groups) as u128

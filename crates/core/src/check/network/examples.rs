@@ -28,6 +28,22 @@ impl Example {
 const EXAMPLES: &[(&[usize], &str)] = &[
     (&[5], "{ type = 'linear', out_features = 3 }"),
     (
+        &[5],
+        "{ type = 'linear', out_features = 3, name = 'in' }, { type = 'tanh' }, { type = 'linear', tie = 'in' }",
+    ),
+    (
+        &[],
+        "{ type = 'embedding', embedding_dim = 6, name = 'tokens' }, { type = 'tanh' }, { type = 'linear', tie = 'tokens', bias = false }",
+    ),
+    (
+        &[5, 6],
+        "{ type = 'sequence', name = 'a', layers = [{ type = 'slice', end = 3 }, { type = 'linear', out_features = 4 }, { type = 'batch_norm' }] }, { type = 'slice', start = 2, inputs = ['input'], name = 'end' }, { share = 'a', inputs = ['end'], name = 'b' }, { type = 'subtract', inputs = ['a', 'b'], name = 'd' }, { share = 'a.linear_1', inputs = ['end'], name = 'e' }, { type = 'add', inputs = ['d', 'e'] }",
+    ),
+    (
+        &[3, 9],
+        "{ type = 'conv1d', out_channels = 3, kernel_size = 3, padding = 'same', name = 'conv' }, { share = 'conv', repeat = 2 }",
+    ),
+    (
         &[4, 5],
         "{ type = 'linear', out_features = 3, bias = false, initializer = { type = 'normal' } }",
     ),
@@ -38,6 +54,10 @@ const EXAMPLES: &[(&[usize], &str)] = &[
     (
         &[3, 9],
         "{ type = 'conv1d', out_channels = 2, kernel_size = 4, padding = 'same', dilation = 2, bias = false }",
+    ),
+    (
+        &[4, 9],
+        "{ type = 'conv1d', out_channels = 2, kernel_size = 3, padding = 'causal', dilation = 2, stride = 2, groups = 2 }",
     ),
     (
         &[2, 8, 9],
@@ -80,6 +100,10 @@ const EXAMPLES: &[(&[usize], &str)] = &[
     (&[4, 6], "{ type = 'rms_norm' }"),
     (&[6, 4, 3], "{ type = 'local_response_norm', size = 3 }"),
     (&[6], "{ type = 'dropout' }"),
+    (&[3, 4], "{ type = 'channel_dropout' }"),
+    (&[3], "{ type = 'channel_dropout', probability = 0.2 }"),
+    (&[2, 3, 4, 2], "{ type = 'channel_dropout' }"),
+    (&[3, 4], "{ type = 'stochastic_depth' }"),
     (&[6], "{ type = 'gaussian_noise', std = 0.1 }"),
     (&[], "{ type = 'embedding', embedding_dim = 6 }"),
     (
@@ -258,6 +282,21 @@ const EXAMPLES: &[(&[usize], &str)] = &[
         &[2, 3, 4],
         "{ type = 'slice', end = 1, name = 's' }, { type = 'permute', axes = [0, 2, 1], name = 't' }, { type = 'matmul', inputs = ['input', 't'] }",
     ),
+    (
+        &[3, 4],
+        "{ type = 'tanh', name = 't' }, { type = 'einsum', equation = 'qd,kd->kq', inputs = ['input', 't'] }",
+    ),
+    (
+        &[2, 3, 4],
+        "{ type = 'parameter', shape = [4, 5], name = 'p' }, { type = 'einsum', equation = 'hab,bc->cha', inputs = ['input', 'p'] }",
+    ),
+    (
+        &[2, 3, 4],
+        "{ type = 'slice', end = 1, name = 's' }, { type = 'einsum', equation = 'abc,dec->ab', inputs = ['input', 's'] }",
+    ),
+    (&[2, 3, 4], "{ type = 'einsum', equation = 'abc->ca' }"),
+    (&[2, 3, 4], "{ type = 'cumsum', axis = 1 }"),
+    (&[5], "{ type = 'cumsum' }"),
     (
         &[3, 4],
         "{ type = 'relu', name = 'a' }, { type = 'add', inputs = ['a', 'input', 'a'] }",

@@ -14,6 +14,7 @@
 use super::{Layer, Network, kernels};
 use crate::spec::model::activation::Activation;
 use crate::spec::model::layer::LayerKind;
+use crate::spec::model::layer_spec::Weights;
 
 /// Bytes per position that a max pooling keeps for each output value: Burn's position in the plane, and runner's
 /// position in the window.
@@ -30,17 +31,21 @@ impl Network {
         has_own: bool,
         trained: &[u64],
     ) -> u64 {
+        let is_trained = |at: usize| {
+            let owner = self.layers[at].weights.map(Weights::owner);
+            trained[at] > 0 || owner.is_some_and(|owner| trained[owner] > 0)
+        };
         let mut is_tracked: Vec<bool> = Vec::new();
-        for (layer, num_trained) in self.layers.iter().zip(trained) {
+        for (at, layer) in self.layers.iter().enumerate() {
             let mut inputs = layer.inputs.iter().filter_map(|input| input.layer);
             let is_behind = inputs.any(|input| is_tracked[input]);
-            is_tracked.push(*num_trained > 0 || is_behind);
+            is_tracked.push(is_trained(at) || is_behind);
         }
         let kept = self.layers.iter().enumerate().map(|(at, layer)| {
             let output = values(&layer.shape);
             if !is_tracked[at] {
                 // A trained layer keeps its input, which needs no memory if it is a view.
-                let values = if self.readers(at).any(|reader| trained[reader] > 0) {
+                let values = if self.readers(at).any(is_trained) {
                     output.min(layer.activations_per_item)
                 } else {
                     0

@@ -4,11 +4,13 @@
 
 pub mod axes;
 mod cost;
+pub mod einsum;
 pub mod examples;
 pub mod kernels;
 mod memory;
 pub mod portable;
 mod shape;
+mod share;
 pub mod windows;
 
 use serde::{Deserialize, Serialize};
@@ -16,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::diagnostic::Diagnostic;
 use crate::spec::backend::{Arithmetic, Kernels};
 use crate::spec::model::layer::LayerKind;
-use crate::spec::model::layer_spec::{LayerSpec, Source};
+use crate::spec::model::layer_spec::{LayerSpec, Source, Weights};
 use shape::Mismatch;
 
 /// A network whose shapes are known.
@@ -48,7 +50,10 @@ pub struct Layer {
     /// Whether its weights are frozen.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub freeze: bool,
-    /// Number of its weights.
+    /// The layer whose weights it uses.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weights: Option<Weights>,
+    /// Number of its own weights.
     pub num_parameters: u64,
     /// Values that one item's forward pass keeps.
     pub activations_per_item: u64,
@@ -106,7 +111,11 @@ impl Network {
     pub fn work(&self) -> serde_json::Value {
         let layers = self.layers.iter().map(|layer| {
             let inputs: Vec<_> = layer.inputs.iter().map(|input| input.layer).collect();
-            serde_json::json!([layer.kind, inputs, layer.shape, layer.freeze])
+            let own = serde_json::json!([layer.kind, inputs, layer.shape, layer.freeze]);
+            match layer.weights {
+                Some(weights) => serde_json::json!([own, weights]),
+                None => own,
+            }
         });
         serde_json::json!([self.items, layers.collect::<Vec<_>>()])
     }
@@ -115,7 +124,8 @@ impl Network {
     pub fn change(&self, now: &Self) -> Option<String> {
         let work = |network: &Self, at: usize| {
             let layer = network.layers.get(at)?;
-            Some((layer.kind.clone(), layer.inputs.clone(), layer.freeze))
+            let (kind, inputs) = (layer.kind.clone(), layer.inputs.clone());
+            Some((kind, inputs, layer.freeze, layer.weights))
         };
         let num = self.layers.len().max(now.layers.len());
         let at = (0..num).find(|at| work(self, *at) != work(now, *at))?;
@@ -140,8 +150,7 @@ impl Network {
     /// Each parameter with its layer, its path and its number of elements.
     pub fn named_parameters(&self) -> impl Iterator<Item = (&Layer, String, u64)> {
         self.layers.iter().flat_map(|layer| {
-            let parameters = cost::parameters(&layer.kind, &layer.inputs, &layer.shape);
-            let named = parameters.into_iter();
+            let named = layer.parameters().into_iter();
             named.map(move |(path, count)| (layer, format!("{}.{path}", layer.name), count))
         })
     }
@@ -174,6 +183,24 @@ impl Network {
     }
 }
 
+impl Layer {
+    /// Paths of its own parameters inside the layer, with the number of elements of each.
+    fn parameters(&self) -> Vec<(String, u64)> {
+        let mut all = cost::parameters(&self.kind, &self.inputs, &self.shape);
+        all.retain(|(path, _)| self.owns(path));
+        all
+    }
+
+    /// Whether a weight at a path inside the layer is its own.
+    pub fn owns(&self, path: &str) -> bool {
+        match self.weights {
+            None => true,
+            Some(Weights::Shared(_)) => false,
+            Some(Weights::Tied(_)) => path != "weight",
+        }
+    }
+}
+
 /// Plans the layers for items of a shape; `output` is the shape that the task needs. The error points at the layer that
 /// does not fit.
 pub fn lay_out(
@@ -198,6 +225,7 @@ fn refuse_forgotten_size(layers: &[LayerSpec]) -> Result<(), Box<Diagnostic>> {
         return Ok(());
     };
     let missing = |spec: &LayerSpec| match &spec.kind {
+        _ if spec.weights.is_some() => None,
         LayerKind::Linear {
             out_features: None, ..
         } => Some("out_features"),
@@ -256,8 +284,10 @@ pub fn append(
             },
         })
         .collect();
-    let shape = shape::output(spec, &inputs, output)
-        .map_err(|mismatch| refusal(network, spec, &inputs, mismatch))?;
+    let refused = |mismatch| refusal(network, spec, &inputs, mismatch);
+    let tied = share::tied_outputs(network, spec, &inputs).map_err(refused)?;
+    let wanted = tied.as_ref().map_or(output, |tied| tied.as_slice());
+    let shape = shape::output(spec, &inputs, wanted).map_err(refused)?;
     let mut kind = spec.kind.resolved(&shape);
     let mut activations = cost::activations(&kind, &inputs, &shape);
     let mut multiply_adds = cost::multiply_adds(&kind, &inputs, &shape);
@@ -268,14 +298,12 @@ pub fn append(
         own.parameters = planned.parameters;
         (activations, multiply_adds) = (planned.kept_values, planned.multiply_adds);
     }
-    let parameters = cost::parameters(&kind, &inputs, &shape);
-    let layer = Layer {
+    let mut layer = Layer {
         name: spec.name.clone(),
         kind,
         freeze: spec.freeze,
-        num_parameters: parameters
-            .iter()
-            .fold(0, |sum, (_, count)| sum.saturating_add(*count)),
+        weights: spec.weights,
+        num_parameters: 0,
         activations_per_item: activations,
         multiply_adds_per_item: multiply_adds,
         kernels: Kernels::default(),
@@ -283,6 +311,10 @@ pub fn append(
         inputs,
         shape,
     };
+    share::check(network, &mut layer)
+        .map_err(|mismatch| refusal(network, spec, &layer.inputs, mismatch))?;
+    let counts = layer.parameters().into_iter().map(|(_, count)| count);
+    layer.num_parameters = counts.fold(0, u64::saturating_add);
     network.num_parameters = network.num_parameters.saturating_add(layer.num_parameters);
     network.activations_per_item = network
         .activations_per_item

@@ -4,6 +4,7 @@
 
 use super::Input;
 use super::axes::*;
+use super::einsum;
 use super::windows::*;
 use crate::spec::model::activation::Activation;
 use crate::spec::model::attention::Attention;
@@ -131,6 +132,11 @@ pub fn output(spec: &LayerSpec, inputs: &[Input], wanted: &[usize]) -> Result<Di
         }
         LayerKind::Add | LayerKind::Multiply | LayerKind::Pairwise { .. } => broadcast(inputs)?,
         LayerKind::Matmul => multiplied(inputs)?,
+        LayerKind::Einsum { equation } => einsum::summed(equation, inputs)?,
+        LayerKind::Cumsum { axis } => {
+            resolve(*axis, input.len(), "axis")?;
+            input.to_vec()
+        }
         LayerKind::Pad { padding, mode, .. } => padded(padding, *mode, input)?,
         LayerKind::Parameter { shape, .. } => shape.clone(),
         LayerKind::Concat { axis } => concatenated(inputs, *axis)?,
@@ -149,6 +155,8 @@ pub fn output(spec: &LayerSpec, inputs: &[Input], wanted: &[usize]) -> Result<Di
         LayerKind::Slice { axis, start, end } => sliced(*axis, *start, *end, input)?,
         LayerKind::Reduce { axis, .. } => reduced(*axis, input)?,
         LayerKind::Dropout { .. }
+        | LayerKind::ChannelDropout { .. }
+        | LayerKind::StochasticDepth { .. }
         | LayerKind::GaussianNoise { .. }
         | LayerKind::Activation(_)
         | LayerKind::Prelu { .. }
@@ -254,6 +262,7 @@ fn check_inputs(kind: &LayerKind, inputs: &[Input]) -> Result<(), Mismatch> {
         kind if kind.is_join() => (2, usize::MAX),
         LayerKind::TransformerDecoder(_) | LayerKind::Pairwise { .. } | LayerKind::Matmul => (2, 2),
         LayerKind::MultiHeadAttention { .. } | LayerKind::GroupedAttention(_) => (1, 2),
+        LayerKind::Einsum { .. } => (1, 2),
         LayerKind::Own(own) => own.part().map_or((1, 1), |part| part.num_inputs),
         _ => (1, 1),
     };

@@ -216,6 +216,7 @@ pub fn padding(
 ) -> (usize, usize) {
     match padding {
         Padding::Valid => (0, 0),
+        Padding::Causal => (extent - 1, 0),
         Padding::Zeros(sizes) => {
             let zeros = sizes[if sizes.len() == 1 { 0 } else { at }];
             (zeros, zeros)

@@ -134,6 +134,9 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("ignore", "[\"id\"]"),
     ("columns.name", "\"age\""),
     ("name", "\"hidden\""),
+    ("share", "\"encoder\""),
+    ("tie", "\"tokens\""),
+    ("equation", "\"qd,kd->qk\""),
     ("inputs", "[\"hidden\", \"input\"]"),
     ("metrics", "[\"accuracy\"]"),
 ];

@@ -119,15 +119,27 @@ impl Kind {
 
     /// Padding of an input of some dimensions.
     pub fn padding(dims: usize) -> Self {
-        let names = Kind::OneOf(vec![
-            ("valid", "Nothing."),
-            (
-                "same",
-                "Zero padding that keeps the size, divided by the stride.",
-            ),
-        ]);
+        let names = Kind::OneOf(Self::PADDING.to_vec());
         Kind::Either(Box::new(names), Box::new(Kind::sizes(0, dims)))
     }
+
+    /// The same along a single axis of time.
+    pub fn padding_in_time() -> Self {
+        let causal = (
+            "causal",
+            "Zeros at the start only, so that no output depends on later inputs.",
+        );
+        let names = Kind::OneOf([&Self::PADDING[..], &[causal]].concat());
+        Kind::Either(Box::new(names), Box::new(Kind::sizes(0, 1)))
+    }
+
+    const PADDING: [(&'static str, &'static str); 2] = [
+        ("valid", "Nothing."),
+        (
+            "same",
+            "Zero padding that keeps the size, divided by the stride.",
+        ),
+    ];
 
     /// A number between two bounds, both included.
     pub fn between(min: f64, max: f64) -> Self {

@@ -97,6 +97,8 @@ pub enum Padding {
     Valid,
     /// Zero padding that keeps the size, divided by the stride.
     Same,
+    /// As much zero padding at the start as a window exceeds a position by.
+    Causal,
     /// Zeros on each side of every dimension.
     Zeros(Vec<usize>),
 }
@@ -105,6 +107,7 @@ impl Scalar for Padding {
     fn from_value(value: &Value) -> Self {
         match value {
             Value::Str(name) if name == "same" => Padding::Same,
+            Value::Str(name) if name == "causal" => Padding::Causal,
             Value::Str(_) => Padding::Valid,
             sizes => Padding::Zeros(Vec::from_value(sizes)),
         }
@@ -113,6 +116,7 @@ impl Scalar for Padding {
         match self {
             Padding::Valid => json!("valid"),
             Padding::Same => json!("same"),
+            Padding::Causal => json!("causal"),
             Padding::Zeros(sizes) => sizes.to_json(),
         }
     }

@@ -6,6 +6,7 @@ use super::decode::MAX_SIZE;
 use super::initializer::Initializer;
 use super::layer::LayerKind;
 use crate::diagnostic::Diagnostic;
+use crate::spec::backend::Arithmetic;
 use crate::spec::kind::Kind;
 use crate::spec::section::Section;
 
@@ -54,6 +55,27 @@ impl Attention {
     pub fn head_dim(&self, width: usize) -> usize {
         self.head_dim.unwrap_or(width / self.num_heads)
     }
+
+    /// For ALiBi, by how much the scores of each head fall with the distance: a geometric sequence that ends at 2^-8, and
+    /// for other numbers of heads than powers of 2 the one of the next lower power, filled up with every other slope of
+    /// the next higher one.
+    pub fn slopes(&self, arithmetic: Arithmetic) -> Vec<f64> {
+        let of_power = |num: usize| {
+            (1..=num).map(move |head| arithmetic.pow(2.0, -8.0 * head as f64 / num as f64))
+        };
+        let lower = 1 << self.num_heads.ilog2();
+        let all = of_power(lower).chain(of_power(2 * lower).step_by(2));
+        all.take(self.num_heads).collect()
+    }
+
+    /// Whether a position does not attend to another, which is `distance` positions before it.
+    pub fn is_hidden(&self, distance: i64) -> bool {
+        let is_far = |window| distance.unsigned_abs() >= window as u64;
+        (self.causal && distance < 0) || self.window.is_some_and(is_far)
+    }
+
+    /// The epsilon of the norms of queries and keys.
+    pub const EPSILON: f64 = 1e-6;
 
     /// The keys of `multi_head_attention` beyond `num_heads`, `dropout` and `causal`: the attention of the paper if none
     /// of them is set.
@@ -110,6 +132,12 @@ impl Attention {
 }
 
 impl Rotary {
+    /// By how much the `pair`-th pair of `size` features is rotated at a position.
+    pub fn angle(&self, position: usize, pair: usize, size: usize, arithmetic: Arithmetic) -> f64 {
+        let exponent = -2.0 * pair as f64 / size as f64;
+        position as f64 / self.scaling * arithmetic.pow(self.theta, exponent)
+    }
+
     fn decode(s: &mut Section<'_>) -> Option<Self> {
         let doc = "Whether queries and keys are rotated by their position, the first half of a head's features with the second, as in LLaMA.";
         let is_rotary = s.field("rotary", Kind::Bool, doc).or(false);

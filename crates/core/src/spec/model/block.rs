@@ -75,6 +75,7 @@ impl Expander<'_> {
         }))
     }
 
+    /// Expands a use of a block; returns what the names of its layers begin with, and its output.
     pub(super) fn block(
         &mut self,
         at: usize,
@@ -83,7 +84,7 @@ impl Expander<'_> {
         local: &str,
         inputs: Vec<Source>,
         scope: &Scope,
-    ) -> Source {
+    ) -> (String, Source) {
         let block = &self.blocks[at];
         let (name, layers, mut arguments) = (
             block.name.clone(),
@@ -93,7 +94,7 @@ impl Expander<'_> {
         let used = table.get("type").map_or(span, |entry| entry.node.span);
         if scope.depth >= MAX_DEPTH {
             self.refuse_depth(&name, used);
-            return inputs[0];
+            return (String::new(), inputs[0]);
         }
         let mut known = vec!["type", "name", "inputs", "repeat", "when", "freeze"];
         let parameters: Vec<String> = arguments.iter().map(|(key, _)| key.clone()).collect();
@@ -129,8 +130,9 @@ impl Expander<'_> {
         if !is_in_preset(used) {
             uses.push(used);
         }
+        let prefix = format!("{group}.");
         let mut inner = Scope {
-            prefix: format!("{group}."),
+            prefix: prefix.clone(),
             names: Vec::new(),
             left_out: Vec::new(),
             previous: inputs[0],
@@ -143,7 +145,7 @@ impl Expander<'_> {
         self.path.push(name);
         self.list(&layers, &path, &mut inner);
         self.path.pop();
-        inner.previous
+        (prefix, inner.previous)
     }
 
     /// A block nested too deeply: nothing more is expanded, since the others may be nested too deeply as well, and they
@@ -188,7 +190,7 @@ fn parameters(name: &str, path: &str, table: &Table) -> Result<Arguments, Box<Di
         }
     };
     let taken = [
-        "type", "name", "inputs", "repeat", "when", "freeze", "for_each", "index",
+        "type", "name", "inputs", "repeat", "when", "freeze", "share", "for_each", "index",
     ];
     let mut reserved = parameters.iter();
     match reserved.find(|(key, _)| taken.contains(&key.as_str())) {

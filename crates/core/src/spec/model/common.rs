@@ -10,6 +10,8 @@ pub(super) struct Common {
     pub(super) name: Option<String>,
     pub(super) inputs: Vec<String>,
     pub(super) freeze: bool,
+    /// The layer or block that is computed again.
+    pub(super) share: Option<String>,
 }
 
 impl Common {
@@ -29,6 +31,13 @@ impl Common {
             freeze: s
                 .field("freeze", Kind::Bool, "Whether its weights are frozen.")
                 .or(false),
+            share: s
+                .field(
+                    "share",
+                    Kind::Text,
+                    "Instead of `type`: the name of an earlier layer or block that is computed again, with the same weights.",
+                )
+                .optional(),
         };
         let repeat = Kind::Int(0, MAX_LAYERS as i64);
         let _: Option<usize> = s

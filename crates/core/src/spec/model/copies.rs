@@ -83,7 +83,13 @@ impl Expander<'_> {
         if self.layers.len() < MAX_LAYERS && self.num_steps <= MAX_STEPS && !self.is_full {
             return true;
         }
-        let message = if self.layers.len() >= MAX_LAYERS {
+        self.refuse_size(span);
+        false
+    }
+
+    /// Refuses a network with too many layers or steps, once.
+    pub(super) fn refuse_size(&mut self, span: Span) {
+        let message = if self.num_steps <= MAX_STEPS {
             format!("the network has more than {MAX_LAYERS} layers")
         } else {
             format!(
@@ -95,7 +101,6 @@ impl Expander<'_> {
             let diagnostic = Diagnostic::error("out-of-range", message).at(span);
             self.refuse(diagnostic.help("lower a `repeat`, or use fewer nested blocks"));
         }
-        false
     }
 
     /// Refuses a layer whose parameters have become too large: lists or texts that contain each other twice.

@@ -1,10 +1,12 @@
 //! The keys of each layer type, with their ranges and defaults.
 
+mod windows;
+
 use super::activation::Activation;
 use super::attention::Attention;
 use super::initializer::Initializer;
 use super::layer::*;
-use crate::spec::kind::{Kind, Padding};
+use crate::spec::kind::Kind;
 use crate::spec::own::{AnyLayer, Own};
 use crate::spec::section::{Choice, Section};
 
@@ -24,7 +26,10 @@ impl LayerKind {
         }
         match kind {
             T::Linear => LayerKind::Linear {
+                // Resolved with the names of layers.
                 out_features: {
+                    let doc = "An earlier `embedding` or `linear` layer whose matrix this layer uses, transposed.";
+                    let _: Option<String> = s.field("tie", Kind::Text, doc).optional();
                     let doc = "Output features; as many as the task needs when not set.";
                     s.field("out_features", Kind::Int(1, MAX_SIZE), doc)
                         .optional()
@@ -48,6 +53,19 @@ impl LayerKind {
                 probability: {
                     let doc = "Probability that a value is zeroed in training.";
                     s.field("probability", Kind::fraction(), doc).or(0.5)
+                },
+            },
+            T::ChannelDropout => LayerKind::ChannelDropout {
+                probability: {
+                    let doc =
+                        "Probability that a channel (of the first axis) is zeroed in training.";
+                    s.field("probability", Kind::fraction(), doc).or(0.5)
+                },
+            },
+            T::StochasticDepth => LayerKind::StochasticDepth {
+                probability: {
+                    let doc = "Probability that an item is zeroed in training.";
+                    s.field("probability", Kind::fraction(), doc).or(0.1)
                 },
             },
             T::GaussianNoise => LayerKind::GaussianNoise {
@@ -159,6 +177,15 @@ impl LayerKind {
             T::Maximum => Self::pairwise(Pairwise::Maximum),
             T::Minimum => Self::pairwise(Pairwise::Minimum),
             T::Matmul => LayerKind::Matmul,
+            T::Einsum => LayerKind::Einsum {
+                equation: {
+                    let doc = "A letter for each axis of each input, without the batch, and of the output, such as \"qd,kd->qk\".";
+                    s.field("equation", Kind::Text, doc).required()
+                },
+            },
+            T::Cumsum => LayerKind::Cumsum {
+                axis: axis(s, "axis", 0),
+            },
             T::Add => LayerKind::Add,
             T::Multiply => LayerKind::Multiply,
             T::Concat => LayerKind::Concat {
@@ -204,8 +231,12 @@ impl LayerKind {
                 s.field("shape", sizes, doc).required()
             },
             std: {
-                let doc = "Standard deviation of the initial values, whose mean is 0.";
+                let doc = "Standard deviation of the initial values.";
                 s.field("std", Kind::between(0.0, 100.0), doc).or(0.02)
+            },
+            mean: {
+                let doc = "Mean of the initial values.";
+                s.field("mean", Kind::between(-100.0, 100.0), doc).or(0.0)
             },
         }
     }
@@ -300,69 +331,6 @@ fn causal(s: &mut Section<'_>) -> bool {
     s.field("causal", Kind::Bool, doc).or(false)
 }
 
-impl Conv {
-    fn decode(s: &mut Section<'_>, dims: usize) -> Self {
-        Self {
-            dims,
-            out_channels: channels(s),
-            kernel_size: kernel(s, dims),
-            stride: sizes(s, "stride", "Stride of the window.", dims),
-            dilation: sizes(
-                s,
-                "dilation",
-                "Spacing between the elements of the kernel.",
-                dims,
-            ),
-            groups: {
-                let doc = "Number of channel groups that are convolved separately.";
-                s.field("groups", Kind::Int(1, MAX_SIZE), doc).or(1)
-            },
-            padding: padding(s, dims),
-            bias: bias(s),
-            initializer: Initializer::decode(s),
-        }
-    }
-}
-
-fn padding(s: &mut Section<'_>, dims: usize) -> Padding {
-    let doc = "Zero padding: \"valid\" for none, \"same\" to keep the size (divided by the stride), or a number for each side.";
-    s.field("padding", Kind::padding(dims), doc)
-        .or(Padding::Valid)
-}
-
-impl ConvTranspose {
-    fn decode(s: &mut Section<'_>, dims: usize) -> Self {
-        let paddings = |s: &mut Section<'_>, key, doc| {
-            let sizes: Vec<usize> = s.field(key, Kind::sizes(0, dims), doc).or(vec![0]);
-            each(sizes, dims)
-        };
-        Self {
-            dims,
-            out_channels: channels(s),
-            kernel_size: kernel(s, dims),
-            stride: sizes(s, "stride", "Upsampling factor.", dims),
-            dilation: sizes(
-                s,
-                "dilation",
-                "Spacing between the elements of the kernel.",
-                dims,
-            ),
-            groups: {
-                let doc = "Number of channel groups that are convolved separately.";
-                s.field("groups", Kind::Int(1, MAX_SIZE), doc).or(1)
-            },
-            padding: paddings(
-                s,
-                "padding",
-                "Padding that is cropped from each side of the output.",
-            ),
-            output_padding: paddings(s, "output_padding", "Size added to one side of the output."),
-            bias: bias(s),
-            initializer: Initializer::decode(s),
-        }
-    }
-}
-
 impl Norm {
     fn decode(s: &mut Section<'_>, kind: LayerType) -> Self {
         let affine = |s: &mut Section<'_>| {
@@ -401,41 +369,6 @@ impl Norm {
             },
             _ => Norm::Rms {
                 epsilon: epsilon(s),
-            },
-        }
-    }
-}
-
-impl Pool {
-    fn decode(s: &mut Section<'_>, max: bool, dims: usize) -> Self {
-        let kernel_size = kernel(s, dims);
-        let doc = "Stride of the window; its size when not set.";
-        let stride: Option<Vec<usize>> = s.field("stride", Kind::sizes(1, dims), doc).optional();
-        Self {
-            max,
-            dims,
-            stride: stride.map_or_else(|| kernel_size.clone(), |sizes| each(sizes, dims)),
-            kernel_size,
-            padding: padding(s, dims),
-            dilation: if max {
-                sizes(
-                    s,
-                    "dilation",
-                    "Spacing between the elements of the window.",
-                    dims,
-                )
-            } else {
-                vec![1; dims]
-            },
-            ceil_mode: {
-                let doc = "Whether to include a last, incomplete window.";
-                s.field("ceil_mode", Kind::Bool, doc).or(false)
-            },
-            count_include_pad: if max {
-                true
-            } else {
-                let doc = "Whether a mean includes the zero padding.";
-                s.field("count_include_pad", Kind::Bool, doc).or(true)
             },
         }
     }

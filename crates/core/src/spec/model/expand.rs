@@ -2,6 +2,7 @@
 //! resolved. Presets are processed in the same way.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use super::layer_spec::{LayerSpec, Source};
 use super::preset::is_in_preset;
@@ -31,13 +32,33 @@ pub(super) struct Block {
     pub(super) layers: Vec<Node>,
 }
 
+/// The layers of a named layer or block.
+#[derive(Clone)]
+pub(super) struct Part {
+    /// Its first layer, and one past its last.
+    pub(super) layers: Range<usize>,
+    /// What names of layers inside it begin with; the name of a single layer.
+    pub(super) prefix: String,
+    /// Its inputs.
+    pub(super) inputs: Vec<Source>,
+    /// Its output.
+    pub(super) output: Source,
+}
+
+impl Part {
+    /// Whether it is a block or sequence.
+    pub(super) fn is_group(&self) -> bool {
+        self.prefix.ends_with('.')
+    }
+}
+
 /// The context of a list of layers.
 #[derive(Clone)]
 pub(super) struct Scope {
     /// The prefix of names.
     pub(super) prefix: String,
-    /// The outputs that can be referenced.
-    pub(super) names: Vec<(String, Source)>,
+    /// What can be referenced.
+    pub(super) names: Vec<(String, Part)>,
     /// The input of the block.
     pub(super) input: Source,
     /// The output of the preceding layer.
@@ -58,14 +79,20 @@ impl Scope {
     }
 
     /// Makes a layer's output the preceding one, and known by its name, which copies have with their number too.
-    pub(super) fn follow(&mut self, name: Option<String>, copy: Option<usize>, output: Source) {
-        self.previous = output;
+    pub(super) fn follow(&mut self, name: Option<String>, copy: Option<usize>, part: Part) {
+        self.previous = part.output;
         if let Some(name) = name {
             if let Some(copy) = copy {
-                self.names.push((format!("{name}{copy}"), output));
+                self.names.push((format!("{name}{copy}"), part.clone()));
             }
-            self.names.push((name, output));
+            self.names.push((name, part));
         }
+    }
+
+    /// The latest layer or block of a name.
+    pub(super) fn part(&self, name: &str) -> Option<&Part> {
+        let mut named = self.names.iter().rev();
+        named.find_map(|(known, part)| (known == name).then_some(part))
     }
 }
 
@@ -260,12 +287,8 @@ impl Expander<'_> {
     fn refuse_unused(&mut self, output: Source) {
         if !self.is_wrong() {
             let mut used = vec![false; self.layers.len()];
-            for source in self
-                .layers
-                .iter()
-                .flat_map(|layer| &layer.inputs)
-                .chain([&output])
-            {
+            let inputs = self.layers.iter().flat_map(|layer| &layer.inputs);
+            for source in inputs.chain([&output]) {
                 if let Source::Layer(at) = source {
                     used[*at] = true;
                 }

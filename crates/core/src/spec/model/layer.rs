@@ -33,6 +33,10 @@ pub enum LayerKind {
     Norm(Norm),
     /// Zeroes random values in training and scales up the others.
     Dropout { probability: f64 },
+    /// Zeroes random channels in training and scales up the others.
+    ChannelDropout { probability: f64 },
+    /// Zeroes random items in training and scales up the others.
+    StochasticDepth { probability: f64 },
     /// Adds normal noise in training.
     GaussianNoise { std: f64 },
     /// A vector for each token.
@@ -121,7 +125,12 @@ pub enum LayerKind {
         value: f64,
     },
     /// A learned tensor, the same for every item.
-    Parameter { shape: Vec<usize>, std: f64 },
+    Parameter {
+        shape: Vec<usize>,
+        std: f64,
+        #[serde(default, skip_serializing_if = "is_zero")]
+        mean: f64,
+    },
     /// The sum of all inputs.
     Add,
     /// The product of all inputs.
@@ -130,10 +139,18 @@ pub enum LayerKind {
     Pairwise { operation: Pairwise },
     /// The matrix product of two inputs.
     Matmul,
+    /// Products of inputs, summed over axes, in Einstein's notation.
+    Einsum { equation: String },
+    /// The sums up to each position of an axis.
+    Cumsum { axis: i64 },
     /// Concatenates all inputs along an axis.
     Concat { axis: i64 },
     /// A layer of the program's own.
     Own(Own),
+}
+
+fn is_zero(number: &f64) -> bool {
+    *number == 0.0
 }
 
 /// A convolution.
@@ -340,6 +357,8 @@ choices! {
         RmsNorm "rms_norm" "Normalizes the last axis to a root mean square of 1 (Zhang and Sennrich, 2019).",
         LocalResponseNorm "local_response_norm" "Dampens values by neighboring channels (Krizhevsky et al., 2012).",
         Dropout "dropout" "Zeroes random values in training and scales up the others (Srivastava et al., 2014).",
+        ChannelDropout "channel_dropout" "Zeroes random channels of each item in training and scales up the others (Tompson et al., 2015).",
+        StochasticDepth "stochastic_depth" "Zeroes random items in training and scales up the others; at the end of a residual branch (Huang et al., 2016).",
         GaussianNoise "gaussian_noise" "Adds normal noise in training.",
         Embedding "embedding" "A learned vector for each token.",
         MaxPool1d "max_pool1d" "The maximum of each window of [channels, length].",
@@ -417,6 +436,8 @@ choices! {
         Maximum "maximum" "The larger of two `inputs`.",
         Minimum "minimum" "The smaller of two `inputs`.",
         Matmul "matmul" "The matrix product of two `inputs`.",
+        Einsum "einsum" "Products of one or two `inputs`, summed over axes, in Einstein's notation.",
+        Cumsum "cumsum" "The sums up to each position of an axis.",
         Concat "concat" "Concatenates all `inputs` along an axis.",
     }
 }

@@ -1,5 +1,7 @@
 //! A single layer of a network, with the information for its messages.
 
+use serde::{Deserialize, Serialize};
+
 use super::layer::LayerKind;
 use super::preset::is_in_preset;
 use crate::diagnostic::{Diagnostic, Span};
@@ -16,6 +18,8 @@ pub struct LayerSpec {
     pub inputs: Vec<Source>,
     /// Whether its weights are frozen.
     pub freeze: bool,
+    /// The layer whose weights it uses, if it has none of its own.
+    pub weights: Option<Weights>,
     /// Its table with resolved parameters, for messages and `--as-layers`.
     pub table: Table,
     /// Its place: in the file, or where the file requests the preset.
@@ -29,6 +33,25 @@ pub enum Source {
     Items,
     /// The output of a layer, by its index.
     Layer(usize),
+}
+
+/// An earlier layer whose weights a layer uses, by its index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Weights {
+    /// The same layer computed again: all weights are those of the other.
+    Shared(usize),
+    /// A linear layer with the transposed matrix of an embedding or of another linear layer, and a bias of its own.
+    Tied(usize),
+}
+
+impl Weights {
+    /// The layer that has the weights.
+    pub fn owner(self) -> usize {
+        match self {
+            Self::Shared(owner) | Self::Tied(owner) => owner,
+        }
+    }
 }
 
 /// A place in the file, and the blocks and preset that lead to it.

@@ -13,6 +13,7 @@ pub mod layer_spec;
 mod name;
 mod one;
 pub mod preset;
+mod share;
 
 use super::document::{Node, Table};
 use super::section::{KeyDoc, Section, Shape, describe};

@@ -89,10 +89,7 @@ impl Expander<'_> {
             let found = match name.as_str() {
                 "input" => Some(&scope.input),
                 "previous" => Some(&scope.previous),
-                name => {
-                    let named = scope.names.iter().rev().find(|(known, _)| known == name);
-                    named.map(|(_, source)| source)
-                }
+                name => scope.part(name).map(|part| &part.output),
             };
             match found {
                 Some(source) => inputs.push(*source),

@@ -1,9 +1,9 @@
 //! A layer or a group of layers, once its copies are known.
 
 use super::common::Common;
-use super::expand::{Expander, Scope};
+use super::expand::{Expander, Part, Scope};
 use super::layer::LayerKind;
-use super::layer_spec::{LayerSpec, Place, Source};
+use super::layer_spec::{LayerSpec, Place, Source, Weights};
 use super::preset::is_in_preset;
 use crate::diagnostic::{Diagnostic, Span};
 use crate::spec::document::{Node, Table, Value};
@@ -35,6 +35,9 @@ impl Expander<'_> {
             None => return,
         }
         table.entries.retain(|entry| entry.key != "for_each");
+        if let Some(entry) = table.get("share") {
+            return self.share(entry, &table, path, siblings, copy, scope);
+        }
         let Some(kind) = self.type_of(&table, span, path) else {
             return;
         };
@@ -56,37 +59,72 @@ impl Expander<'_> {
         let Some(local) = self.local_name(&common, &table, &kind, copy, scope) else {
             return;
         };
-        let output = match decoded {
+        let first = self.layers.len();
+        let prefix = format!("{}{local}", scope.prefix);
+        let (prefix, output) = match decoded {
             Some(layer) => {
-                let name = format!("{}{local}", scope.prefix);
-                let name = self.unique(&name, common.name.is_some());
+                let name = self.unique(&prefix, common.name.is_some());
+                let weights = match self.tied(&table, scope) {
+                    Ok(weights) => weights,
+                    Err(diagnostic) => return self.refuse(*diagnostic),
+                };
                 self.layers.push(LayerSpec {
-                    name,
+                    name: name.clone(),
                     kind: layer,
-                    inputs,
+                    inputs: inputs.clone(),
                     freeze: common.freeze,
+                    weights,
                     place: self.place_of(&table, span, scope),
                     table: own,
                 });
-                Source::Layer(self.layers.len() - 1)
+                (name, Source::Layer(first))
             }
             None => {
-                let first = self.layers.len();
-                let output = match block {
-                    Some(block) => self.block(block, &table, span, &local, inputs, scope),
+                let (prefix, output) = match block {
+                    Some(block) => self.block(block, &table, span, &local, inputs.clone(), scope),
                     None => {
                         let name = common.name.as_ref().map(|_| local.as_str());
-                        self.sequence(&table, span, path, name, inputs, scope)
+                        let output = self.sequence(&table, span, path, name, inputs.clone(), scope);
+                        (format!("{prefix}."), output)
                     }
                 };
                 if common.freeze {
-                    let new = self.layers[first..].iter_mut();
-                    new.for_each(|layer| layer.freeze = true);
+                    self.freeze(first, &table, span);
                 }
-                output
+                (prefix, output)
             }
         };
-        scope.follow(common.name, copy, output);
+        let part = Part {
+            layers: first..self.layers.len(),
+            prefix,
+            inputs,
+            output,
+        };
+        scope.follow(common.name, copy, part);
+    }
+
+    /// Freezes all layers of a group, from the first one on.
+    fn freeze(&mut self, first: usize, table: &Table, span: Span) {
+        let owner = |layer: &LayerSpec| layer.weights.map(Weights::owner);
+        let foreign = self.layers[first..].iter();
+        let mut foreign = foreign.filter(|layer| owner(layer).is_some_and(|owner| owner < first));
+        if let Some(layer) = foreign.next() {
+            let owner = owner(layer).map_or("", |owner| &self.layers[owner].name);
+            let message = format!(
+                "`freeze` has no effect on `{}`, whose weights are those of `{owner}`",
+                layer.name
+            );
+            let span = table.get("freeze").map_or(span, |entry| entry.node.span);
+            let help = format!(
+                "freeze `{owner}`, or move `{}` out of the group",
+                layer.name
+            );
+            let diagnostic = Diagnostic::error("contradiction", message).at(span);
+            return self.refuse(diagnostic.help(help));
+        }
+        for layer in &mut self.layers[first..] {
+            layer.freeze = true;
+        }
     }
 
     /// Whether `when` removes a layer; `None` if its value was refused.
@@ -145,7 +183,7 @@ impl Expander<'_> {
     }
 
     /// Where messages about a layer point.
-    fn place_of(&self, table: &Table, span: Span, scope: &Scope) -> Place {
+    pub(super) fn place_of(&self, table: &Table, span: Span, scope: &Scope) -> Place {
         Place {
             span: match (is_in_preset(span), self.preset) {
                 (true, Some((_, place))) => place,

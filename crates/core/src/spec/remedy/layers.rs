@@ -454,10 +454,17 @@ pub(super) const TYPES: &[Remedy] = &[
     ),
     same(
         "layer.type",
-        "dropout2d dropout1d dropout3d spatial_dropout alpha_dropout SpatialDropout2D",
-        "dropout",
+        "dropout2d dropout1d dropout3d spatial_dropout SpatialDropout2D",
+        "channel_dropout",
         "[{ type = \"dropout2d\" }]",
-        "[{ type = \"dropout\" }]",
+        "[{ type = \"channel_dropout\" }]",
+    ),
+    same(
+        "layer.type",
+        "drop_path survival",
+        "stochastic_depth",
+        "[{ type = \"drop_path\" }]",
+        "[{ type = \"stochastic_depth\" }]",
     ),
     other(
         "layer.type",
@@ -566,7 +573,7 @@ pub(super) const TYPES: &[Remedy] = &[
     ),
     none(
         "layer.type",
-        "lambda time_distributed einsum custom",
+        "lambda time_distributed custom",
         "custom code is not supported in layers; layers already act on the last axes, and `runner schema` lists all of them",
         "[{ type = \"lambda\" }]",
     ),

@@ -348,7 +348,7 @@ pub(super) const ROWS: &[Remedy] = &[
     ),
     same(
         "loss.type",
-        "dice_loss DiceLoss soft_dice dice_ce DiceCELoss",
+        "dice_loss soft_dice dice_ce DiceCELoss",
         "dice",
         "data = { type = \"shapes\", target = \"mask\" } ; model = { layers = [{ type = \"conv2d\", kernel_size = 3, padding = \"same\" }] } ; loss.type = \"dice_loss\"",
         "data = { type = \"shapes\", target = \"mask\" } ; model = { layers = [{ type = \"conv2d\", kernel_size = 3, padding = \"same\" }] } ; loss.type = \"dice\"",
@@ -677,11 +677,25 @@ pub(super) const ROWS: &[Remedy] = &[
         "model = { type = \"sequential\", layers = [{ type = \"flatten\" }, { type = \"linear\" }] }",
         "model = { type = \"layers\", layers = [{ type = \"flatten\" }, { type = \"linear\" }] }",
     ),
+    same(
+        "model.type",
+        "mobilenet",
+        "mobilenet_v2",
+        "data = { type = \"shapes\", size = 32, target = \"class\" } ; model = { type = \"mobilenet\" }",
+        "data = { type = \"shapes\", size = 32, target = \"class\" } ; model = { type = \"mobilenet_v2\" }",
+    ),
+    same(
+        "model.type",
+        "efficientnet",
+        "efficientnet_b0",
+        "data = { type = \"shapes\", size = 32, target = \"class\" } ; model = { type = \"efficientnet\" }",
+        "data = { type = \"shapes\", size = 32, target = \"class\" } ; model = { type = \"efficientnet_b0\" }",
+    ),
     none(
         "model.type",
-        "vit vgg vgg16 efficientnet mobilenet densenet inception unet convnext swin t5 autoencoder vae gan diffusion unet2d",
+        "vgg vgg16 inception swin t5 autoencoder vae gan diffusion",
         "this preset does not exist: define its layers in `[[model.layers]]`, with blocks in `[model.blocks]`",
-        "model = { type = \"vit\" }",
+        "model = { type = \"vgg16\" }",
     ),
     none(
         "model.type",

@@ -103,6 +103,7 @@ impl Builder {
         inputs: &[Source],
     ) -> Result<Source, String> {
         let spec = LayerSpec {
+            weights: None,
             name: name.to_owned(),
             kind,
             inputs: inputs.to_vec(),

@@ -146,6 +146,7 @@ impl Keys {
         match padding {
             Padding::Valid => {}
             Padding::Same => self.add("padding", "\"same\""),
+            Padding::Causal => self.add("padding", "\"causal\""),
             Padding::Zeros(zeros) => self.each("padding", zeros, 0),
         }
     }

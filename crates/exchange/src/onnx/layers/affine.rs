@@ -6,7 +6,16 @@ use crate::tensors::NamedTensor;
 
 /// An affine map by the matrix \[inputs, outputs\] at a path, and a bias if there is one.
 pub fn linear(scope: &mut Scope<'_>, x: &str, path: &str) -> Result<String, OnnxError> {
-    let weight = scope.weight(&format!("{path}weight"))?;
+    let weight = match scope.matrix {
+        Some((owner, module)) => {
+            let own = (scope.owner, scope.module);
+            (scope.owner, scope.module) = (owner, module);
+            let matrix = scope.weight("weight");
+            (scope.owner, scope.module) = own;
+            scope.graph.transpose(&matrix?, &[1, 0])
+        }
+        None => scope.weight(&format!("{path}weight"))?,
+    };
     let bias = format!("{path}bias");
     let bias = if scope.has(&bias) {
         Some(scope.weight(&bias)?)

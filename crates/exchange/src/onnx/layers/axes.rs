@@ -2,6 +2,7 @@
 
 use super::super::Attribute;
 use super::Scope;
+use crate::torch::axes::with_batch;
 use runner_core::check::network::axes::{axis_of, range};
 use runner_core::spec::model::layer::{LayerKind, PadMode, Pairwise, Reduction};
 
@@ -72,6 +73,15 @@ pub fn output(scope: &mut Scope<'_>, inputs: &[String]) -> String {
             Pairwise::Minimum => "Min",
         }),
         LayerKind::Matmul => fold("MatMul"),
+        LayerKind::Einsum { equation } => {
+            let all: Vec<&str> = inputs.iter().map(String::as_str).collect();
+            let equation = with_batch(equation);
+            graph.node("Einsum", &all, &[Attribute::Text("equation", &equation)])
+        }
+        LayerKind::Cumsum { axis: at } => {
+            let axis = graph.integer(axis(*at));
+            graph.node("CumSum", &[x, &axis], &[])
+        }
         LayerKind::Pad {
             padding,
             mode,

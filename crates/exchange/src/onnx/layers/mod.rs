@@ -3,6 +3,7 @@
 mod affine;
 mod axes;
 mod functions;
+mod grouped;
 mod norms;
 mod recurrent;
 mod sequences;
@@ -20,8 +21,12 @@ pub struct Scope<'a> {
     pub graph: &'a mut Graph,
     /// Its plan.
     pub layer: &'a Layer,
-    /// The prefix of its constants.
+    /// The layer with its weights: another one, if it is computed again.
+    pub owner: &'a str,
+    /// The prefix of its weights.
     pub module: &'a str,
+    /// For a tied layer, the layer with its matrix, and the prefix of that.
+    pub matrix: Option<(&'a str, &'a str)>,
     /// All tensors by Burn's names.
     pub burn: &'a Tensors,
 }
@@ -29,7 +34,7 @@ pub struct Scope<'a> {
 impl Scope<'_> {
     /// The layer's tensor of a path, as 32-bit floats.
     fn tensor(&self, path: &str) -> Result<NamedTensor, OnnxError> {
-        let name = format!("{}.{path}", self.layer.name);
+        let name = format!("{}.{path}", self.owner);
         match self.burn.get(&name) {
             Some(tensor) => Ok(tensor.cast(Dtype::F32)),
             None => Err(OnnxError::Missing { name }),
@@ -46,9 +51,7 @@ impl Scope<'_> {
 
     /// Whether the layer has a tensor of a path.
     fn has(&self, path: &str) -> bool {
-        self.burn
-            .get(&format!("{}.{path}", self.layer.name))
-            .is_some()
+        self.burn.get(&format!("{}.{path}", self.owner)).is_some()
     }
 
     /// A tensor with one number per channel, as a constant that is multiplied with or added to items.
@@ -102,8 +105,9 @@ pub fn output(scope: &mut Scope<'_>, inputs: &[String]) -> Result<String, OnnxEr
             let memory = inputs.last().map_or(x, String::as_str);
             sequences::attention(scope, "", [x, memory], *num_heads, *causal)?
         }
-        LayerKind::GroupedAttention(_) => {
-            return Err(scope.unsupported(crate::torch::GROUPED));
+        LayerKind::GroupedAttention(attention) => {
+            let memory = inputs.last().map_or(x, String::as_str);
+            grouped::attention(scope, attention, [x, memory])?
         }
         LayerKind::TransformerEncoder(stack) => sequences::encoder(scope, stack, x)?,
         LayerKind::TransformerDecoder(stack) => {
@@ -116,9 +120,11 @@ pub fn output(scope: &mut Scope<'_>, inputs: &[String]) -> Result<String, OnnxEr
         LayerKind::RotaryEncoding { .. } => sequences::rotary(scope, x)?,
         LayerKind::Activation(activation) => functions::activation(scope, activation, x)?,
         // They only have an effect in training.
-        LayerKind::Identity | LayerKind::Dropout { .. } | LayerKind::GaussianNoise { .. } => {
-            x.to_owned()
-        }
+        LayerKind::Identity
+        | LayerKind::Dropout { .. }
+        | LayerKind::ChannelDropout { .. }
+        | LayerKind::StochasticDepth { .. }
+        | LayerKind::GaussianNoise { .. } => x.to_owned(),
         LayerKind::Flatten { .. }
         | LayerKind::Reshape { .. }
         | LayerKind::Permute { .. }
@@ -132,6 +138,8 @@ pub fn output(scope: &mut Scope<'_>, inputs: &[String]) -> Result<String, OnnxEr
         | LayerKind::Multiply
         | LayerKind::Pairwise { .. }
         | LayerKind::Matmul
+        | LayerKind::Einsum { .. }
+        | LayerKind::Cumsum { .. }
         | LayerKind::Pad { .. }
         | LayerKind::Concat { .. } => axes::output(scope, inputs),
         LayerKind::Own(_) => return Err(scope.unsupported(crate::torch::OWN)),

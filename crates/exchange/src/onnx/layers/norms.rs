@@ -59,18 +59,7 @@ pub fn norm(scope: &mut Scope<'_>, norm: &Norm, x: &str) -> Result<String, OnnxE
                 .node("InstanceNormalization", &inputs, &[small(epsilon)]);
             Ok(node)
         }
-        Norm::Rms { epsilon } => {
-            let gamma = scope.weight("gamma")?;
-            let graph = &mut *scope.graph;
-            let square = graph.node("Mul", &[x, x], &[]);
-            let last = graph.integers(&[-1]);
-            let mean = graph.node("ReduceMean", &[&square, &last], &[]);
-            let epsilon = graph.number(epsilon);
-            let sum = graph.node("Add", &[&mean, &epsilon], &[]);
-            let root = graph.node("Sqrt", &[&sum], &[]);
-            let normal = graph.node("Div", &[x, &root], &[]);
-            Ok(graph.node("Mul", &[&normal, &gamma], &[]))
-        }
+        Norm::Rms { epsilon } => rms(scope, x, "", epsilon),
         Norm::LocalResponse {
             size,
             alpha,
@@ -78,6 +67,20 @@ pub fn norm(scope: &mut Scope<'_>, norm: &Norm, x: &str) -> Result<String, OnnxE
             k,
         } => Ok(local_response(scope, x, size, [alpha, beta, k])),
     }
+}
+
+/// Normalizes the last axis to a root mean square of 1, scaled by the tensor at a path.
+pub fn rms(scope: &mut Scope<'_>, x: &str, path: &str, epsilon: f64) -> Result<String, OnnxError> {
+    let gamma = scope.weight(&format!("{path}gamma"))?;
+    let graph = &mut *scope.graph;
+    let square = graph.node("Mul", &[x, x], &[]);
+    let last = graph.integers(&[-1]);
+    let mean = graph.node("ReduceMean", &[&square, &last], &[]);
+    let epsilon = graph.number(epsilon);
+    let sum = graph.node("Add", &[&mean, &epsilon], &[]);
+    let root = graph.node("Sqrt", &[&sum], &[]);
+    let normal = graph.node("Div", &[x, &root], &[]);
+    Ok(graph.node("Mul", &[&normal, &gamma], &[]))
 }
 
 /// Normalizes the last axis to mean 0 and deviation 1, scaled by the tensor at a path.

@@ -148,6 +148,7 @@ impl Reader<'_> {
         };
         let kind = LayerKind::Parameter {
             shape: shape.clone(),
+            mean: 0.0,
             std: 0.0,
         };
         let source = self.builder.add(name, kind, &[front.source])?;

@@ -1,0 +1,242 @@
+//! Layers with the weights of earlier ones: `share` computes a layer or block again, `tie` uses a transposed matrix.
+
+use super::common::Common;
+use super::expand::{Expander, MAX_LAYERS, Part, Scope};
+use super::layer::LayerKind;
+use super::layer_spec::{LayerSpec, Place, Source, Weights};
+use crate::diagnostic::{Diagnostic, Span, nearest};
+use crate::spec::document::{Entry, Node, Table, Value};
+use crate::spec::section::read_at;
+
+/// The keys beside `share`: all others are those of the other layer.
+const KEYS: [&str; 6] = ["share", "name", "inputs", "repeat", "when", "for_each"];
+
+impl Expander<'_> {
+    /// Adds the layers of an earlier layer or block again, with other inputs and the same weights.
+    pub(super) fn share(
+        &mut self,
+        entry: &Entry,
+        table: &Table,
+        path: &str,
+        siblings: &[Node],
+        copy: Option<usize>,
+        scope: &mut Scope,
+    ) {
+        let span = entry.node.span;
+        let num_before = self.findings.diagnostics.num_found();
+        let own = Table {
+            entries: (table.entries.iter())
+                .filter(|entry| KEYS.contains(&entry.key.as_str()))
+                .cloned()
+                .collect(),
+        };
+        let common = read_at(&own, path.to_owned(), span, self.findings, Common::decode);
+        if self.findings.diagnostics.num_found() > num_before {
+            return self.findings.poisoned.push("model".into());
+        }
+        let Some(named) = common.share.clone() else {
+            return;
+        };
+        if let Some(other) = (table.entries.iter()).find(|e| !KEYS.contains(&e.key.as_str())) {
+            let message = format!(
+                "`{}` has no effect beside `share`: type and keys are those of `{named}`",
+                other.key
+            );
+            let diagnostic = Diagnostic::error("contradiction", message).at(other.key_span);
+            return self.refuse(diagnostic.help(if other.key == "freeze" {
+                format!("set `freeze` at `{named}`")
+            } else {
+                format!(
+                    "remove `{}`, or remove `share` for separate weights",
+                    other.key
+                )
+            }));
+        }
+        let Some(part) = self.earlier(&named, scope) else {
+            let diagnostic = self.unknown("share", &named, span, scope);
+            return self.refuse(diagnostic);
+        };
+        let Some(inputs) = self.inputs(&common, table, siblings, scope) else {
+            return;
+        };
+        if inputs.len() != part.inputs.len() {
+            let num = part.inputs.len();
+            let several = if num == 1 { "" } else { "s" };
+            let message = format!(
+                "`{named}` takes {num} input{several}, found {}",
+                inputs.len()
+            );
+            let span = table.get("inputs").map_or(span, |entry| entry.node.span);
+            let help = format!("list {num} of them in `inputs`");
+            let diagnostic = Diagnostic::error("shape", message).at(span);
+            return self.refuse(diagnostic.help(help));
+        }
+        let Some(local) = self.local_name(&common, table, &named, copy, scope) else {
+            return;
+        };
+        let base = format!("{}{local}", scope.prefix);
+        if common.name.is_none() {
+            // Numbers begin at 2.
+            self.names.insert(base.clone());
+        }
+        let mut prefix = self.unique(&base, true);
+        if part.is_group() {
+            prefix.push('.');
+        }
+        if self.layers.len() + part.layers.len() > MAX_LAYERS {
+            return self.refuse_size(span);
+        }
+        let place = self.place_of(table, span, scope);
+        let new = self.again(&part, &inputs, &prefix, &place);
+        scope.follow(common.name, copy, new);
+    }
+
+    /// Copies layers, with names that begin with `prefix`.
+    fn again(&mut self, part: &Part, inputs: &[Source], prefix: &str, place: &Place) -> Part {
+        let first = self.layers.len();
+        let moved = |source: &Source| {
+            let input = part.inputs.iter().position(|input| input == source);
+            match (input, source) {
+                (Some(input), _) => inputs[input],
+                (None, Source::Layer(at)) if part.layers.contains(at) => {
+                    Source::Layer(first + at - part.layers.start)
+                }
+                (None, source) => *source,
+            }
+        };
+        for at in part.layers.clone() {
+            let layer = self.layers[at].clone();
+            let name = match layer.name.strip_prefix(&part.prefix) {
+                Some("") => prefix.to_owned(),
+                inner => {
+                    let name = format!("{prefix}{}", inner.unwrap_or(&layer.name));
+                    self.unique(&name, true)
+                }
+            };
+            let owner = match layer.weights {
+                Some(Weights::Shared(owner)) => owner,
+                _ => at,
+            };
+            let value = Value::Str(self.layers[owner].name.clone());
+            let entry = Entry {
+                key: "share".to_owned(),
+                key_span: place.span,
+                node: Node {
+                    span: place.span,
+                    value,
+                },
+            };
+            self.layers.push(LayerSpec {
+                name,
+                inputs: if part.is_group() {
+                    layer.inputs.iter().map(moved).collect()
+                } else {
+                    inputs.to_vec()
+                },
+                weights: Some(Weights::Shared(owner)),
+                table: Table {
+                    entries: vec![entry],
+                },
+                place: place.clone(),
+                ..layer
+            });
+        }
+        Part {
+            layers: first..self.layers.len(),
+            prefix: prefix.to_owned(),
+            inputs: inputs.to_vec(),
+            output: moved(&part.output),
+        }
+    }
+
+    /// The layer whose matrix a linear layer uses, if its table has `tie`.
+    pub(super) fn tied(
+        &self,
+        table: &Table,
+        scope: &Scope,
+    ) -> Result<Option<Weights>, Box<Diagnostic>> {
+        let Some(entry) = table.get("tie") else {
+            return Ok(None);
+        };
+        let (Value::Str(name), span) = (&entry.node.value, entry.node.span) else {
+            return Ok(None); // It was refused.
+        };
+        let wrong = |message: String, span: Span, help: &str| {
+            let diagnostic = Diagnostic::error("contradiction", message);
+            Err(Box::new(diagnostic.at(span).help(help)))
+        };
+        if let Some(initializer) = table.get("initializer") {
+            return wrong(
+                format!(
+                    "`initializer` has no effect beside `tie`: the weights are those of `{name}`"
+                ),
+                initializer.key_span,
+                "move it to that layer",
+            );
+        }
+        let Some(part) = self.earlier(name, scope) else {
+            return Err(Box::new(self.unknown("tie", name, span, scope)));
+        };
+        let mut owner = part.layers.start;
+        if let Some(Weights::Shared(first)) = self.layers.get(owner).and_then(|layer| layer.weights)
+        {
+            owner = first;
+        }
+        let Some(layer) = self.layers.get(owner).filter(|_| !part.is_group()) else {
+            return wrong(
+                format!("`{name}` is a group of layers, which has no single matrix"),
+                span,
+                "name an `embedding` or `linear` layer inside it, as `runner describe` prints it",
+            );
+        };
+        match (&layer.kind, layer.weights) {
+            (LayerKind::Embedding { .. } | LayerKind::Linear { .. }, None) => {
+                Ok(Some(Weights::Tied(owner)))
+            }
+            (LayerKind::Linear { .. }, Some(_)) => wrong(
+                format!("`{name}` is itself tied to `{}`", self.owner_name(layer)),
+                span,
+                "name a layer that has weights",
+            ),
+            (kind, _) => wrong(
+                format!(
+                    "`{name}` is a `{}`, which has no matrix to transpose",
+                    kind.type_name()
+                ),
+                span,
+                "name an `embedding` or `linear` layer",
+            ),
+        }
+    }
+
+    fn owner_name(&self, layer: &LayerSpec) -> &str {
+        layer
+            .weights
+            .map_or("", |weights| &self.layers[weights.owner()].name)
+    }
+
+    /// A layer or block by its name here, or a layer by its name in the whole network.
+    fn earlier(&self, name: &str, scope: &Scope) -> Option<Part> {
+        let by_full_name = || {
+            let at = self.layers.iter().position(|layer| layer.name == name)?;
+            Some(Part {
+                layers: at..at + 1,
+                prefix: name.to_owned(),
+                inputs: self.layers[at].inputs.clone(),
+                output: Source::Layer(at),
+            })
+        };
+        scope.part(name).cloned().or_else(by_full_name)
+    }
+
+    fn unknown(&self, key: &str, name: &str, span: Span, scope: &Scope) -> Diagnostic {
+        let message = format!("`{key}` names `{name}`, but there is no such layer before this one");
+        let diagnostic = Diagnostic::error("unknown-value", message).at(span);
+        let names = || scope.names.iter().map(|(name, _)| name.as_str());
+        let full = self.layers.iter().map(|layer| layer.name.as_str());
+        diagnostic.help(match nearest(name, names().chain(full)) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "give the layer a `name`, and put it before this one".to_owned(),
+        })
+    }
+}

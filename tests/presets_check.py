@@ -1,0 +1,173 @@
+"""Compares presets with torchvision's networks, and with networks as in the papers, with the same weights:
+python3 tests/presets_check.py FOLDER
+
+FOLDER has a folder for each preset, as `runner export pytorch` writes it. Tensors of both networks have the same order."""
+
+import importlib.util
+import json
+import sys
+from functools import partial
+from pathlib import Path
+
+import torch
+from torch import nn
+from torchvision import models
+from torchvision.models.convnext import CNBlockConfig, ConvNeXt
+
+TOLERANCE = 1e-5
+folder = Path(sys.argv[1])
+torch.set_num_threads(1)
+
+
+def double(before, channels):
+    return nn.Sequential(
+        nn.Conv2d(before, channels, 3, padding=1, bias=False), nn.BatchNorm2d(channels), nn.ReLU(),
+        nn.Conv2d(channels, channels, 3, padding=1, bias=False), nn.BatchNorm2d(channels), nn.ReLU(),
+    )
+
+
+class Level(nn.Module):
+    """Two convolutions, the levels below on half the size, and two convolutions over both."""
+
+    def __init__(self, before, channels, below):
+        super().__init__()
+        self.down, self.below = double(before, channels), None
+        if below > 0:
+            self.below = Level(channels, 2 * channels, below - 1)
+            self.up = nn.ConvTranspose2d(2 * channels, channels, 2, stride=2)
+            self.both = double(2 * channels, channels)
+
+    def forward(self, x):
+        x = self.down(x)
+        if self.below is None:
+            return x
+        wide = self.up(self.below(nn.functional.max_pool2d(x, 2)))
+        return self.both(torch.cat((x, wide), dim=1))
+
+
+class Temporal(nn.Module):
+    """A residual block of two causal convolutions."""
+
+    def __init__(self, before, channels, dilation):
+        super().__init__()
+        self.pad = 2 * dilation
+        self.a = nn.Conv1d(before, channels, 3, dilation=dilation)
+        self.b = nn.Conv1d(channels, channels, 3, dilation=dilation)
+        self.shortcut = nn.Conv1d(before, channels, 1) if before != channels else nn.Identity()
+
+    def forward(self, x):
+        causal = partial(nn.functional.pad, pad=(self.pad, 0))
+        inner = torch.relu(self.b(causal(torch.relu(self.a(causal(x))))))
+        return torch.relu(inner + self.shortcut(x))
+
+
+class Tcn(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks = nn.Sequential(Temporal(2, 6, 1), Temporal(6, 6, 2), Temporal(6, 6, 4))
+        self.head = nn.Linear(6, 4)
+
+    def forward(self, x):
+        return self.head(self.blocks(x.transpose(1, 2))[:, :, -1])
+
+
+class Inception(nn.Module):
+    def __init__(self, before):
+        super().__init__()
+        self.narrow = nn.Conv1d(before, 4, 1, bias=False)
+        self.long, self.medium, self.short = (
+            nn.Conv1d(4, 4, size, padding="same", bias=False) for size in (12, 6, 3))
+        self.pooled = nn.Conv1d(before, 4, 1, bias=False)
+        self.norm = nn.BatchNorm1d(16)
+
+    def forward(self, x):
+        narrow = self.narrow(x)
+        pooled = self.pooled(nn.functional.max_pool1d(x, 3, 1, 1))
+        branches = (self.long(narrow), self.medium(narrow), self.short(narrow), pooled)
+        return torch.relu(self.norm(torch.cat(branches, dim=1)))
+
+
+class Inceptions(nn.Module):
+    def __init__(self, before):
+        super().__init__()
+        self.inner = nn.Sequential(Inception(before), Inception(16), Inception(16))
+        self.shortcut = nn.Sequential(nn.Conv1d(before, 16, 1, bias=False), nn.BatchNorm1d(16))
+
+    def forward(self, x):
+        return torch.relu(self.inner(x) + self.shortcut(x))
+
+
+class InceptionTime(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks = nn.Sequential(Inceptions(2), Inceptions(16))
+        self.head = nn.Linear(16, 4)
+
+    def forward(self, x):
+        return self.head(self.blocks(x.transpose(1, 2)).mean(2))
+
+
+def eegnet():
+    conv = partial(nn.Conv2d, bias=False)
+    return nn.Sequential(
+        nn.Unflatten(1, (1, 5)),
+        conv(1, 8, (1, 16), padding="same"), nn.BatchNorm2d(8, eps=1e-3),
+        conv(8, 16, (5, 1), groups=8), nn.BatchNorm2d(16, eps=1e-3), nn.ELU(), nn.AvgPool2d((1, 4)),
+        conv(16, 16, (1, 16), groups=16, padding="same"), conv(16, 16, 1), nn.BatchNorm2d(16, eps=1e-3), nn.ELU(),
+        nn.AvgPool2d((1, 8)), nn.Flatten(), nn.Linear(48, 4),
+    )
+
+
+def convnext():
+    sizes = [(8, 16, 3), (16, 32, 3), (32, 64, 9), (64, None, 3)]
+    return ConvNeXt([CNBlockConfig(*each) for each in sizes], num_classes=10)
+
+
+NETWORKS = {
+    "mobilenet_v2": partial(models.mobilenet_v2, num_classes=10),
+    "densenet": partial(models.DenseNet, growth_rate=4, num_init_features=8, num_classes=10),
+    "efficientnet_b0": partial(models.efficientnet_b0, num_classes=10),
+    "convnext": convnext,
+    "vit": partial(models.VisionTransformer, image_size=64, patch_size=16, num_layers=3, num_heads=2, hidden_dim=16,
+                   mlp_dim=24, num_classes=10),
+    "tcn": Tcn,
+    "inception_time": InceptionTime,
+    "eegnet": eegnet,
+    "unet": lambda: nn.Sequential(Level(3, 4, 4), nn.Conv2d(4, 5, 1)),
+}
+
+
+def tensors(network):
+    """Without the counters of batch norms."""
+    return {name: value for name, value in network.state_dict().items() if "num_batches" not in name}
+
+
+def main():
+    wrong = 0
+    for name, build in NETWORKS.items():
+        spec = importlib.util.spec_from_file_location("model", folder / name / "model.py")
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        ours, theirs = tensors(module.load()), build()
+        names = tensors(theirs)
+        if [v.squeeze().shape for v in ours.values()] != [v.squeeze().shape for v in names.values()]:
+            pairs = [(a, tuple(v.shape), b, tuple(w.shape)) for (a, v), (b, w) in zip(ours.items(), names.items())
+                     if v.squeeze().shape != w.squeeze().shape]
+            print(f"{name}: {len(ours)} tensors for {len(names)}; {pairs[:3]}")
+            wrong += 1
+            continue
+        values = {key: value.reshape(names[key].shape) for key, value in zip(names, ours.values())}
+        theirs.load_state_dict(values, strict=False)
+        example = json.loads((folder / name / "example.json").read_text())
+        items, expected = torch.tensor(example["input"]), torch.tensor(example["output"])
+        with torch.no_grad():
+            output = theirs.eval()(items)
+        error = ((output - expected).abs().max() / expected.abs().max()).item()
+        # Biases alone would give equal outputs for all items.
+        spread = ((output - output.roll(1, 0)).abs().max() / expected.abs().max()).item()
+        print(f"{name}: largest relative difference {error:.1e}, and {spread:.1e} between items")
+        wrong += not (error <= TOLERANCE and spread >= 100 * error)
+    return 1 if wrong else 0
+
+
+sys.exit(main())
