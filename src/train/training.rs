@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use burn::data::dataloader::DataLoader;
-use burn::module::{Module, ParamGroup};
+use burn::module::Module;
 use burn::tensor::Device;
 use burn::train::{Learner, SupervisedTraining, TrainingError, TrainingStrategy};
 
@@ -36,7 +36,7 @@ use runner_network::schedule::Reductions;
 use runner_network::scores::Scores;
 use runner_network::state::State;
 use runner_network::sums::NotFinite;
-use runner_network::{optimizer, schedule};
+use runner_network::{copies, optimizer, schedule};
 
 /// Validation batches of a memory probe.
 const PROBED_BATCHES: usize = 4;
@@ -134,8 +134,7 @@ impl Training<'_> {
             None => job.interrupter.clone(),
         };
         let parameters = Paths::new(plan).parameters(&network);
-        let frozen = ParamGroup::from_paths(optimizer::frozen(plan, &parameters));
-        let network = network.set_require_grad_group(frozen, false);
+        let network = optimizer::freeze(plan, &parameters, network);
         let reductions = Reductions::default();
         let learner = Learner::new(
             SharedNetwork::new(plan, network, start.step(plan), splits.scores.clone()),
@@ -334,12 +333,8 @@ impl Training<'_> {
                 .map_err(|e| unsaved(folder, &e))?
                 .at_step(epoch.step);
             let averages = best.averages();
-            // The weights with which the objective was measured.
-            let of_objective = job.plan.objective.average();
-            let chosen = averages
-                .iter()
-                .find(|average| of_objective == Some(average.name));
-            let chosen = chosen.map_or_else(|| best.network(), |average| average.network.clone());
+            let chosen = copies::of_objective(job.plan.objective, &averages);
+            let chosen = chosen.unwrap_or_else(|| best.network());
             save(folder, chosen.clone(), "best")?;
             let averages = averages.into_iter();
             let averages = averages.map(|average| (average.test, average.network));

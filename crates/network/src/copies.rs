@@ -9,6 +9,7 @@ use burn::tensor::Tensor;
 
 use crate::network::Network;
 use runner_core::plan::RunPlan;
+use runner_core::spec::metric::Objective;
 use runner_core::spec::strategy::StrategySpec;
 
 /// A copy of the weights of a network.
@@ -167,6 +168,13 @@ pub struct Average {
     pub test: &'static str,
     /// A network with them.
     pub network: Network,
+}
+
+/// The averaged weights with which an objective is measured, if it is measured with some.
+pub fn of_objective(objective: Objective, averages: &[Average]) -> Option<Network> {
+    let name = objective.average()?;
+    let average = averages.iter().find(|average| average.name == name)?;
+    Some(average.network.clone())
 }
 
 /// Which tensors of a network.

@@ -1,9 +1,10 @@
 //! The planned optimizer, with the treatment of each parameter.
 
-use burn::module::ParamGroup;
+use burn::module::{Module, ParamGroup};
 use burn::optim::grad_clipping::GradientClipping;
 use burn::optim::{AdafactorConfig, ModuleOptimizer, Optimizer};
 
+use crate::network::Network;
 use crate::paths::Parameter;
 use crate::updates::Momentum;
 use crate::updates::adam::{Adam, Decay};
@@ -77,13 +78,14 @@ fn treatment(plan: &RunPlan, parameter: &Parameter) -> Treatment {
     treatment
 }
 
-/// Burn's paths of the frozen parameters.
-pub fn frozen(plan: &RunPlan, parameters: &[Parameter]) -> Vec<String> {
+/// The network with the parameters of frozen groups left out of training.
+pub fn freeze(plan: &RunPlan, parameters: &[Parameter], network: Network) -> Network {
     let is_frozen = |parameter: &&Parameter| {
         group_of(&plan.optimizer.groups, &parameter.path).is_some_and(|group| group.freeze)
     };
     let frozen = parameters.iter().filter(is_frozen);
-    frozen.map(|parameter| parameter.burn.clone()).collect()
+    let frozen: Vec<String> = frozen.map(|parameter| parameter.burn.clone()).collect();
+    network.set_require_grad_group(ParamGroup::from_paths(frozen), false)
 }
 
 /// The optimizer of a plan.

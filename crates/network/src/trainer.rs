@@ -3,7 +3,7 @@
 
 use std::sync::atomic::Ordering;
 
-use burn::module::{Module, ParamGroup};
+use burn::module::Module;
 use burn::optim::lr_scheduler::LrSchedulerRecord;
 use burn::optim::lr_scheduler::module_lr_scheduler::ModuleLrScheduler;
 use burn::optim::{ModuleOptimizer, OptimizerRecord};
@@ -23,7 +23,7 @@ use crate::serve::{Order, Serve};
 use crate::state::State;
 use crate::sums::{EpochSums, NotFinite};
 use crate::trained::Trained;
-use crate::{gradients, optimizer, schedule};
+use crate::{copies, gradients, optimizer, schedule};
 use runner_core::data::Loaded;
 use runner_core::data::order::{Purpose, stream_seed};
 use runner_core::event::{Epoch, FailureClass, Metrics, Outcome};
@@ -134,8 +134,7 @@ impl Trainer {
         let network = weights.unwrap_or_else(|| Network::drawn(plan, &device));
         let paths = Paths::new(plan);
         let parameters = paths.parameters(&network);
-        let frozen = ParamGroup::from_paths(optimizer::frozen(plan, &parameters));
-        let network = network.set_require_grad_group(frozen, false);
+        let network = optimizer::freeze(plan, &parameters, network);
         let reductions = Reductions::default();
         let kept = plan.kept_on_device();
         let scores = Scores::new(plan, loaded.pixels, loaded.train.set().target_units());
@@ -447,12 +446,8 @@ impl Trainer {
         let weights = [("final", held.network())].into_iter().chain(averages);
         let best = self.best.as_ref().unwrap_or(held);
         let averages = best.averages();
-        // The weights with which the objective was measured.
-        let of_objective = self.plan.objective.average();
-        let chosen = averages
-            .iter()
-            .find(|average| of_objective == Some(average.name));
-        let chosen = chosen.map_or_else(|| best.network(), |average| average.network.clone());
+        let chosen = copies::of_objective(self.plan.objective, &averages);
+        let chosen = chosen.unwrap_or_else(|| best.network());
         let mut tests = Vec::new();
         let averages = averages.iter();
         let averages = averages.map(|average| (average.test, average.network.clone()));

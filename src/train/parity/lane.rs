@@ -1,6 +1,6 @@
 //! One of several parallel trainings: a network on a device with its own optimizer.
 
-use burn::module::{Module, ParamGroup};
+use burn::module::Module;
 use burn::optim::lr_scheduler::module_lr_scheduler::ModuleLrScheduler;
 use burn::optim::{GradientsParams, ModuleOptimizer};
 use burn::store::ModuleRecord;
@@ -94,9 +94,8 @@ impl Lane {
         let device = device.clone().autodiff();
         let network = with_weights(plan, &device, weights);
         let parameters = Paths::new(plan).parameters(&network);
-        let frozen = ParamGroup::from_paths(optimizer::frozen(plan, &parameters));
         Self {
-            network: network.set_require_grad_group(frozen, false),
+            network: optimizer::freeze(plan, &parameters, network),
             optimizer: optimizer::optimizer(plan, &parameters),
             schedule: schedule::schedule(plan, &parameters, &[], &schedule::Reductions::default()),
             norms: NormLog::new(plan),

@@ -230,18 +230,24 @@ fn beside(file: &Path, path: &str) -> PathBuf {
     clean
 }
 
+/// The names of the TOML files in a folder, sorted; none if it cannot be read.
+fn toml_files(folder: &Path) -> Option<Vec<String>> {
+    let is_here = folder.as_os_str().is_empty();
+    let folder = if is_here { Path::new(".") } else { folder };
+    let entries = std::fs::read_dir(folder).ok()?.flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    let mut names: Vec<String> = names.filter(|name| name.ends_with(".toml")).collect();
+    names.sort();
+    Some(names)
+}
+
 /// The path of an existing file with a similar name to the missing one.
 fn near(file: &Path, path: &str) -> Option<String> {
     let wanted = file.file_name()?.to_str()?;
     if file.exists() {
         return None;
     }
-    let entries = std::fs::read_dir(file.parent()?).ok()?.flatten();
-    let mut names: Vec<_> = entries
-        .filter_map(|entry| entry.file_name().into_string().ok())
-        .filter(|name| name.ends_with(".toml"))
-        .collect();
-    names.sort();
+    let names = toml_files(file.parent()?)?;
     let near = nearest(wanted, names.iter().map(String::as_str))?;
     Some(format!("{}{near}", path.strip_suffix(wanted)?))
 }
@@ -391,27 +397,20 @@ impl Unreadable {
         let Unreadable::Io(_) = self else {
             return None;
         };
-        let folder = if path.is_dir() { path } else { path.parent()? };
-        let folder_or_here = if folder.as_os_str().is_empty() {
-            Path::new(".")
+        let (folder, there) = if path.is_dir() {
+            (path, "name a file in it")
         } else {
-            folder
+            (path.parent()?, "files with a similar name")
         };
-        let entries = std::fs::read_dir(folder_or_here).ok()?.flatten();
-        let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
-        let mut names: Vec<String> = names.filter(|name| name.ends_with(".toml")).collect();
-        names.sort();
+        let mut names = toml_files(folder)?;
         if !path.is_dir() {
             let asked = path.file_stem()?.to_str()?.to_lowercase();
             let stem = |name: &str| name.trim_end_matches(".toml").to_lowercase();
-            let near = nearest(
-                &asked,
-                names.iter().map(|name| name.trim_end_matches(".toml")),
-            );
-            let near = near.map(str::to_owned);
+            let stems: Vec<String> = names.iter().map(|name| stem(name)).collect();
+            let near = nearest(&asked, stems.iter().map(String::as_str));
             names.retain(|name| {
-                (asked.len() > 2 && stem(name).contains(&asked))
-                    || near.as_deref() == Some(name.trim_end_matches(".toml"))
+                let stem = stem(name);
+                (asked.len() > 2 && stem.contains(&asked)) || near == Some(stem.as_str())
             });
         }
         if names.is_empty() {
@@ -421,11 +420,6 @@ impl Unreadable {
         let shown = shown.map(|name| format!("`{}`", folder.join(name).display()));
         let shown = shown.collect::<Vec<_>>().join(", ");
         let more = names.len().saturating_sub(MAX);
-        let there = if path.is_dir() {
-            "name a file in it"
-        } else {
-            "files with a similar name"
-        };
         Some(match more {
             0 => format!("{there}: {shown}"),
             more => format!("{there}: {shown}, and {more} more"),

@@ -3,9 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::document::Value;
-use super::kind::Scalar;
+use super::kind::{Kind, Scalar};
 use super::remedy;
-use super::section::{Choice, by_name, choices};
+use super::section::{Choice, Section, by_name, choices};
 use super::task::TaskKind;
 use crate::diagnostic::Reason;
 
@@ -240,41 +240,40 @@ impl Objective {
         };
         better || (b.is_nan() && !a.is_nan())
     }
-}
 
-/// The best value of a metric so far, one value per epoch.
-#[derive(Clone, Copy, Debug)]
-pub struct BestSoFar {
-    metric: Objective,
-    min_delta: f64,
-    best: f64,
-}
-
-impl BestSoFar {
-    /// Before the first epoch; an improvement of less than `min_delta` does not count.
-    pub fn new(metric: Objective, min_delta: f64) -> Self {
-        Self {
-            metric,
-            min_delta,
-            best: f64::NAN,
-        }
-    }
-
-    /// Whether the value of the next epoch is an improvement. `nan` is never one.
-    pub fn is_improved_by(&mut self, value: f64) -> bool {
-        let sign = if self.metric.is_better(1.0, 0.0) {
-            1.0
+    /// Whether each value, one per epoch, is better than the best one before it by more than `min_delta`. `nan` is
+    /// never an improvement.
+    pub fn improvements(
+        self,
+        min_delta: f64,
+        values: impl Iterator<Item = f64>,
+    ) -> impl Iterator<Item = bool> {
+        let delta = if self.is_better(1.0, 0.0) {
+            min_delta
         } else {
-            -1.0
+            -min_delta
         };
-        let is_improved = self
-            .metric
-            .is_better(value, self.best + sign * self.min_delta);
-        if is_improved {
-            self.best = value;
-        }
-        is_improved
+        let mut best = f64::NAN;
+        values.map(move |value| {
+            let is_improvement = self.is_better(value, best + delta);
+            if is_improvement {
+                best = value;
+            }
+            is_improvement
+        })
     }
+
+    /// The `metric` that a rule watches for improvements.
+    pub(super) fn watched(s: &mut Section<'_>) -> Option<Self> {
+        let doc = "The metric to watch; the objective when not set.";
+        s.field("metric", Kind::Objective, doc).optional()
+    }
+}
+
+/// The `min_delta` of a rule that watches a metric.
+pub(super) fn min_delta(s: &mut Section<'_>) -> f64 {
+    let doc = "Minimum improvement over the best value so far.";
+    s.field("min_delta", Kind::non_negative(), doc).or(0.0)
 }
 
 impl TryFrom<String> for Objective {

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::backend::power;
 use super::kind::Kind;
-use super::metric::{BestSoFar, Objective};
+use super::metric::{Objective, min_delta};
 use super::section::{Choice, Section, choices};
 
 /// The `[scheduler]` table.
@@ -243,14 +243,9 @@ impl Curve {
         else {
             return 0;
         };
-        let mut best = BestSoFar::new(metric, *min_delta);
         let (mut waited, mut num) = (0, 0);
-        for value in values {
-            waited = if best.is_improved_by(value) {
-                0
-            } else {
-                waited + 1
-            };
+        for is_improvement in metric.improvements(*min_delta, values) {
+            waited = if is_improvement { 0 } else { waited + 1 };
             if waited > *patience {
                 (waited, num) = (0, num + 1);
             }
@@ -349,13 +344,7 @@ impl Curve {
                 final_fraction: final_fraction(s, 4e-6),
             },
             CurveKind::ReduceOnPlateau => Curve::ReduceOnPlateau {
-                metric: s
-                    .field(
-                        "metric",
-                        Kind::Objective,
-                        "The metric to watch; the objective when not set.",
-                    )
-                    .optional(),
+                metric: Objective::watched(s),
                 patience: s
                     .field(
                         "patience",
@@ -363,13 +352,7 @@ impl Curve {
                         "Epochs without improvement that are tolerated, as in PyTorch: the rate is lowered after one more.",
                     )
                     .or(10),
-                min_delta: s
-                    .field(
-                        "min_delta",
-                        Kind::non_negative(),
-                        "Minimum improvement over the best value so far.",
-                    )
-                    .or(0.0),
+                min_delta: min_delta(s),
                 gamma: s.field("gamma", part(), GAMMA).or(0.1),
                 final_fraction: final_fraction(s, 0.0),
             },

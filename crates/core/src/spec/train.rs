@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::kind::Kind;
-use super::metric::{BestSoFar, Objective};
+use super::metric::{Objective, min_delta};
 use super::section::{Section, choices};
 
 /// The `[train]` table.
@@ -133,13 +133,7 @@ impl TrainSpec {
 impl EarlyStoppingSpec {
     fn decode(s: &mut Section<'_>) -> Self {
         Self {
-            metric: s
-                .field(
-                    "metric",
-                    Kind::Objective,
-                    "The metric to watch; the objective when not set.",
-                )
-                .optional(),
+            metric: Objective::watched(s),
             patience: s
                 .field(
                     "patience",
@@ -147,27 +141,14 @@ impl EarlyStoppingSpec {
                     "Epochs without improvement after which training ends.",
                 )
                 .required(),
-            min_delta: s
-                .field(
-                    "min_delta",
-                    Kind::non_negative(),
-                    "Minimum improvement over the best value so far.",
-                )
-                .or(0.0),
+            min_delta: min_delta(s),
         }
     }
 
     /// Whether training ends after these values of the metric, one per epoch. `nan` is never better.
     pub fn is_over(&self, metric: Objective, values: impl Iterator<Item = f64>) -> bool {
-        let mut best = BestSoFar::new(metric, self.min_delta);
-        let mut waited = 0;
-        for value in values {
-            waited = if best.is_improved_by(value) {
-                0
-            } else {
-                waited + 1
-            };
-        }
+        let improvements = metric.improvements(self.min_delta, values);
+        let waited = improvements.fold(0, |waited, is_one| if is_one { 0 } else { waited + 1 });
         waited >= self.patience
     }
 }

@@ -8,7 +8,7 @@ use super::condition::{is_inside, touch};
 use super::draw::{MAX_SOBOL_AXES, draw};
 use crate::diagnostic::{Diagnostic, Diagnostics, Span, nearest};
 use crate::spec::distribution::Distribution;
-use crate::spec::document::{Entry, MAX_PARTS, Node, Table, Value};
+use crate::spec::document::{Entry, MAX_PARTS, Node, Table, Value, bare_to_toml};
 use crate::spec::remedy::full_path;
 use crate::spec::sweep::{AxisSpec, RandomSpec, Sampler, SweepSpec};
 
@@ -479,18 +479,11 @@ fn listed(value: &Value) -> String {
     let Value::Str(text) = value else {
         return format!("[{}]", value.to_toml());
     };
-    let is_bare = |part: &str| {
-        let is_number = part.starts_with(|c: char| c.is_ascii_digit() || "+-".contains(c));
-        ["true", "false"].contains(&part) || (is_number && part.parse::<f64>().is_ok())
-    };
     let inner = text.trim().trim_start_matches('[').trim_end_matches(']');
     let parts = inner
         .split(',')
         .map(str::trim)
         .filter(|part| !part.is_empty());
-    let parts = parts.map(|part| match part {
-        part if is_bare(part) => part.to_owned(),
-        part => Value::Str(part.trim_matches(['"', '\'']).into()).to_toml(),
-    });
+    let parts = parts.map(bare_to_toml);
     format!("[{}]", parts.collect::<Vec<_>>().join(", "))
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use super::parse::parse_table;
-use super::write::quoted;
+use super::write::bare_to_toml;
 use super::{Node, Table, Value};
 use crate::diagnostic::{Diagnostic, Diagnostics, Sources, Span};
 use crate::spec::search::Suggestion;
@@ -104,10 +104,6 @@ impl Document {
                 Diagnostic::error("bad-override", message).help(help),
             ));
         }
-        let parses = |value: &str| {
-            let parsed = toml::from_str::<toml::Table>(&format!("v = {value}"));
-            parsed.is_ok_and(|table| table.len() == 1)
-        };
         if let Some((item, names)) = self.root.missing_item(key) {
             let message = format!("`--set {assignment}`: the list has no item `{item}`");
             let help = format!(
@@ -118,15 +114,7 @@ impl Document {
                 Diagnostic::error("bad-override", message).help(help),
             ));
         }
-        let value = if parses(value) {
-            value.to_owned()
-        } else {
-            quoted(value)
-        };
-        if !parses(&value) {
-            let message = format!("the value of `--set {assignment}` is not a TOML value");
-            return Err(refuse(message));
-        }
+        let value = bare_to_toml(value);
         let text = format!("{key} = {value}");
         let source = self.sources.add("--set", &text);
         let key_span = Span {

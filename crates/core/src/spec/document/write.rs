@@ -94,6 +94,16 @@ pub fn key_to_toml(key: &str) -> String {
     }
 }
 
+/// A text of the command line as TOML: itself if it is a TOML value, otherwise a string.
+pub fn bare_to_toml(text: &str) -> String {
+    let parsed = toml::from_str::<toml::Table>(&format!("v = {text}"));
+    if parsed.is_ok_and(|table| table.len() == 1) {
+        text.to_owned()
+    } else {
+        quoted(text)
+    }
+}
+
 pub(super) fn quoted(text: &str) -> String {
     let mut quoted = String::from("\"");
     for c in text.chars() {

@@ -230,7 +230,7 @@ impl Expander<'_> {
     }
 
     fn unknown(&self, key: &str, name: &str, span: Span, scope: &Scope) -> Diagnostic {
-        let message = format!("`{key}` names `{name}`, but there is no such layer before this one");
+        let message = format!("`{key}` names `{name}`, but no layer before this one has this name");
         let diagnostic = Diagnostic::error("unknown-value", message).at(span);
         let names = || scope.names.iter().map(|(name, _)| name.as_str());
         let full = self.layers.iter().map(|layer| layer.name.as_str());

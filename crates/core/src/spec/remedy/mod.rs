@@ -19,7 +19,7 @@ use std::sync::OnceLock;
 use super::describe;
 use super::document::{Entry, Table, Value};
 use super::hints::key_paths;
-use super::metric::{Metric, Objective};
+use super::metric::{Metric, Objective, ObjectiveSplit};
 use super::reference::unnumbered;
 use super::section::{Choice, by_name};
 use crate::diagnostic::nearest;
@@ -336,15 +336,44 @@ pub fn for_value<'a>(
     near.map(|near| format!("did you mean `{near}`?"))
 }
 
+/// What a text that is not a metric of a split means.
+enum Meant {
+    /// This metric, by another name.
+    Known(Objective),
+    /// Probably this metric.
+    Near(Objective),
+    /// Something else, with a remedy.
+    Other(&'static str),
+}
+
 /// The remedy for a text that is not a metric of a split, such as `val_acc`; the text is known to be wrong.
 pub fn for_objective(text: &str) -> Option<String> {
+    Some(match meant(text)? {
+        Meant::Known(objective) => format!("use `{}`", objective.name()),
+        Meant::Near(objective) => format!("did you mean `{}`?", objective.name()),
+        Meant::Other(help) => help.to_owned(),
+    })
+}
+
+/// The metric of a split that other tools call by this name, such as `val_acc`.
+pub fn objective(text: &str) -> Option<String> {
+    let is_of_split = text.contains(['_', '/', '.', '-']);
+    match meant(text).filter(|_| is_of_split)? {
+        Meant::Known(objective) | Meant::Near(objective) => Some(objective.name()),
+        Meant::Other(_) => None,
+    }
+}
+
+fn meant(text: &str) -> Option<Meant> {
     let lower = text.to_lowercase();
     let splits = [
-        ("valid", &["valid", "validation", "val", "eval", "dev"][..]),
-        ("train", &["train", "training"]),
-        ("test", &["test"]),
+        (
+            ObjectiveSplit::Valid,
+            &["valid", "validation", "val", "eval", "dev", "test"][..],
+        ),
+        (ObjectiveSplit::Train, &["train", "training"]),
     ];
-    let mut found = ("valid", lower.as_str());
+    let mut found = (ObjectiveSplit::Valid, lower.as_str());
     'all: for (ours, theirs) in splits {
         for name in theirs {
             let rest = lower
@@ -358,30 +387,25 @@ pub fn for_objective(text: &str) -> Option<String> {
     }
     let (split, name) = found;
     let names = || Metric::ALL.iter().map(|(_, name, _)| *name);
-    let split = if split == "test" { "valid" } else { split };
-    if let Some(metric) = by_name::<Metric>(name) {
-        return Some(format!("use `{split}/{}`", metric.name()));
+    let of = |name: &str| {
+        let metric = by_name::<Metric>(name)?;
+        Some(Objective { split, metric })
+    };
+    if let Some(objective) = of(name) {
+        return Some(Meant::Known(objective));
     }
     if let Some(known) = same_letters(name, names()) {
-        return Some(format!("did you mean `{split}/{known}`?"));
+        return of(known).map(Meant::Near);
     }
     let all: Vec<&str> = names().collect();
     let mut rows = values().rows(name, "task.metrics");
     if let Some(row) = rows.find(|row| row.answer(&all).is_some()) {
         return match row.help {
-            "" => Some(format!("did you mean `{split}/{}`?", row.ours)),
-            help => Some(help.to_owned()),
+            "" => of(row.ours).map(Meant::Near),
+            help => Some(Meant::Other(help)),
         };
     }
-    nearest(name, names()).map(|near| format!("did you mean `{split}/{near}`?"))
-}
-
-/// The metric of a split that other tools call by this name, such as `val_acc`.
-pub fn objective(text: &str) -> Option<String> {
-    let is_of_split = text.contains(['_', '/', '.', '-']);
-    let help = for_objective(text).filter(|_| is_of_split)?;
-    let name = help.split('`').nth(1)?;
-    Objective::parse(name).ok().map(Objective::name)
+    of(nearest(name, names())?).map(Meant::Near)
 }
 
 /// What to write for a table that was set to a single value, such as `clip = 1.0` or `loss = "mse"`.

@@ -13,16 +13,8 @@ impl Conv {
             out_channels: channels(s),
             kernel_size: kernel(s, dims),
             stride: sizes(s, "stride", "Stride of the window.", dims),
-            dilation: sizes(
-                s,
-                "dilation",
-                "Spacing between the elements of the kernel.",
-                dims,
-            ),
-            groups: {
-                let doc = "Number of channel groups that are convolved separately.";
-                s.field("groups", Kind::Int(1, MAX_SIZE), doc).or(1)
-            },
+            dilation: dilation(s, dims),
+            groups: groups(s),
             padding: if dims == 1 {
                 padding_in_time(s)
             } else {
@@ -32,6 +24,16 @@ impl Conv {
             initializer: Initializer::decode(s),
         }
     }
+}
+
+fn dilation(s: &mut Section<'_>, dims: usize) -> Vec<usize> {
+    let doc = "Spacing between the elements of the kernel.";
+    sizes(s, "dilation", doc, dims)
+}
+
+fn groups(s: &mut Section<'_>) -> usize {
+    let doc = "Number of channel groups that are convolved separately.";
+    s.field("groups", Kind::Int(1, MAX_SIZE), doc).or(1)
 }
 
 fn padding(s: &mut Section<'_>, dims: usize) -> Padding {
@@ -58,16 +60,8 @@ impl ConvTranspose {
             out_channels: channels(s),
             kernel_size: kernel(s, dims),
             stride: sizes(s, "stride", "Upsampling factor.", dims),
-            dilation: sizes(
-                s,
-                "dilation",
-                "Spacing between the elements of the kernel.",
-                dims,
-            ),
-            groups: {
-                let doc = "Number of channel groups that are convolved separately.";
-                s.field("groups", Kind::Int(1, MAX_SIZE), doc).or(1)
-            },
+            dilation: dilation(s, dims),
+            groups: groups(s),
             padding: paddings(
                 s,
                 "padding",
