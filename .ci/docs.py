@@ -32,6 +32,12 @@ REST = {
     "optimizer": '[optimizer]\ntype = "adam"\nlearning_rate = 1e-3\n',
     "train": "[train]\nepochs = 2\n",
 }
+# A search needs axes.
+AXES = """[sweep.random.axes]
+optimizer.type = { type = "choice", values = ["sgd", "adamw"] }
+optimizer.learning_rate = { type = "log_uniform", min = 1e-4, max = 1.0 }
+optimizer.momentum = { type = "uniform", min = 0.0, max = 0.98, when = "optimizer.type == 'sgd'" }
+"""
 # Running text needs a network for tokens.
 FOR_TOKENS = '[model]\ntype = "transformer_lm"\n'
 
@@ -115,6 +121,8 @@ def complete(text):
     rest = dict(REST)
     if data.get("type") == "text":
         rest["model"] = FOR_TOKENS
+    if "search" in tables:
+        rest["sweep"] = AXES
     if "extends" in tables:
         rest = {}
     return text + "\n" + "\n".join(table for key, table in rest.items() if key not in tables)

@@ -114,6 +114,7 @@ pub fn by_runner(run: &RunPlan) -> Vec<f64> {
         started: Instant::now(),
         initial: None,
         last_step: None,
+        pause: None,
         fault: None,
     };
     let executed = execute(&job);

@@ -260,7 +260,7 @@ class Experiment:
                 the runs as Ctrl-C does, and is raised once they have saved.
             results: The folder that contains the folders of experiments.
             only: Patterns of run ids such as ``"*-s1"``: only runs that match one of them.
-            retry: ``"failed"`` or classes of failures: only runs that ended so.
+            retry: ``"failed"``, ``"pruned"`` or classes of failures: only runs that ended so.
             until_decided: Adds seeds until every verdict is decided, as ``[verdict]`` allows.
             wait: Waits for another ``runner run`` in the same folder.
             progress: Whether to show progress; by default if ``on_event`` is not given. tqdm or rich is used if

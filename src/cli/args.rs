@@ -9,8 +9,8 @@ use clap::builder::TypedValueParser;
 
 use super::{bundle, compare, init};
 use crate::ops::Retry;
-use crate::train::Fault;
 use crate::train::parity::WrongLayer;
+use crate::train::{Fault, Pause};
 use runner_core::event::Adjustment;
 use runner_core::reproduce::AtLeast;
 use runner_core::spec::backend::{DeviceName, Precision};
@@ -134,8 +134,8 @@ pub(super) struct RunArgs {
     /// Only runs whose id matches, such as `*seed*` or `hidden=64*`; may be repeated
     #[arg(long, value_name = "GLOB")]
     pub(super) only: Vec<String>,
-    /// Only failed runs: `failed`, or a class such as `out_of_memory`; may be repeated
-    #[arg(long, value_name = "failed|CLASS", value_parser = Retry::from_str)]
+    /// Only runs that ended early: `failed`, `pruned`, or a class of failure such as `out_of_memory`; may be repeated
+    #[arg(long, value_name = "failed|pruned|CLASS", value_parser = Retry::from_str)]
     pub(super) retry: Vec<Retry>,
     /// Add seeds until every verdict is decided, up to `verdict.max_seeds`, in as many steps as `verdict.looks`
     #[arg(long, conflicts_with_all = ["only", "retry"])]
@@ -377,6 +377,9 @@ pub(super) struct ExecArgs {
     /// End the training after this many updates
     #[arg(long)]
     pub(super) last_step: Option<usize>,
+    /// End the training after this epoch, as the rule of a search has decided
+    #[arg(long, value_name = "EPOCH:RULE")]
+    pub(super) prune_after: Option<Pause>,
     /// Apply a change from the update after STEP on; may be repeated
     #[arg(long, value_name = "STEP:KEY=VALUE")]
     pub(super) adjust: Vec<Adjustment>,

@@ -82,6 +82,7 @@ pub fn exec(args: &ExecArgs, logging: &Logging) -> u8 {
             .unwrap_or_else(|| args.folder.join("kernels")),
         initial: args.initial.clone(),
         last_step: args.last_step,
+        pause: args.prune_after,
         adjustments: args.adjust.clone(),
         fault: args.inject_fault.clone(),
     };
@@ -231,7 +232,7 @@ fn finish(channel: &Channel, meter: &Meter, started: Instant, executed: Executed
         weights_digest,
     } = executed;
     let code = match outcome {
-        Outcome::Completed | Outcome::Skipped { .. } => OK,
+        Outcome::Completed | Outcome::Skipped { .. } | Outcome::Pruned { .. } => OK,
         Outcome::Interrupted => INTERRUPTED,
         Outcome::Failed { .. } => FAILED,
     };

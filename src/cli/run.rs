@@ -114,6 +114,7 @@ fn show_prepared(prepared: &Prepared, left_out: &str, mode: Mode) {
         add(prepared.num_left_out, left_out);
         add(prepared.num_completed, "already completed");
         add(prepared.num_begun, "resumed from where they stopped");
+        add(prepared.num_pruned, "pruned");
         add(prepared.num_shorter, "extended to more epochs");
         add(prepared.replaced.len(), "rerun");
         add(prepared.damaged.len(), "damaged and trained again");
@@ -177,8 +178,9 @@ fn show(report: &Report, outcome: &RunOutcome, json: bool, output: &mut Output) 
         0 => String::new(),
         _ => format!(", {num} {what}"),
     };
-    let and_problems =
-        and(report.problems.len() - num_skipped, "not") + &and(num_skipped, "skipped");
+    let and_problems = and(report.problems.len() - num_skipped, "not")
+        + &and(num_skipped, "skipped")
+        + &and(report.num_pruned, "pruned");
     output.say(&format!(
         "{} of {} runs completed{and_problems}; report: {}",
         report.num_completed,

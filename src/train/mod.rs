@@ -18,6 +18,7 @@ mod loader;
 mod memory;
 mod metrics;
 pub mod parity;
+mod pause;
 pub mod predictions;
 mod pulse;
 mod saved;
@@ -44,6 +45,7 @@ use checkpoint::Checkpoints;
 pub use distance::weight_distances;
 pub use fault::{Fault, FaultKind, Gathered, Phase};
 pub use memory::{Meter, is_out_of_memory};
+pub use pause::Pause;
 use runner_core::data;
 use runner_core::diagnostic::Reason;
 use runner_core::event::{Adjustment, Event, FailureClass, Metrics, Outcome, Started};
@@ -86,6 +88,8 @@ pub struct Job {
     pub initial: Option<PathBuf>,
     /// Updates after which the training ends, if earlier than planned.
     pub last_step: Option<usize>,
+    /// The epoch after which a search ends the training, if earlier than planned.
+    pub pause: Option<Pause>,
     /// The changes after failures, in order.
     pub adjustments: Vec<Adjustment>,
     /// Measures memory.

@@ -54,6 +54,7 @@ fn executed(plan: &RunPlan, folder: &Path, is_probe: bool, emit: Emit) -> RunFol
         started: Instant::now(),
         initial: None,
         last_step: None,
+        pause: None,
         fault: None,
     };
     assert_eq!(execute(&job).outcome, Outcome::Completed);

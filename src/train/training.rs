@@ -208,6 +208,7 @@ impl Training<'_> {
             trace: None,
             watch,
             last_step: job.last_step,
+            pause: job.pause,
             last_epoch_after: job.is_probe.then_some(PROBE_TIME),
             emit: if is_watched {
                 Arc::new(|_| {})
@@ -245,6 +246,11 @@ impl Training<'_> {
             .is_some_and(|last| progressed.state.step(plan) >= last);
         let is_done =
             progressed.state.epochs_done >= plan.train.epochs || is_stopped_early || is_last_step;
+        let pause = job.pause.filter(|_| !is_done);
+        let pause = pause.filter(|pause| progressed.state.epochs_done >= pause.epoch);
+        if let Some(pause) = pause {
+            return Err(pause.outcome());
+        }
         if is_interrupted && !is_done {
             // A stop after everything was trained leaves little to do.
             return Err(Outcome::Interrupted);

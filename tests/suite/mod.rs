@@ -53,6 +53,7 @@ mod portable;
 mod predict;
 mod predictions;
 mod presets;
+mod pruning;
 mod recipe;
 mod refusals;
 mod remedies;

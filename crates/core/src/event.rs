@@ -14,6 +14,8 @@ use serde::{Deserialize, Serialize};
 
 pub use crate::spec::adjustment::{Adjustment, Change, learning_rate_factor};
 pub use crate::spec::failure::FailureClass;
+use crate::spec::search::PruneRule;
+use crate::spec::section::Choice;
 pub use attempts::Attempts;
 pub use build::Build;
 pub use kernels::Kernels;
@@ -204,6 +206,13 @@ pub enum Outcome {
     Completed,
     /// It was stopped from outside, and can be resumed.
     Interrupted,
+    /// It was ended by the search that it is part of, and can be resumed.
+    Pruned {
+        /// The last epoch that was trained.
+        epoch: usize,
+        /// The rule.
+        rule: PruneRule,
+    },
     /// It was not started.
     Skipped {
         /// Why.
@@ -231,11 +240,22 @@ impl Outcome {
         }
     }
 
+    /// By what, and when, it was pruned, as text.
+    pub fn pruned_by(&self) -> Option<String> {
+        match self {
+            Outcome::Pruned { epoch, rule } => {
+                Some(format!("by `{}` after epoch {epoch}", rule.name()))
+            }
+            _ => None,
+        }
+    }
+
     /// One word for tables.
     pub fn word(&self) -> &'static str {
         match self {
             Outcome::Completed => "completed",
             Outcome::Interrupted => "interrupted",
+            Outcome::Pruned { .. } => "pruned",
             Outcome::Skipped { .. } => "skipped",
             Outcome::Failed { .. } => "failed",
         }

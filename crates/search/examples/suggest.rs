@@ -2,8 +2,8 @@
 //!
 //! `{"method": "tpe", "seed": 1, "axes": [{"choice": [1, 1]}, {"real": true, "when": [0, 1]}, {"levels": [1, 1, 1]}],
 //! "told": [[[0.2, null, 0.5], 1.5]]}` → `[0.2, 0.3, 0.5]`: positions as [`runner_search::Point`] has them. `when` names
-//! an axis before and the index of its value; told values are lower for better trials, `null` for failed ones. `pending`
-//! lists points without a value.
+//! an axis before and the index of its value; told values are lower for better trials, `null` for failed ones, and
+//! pruned ones have their epochs as a third item. `pending` lists points without a value.
 
 #![expect(clippy::print_stdout, reason = "its output is its purpose")]
 
@@ -61,6 +61,7 @@ fn answer(asked: &Json) -> Option<Json> {
             .map(|told| Told {
                 point: point(&told[0]),
                 value: told[1].as_f64(),
+                pruned_at: told[2].as_u64().map(|epochs| epochs as usize),
             })
             .collect(),
         pending: asked["pending"]

@@ -1,4 +1,5 @@
-//! Samplers that suggest the next point of a search. Handles only numbers: no keys, files or clocks.
+//! Samplers that suggest the next point of a search, and rules that end trials early. Handles only numbers: no keys,
+//! files or clocks.
 //!
 //! A point is a position on each axis of a [`Space`], as a quantile of the axis' distribution: a number of [0, 1).
 //! Sampling from the distributions is then sampling uniformly, whatever they are. An axis whose condition is false at
@@ -8,10 +9,12 @@
 //! global state, no order of arrival.
 
 mod parzen;
+mod rungs;
 mod sampler;
 mod space;
 mod tpe;
 
+pub use rungs::{Climber, Job, Rule, Rungs};
 pub use sampler::{By, Method, NUM_STARTUP, Suggestion, suggest};
 pub use space::{Axis, Point, Space};
 
@@ -22,6 +25,8 @@ pub struct Told {
     pub point: Point,
     /// Its value, of which lower is better; none if it failed or its value is not finite.
     pub value: Option<f64>,
+    /// The epoch after which it was pruned, and whose value this is; none if it was trained completely.
+    pub pruned_at: Option<usize>,
 }
 
 /// What a suggestion is made from.

@@ -127,6 +127,7 @@ mod tests {
             shown.told.push(Told {
                 point: suggestion.point.clone(),
                 value,
+                pruned_at: None,
             });
             all.push((suggestion, value));
         }
@@ -193,7 +194,11 @@ mod tests {
                 .point;
             let value = point[1].is_none().then(|| value(&point));
             num_failed += (number >= 30 && value.is_none()) as usize;
-            shown.told.push(Told { point, value });
+            shown.told.push(Told {
+                point,
+                value,
+                pruned_at: None,
+            });
         }
         assert!(num_failed < 6, "{num_failed}");
         // Without any value, and with a single one, there is nothing to learn from.
@@ -218,6 +223,7 @@ mod tests {
             shown.told.push(Told {
                 point,
                 value: Some(value),
+                pruned_at: None,
             });
         }
         let mut tried: Vec<String> = shown
@@ -249,8 +255,39 @@ mod tests {
             shown.told.push(Told {
                 value: point[0].map(|at| (at - 0.3).abs()),
                 point,
+                pruned_at: None,
             });
         }
+    }
+
+    #[test]
+    fn pruned_trials_teach_by_their_epochs_and_their_last_value() {
+        // Values of early epochs are lower here, and say nothing about how good a trial ends.
+        let share = |pruned_at: fn(usize) -> Option<usize>| {
+            let mut shown = Shown::default();
+            for number in 0..40 {
+                let at = (number as f64 + 0.5) / 40.0;
+                shown.told.push(Told {
+                    point: vec![Some(at)],
+                    value: Some(at),
+                    pruned_at: pruned_at(number),
+                });
+            }
+            let space = Space {
+                axes: vec![Axis::Real],
+            };
+            let suggested = (0..200).map(|number| {
+                let stream = (1, NUM_STARTUP + number);
+                suggest(Method::Tpe, &space, stream, &shown, &all)
+            });
+            let is_high = |suggestion: &Suggestion| suggestion.point[0] > Some(0.5);
+            suggested.flatten().filter(is_high).count() as f64 / 200.0
+        };
+        assert!(share(|_| None) < 0.3);
+        assert!(share(|number| (number < 20).then_some(3)) > 0.7);
+        // Of pruned trials, those with more epochs are better, and then those with lower values.
+        assert!(share(|number| Some(if number < 20 { 1 } else { 3 })) > 0.7);
+        assert!(share(|_| Some(1)) < 0.3);
     }
 
     #[test]
@@ -260,6 +297,7 @@ mod tests {
             shown.told.push(Told {
                 point: suggestion.point,
                 value,
+                pruned_at: None,
             });
         }
         let alone = suggest(Method::Tpe, &space(), (1, 31), &shown, &trial)
@@ -286,6 +324,7 @@ mod tests {
                 shown.told.push(Told {
                     value: point[2],
                     point,
+                    pruned_at: None,
                 });
             }
             assert_eq!(suggest(method, &space(), (3, 30), &shown, &|_| None), None);

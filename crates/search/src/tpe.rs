@@ -56,12 +56,14 @@ pub fn suggest(
     Some(best?.2)
 }
 
-/// The points of the good trials, and all others.
+/// The points of the good trials, and all others. Pruned trials come after those that were trained completely: those
+/// with more epochs first, and among equals by their value.
 fn split(shown: &Shown) -> (Vec<&Point>, Vec<&Point>) {
     let mut order: Vec<usize> = (0..shown.told.len()).collect();
     let value = |at: usize| shown.told[at].value;
+    let epochs = |at: usize| shown.told[at].pruned_at.unwrap_or(usize::MAX);
     order.sort_by(|a, b| match (value(*a), value(*b)) {
-        (Some(a), Some(b)) => a.total_cmp(&b),
+        (Some(x), Some(y)) => epochs(*b).cmp(&epochs(*a)).then(x.total_cmp(&y)),
         (Some(_), None) => Ordering::Less,
         (None, Some(_)) => Ordering::Greater,
         (None, None) => Ordering::Equal,

@@ -15,6 +15,7 @@ use crate::ops::probe::{NotMeasured, Prober, calibrations};
 use crate::ops::program::{kernels_argument, num_cores};
 use crate::ops::trained::{NotTrained, train_all};
 use crate::ops::{Progress, Sink, Training, devices};
+use crate::train::Pause;
 use runner_core::event::Attempts;
 use runner_core::plan::inventory::{HOST, Inventory};
 use runner_core::plan::{Expected, Plan, RunPlan};
@@ -73,6 +74,7 @@ impl Launch<'_> {
             .environment()
             .with_drivers(&settings.hardware.inventory);
         let plans: Vec<_> = todo.iter().map(|run| run.plan.clone()).collect();
+        let pauses: Vec<_> = todo.iter().map(|run| run.pause).collect();
         let steps: Vec<_> = todo.iter().map(|run| run.resumes_at).collect();
         let runs = todo.into_iter().map(|run| (run.plan, run.folder)).collect();
         let mut collector =
@@ -83,9 +85,9 @@ impl Launch<'_> {
             steps: &steps,
             jobs: settings.jobs,
         }));
-        let tasks = collector.runs.iter();
+        let tasks = collector.runs.iter().zip(pauses);
         let tasks: Vec<_> = tasks
-            .map(|run| self.task(&run.plan, &run.folder, &run.record.attempts))
+            .map(|(run, pause)| self.task(&run.plan, &run.folder, &run.record.attempts, pause))
             .collect();
         train_all(&tasks, &settings, cancel, &mut collector, sink)?;
         Ok(cancel.reason().map(|reason| self.stopped(reason, &tasks)))
@@ -103,7 +105,13 @@ impl Launch<'_> {
         }
     }
 
-    fn task(&self, run: &RunPlan, folder: &RunFolder, attempts: &Attempts) -> Task {
+    fn task(
+        &self,
+        run: &RunPlan,
+        folder: &RunFolder,
+        attempts: &Attempts,
+        pause: Option<Pause>,
+    ) -> Task {
         let mut arguments = self.options.experiment.program.worker_arguments();
         if let Some((glob, fault)) = &self.fault
             && glob.matches(&run.id)
@@ -111,6 +119,9 @@ impl Launch<'_> {
             arguments.extend(["--inject-fault".to_owned(), fault.clone()]);
         }
         arguments.extend(kernels_argument(self.folder));
+        if let Some(pause) = pause {
+            arguments.extend(["--prune-after".to_owned(), pause.to_string()]);
+        }
         Task {
             plan: run.clone(),
             folder: folder.0.clone(),

@@ -234,7 +234,12 @@ impl<'a> Session<'a> {
         if !selected.is_empty() {
             look_at_this_build();
         }
-        let (prepared, todo) = prepare::prepare(folder, planned, &selected)?;
+        let (prepared, todo) = prepare::prepare(
+            folder,
+            planned,
+            &selected,
+            options.retry.contains(&Retry::Pruned),
+        )?;
         sink(Progress::Prepared(&prepared));
         let launch = Launch {
             options,

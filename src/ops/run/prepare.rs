@@ -1,11 +1,12 @@
 //! Checks before any training: the results folder is inspected, conflicts are refused, and the plan of every run is
 //! written.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use crate::error::Error;
 use crate::ops::{Planned, other_builds};
+use crate::train::Pause;
 use runner_core::diagnostic::Diagnostic;
 use runner_core::event::Event;
 use runner_core::plan::{Plan, RunPlan, put_together};
@@ -15,6 +16,7 @@ use runner_core::record::{
 };
 use runner_core::spec::document::Document;
 use runner_core::spec::render::render;
+use runner_core::spec::search::PruneRule;
 
 /// What will be done for the runs of a plan, before any of them is trained.
 #[derive(Clone, Debug, Default)]
@@ -31,6 +33,8 @@ pub struct Prepared {
     pub num_completed: usize,
     /// Runs that resume from where they stopped.
     pub num_begun: usize,
+    /// Runs that the search has pruned, and that are not trained further.
+    pub num_pruned: usize,
     /// Runs that are extended to more epochs.
     pub num_shorter: usize,
     /// Runs that are retried after a failure.
@@ -55,6 +59,26 @@ pub(super) struct ToDo {
     pub(super) folder: RunFolder,
     /// Optimizer updates that need not be repeated.
     pub(super) resumes_at: usize,
+    /// The epoch after which the search that it is part of ends it.
+    pub(super) pause: Option<Pause>,
+}
+
+/// Where a search that prunes ends the runs of its trials.
+pub(super) struct Pauses<'a>(Option<(PruneRule, BTreeMap<&'a str, usize>)>);
+
+impl<'a> Pauses<'a> {
+    /// Those of a plan.
+    pub(super) fn of(plan: &'a Plan) -> Self {
+        let search = plan.search.as_ref();
+        Self(search.and_then(|search| Some((search.prune?.rule, search.epochs()))))
+    }
+
+    /// That of a run; none if it is trained to its end.
+    pub(super) fn of_run(&self, run: &RunPlan) -> Option<Pause> {
+        let (rule, epochs) = self.0.as_ref()?;
+        let epoch = *epochs.get(run.trial.as_str())?;
+        (epoch < run.train.epochs).then_some(Pause { epoch, rule: *rule })
+    }
 }
 
 /// Inspects the folder, refuses conflicts, and writes the plans of all runs before anything trains. Returns the runs
@@ -63,6 +87,7 @@ pub(super) fn prepare(
     folder: &ExperimentFolder,
     planned: &Planned,
     selected: &[&RunPlan],
+    resumes_pruned: bool,
 ) -> Result<(Prepared, Vec<ToDo>), Error> {
     let plan = &planned.plan;
     let orphans = leftovers(plan.runs.iter().map(|run| run.id.as_str()), folder);
@@ -89,7 +114,7 @@ pub(super) fn prepare(
         num_orphans: orphans.len(),
         ..Prepared::default()
     };
-    let todo = prepared.take(plan, statuses.iter(), &chosen);
+    let todo = prepared.take(plan, statuses.iter(), &chosen, resumes_pruned);
     let runs = plan.runs.iter().zip(&statuses);
     let runs = runs.filter(|(run, _)| chosen.contains(run.id.as_str()));
     prepared.other_builds = other_builds(folder, runs);
@@ -97,14 +122,17 @@ pub(super) fn prepare(
 }
 
 impl Prepared {
-    /// Counts the selected runs by state, and returns those that remain to be trained.
+    /// Counts the selected runs by state, and returns those that remain to be trained. Pruned runs are resumed to their
+    /// ends if that was requested.
     fn take<'a>(
         &mut self,
         plan: &Plan,
         statuses: impl Iterator<Item = &'a Status>,
         chosen: &BTreeSet<&str>,
+        resumes_pruned: bool,
     ) -> Vec<ToDo> {
         let mut todo = Vec::new();
+        let pauses = Pauses::of(plan);
         for (run, status) in plan.runs.iter().zip(statuses) {
             if !chosen.contains(run.id.as_str()) {
                 continue;
@@ -112,7 +140,12 @@ impl Prepared {
             let id = run.id.clone();
             let folder = self.folder.run(&run.id);
             let mut resumes_at = 0;
+            let pause = pauses.of_run(run).filter(|_| !resumes_pruned);
             match status {
+                Status::Pruned { epoch } if pause.is_some_and(|pause| pause.epoch <= *epoch) => {
+                    self.num_pruned += 1;
+                    continue;
+                }
                 Status::Completed => {
                     self.num_completed += 1;
                     continue;
@@ -129,8 +162,11 @@ impl Prepared {
                     self.num_shorter += 1;
                     resumes_at = *step;
                 }
-                Status::Failed { .. } => {
-                    self.num_failed += 1;
+                Status::Failed { .. } | Status::Pruned { .. } => {
+                    match status {
+                        Status::Pruned { .. } => self.num_begun += 1,
+                        _ => self.num_failed += 1,
+                    }
                     // Unreadable runs were reported with their state.
                     let record = RunRecord::read_for(&folder, run).unwrap_or_default();
                     resumes_at = resume_point(run, &folder, &record).step;
@@ -143,6 +179,7 @@ impl Prepared {
                 plan: run.clone(),
                 folder,
                 resumes_at,
+                pause,
             });
         }
         self.num_to_do = todo.len();
@@ -189,7 +226,7 @@ fn write(
             Status::Different { .. } | Status::Damaged { .. } => {
                 drop(folder.replace(&run.id)?);
             }
-            Status::New | Status::Begun { .. } | Status::Failed { .. } => {}
+            Status::New | Status::Begun { .. } | Status::Pruned { .. } | Status::Failed { .. } => {}
         }
         // The current file is the same work, or its continuation, but the data may have moved.
         there.write_plan(run)?;

@@ -4,8 +4,10 @@
 //! any of them is trained, so that a search that was stopped or killed first completes its last round, and continues
 //! with what is suggested from the same results.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
+use super::prepare::Pauses;
 use super::{Run, RunOutcome, Session, Trained, requested};
 use crate::error::Error;
 use crate::ops::experiment::plan_opened;
@@ -13,8 +15,8 @@ use crate::ops::{Experiment, Planned, Progress, Sink, default_name, quiet};
 use runner_core::diagnostic::{Diagnostic, Diagnostics, counted};
 use runner_core::plan::{Plan, RunPlan, Search, SearchPlan, TrialResult};
 use runner_core::record::{
-    ExperimentFolder, Index, OTHER_FORMAT_REMEDY, RunEntry, State, is_damaged, is_other_format,
-    remedy,
+    ExperimentFolder, Index, OTHER_FORMAT_REMEDY, RunEntry, RunRecord, State, is_damaged,
+    is_other_format, remedy,
 };
 use runner_core::show::{plain_io_error, show_duration};
 use runner_core::spec::document::{Document, Value};
@@ -43,9 +45,11 @@ pub(super) fn run(options: &Run, planned: Planned, sink: &Sink<'_>) -> Result<Ru
     let mut trained = session.train(&planned, known, sink)?;
     let mut selected = trained.selected.clone();
     let takes_more = options.only.is_empty() && options.retry.is_empty();
+    let mut curves = Curves::default();
     while takes_more && !trained.is_stopped() {
         let index = read_index(&session.folder)?;
-        let next = match next_round(&planned, &index)? {
+        let results = results(&planned.plan, &index, &session.folder, &mut curves);
+        let next = match next_round(&planned, &index, &results)? {
             Next::Round(next) => next,
             Next::End(reason) => {
                 sink(Progress::Step(&reason));
@@ -55,7 +59,7 @@ pub(super) fn run(options: &Run, planned: Planned, sink: &Sink<'_>) -> Result<Ru
         sink(Progress::Step(&in_words(&planned.plan, &next, &index)));
         let mut document = planned.document;
         document.suggestions = Some(next);
-        let known = planned.plan.runs;
+        let before = next_epochs(&planned.plan);
         planned = match plan_opened(&options.experiment, document, true, &quiet) {
             Ok(planned) => planned,
             Err(error) => {
@@ -67,8 +71,9 @@ pub(super) fn run(options: &Run, planned: Planned, sink: &Sink<'_>) -> Result<Ru
                 break;
             }
         };
-        let is_new = |run: &&RunPlan| !known.iter().any(|known| known.id == run.id);
-        let new: Vec<_> = planned.plan.runs.iter().filter(is_new).collect();
+        let now = next_epochs(&planned.plan);
+        let is_due = |run: &&RunPlan| before.get(&run.id) != now.get(&run.id);
+        let new: Vec<_> = planned.plan.runs.iter().filter(is_due).collect();
         trained = session.train(&planned, new, &|progress| match progress {
             // The step above says what follows.
             Progress::Prepared(_) => {}
@@ -127,7 +132,7 @@ fn suggestions_of(
     if recorded.digest != digest {
         let message = format!("`{}` contains another search", folder.0.display());
         let diagnostic = Diagnostic::error("results", message)
-            .note("the axes, or `type`, `seed` or `parallel` of `[search]`, have changed since")
+            .note("the axes, or `type`, `seed`, `parallel`, `prune` or `enqueue` of `[search]`, have changed since, or `train.epochs` of a search that prunes")
             .help("to keep both, use another folder with `--results DIR`, or another `experiment.name`")
             .help(format!("or delete the old results: rm -r {}", folder.0.display()));
         return Err(Error::refused(diagnostic));
@@ -168,7 +173,7 @@ enum Next {
     End(String),
 }
 
-fn next_round(planned: &Planned, index: &Index) -> Result<Next, Error> {
+fn next_round(planned: &Planned, index: &Index, results: &[TrialResult]) -> Result<Next, Error> {
     let (Some(search), Some(plan)) = (Search::of(&planned.document), &planned.plan.search) else {
         return Ok(Next::End("the experiment has no search".into()));
     };
@@ -180,19 +185,100 @@ fn next_round(planned: &Planned, index: &Index) -> Result<Next, Error> {
     if !index.runs.is_empty() && index.runs.iter().all(|run| run.state == State::Skipped) {
         return Ok(Next::End(format!("all of {trials} were skipped")));
     }
-    let is_higher_better = planned.plan.objective.is_better(1.0, 0.0);
-    let results: Vec<TrialResult> = known
-        .iter()
-        .map(|suggestion| mean(&planned.plan, index, &suggestion.trial))
-        .map(|mean| mean.map(|mean| if is_higher_better { -mean } else { mean }))
-        .collect();
-    let round = search.round(known, &results).map_err(|diagnostic| {
+    let round = search.round(known, results).map_err(|diagnostic| {
         Error::experiment(&planned.document.sources, Diagnostics(vec![*diagnostic]))
     })?;
     if round.is_empty() {
         return Ok(Next::End(format!("the search has its {trials}")));
     }
-    Ok(Next::Round(known.iter().cloned().chain(round).collect()))
+    Ok(Next::Round(round))
+}
+
+/// The epochs up to which each run is trained.
+fn next_epochs(plan: &Plan) -> BTreeMap<String, usize> {
+    let pauses = Pauses::of(plan);
+    let epochs = |run: &RunPlan| {
+        pauses
+            .of_run(run)
+            .map_or(run.train.epochs, |pause| pause.epoch)
+    };
+    let runs = plan.runs.iter();
+    runs.map(|run| (run.id.clone(), epochs(run))).collect()
+}
+
+/// The best values so far after each epoch, by run, with the number of epochs: those of a run only change with it.
+type Curves = BTreeMap<String, (usize, Vec<f64>)>;
+
+/// The results of the suggestions, as the search is shown them: lower values are better.
+fn results(
+    plan: &Plan,
+    index: &Index,
+    folder: &ExperimentFolder,
+    curves: &mut Curves,
+) -> Vec<TrialResult> {
+    let Some(search) = &plan.search else {
+        return Vec::new();
+    };
+    let sign = if plan.objective.is_better(1.0, 0.0) {
+        -1.0
+    } else {
+        1.0
+    };
+    if search.prune.is_none() {
+        let means = search.suggestions.iter();
+        let means = means.map(|known| mean(plan, index, &known.trial));
+        let result = |mean: Option<f64>| {
+            mean.map_or(TrialResult::failed(), |mean| TrialResult::of(sign * mean))
+        };
+        return means.map(result).collect();
+    }
+    let mut of_trial: BTreeMap<&str, Vec<&RunEntry>> = BTreeMap::new();
+    for run in &index.runs {
+        of_trial.entry(&run.trial).or_default().push(run);
+        if curves
+            .get(&run.id)
+            .is_none_or(|(epochs, _)| *epochs != run.epochs)
+            && let Some(planned) = plan.runs.iter().find(|planned| planned.id == run.id)
+        {
+            // Without a record that can be read, it has no value.
+            let record = RunRecord::read_for(&folder.run(&run.id), planned).unwrap_or_default();
+            curves.insert(run.id.clone(), (run.epochs, record.best_so_far(planned)));
+        }
+    }
+    let result = |known: &Suggestion| {
+        let runs = of_trial
+            .get(known.trial.as_str())
+            .map_or(&[][..], Vec::as_slice);
+        let curve = |run: &&RunEntry| {
+            curves
+                .get(&run.id)
+                .map_or(&[][..], |(_, curve)| curve.as_slice())
+        };
+        let is_final = |run: &&RunEntry| run.state == State::Completed;
+        let all: Vec<_> = runs.iter().map(|run| (curve(run), is_final(run))).collect();
+        mean_curve(&all, sign)
+    };
+    search.suggestions.iter().map(result).collect()
+}
+
+/// The mean of curves, as far as all of them go; those that are final keep their last value.
+fn mean_curve(curves: &[(&[f64], bool)], sign: f64) -> TrialResult {
+    let is_final = !curves.is_empty() && curves.iter().all(|(_, is_final)| *is_final);
+    let ends = curves.iter().map(|(curve, _)| curve.len());
+    let open = curves.iter().filter(|(_, is_final)| !is_final);
+    let end = open.map(|(curve, _)| curve.len()).min();
+    let end = end.or(ends.max()).unwrap_or(0);
+    let at = |epoch: usize| {
+        let values = curves
+            .iter()
+            .map(|(curve, _)| curve.get(epoch).or(curve.last()));
+        let sum: f64 = values.map(|value| value.copied().unwrap_or(f64::NAN)).sum();
+        sign * sum / curves.len() as f64
+    };
+    TrialResult {
+        values: (0..end).map(at).collect(),
+        is_final,
+    }
 }
 
 /// Which limit of the search is reached, in words.
@@ -238,11 +324,21 @@ fn in_words(plan: &Plan, all: &[Suggestion], index: &Index) -> String {
     let best = best.map_or(String::new(), |best| {
         format!("; best {} so far: {best:.4}", plan.objective.name())
     });
-    format!(
-        "search: trials {} to {}{of}{best}",
-        num_known + 1,
-        all.len()
-    )
+    let known = plan.search.iter().flat_map(|search| &search.suggestions);
+    let num_continued = known
+        .zip(all)
+        .filter(|(before, now)| before.rung != now.rung);
+    let new = match all.len() - num_known {
+        0 => None,
+        1 => Some(format!("trial {}{of}", all.len())),
+        _ => Some(format!("trials {} to {}{of}", num_known + 1, all.len())),
+    };
+    let continued = match num_continued.count() {
+        0 => None,
+        num => Some(format!("{} continued", counted(num, "trial"))),
+    };
+    let what: Vec<String> = new.into_iter().chain(continued).collect();
+    format!("search: {}{best}", what.join(", "))
 }
 
 impl Trained {

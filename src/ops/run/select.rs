@@ -13,19 +13,22 @@ use runner_core::plan::{Plan, RunPlan};
 use runner_core::record::{ExperimentFolder, RunRecord, is_other_format};
 use runner_core::spec::section::{Choice, by_name};
 
-/// Which failed runs are selected.
+/// Which runs that have ended early are selected.
 ///
 /// ```
 /// use burn_runner::ops::Retry;
 ///
 /// assert_eq!("failed".parse(), Ok(Retry::Failed));
+/// assert_eq!("pruned".parse(), Ok(Retry::Pruned));
 /// assert!("late".parse::<Retry>().is_err());
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Retry {
-    /// All of them.
+    /// All that failed.
     Failed,
-    /// Those of a class.
+    /// Those that a search has pruned.
+    Pruned,
+    /// Those that failed with a class.
     Class(FailureClass),
 }
 
@@ -37,7 +40,11 @@ impl fmt::Display for NoClass {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let classes = FailureClass::ALL.iter();
         let classes: Vec<_> = classes.map(|(_, name, _)| *name).collect();
-        write!(f, "use `failed`, or a class: {}", classes.join(", "))
+        write!(
+            f,
+            "use `failed`, `pruned`, or a class of failure: {}",
+            classes.join(", ")
+        )
     }
 }
 
@@ -50,6 +57,9 @@ impl FromStr for Retry {
         if text == "failed" {
             return Ok(Self::Failed);
         }
+        if text == "pruned" {
+            return Ok(Self::Pruned);
+        }
         by_name(text).map(Self::Class).ok_or(NoClass)
     }
 }
@@ -58,6 +68,7 @@ impl fmt::Display for Retry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Failed => "failed",
+            Self::Pruned => "pruned",
             Self::Class(class) => class.name(),
         })
     }
@@ -113,11 +124,13 @@ pub(super) fn by_failure<'a>(
             (None, None) => "not started".to_owned(),
         };
         *outcomes.entry(word).or_default() += 1;
+        let is_pruned = matches!(record.outcome, Some(Outcome::Pruned { .. }));
         let is_meant = |asked: &Retry| match asked {
-            Retry::Failed => true,
+            Retry::Failed => class.is_some(),
+            Retry::Pruned => is_pruned,
             Retry::Class(wanted) => class == Some(*wanted),
         };
-        if class.is_some() && asked.iter().any(is_meant) {
+        if asked.iter().any(is_meant) {
             failed.push(run);
         }
     }

@@ -25,6 +25,7 @@ use super::fault::{Fault, Phase};
 use super::loader::Cursor;
 use super::memory::Meter;
 use super::metrics::SharedSums;
+use super::pause::Pause;
 use super::shared::SharedNetwork;
 use runner_core::event::Outcome;
 use runner_core::plan::{PieceSizes, RunPlan};
@@ -64,6 +65,8 @@ pub struct Epochs {
     pub watch: Option<Watch>,
     /// Updates after which the training ends, in the middle of an epoch or not.
     pub last_step: Option<usize>,
+    /// The epoch after which a search ends it.
+    pub pause: Option<Pause>,
     /// How long it starts new epochs.
     pub last_epoch_after: Option<Duration>,
     /// Takes events.
@@ -112,7 +115,7 @@ impl SupervisedLearningStrategy<SharedNetwork> for Epochs {
             self.last_epoch_after
                 .is_some_and(|time| started.elapsed() > time)
         };
-        while state.epochs_done < self.plan.train.epochs
+        while state.epochs_done < self.last_epoch()
             && !state.is_stopped_early(&self.plan)
             && !is_late()
             && !self.is_failed()
@@ -196,7 +199,7 @@ impl Epochs {
         self.trace(|trace| trace.add_digests(&digests));
         let spec = &self.plan.checkpoint;
         let due = epoch.is_multiple_of(spec.every_epochs) || spec.every_steps.is_some();
-        let is_last = epoch == self.plan.train.epochs || state.is_stopped_early(&self.plan);
+        let is_last = epoch == self.last_epoch() || state.is_stopped_early(&self.plan);
         if improved || due || is_last {
             self.save(state, parts, learner);
         }
@@ -205,6 +208,12 @@ impl Epochs {
 
     fn reach(&self, phase: Phase) {
         Fault::reach(self.fault.as_ref(), phase);
+    }
+
+    /// The epoch with which it ends.
+    fn last_epoch(&self) -> usize {
+        let planned = self.plan.train.epochs;
+        self.pause.map_or(planned, |pause| pause.epoch.min(planned))
     }
 
     fn is_last_step(&self, state: &State) -> bool {

@@ -198,6 +198,7 @@ fn search_plan(document: &Document, expansion: &Expansion) -> Option<SearchPlan>
         method: search.spec.method,
         num_trials: search.spec.num_trials,
         budget: search.spec.budget,
+        prune: search.spec.prune,
         digest: search.digest(),
         suggestions: expansion.suggestions.clone(),
     })

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
+use std::collections::BTreeMap;
 use std::fmt;
 
 use super::init::InitPlan;
@@ -17,7 +18,7 @@ use crate::spec::metric::Objective;
 use crate::spec::optimizer::OptimizerSpec;
 use crate::spec::predictions::PredictionsSpec;
 use crate::spec::scheduler::SchedulerSpec;
-use crate::spec::search::{Budget, SearchMethod, Suggestion};
+use crate::spec::search::{Budget, PruneSpec, SearchMethod, Suggestion};
 use crate::spec::strategy::StrategySpec;
 use crate::spec::task::TaskSpec;
 use crate::spec::train::TrainSpec;
@@ -77,10 +78,26 @@ pub struct SearchPlan {
     /// What it may cost.
     #[serde(default, skip_serializing_if = "Budget::is_unlimited")]
     pub budget: Budget,
+    /// How trials are ended early, if they are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prune: Option<PruneSpec>,
     /// A digest of what must not change between its rounds.
     pub digest: String,
     /// The suggestions, in order.
     pub suggestions: Vec<Suggestion>,
+}
+
+impl SearchPlan {
+    /// The epochs up to which the runs of each trial are trained so far; empty if the search does not end trials early.
+    pub fn epochs(&self) -> BTreeMap<&str, usize> {
+        let mut epochs = BTreeMap::new();
+        for known in &self.suggestions {
+            let to: &mut usize = epochs.entry(known.trial.as_str()).or_default();
+            *to = known.rung.map_or(*to, |rung| rung.epochs.max(*to));
+        }
+        epochs.retain(|_, to| *to > 0);
+        epochs
+    }
 }
 
 /// One training, fully resolved.

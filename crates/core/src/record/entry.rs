@@ -26,6 +26,8 @@ pub enum State {
     Failed,
     /// It was stopped from outside, and can be resumed.
     Interrupted,
+    /// It was ended by the search that it is part of, and can be resumed.
+    Pruned,
     /// It is skipped on this machine.
     Skipped,
     /// A worker is training it.
@@ -52,6 +54,7 @@ impl State {
             State::Completed => "completed",
             State::Failed => "failed",
             State::Interrupted => "interrupted",
+            State::Pruned => "pruned",
             State::Skipped => "skipped",
             State::Running => "running",
             State::Incomplete => "incomplete",
@@ -378,6 +381,7 @@ impl RunEntry {
             (Some(Outcome::Completed), _) => State::Completed,
             (Some(Outcome::Failed { .. }), _) => State::Failed,
             (Some(Outcome::Interrupted), _) => State::Interrupted,
+            (Some(Outcome::Pruned { .. }), _) => State::Pruned,
             (Some(Outcome::Skipped { .. }), _) => State::Skipped,
             (None, Some(_)) => State::Incomplete,
             (None, None) => State::NotStarted,
@@ -413,6 +417,7 @@ fn why_not_completed(run: &RunPlan, record: &RunRecord) -> String {
         Some(Outcome::Completed) => String::new(),
         Some(Outcome::Failed { class, message, .. }) => format!("{}: {message}", class.name()),
         Some(Outcome::Skipped { reason }) => reason.clone(),
+        Some(pruned @ Outcome::Pruned { .. }) => pruned.pruned_by().unwrap_or_default(),
         Some(Outcome::Interrupted) => {
             format!("stopped after {epochs} of {} epochs", run.train.epochs)
         }

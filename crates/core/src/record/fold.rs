@@ -198,6 +198,21 @@ impl RunRecord {
         })
     }
 
+    /// The objective of the best epoch up to each one, as [`RunRecord::best_epoch`] has it for all; NaN where the
+    /// objective is not measured yet.
+    pub fn best_so_far(&self, plan: &RunPlan) -> Vec<f64> {
+        let name = plan.objective.name();
+        let mut best: Option<&Epoch> = None;
+        let values = self.epochs.iter().map(|epoch| {
+            if best.is_none_or(|best| plan.prefers_later(&epoch.metrics, &best.metrics)) {
+                best = Some(epoch);
+            }
+            let value = best.and_then(|best| best.metrics.get(&name));
+            value.copied().unwrap_or(f64::NAN)
+        });
+        values.collect()
+    }
+
     /// One line per epoch, without clocks: equal runs have equal bytes.
     pub fn metrics_csv(&self) -> String {
         let names: BTreeSet<&str> = self
@@ -309,7 +324,7 @@ impl RunRecord {
         };
         let reason = match outcome {
             Outcome::Skipped { reason } => Some(reason.clone()),
-            _ => None,
+            outcome => outcome.pruned_by(),
         };
         Some(Summary {
             format: plan.format,
@@ -360,12 +375,12 @@ pub struct Summary {
     pub format: u32,
     /// The run's id.
     pub run: String,
-    /// `completed`, `failed`, `interrupted` or `skipped`.
+    /// `completed`, `failed`, `interrupted`, `pruned` or `skipped`.
     pub outcome: String,
     /// The failure, if it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,
-    /// Why it was skipped.
+    /// Why it was skipped, or when and by which rule it was pruned.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// Metrics of the best epoch by the objective, of the evaluations, and with `last/` of the last epoch.

@@ -33,6 +33,11 @@ pub enum Status {
         /// Optimizer updates that need not be repeated; 0 for none.
         step: usize,
     },
+    /// The search that it is part of ended it after this epoch. It is resumed if the search or the user asks for more.
+    Pruned {
+        /// The last epoch that was trained.
+        epoch: usize,
+    },
     /// It failed, and is retried.
     Failed {
         /// The class of the failure.
@@ -68,6 +73,7 @@ impl Status {
             Status::Shorter { epochs, step } => {
                 format!("to extend from {epochs} epochs, at step {step}")
             }
+            Status::Pruned { epoch } => format!("pruned after epoch {epoch}"),
             Status::Failed { class } => format!("failed ({class}), to retry"),
             Status::Different { reasons } => format!("to rerun: {}", reasons.join("; ")),
             Status::Damaged { reason } => format!("to rerun: {reason}"),
@@ -102,6 +108,7 @@ fn look(plan: &RunPlan, folder: &RunFolder) -> io::Result<Status> {
     let record = RunRecord::read_for(folder, plan)?;
     Ok(match &record.outcome {
         Some(Outcome::Completed) => Status::Completed,
+        Some(Outcome::Pruned { epoch, .. }) => Status::Pruned { epoch: *epoch },
         Some(Outcome::Failed { class, .. }) => Status::Failed {
             class: class.name().to_owned(),
         },

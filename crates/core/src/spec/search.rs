@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 
+use super::document::Entry;
 use super::kind::Kind;
 use super::section::{Findings, Section, choices};
 use super::sweep::SweepSpec;
@@ -15,6 +16,9 @@ const MAX_TRIALS: i64 = 1 << 16;
 
 /// More trials at once than any machine trains.
 const MAX_PARALLEL: i64 = 1000;
+
+/// More decisions about a trial are a mistake: each of them stops its training.
+pub const MAX_RUNGS: usize = 1000;
 
 /// The `[search]` table.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,6 +33,10 @@ pub struct SearchSpec {
     pub parallel: usize,
     /// What the search may cost.
     pub budget: Budget,
+    /// How trials are ended early, if they are.
+    pub prune: Option<PruneSpec>,
+    /// Points that are tried first; keys with their values.
+    pub enqueue: Vec<Vec<(String, Entry)>>,
     /// The place of the table.
     pub span: Span,
 }
@@ -44,6 +52,37 @@ pub struct Budget {
     pub epochs: Option<usize>,
 }
 
+/// The `[search.prune]` table: trials that are not among the better ones after some epochs end early.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PruneSpec {
+    /// The rule.
+    #[serde(rename = "type")]
+    pub rule: PruneRule,
+    /// The epochs before the first decision.
+    pub min_epochs: usize,
+    /// The reduction factor: one of this many trials continues at each rung, each of which has this many times the
+    /// epochs of the one before it. For `median`, the epochs between decisions.
+    pub step: usize,
+    /// The other trials that `median` needs.
+    #[serde(default)]
+    pub min_trials: usize,
+    /// The place of the table.
+    #[serde(skip)]
+    pub span: Span,
+}
+
+/// The training of a suggested trial in a search that prunes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OnRung {
+    /// The epochs up to which its runs are trained.
+    pub epochs: usize,
+    /// The bracket, from 0, for rules with brackets.
+    #[serde(default)]
+    pub bracket: usize,
+    /// The round in which this was decided, from 0.
+    pub round: usize,
+}
+
 /// A suggested point.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Suggestion {
@@ -56,6 +95,9 @@ pub struct Suggestion {
     pub shown: usize,
     /// The values of the axes that it sets.
     pub values: Map<String, Json>,
+    /// How far it is trained, in a search that prunes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rung: Option<OnRung>,
 }
 
 choices! {
@@ -70,12 +112,25 @@ choices! {
 }
 
 choices! {
+    /// When trials end early.
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum PruneRule {
+        Asha "asha" "Asynchronous successive halving (Li et al., 2018): of the trials at a rung so far, the best 1/`factor` continue to the next.",
+        SuccessiveHalving "successive_halving" "Successive halving (Jamieson and Talwalkar, 2016): brackets of trials, of which the best 1/`factor` continue once all are at a rung.",
+        Hyperband "hyperband" "Hyperband (Li et al., 2016): successive halving with brackets that begin with few trials and many epochs, or the other way round, in turn.",
+        Median "median" "The median rule (Golovin et al., 2017): a trial ends when its best value so far is worse than the median of the others after as many epochs.",
+    }
+}
+
+choices! {
     /// What chose a point.
     #[derive(Serialize, Deserialize)]
     #[serde(rename_all = "snake_case")]
     pub enum SuggestedBy {
         Sample "sample" "It was sampled, without regard to results.",
         Model "model" "It was chosen from results.",
+        File "file" "It is in the file.",
     }
 }
 
@@ -93,6 +148,10 @@ impl SearchSpec {
         let parallel = s.field("parallel", Kind::Int(1, MAX_PARALLEL), doc).or(4);
         let doc = "What the search may cost: when it is spent, no more trials are suggested.";
         let budget = s.optional_table("budget", doc, Budget::decode);
+        let doc = "Ends trials early that are not among the better ones after some epochs.";
+        let prune = s.optional_table("prune", doc, PruneSpec::decode);
+        let doc = "Points that are tried first: tables of axes with one value each. Axes that are not listed are sampled.";
+        let enqueue = super::sweep::trials(s, "enqueue", doc);
         let is_refused =
             s.is_refused("num_trials") || s.is_refused("budget") || s.is_refused("type");
         let span = match s.reading() {
@@ -115,6 +174,8 @@ impl SearchSpec {
             seed,
             parallel,
             budget: budget.unwrap_or_default(),
+            prune,
+            enqueue,
             span,
         }
     }
@@ -169,6 +230,45 @@ impl SearchSpec {
             let help = "add `[sweep.random.axes]`, with lines such as `\"optimizer.learning_rate\" = { type = \"log_uniform\", min = 1e-4, max = 1e-1 }` below it";
             findings.refuse("sweep.random", missing.at(self.span).help(help));
         }
+    }
+}
+
+impl PruneSpec {
+    fn decode(s: &mut Section<'_>) -> Self {
+        let doc = "When trials end early.";
+        let (rule, step, min_trials) = s.variant(doc, None::<PruneRule>, |s, rule| {
+            if rule == PruneRule::Median {
+                let doc = "The epochs between decisions.";
+                let every = s.field("every_epochs", Kind::at_least(1), doc).or(1);
+                let doc = "Other trials that must have been trained for as many epochs.";
+                let others = s.field("min_trials", Kind::at_least(1), doc).or(5);
+                return (rule, every, others);
+            }
+            let doc = "The reduction factor: one of this many trials continues, for this many times the epochs.";
+            let factor = s.field("factor", Kind::Int(2, 100), doc).or(3);
+            (rule, factor, 0)
+        });
+        let doc = "The epochs before the first decision.";
+        let min_epochs = s.field("min_epochs", Kind::at_least(1), doc).or(1);
+        Self {
+            rule,
+            min_epochs,
+            step,
+            min_trials,
+            span: s.reading().map_or(Span::default(), |(span, _)| span),
+        }
+    }
+
+    /// The epochs of the rungs of a training, the last of which is its end; with more than [`MAX_RUNGS`], the first.
+    pub fn rungs(&self, epochs: usize) -> Vec<usize> {
+        let next = |rung: &usize| match self.rule {
+            PruneRule::Median => rung.checked_add(self.step),
+            _ => rung.checked_mul(self.step),
+        };
+        let rungs = std::iter::successors(Some(self.min_epochs), next);
+        let below = rungs.take_while(|rung| *rung < epochs);
+        let below = below.take(MAX_RUNGS);
+        below.chain([epochs]).collect()
     }
 }
 

@@ -126,7 +126,7 @@ impl SweepSpec {
         Self {
             grid: axes(s, "grid", grid),
             zip: axes(s, "zip", zip),
-            list: list(s),
+            list: trials(s, "list", LIST),
             random: s.optional_table(
                 "random",
                 "Trials with sampled values; the same samples are used for every combination of the other axes.",
@@ -222,37 +222,45 @@ pub fn describe_distribution() -> Vec<KeyDoc> {
     super::section::describe(Distribution::decode)
 }
 
-/// `[[sweep.list]]`: each table sets the keys that it lists; an inline table is the value of its key.
-fn list(s: &mut Section<'_>) -> Vec<Vec<(String, Entry)>> {
-    let doc = "Explicit trials: tables of dotted keys with one value each.";
-    let Some(entry) = s.raw("list", doc, Shape::Trials) else {
+const LIST: &str = "Explicit trials: tables of dotted keys with one value each.";
+
+/// Such as `[[sweep.list]]`: each table sets the keys that it lists; an inline table is the value of its key.
+pub(super) fn trials(
+    s: &mut Section<'_>,
+    key: &'static str,
+    doc: &'static str,
+) -> Vec<Vec<(String, Entry)>> {
+    let path = s.path_of(key);
+    let Some(entry) = s.raw(key, doc, Shape::Trials) else {
         return Vec::new();
     };
     let Some((_, findings)) = s.reading() else {
         return Vec::new();
     };
-    let help = "add `[[sweep.list]]` on a separate line for each trial, with keys such as `optimizer.type = \"sgd\"` below";
+    let help = format!(
+        "add `[[{path}]]` on a separate line for each trial, with keys such as `optimizer.type = \"sgd\"` below"
+    );
     let mut refuse = |message: String, at| {
         let wrong = Diagnostic::error("wrong-type", message).at(at);
-        findings.refuse("sweep.list", wrong.help(help));
+        findings.refuse(path.clone(), wrong.help(help.clone()));
     };
     let found = entry.node.value.kind();
     let Value::Array(items) = entry.node.value else {
         refuse(
-            format!("`sweep.list` must be a list of tables, found {found}"),
+            format!("`{path}` must be a list of tables, found {found}"),
             entry.key_span,
         );
         return Vec::new();
     };
     if items.is_empty() {
-        refuse("`sweep.list` is empty".into(), entry.node.span);
+        refuse(format!("`{path}` is empty"), entry.node.span);
     }
     let mut trials = Vec::new();
     for (at, item) in items.into_iter().enumerate() {
         let Value::Table(table) = &item.value else {
             let found = item.value.kind();
             refuse(
-                format!("`sweep.list[{at}]` must be a table, found {found}"),
+                format!("`{path}[{at}]` must be a table, found {found}"),
                 item.span,
             );
             continue;

@@ -117,6 +117,10 @@ fn finished(
             None => format!("completed{number}"),
         },
         Outcome::Interrupted => "interrupted, can be resumed".to_owned(),
+        Outcome::Pruned { .. } => {
+            let how = outcome.pruned_by().unwrap_or_default();
+            format!("pruned{number}, {how}")
+        }
         Outcome::Skipped { reason } => format!("skipped: {reason}"),
         Outcome::Failed { class, message, .. } => {
             format!("failed ({}): {message}", class.name())

@@ -117,6 +117,11 @@ fn sum_up(index: &Index, command: &str, leftovers: Vec<String>, is_to_compare: b
         search: Searched::of(plan, &index.runs, &trials, direction),
         num_runs: index.runs.len(),
         num_completed: completed.iter().map(Vec::len).sum(),
+        num_pruned: index
+            .runs
+            .iter()
+            .filter(|run| run.state == State::Pruned)
+            .count(),
         backends,
         trials: order.iter().map(|at| trials[*at].clone()).collect(),
         test,
@@ -279,7 +284,8 @@ pub fn axis_effects(trials: &[Trial], axes: &[String], value: &str) -> Vec<AxisE
 
 fn problem(run: &RunEntry, command: &str) -> Option<Problem> {
     let again = || format!("`{command}` continues it");
-    (run.state != State::Completed).then(|| Problem {
+    let is_as_intended = matches!(run.state, State::Completed | State::Pruned);
+    (!is_as_intended).then(|| Problem {
         run: run.id.clone(),
         outcome: run.state,
         message: match run.state {

@@ -12,8 +12,12 @@ use runner_statistics::Verdict;
 
 /// The first sentences: which trial is ahead, and the verdict about it.
 pub fn answer(report: &Report) -> String {
+    let pruned = match report.num_pruned {
+        0 => String::new(),
+        num => format!(", {num} pruned"),
+    };
     let count = format!(
-        "{} of {} runs completed",
+        "{} of {} runs completed{pruned}",
         report.num_completed, report.num_runs
     );
     if report.trials.iter().all(|trial| trial.n == 0) {

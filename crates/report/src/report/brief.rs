@@ -32,7 +32,8 @@ impl Brief {
         let num_completed = num(State::Completed);
         let running = num(State::Running);
         let mut parts = Vec::new();
-        match (running, is_in_use, num_completed == num_runs) {
+        let is_completed = num_completed > 0 && num_completed + num(State::Pruned) == num_runs;
+        match (running, is_in_use, is_completed) {
             (0, false, true) => parts.push("completed".to_owned()),
             (0, false, false) => {}
             (0, true, _) => parts.push("active".to_owned()),
@@ -42,6 +43,7 @@ impl Brief {
         let others = [
             (State::Failed, "failed"),
             (State::Interrupted, "interrupted"),
+            (State::Pruned, "pruned"),
             (State::Skipped, "skipped"),
             (State::Incomplete, "incomplete"),
             (State::NotStarted, "not started"),

@@ -47,7 +47,7 @@ pub use model::{AxisEffect, Baseline, Problem, Provenance, Report, Trial};
 pub use numbers::{short_number, value_text};
 pub use prospect::{Prospect, Spread};
 pub use sample::{ALPHA, CONFIDENCE, Sample, direction};
-pub use searched::{Improvement, Searched};
+pub use searched::{Improvement, Pruning, Rung, Searched};
 pub use table::{Columns, footnotes, table};
 pub use verdict::in_words;
 

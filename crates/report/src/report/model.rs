@@ -66,6 +66,9 @@ pub struct Report {
     pub num_runs: usize,
     /// Completed runs.
     pub num_completed: usize,
+    /// Runs that a search has pruned.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub num_pruned: usize,
     /// The same trials on several backends side by side, in file order; empty if there is only one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub backends: Vec<OnBackend>,

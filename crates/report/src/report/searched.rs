@@ -1,13 +1,13 @@
 //! How the trials of a search were found.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
 use super::model::Trial;
 use runner_core::plan::Plan;
-use runner_core::record::RunEntry;
-use runner_core::spec::search::{SearchMethod, SuggestedBy};
+use runner_core::record::{RunEntry, State};
+use runner_core::spec::search::{PruneRule, SearchMethod, SuggestedBy};
 use runner_statistics::Direction;
 
 /// A search, and how the best trial changed.
@@ -20,16 +20,50 @@ pub struct Searched {
     pub num_suggested: usize,
     /// Those that were sampled, without regard to results.
     pub num_sampled: usize,
+    /// Those that are in the file.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub num_enqueued: usize,
     /// Those that set the values of an earlier one, whose trial they share.
     pub num_repeated: usize,
     /// Those without a value: they failed, or are not completed.
     pub num_without_value: usize,
+    /// Trials that were pruned, with what that saved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pruning: Option<Pruning>,
     /// Trained epochs of all runs.
     pub epochs: usize,
     /// Seconds of training of all runs.
     pub secs: f64,
     /// The trials that were better than all before them, in order.
     pub history: Vec<Improvement>,
+}
+
+/// How the trials of a search were pruned.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Pruning {
+    /// The rule.
+    #[serde(rename = "type")]
+    pub rule: PruneRule,
+    /// The number of pruned trials.
+    pub num_pruned: usize,
+    /// Epochs that all started runs would have, if none were pruned.
+    pub planned_epochs: usize,
+    /// Seconds that the untrained epochs of pruned runs would have taken, each at the measured median of its run's
+    /// epochs.
+    pub saved_secs: f64,
+    /// How far trials were trained, by epochs.
+    pub rungs: Vec<Rung>,
+}
+
+/// The trials that were trained up to some epoch at least.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Rung {
+    /// The epochs.
+    pub epochs: usize,
+    /// Trials whose runs were to be trained so far.
+    pub num_trials: usize,
+    /// Those that were ended here.
+    pub num_pruned: usize,
 }
 
 /// A trial that was better than all before it.
@@ -63,8 +97,10 @@ impl Searched {
             method: search.method,
             num_suggested: search.suggestions.len(),
             num_sampled: 0,
+            num_enqueued: 0,
             num_repeated: 0,
             num_without_value: 0,
+            pruning: Pruning::of(plan, runs),
             epochs: 0,
             secs: 0.0,
             history: Vec::new(),
@@ -73,6 +109,7 @@ impl Searched {
         let mut best: Option<f64> = None;
         for (at, suggestion) in search.suggestions.iter().enumerate() {
             searched.num_sampled += (suggestion.by == SuggestedBy::Sample) as usize;
+            searched.num_enqueued += (suggestion.by == SuggestedBy::File) as usize;
             if !seen.insert(&suggestion.trial) {
                 searched.num_repeated += 1;
                 continue;
@@ -85,7 +122,9 @@ impl Searched {
             let value =
                 trial.and_then(|trial| Some(trial.metrics.get(&objective)?.description.mean));
             let Some(value) = value else {
-                searched.num_without_value += 1;
+                let of_trial = |run: &&RunEntry| run.trial == suggestion.trial;
+                let is_pruned = runs.iter().filter(of_trial).any(is_pruned);
+                searched.num_without_value += usize::from(!is_pruned);
                 continue;
             };
             if best.is_none_or(|best| direction.is_better(value, best)) {
@@ -102,4 +141,46 @@ impl Searched {
         }
         Some(searched)
     }
+}
+
+impl Pruning {
+    fn of(plan: &Plan, runs: &[RunEntry]) -> Option<Self> {
+        let search = plan.search.as_ref()?;
+        let rule = search.prune?.rule;
+        let pruned = runs.iter().filter(|run| is_pruned(run));
+        let pruned: BTreeSet<&str> = pruned.map(|run| run.trial.as_str()).collect();
+        let trials = search.epochs().into_iter();
+        let trials: BTreeMap<&str, (usize, bool)> = trials
+            .map(|(trial, epochs)| (trial, (epochs, pruned.contains(trial))))
+            .collect();
+        let ends: BTreeSet<usize> = trials.values().map(|(epochs, _)| *epochs).collect();
+        let rungs = ends.into_iter().map(|epochs| Rung {
+            epochs,
+            num_trials: trials.values().filter(|(to, _)| *to >= epochs).count(),
+            num_pruned: trials
+                .values()
+                .filter(|trial| **trial == (epochs, true))
+                .count(),
+        });
+        let started = runs.iter().filter(|run| run.epochs > 0);
+        let left = runs.iter().filter(|run| is_pruned(run));
+        let saved = left.filter_map(|run| {
+            Some(run.num_epochs.saturating_sub(run.epochs) as f64 * run.epoch_secs?)
+        });
+        Some(Self {
+            rule,
+            num_pruned: trials.values().filter(|(_, is_pruned)| *is_pruned).count(),
+            planned_epochs: started.map(|run| run.num_epochs).sum(),
+            saved_secs: saved.sum(),
+            rungs: rungs.collect(),
+        })
+    }
+}
+
+fn is_zero(num: &usize) -> bool {
+    *num == 0
+}
+
+fn is_pruned(run: &RunEntry) -> bool {
+    run.state == State::Pruned
 }

@@ -19,6 +19,8 @@ mod condition;
 mod draw;
 mod judge;
 mod lost;
+mod pruning;
+mod queue;
 mod read;
 pub mod search;
 mod types;
@@ -184,6 +186,13 @@ fn suggested(
     let Some(search) = search::Search::of(document) else {
         return Some((Vec::new(), None));
     };
+    let refusals = search.refusals();
+    if !refusals.is_empty() {
+        refusals
+            .into_iter()
+            .for_each(|wrong| diagnostics.push(wrong));
+        return None;
+    }
     let suggestions = match &document.suggestions {
         Some(suggestions) => suggestions.clone(),
         None => match search.round(&[], &[]) {

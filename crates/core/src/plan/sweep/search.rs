@@ -1,7 +1,8 @@
 //! The points of a search: which come next, and how they become trials.
 //!
 //! Points are suggested in rounds. All of a round are suggested from the results of the rounds before it, so that the
-//! trials of a search do not depend on how many runs are active at a time, or on which of them ends first.
+//! trials of a search do not depend on how many runs are active at a time, or on which of them ends first. The same holds
+//! for how far they are trained: a search that prunes ends each run at a rung, and a later round may continue it.
 
 use std::collections::BTreeSet;
 
@@ -9,15 +10,17 @@ use serde_json::{Value as Json, json};
 
 use super::draw::{axis_of, node_at, position_of};
 use super::judge::Judge;
+use super::pruning::Pruning;
+use super::queue::Queue;
 use super::read::Row;
 use super::{Sweep, SweepSpec};
 use crate::data::sha256_hex;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::spec::document::{Document, Value};
-use crate::spec::search::{SearchMethod, SearchSpec, SuggestedBy, Suggestion};
+use crate::spec::search::{OnRung, SearchMethod, SearchSpec, SuggestedBy, Suggestion};
 use crate::spec::section::Findings;
 use crate::spec::sweep::RandomAxisSpec;
-use runner_search::{By, Method, NUM_STARTUP, Point, Shown, Space, Told, suggest};
+use runner_search::{By, Job, Method, NUM_STARTUP, Point, Shown, Space, Told, suggest};
 
 /// The search of a document.
 pub struct Search<'a> {
@@ -26,10 +29,46 @@ pub struct Search<'a> {
     /// `[search]`
     pub spec: SearchSpec,
     space: Space,
+    pruning: Option<Pruning>,
+    queue: Queue,
 }
 
-/// The result of a trial: its value, of which lower is better; none if it failed or has no finite value.
-pub type TrialResult = Option<f64>;
+/// The result of a trial.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TrialResult {
+    /// The best value after each epoch, of which lower is better, or only the last of them.
+    pub values: Vec<f64>,
+    /// Whether its training has ended by itself: the last value is the final one.
+    pub is_final: bool,
+}
+
+impl TrialResult {
+    /// A trial without a value.
+    pub fn failed() -> Self {
+        Self::default()
+    }
+
+    /// A trial that was trained completely.
+    pub fn of(value: f64) -> Self {
+        Self {
+            values: vec![value],
+            is_final: true,
+        }
+    }
+
+    /// The finite value after this many epochs.
+    pub(super) fn after(&self, epochs: usize) -> Option<f64> {
+        let last = self.values.last().filter(|_| self.is_final);
+        let value = self.values.get(epochs.checked_sub(1)?).or(last);
+        value.copied().filter(|value| value.is_finite())
+    }
+
+    /// The finite value at the end.
+    pub(super) fn last(&self) -> Option<f64> {
+        let last = self.values.last().filter(|_| self.is_final);
+        last.copied().filter(|value| value.is_finite())
+    }
+}
 
 impl<'a> Search<'a> {
     /// The search of a document; none if it has none, or an invalid one.
@@ -44,24 +83,84 @@ impl<'a> Search<'a> {
         let space = Space {
             axes: axes.map(|axis| axis_of(&axis.distribution)).collect(),
         };
+        let pruning = spec.prune.map(|prune| Pruning::of(document, &prune));
+        let axes = sweep.random.iter().flat_map(|random| &random.axes);
+        let queue = Queue::of(&spec, axes);
         Some(Self {
             document,
             sweep,
             spec,
             space,
+            pruning,
+            queue,
         })
+    }
+
+    /// Why it cannot prune as requested, or try the points of the file.
+    pub fn refusals(&self) -> Vec<Diagnostic> {
+        let mut refusals = self.queue.refusals.clone();
+        if let (Some(pruning), Some(prune)) = (&self.pruning, &self.spec.prune) {
+            let has_axis = self.axes().any(|axis| axis.key == "train.epochs");
+            refusals.extend(pruning.refusals(prune, self.spec.num_trials, has_axis));
+        }
+        if refusals.is_empty() {
+            let points = 0..self.queue.points.len();
+            refusals.extend(points.filter_map(|number| self.refusal_of(number)));
+        }
+        refusals
+    }
+
+    /// Why a point of the file cannot be tried.
+    fn refusal_of(&self, number: usize) -> Option<Diagnostic> {
+        let point = &self.queue.points[number];
+        let refuse = |message: String, help: &str| {
+            let wrong = Diagnostic::error("contradiction", message).at(point.span);
+            Some(wrong.help(help))
+        };
+        let Some(suggested) = self.suggest(number, &Shown::default()) else {
+            return refuse(
+                "`sweep.exclude` excludes this point".into(),
+                "change or remove it",
+            );
+        };
+        let axes = self.axes().zip(&point.positions).zip(&suggested.point);
+        let mut off = axes.filter(|((_, wanted), set)| wanted.is_some() && set.is_none());
+        let ((axis, _), _) = off.next()?;
+        refuse(
+            format!("the condition of `{}` is false at this point", axis.key),
+            "remove it from the point, or change what it depends on",
+        )
+    }
+
+    /// The point with this number: of the file, or suggested by the sampler.
+    fn suggest(&self, number: usize, shown: &Shown) -> Option<runner_search::Suggestion> {
+        let method = match self.spec.method {
+            _ if number < self.queue.points.len() => Method::Sobol,
+            SearchMethod::Random => Method::Random,
+            SearchMethod::Sobol => Method::Sobol,
+            SearchMethod::Tpe => Method::Tpe,
+        };
+        let trial = |positions: &[f64]| self.trial(&self.queue.placed(number, positions));
+        let stream = (self.spec.seed, number);
+        suggest(method, &self.space, stream, shown, &trial)
     }
 
     /// A digest of what must not change between the rounds of a search.
     pub fn digest(&self) -> String {
         let root = &self.document.root;
         let value = |key: &str| root.at(key).map(|entry| entry.node.value.to_json());
-        let all = json!([
-            value("sweep.random.axes"),
-            self.spec.method,
-            self.spec.seed,
-            self.spec.parallel,
-        ]);
+        let mut all = vec![
+            json!(value("sweep.random.axes")),
+            json!(self.spec.method),
+            json!(self.spec.seed),
+            json!(self.spec.parallel),
+        ];
+        if let (Some(pruning), Some(prune)) = (&self.pruning, &self.spec.prune) {
+            all.push(json!([prune, pruning.epochs]));
+        }
+        let queue = value("search.enqueue");
+        all.extend(queue.map(|queue| json!({ "enqueue": queue })));
+        let all = Json::from(all);
         sha256_hex(all.to_string().as_bytes())
     }
 
@@ -69,15 +168,17 @@ impl<'a> Search<'a> {
     fn end_of_round(&self, num: usize) -> usize {
         let most = self.spec.num_trials.unwrap_or(usize::MAX);
         let learns = self.spec.method == SearchMethod::Tpe;
+        let is_unlimited = self.spec.budget.is_unlimited() && self.pruning.is_none();
         let end = match (learns, self.spec.num_trials) {
-            (false, Some(all)) if self.spec.budget.is_unlimited() => all,
+            (false, Some(all)) if is_unlimited => all,
             (true, _) if num < NUM_STARTUP => NUM_STARTUP,
             _ => num + self.spec.parallel,
         };
         end.min(most)
     }
 
-    /// The suggestions of the round that follows the known ones, each of which has a result. Empty if there is no more.
+    /// All suggestions after the round that follows the known ones, each of which has a result: with new ones at the
+    /// end, and in a search that prunes with trials that are trained further. Empty if nothing is left to do.
     ///
     /// # Errors
     ///
@@ -87,44 +188,90 @@ impl<'a> Search<'a> {
         known: &[Suggestion],
         results: &[TrialResult],
     ) -> Result<Vec<Suggestion>, Box<Diagnostic>> {
-        let told = known.iter().zip(results);
-        let told = told.filter_map(|(suggestion, value)| {
-            let point = self.point(suggestion)?;
-            Some(Told {
-                point,
-                value: value.filter(|value| value.is_finite()),
-            })
-        });
-        let mut shown = Shown {
-            told: told.collect(),
-            pending: Vec::new(),
+        let num_new = self.end_of_round(known.len()).saturating_sub(known.len());
+        let shown = self.shown(known, results);
+        let Some(pruning) = &self.pruning else {
+            if num_new == 0 {
+                return Ok(Vec::new());
+            }
+            return self.extended(known.to_vec(), shown, vec![None; num_new]);
         };
-        let method = match self.spec.method {
-            SearchMethod::Random => Method::Random,
-            SearchMethod::Sobol => Method::Sobol,
-            SearchMethod::Tpe => Method::Tpe,
-        };
-        let trial = |positions: &[f64]| self.trial(positions);
-        let mut round = Vec::new();
-        for number in known.len()..self.end_of_round(known.len()) {
-            let stream = (self.spec.seed, number);
-            let found = suggest(method, &self.space, stream, &shown, &trial);
-            let suggested = found.ok_or_else(|| Box::new(self.no_point()))?;
-            round.push(Suggestion {
+        let rounds = known.iter().filter_map(|known| known.rung);
+        let round = rounds.map(|rung| rung.round + 1).max().unwrap_or(0);
+        let most = self.spec.num_trials.unwrap_or(usize::MAX);
+        let num = num_new.max(self.spec.parallel);
+        let left = most.saturating_sub(known.len());
+        let jobs = pruning
+            .rule
+            .batch(&pruning.climbers(known, results), num, left);
+        if jobs.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut all = known.to_vec();
+        let mut new = Vec::new();
+        for job in jobs {
+            match job {
+                Job::Start { bracket, rung } => new.push(Some(OnRung {
+                    epochs: pruning.epochs[rung],
+                    bracket,
+                    round,
+                })),
+                Job::Continue { trial } => {
+                    if let Some(on) = &mut all[trial].rung {
+                        (on.epochs, on.round) = (pruning.next(on.epochs), round);
+                    }
+                }
+            }
+        }
+        self.extended(all, shown, new)
+    }
+
+    /// Suggestions with new ones at these rungs.
+    fn extended(
+        &self,
+        mut all: Vec<Suggestion>,
+        mut shown: Shown,
+        rungs: Vec<Option<OnRung>>,
+    ) -> Result<Vec<Suggestion>, Box<Diagnostic>> {
+        let num_known = all.len();
+        for (number, rung) in (num_known..).zip(rungs) {
+            let suggested = self.suggest(number, &shown);
+            let suggested = suggested.ok_or_else(|| Box::new(self.no_point()))?;
+            let (by, num_shown) = match suggested.by {
+                _ if number < self.queue.points.len() => (SuggestedBy::File, 0),
+                By::Sample => (SuggestedBy::Sample, 0),
+                By::Model => (SuggestedBy::Model, num_known),
+            };
+            all.push(Suggestion {
                 trial: String::new(),
-                by: match suggested.by {
-                    By::Sample => SuggestedBy::Sample,
-                    By::Model => SuggestedBy::Model,
-                },
-                shown: match suggested.by {
-                    By::Sample => 0,
-                    By::Model => known.len(),
-                },
+                by,
+                shown: num_shown,
                 values: self.values(&suggested.point),
+                rung,
             });
             shown.pending.push(suggested.point);
         }
-        Ok(round)
+        Ok(all)
+    }
+
+    /// What suggestions and their results teach.
+    fn shown(&self, known: &[Suggestion], results: &[TrialResult]) -> Shown {
+        let mut shown = Shown::default();
+        for (suggestion, result) in known.iter().zip(results) {
+            let Some(point) = self.point(suggestion) else {
+                continue;
+            };
+            let (value, pruned_at) = match (&self.pruning, suggestion.rung) {
+                (Some(pruning), Some(on)) => pruning.told(on, result),
+                _ => (result.last(), None),
+            };
+            shown.told.push(Told {
+                point,
+                value,
+                pruned_at,
+            });
+        }
+        shown
     }
 
     /// Points of the space that are sampled evenly; none if no point was found.
@@ -139,6 +286,7 @@ impl<'a> Search<'a> {
                 by: SuggestedBy::Sample,
                 shown: 0,
                 values: self.values(&suggested.point),
+                rung: None,
             })
         });
         sampled.collect()
@@ -243,21 +391,21 @@ impl<'a> Search<'a> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
-    /// The suggestions of a search whose trials have these values.
-    fn searched(text: &str, value: impl Fn(&Suggestion) -> TrialResult) -> Vec<Suggestion> {
+    /// The suggestions of a search whose trials have these results.
+    pub fn searched(text: &str, value: impl Fn(&Suggestion) -> TrialResult) -> Vec<Suggestion> {
         let document = Document::compose("spec.toml", text, None).ok().unwrap();
         let search = Search::of(&document).unwrap();
         let mut known: Vec<Suggestion> = Vec::new();
         loop {
             let results: Vec<_> = known.iter().map(&value).collect();
-            let round = search.round(&known, &results).ok().unwrap();
-            if round.is_empty() {
+            let all = search.round(&known, &results).ok().unwrap();
+            if all.is_empty() {
                 return known;
             }
-            known.extend(round);
+            known = all;
         }
     }
 
@@ -273,7 +421,9 @@ num_trials = 90
 "optimizer.learning_rate" = { type = "log_uniform", min = 0.1, max = 0.102 }
 "#;
         let rate = |suggestion: &Suggestion| suggestion.values["optimizer.learning_rate"].clone();
-        let value = |suggestion: &Suggestion| Some((rate(suggestion).as_f64()? - 0.1004).abs());
+        let value = |suggestion: &Suggestion| {
+            TrialResult::of((rate(suggestion).as_f64().unwrap() - 0.1004).abs())
+        };
         let all = searched(text, value);
         let tried: BTreeSet<String> = all.iter().map(|s| rate(s).to_string()).collect();
         assert_eq!((all.len(), tried.len()), (90, 90));

@@ -220,10 +220,11 @@ impl Manifest {
 }
 
 /// The possible outcomes of a run.
-const OUTCOMES: [&str; 5] = [
+const OUTCOMES: [&str; 6] = [
     "completed",
     "failed",
     "interrupted",
+    "pruned",
     "skipped",
     super::INCOMPLETE,
 ];

@@ -19,9 +19,9 @@ pub fn title(name: &str) -> String {
 /// Maximum length of a reason: the message contains all of it.
 const MOST_OF_REASON: usize = 60;
 
-/// Why a run failed or was skipped, in a few words.
+/// Why a run failed, was skipped or pruned, in a few words.
 pub fn reason(run: &RunEntry) -> Option<String> {
-    let is_told = matches!(run.state, State::Failed | State::Skipped);
+    let is_told = matches!(run.state, State::Failed | State::Skipped | State::Pruned);
     let first = run.message.lines().next().filter(|_| is_told)?;
     // Remedies and source locations are only in the message.
     let first = first.split("; ").next().unwrap_or_default();

@@ -131,10 +131,11 @@ pub fn nearest_last<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Opt
 }
 
 /// States of a run, which were probably intended where they occur without quotes.
-const STATES: [&str; 6] = [
+const STATES: [&str; 7] = [
     "completed",
     "failed",
     "interrupted",
+    "pruned",
     "skipped",
     "running",
     "incomplete",

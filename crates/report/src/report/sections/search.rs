@@ -3,6 +3,7 @@
 use super::{Section, head};
 use crate::report::model::Report;
 use crate::report::numbers::short_number;
+use crate::report::searched::{Pruning, Searched};
 use crate::report::table::head_of;
 use runner_core::diagnostic::counted;
 use runner_core::spec::search::SuggestedBy;
@@ -11,9 +12,13 @@ use runner_core::spec::section::Choice;
 /// The search: what it tried, and when it found what.
 pub fn search(report: &Report) -> Option<Section> {
     let searched = report.search.as_ref()?;
-    let num_chosen = searched.num_suggested - searched.num_sampled;
+    let num_chosen = searched.num_suggested - searched.num_sampled - searched.num_enqueued;
+    let enqueued = match searched.num_enqueued {
+        0 => String::new(),
+        num => format!("{num} from the file, "),
+    };
     let mut intro = format!(
-        "`{}` suggested {}: {} sampled, {num_chosen} chosen from results.",
+        "`{}` suggested {}: {enqueued}{} sampled, {num_chosen} chosen from results.",
         searched.method.name(),
         counted(searched.num_suggested, "trial"),
         searched.num_sampled,
@@ -30,10 +35,14 @@ pub fn search(report: &Report) -> Option<Section> {
             counted(searched.num_without_value, "trial")
         ));
     }
+    if let Some(pruning) = &searched.pruning {
+        intro.push_str(&format!(" {}", pruned(searched, pruning)));
+    }
     let rows = searched.history.iter().map(|better| {
         let by = match better.by {
             SuggestedBy::Sample => "sampled",
             SuggestedBy::Model => "chosen",
+            SuggestedBy::File => "file",
         };
         vec![
             better.number.to_string(),
@@ -55,4 +64,30 @@ pub fn search(report: &Report) -> Option<Section> {
             "The trials that were better than all suggested before them, with the epochs and the seconds of training of all runs up to them, in the order of suggestions. The value of the best of many trials is biased: with other seeds, it is worse on average.",
         )
     })
+}
+
+/// What pruning did and saved.
+fn pruned(searched: &Searched, pruning: &Pruning) -> String {
+    let rungs = pruning.rungs.iter().map(|rung| {
+        let pruned = match rung.num_pruned {
+            0 => String::new(),
+            num => format!(", {num} pruned"),
+        };
+        format!(
+            "{} ({}{pruned})",
+            counted(rung.epochs, "epoch"),
+            rung.num_trials
+        )
+    });
+    let rungs: Vec<String> = rungs.collect();
+    let share = 100.0 * searched.epochs as f64 / pruning.planned_epochs.max(1) as f64;
+    format!(
+        "`{}` pruned {}; {} of {} epochs ({share:.0} %) were trained, which saved about {} s at the measured times of the pruned runs' epochs. Trials trained for at least: {}.",
+        pruning.rule.name(),
+        counted(pruning.num_pruned, "trial"),
+        searched.epochs,
+        pruning.planned_epochs,
+        short_number(pruning.saved_secs),
+        rungs.join(", "),
+    )
 }
