@@ -60,6 +60,10 @@ docs:
 book:
     mdbook serve --open
 
+# the page that trains in a browser, as a folder of static files
+web FOLDER="target/web":
+    .ci/web --no-tests {{FOLDER}}
+
 # everything that must hold before a change lands
 ci:
     .ci/run

@@ -65,6 +65,7 @@ pub unsafe trait Lanes: Copy {
 }
 
 /// The fallback for any processor.
+#[cfg_attr(target_feature = "simd128", allow(dead_code, reason = "not needed"))]
 #[derive(Clone, Copy)]
 pub struct Plain([f32; 4]);
 
@@ -231,7 +232,11 @@ unsafe impl<L: Lanes> Lanes for Joined<L> {
     }
 }
 
-#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+#[cfg(any(
+    target_arch = "x86_64",
+    target_arch = "aarch64",
+    target_feature = "simd128"
+))]
 macro_rules! registers {
     ($($(#[$doc:meta])* $name:ident($register:ty), $num:literal: $splat:ident, $load:ident, $store:ident, $plus:ident, $times:ident, $fused:expr, $sum:expr $(, $sums:expr)?;)+) => {$(
         $(#[$doc])*
@@ -351,3 +356,41 @@ mod arm {
 }
 #[cfg(target_arch = "aarch64")]
 pub use arm::Neon;
+
+#[cfg(target_feature = "simd128")]
+#[allow(unused_unsafe, reason = "other processors' functions are unsafe")]
+mod wasm {
+    use super::Lanes;
+    use std::arch::wasm32::*;
+
+    unsafe fn load(from: *const f32) -> v128 {
+        // SAFETY: the caller guarantees the lanes; addresses need not be aligned.
+        unsafe { v128_load(from.cast()) }
+    }
+
+    unsafe fn store(to: *mut f32, values: v128) {
+        // SAFETY: as above.
+        unsafe { v128_store(to.cast(), values) }
+    }
+
+    /// In the order of [`super::Plain`].
+    fn sum(values: v128) -> f32 {
+        let (a, b) = (
+            f32x4_extract_lane::<0>(values),
+            f32x4_extract_lane::<1>(values),
+        );
+        let (c, d) = (
+            f32x4_extract_lane::<2>(values),
+            f32x4_extract_lane::<3>(values),
+        );
+        (a + c) + (b + d)
+    }
+
+    registers! {
+        /// WebAssembly's vectors, which have no fused products.
+        Simd128(v128), 4: f32x4_splat, load, store, f32x4_add, f32x4_mul,
+            |sum, a, b| f32x4_add(sum, f32x4_mul(a, b)), |values| sum(values);
+    }
+}
+#[cfg(target_feature = "simd128")]
+pub use wasm::Simd128;

@@ -62,8 +62,10 @@ pub fn run<T: Tiled>(arithmetic: Arithmetic, work: T) {
     }
     #[cfg(target_arch = "aarch64")]
     use crate::lanes::Neon as Widest;
-    #[cfg(not(target_arch = "aarch64"))]
+    #[cfg(not(any(target_arch = "aarch64", target_feature = "simd128")))]
     use crate::lanes::Plain as Widest;
+    #[cfg(target_feature = "simd128")]
+    use crate::lanes::Simd128 as Widest;
     let parts = if cfg!(target_arch = "aarch64") { 4 } else { 2 };
     // SAFETY: every processor of this kind has these instructions.
     unsafe {

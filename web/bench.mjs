@@ -1,0 +1,55 @@
+// The time of a training step, compared with the program.
+//
+//   WEB=FOLDER RUNNER=PROGRAM node web/bench.mjs [ROUNDS]
+//
+// Each round trains every file in both, one after the other; the fastest epoch of each counts. With ONE_THREAD=1, the
+// program uses one thread (`taskset`).
+
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+
+const web = resolve(process.env.WEB ?? "target/web");
+const { Experiment } = await import(pathToFileURL(join(web, "package/index.js")));
+const rounds = Number(process.argv[2] ?? 3);
+const folder = mkdtempSync(join(tmpdir(), "runner-bench-"));
+
+const rest = '[optimizer]\ntype = "adam"\nlearning_rate = 1e-3\n[train]\nepochs = 4\nbatch_size = 64\n';
+const digits = '[data]\ntype = "digits"\nimage_size = "28x28"\n';
+const files = {
+  "MLP 784-128-10": `${digits}[model]\ntype = "mlp"\nhidden = [128]\n${rest}`,
+  "CNN 8-16": `${digits}[model]\ntype = "cnn"\nchannels = [8, 16]\npool_size = 2\n${rest}`,
+  "LSTM 24x24": `[data]\ntype = "sine_windows"\nlength = 24\n[model]\ntype = "lstm"\nhidden_size = 24\n${rest}`,
+};
+
+async function page(text) {
+  const epochs = [];
+  const training = await new Experiment(text).train(({ epoch }) => epoch && epochs.push(epoch.train_secs));
+  training.free();
+  return Math.min(...epochs);
+}
+
+let number = 0;
+function program(text) {
+  const name = `bench${++number}`;
+  writeFileSync(join(folder, `${name}.toml`), text);
+  const command = [process.env.RUNNER, "run", `${name}.toml`, "--quiet"];
+  if (process.env.ONE_THREAD === "1") command.unshift("taskset", "-c", "0");
+  execFileSync(command[0], command.slice(1), { cwd: folder, stdio: "pipe" });
+  const { runs } = JSON.parse(readFileSync(join(folder, "results", name, "plan.json")));
+  const events = readFileSync(join(folder, "results", name, "runs", runs[0].id, "events.jsonl"), "utf8");
+  const each = events.trim().split("\n").map((line) => JSON.parse(line));
+  return Math.min(...each.filter(({ event }) => event === "epoch_finished").map((of) => of.train_secs));
+}
+
+for (const [name, text] of Object.entries(files)) {
+  const { runs } = await new Experiment(text).plan();
+  const ms = { page: Infinity, program: Infinity };
+  for (let round = 0; round < rounds; round++) {
+    ms.page = Math.min(ms.page, (1000 * (await page(text))) / runs[0].steps_per_epoch);
+    ms.program = Math.min(ms.program, (1000 * program(text)) / runs[0].steps_per_epoch);
+  }
+  console.log(`| ${name} | ${ms.page.toFixed(2)} ms | ${ms.program.toFixed(2)} ms | ${(ms.page / ms.program).toFixed(2)} |`);
+}

@@ -1,0 +1,168 @@
+/** A message about an experiment file. */
+export interface Diagnostic {
+  severity: "error" | "warning";
+  /** The rule, such as `unknown-key`. */
+  code: string;
+  message: string;
+  file: string | null;
+  /** From 1. */
+  line: number | null;
+  /** From 1. */
+  column: number | null;
+  /** The marked text. */
+  marked: string | null;
+  label: string;
+  notes: string[];
+  helps: string[];
+  related: { file: string | null; line: number | null; column: number | null; label: string }[];
+  /** The whole message as the command line prints it. */
+  text: string;
+}
+
+export interface Layer {
+  name: string;
+  type: string;
+  /** Names of layers, or `input`. */
+  inputs: string[];
+  /** Of one item. */
+  shape: number[];
+  parameters: number;
+}
+
+export interface Run {
+  id: string;
+  trial: string;
+  seed: number;
+  fingerprint: string;
+  axes: Record<string, unknown>;
+  task: string;
+  objective: string;
+  epochs: number;
+  batch_size: number;
+  steps_per_epoch: number;
+  steps: number;
+  data: {
+    name: string;
+    train: number;
+    valid: number;
+    test: number;
+    shape: number[];
+    target: string;
+  };
+  network: { shape: number[]; parameters: number; multiply_adds: number; layers: Layer[] };
+}
+
+export interface Plan {
+  experiment: string;
+  question: string;
+  objective: string;
+  axes: string[];
+  notices: string[];
+  warnings: Diagnostic[];
+  runs: Run[];
+}
+
+export interface Epoch {
+  /** From 1. */
+  epoch: number;
+  /** Updates up to its end. */
+  step: number;
+  /** By name, such as `valid/loss`. */
+  metrics: Record<string, number>;
+  train_secs: number;
+  valid_secs: number;
+}
+
+/** What a slice of a training did. */
+export interface TrainEvent {
+  /** Of each update. */
+  losses: number[];
+  /** Updates so far. */
+  step: number;
+  /** Updates of the whole training. */
+  steps: number;
+  /** The epoch that was finished, if one was. */
+  epoch: (Epoch & { is_best: boolean }) | null;
+  is_done: boolean;
+}
+
+/** The state of a training: plain data. */
+export interface Checkpoint {
+  model: Uint8Array;
+  optimizer: Uint8Array;
+  scheduler: Uint8Array;
+  best?: Uint8Array;
+  state: string;
+}
+
+export interface Finished {
+  /** The best epoch. */
+  epoch: number;
+  /** The metrics of the test split, by split and name; averages of weights have splits of their own. */
+  test: Record<string, Record<string, number>>;
+  /** As `evaluation.json` of a run. */
+  evaluation: unknown;
+  /** Of the weights after the last update. */
+  weights_digest: string | null;
+}
+
+export interface Predicted {
+  /** As a line of `runner predict --format jsonl`. */
+  prediction: Record<string, unknown> & { type: string };
+  /** The names of classes, labels or numbers. */
+  names: string[];
+}
+
+export type Format = "safetensors" | "pytorch" | "pytorch-json" | "npz" | "onnx";
+
+/** An experiment file that is wrong. */
+export class ExperimentError extends Error {
+  diagnostics: Diagnostic[];
+}
+
+/** An experiment file. */
+export class Experiment {
+  readonly text: string;
+  readonly name: string;
+  constructor(text: string, name?: string);
+  /** All messages about the file, as the command line prints them. */
+  check(): Promise<Diagnostic[]>;
+  /** The runs; throws an {@link ExperimentError}. */
+  plan(): Promise<Plan>;
+  /** A run before its first update, or as a checkpoint left it. */
+  start(run?: string, checkpoint?: Checkpoint): Promise<Training>;
+  /** Trains a run to its end; by default the first one. */
+  train(
+    onEvent?: (event: TrainEvent) => void,
+    options?: { run?: string; checkpoint?: Checkpoint; signal?: AbortSignal },
+  ): Promise<Training>;
+}
+
+/** A run in training, or after it. */
+export class Training {
+  private constructor();
+  readonly step: number;
+  readonly isDone: boolean;
+  readonly history: Epoch[];
+  /** At most so many updates for at most so many seconds, no further than the end of an epoch. */
+  advance(updates?: number, secs?: number): TrainEvent;
+  /** Trains until the end or until `signal` aborts; returns whether it is the end. */
+  run(onEvent?: (event: TrainEvent) => void, signal?: AbortSignal): Promise<boolean>;
+  checkpoint(): Checkpoint;
+  /** The confusion matrix and the worst mistakes of the current weights, where the task has them. */
+  errors(): unknown;
+  /** Evaluates the best weights, which predict and are exported from then on. */
+  finish(): Finished;
+  /** The prediction for an item: its numbers in the units of the data. */
+  predict(item: ArrayLike<number>): Predicted;
+  /** A file of the weights. */
+  export(format: Format): Uint8Array;
+  free(): void;
+}
+
+/** Loads the WebAssembly module, once; by default the one next to the package's code. */
+export function load(module?: BufferSource | WebAssembly.Module): Promise<void>;
+/** The JSON schema of experiment files. */
+export function schema(): Promise<Record<string, unknown>>;
+/** The version of burn-runner. */
+export function version(): Promise<string>;

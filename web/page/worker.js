@@ -1,0 +1,71 @@
+// The module in a worker: every call has a number, and is answered in order; training goes on between calls.
+
+import { Experiment, ExperimentError, schema, version } from "./package/index.js";
+
+let training = null;
+let trains = false;
+
+const calls = {
+  version,
+  schema,
+  async check({ text, name }) {
+    const experiment = new Experiment(text, name);
+    try {
+      const plan = await experiment.plan();
+      return { plan, diagnostics: plan.warnings };
+    } catch (error) {
+      if (error instanceof ExperimentError) return { plan: null, diagnostics: error.diagnostics };
+      throw error;
+    }
+  },
+  async start({ text, name, run, checkpoint }) {
+    trains = false;
+    training?.free();
+    training = null;
+    training = await new Experiment(text, name).start(run, checkpoint ?? undefined);
+    return { step: training.step, history: training.history };
+  },
+  train() {
+    if (training && !trains) {
+      trains = true;
+      loop(training).catch((error) => {
+        trains = false;
+        postMessage({ event: "failed", message: error.message });
+      });
+    }
+  },
+  pause() {
+    trains = false;
+  },
+  discard() {
+    trains = false;
+    training?.free();
+    training = null;
+  },
+  checkpoint: () => training.checkpoint(),
+  errors: () => training.errors(),
+  finish: () => training.finish(),
+  predict: ({ item }) => training?.predict(item) ?? null,
+  export: ({ format }) => training.export(format),
+};
+
+async function loop(of) {
+  while (trains && of === training && !of.isDone) {
+    postMessage({ event: "advanced", ...of.advance() });
+    await new Promise((resolve) => {
+      const { port1, port2 } = new MessageChannel();
+      port1.onmessage = resolve;
+      port2.postMessage(null);
+    });
+  }
+  if (of === training) trains = false;
+}
+
+addEventListener("message", async ({ data: { id, call, args } }) => {
+  try {
+    postMessage({ id, result: await calls[call](args ?? {}) });
+  } catch (error) {
+    postMessage({ id, error: error.message });
+  }
+});
+postMessage({ event: "ready" });

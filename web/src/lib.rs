@@ -1,0 +1,58 @@
+//! Runner in a browser: the checks, plans, trainings and exports of the program, for JavaScript.
+//!
+//! A function takes and returns texts, JSON and bytes. `web/package/index.js` has the classes and their documentation.
+//! There are no files: data sets are embedded or generated.
+
+mod experiment;
+mod session;
+
+use std::panic;
+
+use wasm_bindgen::prelude::*;
+
+#[wasm_bindgen]
+extern "C" {
+    #[wasm_bindgen(js_namespace = console)]
+    fn error(text: &str);
+    #[wasm_bindgen(js_namespace = performance)]
+    fn now() -> f64;
+}
+
+/// Seconds since the page was opened.
+fn seconds() -> f64 {
+    now() / 1000.0
+}
+
+/// Prints panics to the console, since they end the module without a message otherwise.
+#[wasm_bindgen(start)]
+pub fn start() {
+    panic::set_hook(Box::new(|info| error(&info.to_string())));
+}
+
+/// The version of runner.
+#[wasm_bindgen]
+pub fn version() -> String {
+    env!("CARGO_PKG_VERSION").into()
+}
+
+/// The JSON schema of experiment files.
+#[wasm_bindgen]
+pub fn schema() -> String {
+    runner_core::spec::schema::experiment_schema()
+}
+
+/// A list of messages about an experiment file, as JSON; empty if nothing is wrong. `name` is the name of the file.
+#[wasm_bindgen]
+pub fn check(text: &str, name: &str) -> String {
+    experiment::check(text, name).to_string()
+}
+
+/// The plan of an experiment file as JSON.
+///
+/// # Errors
+/// The messages that `check` returns.
+#[wasm_bindgen]
+pub fn plan(text: &str, name: &str) -> Result<String, String> {
+    let planned = experiment::plan(text, name).map_err(|wrong| wrong.to_string())?;
+    Ok(experiment::shown(&planned).to_string())
+}

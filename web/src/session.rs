@@ -1,0 +1,308 @@
+//! A run in training.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use burn::tensor::Device;
+use runner_core::data::incoming::{ArrayLayout, Element, Incoming};
+use runner_core::data::{self, Transforms};
+use runner_core::event::Outcome;
+use runner_core::plan::RunPlan;
+use runner_core::predict::Meaning;
+use runner_core::spec::backend::{FLEX, Precision};
+use runner_exchange::onnx;
+use runner_exchange::state::StateDict;
+use runner_exchange::tensors::{Dtype, NamedTensor, Tensors};
+use runner_exchange::write;
+use runner_network::batch;
+use runner_network::digest::weights_digest;
+use runner_network::network::Network;
+use runner_network::trainer::{Advance, Saved, Trainer};
+use runner_network::values;
+use serde_json::json;
+use wasm_bindgen::prelude::*;
+
+use crate::{experiment, seconds};
+
+/// A run in training.
+#[wasm_bindgen]
+pub struct Session {
+    trainer: Trainer,
+    transforms: Transforms,
+    meaning: Meaning,
+    /// The weights of the best epoch, once the training has ended.
+    best: Option<Network>,
+}
+
+/// The state of a training, from which it resumes to the bit.
+#[wasm_bindgen(getter_with_clone)]
+pub struct Checkpoint {
+    /// The weights, in Burn's format.
+    pub model: Vec<u8>,
+    /// The state of the optimizer.
+    pub optimizer: Vec<u8>,
+    /// The position in the schedule.
+    pub scheduler: Vec<u8>,
+    /// The weights of the best epoch.
+    pub best: Option<Vec<u8>>,
+    /// Everything else, as JSON.
+    pub state: String,
+}
+
+#[wasm_bindgen]
+impl Checkpoint {
+    /// A checkpoint from its parts.
+    #[wasm_bindgen(constructor)]
+    pub fn new(
+        model: Vec<u8>,
+        optimizer: Vec<u8>,
+        scheduler: Vec<u8>,
+        best: Option<Vec<u8>>,
+        state: String,
+    ) -> Self {
+        Self {
+            model,
+            optimizer,
+            scheduler,
+            best,
+            state,
+        }
+    }
+}
+
+#[wasm_bindgen]
+impl Session {
+    /// The run of an experiment file with this id, before its first update.
+    ///
+    /// # Errors
+    /// Why it cannot be trained here.
+    #[wasm_bindgen(constructor)]
+    pub fn new(text: &str, name: &str, run: &str) -> Result<Self, String> {
+        let planned = experiment::plan(text, name).map_err(|wrong| wrong.to_string())?;
+        let mut runs = planned.plan.runs.into_iter();
+        let plan = runs.find(|of| of.id == run);
+        let plan = plan.ok_or_else(|| format!("there is no run `{run}`"))?;
+        if plan.precision != Precision::F32 || plan.device != FLEX {
+            return Err(format!(
+                "the page computes on `{FLEX}` in `f32`; train `{}` with `runner run`",
+                plan.id
+            ));
+        }
+        let loaded = data::load(&plan.data, &|_, _| {}).map_err(|e| e.to_string())?;
+        let transforms = Transforms::of(loaded.train.set());
+        Ok(Self {
+            meaning: Meaning::new(&plan, &transforms),
+            trainer: Trainer::new(&plan, loaded, &Device::flex(), None, seconds),
+            transforms,
+            best: None,
+        })
+    }
+
+    /// Continues from a checkpoint of the same run.
+    ///
+    /// # Errors
+    /// Why the checkpoint cannot be used.
+    pub fn resume(self, from: Checkpoint) -> Result<Session, String> {
+        let state = serde_json::from_str(&from.state);
+        let saved = Saved {
+            model: from.model,
+            optimizer: from.optimizer,
+            scheduler: from.scheduler,
+            best: from.best,
+            state: state.map_err(|e| format!("the saved state cannot be read: {e}"))?,
+        };
+        Ok(Self {
+            trainer: self.trainer.resume(saved)?,
+            ..self
+        })
+    }
+
+    fn plan(&self) -> &RunPlan {
+        self.trainer.plan()
+    }
+
+    /// The next updates, at most so many, for at most so many seconds, and no further than the end of an epoch. Returns
+    /// JSON: the losses, the position, and the epoch if it was finished.
+    ///
+    /// # Errors
+    /// The failure of the run.
+    pub fn advance(&mut self, updates: usize, secs: f64) -> Result<String, String> {
+        let started = seconds();
+        let mut losses = Vec::new();
+        let mut finished = None;
+        while !self.trainer.is_done() && finished.is_none() {
+            match self.trainer.advance().map_err(failed)? {
+                Advance::Updated { loss } => losses.push(loss),
+                Advance::EpochFinished { epoch, is_best, .. } => {
+                    finished = Some(json!({
+                        "epoch": epoch.epoch,
+                        "step": epoch.step,
+                        "metrics": epoch.metrics,
+                        "train_secs": epoch.train_secs,
+                        "valid_secs": epoch.valid_secs,
+                        "is_best": is_best,
+                    }));
+                }
+            }
+            if losses.len() >= updates || seconds() - started >= secs {
+                break;
+            }
+        }
+        let done = json!({
+            "losses": losses,
+            "step": self.trainer.step(),
+            "steps": self.plan().num_steps(),
+            "epoch": finished,
+            "is_done": self.trainer.is_done(),
+        });
+        Ok(done.to_string())
+    }
+
+    /// The finished epochs as JSON, for a page that was opened again.
+    pub fn history(&self) -> String {
+        json!(self.trainer.state().history).to_string()
+    }
+
+    /// Updates so far.
+    #[wasm_bindgen(getter)]
+    pub fn step(&self) -> usize {
+        self.trainer.step()
+    }
+
+    /// Whether the training has ended.
+    #[wasm_bindgen(getter)]
+    pub fn is_done(&self) -> bool {
+        self.trainer.is_done()
+    }
+
+    /// The state of the training.
+    ///
+    /// # Errors
+    /// If the weights cannot be written.
+    pub fn checkpoint(&self) -> Result<Checkpoint, String> {
+        let saved = self.trainer.save()?;
+        Ok(Checkpoint {
+            model: saved.model,
+            optimizer: saved.optimizer,
+            scheduler: saved.scheduler,
+            best: saved.best,
+            state: serde_json::to_string(&saved.state).map_err(|e| e.to_string())?,
+        })
+    }
+
+    /// The errors of the current weights on the valid split as JSON: the confusion matrix and the worst mistakes, where
+    /// the task has them.
+    ///
+    /// # Errors
+    /// The failure of the run.
+    pub fn errors(&self) -> Result<String, String> {
+        let epoch = self.trainer.state().epochs_done;
+        let network = self.network();
+        let errors = self.trainer.errors(&network, epoch).map_err(failed)?;
+        serde_json::to_string(&errors).map_err(|e| e.to_string())
+    }
+
+    /// Evaluates the best weights after the training, which predict from then on. Returns JSON.
+    ///
+    /// # Errors
+    /// The failure of the run.
+    pub fn finish(&mut self) -> Result<String, String> {
+        let finished = self.trainer.finish().map_err(failed)?;
+        let digest = finished.weights.first();
+        let digest = digest.map(|(_, network)| weights_digest(network));
+        let tests = finished.tests.iter();
+        let tests: serde_json::Map<_, _> = tests
+            .map(|(split, metrics)| ((*split).to_owned(), json!(metrics)))
+            .collect();
+        let shown = json!({
+            "epoch": finished.epoch,
+            "test": tests,
+            "evaluation": finished.evaluation,
+            "weights_digest": digest,
+        });
+        self.best = Some(finished.best);
+        Ok(shown.to_string())
+    }
+
+    /// The weights that predict and are exported: those of the best epoch after the training, before that the current
+    /// ones.
+    fn network(&self) -> Network {
+        self.best.clone().unwrap_or_else(|| self.trainer.network())
+    }
+
+    /// The prediction for one item as JSON: its numbers in the units of the data, in the shape of an item.
+    ///
+    /// # Errors
+    /// Why it is not an item of the run.
+    pub fn predict(&self, item: &[f32]) -> Result<String, String> {
+        let plan = self.plan();
+        let shape = [&[1], plan.data.input.shape.as_slice()].concat();
+        let size: usize = shape.iter().product();
+        if item.len() != size {
+            return Err(format!("expected {size} numbers, found {}", item.len()));
+        }
+        let bytes: Vec<u8> = item.iter().flat_map(|value| value.to_le_bytes()).collect();
+        let layout = ArrayLayout {
+            element: Element::Float(4),
+            big_endian: false,
+        };
+        let incoming = Incoming {
+            shown: Some("the item"),
+            ..Incoming::new(&self.transforms, &plan.data, Path::new("the item"))
+        };
+        let mut outputs = Vec::new();
+        let read = incoming.read_array(layout, &shape, &bytes, &mut |piece| {
+            let served = piece.split.serve(&[0], None);
+            let device = Device::flex();
+            let dims = &plan.data.input.shape;
+            let inputs = batch::inputs(served.values, served.num_items, dims, &device);
+            outputs = self.network().outputs(inputs).into_data().iter().collect();
+            ControlFlow::Continue(())
+        });
+        read.map_err(|e| e.to_string())?;
+        self.meaning.activate(&mut outputs);
+        let decided = self.meaning.decide(&outputs);
+        let shown = json!({ "prediction": decided, "names": self.meaning.names() });
+        Ok(shown.to_string())
+    }
+
+    /// The bytes of a file with the weights: `safetensors`, `pytorch-json`, `npz`, `pytorch` or `onnx`.
+    ///
+    /// # Errors
+    /// Why the format does not support the network.
+    pub fn export(&self, format: &str) -> Result<Vec<u8>, String> {
+        let plan = self.plan();
+        let network = self.network();
+        let mut burn = Tensors::new();
+        for (name, data) in values::of_graph(network.graph()) {
+            let dtype = Dtype::of_burn(data.dtype()).ok_or("weights are floats")?;
+            let shape = data.shape().to_vec();
+            let tensor = NamedTensor::new(name, shape, dtype, data.as_bytes().to_vec());
+            burn.push(tensor.map_err(|e| e.to_string())?)
+                .map_err(|e| e.to_string())?;
+        }
+        if format == "onnx" {
+            return onnx::file(&plan.network, &burn).map_err(|e| e.to_string());
+        }
+        let torch = StateDict::of(&plan.network).to_torch(&burn);
+        let torch = torch.map_err(|e| e.to_string())?;
+        let mut bytes = std::io::Cursor::new(Vec::new());
+        let written = match format {
+            "safetensors" => write::safetensors(&torch, &mut bytes),
+            "pytorch-json" => write::flat(&torch, &mut bytes),
+            "pytorch" => write::torch(&torch, &mut bytes),
+            "npz" => write::npz(&torch, &mut bytes),
+            other => return Err(format!("unknown format `{other}`")),
+        };
+        written.map_err(|e| e.to_string())?;
+        Ok(bytes.into_inner())
+    }
+}
+
+/// The message of a failure.
+fn failed(outcome: Outcome) -> String {
+    match outcome {
+        Outcome::Failed { message, .. } => message,
+        other => format!("{other:?}"),
+    }
+}

@@ -1,0 +1,318 @@
+// The page in headless Chromium.
+//
+//   WEB=FOLDER WEB_TOOLS=FOLDER node web/tests/page.mjs [NAME]
+//
+// WEB_TOOLS has npm's playwright-core and axe-core. With RUNNER and RUNNER_PYTHON, the program and PyTorch open what the
+// page downloads. `.ci/web` sets all of them.
+
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { createServer } from "node:http";
+import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { extname, join, resolve } from "node:path";
+import { portable, recorded } from "./program.mjs";
+
+const web = resolve(process.env.WEB ?? "target/web");
+const require = createRequire(join(resolve(process.env.WEB_TOOLS), "package.json"));
+const { chromium } = require("playwright-core");
+const axe = require.resolve("axe-core/axe.min.js");
+const runner = process.env.RUNNER;
+const python = process.env.RUNNER_PYTHON;
+const folder = mkdtempSync(join(tmpdir(), "runner-page-"));
+
+const TYPES = { ".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".wasm": "application/wasm", ".json": "application/json" };
+const server = createServer((request, response) => {
+  const path = new URL(request.url, "http://localhost").pathname;
+  try {
+    const file = join(web, path === "/" ? "index.html" : path);
+    const bytes = readFileSync(file);
+    response.writeHead(200, { "content-type": TYPES[extname(file)] ?? "application/octet-stream" });
+    response.end(bytes);
+  } catch {
+    response.writeHead(404).end();
+  }
+});
+await new Promise((done) => server.listen(0, "127.0.0.1", done));
+const address = `http://127.0.0.1:${server.address().port}/`;
+const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox"] });
+const context = await browser.newContext({ acceptDownloads: true });
+
+/** A page whose errors and requests elsewhere are failures. */
+async function opened(size) {
+  const page = await context.newPage();
+  if (size) await page.setViewportSize(size);
+  const wrong = [];
+  page.on("console", (message) => message.type() === "error" && wrong.push(message.text()));
+  page.on("pageerror", (error) => wrong.push(error.message));
+  page.on("request", (request) => {
+    if (!/^(blob|data):/.test(request.url()) && !request.url().startsWith(address)) wrong.push(`request to ${request.url()}`);
+  });
+  const started = performance.now();
+  await page.goto(address);
+  await page.waitForSelector("body[data-ready]");
+  page.wrong = wrong;
+  page.openedAfter = performance.now() - started;
+  return page;
+}
+
+const phase = (page, name, timeout = 120_000) => page.waitForSelector(`body[data-phase=${name}]`, { timeout });
+const losses = (page) => downloaded(page, "#losses-file").then(({ text }) => text.trim().split("\n").slice(1).map((line) => Number(line.split(",")[1])));
+
+async function downloaded(page, selector) {
+  const [download] = await Promise.all([page.waitForEvent("download"), page.click(selector)]);
+  const path = join(folder, download.suggestedFilename());
+  await download.saveAs(path);
+  return { path, name: download.suggestedFilename(), text: readFileSync(path, "utf8") };
+}
+
+async function choose(page, name) {
+  await page.selectOption("#choice", name);
+  await page.waitForFunction((name) => document.querySelector("#run").options.length > 0 && document.querySelector("#text").value.includes(name), name === "iris.toml" ? '"iris"' : '"digits"');
+}
+
+async function train(page, name) {
+  await choose(page, name);
+  await page.waitForSelector("#train:not([disabled])");
+  await page.click("#train");
+}
+
+const tests = {
+  async "it trains iris and digits to their accuracy"() {
+    const page = await opened();
+    for (const [name, least] of [["iris.toml", 0.9], ["digits.toml", 0.96]]) {
+      await train(page, name);
+      await phase(page, "running").catch(() => {});
+      await phase(page, "finished");
+      const text = await page.textContent("#status");
+      const accuracy = Number(text.match(/valid\/accuracy (\d\.\d+)/)[1]);
+      assert.ok(accuracy >= least, text);
+      console.log(`  ${name}: ${text}`);
+      const right = await page.$$eval("#confusion td.right", (cells) => cells.reduce((sum, cell) => sum + Number(cell.textContent), 0));
+      assert.ok(right > 20);
+    }
+    assert.ok(await page.$$eval("#mistakes img", (images) => images.every((image) => image.complete && image.naturalWidth > 0)));
+    // Once everything is shown, nothing moves. A vertical stroke is a one.
+    await page.waitForSelector("body[data-saved='480']");
+    const pad = page.locator("#pad");
+    await pad.hover({ position: { x: 112, y: 20 } });
+    await page.mouse.down();
+    await pad.hover({ position: { x: 112, y: 110 } });
+    await pad.hover({ position: { x: 112, y: 200 } });
+    await page.mouse.up();
+    await page.waitForSelector("#prediction li");
+    console.log(`  a vertical stroke: ${await page.textContent("#prediction li")}`);
+    assert.match(await page.textContent("#prediction li"), /^1: /);
+    assert.deepEqual(page.wrong, []);
+    await page.close();
+  },
+
+  async "a reload in the middle resumes to the bit"() {
+    const page = await opened();
+    await page.click("#stop");
+    await train(page, "digits.toml");
+    await phase(page, "finished");
+    const whole = await losses(page);
+    const digest = (await page.textContent("#status")).match(/weights: (\w+)/)[1];
+    await page.click("#train");
+    await page.waitForFunction(() => Number(document.querySelector("#progress").value) > 0.1);
+    await page.click("#pause");
+    await phase(page, "paused");
+    await page.waitForSelector("body[data-saved]");
+    const before = (await losses(page)).length;
+    assert.ok(before > 0 && before < whole.length, `${before} of ${whole.length}`);
+    await page.waitForTimeout(200);
+    await page.reload();
+    await page.waitForSelector("body[data-ready]");
+    await phase(page, "paused");
+    assert.deepEqual(await losses(page), whole.slice(0, before));
+    await page.click("#train");
+    await phase(page, "finished");
+    assert.deepEqual(await losses(page), whole);
+    assert.match(await page.textContent("#status"), new RegExp(digest));
+    console.log(`  ${before} of ${whole.length} updates before the reload`);
+    assert.deepEqual(page.wrong, []);
+    await page.close();
+  },
+
+  async "with portable arithmetic, a whole training has the losses and weights of the program"() {
+    const page = await opened();
+    await page.click("#stop").catch(() => {});
+    for (const name of ["iris.toml", "digits.toml"]) {
+      await choose(page, name);
+      const file = portable(await page.inputValue("#text"));
+      await page.fill("#text", file);
+      await page.waitForSelector("#train:not([disabled])");
+      await page.click("#train");
+      await phase(page, "finished");
+      const found = await losses(page);
+      assert.ok(found.length > 0);
+      if (!runner) continue;
+      writeFileSync(join(folder, name), file);
+      const { status, stderr } = spawnSync(runner, ["run", name, "--quiet"], { cwd: folder, encoding: "utf8" });
+      assert.equal(status, 0, stderr);
+      const [{ id }] = JSON.parse(readFileSync(join(folder, "results", name.replace(".toml", ""), "plan.json"), "utf8")).runs;
+      const { expected, summary } = recorded(folder, name.replace(".toml", ""), id);
+      assert.deepEqual(found, expected, name);
+      assert.match(await page.textContent("#status"), new RegExp(summary.weights_digest.slice(0, 16)));
+      console.log(`  ${name}: ${found.length} losses and the weights are equal`);
+    }
+    assert.deepEqual(page.wrong, []);
+    await page.close();
+  },
+
+  async "wrong files show the text of the command line, at the place"() {
+    const page = await opened();
+    const file = '[data]\ntype = "digits"\n\n[model]\ntype = "mlp"\nhiden = [8]\n\n[optimizer]\ntype = "adam"\nlearning_rate = 1e-3\n\n[train]\nepochs = 2\n';
+    await page.fill("#text", file);
+    await page.waitForSelector("#problems pre");
+    const shown = await page.textContent("#problems pre");
+    assert.match(shown, /did you mean `hidden`\?/);
+    if (runner) {
+      const name = await page.evaluate(() => document.querySelector("#choice").value);
+      writeFileSync(join(folder, name), file);
+      const { stderr } = spawnSync(runner, ["check", name], { cwd: folder, encoding: "utf8" });
+      assert.ok(stderr.includes(shown), `${shown}\n---\n${stderr}`);
+    }
+    assert.equal(await page.textContent("#marks mark"), "hiden");
+    assert.ok(await page.isDisabled("#train"));
+    await page.click("#problems button");
+    const selected = await page.$eval("#text", (area) => area.value.slice(area.selectionStart, area.selectionEnd));
+    assert.equal(selected, "hiden");
+    await page.keyboard.type("hidd");
+    await page.waitForSelector("#completions li");
+    await page.keyboard.press("Enter");
+    await page.waitForFunction(() => document.querySelector("#problems").textContent === "None.");
+    assert.match(await page.inputValue("#text"), /^hidden = \[8\]$/m);
+    assert.deepEqual(page.wrong, []);
+    await page.close();
+  },
+
+  async "files from the machine are opened, or refused with a reason"() {
+    const page = await opened();
+    const give = (name, buffer) => page.setInputFiles("#file", { name, mimeType: "text/plain", buffer });
+    const told = (pattern) => page.waitForFunction((source) => new RegExp(source).test(document.querySelector("#status").textContent), pattern.source);
+    await give("mine.toml", Buffer.from('[data]\ntype = "iri"\n'));
+    await page.waitForFunction(() => document.querySelector("#problems").textContent.includes("mine.toml:2:8"));
+    await give("big.toml", Buffer.alloc(2 << 20));
+    await told(/big.toml has 2,097,152 bytes/);
+    await give("odd.toml", Buffer.from([0xff, 0xfe, 0x00]));
+    await told(/odd.toml cannot be read as UTF-8/);
+    await give("rows.csv", Buffer.from("a,b\n"));
+    await told(/rows.csv is not an experiment file/);
+    assert.match(await page.inputValue("#text"), /iri"/);
+    assert.deepEqual(page.wrong, []);
+    await page.close();
+  },
+
+  async "downloads are opened by other programs"() {
+    const page = await opened();
+    await train(page, "iris.toml");
+    await phase(page, "finished");
+    const files = {};
+    for (const format of ["safetensors", "pytorch", "pytorch-json", "onnx", "npz"]) files[format] = (await downloaded(page, `[data-format=${format}]`)).path;
+    const toml = await downloaded(page, "#text-file");
+    if (python) {
+      const predicted = await page.$$eval("#prediction li", (items) => items.map((item) => item.textContent));
+      writeFileSync(join(folder, "files.json"), JSON.stringify({ files, predicted }));
+      const { status, stdout, stderr } = spawnSync(python, [join(import.meta.dirname, "open.py"), join(folder, "files.json")], { encoding: "utf8" });
+      assert.equal(status, 0, stderr);
+      console.log(`  ${stdout.trim()}`);
+    }
+    if (runner) {
+      const { status, stderr } = spawnSync(runner, ["check", toml.name], { cwd: folder, encoding: "utf8" });
+      assert.equal(status, 0, stderr);
+      // The weights start a training of the program.
+      const finetune = `${toml.text}\n[init]\nfrom = ${JSON.stringify(files.safetensors)}\n`;
+      writeFileSync(join(folder, "finetune.toml"), finetune);
+      const trained = spawnSync(runner, ["run", "finetune.toml", "--set", "train.epochs=1", "--quiet"], { cwd: folder, encoding: "utf8" });
+      assert.equal(trained.status, 0, trained.stderr);
+    }
+    assert.deepEqual(page.wrong, []);
+    await page.close();
+  },
+
+  async "it is accessible, at any width"() {
+    for (const size of [{ width: 1280, height: 900 }, { width: 390, height: 844 }]) {
+      const page = await opened(size);
+      await train(page, "digits.toml");
+      await page.waitForSelector("#confusion td");
+      await phase(page, "finished");
+      // As an extension would, past the policy of the page.
+      const session = await context.newCDPSession(page);
+      await session.send("Page.setBypassCSP", { enabled: true });
+      await page.evaluate(readFileSync(axe, "utf8"));
+      const { violations } = await page.evaluate(() => window.axe.run(document));
+      const found = violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).slice(0, 3).join(" ")}`);
+      assert.deepEqual(found, [], `${size.width} px`);
+      const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+      assert.ok(wide <= 0, `${wide} px too wide at ${size.width}`);
+      await page.close();
+    }
+  },
+
+  async "the page stays responsive, and begins within 2 s"() {
+    const page = await opened();
+    await page.click("#stop").catch(() => {});
+    await page.evaluate(() => {
+      window.long = [];
+      new PerformanceObserver((list) => window.long.push(...list.getEntries().map(({ duration }) => duration))).observe({ type: "longtask" });
+    });
+    await choose(page, "digits.toml");
+    await page.waitForSelector("#train:not([disabled])");
+    const started = performance.now();
+    await page.click("#train");
+    await page.waitForFunction(() => document.querySelector("#progress").value > 0);
+    const first = performance.now() - started;
+    await phase(page, "finished");
+    const long = await page.evaluate(() => window.long);
+    console.log(`  opened after ${page.openedAfter.toFixed(0)} ms, first updates ${first.toFixed(0)} ms after the click; ${long.length} tasks over 50 ms, the longest ${Math.max(0, ...long).toFixed(0)} ms`);
+    assert.deepEqual(page.wrong, []);
+    await page.close();
+  },
+
+  async "a second tab does not write the state of the first"() {
+    const [first, second] = [await opened(), await opened()];
+    await train(second, "iris.toml");
+    await phase(second, "finished");
+    await second.waitForFunction(() => document.querySelector("#status").textContent.includes("another tab"));
+    await first.close();
+    await second.close();
+  },
+
+  async "its policy forbids other addresses, also to the worker"() {
+    const page = await opened();
+    const elsewhere = address.replace("127.0.0.1", "localhost");
+    const refused = await page.evaluate((to) => fetch(to).then(() => false, () => true), elsewhere);
+    assert.ok(refused, "the page may fetch");
+    const script = await page.evaluate((to) => {
+      const source = `fetch(${JSON.stringify(to)}).then(() => postMessage(false), () => postMessage(true))`;
+      const worker = new Worker(URL.createObjectURL(new Blob([source], { type: "text/javascript" })), { type: "module" });
+      return new Promise((resolve) => { worker.onmessage = ({ data }) => resolve(data); });
+    }, elsewhere);
+    assert.ok(script, "a worker may fetch");
+    await page.close();
+  },
+};
+
+let failed = 0;
+const only = process.argv[2] ?? "";
+for (const [name, test] of Object.entries(tests)) {
+  if (!name.includes(only)) continue;
+  try {
+    await test();
+    console.log(`ok: ${name}`);
+  } catch (error) {
+    failed++;
+    console.log(`FAILED: ${name}\n${error.stack}`);
+    for (const page of context.pages()) {
+      const shown = await page.evaluate(() => JSON.stringify([{ ...document.body.dataset }, document.querySelector("#status")?.textContent]));
+      console.log(shown, page.wrong ?? []);
+      await page.close();
+    }
+  }
+}
+await browser.close();
+server.close();
+process.exitCode = failed ? 1 : 0;

@@ -1,0 +1,25 @@
+// Compiled by `.ci/web`, never run: what the package's types allow.
+
+import { Experiment, ExperimentError, load, schema, version } from "burn-runner";
+import type { Checkpoint, Diagnostic, Epoch, Finished, TrainEvent } from "burn-runner";
+
+export async function used(text: string): Promise<Uint8Array> {
+  await load();
+  console.log(await version(), Object.keys(await schema()));
+  const experiment = new Experiment(text, "iris.toml");
+  const found: Diagnostic[] = await experiment.check();
+  if (found.some(({ severity }) => severity === "error")) throw new ExperimentError();
+  const { runs } = await experiment.plan();
+  const epochs: Epoch[] = [];
+  const see = ({ losses, epoch }: TrainEvent) => {
+    if (epoch && losses.every(Number.isFinite)) epochs.push(epoch);
+  };
+  const training = await experiment.train(see, { run: runs[0]?.id });
+  const saved: Checkpoint = training.checkpoint();
+  const again = await experiment.start(undefined, saved);
+  const { epoch, test }: Finished = again.finish();
+  console.log(epoch, test["test"]?.["accuracy"], again.predict([5.1, 3.5, 1.4, 0.2]).names);
+  // @ts-expect-error: there is no such format.
+  again.export("zip");
+  return again.export("onnx");
+}
