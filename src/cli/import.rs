@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use super::output::Output;
 use super::tell::Teller;
 use crate::error::OK;
-use crate::ops::{ImportOnnx, import_onnx};
+use crate::ops::{ImportHub, ImportOnnx, import_hub, import_onnx};
 use runner_core::diagnostic::{counted, grouped};
 use runner_report::console::Mode;
 
@@ -16,6 +16,26 @@ use runner_report::console::Mode;
 pub enum Source {
     /// Convert an ONNX file to an experiment file with its layers, and a file with its weights
     Onnx(OnnxArgs),
+    /// Write an experiment that starts from a language model in a folder of a model hub
+    Hub(HubArgs),
+}
+
+#[derive(Args)]
+pub struct HubArgs {
+    /// The folder with `config.json`, the weights and `tokenizer.json`
+    folder: PathBuf,
+    /// The folder to write the experiment file to
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    out: PathBuf,
+    /// The text to train on; an example is written without it
+    #[arg(long, value_name = "FILE")]
+    text: Option<PathBuf>,
+    /// Tokens per item
+    #[arg(long, value_name = "N", default_value_t = 128, value_parser = clap::value_parser!(u16).range(2..))]
+    length: u16,
+    /// Replace existing files
+    #[arg(long)]
+    force: bool,
 }
 
 #[derive(Args)]
@@ -55,7 +75,37 @@ fn shape(text: &str) -> Result<(String, Vec<usize>), String> {
 
 /// `runner import`
 pub fn import(source: &Source, output: &mut Output) -> u8 {
-    let Source::Onnx(args) = source;
+    match source {
+        Source::Onnx(args) => onnx(args, output),
+        Source::Hub(args) => hub(args, output),
+    }
+}
+
+fn hub(args: &HubArgs, output: &mut Output) -> u8 {
+    let asked = ImportHub {
+        out: args.out.clone(),
+        text: args.text.clone(),
+        length: args.length.into(),
+        force: args.force,
+        ..ImportHub::new(&args.folder)
+    };
+    match import_hub(&asked) {
+        Ok(imported) => {
+            output.say(&format!("a model of type `{}`", imported.model));
+            for file in &imported.files {
+                output.print(&file.display().to_string());
+            }
+            output.say(&format!(
+                "check it with: runner check '{}'",
+                imported.files[0].display()
+            ));
+            OK
+        }
+        Err(error) => output.fail(&error),
+    }
+}
+
+fn onnx(args: &OnnxArgs, output: &mut Output) -> u8 {
     let asked = ImportOnnx {
         out: args.out.clone(),
         shapes: args.shape.iter().cloned().collect(),

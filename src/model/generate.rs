@@ -3,7 +3,6 @@
 use super::{Model, Refusal, in_pool};
 use runner_core::data::Values;
 use runner_core::data::encode::InputEncoder;
-use runner_core::data::encode::tokenizer::UNKNOWN;
 use runner_core::diagnostic::{Diagnostic, counted};
 use runner_core::predict::{Sampler, Sampling};
 use runner_core::spec::task::TaskKind;
@@ -72,19 +71,21 @@ impl Model {
             let help = "train a network that processes text from left to right, such as `transformer_lm` or an LSTM";
             return Err(Box::new(Diagnostic::error("generate", message).help(help)));
         }
-        let mut context = tokenizer.encode(&asked.prompt);
+        let encoded = tokenizer.encode(&asked.prompt);
+        let mut context = encoded.map_err(|error| Box::new(error.to_diagnostic()))?;
         if context.is_empty() {
             let message = "the prompt has no tokens";
             let help = "pass at least one character or word with `--prompt`";
             return Err(Box::new(Diagnostic::error("usage", message).help(help)));
         }
         let num_prompt = context.len();
-        let num_unknown = context.iter().filter(|token| **token == UNKNOWN).count();
+        let is_unknown = |token: &&i32| tokenizer.unknown() == Some(**token);
+        let num_unknown = context.iter().filter(is_unknown).count();
         let most = has_positions(&self.plan.network).then_some(*length);
         if let Some(most) = most {
             context.drain(..num_prompt.saturating_sub(most));
         }
-        let mut sampler = Sampler::new(asked.sampling);
+        let mut sampler = Sampler::new(asked.sampling, |token| tokenizer.is_text(token as i32));
         let mut cache = Cache::default();
         // The first token that is not in the cache.
         let mut seen = 0;
@@ -118,6 +119,9 @@ impl Model {
             };
             context.push(token as i32);
             tokens.push(token as i32);
+            if tokenizer.separator() == Some(token as i32) {
+                break;
+            }
         }
         Ok(Generated {
             text: tokenizer.decode(&tokens),

@@ -28,7 +28,6 @@ pub use generate::{Generated, Generation};
 
 use crate::train::{device, predictions};
 use runner_core::data::encode::InputEncoder;
-use runner_core::data::encode::tokenizer::{PADDING, UNKNOWN};
 use runner_core::data::incoming::{Incoming, Piece};
 use runner_core::data::{DataError, Set, Split, Transforms, Values};
 use runner_core::diagnostic::Diagnostic;
@@ -310,14 +309,14 @@ impl Model {
         let rows = piece.split.rows().iter();
         rows.map(|row| {
             let text = records.text(*row as usize, column).unwrap_or_default();
-            let mut tokens = tokenizer.encode(text);
+            let mut tokens = tokenizer.encode(text).unwrap_or_default();
             tokens.drain(..tokens.len().saturating_sub(*length));
             if tokens.is_empty() {
-                tokens.push(UNKNOWN);
+                tokens.push(tokenizer.unknown().unwrap_or(tokenizer.padding()));
             }
             if is_whole {
                 let missing = length - tokens.len();
-                tokens.splice(0..0, std::iter::repeat_n(PADDING, missing));
+                tokens.splice(0..0, std::iter::repeat_n(tokenizer.padding(), missing));
             }
             let all = self.activated_values(Values::Tokens(tokens), 1);
             (all[all.len() - vocabulary..].to_vec(), 1)

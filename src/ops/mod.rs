@@ -68,7 +68,7 @@ pub use diff::{DiffOptions, Differences, In, Pair, diff};
 pub use evaluate::{Evaluate, evaluate};
 pub use experiment::{Experiment, Planned, default_name, open, plan, plan_with_data, trial};
 pub use generate::{Generate, generate};
-pub use import::{ImportOnnx, ImportedOnnx, import_onnx};
+pub use import::{ImportHub, ImportOnnx, ImportedHub, ImportedOnnx, import_hub, import_onnx};
 pub use init::{Init, Starter, init};
 pub use label::{LabelChange, LabelRun, label_run};
 pub use list::{List, Listing, list};

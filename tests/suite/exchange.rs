@@ -230,6 +230,7 @@ fn presets() -> Vec<(&'static str, Network)> {
     let brackets = "data = { type = 'brackets', length = 6 }";
     let features = "input = 'features', ";
     let pictures = "data = { type = 'shapes', size = 32, target = 'class' }";
+    let harbour = "data = { type = 'text', path = 'data/harbour.txt', tokens = { tokenizer = 'char', length = 8 } }";
     let masks = "data = { type = 'shapes', size = 16, target = 'mask' }";
     let of = |kind: ModelType| match kind {
         ModelType::Layers => Vec::new(),
@@ -259,10 +260,23 @@ fn presets() -> Vec<(&'static str, Network)> {
             (brackets, "d_model = 8, num_heads = 2, feedforward_size = 9"),
             (series, features),
         ],
-        ModelType::TransformerLm => vec![(
-            "data = { type = 'text', path = 'data/harbour.txt', tokens = { tokenizer = 'char', length = 8 } }",
-            "d_model = 8, num_heads = 2, feedforward_size = 9",
+        ModelType::TransformerLm => {
+            vec![(harbour, "d_model = 8, num_heads = 2, feedforward_size = 9")]
+        }
+        ModelType::Gpt2 => vec![(
+            harbour,
+            "d_model = 8, num_heads = 2, feedforward_size = 9, max_length = 12, num_layers = 2",
         )],
+        ModelType::Llama => vec![
+            (
+                harbour,
+                "d_model = 8, num_heads = 4, num_kv_heads = 2, feedforward_size = 9, num_layers = 2",
+            ),
+            (
+                harbour,
+                "d_model = 8, num_heads = 2, num_kv_heads = 2, feedforward_size = 9, rotary_scaling = 2.0, tie = false",
+            ),
+        ],
     };
     let all = ModelType::ALL.iter().flat_map(|(kind, name, _)| {
         of(*kind)

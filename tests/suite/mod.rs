@@ -33,6 +33,7 @@ mod identity;
 mod imports;
 mod index;
 mod init;
+mod language;
 mod list;
 #[cfg(unix)]
 mod live;

@@ -171,6 +171,14 @@ const PRESETS: &[(&str, &str)] = &[
         "copy_sequence",
         "type = \"transformer_lm\"\nd_model = 8\nnum_heads = 2",
     ),
+    (
+        "copy_sequence",
+        "type = \"gpt2\"\nd_model = 8\nnum_heads = 2",
+    ),
+    (
+        "copy_sequence",
+        "type = \"llama\"\nd_model = 8\nnum_heads = 4\nnum_kv_heads = 2",
+    ),
 ];
 
 #[test]

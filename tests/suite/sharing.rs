@@ -129,8 +129,9 @@ const NETWORKS: [(&str, &str); 3] = [
     ),
 ];
 
-fn losses(folder: &Path) -> Vec<f64> {
-    let bytes = fs::read(folder.join("results/spec/runs/base-s1/trace/losses.f64")).unwrap();
+/// The losses of the steps of a single run, in the folder of its experiment.
+pub fn losses(folder: &Path) -> Vec<f64> {
+    let bytes = fs::read(folder.join("runs/base-s1/trace/losses.f64")).unwrap();
     let values = bytes.chunks_exact(8);
     values
         .map(|value| f64::from_le_bytes(value.try_into().unwrap()))
@@ -167,7 +168,7 @@ fn shared_weights_train_as_in_pytorch() {
         let expected: Json = read_json(&folder.path().join(format!("{name}.json")));
         let expected = expected.as_array().unwrap().iter();
         let expected: Vec<f64> = expected.map(|loss| loss.as_f64().unwrap()).collect();
-        let found = losses(&place);
+        let found = losses(&place.join("results/spec"));
         assert_eq!(found.len(), expected.len(), "{name}");
         let errors = found.iter().zip(&expected);
         let errors = errors.map(|(a, b)| ((a - b) / b).abs());

@@ -68,6 +68,7 @@ pub fn init_from(file: &str) -> InitSpec {
         only: Vec::new(),
         exclude: Vec::new(),
         partial: false,
+        transpose: Vec::new(),
         skip_mismatched: false,
     }
 }

@@ -170,6 +170,9 @@ pub fn mappings(layer: &Layer) -> Vec<Mapping> {
             list.renamed("weight", "alpha", &[num]);
         }
         LayerKind::Parameter { shape, .. } => list.same("value", shape),
+        LayerKind::PositionEmbedding { max_length, .. } => {
+            list.same("value", &[*max_length, width]);
+        }
         LayerKind::Swiglu {
             out_features, bias, ..
         } => {

@@ -39,6 +39,10 @@ pub fn drawn_portably(layer: Layer, kind: &LayerKind) -> Layer {
             mean: *mean,
             std: *std,
         },
+        LayerKind::PositionEmbedding { std, .. } if *std > 0.0 => Normal::Of {
+            mean: 0.0,
+            std: *std,
+        },
         LayerKind::Recurrent(_) => Normal::Xavier { fans: 2 },
         _ => return layer,
     };

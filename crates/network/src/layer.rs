@@ -64,6 +64,7 @@ pub enum Layer {
     Encoder(TransformerEncoder),
     Decoder(TransformerDecoder),
     Positional(PositionalEncoding),
+    Positions(Learned<2>),
     Rotary(RotaryEncoding),
     Prelu(PRelu),
     Swiglu(SwiGlu),
@@ -113,6 +114,22 @@ impl<const D: usize> Learned<D> {
             _ => DynTensor::R5(value.reshape::<5, _>(array::<_, 5>(&one))),
         };
         reshaped.expand(&dims, arithmetic)
+    }
+}
+
+impl Learned<2> {
+    /// A batch of sequences plus the rows from position `first` on.
+    pub(crate) fn added_from(
+        &self,
+        first: usize,
+        x: Tensor<3>,
+        arithmetic: Arithmetic,
+    ) -> Tensor<3> {
+        let [_, length, width] = x.dims();
+        let rows = self.value.val().narrow(0, first, length);
+        let rows = DynTensor::R3(rows.reshape([1, length, width]));
+        let dims = x.dims();
+        x + rows.expand(&dims, arithmetic).r3()
     }
 }
 
@@ -186,6 +203,9 @@ impl Layer {
                 .with_norm_first(stack.norm_first)
                 .with_activation(feedforward_activation(stack.activation));
                 Layer::Decoder(config.init(device))
+            }
+            LayerKind::PositionEmbedding { max_length, std } => {
+                Layer::Positions(Learned::new(&[*max_length, width], [0.0, *std], device))
             }
             LayerKind::PositionalEncoding { max_timescale } => Layer::Positional(
                 PositionalEncodingConfig::new(width)
@@ -514,6 +534,9 @@ impl Layer {
                     input = input.target_mask_attn(causal_mask(batch, length, length, &device));
                 }
                 DynTensor::R3(decoder.forward(input))
+            }
+            Layer::Positions(learned) => {
+                DynTensor::R3(learned.added_from(0, input.r3(), plan.arithmetic))
             }
             Layer::Positional(encoding) => {
                 DynTensor::R3(positions(encoding, input.r3(), plan.arithmetic))

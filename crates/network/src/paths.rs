@@ -47,7 +47,9 @@ impl Paths {
         !layer.is_some_and(|layer| {
             matches!(
                 layer.kind,
-                LayerKind::Embedding { .. } | LayerKind::Parameter { .. }
+                LayerKind::Embedding { .. }
+                    | LayerKind::Parameter { .. }
+                    | LayerKind::PositionEmbedding { .. }
             )
         })
     }

@@ -26,6 +26,7 @@ pub fn unfit(plan: &NetworkPlan) -> Option<String> {
         | LayerKind::GaussianNoise { .. }
         | LayerKind::Embedding { .. }
         | LayerKind::PositionalEncoding { .. }
+        | LayerKind::PositionEmbedding { .. }
         | LayerKind::RotaryEncoding { .. }
         | LayerKind::Activation(_)
         | LayerKind::Prelu {
@@ -63,6 +64,7 @@ pub fn has_positions(plan: &NetworkPlan) -> bool {
         matches!(
             layer.kind,
             LayerKind::PositionalEncoding { .. }
+                | LayerKind::PositionEmbedding { .. }
                 | LayerKind::RotaryEncoding { .. }
                 | LayerKind::MultiHeadAttention { .. }
                 | LayerKind::GroupedAttention(_)
@@ -134,6 +136,9 @@ fn step(
             DynTensor::R3(
                 input + positions(encoding, zeros, plan.arithmetic).narrow(1, before, num),
             )
+        }
+        Layer::Positions(learned) => {
+            DynTensor::R3(learned.added_from(before, inputs.remove(0).r3(), plan.arithmetic))
         }
         Layer::Rotary(encoding) => DynTensor::R3(encoding.apply(inputs.remove(0).r3(), before)),
         Layer::Rnn(rnn) => {

@@ -134,8 +134,18 @@ fn rows(transforms: &Transforms) -> Option<Vec<(Value, Value)>> {
             column, tokenizer, ..
         } => rows
             .map(|row| {
-                let words = tokenizer.tokens.iter().skip(row).take(5 + row);
-                let text = words.cloned().collect::<Vec<_>>().join(" ");
+                let text = match tokenizer.tokens.len() {
+                    0 => {
+                        let vocabulary = tokenizer.vocabulary() as i32;
+                        let usual = (0..vocabulary).filter(|token| tokenizer.is_text(*token));
+                        let some: Vec<i32> = usual.skip(300 + row).take(5 + row).collect();
+                        tokenizer.decode(&some)
+                    }
+                    _ => {
+                        let words = tokenizer.tokens.iter().skip(row).take(5 + row);
+                        words.cloned().collect::<Vec<_>>().join(" ")
+                    }
+                };
                 let name = &transforms.columns.get(*column)?.name;
                 Some((json!({ name: text }), json!(text)))
             })

@@ -15,6 +15,7 @@ use crate::model::{Model, Options, find};
 use crate::ops::place::{File, Folder};
 use crate::ops::{Progress, Sink};
 use runner_core::data::encode::TargetEncoder;
+use runner_core::data::encode::tokenizer::Tokenizer;
 use runner_core::diagnostic::Diagnostic;
 use runner_core::plan::RunPlan;
 use runner_core::spec::backend::Precision;
@@ -25,7 +26,7 @@ use runner_exchange::onnx::{self, transforms::Meaning};
 use runner_exchange::state::StateDict;
 use runner_exchange::tensors::{Dtype, Tensors};
 use runner_exchange::torch::decode::decode;
-use runner_exchange::torch::transforms::functions;
+use runner_exchange::torch::transforms::{SUBWORDS, functions};
 use runner_exchange::write::{self, Whole};
 
 /// The format of a weight file.
@@ -413,7 +414,11 @@ pub fn export_pytorch(asked: &ExportPytorch, sink: &Sink<'_>) -> Result<Exported
     let made = pytorch_with(&plan.network, graph, &example, &about).map_err(wrong)?;
     let fill = |new: &Path| -> io::Result<()> {
         let mut files = made.files().into_iter();
-        files.try_for_each(|(name, bytes)| fs::write(new.join(name), bytes))
+        files.try_for_each(|(name, bytes)| fs::write(new.join(name), bytes))?;
+        match transforms.input.tokenizer().and_then(Tokenizer::subwords) {
+            Some(subwords) => fs::write(new.join(SUBWORDS), subwords),
+            None => Ok(()),
+        }
     };
     folder.write(|new| fill(new).map_err(|e| wrong(e.into())))?;
     Ok(exported(&model, &made.tensors))

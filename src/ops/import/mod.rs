@@ -1,6 +1,7 @@
 //! Networks of other programs as experiments.
 
 mod experiment;
+mod hub;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,6 +9,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use burn::tensor::{Device, TensorData};
+
+pub use hub::{ImportHub, ImportedHub, import_hub};
 
 use super::{Progress, Sink};
 use crate::error::Error;
@@ -148,7 +151,11 @@ fn read(options: &ImportOnnx) -> Result<Imported, Error> {
 
 /// A file's name without its extension, as part of other names.
 fn stem(file: &Path) -> String {
-    let stem = file.file_stem().unwrap_or_default().to_string_lossy();
+    in_names(&file.file_stem().unwrap_or_default().to_string_lossy())
+}
+
+/// A text as part of the names of files.
+fn in_names(text: &str) -> String {
     let allowed = |c: char| {
         if c.is_ascii_alphanumeric() || "-_.".contains(c) {
             c
@@ -156,7 +163,7 @@ fn stem(file: &Path) -> String {
             '_'
         }
     };
-    let stem: String = stem.chars().map(allowed).collect();
+    let stem: String = text.chars().map(allowed).collect();
     match stem.trim_start_matches('.') {
         "" => "network".into(),
         stem => stem.to_owned(),

@@ -39,6 +39,18 @@ const TEXTS: Edits = &[
     ("model.type", "'transformer_classifier'"),
     ("model.hidden", ""),
 ];
+/// The same with a tokenizer from a file.
+const WORDS: Edits = &[
+    ("data.type", "'csv'"),
+    ("data.path", "'rows.csv'"),
+    ("data.target", "'kind'"),
+    ("data.features", "'note'"),
+    ("data.columns", "[{ name = 'note', type = 'text' }]"),
+    ("data.tokens.path", "'words.json'"),
+    ("data.tokens.length", "4"),
+    ("model.type", "'transformer_classifier'"),
+    ("model.hidden", ""),
+];
 const VALUES: Edits = &[
     ("data.type", "'csv'"),
     ("data.path", "'rows.csv'"),
@@ -227,7 +239,11 @@ const ROWS: &[Row] = &[
     (TEXTS, &[], "data.tokens.length", "5", Other),
     (TEXTS, &[], "data.tokens.stride", "2", Other),
     (TEXTS, &[], "data.tokens.max_vocabulary", "5", Other),
+    (TEXTS, &[], "data.tokens.min_vocabulary", "500", Other),
+    (TEXTS, &[], "data.tokens.separator", "'o'", Other),
     (TEXTS, &[], "data.tokens.lowercase", "true", Other),
+    (WORDS, &[], "data.tokens.path", "'words copy.json'", Same),
+    (WORDS, &[], "data.tokens.path", "'other words.json'", Other),
     (ARRAYS, &[], "data.target_path", "'iris_y2.npy'", Other),
     (
         ARRAYS,
@@ -406,6 +422,7 @@ const ROWS: &[Row] = &[
     (IRIS, FIRST, "init.layout", "'pytorch'", Same),
     (IRIS, FIRST, "init.top_level_key", "'more'", Other),
     (IRIS, FIRST, "init.remap", "[['^none', 'x']]", Same),
+    (IRIS, FIRST, "init.transpose", "'linear_1.weight'", Other),
     (IRIS, FIRST, "init.only", "'linear_1'", Other),
     (IRIS, FIRST, "init.exclude", "'linear_1'", Other),
     (IRIS, FIRST, "init.partial", "true", Same),
@@ -500,6 +517,17 @@ fn write_data(folder: &Path) {
 ",
     ) + &(0..60).map(pair).collect::<String>();
     write("pairs.csv", pairs.as_bytes());
+    let words = |name: &str, word: &str| {
+        let model = format!(
+            r#"{{ "type": "WordLevel", "vocab": {{ "?": 0, "{word}": 1 }}, "unk_token": "?" }}"#
+        );
+        let text =
+            format!(r#"{{ "model": {model}, "pre_tokenizer": {{ "type": "Whitespace" }} }}"#);
+        write(name, text.as_bytes());
+    };
+    words("words.json", "the");
+    words("words copy.json", "the");
+    words("other words.json", "a");
     let arrays = root().join("experiments/data");
     for (from, to) in [("iris_x.npy", "iris_x"), ("iris_y.npy", "iris_y")] {
         let bytes = fs::read(arrays.join(from)).unwrap();

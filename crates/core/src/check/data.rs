@@ -3,8 +3,9 @@
 use super::Point;
 use crate::data::{DataPlan, TargetPlan};
 use crate::diagnostic::Diagnostic;
-use crate::spec::data::{DataSource, FilesSpec, Format, Scale};
+use crate::spec::data::{DataSource, FilesSpec, Format, Scale, TokenizerKind};
 use crate::spec::document::Value;
+use crate::spec::section::Choice;
 
 /// The user's files, if the data comes from files.
 pub(super) fn files<'a>(point: &'a Point<'_>) -> Option<&'a FilesSpec> {
@@ -60,6 +61,39 @@ fn scale_axis_fits(point: &Point<'_>, data: &DataPlan) -> Option<Diagnostic> {
     Some(contradiction(&message).at(at).help("remove `scale_axis`"))
 }
 
+/// Settings of tokens that contradict the tokenizer.
+fn tokens_fit(point: &Point<'_>) -> Option<Diagnostic> {
+    let tokens = &files(point)?.tokens;
+    let name = tokens.tokenizer.name();
+    let is_file = tokens.tokenizer == TokenizerKind::File;
+    if let (Some(at), false) = (written(point, "data.tokens.path"), is_file) {
+        let message = format!("`path` has no effect: the tokenizer is \"{name}\"");
+        let help = "remove `tokenizer` to use the file, or remove `path`";
+        return Some(contradiction(message).at(at).help(help));
+    }
+    let is_of_words = matches!(
+        tokens.tokenizer,
+        TokenizerKind::Char | TokenizerKind::Byte | TokenizerKind::Word
+    );
+    let fixed = [
+        ("max_vocabulary", is_file, "the file has its vocabulary"),
+        (
+            "lowercase",
+            !is_of_words,
+            "subwords are of the letters that their tokenizer makes of a text",
+        ),
+    ];
+    fixed.into_iter().find_map(|(key, is_fixed, why)| {
+        let at = written(point, &format!("data.tokens.{key}")).filter(|_| is_fixed)?;
+        let message = format!("`{key}` has no effect on the tokenizer \"{name}\": {why}");
+        Some(
+            contradiction(message)
+                .at(at)
+                .help(format!("remove `{key}`")),
+        )
+    })
+}
+
 /// Settings that have no effect on this data.
 pub fn settings_fit(point: &Point<'_>) -> Option<Diagnostic> {
     let data = point.data?;
@@ -87,6 +121,9 @@ pub fn settings_fit(point: &Point<'_>) -> Option<Diagnostic> {
                 .note("a text column is tokenized only when it is the only feature")
                 .help("list the text column in `features`, or remove `[data.tokens]`"),
         );
+    }
+    if let Some(wrong) = tokens_fit(point) {
+        return Some(wrong);
     }
     let is_scaled = files(point).is_some_and(|files| files.roles.target_scale != Scale::None);
     if let (Some(span), true) = (written(point, "data.target_scale"), is_scaled)

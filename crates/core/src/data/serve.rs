@@ -7,7 +7,6 @@ use rayon::prelude::*;
 use sha2::{Digest, Sha256};
 
 use super::encode::augment::{augment, augment_seed};
-use super::encode::tokenizer::{PADDING, UNKNOWN};
 use super::encode::{Encoder, InputEncoder, TargetEncoder};
 use super::records::{ColumnKind, Records};
 use super::{TargetValues, hex};
@@ -178,13 +177,7 @@ impl Split {
                     length,
                 } => {
                     let text = records.text(row(start), *column).unwrap_or("");
-                    let from = tokens.len();
-                    tokens.extend(tokenizer.encode(text).into_iter().take(*length));
-                    if tokens.len() == from {
-                        // A text that is only padding contains no information.
-                        tokens.push(UNKNOWN);
-                    }
-                    tokens.resize(from + length, PADDING);
+                    tokens.extend(tokenizer.encode_item(text, *length));
                 }
                 InputEncoder::Stream { length, .. } => {
                     tokens.extend(&self.tokens[start..start + length]);

@@ -12,7 +12,7 @@ use super::init::InitPlan;
 use crate::check::{group_of, matches};
 use crate::data::{DataPlan, Dataset, sha256_hex};
 use crate::spec::backend::{Arithmetic, DeviceName, Kernels, Precision};
-use crate::spec::data::{AugmentSpec, Scale, SplitSpec};
+use crate::spec::data::{AugmentSpec, Scale, SplitSpec, TokensSpec};
 use crate::spec::loss::LossSpec;
 use crate::spec::method::Method;
 use crate::spec::metric::Objective;
@@ -301,7 +301,8 @@ fn dataset_of(data: &DataPlan) -> Json {
             "type": files.kind().name(),
             "digest": data.digest,
             "roles": files.roles,
-            "tokens": files.tokens,
+            // The digest contains the content of the tokenizer's file.
+            "tokens": TokensSpec { path: Vec::new(), ..files.tokens.clone() },
         }),
         other @ (Dataset::Digits { .. } | Dataset::Iris | Dataset::Synthetic(_)) => json!(other),
     };
@@ -325,7 +326,13 @@ fn weights_of(init: &InitPlan) -> Json {
         tensors,
         report: _,
     } = init;
-    let tensors = tensors.iter().map(|taken| json!([taken.at, taken.from]));
+    let tensors = tensors.iter().map(|taken| {
+        if taken.is_transposed {
+            json!([taken.at, taken.from, "transposed"])
+        } else {
+            json!([taken.at, taken.from])
+        }
+    });
     json!([digest, layout, top_level_key, tensors.collect::<Vec<_>>()])
 }
 

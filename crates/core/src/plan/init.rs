@@ -36,6 +36,9 @@ pub struct Taken {
     pub name: String,
     /// The name of the tensor in the file.
     pub from: String,
+    /// Whether it is a matrix that is transposed first.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_transposed: bool,
 }
 
 /// The fate of each tensor of a file and of a network.

@@ -3,8 +3,6 @@
 use rand::rngs::ChaCha8Rng;
 use rand::{Rng, SeedableRng};
 
-use crate::data::encode::tokenizer::{PADDING, UNKNOWN};
-
 /// How tokens are sampled.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sampling {
@@ -31,27 +29,29 @@ impl Default for Sampling {
 
 /// Samples one token after the other.
 #[derive(Debug)]
-pub struct Sampler {
+pub struct Sampler<F> {
     sampling: Sampling,
+    is_wanted: F,
     rng: ChaCha8Rng,
 }
 
-impl Sampler {
-    /// Starts from the seed.
-    pub fn new(sampling: Sampling) -> Self {
+impl<F: Fn(usize) -> bool> Sampler<F> {
+    /// Starts from the seed; only wanted tokens are sampled.
+    pub fn new(sampling: Sampling, is_wanted: F) -> Self {
         Self {
+            is_wanted,
             rng: ChaCha8Rng::seed_from_u64(sampling.seed),
             sampling,
         }
     }
 
-    /// The next token, given the logarithms of probabilities up to a constant; never padding or the unknown token.
-    /// `None` if a score is NaN.
+    /// The next token, given the logarithms of probabilities up to a constant. `None` if a score is NaN, or no token is
+    /// wanted.
     ///
     /// Top-p is nucleus sampling (Holtzman et al., 2020), applied after top-k.
     pub fn next(&mut self, scores: &[f32]) -> Option<usize> {
-        let is_token = |at: &usize| *at != PADDING as usize && *at != UNKNOWN as usize;
-        let mut order: Vec<usize> = (0..scores.len()).filter(is_token).collect();
+        let all = 0..scores.len();
+        let mut order: Vec<usize> = all.filter(|at| (self.is_wanted)(*at)).collect();
         if order.is_empty() || scores.iter().any(|score| score.is_nan()) {
             return None;
         }
@@ -101,7 +101,7 @@ mod tests {
     const SCORES: [f32; 6] = [9.0, 9.0, 1.0, 3.0, 2.0, -50.0];
 
     fn drawn(sampling: Sampling, num: usize) -> Vec<usize> {
-        let mut sampler = Sampler::new(sampling);
+        let mut sampler = Sampler::new(sampling, |token| token > 1);
         (0..num).map(|_| sampler.next(&SCORES).unwrap()).collect()
     }
 
@@ -149,7 +149,7 @@ mod tests {
         assert!(drawn(top_p(0.6), 500).iter().all(|at| *at == 3));
         let two = drawn(top_p(0.9), 500);
         assert!(two.contains(&4) && !two.contains(&2));
-        let mut sampler = Sampler::new(base);
+        let mut sampler = Sampler::new(base, |token| token > 1);
         assert_eq!(sampler.next(&[0.0, 0.0, f32::NAN]), None);
         assert_eq!(sampler.next(&[0.0, 0.0]), None);
     }

@@ -18,6 +18,8 @@ pub struct InitSpec {
     pub top_level_key: Option<String>,
     /// Regular expressions with what replaces their matches in names of the file, one after the other.
     pub remap: Vec<Vec<String>>,
+    /// Regular expressions for names after `remap`: matrices that are transposed first.
+    pub transpose: Vec<String>,
     /// Regular expressions: other tensors are not loaded, and keep their random values.
     pub only: Vec<String>,
     /// Regular expressions: these tensors are not loaded.
@@ -75,6 +77,13 @@ impl InitSpec {
                     "remap",
                     Kind::list(pair, 0),
                     "Pairs of a regular expression and its replacement, applied in order to the names in the file; `$1` is the first group.",
+                )
+                .or(Vec::new()),
+            transpose: s
+                .field(
+                    "transpose",
+                    patterns(),
+                    "Regular expressions for names after `remap`: matrices that match one are transposed, such as those of GPT-2, which are [in, out].",
                 )
                 .or(Vec::new()),
             only: s

@@ -36,6 +36,7 @@ pub fn matched(
     let names = new_names(spec, entries)?;
     let only = regexes(&spec.only);
     let exclude = regexes(&spec.exclude);
+    let transpose = regexes(&spec.transpose);
     let is_in = |name: &str| {
         (only.is_empty() || only.iter().any(|regex| regex.is_match(name)))
             && !exclude.iter().any(|regex| regex.is_match(name))
@@ -45,17 +46,27 @@ pub fn matched(
     for (at, slot) in slots.iter().enumerate() {
         let called = called(slot, &by_name);
         let entry = by_name.get(called.as_str()).copied();
+        let is_transposed = entry.is_some_and(|entry| entry.shape.len() == 2)
+            && transpose.iter().any(|regex| regex.is_match(&called));
         used.insert(called);
+        let fits = |entry: &Entry| {
+            if is_transposed {
+                entry.shape.iter().rev().eq(&slot.shape)
+            } else {
+                entry.shape == slot.shape
+            }
+        };
         let fate = match entry {
             _ if !is_in(&slot.name) => InitFate::Excluded,
             None => InitFate::Missing,
-            Some(entry) if entry.shape != slot.shape => InitFate::Mismatched,
+            Some(entry) if !fits(entry) => InitFate::Mismatched,
             Some(entry) if !entry.dtype.is_float() => return Err(words::not_floats(spec, entry)),
             Some(entry) => {
                 taken.push(Taken {
                     at,
                     name: slot.name.clone(),
                     from: entry.name.clone(),
+                    is_transposed,
                 });
                 InitFate::Matched
             }

@@ -137,18 +137,23 @@ pub fn load(
         return Err(DataError::new(message)
             .help("restore the original file, or plan the run again with `runner run`"));
     }
-    let slots: BTreeMap<&str, usize> = plan
+    let slots: BTreeMap<&str, &Taken> = plan
         .tensors
         .iter()
-        .map(|taken| (taken.from.as_str(), taken.at))
+        .map(|taken| (taken.from.as_str(), taken))
         .collect();
     let wanted: BTreeSet<&str> = slots.keys().copied().collect();
     let mut loaded = BTreeMap::new();
     let mut num = 0;
     opened.weights.read(&wanted, &mut |tensor| {
         num += 1;
-        let at = slots[tensor.name()];
-        for part in slots::to_burn(network, plan.layout, at, tensor)? {
+        let taken = slots[tensor.name()];
+        let tensor = if taken.is_transposed {
+            tensor.transposed()
+        } else {
+            tensor
+        };
+        for part in slots::to_burn(network, plan.layout, taken.at, tensor)? {
             loaded.insert(part.name().to_owned(), part);
         }
         Ok(())

@@ -7,6 +7,7 @@ mod arrays;
 mod json;
 mod onnx;
 mod pack;
+mod shards;
 mod torch;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -91,6 +92,8 @@ enum Source {
     Arrays(arrays::Open),
     /// Through PyTorch's reader.
     Torch(torch::Handles),
+    /// In several files.
+    Shards(Vec<Weights>),
     /// In memory.
     Memory(Tensors),
     /// In a Burn file.
@@ -119,6 +122,11 @@ impl Weights {
         let mut layout = InitLayout::Pytorch;
         let mut beside = Vec::new();
         let (entries, source) = match format {
+            _ if shards::is_index(path) => {
+                let (entries, files) = shards::open(path)?;
+                beside = shards::paths(&files);
+                (entries, Source::Shards(files))
+            }
             Format::Safetensors => {
                 layout = arrays::layout(path)?;
                 arrays::open(path, arrays::SAFETENSORS)?
@@ -213,6 +221,7 @@ impl Weights {
             Source::Arrays(open) => arrays::read(&self.path, *open, &wanted, take),
             Source::Torch(handles) => torch::read(&self.path, handles, &wanted, take),
             Source::Pack => pack::read(&self.path, &wanted, take),
+            Source::Shards(files) => shards::read(files, &wanted, take),
             Source::Memory(tensors) => {
                 let mut wanted = tensors.iter().filter(|t| wanted.contains(t.name()));
                 wanted.try_for_each(|tensor| take(tensor.clone()))

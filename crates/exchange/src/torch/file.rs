@@ -32,7 +32,7 @@ pub fn model_py(
     let mut text = format!("\"\"\"{}\n", about.origin);
     // Only what the functions use.
     let mut imports = String::new();
-    for module in ["math", "re"] {
+    for module in ["math", "re", "tokenizers"] {
         if about.functions.contains(&format!("{module}.")) {
             let _ = writeln!(imports, "import {module}");
         }

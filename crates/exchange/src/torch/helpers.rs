@@ -17,6 +17,8 @@ pub enum Helper {
     RotaryEncoding,
     /// `GroupedAttention(width, num_heads, num_kv_heads, head_dim)` with its options.
     GroupedAttention,
+    /// `PositionEmbedding(max_length, width)`.
+    PositionEmbedding,
     /// `Parameter(*shape)`.
     Parameter,
     /// `SwiGLU(in_features, out_features, bias)`.
@@ -36,6 +38,7 @@ impl Helper {
             Self::PositionalEncoding => POSITIONAL_ENCODING,
             Self::RotaryEncoding => ROTARY_ENCODING,
             Self::GroupedAttention => GROUPED_ATTENTION,
+            Self::PositionEmbedding => POSITION_EMBEDDING,
             Self::Parameter => PARAMETER,
             Self::SwiGlu => SWIGLU,
             Self::TiedLinear => TIED_LINEAR,
@@ -98,6 +101,17 @@ const ROTARY_ENCODING: &str = r#"class RotaryEncoding(nn.Module):
         cosines, sines = self.rotations[: x.shape[1]].unbind(-1)
         turned = torch.stack((-x[..., 1::2], x[..., 0::2]), dim=-1).flatten(-2)
         return x * cosines + turned * sines"#;
+
+const POSITION_EMBEDDING: &str = r#"class PositionEmbedding(nn.Module):
+    """Adds a learned vector for each position."""
+
+    def __init__(self, max_length, width):
+        super().__init__()
+        self.value = nn.Parameter(torch.zeros(max_length, width))
+
+    def forward(self, x):
+        return x + self.value[: x.shape[1]]
+"#;
 
 const PARAMETER: &str = r#"class Parameter(nn.Module):
     """A learned tensor, the same for every item of a batch."""

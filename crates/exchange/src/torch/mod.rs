@@ -238,6 +238,10 @@ fn piece(layer: &Layer, names: &Names<'_>) -> Result<Piece, Reason> {
         LayerKind::Activation(activation) => {
             Piece::expression(names, functions::activation(activation, names.input())?)
         }
+        LayerKind::PositionEmbedding { max_length, .. } => {
+            let sizes = format!("PositionEmbedding({max_length}, {})", layer.shape[1]);
+            Piece::module(names, sizes).with(Helper::PositionEmbedding)
+        }
         LayerKind::Parameter { shape, .. } => {
             let sizes = shape
                 .iter()

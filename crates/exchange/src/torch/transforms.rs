@@ -216,6 +216,9 @@ fn array(shape: &[usize], scaling: &[Scaling], axis: Option<usize>, normalize: b
     text + "    return items\n"
 }
 
+/// The file of a tokenizer of subwords.
+pub const SUBWORDS: &str = "tokenizer.json";
+
 const WORDS: &str = r#"# Letters and digits, with apostrophes inside; a line's end; any other sign.
 PART = r"(?:[^\W_]|[\u0300-\u036f])"
 WORD = re.compile(rf"{PART}+(?:['’]{PART}+)*|\n|\S")
@@ -223,12 +226,44 @@ WORD = re.compile(rf"{PART}+(?:['’]{PART}+)*|\n|\S")
 
 "#;
 
+/// With the tokenizer's file beside the source.
+fn subwords(tokenizer: &Tokenizer, length: Option<usize>) -> String {
+    let mut text = format!(
+        "TOKENIZER = tokenizers.Tokenizer.from_file(str(Path(__file__).with_name(\"{SUBWORDS}\")))\nTOKENIZER.no_padding()\n"
+    );
+    let encoded = match length {
+        Some(length) => {
+            let _ = writeln!(text, "TOKENIZER.enable_truncation({length})\n\n");
+            "TOKENIZER.encode(text).ids"
+        }
+        None => {
+            text += "TOKENIZER.no_truncation()\n\n\n";
+            "TOKENIZER.encode(text, add_special_tokens=False).ids"
+        }
+    };
+    text += "def encode(texts):\n    \"\"\"Converts texts to tokens.\"\"\"\n    items = []\n    for text in texts:\n";
+    let _ = writeln!(text, "        tokens = {encoded}");
+    if let Some(length) = length {
+        let (padding, unknown) = (tokenizer.padding(), tokenizer.unknown());
+        let empty = unknown.map_or(String::new(), |unknown| format!(" or [{unknown}]"));
+        let _ = writeln!(text, "        tokens = tokens{empty}");
+        let _ = writeln!(
+            text,
+            "        tokens += [{padding}] * ({length} - len(tokens))"
+        );
+    }
+    text + "        items.append(tokens)\n    return torch.tensor(items)\n"
+}
+
 fn texts(tokenizer: &Tokenizer, length: Option<usize>) -> String {
     let mut text = String::new();
     let split = match tokenizer.spec.tokenizer {
         TokenizerKind::Byte => "[2 + byte for byte in text.encode()]",
         TokenizerKind::Char => "[TOKENS.get(char, 1) for char in text]",
         TokenizerKind::Word => "[TOKENS.get(word, 1) for word in WORD.findall(text)]",
+        TokenizerKind::Bpe | TokenizerKind::Wordpiece | TokenizerKind::File => {
+            return subwords(tokenizer, length);
+        }
     };
     if tokenizer.spec.tokenizer == TokenizerKind::Word {
         text += WORDS;

@@ -54,6 +54,9 @@ pub fn parameters(kind: &LayerKind, inputs: &[Input], shape: &[usize]) -> Vec<(S
             list.add("alpha", if *per_channel { first(0) as u64 } else { 1 });
         }
         LayerKind::Parameter { shape, .. } => list.add("value", times(shape)),
+        LayerKind::PositionEmbedding { max_length, .. } => {
+            list.add("value", times(&[*max_length, width]));
+        }
         LayerKind::Swiglu {
             out_features, bias, ..
         } => {

@@ -206,6 +206,7 @@ const EXAMPLES: &[(&[usize], &str)] = &[
         "{ type = 'slice', end = 3, name = 'head' }, { type = 'transformer_decoder', num_layers = 2, num_heads = 3, feedforward_size = 7, causal = true, inputs = ['input', 'head'], norm_first = true, activation = 'relu' }",
     ),
     (&[5, 6], "{ type = 'positional_encoding' }"),
+    (&[5, 6], "{ type = 'position_embedding', max_length = 8 }"),
     (&[5, 6], "{ type = 'rotary_encoding' }"),
     (&[3, 4], "{ type = 'prelu', per_channel = true }"),
     (&[3, 4], "{ type = 'prelu' }"),

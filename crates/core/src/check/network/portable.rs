@@ -54,6 +54,7 @@ fn is_exact(kind: &LayerKind) -> bool {
         | LayerKind::PixelUnshuffle { .. }
         | LayerKind::Pad { .. }
         | LayerKind::Parameter { .. }
+        | LayerKind::PositionEmbedding { .. }
         | LayerKind::Add
         | LayerKind::Multiply
         | LayerKind::Pairwise { .. }

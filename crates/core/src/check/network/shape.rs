@@ -103,6 +103,20 @@ pub fn output(spec: &LayerSpec, inputs: &[Input], wanted: &[usize]) -> Result<Di
             same_width(inputs)?;
             stacked(stack, input)?
         }
+        LayerKind::PositionEmbedding { max_length, .. } => {
+            sequence(input)?;
+            if input[0] > *max_length {
+                return wrong(
+                    "max_length",
+                    format!(
+                        "has `max_length` = {max_length}, but the input has {} positions",
+                        input[0]
+                    ),
+                    format!("use at least {}", input[0]),
+                );
+            }
+            input.to_vec()
+        }
         LayerKind::PositionalEncoding { .. } | LayerKind::RotaryEncoding { .. } => {
             sequence(input)?;
             let width = input[1];

@@ -15,8 +15,9 @@ use crate::spec::plain_file;
 /// Files with absolute paths and without patterns, relative to `base`.
 pub fn resolve(spec: &FilesSpec, base: &Path) -> Result<FilesSpec, DataError> {
     let mut files = spec.clone();
-    let folders = matches!(spec.format, Format::ImageFolder { .. });
+    let of_images = matches!(spec.format, Format::ImageFolder { .. });
     for (key, paths) in lists(&mut files) {
+        let folders = of_images && key != "tokens.path";
         let mut found = Vec::new();
         for written in paths.iter() {
             let places = expand(&base.join(written), written, key, folders)
@@ -34,6 +35,7 @@ pub(in crate::data) fn lists(files: &mut FilesSpec) -> Vec<(&'static str, &mut V
         ("path", &mut files.path),
         ("valid_path", &mut files.valid_path),
         ("test_path", &mut files.test_path),
+        ("tokens.path", &mut files.tokens.path),
     ];
     if let Format::Npy { targets }
     | Format::Idx { targets }

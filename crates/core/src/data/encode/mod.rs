@@ -311,6 +311,16 @@ impl InputEncoder {
         InputPlan { shape, vocabulary }
     }
 
+    /// What makes tokens of texts, if items are texts.
+    pub fn tokenizer(&self) -> Option<&Tokenizer> {
+        match self {
+            InputEncoder::Text { tokenizer, .. } | InputEncoder::Stream { tokenizer, .. } => {
+                Some(tokenizer)
+            }
+            _ => None,
+        }
+    }
+
     /// The axis of arrays whose positions are scaled separately, if any is.
     pub fn scale_axis(&self) -> Option<usize> {
         match self {

@@ -61,18 +61,22 @@ impl Reading<'_> {
         else {
             unreachable!("running text is a single stream");
         };
-        let streams = pieces.map(|texts| {
-            let tokens: Vec<Vec<i32>> = texts
-                .par_iter()
-                .map(|text| tokenizer.encode(text))
-                .collect();
-            let tokens = tokens.concat();
+        let separator = tokenizer.separator();
+        let stream = |texts: &Vec<&str>| -> Result<_, DataError> {
+            let encoded = texts.par_iter().map(|text| {
+                let mut tokens = tokenizer.encode(text)?;
+                tokens.extend(separator);
+                Ok(tokens)
+            });
+            let tokens = encoded.collect::<Result<Vec<_>, DataError>>()?.concat();
             let starts: Vec<u32> = (0..tokens.len().saturating_sub(*length))
                 .step_by(*stride)
                 .map(|at| at as u32)
                 .collect();
-            (tokens, starts)
-        });
+            Ok((tokens, starts))
+        };
+        let [train, valid, test] = &pieces;
+        let streams = [stream(train)?, stream(valid)?, stream(test)?];
         let set = Arc::new(Set {
             records,
             encoder: Arc::new(encoder),

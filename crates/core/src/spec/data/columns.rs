@@ -70,14 +70,27 @@ pub struct WindowSpec {
 pub struct TokensSpec {
     /// The unit of a token.
     pub tokenizer: TokenizerKind,
+    /// For [`TokenizerKind::File`], its file: resolved like the data's files.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub path: Vec<String>,
+    /// A token after each text of running text, if one is added.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub separator: Option<String>,
     /// Tokens per item.
     pub length: usize,
     /// Tokens between the starts of consecutive items, for next-token prediction; `length` if not set.
     pub stride: Option<usize>,
     /// Maximum vocabulary size; the most frequent tokens are kept.
     pub max_vocabulary: usize,
+    /// Minimum vocabulary size: further numbers stand for nothing.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub min_vocabulary: usize,
     /// Whether to lower-case the text.
     pub lowercase: bool,
+}
+
+fn is_zero(size: &usize) -> bool {
+    *size == 0
 }
 
 choices! {
@@ -88,6 +101,9 @@ choices! {
         Char "char" "A character.",
         Byte "byte" "A byte of UTF-8: 256 tokens, none unknown.",
         Word "word" "A word, a number or a punctuation mark.",
+        Bpe "bpe" "A subword of bytes, as in GPT-2: byte pair encoding, trained on the train split. Nothing is unknown.",
+        Wordpiece "wordpiece" "A lower-case subword, as in BERT, trained on the train split.",
+        File "file" "A subword of the tokenizer in `path`.",
     }
 }
 
@@ -344,9 +360,12 @@ impl Default for TokensSpec {
     fn default() -> Self {
         Self {
             tokenizer: TokenizerKind::Char,
+            path: Vec::new(),
+            separator: None,
             length: 64,
             stride: None,
             max_vocabulary: 10_000,
+            min_vocabulary: 0,
             lowercase: false,
         }
     }
@@ -354,8 +373,18 @@ impl Default for TokensSpec {
 
 impl TokensSpec {
     pub(super) fn decode(s: &mut Section<'_>) -> Self {
+        let doc = "A `tokenizer.json` of the library tokenizers, for `tokenizer = \"file\"`.";
+        let path: Option<String> = s.field("path", Kind::Text, doc).optional();
+        let usual = match path {
+            Some(_) => TokenizerKind::File,
+            None => TokenizerKind::Char,
+        };
         Self {
-            tokenizer: s.choice("tokenizer", "The unit of a token.", TokenizerKind::Char),
+            tokenizer: s.choice("tokenizer", "The unit of a token.", usual),
+            path: path.into_iter().collect(),
+            separator: s
+                .field("separator", Kind::Text, "A token that follows each text of running text, such as \"<|endoftext|>\".")
+                .optional(),
             length: s
                 .field("length", Kind::Int(1, 1 << 16), "Tokens per item; longer texts are truncated, shorter ones padded.")
                 .or(64),
@@ -365,6 +394,9 @@ impl TokensSpec {
             max_vocabulary: s
                 .field("max_vocabulary", Kind::Int(3, 1 << 20), "Maximum vocabulary size; the most frequent tokens of the train split are kept.")
                 .or(10_000),
+            min_vocabulary: s
+                .field("min_vocabulary", Kind::Int(0, 1 << 20), "Minimum vocabulary size, for networks with more rows than the tokenizer has tokens.")
+                .or(0),
             lowercase: s
                 .field("lowercase", Kind::Bool, "Whether to lower-case the text first.")
                 .or(false),

@@ -10,6 +10,11 @@ use crate::spec::kind::Kind;
 use crate::spec::own::{AnyLayer, Own};
 use crate::spec::section::{Choice, Section};
 
+fn initial_std(s: &mut Section<'_>) -> f64 {
+    let doc = "Standard deviation of the initial values.";
+    s.field("std", Kind::between(0.0, 100.0), doc).or(0.02)
+}
+
 impl LayerKind {
     pub(in crate::spec) fn decode(s: &mut Section<'_>) -> Self {
         let doc = "The type of the layer.";
@@ -97,6 +102,14 @@ impl LayerKind {
             }
             T::TransformerEncoder => LayerKind::TransformerEncoder(Transformer::decode(s)),
             T::TransformerDecoder => LayerKind::TransformerDecoder(Transformer::decode(s)),
+            T::PositionEmbedding => LayerKind::PositionEmbedding {
+                max_length: {
+                    let doc = "The largest number of positions.";
+                    s.field("max_length", Kind::Int(1, MAX_SIZE), doc)
+                        .required()
+                },
+                std: initial_std(s),
+            },
             T::PositionalEncoding => LayerKind::PositionalEncoding {
                 max_timescale: {
                     let doc = "The longest wavelength, divided by 2 pi.";
@@ -230,10 +243,7 @@ impl LayerKind {
                 let sizes = Kind::list(Kind::Int(1, MAX_SIZE), 1);
                 s.field("shape", sizes, doc).required()
             },
-            std: {
-                let doc = "Standard deviation of the initial values.";
-                s.field("std", Kind::between(0.0, 100.0), doc).or(0.02)
-            },
+            std: initial_std(s),
             mean: {
                 let doc = "Mean of the initial values.";
                 s.field("mean", Kind::between(-100.0, 100.0), doc).or(0.0)

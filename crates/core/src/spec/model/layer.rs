@@ -70,6 +70,13 @@ pub enum LayerKind {
     TransformerDecoder(Transformer),
     /// Adds sines and cosines of the position (Vaswani et al., 2017).
     PositionalEncoding { max_timescale: usize },
+    /// Adds a learned vector for each position.
+    PositionEmbedding {
+        /// The largest number of positions.
+        max_length: usize,
+        /// Standard deviation of the initial values.
+        std: f64,
+    },
     /// Rotates pairs of values by their position (Su et al., 2021).
     RotaryEncoding { theta: f64 },
     /// An activation function.
@@ -376,6 +383,7 @@ choices! {
         MultiHeadAttention "multi_head_attention" "Self-attention over [length, features], or attention of the first input to the second (Vaswani et al., 2017).",
         TransformerEncoder "transformer_encoder" "Layers of self-attention and feed-forward networks (Vaswani et al., 2017).",
         TransformerDecoder "transformer_decoder" "Layers of self-attention, attention to a second input, and feed-forward networks (Vaswani et al., 2017).",
+        PositionEmbedding "position_embedding" "Adds a learned vector for each position, as in GPT-2 and BERT.",
         PositionalEncoding "positional_encoding" "Adds sines and cosines of the position (Vaswani et al., 2017).",
         RotaryEncoding "rotary_encoding" "Rotates pairs of values by their position (Su et al., 2021).",
         Relu "relu" "max(x, 0).",

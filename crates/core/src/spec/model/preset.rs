@@ -29,6 +29,8 @@ choices! {
         Lstm "lstm" "A long short-term memory over a sequence, and a linear layer on its last step.",
         TransformerClassifier "transformer_classifier" "A transformer encoder over a sequence, and a linear layer on its mean.",
         TransformerLm "transformer_lm" "A transformer that predicts each token from the tokens before it.",
+        Gpt2 "gpt2" "A transformer that predicts each token, with learned positions (Radford et al., 2019).",
+        Llama "llama" "A transformer that predicts each token, with grouped queries, rotary positions and gated linear units (Touvron et al., 2023).",
     }
 }
 
@@ -121,6 +123,8 @@ fn text(kind: ModelType) -> Option<&'static str> {
         ModelType::Lstm => include_str!("presets/lstm.toml"),
         ModelType::TransformerClassifier => include_str!("presets/transformer_classifier.toml"),
         ModelType::TransformerLm => include_str!("presets/transformer_lm.toml"),
+        ModelType::Gpt2 => include_str!("presets/gpt2.toml"),
+        ModelType::Llama => include_str!("presets/llama.toml"),
     })
 }
 
@@ -181,6 +185,7 @@ impl Parameter {
             "sizes" => Kind::list(Kind::Int(1, 1 << 20), 0),
             "some_sizes" => Kind::list(Kind::Int(1, 1 << 20), 1),
             "fraction" => Kind::fraction(),
+            "positive" => Kind::positive(),
             "bool" => Kind::Bool,
             "choice" => Kind::OneOf(
                 self.options

@@ -68,3 +68,14 @@ pub fn parameter(scope: &mut Scope<'_>, shape: &[usize], x: &str) -> Result<Stri
     let sizes = graph.node("Concat", &[&batch, &sizes], &[Attribute::Int("axis", 0)]);
     Ok(graph.node("Expand", &[&value, &sizes], &[]))
 }
+
+/// A sequence plus the learned vectors of its positions.
+pub fn positions(scope: &mut Scope<'_>, x: &str) -> Result<String, OnnxError> {
+    let length = scope.layer.shape[0] as i64;
+    let value = scope.weight("value")?;
+    let graph = &mut *scope.graph;
+    let (start, end) = (graph.integers(&[0]), graph.integers(&[length]));
+    let axis = graph.integers(&[0]);
+    let rows = graph.node("Slice", &[&value, &start, &end, &axis], &[]);
+    Ok(graph.node("Add", &[x, &rows], &[]))
+}

@@ -117,6 +117,7 @@ pub fn output(scope: &mut Scope<'_>, inputs: &[String]) -> Result<String, OnnxEr
             let sinusoids = scope.weight("sinusoids")?;
             scope.graph.node("Add", &[x, &sinusoids], &[])
         }
+        LayerKind::PositionEmbedding { .. } => affine::positions(scope, x)?,
         LayerKind::RotaryEncoding { .. } => sequences::rotary(scope, x)?,
         LayerKind::Activation(activation) => functions::activation(scope, activation, x)?,
         // They only have an effect in training.

@@ -53,7 +53,7 @@ impl Fitting<'_> {
         if let Some(texts) = self.running_text {
             return Ok(InputEncoder::Stream {
                 column: self.uses.features[0],
-                tokenizer: Tokenizer::build(self.tokens, texts.iter().copied()),
+                tokenizer: Tokenizer::build(self.tokens, texts.iter().copied())?,
                 length: self.tokens.length,
                 stride: self.tokens.stride.unwrap_or(self.tokens.length),
             });
@@ -64,7 +64,7 @@ impl Fitting<'_> {
             _ => None,
         };
         match single {
-            Some((at, column)) if column.kind == ColumnKind::Text => Ok(self.text(at)),
+            Some((at, column)) if column.kind == ColumnKind::Text => self.text(at),
             Some((at, column)) if self.is_tokens(column) => self.tokens(at),
             Some((at, column)) if column.shape.len() > 1 => self.array(at),
             _ => self.features(),
@@ -79,14 +79,14 @@ impl Fitting<'_> {
             && asked == Some(ColumnType::Category)
     }
 
-    fn text(&self, column: usize) -> InputEncoder {
+    fn text(&self, column: usize) -> Result<InputEncoder, DataError> {
         let texts = self.train.iter();
         let texts = texts.filter_map(|row| self.records.text(*row as usize, column));
-        InputEncoder::Text {
+        Ok(InputEncoder::Text {
             column,
-            tokenizer: Tokenizer::build(self.tokens, texts),
+            tokenizer: Tokenizer::build(self.tokens, texts)?,
             length: self.tokens.length,
-        }
+        })
     }
 
     fn tokens(&self, column: usize) -> Result<InputEncoder, DataError> {

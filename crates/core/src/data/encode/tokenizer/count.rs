@@ -18,7 +18,7 @@ impl Counts {
     fn new(kind: TokenizerKind) -> Self {
         match kind {
             TokenizerKind::Word => Counts::Words(BTreeMap::new()),
-            TokenizerKind::Char | TokenizerKind::Byte => Counts::Chars(CharTable::new(0)),
+            _ => Counts::Chars(CharTable::new(0)),
         }
     }
 

@@ -6,20 +6,38 @@ use crate::spec::data::TokenizerKind;
 
 /// Bytes of a piece of a text, roughly.
 pub(super) const PIECE: usize = 1 << 20;
+/// The same for subwords, whose tokenizers hold many numbers for each byte.
+const SUBWORD_PIECE: usize = 1 << 16;
 
 /// A text in pieces that no token crosses: the concatenated tokens of the pieces are those of the text. A text without
 /// gaps between words is one piece for the word tokenizer.
+///
+/// Subwords are cut after single line breaks between other characters than spaces. Tokenizers that treat the start of a
+/// text in their own way do so at the start of each piece.
 pub fn pieces(kind: TokenizerKind, mut text: &str) -> impl Iterator<Item = &str> {
     std::iter::from_fn(move || {
         if text.is_empty() {
             return None;
         }
-        let start = text.ceil_char_boundary(PIECE);
+        let size = match kind {
+            TokenizerKind::Char | TokenizerKind::Byte | TokenizerKind::Word => PIECE,
+            TokenizerKind::Bpe | TokenizerKind::Wordpiece | TokenizerKind::File => SUBWORD_PIECE,
+        };
+        let start = text.ceil_char_boundary(size);
         let cut = match kind {
             TokenizerKind::Char | TokenizerKind::Byte => start,
             TokenizerKind::Word => {
                 let gap = text[start..].find(char::is_whitespace);
                 gap.map_or(text.len(), |gap| start + gap)
+            }
+            TokenizerKind::Bpe | TokenizerKind::Wordpiece | TokenizerKind::File => {
+                let is_end = |at: &usize| {
+                    let ends_word = text[..*at].ends_with(|c: char| !c.is_whitespace());
+                    ends_word && text[at + 1..].starts_with(|c: char| !c.is_whitespace())
+                };
+                let breaks = text[start..].match_indices('\n');
+                let mut breaks = breaks.map(|(at, _)| start + at).filter(is_end);
+                breaks.next().map_or(text.len(), |at| at + 1)
             }
         };
         let (piece, rest) = text.split_at(cut);

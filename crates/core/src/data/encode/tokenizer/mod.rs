@@ -6,39 +6,51 @@
 //! - `word`: a sequence of letters and digits, including apostrophes inside it (`don't`), or any other single character
 //!   except whitespace. A line break is a token too, because it is meaningful in verse, dialogue and lists; other
 //!   whitespace only separates.
+//! - `bpe`, `wordpiece`, `file`: [`Subwords`].
 //!
 //! Large texts are cut between tokens, so that the cores share the work; the tokens are the same as without cuts.
 
 mod count;
 mod cut;
+#[cfg(feature = "native")]
+mod subwords;
+#[cfg(not(feature = "native"))]
+#[path = "no_subwords.rs"]
+mod subwords;
 mod table;
+#[cfg(feature = "native")]
+mod train;
 
 use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
 
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
+use crate::data::DataError;
 use crate::spec::data::{TokenizerKind, TokensSpec};
 use count::count;
 pub use cut::pieces;
 use cut::{lower, words};
+use subwords::Subwords;
 use table::CharTable;
 
-/// The padding token.
-pub const PADDING: i32 = 0;
-/// The token for anything that is not in the train split.
-pub const UNKNOWN: i32 = 1;
+/// The padding token, except of subwords.
+const PADDING: i32 = 0;
+/// The token for anything that is not in the train split, except of subwords.
+const UNKNOWN: i32 = 1;
 /// The first token with a meaning.
 const FIRST: i32 = 2;
 
 /// A vocabulary that was built on the train split.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(from = "Saved", into = "Saved")]
+#[serde(try_from = "Saved", into = "Saved")]
 pub struct Tokenizer {
     /// The kind of tokens.
     pub spec: TokensSpec,
     /// The tokens from [`UNKNOWN`] + 1 on, the most frequent first; equally frequent ones in text order. Empty for
-    /// bytes, which need no list.
+    /// bytes, which need no list, and for subwords.
     pub tokens: Vec<String>,
     lookup: Lookup,
 }
@@ -48,33 +60,96 @@ pub struct Tokenizer {
 struct Saved {
     spec: TokensSpec,
     tokens: Vec<String>,
+    /// Subwords as the text of a `tokenizer.json`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    subwords: Option<String>,
 }
 
-impl From<Saved> for Tokenizer {
-    fn from(Saved { spec, tokens }: Saved) -> Self {
-        Self {
-            lookup: Lookup::new(spec.tokenizer, &tokens),
+impl TryFrom<Saved> for Tokenizer {
+    type Error = String;
+
+    fn try_from(saved: Saved) -> Result<Self, String> {
+        let Saved {
             spec,
             tokens,
-        }
+            subwords,
+        } = saved;
+        let lookup = match subwords {
+            Some(text) => {
+                let subwords = Subwords::parse(&text);
+                Lookup::Subwords(Arc::new(
+                    subwords.map_err(|reason| format!("the tokenizer {reason}"))?,
+                ))
+            }
+            None => Lookup::new(spec.tokenizer, &tokens),
+        };
+        Ok(Self {
+            lookup,
+            spec,
+            tokens,
+        })
     }
 }
 
 impl From<Tokenizer> for Saved {
-    fn from(Tokenizer { spec, tokens, .. }: Tokenizer) -> Self {
-        Self { spec, tokens }
+    fn from(tokenizer: Tokenizer) -> Self {
+        Self {
+            subwords: tokenizer.subwords(),
+            spec: tokenizer.spec,
+            tokens: tokenizer.tokens,
+        }
     }
 }
 
 impl PartialEq for Tokenizer {
     fn eq(&self, other: &Self) -> bool {
-        (&self.spec, &self.tokens) == (&other.spec, &other.tokens)
+        let of = |tokenizer: &Self| tokenizer.subwords();
+        (&self.spec, &self.tokens) == (&other.spec, &other.tokens) && of(self) == of(other)
     }
 }
 
 impl Tokenizer {
-    /// Counts the tokens of texts, and keeps the most frequent.
-    pub fn build<'a>(spec: &TokensSpec, texts: impl Iterator<Item = &'a str>) -> Self {
+    /// Counts the tokens of texts, and keeps the most frequent; reads or trains subwords.
+    ///
+    /// # Errors
+    /// If the file of subwords cannot be used, or the separator is not a token.
+    pub fn build<'a>(
+        spec: &TokensSpec,
+        texts: impl Iterator<Item = &'a str>,
+    ) -> Result<Self, DataError> {
+        let size = spec.max_vocabulary;
+        let of_subwords = |subwords| Self {
+            spec: spec.clone(),
+            tokens: Vec::new(),
+            lookup: Lookup::Subwords(Arc::new(subwords)),
+        };
+        let tokenizer = match spec.tokenizer {
+            TokenizerKind::Char | TokenizerKind::Byte | TokenizerKind::Word => {
+                Self::counted(spec, texts)
+            }
+            TokenizerKind::Bpe => of_subwords(Subwords::bpe(texts, size)?),
+            TokenizerKind::Wordpiece => of_subwords(Subwords::wordpiece(texts, size)?),
+            TokenizerKind::File => match &spec.path[..] {
+                [path] => of_subwords(Subwords::read(Path::new(path))?),
+                paths => {
+                    let message = format!("`tokens.path` names {} files", paths.len());
+                    let error = DataError::new(message).key("data.tokens.path");
+                    return Err(error.help("name the file of one tokenizer"));
+                }
+            },
+        };
+        if let Some(text) = &spec.separator {
+            tokenizer.token(text).ok_or_else(|| {
+                let message = format!("the separator `{text}` is not a token");
+                DataError::new(message)
+                    .key("data.tokens.separator")
+                    .help("use a token of the tokenizer, such as its end of a text")
+            })?;
+        }
+        Ok(tokenizer)
+    }
+
+    fn counted<'a>(spec: &TokensSpec, texts: impl Iterator<Item = &'a str>) -> Self {
         let mut counts = match spec.tokenizer {
             TokenizerKind::Byte => Vec::new(),
             _ => count(spec, texts).into_sorted(),
@@ -82,37 +157,115 @@ impl Tokenizer {
         // Stable: equally frequent tokens stay in text order.
         counts.sort_by_key(|(_, num)| std::cmp::Reverse(*num));
         counts.truncate(spec.max_vocabulary.saturating_sub(FIRST as usize));
-        let tokens = counts.into_iter().map(|(token, _)| token).collect();
-        Self::from(Saved {
+        let tokens: Vec<String> = counts.into_iter().map(|(token, _)| token).collect();
+        Self {
+            lookup: Lookup::new(spec.tokenizer, &tokens),
             spec: spec.clone(),
             tokens,
-        })
+        }
     }
 
-    /// The size of the vocabulary, at most `max_vocabulary` except for bytes.
+    /// Subwords as the text of a `tokenizer.json`; `None` for other tokens.
+    pub fn subwords(&self) -> Option<String> {
+        match &self.lookup {
+            Lookup::Subwords(subwords) => Some(subwords.to_json()),
+            _ => None,
+        }
+    }
+
+    /// The size of the vocabulary, from `min_vocabulary` to `max_vocabulary`; more for bytes and subwords from a file.
     pub fn vocabulary(&self) -> usize {
-        FIRST as usize
-            + match self.spec.tokenizer {
-                TokenizerKind::Byte => 256,
-                _ => self.tokens.len(),
-            }
+        self.num_tokens().max(self.spec.min_vocabulary)
     }
 
-    /// The tokens of a text, as many as it has.
-    pub fn encode(&self, text: &str) -> Vec<i32> {
+    fn num_tokens(&self) -> usize {
+        match &self.lookup {
+            Lookup::Bytes => FIRST as usize + 256,
+            Lookup::Subwords(subwords) => subwords.vocabulary(),
+            _ => FIRST as usize + self.tokens.len(),
+        }
+    }
+
+    /// The token that fills short items.
+    pub fn padding(&self) -> i32 {
+        match &self.lookup {
+            Lookup::Subwords(subwords) => subwords.padding(),
+            _ => PADDING,
+        }
+    }
+
+    /// The token of anything without one, if there is such a token.
+    pub fn unknown(&self) -> Option<i32> {
+        match &self.lookup {
+            Lookup::Subwords(subwords) => subwords.unknown(),
+            _ => Some(UNKNOWN),
+        }
+    }
+
+    /// Whether a number stands for a text: neither padding, nor the unknown token, nor a gap between the numbers.
+    pub fn is_text(&self, token: i32) -> bool {
+        let is_token = match &self.lookup {
+            Lookup::Subwords(subwords) => subwords.has(token),
+            _ => (FIRST..self.num_tokens() as i32).contains(&token),
+        };
+        let stops = self.separator() == Some(token);
+        is_token && (stops || token != self.padding() && Some(token) != self.unknown())
+    }
+
+    /// The number of the token after each text of running text.
+    pub fn separator(&self) -> Option<i32> {
+        self.token(self.spec.separator.as_ref()?)
+    }
+
+    /// The number of a token by its text.
+    fn token(&self, text: &str) -> Option<i32> {
+        if let Lookup::Subwords(subwords) = &self.lookup {
+            return subwords.token(text);
+        }
+        match self.encode_piece(text)[..] {
+            [token] if token != UNKNOWN => Some(token),
+            _ => None,
+        }
+    }
+
+    /// The tokens of a text, as many as it has, without special ones.
+    ///
+    /// # Errors
+    /// If a tokenizer from a file cannot encode it.
+    pub fn encode(&self, text: &str) -> Result<Vec<i32>, DataError> {
+        if let Lookup::Subwords(subwords) = &self.lookup {
+            return subwords.encode(text);
+        }
         let pieces: Vec<&str> = pieces(self.spec.tokenizer, text).collect();
-        match pieces[..] {
+        Ok(match pieces[..] {
             [] | [_] => self.encode_piece(text),
             _ => {
                 let encoded = pieces.par_iter().map(|piece| self.encode_piece(piece));
                 encoded.collect::<Vec<_>>().concat()
             }
+        })
+    }
+
+    /// A text as `length` tokens: truncated, or padded. Subwords have the special tokens that the tokenizer puts around
+    /// a text. An empty text, and one that a tokenizer from a file cannot encode, is an unknown token: padding alone
+    /// contains no information.
+    pub fn encode_item(&self, text: &str, length: usize) -> Vec<i32> {
+        let mut tokens = match &self.lookup {
+            Lookup::Subwords(subwords) => subwords.encode_item(text, length).unwrap_or_default(),
+            _ => self.encode_piece(text),
+        };
+        if tokens.is_empty() {
+            tokens.extend(self.unknown());
         }
+        tokens.resize(length, self.padding());
+        tokens
     }
 
     fn encode_piece(&self, text: &str) -> Vec<i32> {
         let text = lower(text, self.spec.lowercase);
         match &self.lookup {
+            // These know words, not characters.
+            Lookup::Subwords(subwords) => subwords.encode(&text).unwrap_or_default(),
             Lookup::Bytes => text.bytes().map(|b| FIRST + i32::from(b)).collect(),
             Lookup::Chars(ids) => text.chars().map(|c| *ids.get(c)).collect(),
             Lookup::Words(ids) => words(&text)
@@ -124,6 +277,9 @@ impl Tokenizer {
     /// A text that may have produced the tokens. Padding is omitted, unknown tokens are `�`; words are separated by a
     /// space where one is usual.
     pub fn decode(&self, tokens: &[i32]) -> String {
+        if let Lookup::Subwords(subwords) = &self.lookup {
+            return subwords.decode(tokens);
+        }
         let shown = tokens.iter().filter(|token| **token != PADDING);
         let at = |token: i32| usize::try_from(token.checked_sub(FIRST)?).ok();
         let name = |token: &i32| at(*token).and_then(|at| self.tokens.get(at));
@@ -135,7 +291,7 @@ impl Tokenizer {
                 String::from_utf8_lossy(&bytes).into_owned()
             }
             TokenizerKind::Char => shown.map(name).collect(),
-            TokenizerKind::Word => {
+            _ => {
                 let mut text = String::new();
                 for word in shown.map(name) {
                     if !text.is_empty() && !sticks(&text, word) {
@@ -162,6 +318,7 @@ enum Lookup {
     Bytes,
     Chars(CharTable<i32>),
     Words(BTreeMap<Box<str>, i32>),
+    Subwords(Arc<Subwords>),
 }
 
 impl Lookup {
@@ -175,7 +332,7 @@ impl Lookup {
                 }
                 Lookup::Chars(ids)
             }
-            TokenizerKind::Word => {
+            _ => {
                 let words = tokens.iter().map(|token| token.as_str().into());
                 Lookup::Words(words.zip(FIRST..).collect())
             }

@@ -9,7 +9,7 @@ fn spec(tokenizer: TokenizerKind) -> TokensSpec {
 }
 
 fn build(spec: &TokensSpec, texts: &[&str]) -> Tokenizer {
-    Tokenizer::build(spec, texts.iter().copied())
+    Tokenizer::build(spec, texts.iter().copied()).unwrap()
 }
 
 /// A text of about this many bytes with letters of one, two, three and four bytes.
@@ -35,20 +35,20 @@ fn characters_are_numbered_by_frequency_then_as_text() {
     let chars = build(&spec(TokenizerKind::Char), &["banana", "cb"]);
     assert_eq!(chars.tokens, ["a", "b", "n", "c"]);
     assert_eq!(chars.vocabulary(), 6);
-    assert_eq!(chars.encode("nab\nc"), [4, 2, 3, UNKNOWN, 5]);
+    assert_eq!(chars.encode("nab\nc").unwrap(), [4, 2, 3, UNKNOWN, 5]);
     assert_eq!(
         chars.decode(&[4, 2, UNKNOWN, 3, PADDING, 99, -7, i32::MIN]),
         "na�b���"
     );
-    assert_eq!(chars.encode(""), [0; 0]);
+    assert_eq!(chars.encode("").unwrap(), [0; 0]);
 }
 
 #[test]
 fn bytes_need_no_texts() {
     let bytes = build(&spec(TokenizerKind::Byte), &[]);
     assert_eq!((bytes.vocabulary(), bytes.tokens.len()), (258, 0));
-    assert_eq!(bytes.encode("aä"), [99, 0xc3 + 2, 0xa4 + 2]);
-    assert_eq!(bytes.decode(&bytes.encode("täg\0 語")), "täg\0 語");
+    assert_eq!(bytes.encode("aä").unwrap(), [99, 0xc3 + 2, 0xa4 + 2]);
+    assert_eq!(bytes.decode(&bytes.encode("täg\0 語").unwrap()), "täg\0 語");
     assert_eq!(bytes.decode(&[99, 0xc3 + 2, 258, -1, 0]), "a���");
     let small = TokensSpec {
         lowercase: true,
@@ -56,7 +56,7 @@ fn bytes_need_no_texts() {
         ..spec(TokenizerKind::Byte)
     };
     assert_eq!(build(&small, &["X"]).decode(&[67]), "A");
-    assert_eq!(build(&small, &["X"]).encode("A"), [99]);
+    assert_eq!(build(&small, &["X"]).encode("A").unwrap(), [99]);
 }
 
 #[test]
@@ -88,10 +88,10 @@ fn words_are_runs_of_letters_and_digits_and_single_signs() {
     assert_eq!(cut(" \t\u{a0}"), [""; 0]);
     let tokenizer = build(&spec(TokenizerKind::Word), &["The cat, the\ndog (a dog)."]);
     let text = "The dog,\nthe cat (a dog).";
-    assert_eq!(tokenizer.decode(&tokenizer.encode(text)), text);
+    assert_eq!(tokenizer.decode(&tokenizer.encode(text).unwrap()), text);
     assert_eq!(
-        tokenizer.encode("a bird"),
-        [tokenizer.encode("a")[0], UNKNOWN]
+        tokenizer.encode("a bird").unwrap(),
+        [tokenizer.encode("a").unwrap()[0], UNKNOWN]
     );
     assert_eq!(tokenizer.tokens[0], "dog");
 }
@@ -106,7 +106,7 @@ fn the_most_frequent_are_kept_and_capitals_are_made_small() {
     let tokenizer = build(&few, &["b a A", "B c d B"]);
     assert_eq!(tokenizer.tokens, ["b", "a"]);
     assert_eq!(tokenizer.vocabulary(), 4);
-    assert_eq!(tokenizer.encode("A b C"), [3, 2, UNKNOWN]);
+    assert_eq!(tokenizer.encode("A b C").unwrap(), [3, 2, UNKNOWN]);
     let chars = TokensSpec {
         tokenizer: TokenizerKind::Char,
         ..few
@@ -126,7 +126,7 @@ fn a_saved_tokenizer_is_the_same() {
         let read: Tokenizer = serde_json::from_str(&saved).unwrap();
         assert_eq!(read, tokenizer);
         let text = "Das 語 Öl fehlt.";
-        assert_eq!(read.encode(text), tokenizer.encode(text));
+        assert_eq!(read.encode(text).unwrap(), tokenizer.encode(text).unwrap());
         assert!(!saved.contains("lookup"), "{saved}");
     }
 }
@@ -150,11 +150,11 @@ fn pieces_and_threads_do_not_show() {
             .unwrap();
         let (one, tokens) = alone.install(|| {
             let one = build(&spec, &[&text]);
-            let tokens = one.encode(&text);
+            let tokens = one.encode(&text).unwrap();
             (one, tokens)
         });
         assert_eq!(one, tokenizer);
-        assert_eq!(tokenizer.encode(&text), tokens);
+        assert_eq!(tokenizer.encode(&text).unwrap(), tokens);
         assert_eq!(tokenizer.encode_piece(&text), tokens);
         assert!(!tokens.contains(&UNKNOWN) && !tokens.contains(&PADDING));
     }
@@ -162,4 +162,125 @@ fn pieces_and_threads_do_not_show() {
         pieces(TokenizerKind::Word, &"x".repeat(3 * PIECE)).count(),
         1
     );
+}
+
+/// A text of verse-like lines with repeated words.
+fn verse(num: usize) -> String {
+    let mut text = String::new();
+    for at in 0..num {
+        text.push_str(&format!(
+            "The harbour sleeps, the lanterns {} the täglich tide;\nnumber{} 語🦀 don't\n",
+            ["burn", "sway", "turn"][at % 3],
+            at % 7
+        ));
+    }
+    text
+}
+
+#[test]
+fn trained_subwords_are_the_same_in_any_pool_and_after_saving() {
+    let text = verse(2000);
+    assert!(pieces(TokenizerKind::Bpe, &text).count() > 1);
+    for kind in [TokenizerKind::Bpe, TokenizerKind::Wordpiece] {
+        let spec = TokensSpec {
+            max_vocabulary: 400,
+            ..spec(kind)
+        };
+        let tokenizer = build(&spec, &[&text, "sleeps"]);
+        let alone = rayon::ThreadPoolBuilder::new().num_threads(1).build();
+        let one = alone.unwrap().install(|| build(&spec, &["sleeps", &text]));
+        assert_eq!(one, tokenizer);
+        let saved = serde_json::to_string(&tokenizer).unwrap();
+        let read: Tokenizer = serde_json::from_str(&saved).unwrap();
+        assert_eq!(read, tokenizer);
+        let tokens = tokenizer.encode(&text).unwrap();
+        assert_eq!(read.encode(&text).unwrap(), tokens);
+        assert!(tokenizer.vocabulary() <= 400 && tokens.len() < text.len() / 3);
+        let shown = tokenizer.decode(&tokens);
+        if kind == TokenizerKind::Bpe {
+            assert_eq!(shown, text);
+        } else {
+            assert!(
+                shown.starts_with("the harbour sleeps, the lanterns burn"),
+                "{}",
+                &shown[..80]
+            );
+        }
+    }
+}
+
+#[test]
+fn items_of_subwords_have_the_special_tokens_of_the_tokenizer() {
+    let spec = TokensSpec {
+        max_vocabulary: 400,
+        ..spec(TokenizerKind::Wordpiece)
+    };
+    let tokenizer = build(&spec, &[&verse(50)]);
+    let [cls, sep] = ["[CLS]", "[SEP]"].map(|name| tokenizer.token(name).unwrap());
+    let whole = tokenizer.encode_item("the harbour", 6);
+    assert_eq!((whole[0], whole[3], &whole[4..]), (cls, sep, &[0, 0][..]));
+    // A truncated text still ends with its special token.
+    let cut = tokenizer.encode_item("the harbour sleeps", 4);
+    assert_eq!((cut.len(), cut[0], cut[3]), (4, cls, sep));
+    assert_eq!(tokenizer.encode_item("", 3), [cls, sep, 0]);
+    assert_eq!(tokenizer.encode_item("the", 1).len(), 1);
+    assert_eq!(tokenizer.decode(&whole), "the harbour");
+    assert!(!tokenizer.is_text(0) && !tokenizer.is_text(1) && tokenizer.is_text(whole[1]));
+}
+
+#[test]
+fn a_separator_is_a_token_of_any_tokenizer() {
+    let with = |kind, separator: &str| TokensSpec {
+        separator: Some(separator.into()),
+        ..spec(kind)
+    };
+    let bpe = build(&with(TokenizerKind::Bpe, "<eos>"), &["some text"]);
+    assert_eq!(bpe.separator(), Some(2));
+    assert!(bpe.is_text(2));
+    let char = build(&with(TokenizerKind::Char, "\n"), &["some\ntext"]);
+    assert_eq!(char.decode(&[char.separator().unwrap()]), "\n");
+    for (kind, separator) in [(TokenizerKind::Bpe, "<end>"), (TokenizerKind::Char, "me")] {
+        let error = Tokenizer::build(&with(kind, separator), ["some text"].into_iter());
+        let error = error.unwrap_err();
+        assert_eq!(
+            error.message,
+            format!("the separator `{separator}` is not a token")
+        );
+    }
+}
+
+/// Files that are no tokenizer, and one whose tokens are random.
+#[test]
+fn wrong_files_of_tokenizers_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("tokenizer.json");
+    let spec = TokensSpec {
+        path: vec![path.display().to_string()],
+        ..spec(TokenizerKind::File)
+    };
+    let refused = |content: &[u8]| {
+        std::fs::write(&path, content).unwrap();
+        let error = Tokenizer::build(&spec, std::iter::empty()).unwrap_err();
+        assert_eq!(error.key, "data.tokens.path");
+        error.message.replace(&path.display().to_string(), "PATH")
+    };
+    let trained = build(&self::spec(TokenizerKind::Bpe), &["some text, some text"]);
+    let trained = trained.subwords().unwrap();
+    let random = trained.replace("\"dropout\":null", "\"dropout\":0.1");
+    assert_ne!(trained, random);
+    let messages = [
+        refused(b"\xff\xfe"),
+        refused(b""),
+        refused(b"[1, 2]"),
+        refused(b"{\"model\": {\"type\": \"BPE\", \"vocab\": 3, \"merges\": []}}"),
+        refused(b"{\"model\": {\"type\": \"WordLevel\", \"vocab\": {\"a\": 4294967295}, \"unk_token\": \"a\"}}"),
+        refused(random.as_bytes()),
+        refused(&trained.as_bytes()[..trained.len() / 2]),
+    ];
+    insta::assert_snapshot!(messages.join("\n"));
+    std::fs::write(&path, &trained).unwrap();
+    let read = Tokenizer::build(&spec, std::iter::empty()).unwrap();
+    assert_eq!(read.subwords().unwrap(), trained);
+    std::fs::remove_file(&path).unwrap();
+    assert!(Tokenizer::build(&spec, std::iter::empty()).is_err());
 }
