@@ -56,6 +56,9 @@ export interface Plan {
   experiment: string;
   question: string;
   objective: string;
+  higher_is_better: boolean;
+  /** Whether further trials depend on results: `runner run` suggests them, and the plan has those of the first round. */
+  is_search: boolean;
   axes: string[];
   notices: string[];
   warnings: Diagnostic[];
@@ -153,7 +156,7 @@ export class Training {
   errors(): unknown;
   /** Evaluates the best weights, which predict and are exported from then on. */
   finish(): Finished;
-  /** The prediction for an item: its numbers in the units of the data. */
+  /** The prediction for an item: its numbers in the units of the data. Not for runs on tables, texts and pictures. */
   predict(item: ArrayLike<number>): Predicted;
   /** A file of the weights. */
   export(format: Format): Uint8Array;
@@ -162,6 +165,12 @@ export class Training {
 
 /** Loads the WebAssembly module, once; by default the one next to the package's code. */
 export function load(module?: BufferSource | WebAssembly.Module): Promise<void>;
+/** Adds a file that experiment files can name, or replaces it; `path` is from the folder of the experiment file. */
+export function putFile(path: string, bytes: Uint8Array): Promise<void>;
+/** Removes a file, or all files of a folder. */
+export function removeFile(path: string): Promise<void>;
+/** The text of a first experiment file for a file or folder that was added. */
+export function starter(path: string): Promise<string>;
 /** The JSON schema of experiment files. */
 export function schema(): Promise<Record<string, unknown>>;
 /** The version of burn-runner. */

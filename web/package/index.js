@@ -41,6 +41,28 @@ export async function version() {
   return native.version();
 }
 
+/**
+ * Adds a file that experiment files can name, or replaces it.
+ * @param {string} path from the folder of the experiment file
+ * @param {Uint8Array} bytes
+ */
+export async function putFile(path, bytes) {
+  await load();
+  native.put_file(path, bytes);
+}
+
+/** Removes a file, or all files of a folder. */
+export async function removeFile(path) {
+  await load();
+  native.remove_file(path);
+}
+
+/** The text of a first experiment file for a file or folder that was added, with a comment on every line. */
+export async function starter(path) {
+  await load();
+  return named(() => native.starter(path));
+}
+
 /** An experiment file that is wrong, with all messages about it. */
 export class ExperimentError extends Error {
   constructor(diagnostics) {

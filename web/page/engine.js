@@ -1,38 +1,56 @@
-// Calls of the worker as promises.
+// Calls of a worker as promises.
 
 // A worker from a blob inherits the page's policy; one from an address would have none.
 const place = new URL("worker.js", import.meta.url).href;
-const source = new Blob([`import ${JSON.stringify(place)};`], { type: "text/javascript" });
-const worker = new Worker(URL.createObjectURL(source), { type: "module" });
+const source = URL.createObjectURL(new Blob([`import ${JSON.stringify(place)};`], { type: "text/javascript" }));
 
-const waiting = new Map();
-const listeners = new Map();
-let last = 0;
-let ready;
-const started = new Promise((resolve, reject) => {
-  ready = resolve;
-  worker.addEventListener("error", () => reject(new Error("the worker cannot be started")));
-});
+/** A worker with the module. */
+export class Engine {
+  #worker = new Worker(source, { type: "module" });
+  #waiting = new Map();
+  #listeners = new Map();
+  #last = 0;
+  #started;
 
-worker.addEventListener("message", ({ data }) => {
-  if (data.event === "ready") return ready();
-  if (data.event) return listeners.get(data.event)?.(data);
-  const { resolve, reject } = waiting.get(data.id);
-  waiting.delete(data.id);
-  return "error" in data ? reject(new Error(data.error)) : resolve(data.result);
-});
+  constructor() {
+    let ready;
+    this.#started = new Promise((resolve, reject) => {
+      ready = resolve;
+      this.#worker.addEventListener("error", () => reject(new Error("the worker cannot be started")));
+    });
+    // It is reported by the first call.
+    this.#started.catch(() => {});
+    this.#worker.addEventListener("message", ({ data }) => {
+      if (data.event === "ready") return ready();
+      if (data.event) return this.#listeners.get(data.event)?.(data);
+      const { resolve, reject } = this.#waiting.get(data.id);
+      this.#waiting.delete(data.id);
+      return "error" in data ? reject(new Error(data.error)) : resolve(data.result);
+    });
+  }
 
-/** Calls a function of the worker. */
-export async function call(name, args) {
-  await started;
-  const id = ++last;
-  return new Promise((resolve, reject) => {
-    waiting.set(id, { resolve, reject });
-    worker.postMessage({ id, call: name, args });
-  });
+  /** Calls a function of the worker; buffers in `transfer` are moved to it. */
+  async call(name, args, transfer = []) {
+    await this.#started;
+    const id = ++this.#last;
+    return new Promise((resolve, reject) => {
+      this.#waiting.set(id, { resolve, reject });
+      this.#worker.postMessage({ id, call: name, args }, transfer);
+    });
+  }
+
+  /** Receives the events of a kind. */
+  on(event, listener) {
+    this.#listeners.set(event, listener);
+  }
+
+  /** Ends the worker; its calls are never answered. */
+  end() {
+    this.#worker.terminate();
+  }
 }
 
-/** Receives the events of a kind. */
-export function on(event, listener) {
-  listeners.set(event, listener);
-}
+/** The worker of the page, which checks files and trains one run. */
+const main = new Engine();
+export const call = (name, args, transfer) => main.call(name, args, transfer);
+export const on = (event, listener) => main.on(event, listener);

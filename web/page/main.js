@@ -3,8 +3,11 @@
 import { call, on } from "./engine.js";
 import * as editor from "./editor.js";
 import { draw } from "./charts.js";
+import { make } from "./elements.js";
+import * as files from "./files.js";
 import { start as startPad } from "./pad.js";
 import * as store from "./store.js";
+import * as sweep from "./sweep.js";
 
 const $ = (selector) => document.querySelector(selector);
 const SAVE_EVERY_MS = 2000;
@@ -13,12 +16,6 @@ const CHECK_AFTER_MS = 150;
 
 /** The run that is trained: `phase` is idle, running, paused or finished. */
 const state = { phase: "idle", plan: null, name: "experiment.toml", losses: [], epochs: [], run: null, finished: null };
-
-function make(tag, properties = {}, ...children) {
-  const made = Object.assign(document.createElement(tag), properties);
-  made.append(...children);
-  return made;
-}
 
 function status(text) {
   $("#status").textContent = text;
@@ -58,6 +55,7 @@ function showRuns() {
   select.replaceChildren(...runs.map(({ id }) => make("option", { value: id, textContent: id })));
   if (runs.some(({ id }) => id === before)) select.value = before;
   showRun();
+  showSweep();
 }
 
 const chosenRun = () => state.plan?.runs.find(({ id }) => id === $("#run").value) ?? null;
@@ -97,6 +95,7 @@ function showControls() {
   $("#train").disabled = phase === "running" || (phase !== "paused" && !state.plan);
   $("#pause").disabled = phase !== "running";
   $("#stop").disabled = phase === "idle";
+  $("#sweep-train").disabled = (state.plan?.runs.length ?? 0) < 2 || sweep.isRunning();
   for (const button of document.querySelectorAll("[data-format], #losses-file")) button.disabled = phase === "idle";
 }
 
@@ -245,6 +244,28 @@ async function restore() {
   return true;
 }
 
+// All runs of a sweep.
+
+function showSweep() {
+  const { plan } = state;
+  const runs = plan?.runs ?? [];
+  $("#sweep-box").hidden = runs.length < 2 && !sweep.isRunning();
+  $("#sweep-stop").disabled = !sweep.isRunning();
+  const first = plan?.is_search ? " They are the first round of the search; `runner run` suggests the others from their results." : "";
+  $("#sweep-about").textContent = `${runs.length.toLocaleString("en")} runs of ${new Set(runs.map(({ trial }) => trial)).size.toLocaleString("en")} trials, trained several at a time. They are not saved.${first}`;
+}
+$("#sweep-train").addEventListener("click", async () => {
+  const trained = sweep.train(editor.text(), state.name, state.plan);
+  $("#sweep-file").disabled = false;
+  showSweep();
+  showControls();
+  await trained.catch((error) => status(error.message));
+  showSweep();
+  showControls();
+});
+$("#sweep-stop").addEventListener("click", sweep.stop);
+$("#sweep-file").addEventListener("click", () => download("runs.csv", sweep.csv(), "text/csv"));
+
 // Its numbers.
 
 function showNumbers() {
@@ -287,7 +308,9 @@ let item = null;
 function showTry(run) {
   const { shape } = run.data;
   const isImage = shape.length === 3 && shape[0] === 1 && shape[1] === shape[2] && run.data.name === "digits";
-  const isRow = shape.length === 1 && shape[0] <= 32;
+  // The columns of a table are not the numbers that the network gets.
+  const isTable = ["csv", "json_lines", "parquet"].includes(run.data.name);
+  const isRow = shape.length === 1 && shape[0] <= 32 && !isTable;
   $("#try").hidden = !(isImage || isRow);
   $("#pad-box").hidden = !isImage;
   $("#fields").hidden = !isRow;
@@ -353,11 +376,9 @@ addEventListener("visibilitychange", () => {
   if (document.visibilityState === "hidden" && state.phase === "running") save().catch(() => {});
 });
 
-// An experiment file from this machine: it is read here, and sent nowhere.
+// Files from this machine: they are read here, and sent nowhere.
 const MOST_BYTES = 1 << 20;
-async function read(file) {
-  if (!file) return;
-  if (!/\.toml$/i.test(file.name)) return status(`${file.name} is not an experiment file: its name does not end in .toml`);
+async function open(file) {
   if (file.size > MOST_BYTES) return status(`${file.name} has ${file.size.toLocaleString("en")} bytes; an experiment file has at most ${MOST_BYTES.toLocaleString("en")}`);
   try {
     const text = new TextDecoder("utf-8", { fatal: true }).decode(await file.arrayBuffer());
@@ -368,11 +389,44 @@ async function read(file) {
     status(`${file.name} cannot be read as UTF-8 text: ${error.message}`);
   }
 }
-$("#file").addEventListener("change", () => read($("#file").files[0]));
+
+/** Experiment files are opened; everything else is data. */
+async function take(given) {
+  const isExperiment = ({ path }) => /^[^/]+\.toml$/i.test(path);
+  const data = given.filter((of) => !isExperiment(of));
+  try {
+    if (data.length > 0 || given.length === 0) status(await files.add(data));
+  } catch (error) {
+    status(error.message);
+  }
+  const experiment = given.find(isExperiment);
+  if (experiment) await open(experiment.file);
+}
+for (const input of [$("#file"), $("#data-files"), $("#data-folder")]) {
+  input.addEventListener("change", async () => {
+    const given = files.chosen(input);
+    await take(given);
+    // So that the same file can be chosen again after it was changed.
+    input.value = "";
+  });
+}
 addEventListener("dragover", (event) => event.preventDefault());
-addEventListener("drop", (event) => {
+addEventListener("drop", async (event) => {
   event.preventDefault();
-  read(event.dataTransfer.files[0]);
+  await take(await files.dropped(event.dataTransfer));
+});
+files.onChange({
+  changed: () => check().catch(failed),
+  async write(path) {
+    try {
+      const text = await call("starter", { path });
+      state.name = `${path.replace(/\.[^.]*$/, "")}.toml`;
+      editor.setText(text);
+      status(`Wrote an experiment on ${path}`);
+    } catch (error) {
+      status(error.message);
+    }
+  },
 });
 
 let timer;
@@ -386,16 +440,17 @@ editor.onChange(() => {
 
 const experiments = await (await fetch("experiments.json")).json();
 $("#choice").replaceChildren(...experiments.map(({ name, question }) => make("option", { value: name, textContent: question ? `${name}: ${question}` : name })));
-function open() {
+function openExample() {
   const chosen = experiments.find(({ name }) => name === $("#choice").value);
   state.name = chosen.name;
   editor.setText(chosen.text);
 }
-$("#open").addEventListener("click", open);
-$("#choice").addEventListener("change", open);
+$("#open").addEventListener("click", openExample);
+$("#choice").addEventListener("change", openExample);
 enter("idle");
 try {
-  if (!(await restore())) open();
+  await files.restore();
+  if (!(await restore())) openExample();
   await check();
   $("#version").textContent = await call("version");
   editor.useSchema(await call("schema"));

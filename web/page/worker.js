@@ -1,6 +1,6 @@
 // The module in a worker: every call has a number, and is answered in order; training goes on between calls.
 
-import { Experiment, ExperimentError, schema, version } from "./package/index.js";
+import { Experiment, ExperimentError, putFile, removeFile, schema, starter, version } from "./package/index.js";
 
 let training = null;
 let trains = false;
@@ -34,6 +34,16 @@ const calls = {
       });
     }
   },
+  /** Trains a run to its end, without the calls of a page between updates. */
+  async whole({ text, name, run }) {
+    const of = await new Experiment(text, name).start(run);
+    try {
+      await of.run(({ step, steps }) => postMessage({ event: "progress", run, share: step / steps }));
+      return { history: of.history, finished: of.finish() };
+    } finally {
+      of.free();
+    }
+  },
   pause() {
     trains = false;
   },
@@ -47,6 +57,9 @@ const calls = {
   finish: () => training.finish(),
   predict: ({ item }) => training?.predict(item) ?? null,
   export: ({ format }) => training.export(format),
+  put: ({ path, bytes }) => putFile(path, bytes),
+  remove: ({ path }) => removeFile(path),
+  starter: ({ path }) => starter(path),
 };
 
 async function loop(of) {
@@ -65,7 +78,10 @@ addEventListener("message", async ({ data: { id, call, args } }) => {
   try {
     postMessage({ id, result: await calls[call](args ?? {}) });
   } catch (error) {
-    postMessage({ id, error: error.message });
+    // After a trap, the module cannot be used again.
+    const isTrap = error instanceof WebAssembly.RuntimeError;
+    const message = isTrap ? `WebAssembly failed (${error.message}). Reload the page: it resumes from what it saved` : error.message;
+    postMessage({ id, error: message });
   }
 });
 postMessage({ event: "ready" });

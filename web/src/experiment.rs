@@ -1,9 +1,12 @@
 //! From the text of an experiment file to its plan.
 
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
 use runner_core::data::{self, DataError, Folders, Located};
 use runner_core::diagnostic::{Diagnostic, Diagnostics, Sources};
+use runner_core::disk::{self, memory};
+use runner_core::init;
 use runner_core::plan::init::InitRefusal;
 use runner_core::plan::inventory::{DeviceKind, Found, HOST, Inventory, Listed, State};
 use runner_core::plan::{self, Plan, RunPlan, default_name};
@@ -60,24 +63,76 @@ pub fn plan(text: &str, name: &str) -> Result<Planned, Json> {
     })
 }
 
-/// Data sets that need no files.
+/// The results of locating data, while no file changes.
+type Known = Vec<(DataSpec, Result<Located, DataError>)>;
+
+thread_local! {
+    // A file is checked at each key that is pressed, and reading its data takes a while.
+    static KNOWN: RefCell<Known> = const { RefCell::new(Vec::new()) };
+}
+
+/// Results that are kept.
+const MOST_KNOWN: usize = 64;
+
+/// Adds a file that `[data]` can name, or replaces it.
+pub fn put_file(path: &str, bytes: Vec<u8>) {
+    KNOWN.take();
+    memory::put(Path::new(path), bytes);
+}
+
+/// Removes a file, or all files of a folder.
+pub fn remove_file(path: &str) {
+    KNOWN.take();
+    memory::remove(Path::new(path));
+}
+
+/// The text of a first experiment file for a file or folder that was added.
+pub fn starter(path: &str) -> Result<String, DataError> {
+    let wishes = init::Wishes {
+        file: "FILE".into(),
+        ..init::Wishes::default()
+    };
+    init::look(Path::new(path), Path::new("/"))?.starter(&wishes)
+}
+
+/// As the program, in the files that were added.
 fn locate(spec: &DataSpec) -> Result<Located, DataError> {
-    let nowhere = || PathBuf::from("/");
+    let found = KNOWN.with_borrow(|known| {
+        let known = known.iter().find(|(of, _)| of == spec);
+        known.map(|(_, found)| found.clone())
+    });
+    if let Some(found) = found {
+        return found;
+    }
+    let found = locate_now(spec);
+    KNOWN.with_borrow_mut(|known| {
+        known.truncate(MOST_KNOWN - 1);
+        known.insert(0, (spec.clone(), found.clone()));
+    });
+    found
+}
+
+fn locate_now(spec: &DataSpec) -> Result<Located, DataError> {
+    let root = PathBuf::from("/");
     let folders = Folders {
-        base: nowhere(),
-        cache: nowhere(),
+        base: root.clone(),
+        cache: root.join(".cache"),
     };
     let refused = |what: &str| {
         DataError::new(format!("{what} cannot be read here"))
-            .note("the page has no access to files")
-            .help("use embedded data (`iris`, `digits`) or generated data, or train the file with `runner run`")
+            .note("the page only reads files that were added to it")
+            .help("add the file or folder to the page, or use embedded (`iris`, `digits`) or generated data")
     };
     match &spec.source {
-        DataSource::Files(files) => {
+        DataSource::Files(files) if memory::list().is_empty() => {
             let shown: Vec<String> = files.path.iter().map(|path| format!("`{path}`")).collect();
-            Err(refused(&shown.join(", ")))
+            Err(refused(&shown.join(", ")).key("data.path"))
         }
-        DataSource::Mnist { fallback, .. } if *fallback != Fallback::Digits => {
+        DataSource::Mnist {
+            root: at, fallback, ..
+        } if *fallback != Fallback::Digits
+            && !at.as_ref().is_some_and(|at| disk::is_dir(&root.join(at))) =>
+        {
             Err(refused("the files of MNIST")
                 .help("or let `data.fallback = \"digits\"` use the embedded digits"))
         }
@@ -115,6 +170,8 @@ pub fn shown(planned: &Planned) -> Json {
         "experiment": plan.experiment,
         "question": plan.question,
         "objective": plan.objective.name(),
+        "higher_is_better": plan.objective.metric.higher_is_better(),
+        "is_search": plan.search.is_some(),
         "axes": plan.axes,
         "notices": plan.notices,
         "warnings": planned.warnings,

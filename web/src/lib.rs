@@ -1,7 +1,7 @@
 //! Runner in a browser: the checks, plans, trainings and exports of the program, for JavaScript.
 //!
 //! A function takes and returns texts, JSON and bytes. `web/package/index.js` has the classes and their documentation.
-//! There are no files: data sets are embedded or generated.
+//! Files are in memory: experiment files name those that were added.
 
 mod experiment;
 mod session;
@@ -39,6 +39,27 @@ pub fn version() -> String {
 #[wasm_bindgen]
 pub fn schema() -> String {
     runner_core::spec::schema::experiment_schema()
+}
+
+/// Adds a file that experiment files can name, or replaces it. Relative paths begin at the root.
+#[wasm_bindgen]
+pub fn put_file(path: &str, bytes: Vec<u8>) {
+    experiment::put_file(path, bytes);
+}
+
+/// Removes a file, or all files of a folder.
+#[wasm_bindgen]
+pub fn remove_file(path: &str) {
+    experiment::remove_file(path);
+}
+
+/// The text of a first experiment file for a file or folder of data.
+///
+/// # Errors
+/// Why the data cannot be read.
+#[wasm_bindgen]
+pub fn starter(path: &str) -> Result<String, String> {
+    experiment::starter(path).map_err(|error| error.to_string())
 }
 
 /// A list of messages about an experiment file, as JSON; empty if nothing is wrong. `name` is the name of the file.

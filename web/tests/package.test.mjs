@@ -4,7 +4,7 @@
 
 import assert from "node:assert/strict";
 import { execFileSync, spawnSync } from "node:child_process";
-import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { cpSync, mkdtempSync, readFileSync, readdirSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { test } from "node:test";
@@ -12,10 +12,23 @@ import { pathToFileURL } from "node:url";
 import { portable, recorded } from "./program.mjs";
 
 const web = resolve(process.env.WEB ?? "target/web");
-const { Experiment, ExperimentError, schema, version } = await import(pathToFileURL(join(web, "package/index.js")));
+const { Experiment, ExperimentError, putFile, removeFile, schema, starter, version } = await import(pathToFileURL(join(web, "package/index.js")));
 const experiments = JSON.parse(readFileSync(join(web, "experiments.json"), "utf8"));
 const text = (name) => experiments.find((of) => of.name === name).text;
 const folder = mkdtempSync(join(tmpdir(), "runner-web-"));
+
+// The experiments on files: text, tables, arrays and pictures.
+const shipped = join(import.meta.dirname, "../../experiments");
+const onFiles = ["char_lstm", "char_transformer", "houses", "iris_csv", "iris_npy", "pictures"].map((name) => `${name}.toml`);
+const all = [...experiments, ...onFiles.map((name) => ({ name, text: readFileSync(join(shipped, name), "utf8") }))];
+cpSync(join(shipped, "data"), join(folder, "data"), { recursive: true });
+
+async function putData() {
+  for (const path of readdirSync(join(shipped, "data"), { recursive: true })) {
+    const whole = join(shipped, "data", path);
+    if (statSync(whole).isFile()) await putFile(`data/${path}`, readFileSync(whole));
+  }
+}
 
 const runner = process.env.RUNNER;
 const skip = runner ? false : "RUNNER is not set";
@@ -76,15 +89,67 @@ test("messages are those of the program, with their places", { skip }, async () 
   assert.deepEqual([typo.line, typo.column, typo.marked], [5, 1, "hiden"]);
 });
 
-test("files are refused with a reason", async () => {
+test("files that were not added are refused with a reason", async () => {
   const csv = '[data]\ntype = "csv"\npath = "my.csv"\ntarget = "y"\n[model]\ntype = "mlp"\n[optimizer]\ntype = "adam"\nlearning_rate = 1e-3\n[train]\nepochs = 2\n';
   const [found] = await new Experiment(csv).check();
   assert.match(found.text, /`my.csv` cannot be read here/);
   assert.equal(found.line, 3);
+  await putFile("may.csv", new TextEncoder().encode("a,y\n1,2\n"));
+  const [missing] = await new Experiment(csv).check();
+  assert.match(missing.text, /`my.csv` does not exist[^]*did you mean `may.csv`\?/);
+  await removeFile("may.csv");
+});
+
+test("data gets a first experiment, which trains", async () => {
+  const rows = Array.from({ length: 90 }, (_, at) => `${at % 7},${(at * at) % 11},${["low", "high"][Number(at % 7 > 3)]}\n`);
+  await putFile("mine/rows.csv", new TextEncoder().encode(`a,b,level\n${rows.join("")}`));
+  const text = await starter("mine/rows.csv");
+  assert.match(text, /path = "mine\/rows.csv"/);
+  const experiment = new Experiment(text.replace(/^epochs = \d+/m, "epochs = 3"), "rows.toml");
+  const { runs } = await experiment.plan();
+  assert.equal(runs[0].data.train + runs[0].data.valid + runs[0].data.test, 90);
+  const training = await experiment.train();
+  assert.ok(training.finish().evaluation.confusion.length === 2);
+  training.free();
+  // It is read again after it has changed.
+  await putFile("mine/rows.csv", new TextEncoder().encode(`a,b,level\n${rows.slice(0, 60).join("")}`));
+  const [again] = (await experiment.plan()).runs;
+  assert.equal(again.data.train + again.data.valid + again.data.test, 60);
+  await removeFile("mine");
+  await assert.rejects(experiment.plan(), ExperimentError);
+});
+
+test("damaged files are refused as by the program", { skip }, async () => {
+  const npy = readFileSync(join(shipped, "data/iris_x.npy"));
+  const damaged = {
+    "short.npy": npy.subarray(0, 200),
+    "empty.npy": new Uint8Array(0),
+    "text.npy": new TextEncoder().encode("a,b\n1,2\n"),
+    "ragged.csv": new TextEncoder().encode("a,y\n1,2\n1,2,3\n"),
+    "empty.csv": new Uint8Array(0),
+    "bomb.csv": new TextEncoder().encode(`a,y\n${'"'.repeat(1000)}`),
+  };
+  for (const [name, bytes] of Object.entries(damaged)) {
+    const of = name.endsWith(".npy") ? `type = "npy"\npath = "${name}"\ntarget_path = "data/iris_y.npy"` : `type = "csv"\npath = "${name}"\ntarget = "y"`;
+    const file = `[data]\n${of}\n[model]\ntype = "mlp"\n[optimizer]\ntype = "adam"\nlearning_rate = 1e-3\n[train]\nepochs = 2\n`;
+    await putFile(name, bytes);
+    await putFile("data/iris_y.npy", readFileSync(join(shipped, "data/iris_y.npy")));
+    writeFileSync(join(folder, name), bytes);
+    writeFileSync(join(folder, "damaged.toml"), file);
+    const checked = spawnSync(runner, ["check", "damaged.toml"], { cwd: folder, encoding: "utf8" });
+    assert.equal(checked.status, 2, name);
+    const found = await new Experiment(file, "damaged.toml").check();
+    assert.ok(found.length > 0, name);
+    // Its files are at the root.
+    for (const { text } of found) assert.ok(checked.stderr.replaceAll(`${folder}/`, "/").includes(text), `${name}: ${text}\n---\n${checked.stderr}`);
+    await removeFile(name);
+  }
+  await removeFile("data");
 });
 
 test("plans have the fingerprints and networks of the program", { skip }, async () => {
-  for (const { name, text } of experiments) {
+  await putData();
+  for (const { name, text } of all) {
     writeFileSync(join(folder, name), text);
     const { runs, experiment } = await new Experiment(text, name).plan();
     const shown = execFileSync(runner, ["plan", name, "--json"], { cwd: folder, encoding: "utf8" });
@@ -103,19 +168,19 @@ async function both(name, text) {
   const { runs, experiment: called } = await experiment.plan();
   const { id } = runs[0];
   execFileSync(runner, ["run", name, "--only", id, "--quiet"], { cwd: folder, stdio: "pipe" });
-  const { all, training } = await losses(experiment, { run: id });
+  const { all: found, training } = await losses(experiment, { run: id });
   const { weights_digest } = training.finish();
   training.free();
-  return { ...recorded(folder, called, id), all, weights_digest };
+  return { ...recorded(folder, called, id), found, weights_digest };
 }
 
 test("losses are those of the program", { skip }, async (context) => {
-  for (const { name, text } of experiments) {
-    const { all, expected } = await both(name, text);
-    assert.equal(all.length, expected.length, name);
-    const differences = all.map((loss, at) => difference(loss, expected[at]));
+  for (const { name, text } of all) {
+    const { found, expected } = await both(name, text);
+    assert.equal(found.length, expected.length, name);
+    const differences = found.map((loss, at) => difference(loss, expected[at]));
     const most = Math.max(...differences);
-    context.diagnostic(`${name}: the first of ${all.length} losses differs by ${differences[0].toExponential(1)}, all by ${most.toExponential(1)}`);
+    context.diagnostic(`${name}: the first of ${found.length} losses differs by ${differences[0].toExponential(1)}, all by ${most.toExponential(1)}`);
     assert.ok(differences[0] <= TOLERANCE, `${name}: ${differences[0]}`);
     assert.ok(most <= (UNSTEADY[name] ?? TOLERANCE), `${name}: ${most}`);
   }
@@ -123,7 +188,7 @@ test("losses are those of the program", { skip }, async (context) => {
 
 test("with portable arithmetic, losses and weights are those of the program to the bit", { skip }, async (context) => {
   const refused = [];
-  for (const { name, text } of experiments) {
+  for (const { name, text } of all) {
     const file = portable(text);
     const [problem] = (await new Experiment(file, name).check()).filter(({ severity }) => severity === "error");
     if (problem) {
@@ -131,11 +196,11 @@ test("with portable arithmetic, losses and weights are those of the program to t
       refused.push(name);
       continue;
     }
-    const { all, expected, weights_digest, summary } = await both(name, file);
-    assert.ok(all.length > 0, name);
-    assert.deepEqual(all, expected, name);
+    const { found, expected, weights_digest, summary } = await both(name, file);
+    assert.ok(found.length > 0, name);
+    assert.deepEqual(found, expected, name);
     assert.equal(weights_digest, summary.weights_digest, name);
-    context.diagnostic(`${name}: ${all.length} losses and the weights are equal`);
+    context.diagnostic(`${name}: ${found.length} losses and the weights are equal`);
   }
   // It compares devices.
   assert.deepEqual(refused, ["devices.toml"]);

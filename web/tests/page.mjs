@@ -8,7 +8,7 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { createServer } from "node:http";
-import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { extname, join, resolve } from "node:path";
@@ -199,9 +199,78 @@ const tests = {
     await told(/big.toml has 2,097,152 bytes/);
     await give("odd.toml", Buffer.from([0xff, 0xfe, 0x00]));
     await told(/odd.toml cannot be read as UTF-8/);
-    await give("rows.csv", Buffer.from("a,b\n"));
-    await told(/rows.csv is not an experiment file/);
     assert.match(await page.inputValue("#text"), /iri"/);
+    assert.deepEqual(page.wrong, []);
+    await page.close();
+  },
+
+  async "data from the machine is trained on, and is there after a reload"() {
+    const page = await opened();
+    await page.click("#stop").catch(() => {});
+    const status = (pattern) => page.waitForFunction((source) => new RegExp(source).test(document.querySelector("#status").textContent), pattern.source);
+    const data = join(import.meta.dirname, "../../experiments/data");
+    await page.setInputFiles("#data-files", join(data, "iris.csv"));
+    await status(/Added iris.csv/);
+    await page.click("text=Write an experiment");
+    await page.waitForFunction(() => document.querySelector("#text").value.includes('path = "iris.csv"'));
+    await page.waitForSelector("#train:not([disabled])");
+    assert.equal(await page.textContent("#problems"), "None.");
+    await page.click("#train");
+    await phase(page, "finished");
+    await status(/Finished/);
+    await page.waitForSelector("body[data-saved]");
+    await page.setInputFiles("#data-folder", join(data, "shapes"));
+    await status(/Added 120 files/);
+    await page.locator("#files li", { hasText: "shapes" }).getByText("Write an experiment").click();
+    await page.waitForFunction(() => document.querySelector("#text").value.includes('path = "shapes"'));
+    await page.waitForSelector("#train:not([disabled])");
+    assert.match(await page.textContent("#summary"), /96 train, 24 valid/);
+    await page.reload();
+    await page.waitForSelector("body[data-ready]");
+    await phase(page, "finished");
+    assert.match(await page.textContent("#files"), /iris.csv[^]*shapes 120 files/);
+    const sparse = join(folder, "large.csv");
+    writeFileSync(sparse, "");
+    truncateSync(sparse, 600 << 20);
+    await page.setInputFiles("#data-files", sparse);
+    await status(/large.csv of 600 MiB cannot be added: the page holds at most 512 MiB/);
+    for (const button of ["iris.csv", "shapes"]) await page.getByLabel(`Remove ${button}`).click();
+    await page.waitForFunction(() => document.querySelector("#files").children.length === 0);
+    assert.deepEqual(page.wrong, []);
+    await page.close();
+  },
+
+  async "a sweep has the results of the program, and can be stopped"() {
+    const page = await opened();
+    await page.click("#stop").catch(() => {});
+    const file = '[experiment]\nseeds = [1, 2]\n[data]\ntype = "iris"\n[model]\ntype = "mlp"\nhidden = [8]\n[optimizer]\ntype = "adam"\nlearning_rate = 1e-2\n[train]\nepochs = 5\n[backend]\narithmetic = "portable"\n[sweep.grid]\noptimizer.learning_rate = [1e-3, 1e-2, 1e-1]\n';
+    await page.fill("#text", file);
+    await page.waitForSelector("#sweep-train:not([disabled])");
+    await page.click("#sweep-train");
+    await page.waitForFunction(() => document.querySelector("#sweep caption")?.textContent === "6 of 6 runs are trained, 100 % of all updates");
+    await page.waitForSelector("#sweep-train:not([disabled])");
+    const { text } = await downloaded(page, "#sweep-file");
+    const [head, ...rows] = text.trim().split("\n").map((line) => line.split(","));
+    assert.equal(rows.length, 6);
+    assert.equal(await page.$$eval("#sweep tr.best", (of) => of.length), 1);
+    if (runner) {
+      writeFileSync(join(folder, "grid.toml"), file);
+      const { status, stderr } = spawnSync(runner, ["run", "grid.toml", "--quiet"], { cwd: folder, encoding: "utf8" });
+      assert.equal(status, 0, stderr);
+      const column = head.indexOf("valid/accuracy");
+      const loss = head.indexOf("valid/loss");
+      for (const row of rows) {
+        const { summary } = recorded(folder, "grid", row[0]);
+        assert.equal(Number(row[column]), summary.metrics["valid/accuracy"], row[0]);
+        assert.equal(Number(row[loss]), summary.metrics["valid/loss"], row[0]);
+      }
+    }
+    await page.fill("#text", file.replace("epochs = 5", "epochs = 5000"));
+    await page.waitForSelector("#sweep-train:not([disabled])");
+    await page.click("#sweep-train");
+    await page.waitForSelector("#sweep-stop:not([disabled])");
+    await page.click("#sweep-stop");
+    await page.waitForSelector("#sweep-train:not([disabled])");
     assert.deepEqual(page.wrong, []);
     await page.close();
   },

@@ -13,6 +13,7 @@
 pub mod check;
 pub mod data;
 pub mod diagnostic;
+pub mod disk;
 pub mod event;
 pub mod hash;
 pub mod init;

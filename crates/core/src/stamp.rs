@@ -1,11 +1,12 @@
 //! Detects, without reading it, whether a file is still the one that was read.
 
-use std::fs;
 use std::io;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
+
+use crate::disk;
 
 /// A file's size in bytes, modification time and change time in nanoseconds since 1970, device and inode. A program can
 /// reset the modification time (`cp -p`, `touch -d`), but not the change time, and a file that is renamed over another
@@ -59,7 +60,7 @@ pub fn keeps_times(_: &Path) -> bool {
 impl Stamp {
     /// The stamp of a file; `None` if it does not exist.
     pub fn of(path: &Path) -> io::Result<Option<Self>> {
-        let metadata = match fs::metadata(path) {
+        let metadata = match disk::metadata(path) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
             other => other?,
         };
@@ -91,6 +92,14 @@ impl Stamp {
     pub fn is_proof(&self) -> bool {
         self.2 != 0
     }
+}
+
+/// The time of the clock in nanoseconds since 1970; 0 where files are in memory, without times.
+pub fn now() -> i64 {
+    if disk::IS_MEMORY {
+        return 0;
+    }
+    nanos(SystemTime::now())
 }
 
 /// Nanoseconds since 1970; negative before.

@@ -13,6 +13,7 @@ use super::known::{self, Known, Trust};
 use super::read::{self, Watch, unwritable};
 use super::records::{Opened, Records, Writer};
 use crate::diagnostic::Reason;
+use crate::disk;
 use crate::show::plain_io_error;
 use crate::spec::data::FilesSpec;
 pub use identity::digest;
@@ -29,6 +30,10 @@ pub fn open(
     trust: Trust,
     watch: Watch<'_>,
 ) -> Result<Records, DataError> {
+    if disk::IS_MEMORY {
+        let writer = build(files, digest, cache, Writer::in_memory(), watch)?;
+        return Ok(writer.into_records());
+    }
     let path = cache.join(format!("{}.records", &digest[..32.min(digest.len())]));
     let roots = roots(files);
     let found = |trust| -> Result<Option<Records>, Reason> {
@@ -46,7 +51,10 @@ pub fn open(
             path.display()
         ),
     }
-    build(files, digest, &path, watch)?;
+    fs::create_dir_all(cache).map_err(|e| unwritable(&e))?;
+    let writer = Writer::in_folder(cache).map_err(|e| unwritable(&e))?;
+    let writer = build(files, digest, cache, writer, watch)?;
+    writer.persist(&path).map_err(|e| unwritable(&e))?;
     let unusable = |reason: Reason| {
         let message = format!(
             "the cached file {} cannot be read back: {reason}",
@@ -66,11 +74,14 @@ fn roots(files: &FilesSpec) -> Vec<String> {
     lists.flat_map(|(_, paths)| std::mem::take(paths)).collect()
 }
 
-/// Decodes files into the cached file of a digest, which is only created if the files still have that digest.
-fn build(files: &FilesSpec, digest: &str, path: &Path, watch: Watch<'_>) -> Result<(), DataError> {
-    let cache = path.parent().unwrap_or(Path::new("."));
-    fs::create_dir_all(cache).map_err(|e| unwritable(&e))?;
-    let mut writer = Writer::in_folder(cache).map_err(|e| unwritable(&e))?;
+/// Decodes files, which must still have this digest afterwards.
+fn build(
+    files: &FilesSpec,
+    digest: &str,
+    cache: &Path,
+    mut writer: Writer,
+    watch: Watch<'_>,
+) -> Result<Writer, DataError> {
     let roots = roots(files);
     let stamps = || known::stamps_of(roots.iter().map(Path::new));
     let before = stamps()?;
@@ -98,7 +109,7 @@ fn build(files: &FilesSpec, digest: &str, path: &Path, watch: Watch<'_>) -> Resu
             Some(skipped) => error.help(format!("all were skipped; the first: {}", skipped.show())),
         });
     }
-    writer.persist(path).map_err(|e| unwritable(&e))
+    Ok(writer)
 }
 
 /// The records of a cached file. `None` if there is none, or one of an older format; the error says what is wrong with

@@ -7,6 +7,7 @@ use sha2::{Digest, Sha256};
 
 use super::read::bounded::Bounded;
 use super::{DataError, hex};
+use crate::disk;
 use crate::show::plain_io_error;
 use crate::spec::plain_file;
 
@@ -79,7 +80,10 @@ impl<R: Read> Read for Summed<R> {
 /// The path of `name` in `folder`, gzipped or not, if the file exists.
 pub fn find(folder: &Path, name: &str) -> Option<PathBuf> {
     let names = [name.to_owned(), format!("{name}.gz")];
-    names.iter().map(|n| folder.join(n)).find(|p| p.is_file())
+    names
+        .iter()
+        .map(|n| folder.join(n))
+        .find(|p| disk::is_file(p))
 }
 
 /// Reads the header of a file that must have `num_dims` dimensions of unsigned bytes.
@@ -173,7 +177,7 @@ pub fn open_any(path: &Path) -> Result<(Header, Box<dyn Read>), DataError> {
         .sizes
         .iter()
         .try_fold(size, |all, size| all.checked_mul(*size));
-    let found = std::fs::metadata(path).map_or(0, |file| file.len()) as usize;
+    let found = disk::metadata(path).map_or(0, |file| file.len()) as usize;
     let found = found.saturating_sub(4 + bytes.len());
     if promised.is_none() || is_plain && promised != Some(found) {
         let promised = promised.map_or("more".to_owned(), |bytes| bytes.to_string());

@@ -8,12 +8,12 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
 use super::DataError;
 use super::read::{self, unreadable};
+use crate::disk;
 use crate::spec::plain_file;
-use crate::stamp::{Stamp, keeps_times, nanos};
+use crate::stamp::{Stamp, keeps_times, now};
 
 /// The source of a sum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,7 +92,7 @@ impl Known {
 
     /// The sha256 of a file, or those of all files of a folder with their names.
     pub fn digests(&mut self, path: &Path) -> Result<Vec<String>, DataError> {
-        if !path.is_dir() {
+        if !disk::is_dir(path) {
             return Ok(vec![self.digest(path, TRUSTED_FROM_BYTES)?]);
         }
         let mut digests = Vec::new();
@@ -128,9 +128,9 @@ impl Known {
         {
             return Ok(sum.clone());
         }
-        let begun = self.time_ns.unwrap_or_else(|| nanos(SystemTime::now()));
+        let begun = self.time_ns.unwrap_or_else(now);
         let sum = find()?;
-        let is_large = fs::metadata(path).is_ok_and(|metadata| metadata.len() >= from_bytes);
+        let is_large = disk::metadata(path).is_ok_and(|metadata| metadata.len() >= from_bytes);
         let proof = before.filter(|stamp| stamp.is_proof() && stamp.is_settled_for_maps_at(begun));
         // Tests, which use their own time, may be on any file system.
         let proof = proof.filter(|_| self.time_ns.is_some() || keeps_times(path));
@@ -168,7 +168,7 @@ pub fn stamps_of<'a>(
 ) -> Result<Vec<(PathBuf, Option<Stamp>)>, DataError> {
     let mut stamps = Vec::new();
     for path in paths {
-        let files = if path.is_dir() {
+        let files = if disk::is_dir(path) {
             read::files_of(path)?
         } else {
             vec![path.to_owned()]
@@ -189,7 +189,7 @@ mod tests {
 
     /// Long after all files of a test were written, so that their stamps are settled.
     fn later() -> i64 {
-        nanos(SystemTime::now()) + 3_600_000_000_000
+        now() + 3_600_000_000_000
     }
 
     /// Replaces a file in each of the ways that keep its size and modification time.
@@ -259,7 +259,7 @@ mod tests {
             [1, 2]
         );
         // A page that was written through a memory map may still be written unnoticed.
-        let soon = Some(nanos(SystemTime::now()) + 30_000_000_000);
+        let soon = Some(now() + 30_000_000_000);
         assert_eq!(
             [sums(soon, Trust::Stamps), sums(soon, Trust::Stamps)],
             [3, 4]

@@ -9,6 +9,7 @@ use super::download::download;
 use super::known::{Known, Trust};
 use super::{DataError, DownloadProgress, Items, idx, sha256_hex};
 use crate::diagnostic::Reason;
+use crate::disk;
 use crate::spec::data::MnistPart;
 
 /// One published file.
@@ -106,7 +107,7 @@ impl Places {
             nums.push(idx::read_header(&path, 3)?.sizes[0]);
         }
         // Absolute, so that a run folder does not depend on the working directory.
-        let folder = fs::canonicalize(folder).unwrap_or_else(|_| folder.clone());
+        let folder = disk::canonicalize(folder).unwrap_or_else(|_| folder.clone());
         Ok(Some(Found {
             folder,
             num_items: nums[0],

@@ -1,6 +1,5 @@
 //! The content of a path: the format by name and content, the columns by the reader of the format.
 
-use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -12,6 +11,7 @@ use crate::data::read::tables::head::Head;
 use crate::data::read::{magic, open, read, unreadable, unwritable};
 use crate::data::records::{Opened, Records, Writer};
 use crate::data::suspects;
+use crate::disk;
 use crate::spec::data::{DataKind, FilesSpec, Format};
 use crate::spec::section::Choice;
 
@@ -22,7 +22,7 @@ const IN_MEMORY: u64 = 64 << 20;
 
 /// Inspects a file or folder; paths in the result are relative to `base`, the experiment file's folder.
 pub fn look(path: &Path, base: &Path) -> Result<Found, DataError> {
-    let meta = fs::metadata(path).map_err(|e| unreadable(path, &e))?;
+    let meta = disk::metadata(path).map_err(|e| unreadable(path, &e))?;
     if meta.is_dir() {
         return match pictures::look(path, base)? {
             Some(found) => Ok(found),
@@ -38,10 +38,10 @@ pub fn look(path: &Path, base: &Path) -> Result<Found, DataError> {
 
 /// A folder of files of one type.
 fn folder(path: &Path, base: &Path) -> Result<Found, DataError> {
-    let entries = fs::read_dir(path).map_err(|e| unreadable(path, &e))?;
+    let entries = disk::read_dir(path).map_err(|e| unreadable(path, &e))?;
     let mut inside: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
     let is_hidden = |path: &Path| name_of(path).starts_with('.');
-    inside.retain(|path| path.is_file() && !is_hidden(path));
+    inside.retain(|path| disk::is_file(path) && !is_hidden(path));
     inside.sort();
     let extension = |path: &Path| {
         let name = name_of(path);
@@ -77,7 +77,7 @@ fn files(paths: &[PathBuf], written: String, base: &Path) -> Result<Found, DataE
     let mut files = FilesSpec::usual(kind, written.clone());
     files.path = Vec::new();
     for path in paths {
-        let path = fs::canonicalize(path).map_err(|e| unreadable(path, &e))?;
+        let path = disk::canonicalize(path).map_err(|e| unreadable(path, &e))?;
         files.path.push(path.display().to_string());
     }
     let mut found = Found {
@@ -104,7 +104,7 @@ fn files(paths: &[PathBuf], written: String, base: &Path) -> Result<Found, DataE
         Format::Npy { targets } | Format::Idx { targets } => {
             if let ([inputs], Some(path)) = (paths, targets_beside(first)) {
                 let written = relative(&path, base)?;
-                let path = fs::canonicalize(&path).map_err(|e| unreadable(&path, &e))?;
+                let path = disk::canonicalize(&path).map_err(|e| unreadable(&path, &e))?;
                 targets.path = vec![path.display().to_string()];
                 let meaning = format!("the targets, one per item of {}", name_of(inputs));
                 found
@@ -131,9 +131,12 @@ fn files(paths: &[PathBuf], written: String, base: &Path) -> Result<Found, DataE
 }
 
 pub(super) fn records(files: &FilesSpec) -> Result<Records, DataError> {
-    let sizes = files.path.iter().map(fs::metadata);
+    let sizes = files
+        .path
+        .iter()
+        .map(|path| disk::metadata(Path::new(path)));
     let size: u64 = sizes.flatten().map(|meta| meta.len()).sum();
-    if size <= IN_MEMORY {
+    if size <= IN_MEMORY || disk::IS_MEMORY {
         let mut writer = Writer::in_memory();
         read(files, &mut writer, &|_, _| {})?;
         return Ok(writer.into_records());
@@ -251,7 +254,7 @@ fn targets_beside(inputs: &Path) -> Option<PathBuf> {
         let is_word = apart(before.chars().next_back()) && apart(behind.chars().next());
         (is_word).then(|| inputs.with_file_name(format!("{before}{to}{behind}")))
     });
-    other.into_iter().find(|path| path.is_file())
+    other.into_iter().find(|path| disk::is_file(path))
 }
 
 /// A path relative to a folder, or the whole path if there is none.
@@ -262,7 +265,7 @@ pub(super) fn relative(path: &Path, base: &Path) -> Result<String, DataError> {
         } else {
             path
         };
-        fs::canonicalize(path).map_err(|e| unreadable(path, &e))
+        disk::canonicalize(path).map_err(|e| unreadable(path, &e))
     };
     let (path, base) = (whole(path)?, whole(base)?);
     let shared = path.components().zip(base.components());
@@ -284,6 +287,8 @@ pub(super) fn relative(path: &Path, base: &Path) -> Result<String, DataError> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

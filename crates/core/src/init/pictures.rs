@@ -1,6 +1,5 @@
 //! Folders of images: classes by folder name, shapes by the headers of some files.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use image::{ImageDecoder, ImageReader};
@@ -12,6 +11,7 @@ use crate::data::profile::{ColumnProfile, ValueProfile};
 use crate::data::read::images::layout;
 use crate::data::read::unreadable;
 use crate::data::records::{Column, ColumnKind};
+use crate::disk;
 use crate::spec::data::DataKind;
 
 /// Images whose headers are read.
@@ -24,7 +24,7 @@ pub fn look(path: &Path, base: &Path) -> Result<Option<Found>, DataError> {
     let mut keys = Vec::new();
     let (mut folder, masks) = with_masks(path);
     if masks.is_none()
-        && !sorted(&folder)?.iter().all(|path| path.is_file())
+        && !sorted(&folder)?.iter().all(|path| disk::is_file(path))
         && let layout::Found::Splits(found) = layout::of(&folder)?
     {
         keys.extend(split_keys(&found, base)?);
@@ -41,7 +41,10 @@ pub fn look(path: &Path, base: &Path) -> Result<Option<Found>, DataError> {
             keys.push(Line::text("target_path", &written, meaning));
         }
         None => {
-            for inside in sorted(&folder)?.into_iter().filter(|path| path.is_dir()) {
+            for inside in sorted(&folder)?
+                .into_iter()
+                .filter(|path| disk::is_dir(path))
+            {
                 let before = pictures.len();
                 collect(&inside, &mut pictures)?;
                 let num = (pictures.len() - before) as u64;
@@ -100,9 +103,9 @@ fn with_masks(path: &Path) -> (PathBuf, Option<PathBuf>) {
     let mut masks = None;
     for (images, of) in pairs {
         let beside = path.with_file_name(of);
-        if path.join(images).is_dir() && path.join(of).is_dir() {
+        if disk::is_dir(&path.join(images)) && disk::is_dir(&path.join(of)) {
             (folder, masks) = (path.join(images), Some(path.join(of)));
-        } else if name_of(path) == images && beside.is_dir() {
+        } else if name_of(path) == images && disk::is_dir(&beside) {
             masks = Some(beside);
         }
     }
@@ -156,7 +159,7 @@ fn check_classes(
 
 /// The entries of a folder except hidden ones.
 fn sorted(folder: &Path) -> Result<Vec<PathBuf>, DataError> {
-    let entries = fs::read_dir(folder).map_err(|e| unreadable(folder, &e))?;
+    let entries = disk::read_dir(folder).map_err(|e| unreadable(folder, &e))?;
     let mut paths: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
     paths.retain(|path| !name_of(path).starts_with('.'));
     paths.sort();
@@ -166,7 +169,7 @@ fn sorted(folder: &Path) -> Result<Vec<PathBuf>, DataError> {
 /// The images in a folder and its subfolders. Links are not followed, since they may form cycles.
 fn collect(folder: &Path, pictures: &mut Vec<PathBuf>) -> Result<(), DataError> {
     for path in sorted(folder)? {
-        if path.is_dir() {
+        if disk::is_dir(&path) {
             if !path.is_symlink() {
                 collect(&path, pictures)?;
             }

@@ -1,6 +1,6 @@
 //! The folder of a run.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::path::PathBuf;
 
@@ -10,6 +10,7 @@ use super::{
     Environment, Lock, Locked, SealState, Summary, format, lock, name, seal, seal_state, sync_file,
     sync_files, sync_folder, unwritable, write_whole,
 };
+use crate::disk::File;
 use crate::event::{Event, Progress};
 use crate::plan::RunPlan;
 use crate::spec::plain_file;

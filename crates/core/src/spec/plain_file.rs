@@ -1,23 +1,17 @@
 //! Files named by an experiment, opened so that no name can block or exhaust the memory.
 
-use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
 use std::path::Path;
+
+use crate::disk::{self, File, FileType, Metadata};
 
 /// Opens a regular file. A folder, a device, a pipe or a socket is refused without being read: reading one may block
 /// forever, never end, or have side effects.
 pub fn open(path: &Path) -> io::Result<File> {
     // Before it is opened, since even opening a device can have effects.
-    check(&fs::metadata(path)?)?;
-    let mut options = OpenOptions::new();
-    options.read(true);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::OpenOptionsExt;
-        // It may have become a pipe in between, and some files of /proc block on reading.
-        options.custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY);
-    }
-    let file = options.open(path)?;
+    check(&disk::metadata(path)?)?;
+    // It may have become a pipe in between, and some files of /proc block on reading.
+    let file = disk::open(path)?;
     check(&file.metadata()?)?;
     Ok(file)
 }
@@ -38,7 +32,7 @@ pub fn read_text(path: &Path) -> io::Result<String> {
 
 /// Refuses a pipe, a device or a socket before it is written to: opening a pipe without a reader would block.
 pub fn refuse_special(path: &Path) -> io::Result<()> {
-    match fs::metadata(path) {
+    match disk::metadata(path) {
         Ok(there) if !there.is_dir() => check(&there),
         _ => Ok(()),
     }
@@ -52,7 +46,7 @@ pub fn read(path: &Path, most: u64) -> io::Result<Option<Vec<u8>>> {
 }
 
 /// Whether something is a regular file; the error says what it is instead.
-pub fn check(metadata: &fs::Metadata) -> io::Result<()> {
+pub fn check(metadata: &Metadata) -> io::Result<()> {
     let kind = metadata.file_type();
     if kind.is_file() {
         return Ok(());
@@ -66,7 +60,7 @@ pub fn check(metadata: &fs::Metadata) -> io::Result<()> {
 }
 
 #[cfg(unix)]
-fn special(kind: &fs::FileType) -> &'static str {
+fn special(kind: &FileType) -> &'static str {
     use std::os::unix::fs::FileTypeExt;
     if kind.is_fifo() {
         "a named pipe"
@@ -80,12 +74,14 @@ fn special(kind: &fs::FileType) -> &'static str {
 }
 
 #[cfg(not(unix))]
-fn special(_: &fs::FileType) -> &'static str {
+fn special(_: &FileType) -> &'static str {
     "a special file"
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

@@ -1,6 +1,5 @@
 //! The files that an experiment names, found and checked.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use wildmatch::WildMatch;
@@ -9,6 +8,7 @@ use crate::data::DataError;
 use crate::data::known::{Known, Trust};
 use crate::data::read::unreadable;
 use crate::diagnostic::nearest;
+use crate::disk;
 use crate::spec::data::{FilesSpec, Format};
 use crate::spec::plain_file;
 
@@ -54,7 +54,7 @@ pub(in crate::data) fn lists(files: &mut FilesSpec) -> Vec<(&'static str, &mut V
 fn expand(path: &Path, written: &str, key: &str, folders: bool) -> Result<Vec<String>, DataError> {
     let missing = |what: String| {
         let folder = path.parent().unwrap_or(Path::new("."));
-        let mut names: Vec<_> = fs::read_dir(folder)
+        let mut names: Vec<_> = disk::read_dir(folder)
             .into_iter()
             .flatten()
             .flatten()
@@ -77,7 +77,7 @@ fn expand(path: &Path, written: &str, key: &str, folders: bool) -> Result<Vec<St
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let pattern = WildMatch::new(&name);
         let folder = path.parent().unwrap_or(Path::new("."));
-        let entries = fs::read_dir(folder).map_err(|e| unreadable(folder, &e))?;
+        let entries = disk::read_dir(folder).map_err(|e| unreadable(folder, &e))?;
         let mut places: Vec<_> = entries
             .flatten()
             .filter(|entry| pattern.matches(&entry.file_name().to_string_lossy()))
@@ -88,14 +88,14 @@ fn expand(path: &Path, written: &str, key: &str, folders: bool) -> Result<Vec<St
             return Err(missing(format!("no file matches `{written}`")));
         }
         places
-    } else if path.exists() {
+    } else if disk::exists(path) {
         vec![path.to_owned()]
     } else {
         return Err(missing(format!("the file `{written}` does not exist")));
     };
     let mut found = Vec::new();
     for place in places {
-        let metadata = fs::metadata(&place).map_err(|e| unreadable(&place, &e))?;
+        let metadata = disk::metadata(&place).map_err(|e| unreadable(&place, &e))?;
         if let (false, Err(what)) = (metadata.is_dir(), plain_file::check(&metadata)) {
             let message = format!("`{written}` cannot be read: {what}");
             return Err(DataError::new(message).help("use a regular file that contains the data"));
@@ -113,7 +113,7 @@ fn expand(path: &Path, written: &str, key: &str, folders: bool) -> Result<Vec<St
                 "use a file in it, or a pattern such as `*.csv` for all files of a kind"
             }));
         }
-        let whole = fs::canonicalize(&place).map_err(|e| unreadable(&place, &e))?;
+        let whole = disk::canonicalize(&place).map_err(|e| unreadable(&place, &e))?;
         found.push(whole.to_string_lossy().into_owned());
     }
     Ok(found)

@@ -6,6 +6,7 @@ use super::Incoming;
 use crate::data::DataError;
 use crate::data::encode::InputEncoder;
 use crate::data::read::unreadable;
+use crate::disk;
 use crate::spec::data::{DataKind, Format};
 use crate::spec::section::Choice;
 
@@ -33,7 +34,7 @@ pub fn kind_of(path: &Path) -> Option<DataKind> {
 /// The type of new data: as set, as the name implies, or as in the run.
 pub(super) fn kind(incoming: &Incoming<'_>) -> Result<DataKind, DataError> {
     let path = incoming.path;
-    let metadata = std::fs::metadata(path).map_err(|e| unreadable(path, &e))?;
+    let metadata = disk::metadata(path).map_err(|e| unreadable(path, &e))?;
     let of_run = incoming.trained_on().map(|files| files.kind());
     let kind = if metadata.is_dir() {
         Some(DataKind::ImageFolder)

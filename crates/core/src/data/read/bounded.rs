@@ -3,6 +3,7 @@
 use std::io::{self, Read};
 use std::path::Path;
 
+use crate::disk;
 use crate::show::show_bytes;
 
 /// The maximum decompression ratio of a file. Tables and images rarely compress to less than a fiftieth.
@@ -38,7 +39,7 @@ pub struct Bounded<R> {
 impl<R: Read> Bounded<R> {
     /// The decompressed output of a reader.
     pub fn new(inner: R, path: &Path) -> Self {
-        Self::of(inner, path.metadata().map_or(0, |there| there.len()))
+        Self::of(inner, disk::metadata(path).map_or(0, |there| there.len()))
     }
 
     fn of(inner: R, packed: u64) -> Self {

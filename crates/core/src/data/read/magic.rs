@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::{open, unreadable};
 use crate::data::DataError;
+use crate::disk;
 use crate::spec::data::DataKind;
 use crate::spec::section::Choice;
 
@@ -67,7 +68,7 @@ pub fn unread(head: &[u8]) -> Option<(&'static str, &'static str)> {
 
 /// The first bytes, decompressed if the name ends in `.gz`; `None` if the reader will report the problem.
 fn head(path: &Path) -> Result<Option<Vec<u8>>, DataError> {
-    if !path.is_file() {
+    if !disk::is_file(path) {
         return Ok(None);
     }
     let mut head = Vec::new();

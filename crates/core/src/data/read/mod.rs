@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 use super::DataError;
 use super::records::{Part, Skipped, Writer};
 use crate::diagnostic::counted;
+use crate::disk;
 use crate::show::plain_io_error;
 use crate::spec::data::{FilesSpec, Format, Missing, OnBadItem};
 use crate::spec::plain_file;
@@ -124,7 +125,7 @@ pub fn open(path: &Path) -> Result<Box<dyn Read>, DataError> {
 pub fn files_of(folder: &Path) -> Result<Vec<PathBuf>, DataError> {
     let mut files = Vec::new();
     walk::walk(folder, &[], &mut |path| {
-        if path.is_file() {
+        if disk::is_file(&path) {
             files.push(path);
         }
     })?;

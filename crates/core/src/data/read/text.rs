@@ -3,7 +3,6 @@
 //! The text is stored as Unicode: without a byte order mark, and with `\n` as the line break on every system, so that
 //! the same text is the same data on every system.
 
-use std::fs;
 use std::io::{BufRead, BufReader, ErrorKind, Read};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,6 +14,7 @@ use crate::data::DataError;
 use crate::data::incoming::{Id, Incoming, Origin, Raw, Take};
 use crate::data::read::tables::MAX_ROW;
 use crate::data::records::{Column, ColumnKind, Skipped, Writer};
+use crate::disk;
 use crate::spec::data::FilesSpec;
 
 /// The text column.
@@ -153,7 +153,7 @@ struct Bad {
 
 /// The raw bytes of a file. Anything but a regular file is refused, because reading a pipe or a device may never end.
 fn size(path: &Path) -> Result<u64, DataError> {
-    let meta = fs::metadata(path).map_err(|e| unreadable(path, &e))?;
+    let meta = disk::metadata(path).map_err(|e| unreadable(path, &e))?;
     match meta.is_file() {
         true => Ok(meta.len()),
         false if meta.is_dir() => Err(DataError::new(format!(

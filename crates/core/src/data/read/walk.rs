@@ -3,11 +3,11 @@
 //! Links to files and folders are followed, and their content has the link's name. A link to a folder that contains it
 //! would never end, and is refused.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::unreadable;
 use crate::data::DataError;
+use crate::disk;
 
 /// An entry of a folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub struct Entry {
 pub fn entries(folder: &Path) -> Result<Vec<Entry>, DataError> {
     let unreadable = |e| unreadable(folder, &e);
     let mut entries = Vec::new();
-    for entry in fs::read_dir(folder).map_err(unreadable)? {
+    for entry in disk::read_dir(folder).map_err(unreadable)? {
         let entry = entry.map_err(unreadable)?;
         let path = entry.path();
         let Ok(name) = entry.file_name().into_string() else {
@@ -37,7 +37,7 @@ pub fn entries(folder: &Path) -> Result<Vec<Entry>, DataError> {
             continue;
         }
         let is_folder = match entry.file_type() {
-            Ok(kind) if kind.is_symlink() => path.is_dir(),
+            Ok(kind) if kind.is_symlink() => disk::is_dir(&path),
             Ok(kind) => kind.is_dir(),
             Err(_) => false,
         };
@@ -92,5 +92,5 @@ fn walk_into(
 }
 
 fn canonical(folder: &Path) -> Result<PathBuf, DataError> {
-    fs::canonicalize(folder).map_err(|e| unreadable(folder, &e))
+    disk::canonicalize(folder).map_err(|e| unreadable(folder, &e))
 }

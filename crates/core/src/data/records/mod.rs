@@ -11,10 +11,9 @@ use std::io;
 use std::ops::Range;
 use std::path::Path;
 
-use memmap2::Mmap;
-
 use super::sums;
 use crate::diagnostic::Reason;
+use crate::disk::{self, Map};
 use crate::spec::plain_file;
 pub(super) use header::number;
 pub use header::{
@@ -35,7 +34,7 @@ pub struct Records {
 #[derive(Debug)]
 enum Store {
     Memory { records: Vec<u8>, texts: Vec<u8> },
-    Mapped(Mmap),
+    Mapped(Map),
 }
 
 impl Records {
@@ -183,7 +182,7 @@ impl Records {
         }
         // SAFETY: cached files are created under a temporary name, renamed, and never written again; a user who
         // truncates one while it is read gets a bus error, as with every mapped file.
-        let map = unsafe { Mmap::map(&file)? };
+        let map = unsafe { disk::map(&file)? };
         let (rest, tail) = map.split_at(map.len() - TAIL);
         let Some(numbers) = tail.strip_suffix(MAGIC) else {
             return if tail.ends_with(OLDER) {

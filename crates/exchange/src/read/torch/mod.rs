@@ -5,7 +5,6 @@ mod known;
 mod pickle;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 use std::rc::Rc;
@@ -13,6 +12,7 @@ use std::rc::Rc;
 use runner_core::data::DataError;
 use runner_core::data::read::bounded;
 use runner_core::diagnostic::Reason;
+use runner_core::disk::File;
 use runner_core::show::show_bytes;
 use runner_core::spec::plain_file;
 use zip::ZipArchive;

@@ -19,13 +19,13 @@ mod stream;
 mod tests;
 
 use std::collections::VecDeque;
-use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use super::{Watch, unreadable};
 use crate::data::DataError;
 use crate::data::records::{Column, Part, Writer};
+use crate::disk::File;
 use crate::show::plain_io_error;
 use crate::spec::data::{FilesSpec, Format, Targets};
 use crate::spec::plain_file;

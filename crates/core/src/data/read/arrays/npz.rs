@@ -1,6 +1,5 @@
 //! NumPy's `.npz`: a zip archive of `.npy` files, stored or deflated.
 
-use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
 
@@ -10,6 +9,7 @@ use super::named::{Found, Visit};
 use super::{Array, damaged, npy, open_plain, show};
 use crate::data::DataError;
 use crate::data::read::bounded;
+use crate::disk::File;
 
 /// Passes on the arrays of an archive, in archive order.
 pub fn visit(path: &Path, visit: Visit<'_>) -> Result<(), DataError> {

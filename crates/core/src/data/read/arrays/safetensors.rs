@@ -5,7 +5,6 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use memmap2::Mmap;
 use safetensors::tensor::Dtype;
 use safetensors::{SafeTensorError, SafeTensors};
 
@@ -14,6 +13,7 @@ use super::named::{Found, Visit};
 use super::{Array, damaged, open_plain, show};
 use crate::data::DataError;
 use crate::data::read::unreadable;
+use crate::disk::{self, Map};
 
 /// Passes on the tensors of a file, in file order.
 pub fn visit(path: &Path, visit: Visit<'_>) -> Result<(), DataError> {
@@ -26,7 +26,7 @@ pub fn visit(path: &Path, visit: Visit<'_>) -> Result<(), DataError> {
     }
     // SAFETY: the file is only read; a user who truncates it in the meantime gets a bus error, as with every mapped
     // file.
-    let map = unsafe { Mmap::map(&file) }.map_err(|e| unreadable(path, &e))?;
+    let map = unsafe { disk::map(&file) }.map_err(|e| unreadable(path, &e))?;
     let (header, metadata) = SafeTensors::read_metadata(&map).map_err(|e| wrong(&place, &e))?;
     let start = 8 + header;
     let map = Arc::new(map);
@@ -64,7 +64,7 @@ pub fn visit(path: &Path, visit: Visit<'_>) -> Result<(), DataError> {
 
 /// A range of a mapped file.
 struct Mapped {
-    map: Arc<Mmap>,
+    map: Arc<Map>,
     range: Range<usize>,
 }
 

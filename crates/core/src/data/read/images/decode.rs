@@ -1,7 +1,6 @@
 //! One image or mask: from a file to rows of bytes, or to an error.
 
 use std::error::Error;
-use std::fs;
 use std::io::{Cursor, ErrorKind};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -14,6 +13,7 @@ use image::{
 
 use super::png;
 use crate::diagnostic::Reason;
+use crate::disk;
 use crate::show::plain_io_error;
 use crate::spec::data::Channels;
 use crate::spec::plain_file;
@@ -173,7 +173,7 @@ impl Picture {
 /// The bytes of a file, if it can be an image at all.
 fn contents(path: &Path) -> Result<Vec<u8>, Reason> {
     let unreadable = |e: std::io::Error| format!("cannot be read: {}", plain_io_error(&e));
-    let metadata = fs::metadata(path).map_err(unreadable)?;
+    let metadata = disk::metadata(path).map_err(unreadable)?;
     match metadata.len() {
         _ if !metadata.is_file() => Err("is not a regular file".into()),
         0 => Err("is empty".into()),

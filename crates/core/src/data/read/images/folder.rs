@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::data::DataError;
 use crate::data::read::{self, parts};
 use crate::data::records::Part;
+use crate::disk;
 use crate::spec::data::{FilesSpec, Targets};
 
 /// A picture.
@@ -256,7 +257,7 @@ pub(super) enum EntryKind {
 
 /// The entries of a folder by name, except hidden ones.
 pub(super) fn entries(folder: &Path) -> Result<Vec<Entry>, DataError> {
-    if folder.is_file() {
+    if disk::is_file(folder) {
         return Err(
             DataError::new(format!("`{}` is a file, not a folder", folder.display()))
                 .help("use the folder that contains the images"),

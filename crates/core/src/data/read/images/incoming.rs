@@ -13,6 +13,7 @@ use crate::data::known::name_in;
 use crate::data::read::walk;
 use crate::data::records::{Column, ColumnKind, Skipped, Writer};
 use crate::diagnostic::Reason;
+use crate::disk;
 use crate::spec::data::{Channels, FilesSpec, Format, Targets};
 
 /// Reads a file, or all files of a folder in the order of their names.
@@ -81,7 +82,7 @@ impl Reading<'_> {
                     // Writing to memory cannot fail.
                     let _ = writer.push(&record);
                     let path = self.incoming.path;
-                    let folder = if path.is_dir() {
+                    let folder = if disk::is_dir(path) {
                         path
                     } else {
                         path.parent().unwrap_or(Path::new(""))
@@ -156,7 +157,7 @@ fn items(incoming: &Incoming<'_>) -> Result<Vec<Item>, DataError> {
         path,
         label: Label::Class(0),
     };
-    if path.is_file() {
+    if disk::is_file(path) {
         if incoming.has_targets {
             return Err(DataError::new(format!(
                 "`{}` is a single image without a class",

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use super::folder::{EntryKind, entries};
 use crate::data::DataError;
 use crate::data::records::Part;
+use crate::disk;
 
 /// The folders of the splits.
 #[derive(Clone, Debug, PartialEq)]
@@ -262,7 +263,7 @@ pub fn refuse_splits_of_masks(folder: &Path, masks: &Path) -> Result<(), DataErr
     for entry in entries(folder)? {
         if matches!(entry.kind, EntryKind::Folder)
             && part_of(&entry.name).is_some()
-            && masks.join(&entry.name).is_dir()
+            && disk::is_dir(&masks.join(&entry.name))
         {
             splits.push(entry.name);
         }

@@ -38,6 +38,7 @@ use crate::data::DataError;
 use crate::data::oddity::Oddity;
 use crate::data::records::Writer;
 use crate::diagnostic::Reason;
+use crate::disk;
 use crate::spec::data::{FilesSpec, Format, OnBadItem};
 use cell::{Cell, Cells};
 use encode::Encoder;
@@ -104,7 +105,8 @@ fn read_table<T: Table>(
 ) -> Result<(), DataError> {
     let mut total = 0;
     for path in parts(files).flat_map(|(_, paths)| paths) {
-        let metadata = std::fs::metadata(path).map_err(|e| unreadable(Path::new(path), &e))?;
+        let metadata =
+            disk::metadata(Path::new(path)).map_err(|e| unreadable(Path::new(path), &e))?;
         // Each file is read twice.
         total += 2 * metadata.len();
     }

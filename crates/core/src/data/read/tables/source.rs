@@ -1,6 +1,5 @@
 //! The bytes of a file with a count, and a limit on the size of a row.
 
-use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 use std::sync::Arc;
@@ -9,6 +8,7 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use crate::data::DataError;
 use crate::data::read::bounded::Bounded;
 use crate::data::read::unreadable;
+use crate::disk::File;
 use crate::spec::plain_file;
 
 /// The maximum size of a row; a larger one indicates an open quote, or a file in a different format.
