@@ -6,6 +6,7 @@ mod bounds;
 mod capsules;
 mod compare;
 mod compose;
+mod confirm;
 mod content;
 mod damage;
 mod data;

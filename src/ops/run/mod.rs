@@ -170,7 +170,8 @@ fn run_once(options: &Run, sink: &Sink<'_>) -> Result<RunOutcome, Error> {
     }
     let selected = requested(options, &planned)?;
     let session = Session::begin(options, &planned.plan, sink)?;
-    let trained = session.train(&planned, selected, sink)?;
+    let all: Vec<&RunPlan> = planned.plan.runs.iter().collect();
+    let trained = session.train(&planned, &all, selected, sink)?;
     session.finish(trained)
 }
 
@@ -216,10 +217,11 @@ impl<'a> Session<'a> {
         })
     }
 
-    /// Trains these runs of a plan.
+    /// Trains the selected runs of a plan, after the inspected ones, which include them, were prepared.
     fn train(
         &self,
         planned: &Planned,
+        inspected: &[&RunPlan],
         selected: Vec<&RunPlan>,
         sink: &Sink<'_>,
     ) -> Result<Trained, Error> {
@@ -237,6 +239,7 @@ impl<'a> Session<'a> {
         let (prepared, todo) = prepare::prepare(
             folder,
             planned,
+            inspected,
             &selected,
             options.retry.contains(&Retry::Pruned),
         )?;

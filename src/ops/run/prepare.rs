@@ -81,25 +81,29 @@ impl<'a> Pauses<'a> {
     }
 }
 
-/// Inspects the folder, refuses conflicts, and writes the plans of all runs before anything trains. Returns the runs
-/// that remain to be done.
+/// Inspects the folders of some runs, refuses conflicts, and writes the plans of these runs before anything trains.
+/// Returns the selected ones that remain to be done.
 pub(super) fn prepare(
     folder: &ExperimentFolder,
     planned: &Planned,
+    inspected: &[&RunPlan],
     selected: &[&RunPlan],
     resumes_pruned: bool,
 ) -> Result<(Prepared, Vec<ToDo>), Error> {
     let plan = &planned.plan;
     let orphans = leftovers(plan.runs.iter().map(|run| run.id.as_str()), folder);
-    let statuses = plan.runs.iter().map(|run| {
+    let statuses = inspected.iter().map(|run| {
         let folder = folder.run(&run.id);
-        status(run, &folder).map_err(|e| Error::unreadable(&e, &folder))
+        let status = status(run, &folder).map_err(|e| Error::unreadable(&e, &folder))?;
+        Ok((*run, status))
     });
-    let statuses: Vec<Status> = statuses.collect::<Result<_, _>>()?;
-    refuse_unrelated(folder, &statuses, &orphans)?;
+    let statuses: Vec<(&RunPlan, Status)> = statuses.collect::<Result<_, Error>>()?;
+    if inspected.len() == plan.runs.len() {
+        refuse_unrelated(folder, &statuses, &orphans)?;
+    }
     // Before anything is written: refused content stays unchanged.
-    let unfinished = plan.runs.iter().zip(&statuses);
-    let mut unfinished = unfinished.filter(|(_, status)| **status != Status::Completed);
+    let unfinished = statuses.iter();
+    let mut unfinished = unfinished.filter(|(_, status)| *status != Status::Completed);
     folder
         .check_links()
         .and_then(|()| unfinished.try_for_each(|(run, _)| folder.run(&run.id).check_links()))
@@ -114,9 +118,10 @@ pub(super) fn prepare(
         num_orphans: orphans.len(),
         ..Prepared::default()
     };
-    let todo = prepared.take(plan, statuses.iter(), &chosen, resumes_pruned);
-    let runs = plan.runs.iter().zip(&statuses);
-    let runs = runs.filter(|(run, _)| chosen.contains(run.id.as_str()));
+    let chosen = |(run, _): &&(&RunPlan, Status)| chosen.contains(run.id.as_str());
+    let chosen: Vec<_> = statuses.iter().filter(chosen).collect();
+    let todo = prepared.take(&Pauses::of(plan), &chosen, resumes_pruned);
+    let runs = chosen.iter().map(|(run, status)| (*run, status));
     prepared.other_builds = other_builds(folder, runs);
     Ok((prepared, todo))
 }
@@ -124,19 +129,14 @@ pub(super) fn prepare(
 impl Prepared {
     /// Counts the selected runs by state, and returns those that remain to be trained. Pruned runs are resumed to their
     /// ends if that was requested.
-    fn take<'a>(
+    fn take(
         &mut self,
-        plan: &Plan,
-        statuses: impl Iterator<Item = &'a Status>,
-        chosen: &BTreeSet<&str>,
+        pauses: &Pauses<'_>,
+        chosen: &[&(&RunPlan, Status)],
         resumes_pruned: bool,
     ) -> Vec<ToDo> {
         let mut todo = Vec::new();
-        let pauses = Pauses::of(plan);
-        for (run, status) in plan.runs.iter().zip(statuses) {
-            if !chosen.contains(run.id.as_str()) {
-                continue;
-            }
+        for (run, status) in chosen {
             let id = run.id.clone();
             let folder = self.folder.run(&run.id);
             let mut resumes_at = 0;
@@ -176,7 +176,7 @@ impl Prepared {
                 Status::New => {}
             }
             todo.push(ToDo {
-                plan: run.clone(),
+                plan: (*run).clone(),
                 folder,
                 resumes_at,
                 pause,
@@ -192,7 +192,7 @@ fn write(
     folder: &ExperimentFolder,
     document: &Document,
     plan: &Plan,
-    statuses: &[Status],
+    statuses: &[(&RunPlan, Status)],
     chosen: &BTreeSet<&str>,
 ) -> std::io::Result<()> {
     let copy = document.sources.0[0].text.as_bytes();
@@ -200,7 +200,7 @@ fn write(
         .map_err(|e| unwritable(&folder.experiment_toml(), e))?;
     write_resolved(folder, document, plan)?;
     write_json_synced(&folder.plan_json(), plan).map_err(|e| unwritable(&folder.plan_json(), e))?;
-    for (run, status) in plan.runs.iter().zip(statuses) {
+    for (run, status) in statuses {
         let there = folder.run(&run.id);
         let is_chosen = chosen.contains(run.id.as_str());
         match status {
@@ -260,10 +260,11 @@ fn write_resolved(
 /// A folder that only contains other runs probably belongs to another experiment of the same name.
 fn refuse_unrelated(
     folder: &ExperimentFolder,
-    statuses: &[Status],
+    statuses: &[(&RunPlan, Status)],
     orphans: &[String],
 ) -> Result<(), Error> {
-    let is_unrelated = statuses.iter().all(|status| *status == Status::New);
+    let mut all = statuses.iter();
+    let is_unrelated = all.all(|(_, status)| *status == Status::New);
     let Some(first) = orphans.first().filter(|_| is_unrelated) else {
         return Ok(());
     };

@@ -7,16 +7,19 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+mod results;
+
 use super::prepare::Pauses;
 use super::{Run, RunOutcome, Session, Trained, requested};
 use crate::error::Error;
 use crate::ops::experiment::plan_opened;
 use crate::ops::{Experiment, Planned, Progress, Sink, default_name, quiet};
+use results::Results;
 use runner_core::diagnostic::{Diagnostic, Diagnostics, counted};
-use runner_core::plan::{Plan, RunPlan, Search, SearchPlan, TrialResult};
+use runner_core::plan::{Plan, RunPlan, Search, SearchPlan};
 use runner_core::record::{
-    ExperimentFolder, Index, OTHER_FORMAT_REMEDY, RunEntry, RunRecord, State, is_damaged,
-    is_other_format, remedy,
+    ExperimentFolder, Index, OTHER_FORMAT_REMEDY, RunEntry, State, is_damaged, is_other_format,
+    remedy,
 };
 use runner_core::show::{plain_io_error, show_duration};
 use runner_core::spec::document::{Document, Value};
@@ -42,24 +45,26 @@ pub(super) fn run(options: &Run, planned: Planned, sink: &Sink<'_>) -> Result<Ru
     let mut planned = search_so_far(&options.experiment, planned, &folder)?;
     // Known runs that are not completed come first.
     let known = requested(options, &planned)?;
-    let mut trained = session.train(&planned, known, sink)?;
+    let all: Vec<&RunPlan> = planned.plan.runs.iter().collect();
+    let mut trained = session.train(&planned, &all, known, sink)?;
     let mut selected = trained.selected.clone();
     let takes_more = options.only.is_empty() && options.retry.is_empty();
-    let mut curves = Curves::default();
+    let mut results = None;
     while takes_more && !trained.is_stopped() {
-        let index = read_index(&session.folder)?;
-        let results = results(&planned.plan, &index, &session.folder, &mut curves);
-        let next = match next_round(&planned, &index, &results)? {
-            Next::Round(next) => next,
-            Next::End(reason) => {
-                sink(Progress::Step(&reason));
-                break;
+        let (plan, folder) = (&planned.plan, &session.folder);
+        let results = match &mut results {
+            None => results.insert(Results::of(plan, read_index(folder)?, folder)),
+            Some(results) => {
+                results.update(plan, folder, &trained.selected);
+                results
             }
         };
-        sink(Progress::Step(&in_words(&planned.plan, &next, &index)));
+        let Some((next, is_last)) = next_step(&planned, results, sink)? else {
+            break;
+        };
         let mut document = planned.document;
         document.suggestions = Some(next);
-        let before = next_epochs(&planned.plan);
+        let before = next_epochs(plan);
         planned = match plan_opened(&options.experiment, document, true, &quiet) {
             Ok(planned) => planned,
             Err(error) => {
@@ -74,12 +79,16 @@ pub(super) fn run(options: &Run, planned: Planned, sink: &Sink<'_>) -> Result<Ru
         let now = next_epochs(&planned.plan);
         let is_due = |run: &&RunPlan| before.get(&run.id) != now.get(&run.id);
         let new: Vec<_> = planned.plan.runs.iter().filter(is_due).collect();
-        trained = session.train(&planned, new, &|progress| match progress {
+        // The others have not changed since they were inspected.
+        trained = session.train(&planned, &new, new.clone(), &|progress| match progress {
             // The step above says what follows.
             Progress::Prepared(_) => {}
             progress => sink(progress),
         })?;
         selected.extend(trained.selected.iter().cloned());
+        if is_last {
+            break;
+        }
     }
     trained.selected = selected;
     session.finish(trained)
@@ -166,6 +175,32 @@ fn read_index(folder: &ExperimentFolder) -> Result<Index, Error> {
     })
 }
 
+/// All suggestions of the next round, or of the confirmation of the best trials, which is the last; none at the end. The
+/// sink has been told.
+fn next_step(
+    planned: &Planned,
+    results: &Results,
+    sink: &Sink<'_>,
+) -> Result<Option<(Vec<Suggestion>, bool)>, Error> {
+    let plan = &planned.plan;
+    let reason = match next_round(planned, results)? {
+        Next::Round(next) => {
+            sink(Progress::Step(&in_words(plan, &next, results)));
+            return Ok(Some((next, false)));
+        }
+        Next::End(reason) => reason,
+    };
+    sink(Progress::Step(&reason));
+    let Some((next, num_new)) = confirmed(plan, results) else {
+        return Ok(None);
+    };
+    let trials = counted(num_new, "trial");
+    sink(Progress::Step(&format!(
+        "search: confirming {trials} with other seeds"
+    )));
+    Ok(Some((next, true)))
+}
+
 enum Next {
     /// All suggestions, with those of the next round at the end.
     Round(Vec<Suggestion>),
@@ -173,25 +208,57 @@ enum Next {
     End(String),
 }
 
-fn next_round(planned: &Planned, index: &Index, results: &[TrialResult]) -> Result<Next, Error> {
+fn next_round(planned: &Planned, results: &Results) -> Result<Next, Error> {
     let (Some(search), Some(plan)) = (Search::of(&planned.document), &planned.plan.search) else {
         return Ok(Next::End("the experiment has no search".into()));
     };
     let known = &plan.suggestions;
     let trials = counted(known.len(), "trial");
-    if let Some(reason) = spent(plan, index) {
+    if let Some(reason) = spent(plan, results) {
         return Ok(Next::End(format!("{reason}, after {trials}")));
     }
-    if !index.runs.is_empty() && index.runs.iter().all(|run| run.state == State::Skipped) {
+    let is_skipped = |run: &RunEntry| run.state == State::Skipped;
+    if results.runs().next().is_some() && results.runs().all(is_skipped) {
         return Ok(Next::End(format!("all of {trials} were skipped")));
     }
-    let round = search.round(known, results).map_err(|diagnostic| {
-        Error::experiment(&planned.document.sources, Diagnostics(vec![*diagnostic]))
-    })?;
+    let round = search
+        .round(known, &results.shown(&planned.plan))
+        .map_err(|diagnostic| {
+            Error::experiment(&planned.document.sources, Diagnostics(vec![*diagnostic]))
+        })?;
     if round.is_empty() {
         return Ok(Next::End(format!("the search has its {trials}")));
     }
     Ok(Next::Round(round))
+}
+
+/// The suggestions with the best trials marked to be confirmed, and how many more those are; none if there are no more.
+fn confirmed(plan: &Plan, results: &Results) -> Option<(Vec<Suggestion>, usize)> {
+    let search = plan.search.as_ref()?;
+    let confirm = search.confirm.as_ref()?;
+    let mut means: BTreeMap<&str, (usize, f64)> = BTreeMap::new();
+    for (at, known) in search.suggestions.iter().enumerate() {
+        if let Some(mean) = results.mean(plan, &known.trial) {
+            // Others with the same values share its trial.
+            means.entry(&known.trial).or_insert((at, mean));
+        }
+    }
+    let mut best: Vec<(usize, f64)> = means.into_values().collect();
+    best.sort_by(|(a_at, a), (b_at, b)| {
+        let order = if plan.objective.is_better(1.0, 0.0) {
+            b.total_cmp(a)
+        } else {
+            a.total_cmp(b)
+        };
+        order.then(a_at.cmp(b_at))
+    });
+    let mut all = search.suggestions.clone();
+    let mut num_new = 0;
+    for (at, _) in best.iter().take(confirm.trials) {
+        num_new += usize::from(!all[*at].is_confirmed);
+        all[*at].is_confirmed = true;
+    }
+    (num_new > 0).then_some((all, num_new))
 }
 
 /// The epochs up to which each run is trained.
@@ -206,85 +273,10 @@ fn next_epochs(plan: &Plan) -> BTreeMap<String, usize> {
     runs.map(|run| (run.id.clone(), epochs(run))).collect()
 }
 
-/// The best values so far after each epoch, by run, with the number of epochs: those of a run only change with it.
-type Curves = BTreeMap<String, (usize, Vec<f64>)>;
-
-/// The results of the suggestions, as the search is shown them: lower values are better.
-fn results(
-    plan: &Plan,
-    index: &Index,
-    folder: &ExperimentFolder,
-    curves: &mut Curves,
-) -> Vec<TrialResult> {
-    let Some(search) = &plan.search else {
-        return Vec::new();
-    };
-    let sign = if plan.objective.is_better(1.0, 0.0) {
-        -1.0
-    } else {
-        1.0
-    };
-    if search.prune.is_none() {
-        let means = search.suggestions.iter();
-        let means = means.map(|known| mean(plan, index, &known.trial));
-        let result = |mean: Option<f64>| {
-            mean.map_or(TrialResult::failed(), |mean| TrialResult::of(sign * mean))
-        };
-        return means.map(result).collect();
-    }
-    let mut of_trial: BTreeMap<&str, Vec<&RunEntry>> = BTreeMap::new();
-    for run in &index.runs {
-        of_trial.entry(&run.trial).or_default().push(run);
-        if curves
-            .get(&run.id)
-            .is_none_or(|(epochs, _)| *epochs != run.epochs)
-            && let Some(planned) = plan.runs.iter().find(|planned| planned.id == run.id)
-        {
-            // Without a record that can be read, it has no value.
-            let record = RunRecord::read_for(&folder.run(&run.id), planned).unwrap_or_default();
-            curves.insert(run.id.clone(), (run.epochs, record.best_so_far(planned)));
-        }
-    }
-    let result = |known: &Suggestion| {
-        let runs = of_trial
-            .get(known.trial.as_str())
-            .map_or(&[][..], Vec::as_slice);
-        let curve = |run: &&RunEntry| {
-            curves
-                .get(&run.id)
-                .map_or(&[][..], |(_, curve)| curve.as_slice())
-        };
-        let is_final = |run: &&RunEntry| run.state == State::Completed;
-        let all: Vec<_> = runs.iter().map(|run| (curve(run), is_final(run))).collect();
-        mean_curve(&all, sign)
-    };
-    search.suggestions.iter().map(result).collect()
-}
-
-/// The mean of curves, as far as all of them go; those that are final keep their last value.
-fn mean_curve(curves: &[(&[f64], bool)], sign: f64) -> TrialResult {
-    let is_final = !curves.is_empty() && curves.iter().all(|(_, is_final)| *is_final);
-    let ends = curves.iter().map(|(curve, _)| curve.len());
-    let open = curves.iter().filter(|(_, is_final)| !is_final);
-    let end = open.map(|(curve, _)| curve.len()).min();
-    let end = end.or(ends.max()).unwrap_or(0);
-    let at = |epoch: usize| {
-        let values = curves
-            .iter()
-            .map(|(curve, _)| curve.get(epoch).or(curve.last()));
-        let sum: f64 = values.map(|value| value.copied().unwrap_or(f64::NAN)).sum();
-        sign * sum / curves.len() as f64
-    };
-    TrialResult {
-        values: (0..end).map(at).collect(),
-        is_final,
-    }
-}
-
 /// Which limit of the search is reached, in words.
-fn spent(plan: &SearchPlan, index: &Index) -> Option<String> {
+fn spent(plan: &SearchPlan, results: &Results) -> Option<String> {
     if let Some(most) = plan.budget.epochs {
-        let epochs: usize = index.runs.iter().map(|run| run.epochs).sum();
+        let epochs: usize = results.runs().map(|run| run.epochs).sum();
         if epochs >= most {
             return Some(format!(
                 "the budget of {most} epochs is spent ({epochs} trained)"
@@ -292,25 +284,12 @@ fn spent(plan: &SearchPlan, index: &Index) -> Option<String> {
         }
     }
     let most = plan.budget.time?;
-    let secs: f64 = index.runs.iter().map(|run| run.wall_secs).sum();
+    let secs: f64 = results.runs().map(|run| run.wall_secs).sum();
     (secs >= most.as_secs_f64()).then(|| format!("the budget of {} is spent", show_duration(most)))
 }
 
-/// The mean of a trial's runs; none if not all of them have a value.
-fn mean(plan: &Plan, index: &Index, trial: &str) -> Option<f64> {
-    let runs: Vec<&RunEntry> = index.runs.iter().filter(|run| run.trial == trial).collect();
-    let name = plan.objective.name();
-    let value = |run: &&RunEntry| match run.state {
-        State::Completed => run.metrics.get(&name).copied(),
-        _ => None,
-    };
-    let values: Option<Vec<f64>> = runs.iter().map(value).collect();
-    let values = values.filter(|values| !values.is_empty())?;
-    Some(values.iter().sum::<f64>() / values.len() as f64)
-}
-
 /// What comes next.
-fn in_words(plan: &Plan, all: &[Suggestion], index: &Index) -> String {
+fn in_words(plan: &Plan, all: &[Suggestion], results: &Results) -> String {
     let num_known = plan
         .search
         .as_ref()
@@ -318,7 +297,7 @@ fn in_words(plan: &Plan, all: &[Suggestion], index: &Index) -> String {
     let most = plan.search.as_ref().and_then(|search| search.num_trials);
     let of = most.map_or(String::new(), |most| format!(" of {most}"));
     let known = plan.search.iter().flat_map(|search| &search.suggestions);
-    let means = known.filter_map(|known| mean(plan, index, &known.trial));
+    let means = known.filter_map(|known| results.mean(plan, &known.trial));
     let is_better = |mean, best| plan.objective.is_better(mean, best);
     let best = means.reduce(|best, mean| if is_better(mean, best) { mean } else { best });
     let best = best.map_or(String::new(), |best| {

@@ -27,8 +27,10 @@ mod trial;
 pub use crate::check::forecast::Forecast;
 pub use crate::check::trial::Locate;
 use serde_json::{Map, Value as Json};
+use std::collections::BTreeSet;
 
 use crate::diagnostic::{Diagnostic, Diagnostics, Severity};
+use crate::spec::ExperimentSpec;
 use crate::spec::document::{Document, Table};
 use crate::spec::reference::{References, unused_values};
 use agree::{known_baseline, one_limit, one_name, one_objective, one_verdict, room_for_seeds};
@@ -44,7 +46,7 @@ pub use read::{account, put_together, specs, trials};
 use read::{read, read_as_written};
 pub use relief::Relief;
 pub use room::Room;
-pub use run::{FORMAT, OLDEST_FORMAT, OtherWork, Plan, RunPlan, SearchPlan};
+pub use run::{ConfirmPlan, FORMAT, OLDEST_FORMAT, OtherWork, Plan, RunPlan, SearchPlan};
 pub use sweep::search::{Search, TrialResult};
 use sweep::{Expansion, Point};
 use trial::Planner;
@@ -77,8 +79,16 @@ pub fn plan(
     let mut runs = Vec::new();
     let limit = written.limits.experiment;
     let (num_trials, mut num_refused) = (expansion.points.len(), 0);
+    let confirm = confirm_plan(document, &written);
+    let confirmed = expansion.suggestions.iter();
+    let confirmed = confirmed.filter(|known| known.is_confirmed);
+    let confirmed: BTreeSet<&str> = confirmed.map(|known| known.trial.as_str()).collect();
     for point in &expansion.points {
-        let (root, spec, mut findings) = read(&references, expansion.tree(point), &[]);
+        let (root, mut spec, mut findings) = read(&references, expansion.tree(point), &[]);
+        if confirmed.contains(point.id.as_str()) {
+            let others = confirm.iter().flat_map(|confirm| &confirm.seeds);
+            spec.experiment.seeds.extend(others);
+        }
         let trial = planner.check_trial(&root, spec, &mut findings);
         let is_refused = findings.diagnostics.has_errors();
         num_refused += is_refused as usize;
@@ -152,7 +162,7 @@ pub fn plan(
             notices
         },
         axes: expansion.keys(),
-        search: search_plan(document, &expansion),
+        search: search_plan(document, &expansion, confirm),
         runs,
     };
     Ok((plan, diagnostics))
@@ -192,13 +202,26 @@ fn check_later_points(
 /// The number of points of a search that are checked in addition to those of its first round.
 const NUM_CHECKED: usize = 64;
 
-fn search_plan(document: &Document, expansion: &Expansion) -> Option<SearchPlan> {
+fn confirm_plan(document: &Document, written: &ExperimentSpec) -> Option<ConfirmPlan> {
+    let confirm = Search::of(document)?.spec.confirm?;
+    Some(ConfirmPlan {
+        trials: confirm.trials,
+        seeds: confirm.other_seeds(&written.experiment.seeds),
+    })
+}
+
+fn search_plan(
+    document: &Document,
+    expansion: &Expansion,
+    confirm: Option<ConfirmPlan>,
+) -> Option<SearchPlan> {
     let search = Search::of(document)?;
     Some(SearchPlan {
         method: search.spec.method,
         num_trials: search.spec.num_trials,
         budget: search.spec.budget,
         prune: search.spec.prune,
+        confirm,
         digest: search.digest(),
         suggestions: expansion.suggestions.clone(),
     })

@@ -81,13 +81,31 @@ pub struct SearchPlan {
     /// How trials are ended early, if they are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prune: Option<PruneSpec>,
+    /// How its best trials are confirmed, if they are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confirm: Option<ConfirmPlan>,
     /// A digest of what must not change between its rounds.
     pub digest: String,
     /// The suggestions, in order.
     pub suggestions: Vec<Suggestion>,
 }
 
+/// How the best trials of a search are confirmed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ConfirmPlan {
+    /// The number of trials.
+    pub trials: usize,
+    /// The seeds, none of which the search has.
+    pub seeds: Vec<u64>,
+}
+
 impl SearchPlan {
+    /// Whether runs with this seed confirm trials: the search is not shown them.
+    pub fn confirms(&self, seed: u64) -> bool {
+        let confirm = self.confirm.as_ref();
+        confirm.is_some_and(|confirm| confirm.seeds.contains(&seed))
+    }
+
     /// The epochs up to which the runs of each trial are trained so far; empty if the search does not end trials early.
     pub fn epochs(&self) -> BTreeMap<&str, usize> {
         let mut epochs = BTreeMap::new();
@@ -97,6 +115,14 @@ impl SearchPlan {
         }
         epochs.retain(|_, to| *to > 0);
         epochs
+    }
+}
+
+impl Plan {
+    /// Whether runs with this seed confirm trials of a search, rather than being part of it.
+    pub fn confirms(&self, seed: u64) -> bool {
+        let search = self.search.as_ref();
+        search.is_some_and(|search| search.confirms(seed))
     }
 }
 

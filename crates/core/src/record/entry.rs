@@ -343,6 +343,11 @@ impl Read {
 }
 
 impl RunEntry {
+    /// Reads a run's folder, without what an index adds: numbers of data sets and environments, and labels.
+    pub fn read(run: &RunPlan, folder: &RunFolder) -> Self {
+        Read::of(run, folder, false).entry
+    }
+
     fn planned(run: &RunPlan) -> Self {
         Self {
             id: run.id.clone(),

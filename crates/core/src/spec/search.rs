@@ -35,6 +35,8 @@ pub struct SearchSpec {
     pub budget: Budget,
     /// How trials are ended early, if they are.
     pub prune: Option<PruneSpec>,
+    /// Which trials are trained again at the end, if any.
+    pub confirm: Option<ConfirmSpec>,
     /// Points that are tried first; keys with their values.
     pub enqueue: Vec<Vec<(String, Entry)>>,
     /// The place of the table.
@@ -71,6 +73,15 @@ pub struct PruneSpec {
     pub span: Span,
 }
 
+/// The `[search.confirm]` table: the best trials are trained again, with other seeds than those that selected them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConfirmSpec {
+    /// How many of the best trials.
+    pub trials: usize,
+    /// How many seeds each.
+    pub seeds: usize,
+}
+
 /// The training of a suggested trial in a search that prunes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OnRung {
@@ -98,6 +109,9 @@ pub struct Suggestion {
     /// How far it is trained, in a search that prunes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rung: Option<OnRung>,
+    /// Whether it is trained with other seeds too, as one of the best.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_confirmed: bool,
 }
 
 choices! {
@@ -150,6 +164,8 @@ impl SearchSpec {
         let budget = s.optional_table("budget", doc, Budget::decode);
         let doc = "Ends trials early that are not among the better ones after some epochs.";
         let prune = s.optional_table("prune", doc, PruneSpec::decode);
+        let doc = "Trains the best trials again at the end, with other seeds: the value of the best of many trials is biased.";
+        let confirm = s.optional_table("confirm", doc, ConfirmSpec::decode);
         let doc = "Points that are tried first: tables of axes with one value each. Axes that are not listed are sampled.";
         let enqueue = super::sweep::trials(s, "enqueue", doc);
         let is_refused =
@@ -175,6 +191,7 @@ impl SearchSpec {
             parallel,
             budget: budget.unwrap_or_default(),
             prune,
+            confirm,
             enqueue,
             span,
         }
@@ -269,6 +286,23 @@ impl PruneSpec {
         let below = rungs.take_while(|rung| *rung < epochs);
         let below = below.take(MAX_RUNGS);
         below.chain([epochs]).collect()
+    }
+}
+
+impl ConfirmSpec {
+    fn decode(s: &mut Section<'_>) -> Self {
+        let doc =
+            "The number of trials: the best by the mean of the objective over `experiment.seeds`.";
+        let trials = s.field("trials", Kind::Int(1, 100), doc).or(5);
+        let doc = "The number of seeds of each: the smallest that are not in `experiment.seeds`.";
+        let seeds = s.field("seeds", Kind::Int(2, 1000), doc).or(10);
+        Self { trials, seeds }
+    }
+
+    /// The seeds, for an experiment with these.
+    pub fn other_seeds(&self, seeds: &[u64]) -> Vec<u64> {
+        let others = (1..).filter(|seed| !seeds.contains(seed));
+        others.take(self.seeds).collect()
     }
 }
 

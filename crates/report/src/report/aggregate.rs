@@ -6,6 +6,7 @@ use rayon::prelude::*;
 use serde_json::Value as Json;
 
 use super::backends::by_backend;
+use super::confirmed::{self, Confirmed};
 use super::curves::Curves;
 use super::folds::Folds;
 use super::judge::{candidates, judge, named};
@@ -38,8 +39,10 @@ pub fn of_all_metrics(index: &Index) -> Report {
     sum_up(index, &index.plan.command(), Vec::new(), true)
 }
 
-fn sum_up(index: &Index, command: &str, leftovers: Vec<String>, is_to_compare: bool) -> Report {
-    let plan = &index.plan;
+fn sum_up(all: &Index, command: &str, leftovers: Vec<String>, is_to_compare: bool) -> Report {
+    let plan = &all.plan;
+    let (index, confirming) = confirmed::apart(all);
+    let index = index.as_ref();
     let is_told = if is_to_compare {
         |_: &str| true
     } else {
@@ -58,7 +61,8 @@ fn sum_up(index: &Index, command: &str, leftovers: Vec<String>, is_to_compare: b
         with_values_first(&trials, &name)
     };
     let looking = Looking::at(index, &folds);
-    let mut remarks = remarks(index, &completed);
+    let confirmed = confirming.map(|index| self::trials(&index, &folds, is_told).0);
+    let mut remarks = remarks(all, &completed);
     let looks = looking.looks();
     let mut baseline = None;
     let mut effects = Vec::new();
@@ -94,7 +98,8 @@ fn sum_up(index: &Index, command: &str, leftovers: Vec<String>, is_to_compare: b
     }
     let best = order.first().filter(|best| trials[**best].rank.is_some());
     let test = best.map_or_else(BTreeMap::new, |best| test_of(&completed[*best], &folds));
-    let commands = index.runs.iter();
+    let num_in = |state: State| all.runs.iter().filter(|run| run.state == state).count();
+    let commands = all.runs.iter();
     let commands = commands.map(|run| (run.id.clone(), Json::String(reproduce(plan, &run.id))));
     Report {
         format: FORMAT,
@@ -114,21 +119,25 @@ fn sum_up(index: &Index, command: &str, leftovers: Vec<String>, is_to_compare: b
             .filter(|baseline| baseline.is_picked)
             .and_then(|_| candidates(&trials, &order, &name, direction, folds.overlap, looks)),
         looks: Some(looking).filter(|looking| !looking.is_usual()),
-        search: Searched::of(plan, &index.runs, &trials, direction),
-        num_runs: index.runs.len(),
-        num_completed: completed.iter().map(Vec::len).sum(),
-        num_pruned: index
-            .runs
-            .iter()
-            .filter(|run| run.state == State::Pruned)
-            .count(),
+        search: Searched::of(plan, &index.runs, &trials, direction).map(|searched| Searched {
+            confirmed: Confirmed::all(
+                &trials,
+                confirmed.as_deref().unwrap_or(&[]),
+                &name,
+                direction,
+            ),
+            ..searched
+        }),
+        num_runs: all.runs.len(),
+        num_completed: num_in(State::Completed),
+        num_pruned: num_in(State::Pruned),
         backends,
         trials: order.iter().map(|at| trials[*at].clone()).collect(),
         test,
         effects,
         curves: Curves::default(),
         evaluation: None,
-        problems: index
+        problems: all
             .runs
             .iter()
             .filter_map(|run| problem(run, command))

@@ -3,11 +3,12 @@
 use super::looks::Looking;
 use super::mixture::{data_in_words, environments_in_words, other_items};
 use super::model::{Report, Trial};
-use super::numbers::{interval, mean_and_sd};
+use super::numbers::{interval, mean_and_sd, short_number};
 use super::sample::{bounds, is_beyond};
 use super::table::shows_last;
 use super::varied::{collapsed, varied};
 use super::verdict::{self, Statement};
+use runner_core::diagnostic::counted;
 use runner_statistics::Verdict;
 
 /// The first sentences: which trial is ahead, and the verdict about it.
@@ -50,10 +51,29 @@ pub fn answer(report: &Report) -> String {
         best.n_in_words(),
         tied(report),
     );
-    match claim(report, best) {
-        Some(claim) => format!("{ahead} {claim}"),
-        None => ahead,
-    }
+    let claim = claim(report, best);
+    let parts = [Some(ahead), confirmed(report), claim];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(" ")
+}
+
+/// The best of the trials that were trained with other seeds after a search.
+fn confirmed(report: &Report) -> Option<String> {
+    let all = &report.search.as_ref()?.confirmed;
+    let best = all.first()?;
+    let sample = best.sample.as_ref()?;
+    let student = sample.student.as_ref();
+    let student = student.map_or(String::new(), |student| {
+        format!(", 95 % interval {}", interval(student))
+    });
+    Some(format!(
+        "With other seeds, `{}` is the best of {}: {} {} (n = {}{student}); {} in the search.",
+        best.trial,
+        counted(all.len(), "confirmed trial"),
+        report.objective,
+        mean_and_sd(&sample.description),
+        sample.description.n,
+        short_number(best.searched),
+    ))
 }
 
 /// The trials exactly equal to the highest ranked one.

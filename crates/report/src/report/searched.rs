@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use super::confirmed::Confirmed;
 use super::model::Trial;
 use runner_core::plan::Plan;
 use runner_core::record::{RunEntry, State};
@@ -36,6 +37,9 @@ pub struct Searched {
     pub secs: f64,
     /// The trials that were better than all before them, in order.
     pub history: Vec<Improvement>,
+    /// The best trials, trained with other seeds; best first by those.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub confirmed: Vec<Confirmed>,
 }
 
 /// How the trials of a search were pruned.
@@ -104,6 +108,7 @@ impl Searched {
             epochs: 0,
             secs: 0.0,
             history: Vec::new(),
+            confirmed: Vec::new(),
         };
         let mut seen: BTreeSet<&str> = BTreeSet::new();
         let mut best: Option<f64> = None;

@@ -248,6 +248,7 @@ impl<'a> Search<'a> {
                 shown: num_shown,
                 values: self.values(&suggested.point),
                 rung,
+                is_confirmed: false,
             });
             shown.pending.push(suggested.point);
         }
@@ -287,6 +288,7 @@ impl<'a> Search<'a> {
                 shown: 0,
                 values: self.values(&suggested.point),
                 rung: None,
+                is_confirmed: false,
             })
         });
         sampled.collect()

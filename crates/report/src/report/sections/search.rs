@@ -1,8 +1,8 @@
 //! How the trials of a search were found.
 
-use super::{Section, head};
+use super::{Section, dash, head};
 use crate::report::model::Report;
-use crate::report::numbers::short_number;
+use crate::report::numbers::{interval, mean_and_sd, short_number};
 use crate::report::searched::{Pruning, Searched};
 use crate::report::table::head_of;
 use runner_core::diagnostic::counted;
@@ -64,6 +64,45 @@ pub fn search(report: &Report) -> Option<Section> {
             "The trials that were better than all suggested before them, with the epochs and the seconds of training of all runs up to them, in the order of suggestions. The value of the best of many trials is biased: with other seeds, it is worse on average.",
         )
     })
+}
+
+/// The best trials with other seeds than those by which they were selected.
+pub fn confirmation(report: &Report) -> Option<Section> {
+    let confirmed = &report.search.as_ref()?.confirmed;
+    if confirmed.is_empty() {
+        return None;
+    }
+    let rows = confirmed.iter().map(|one| {
+        let sample = one.sample.as_ref();
+        let described = sample.map(|sample| mean_and_sd(&sample.description));
+        let student = sample.and_then(|sample| sample.student.as_ref());
+        vec![
+            one.trial.clone(),
+            short_number(one.searched),
+            described.unwrap_or_else(dash),
+            student.map_or_else(dash, interval),
+            match sample.map_or(0, |sample| sample.description.n) {
+                n if n == one.num_planned => n.to_string(),
+                n => format!("{n} of {}", one.num_planned),
+            },
+        ]
+    });
+    let rows: Vec<_> = rows.collect();
+    let objective = head_of(report, &report.objective);
+    let names = head([
+        "trial",
+        "in the search",
+        "with other seeds",
+        "95 % interval",
+        "n",
+    ]);
+    Some(Section::new("confirmation", "Confirmation")
+        .intro(format!(
+            "{objective} of the best {} of the search, in the search and with other seeds. The values in the search are biased, since the trials were selected by them; those with other seeds are not.",
+            counted(confirmed.len(), "trial")
+        ))
+        .table(names, rows)
+        .note("Best first by the mean with other seeds, ± the standard deviation over them. Intervals for the mean are Student's."))
 }
 
 /// What pruning did and saved.
