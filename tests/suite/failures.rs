@@ -462,7 +462,7 @@ fn only_failed_runs_are_done_with_retry() {
     let (code, _, stderr) = retry("oom");
     assert_eq!(code, 2);
     assert!(
-        stderr.contains("use `failed`, or a class: panic, "),
+        stderr.contains("use `failed`, `pruned`, or a class of failure: panic, "),
         "{stderr}"
     );
 }

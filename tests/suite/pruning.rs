@@ -104,7 +104,7 @@ fn decisions_do_not_depend_on_the_number_of_workers_or_on_a_lost_plan() {
     fs::remove_file(one.path().join("results/spec/plan.json")).unwrap();
     goes_on(one.path());
     assert_eq!(found, suggestions(one.path()));
-    // Nothing is left to do, and no decision is made again.
+    // Nothing is left to do, and all decisions stay.
     let said = goes_on(one.path());
     assert!(said.contains("0 of 16 runs to do"), "{said}");
     assert_eq!(found, suggestions(one.path()));
