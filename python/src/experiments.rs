@@ -252,6 +252,7 @@ fn outcome_json(outcome: &RunOutcome) -> Json {
         Stopped::TimeLimit(_) => "time limit",
         Stopped::Failure { .. } => "failure",
         Stopped::NotRecorded => "not recorded",
+        Stopped::Submitted(_) => "submitted",
     });
     let failure = outcome.failure.as_ref().map(|error| error.render(false));
     json!({

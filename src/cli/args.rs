@@ -7,13 +7,14 @@ use std::str::FromStr;
 use clap::Args;
 use clap::builder::TypedValueParser;
 
-use super::{bundle, compare, init};
+use super::{bundle, compare, init, launch};
 use crate::ops::Retry;
 use crate::train::parity::WrongLayer;
 use crate::train::{Fault, Pause};
 use runner_core::event::Adjustment;
 use runner_core::reproduce::AtLeast;
 use runner_core::spec::backend::{DeviceName, Precision};
+use runner_core::spec::launch::SystemKind;
 use runner_core::spec::task::TaskKind;
 
 /// An experiment file with its edits.
@@ -143,6 +144,12 @@ pub(super) struct RunArgs {
     /// Wait for another `runner run` that is writing to the same folder
     #[arg(long)]
     pub(super) wait: bool,
+    /// Train on this machine or as jobs of a cluster: `local`, `slurm` or `command`, instead of `launch.type`
+    #[arg(long, value_name = "TYPE", value_parser = launch::system)]
+    pub(super) launch: Option<SystemKind>,
+    /// Wait for the jobs of a cluster, submit runs again as `[on_failure]` says, and report at the end
+    #[arg(long)]
+    pub(super) follow: bool,
     /// Show only failures and the result
     #[arg(long, short)]
     pub(super) quiet: bool,
@@ -389,12 +396,35 @@ pub(super) struct ExecArgs {
     /// The memory limit of a probe in bytes, instead of the plan's limit
     #[arg(long, value_name = "BYTES", requires = "probe")]
     pub(super) probe_limit: Option<u64>,
+    /// The parent has the run by a lease
+    #[arg(long, hide = true)]
+    pub(super) leased: bool,
     /// The known digest of this program's file
     #[arg(long, hide = true)]
     pub(super) build: Option<String>,
     /// Fail at this moment
     #[arg(long, hide = true)]
     pub(super) inject_fault: Option<Fault>,
+}
+
+#[derive(Args)]
+pub(super) struct CancelArgs {
+    /// The folder of an experiment, such as `results/mnist_sweep`, or a results folder for all of its experiments
+    #[arg(default_value = "results")]
+    pub(super) folder: PathBuf,
+}
+
+#[derive(Args)]
+pub(super) struct WorkArgs {
+    /// The folder of an experiment
+    pub(super) folder: PathBuf,
+    /// The key of the submission
+    pub(super) key: String,
+    /// The number of the job in it
+    pub(super) element: usize,
+    /// The id of the job
+    #[arg(long, value_name = "ID", default_value = "")]
+    pub(super) job: String,
 }
 
 #[derive(Args)]

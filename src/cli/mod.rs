@@ -19,6 +19,7 @@ mod generate;
 mod history;
 mod import;
 mod init;
+mod launch;
 mod leash;
 mod list;
 pub mod manual;
@@ -127,6 +128,8 @@ enum Verb {
     Render(RenderArgs),
     /// Train the runs of an experiment file that are not completed, and report
     Run(RunArgs),
+    /// Cancel the jobs of an experiment on a cluster; their runs can be resumed
+    Cancel(CancelArgs),
     /// Train a run again from its folder, compare it step by step, and grade the reproduction
     Reproduce(ReproduceArgs),
     /// Verify the guarantees for an experiment file on this machine, with a shortened run
@@ -220,6 +223,9 @@ enum Verb {
     /// Train one run in this process (what `run` starts for each run)
     #[command(hide = true)]
     Exec(ExecArgs),
+    /// Train the runs of a job (what jobs of a cluster start)
+    #[command(hide = true)]
+    Work(WorkArgs),
     /// Compare two devices in this process (what `parity` starts)
     #[command(hide = true)]
     ParityExec(ParityExecArgs),
@@ -296,6 +302,7 @@ fn run_verb(cli: Cli, output: &mut Output) -> u8 {
         Verb::Memory(args) => memory::memory(&args, output),
         Verb::Render(args) => render::render(&args, output),
         Verb::Run(args) => run::run(&args, &cli.logging, output),
+        Verb::Cancel(args) => launch::cancel(&args, output),
         Verb::Reproduce(args) => reproduce::reproduce(&args, &cli.logging, output),
         Verb::Prove(args) => prove::prove(&args, &cli.logging, output),
         Verb::Parity(args) => parity::parity(&args, &cli.logging, output),
@@ -327,6 +334,7 @@ fn run_verb(cli: Cli, output: &mut Output) -> u8 {
         Verb::Devices { json, backend } => devices::devices(json, backend, output),
         Verb::Schema { path } => schema::schema(&path, output),
         Verb::Exec(args) => exec::exec(&args, &cli.logging),
+        Verb::Work(args) => launch::work(&args, &cli.logging, output),
         Verb::ParityExec(args) => parity::parity_exec(&args),
     }
 }

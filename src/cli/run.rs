@@ -31,10 +31,13 @@ pub fn run(args: &RunArgs, logging: &Logging, output: &mut Output) -> u8 {
         retry: args.retry.clone(),
         until_decided: args.until_decided,
         wait: args.wait,
+        launch: args.launch,
+        follow: args.follow,
         inject_fault: args.inject_fault.clone(),
         cancel: Cancel::default(),
     };
     let left_out = match (args.only.is_empty(), args.retry.is_empty()) {
+        (true, true) => "already with the cluster",
         (true, _) => "excluded by --retry",
         (_, true) => "excluded by --only",
         _ => "excluded by --only and --retry",
@@ -54,6 +57,9 @@ pub fn run(args: &RunArgs, logging: &Logging, output: &mut Output) -> u8 {
         }
         Err(error) => return output.fail(&error),
     };
+    if let Some(Stopped::Submitted(_)) = outcome.stopped {
+        return submitted(&outcome, output);
+    }
     if outcome.stopped == Some(Stopped::WhileMeasuring) {
         output.say("stopped during the measurement: no run was started");
     }
@@ -61,6 +67,15 @@ pub fn run(args: &RunArgs, logging: &Logging, output: &mut Output) -> u8 {
         show(report, &outcome, args.json, output);
     }
     go_on(&outcome, output);
+    outcome.exit_code()
+}
+
+/// Says how to go on after a submission. Without results, a report says nothing.
+fn submitted(outcome: &RunOutcome, output: &mut Output) -> u8 {
+    let folder = quoted(&outcome.folder.0.display().to_string());
+    output.say(&format!(
+        "`runner watch {folder}` shows the runs, and `runner cancel {folder}` cancels the jobs; run this command again to submit what is missing, or for the report when all are completed"
+    ));
     outcome.exit_code()
 }
 
@@ -79,7 +94,9 @@ fn go_on(outcome: &RunOutcome, output: &mut Output) {
             "stopped because `{run}` failed, as `on_failure.{}.then` is \"stop\": ",
             class.name()
         ),
-        Stopped::User | Stopped::WhileMeasuring | Stopped::NotRecorded => String::new(),
+        Stopped::User | Stopped::WhileMeasuring | Stopped::NotRecorded | Stopped::Submitted(_) => {
+            String::new()
+        }
     };
     output.say(&format!(
         "{why}{} left; to continue: {}",

@@ -1,5 +1,6 @@
 //! `runner watch`: the board of another process' runs, built only from the results tree.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -7,11 +8,13 @@ use super::follow::look;
 use super::output::Output;
 use super::tell::Teller;
 use super::{FAILED, OK, WatchArgs};
-use crate::ops::Progress;
 use crate::ops::tree::{experiments, pass_over, pass_over_experiment};
+use crate::ops::{Progress, quiet, refresh_jobs};
 use runner_core::event::Event;
 use runner_core::plan::{Plan, RunPlan};
-use runner_core::record::{ExperimentFolder, RunFolder, RunRecord, Tail, is_damaged, remedy};
+use runner_core::record::{
+    ExperimentFolder, Index, RunFolder, RunRecord, State as RunState, Tail, is_damaged, remedy,
+};
 use runner_report::console::{Board, Command, Console, Mode, State, TICK};
 
 /// How often the tree is read.
@@ -120,6 +123,22 @@ impl Watched {
         }))
     }
 
+    /// The states of runs that jobs of a cluster have.
+    fn jobs(&self) -> BTreeMap<String, RunState> {
+        if !self.folder.launch().is_dir() {
+            return BTreeMap::new();
+        }
+        refresh_jobs(&self.folder, &quiet);
+        let index = Index::read(&self.folder).ok().flatten();
+        let runs = index.into_iter().flat_map(|index| index.runs);
+        let busy = |state: RunState| {
+            use RunState::{Queued, Requeued, Running};
+            matches!(state, Queued | Requeued | Running)
+        };
+        let runs = runs.filter(|run| busy(run.state));
+        runs.map(|run| (run.id, run.state)).collect()
+    }
+
     fn board(&self) -> Board {
         Board::new(&self.plan.experiment, &self.plan.runs, None)
     }
@@ -127,7 +146,8 @@ impl Watched {
     /// Reads new events. What is temporarily unreadable is retried next time.
     fn look(&mut self, at: usize, console: &mut Console, is_first: bool) {
         // Checked before reading: so the last events are read.
-        self.is_written = self.folder.is_in_use();
+        let jobs = self.jobs();
+        self.is_written = self.folder.is_in_use() || !jobs.is_empty();
         let mut is_first = is_first;
         if written(&self.folder.plan_json()) != self.plan_written
             && let Ok(Some(new)) = Self::new(self.folder.clone())
@@ -141,6 +161,7 @@ impl Watched {
             if !run.is_of(plan) {
                 continue;
             }
+            let job = jobs.get(&plan.id).copied();
             let news = match run.tail.read(&run.folder) {
                 Ok(news) => news,
                 Err(e) => {
@@ -174,11 +195,16 @@ impl Watched {
                     (false, false) => {}
                 }
             }
+            // Also one that was interrupted, and waits to be resumed.
+            if let Some(word) = job.filter(|job| *job != RunState::Running) {
+                *state = State::Queued(word.word());
+                continue;
+            }
             if matches!(state, State::Ended(_)) {
                 continue;
             }
             let has_begun = run.record.started.is_some();
-            let is_trained = run.folder.is_trained();
+            let is_trained = job.is_some() || run.folder.is_trained();
             if is_trained
                 && let Some(progress) = run.folder.read_progress()
                 && progress.step > console.boards()[at].rows[number].step
@@ -192,7 +218,9 @@ impl Watched {
             match (is_trained, self.is_written) {
                 _ if !has_begun => {}
                 (false, false) => *state = State::Incomplete,
-                (true, _) if *state == State::Incomplete => *state = State::Running,
+                (true, _) if matches!(state, State::Incomplete | State::Queued(_)) => {
+                    *state = State::Running;
+                }
                 // A new `runner run` has not reached it yet.
                 (false, true) if is_first || *state == State::Incomplete => {
                     *state = State::Waiting;

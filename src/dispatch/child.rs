@@ -36,7 +36,7 @@ pub fn run(
     let mut command = match command(task, device, adjustments, settings) {
         Ok(command) => command,
         Err(e) => {
-            let log = task.log.display();
+            let log = task.shown_log();
             let reason = plain_io_error(&e);
             let message = format!(
                 "`{log}` cannot be written: {reason}; make it writable, and run the command again"
@@ -56,6 +56,7 @@ pub fn run(
     let mut is_told = false;
     let mut killed_before = killed_for_memory();
     for line in output.into_iter().flat_map(lines) {
+        let line = task.as_shown(line);
         match serde_json::from_str::<Event>(&line) {
             Ok(event) => {
                 is_told |= matches!(event, Event::RunFinished { .. });
@@ -120,6 +121,23 @@ fn command(
     Ok(command)
 }
 
+impl Task {
+    /// A text of the worker, with the folder as users know it.
+    fn as_shown(&self, text: String) -> String {
+        match &self.shown {
+            Some(shown) => {
+                let folder = format!("{}/", self.folder.display());
+                text.replace(&folder, &format!("{}/", shown.display()))
+            }
+            None => text,
+        }
+    }
+
+    fn shown_log(&self) -> String {
+        self.as_shown(self.log.display().to_string())
+    }
+}
+
 /// The environment of a process that computes on a device.
 pub fn environment(device: DeviceName) -> [(&'static str, String); 3] {
     [
@@ -144,7 +162,7 @@ fn told_by(
         // A time limit, or the user; the former's message is written by `retry`.
         return Outcome::Interrupted;
     }
-    let log = task.log.display();
+    let log = task.shown_log();
     if let Some(signal) = ended.status.and_then(signal_of) {
         let remedy = "set `memory.limit`, a smaller `train.micro_batch_size` or fewer `--jobs`";
         if signal == 9 && was_killed_for_memory {

@@ -36,6 +36,8 @@ pub struct Task {
     pub plan: RunPlan,
     /// Its folder, with `run.toml` in it.
     pub folder: PathBuf,
+    /// The folder as users know it, if `folder` is another path of it.
+    pub shown: Option<PathBuf>,
     /// The file of the worker's log.
     pub log: PathBuf,
     /// Additional arguments for this run's worker.

@@ -129,7 +129,15 @@ impl Course<'_> {
             self.adjust(change, "it ran out of memory".into());
             return true;
         }
-        let Some((wait, retry)) = next(&self.task.plan, &self.attempts, class, is_first) else {
+        let next = next(&self.task.plan, &self.attempts, class, is_first);
+        // The time is over; if a retry is left, another job of the cluster makes it, with a new limit.
+        if class == FailureClass::Timeout && !is_first {
+            if next.is_none() || self.task.shown.is_none() {
+                self.give_up();
+            }
+            return false;
+        }
+        let Some((wait, retry)) = next else {
             // A user retries it although no retry is left.
             if !is_first {
                 self.give_up();

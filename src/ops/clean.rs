@@ -117,6 +117,7 @@ fn clean_one(
                 Some("tagged")
             }
             State::Running => Some("running"),
+            State::Queued | State::Requeued => Some("queued"),
             State::Interrupted | State::Incomplete => Some("can be resumed"),
             _ if run.folder.is_in_use() => Some("in use"),
             // Of what cannot be read, nothing is known.

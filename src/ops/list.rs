@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::tree::{none_there, pass_over_experiment};
-use super::{Progress, Sink};
+use super::{Progress, Sink, refresh_jobs};
 use crate::error::{Error, FAILED, OK};
 use runner_core::diagnostic::{Diagnostic, counted};
 use runner_core::record::{ExperimentFolder, Index, PLAN_REMEDY, State, unix_millis};
@@ -78,6 +78,7 @@ pub fn list(options: &List, sink: &Sink<'_>) -> Result<Listing, Error> {
         is_whole = false;
     }
     for experiment in experiments {
+        refresh_jobs(&experiment, sink);
         match Index::read(&experiment) {
             Ok(Some(index)) => {
                 is_whole &= tell_left_out(&experiment, &index, sink);

@@ -192,6 +192,7 @@ impl Prober<'_> {
             arguments.extend(["--probe-limit".to_owned(), room.bytes.to_string()]);
         }
         let task = Task {
+            shown: None,
             plan: run.clone(),
             folder: folder.0.clone(),
             log: folder.run_log(),

@@ -2,18 +2,26 @@
 
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
-use std::time::Duration;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
-use super::Sink;
+use super::{Sink, quiet, refresh_jobs};
 use crate::error::Error;
 use crate::model::{self, Model};
 use crate::service::{self, Predictions};
 use runner_core::diagnostic::Diagnostic;
+use runner_core::record::ExperimentFolder;
 use runner_core::show::plain_io_error;
 pub use runner_http::Stop;
 use runner_http::{Limits, Server, check_token};
 use runner_report::serve::Reports;
+
+/// How often clusters are asked for the state of jobs.
+const JOBS: Duration = Duration::from_secs(5);
+
+/// Interval between looks at whether the server was stopped.
+const TICK: Duration = Duration::from_millis(100);
 
 /// The content and the address of a server.
 #[derive(Clone, Debug)]
@@ -63,6 +71,7 @@ pub struct Serving {
     address: SocketAddr,
     what: String,
     answers: Answers,
+    folder: PathBuf,
 }
 
 enum Answers {
@@ -108,6 +117,7 @@ fn reports(options: &Serve) -> Result<Serving, Error> {
             server,
             what: format!("the reports of {}", options.folder.display()),
             answers: Answers::Reports(Box::new(reports)),
+            folder: options.folder.clone(),
         })
     });
     bound.map_err(|e| not_bound(options, &e))
@@ -135,6 +145,7 @@ fn predictions(
             server,
             what: format!("predictions of {run} as the model `{}`", predictions.name()),
             answers: Answers::Predictions(Box::new(predictions)),
+            folder: options.folder.clone(),
         })
     });
     bound.map_err(|e| not_bound(options, &e))
@@ -163,13 +174,35 @@ impl Serving {
     /// [`Error::Failed`] if the threads that serve cannot be started.
     pub fn run(self) -> Result<(), Error> {
         let served = match self.answers {
-            Answers::Reports(reports) => self.server.serve(*reports),
+            Answers::Reports(reports) => {
+                let is_over = AtomicBool::new(false);
+                std::thread::scope(|scope| {
+                    scope.spawn(|| keep_jobs_fresh(&self.folder, &is_over));
+                    let served = self.server.serve(*reports);
+                    is_over.store(true, Ordering::Release);
+                    served
+                })
+            }
             Answers::Predictions(predictions) => self.server.serve(*predictions),
         };
         served.map_err(|e| {
             let message = format!("cannot serve: {}", plain_io_error(&e));
             Error::failed(Diagnostic::error("results", message))
         })
+    }
+}
+
+/// Asks clusters for the state of jobs, which readers of the folder show.
+fn keep_jobs_fresh(folder: &Path, is_over: &AtomicBool) {
+    let mut next = Instant::now();
+    while !is_over.load(Ordering::Acquire) {
+        if Instant::now() >= next {
+            for experiment in ExperimentFolder::all(folder) {
+                refresh_jobs(&experiment, &quiet);
+            }
+            next = Instant::now() + JOBS;
+        }
+        std::thread::sleep(TICK);
     }
 }
 

@@ -80,6 +80,7 @@ fn tasks(folder: &Path, spec: &str) -> Vec<Task> {
     let (plan, _) = plan("spec.toml", spec).unwrap();
     let tasks = plan.runs.into_iter().map(|plan| Task {
         folder: PathBuf::from(&plan.id),
+        shown: None,
         log: folder.join("log"),
         arguments: Vec::new(),
         attempts: Default::default(),

@@ -4,7 +4,7 @@ mod template;
 
 use std::path::{Path, PathBuf};
 
-use super::Sink;
+use super::{Sink, refresh_jobs};
 use crate::error::Error;
 use runner_core::diagnostic::Diagnostic;
 use runner_core::record::{
@@ -49,8 +49,9 @@ impl ReportOptions {
 /// assert!(report.is_none(), "there is no plan");
 /// # Ok::<(), burn_runner::Error>(())
 /// ```
-pub fn report(options: &ReportOptions, _: &Sink<'_>) -> Result<Option<Report>, Error> {
+pub fn report(options: &ReportOptions, sink: &Sink<'_>) -> Result<Option<Report>, Error> {
     let folder = ExperimentFolder(options.folder.clone());
+    refresh_jobs(&folder, sink);
     let report = report::write(&folder).map_err(|e| {
         let message = format!(
             "cannot report on `{}`: {}",

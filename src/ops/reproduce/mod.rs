@@ -443,6 +443,7 @@ fn train(
         adjustments.retain(|adjustment| !matches!(adjustment.change, Change::Device(_)));
     }
     let task = Task {
+        shown: None,
         plan: plan.clone(),
         folder: folder.0.clone(),
         log: folder.run_log(),

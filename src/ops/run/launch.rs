@@ -1,7 +1,7 @@
 //! The training of the runs that are left to do.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -36,6 +36,40 @@ pub(super) struct Launch<'a> {
     pub(super) fault: Option<(WildMatch, String)>,
     /// When the time of the experiment began.
     pub(super) began: Instant,
+    /// The lease under which a job of a cluster trains.
+    pub(super) leasehold: Option<Leasehold>,
+}
+
+/// How a job of a cluster trains a run.
+pub(in crate::ops) struct Leasehold {
+    /// The folder of the run as users know it.
+    pub(in crate::ops) shown: PathBuf,
+    /// The threads of the run, if the job has so many processors.
+    pub(in crate::ops) threads: Option<usize>,
+}
+
+/// Trains a run under a lease, which gives it a folder of its own.
+pub(in crate::ops) fn train_leased(
+    (options, folder, plan): (&Run, &ExperimentFolder, &Plan),
+    (run, leased, resumes_at, pause): (RunPlan, RunFolder, usize, Option<Pause>),
+    (leasehold, fault, began): (Leasehold, Option<(WildMatch, String)>, Instant),
+    sink: &Sink<'_>,
+) -> Result<Option<Stopped>, Error> {
+    let launch = Launch {
+        options,
+        folder,
+        plan,
+        fault,
+        began,
+        leasehold: Some(leasehold),
+    };
+    let todo = ToDo {
+        plan: run,
+        folder: leased,
+        resumes_at,
+        pause,
+    };
+    launch.train(vec![todo], sink)
 }
 
 impl Launch<'_> {
@@ -122,9 +156,13 @@ impl Launch<'_> {
         if let Some(pause) = pause {
             arguments.extend(["--prune-after".to_owned(), pause.to_string()]);
         }
+        if self.leasehold.is_some() {
+            arguments.push("--leased".into());
+        }
         Task {
             plan: run.clone(),
             folder: folder.0.clone(),
+            shown: self.leasehold.as_ref().map(|it| it.shown.clone()),
             log: folder.run_log(),
             arguments,
             attempts: attempts.clone(),
@@ -162,7 +200,11 @@ impl Launch<'_> {
         Ok(Settings {
             program,
             jobs,
-            threads: (cores / jobs).max(1),
+            threads: self
+                .leasehold
+                .as_ref()
+                .and_then(|it| it.threads)
+                .unwrap_or((cores / jobs).max(1)),
             hardware,
             time_limit: time_limit(self.plan)
                 .map(|limit| limit.saturating_sub(self.began.elapsed())),

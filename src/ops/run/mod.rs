@@ -1,6 +1,7 @@
 //! Trains the runs of an experiment that are not completed, and writes its report.
 
 mod launch;
+mod on_cluster;
 mod prepare;
 mod search;
 mod select;
@@ -13,20 +14,24 @@ use std::time::{Duration, Instant};
 
 use wildmatch::WildMatch;
 
+use super::cluster::{self, Submitter, launch_of};
 use super::verify::{verify_data, verify_memory};
 use super::{Experiment, Planned, Progress, Sink, plan_with_data};
 use crate::dispatch::Cancel;
 use crate::error::{Error, FAILED, INTERRUPTED, OK};
 use crate::train::Fault;
 use launch::Launch;
+use on_cluster::on_cluster;
 use runner_core::data::Trust;
-use runner_core::diagnostic::Diagnostic;
+use runner_core::diagnostic::{Diagnostic, counted};
 use runner_core::event::FailureClass;
 use runner_core::plan::{Plan, RunPlan};
 use runner_core::record::{ExperimentFolder, Lock, look_at_this_build};
+use runner_core::spec::launch::SystemKind;
 use runner_report::report::{self, Report};
 
 pub(crate) use launch::hardware_of;
+pub(super) use launch::{Leasehold, train_leased};
 pub use prepare::Prepared;
 pub(crate) use search::{document_so_far, search_so_far};
 pub use select::{NoClass, Retry};
@@ -48,6 +53,11 @@ pub struct Run {
     pub until_decided: bool,
     /// Whether to wait for another `runner run` that writes to the same folder.
     pub wait: bool,
+    /// What trains the runs, instead of what the file says.
+    pub launch: Option<SystemKind>,
+    /// Whether to wait for the jobs of a cluster, and to submit runs again as `[on_failure]` says. Always done where the
+    /// next runs depend on results.
+    pub follow: bool,
     /// A failure to inject into the matching runs, as `GLOB@FAULT`, for tests.
     pub inject_fault: Option<String>,
     /// Cancels the operation, from [`Progress::MayCancel`] on.
@@ -65,6 +75,8 @@ impl Run {
             retry: Vec::new(),
             until_decided: false,
             wait: false,
+            launch: None,
+            follow: false,
             inject_fault: None,
             cancel: Cancel::default(),
         }
@@ -104,6 +116,8 @@ pub enum Stopped {
     },
     /// The events could not be recorded.
     NotRecorded,
+    /// Nothing was stopped: jobs of a cluster train so many runs.
+    Submitted(usize),
 }
 
 impl RunOutcome {
@@ -128,6 +142,7 @@ impl RunOutcome {
         let is_all_skipped = self.selected.iter().all(|run| report.is_skipped(run));
         match self.stopped {
             Some(Stopped::User | Stopped::WhileMeasuring) if num_left > 0 => INTERRUPTED,
+            Some(Stopped::Submitted(_)) => OK,
             _ if num_left == 0 && !is_all_skipped => OK,
             _ => FAILED,
         }
@@ -164,7 +179,8 @@ pub fn run(options: &Run, sink: &Sink<'_>) -> Result<RunOutcome, Error> {
 
 /// Trains the runs of a plan.
 fn run_once(options: &Run, sink: &Sink<'_>) -> Result<RunOutcome, Error> {
-    let planned = plan_with_data(&options.experiment, sink)?;
+    let mut planned = plan_with_data(&options.experiment, sink)?;
+    assume_devices(options, &mut planned)?;
     if planned.plan.search.is_some() {
         return search::run(options, planned, sink);
     }
@@ -173,6 +189,37 @@ fn run_once(options: &Run, sink: &Sink<'_>) -> Result<RunOutcome, Error> {
     let all: Vec<&RunPlan> = planned.plan.runs.iter().collect();
     let trained = session.train(&planned, &all, selected, sink)?;
     session.finish(trained)
+}
+
+/// The devices of a cluster's machines are not those of this one: no run is skipped because of the latter.
+///
+/// # Errors
+///
+/// [`Error::Refused`] if the cluster cannot be used from here, or if jobs are to be followed and there are none.
+fn assume_devices(options: &Run, planned: &mut Planned) -> Result<(), Error> {
+    let launch = launch_of(options, &planned.plan)?;
+    if launch.is_local() {
+        if options.follow {
+            return Err(nothing_to_follow());
+        }
+    } else {
+        cluster::refuse_without_programs(&launch)?;
+        for run in &mut planned.plan.runs {
+            run.skip = None;
+        }
+    }
+    Ok(())
+}
+
+fn nothing_to_follow() -> Error {
+    let message =
+        "`--follow` waits for the jobs of a cluster, but these runs are trained on this machine";
+    let diagnostic = Diagnostic::error("usage", message);
+    Error::refused(
+        diagnostic
+            .help("remove it: `runner run` waits for its runs; elsewhere, `runner watch FOLDER` shows active runs")
+            .help("to train on a cluster, add `--launch slurm`, or `[launch]` to the experiment file"),
+    )
 }
 
 /// The requested runs of a plan, after checks that refuse it before anything is written.
@@ -189,8 +236,9 @@ struct Session<'a> {
     options: &'a Run,
     folder: ExperimentFolder,
     fault: Option<(WildMatch, String)>,
-    /// Held until the report is written.
-    _lock: Lock,
+    /// On a cluster, where locks may not reach other machines. Both are held until the report is written.
+    submitter: Option<Submitter>,
+    _lock: Option<Lock>,
     began: Instant,
 }
 
@@ -206,12 +254,20 @@ impl<'a> Session<'a> {
     fn begin(options: &'a Run, plan: &Plan, sink: &Sink<'_>) -> Result<Self, Error> {
         let fault = parse_fault(options.inject_fault.as_deref())?;
         let folder = ExperimentFolder(options.results.join(&plan.experiment));
-        let lock = wait::lock(&folder, options.wait, sink)?;
+        let is_local = launch_of(options, plan)?.is_local();
+        let lock = wait::lock(&folder, (options.wait, is_local), sink)?;
         sink(Progress::MayCancel);
+        let submitter = if is_local && !folder.launch().is_dir() {
+            None
+        } else {
+            let how = (lock.is_some(), options.wait);
+            Some(Submitter::take(&folder, how, &options.cancel, sink)?)
+        };
         Ok(Self {
             options,
             folder,
             fault,
+            submitter,
             _lock: lock,
             began: Instant::now(),
         })
@@ -226,6 +282,20 @@ impl<'a> Session<'a> {
         sink: &Sink<'_>,
     ) -> Result<Trained, Error> {
         let (options, folder) = (self.options, &self.folder);
+        let on = launch_of(options, &planned.plan)?;
+        cluster::settle(folder, sink)?;
+        let busy = cluster::busy_runs(folder);
+        let (held, selected): (Vec<_>, Vec<_>) =
+            selected.into_iter().partition(|run| busy.contains(&run.id));
+        if !held.is_empty() {
+            if on.is_local() {
+                return Err(cluster::busy(folder, held.len()));
+            }
+            let num = counted(held.len(), "run");
+            sink(Progress::Step(&format!(
+                "{num} already queued or running as jobs"
+            )));
+        }
         let wanted = selected.iter().map(|run| folder.run(&run.id)).collect();
         // Before anything of these runs is read or moved.
         if !wait::wait_for_workers(wanted, &options.cancel, sink) {
@@ -250,18 +320,30 @@ impl<'a> Session<'a> {
             plan: &planned.plan,
             fault: self.fault.clone(),
             began: self.began,
+            leasehold: None,
         };
-        let trained = if todo.is_empty() {
+        let trained = if !on.is_local() {
+            let waits = options.follow || planned.plan.search.is_some();
+            // No run of this process has results yet: there is nothing to report after a refusal.
+            Ok(on_cluster(&launch, on, (todo, held.clone()), waits, sink)?)
+        } else if todo.is_empty() {
             Ok(None)
         } else {
             launch.train(todo, sink)
         };
+        if let Some(submitter) = &self.submitter {
+            submitter.check()?;
+        }
         let (stopped, failure) = match trained {
             Ok(stopped) => (stopped, None),
             Err(error) => (None, Some(error)),
         };
         Ok(Trained {
-            selected: selected.iter().map(|run| run.id.clone()).collect(),
+            selected: selected
+                .iter()
+                .chain(&held)
+                .map(|run| run.id.clone())
+                .collect(),
             stopped,
             failure,
         })
@@ -282,7 +364,7 @@ impl<'a> Session<'a> {
     }
 }
 
-fn parse_fault(text: Option<&str>) -> Result<Option<(WildMatch, String)>, Error> {
+pub(super) fn parse_fault(text: Option<&str>) -> Result<Option<(WildMatch, String)>, Error> {
     let Some(text) = text else {
         return Ok(None);
     };

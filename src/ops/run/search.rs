@@ -10,7 +10,7 @@ use std::path::Path;
 mod results;
 
 use super::prepare::Pauses;
-use super::{Run, RunOutcome, Session, Trained, requested};
+use super::{Run, RunOutcome, Session, Trained, assume_devices, requested};
 use crate::error::Error;
 use crate::ops::experiment::plan_opened;
 use crate::ops::{Experiment, Planned, Progress, Sink, default_name, quiet};
@@ -38,11 +38,13 @@ pub(super) fn run(options: &Run, planned: Planned, sink: &Sink<'_>) -> Result<Ru
         );
     }
     let folder = ExperimentFolder(options.results.join(&planned.plan.experiment));
-    let planned = search_so_far(&options.experiment, planned, &folder)?;
+    let mut planned = search_so_far(&options.experiment, planned, &folder)?;
+    assume_devices(options, &mut planned)?;
     requested(options, &planned)?;
     let session = Session::begin(options, &planned.plan, sink)?;
     // Another command may have trained until now.
     let mut planned = search_so_far(&options.experiment, planned, &folder)?;
+    assume_devices(options, &mut planned)?;
     // Known runs that are not completed come first.
     let known = requested(options, &planned)?;
     let all: Vec<&RunPlan> = planned.plan.runs.iter().collect();
@@ -76,6 +78,7 @@ pub(super) fn run(options: &Run, planned: Planned, sink: &Sink<'_>) -> Result<Ru
                 break;
             }
         };
+        assume_devices(options, &mut planned)?;
         let now = next_epochs(&planned.plan);
         let is_due = |run: &&RunPlan| before.get(&run.id) != now.get(&run.id);
         let new: Vec<_> = planned.plan.runs.iter().filter(is_due).collect();

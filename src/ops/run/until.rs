@@ -6,6 +6,7 @@
 
 use super::{Run, RunOutcome, run_once};
 use crate::error::Error;
+use crate::ops::cluster::launch_of;
 use crate::ops::{Experiment, Progress, Sink, plan, quiet};
 use runner_core::diagnostic::{Diagnostic, counted};
 use runner_core::plan::Plan;
@@ -19,6 +20,7 @@ pub(super) fn run(options: &Run, sink: &Sink<'_>) -> Result<RunOutcome, Error> {
         return run_once(options, sink);
     }
     let steps = steps(&planned)?;
+    let follow = options.follow || !launch_of(options, &planned)?.is_local();
     let folder = ExperimentFolder(options.results.join(&planned.experiment));
     let mut at = reached(&planned, &steps, &folder);
     loop {
@@ -26,6 +28,8 @@ pub(super) fn run(options: &Run, sink: &Sink<'_>) -> Result<RunOutcome, Error> {
         let options = Run {
             experiment: with_seeds(&options.experiment, &steps[0], seeds),
             until_decided: false,
+            // Whether there are more seeds depends on the results.
+            follow,
             ..options.clone()
         };
         let outcome = run_once(&options, sink)?;

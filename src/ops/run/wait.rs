@@ -7,7 +7,7 @@ use crate::dispatch::{Cancel, Urgency};
 use crate::error::Error;
 use crate::ops::{Progress, Sink};
 use runner_core::diagnostic::Diagnostic;
-use runner_core::record::{ExperimentFolder, Holder, Lock, Locked, RunFolder};
+use runner_core::record::{ExperimentFolder, Holder, Lock, Locked, RunFolder, has_no_locks};
 
 /// How long to wait silently: a worker that saves its checkpoint is usually done by then.
 const MOMENT: Duration = Duration::from_secs(1);
@@ -15,13 +15,23 @@ const MOMENT: Duration = Duration::from_secs(1);
 /// The interval between checks.
 const TICK: Duration = Duration::from_millis(50);
 
-/// Takes the lock of the experiment's folder; with `wait`, as soon as it is free.
-pub(super) fn lock(folder: &ExperimentFolder, wait: bool, sink: &Sink<'_>) -> Result<Lock, Error> {
-    let locked = folder
-        .lock()
-        .map_err(|e| Error::unwritable(&folder.0, &e))?;
+/// Takes the lock of the experiment's folder; with `wait`, as soon as it is free. `None` if the file system has no locks:
+/// for jobs of a cluster, leases do without.
+pub(super) fn lock(
+    folder: &ExperimentFolder,
+    (wait, trains_here): (bool, bool),
+    sink: &Sink<'_>,
+) -> Result<Option<Lock>, Error> {
+    let locked = match folder.lock() {
+        Err(e) if has_no_locks(&e) && !trains_here => {
+            tracing::info!("no lock: {e}");
+            return Ok(None);
+        }
+        Err(e) if has_no_locks(&e) => return Err(without_locks(folder)),
+        other => other.map_err(|e| Error::unwritable(&folder.0, &e))?,
+    };
     let holder = match locked {
-        Locked::Taken(lock) => return Ok(lock),
+        Locked::Taken(lock) => return Ok(Some(lock)),
         Locked::Busy(holder) => holder,
     };
     let message = format!(
@@ -35,6 +45,7 @@ pub(super) fn lock(folder: &ExperimentFolder, wait: bool, sink: &Sink<'_>) -> Re
         sink(Progress::Waiting(&format!("{message}{who}")));
         return folder
             .wait_for_lock()
+            .map(Some)
             .map_err(|e| Error::unwritable(&folder.0, &e));
     }
     let mut diagnostic = Diagnostic::error("results", message);
@@ -51,6 +62,16 @@ pub(super) fn lock(folder: &ExperimentFolder, wait: bool, sink: &Sink<'_>) -> Re
             .help("wait for it: add `--wait`")
             .help("or choose another folder with `--results DIR`"),
     ))
+}
+
+fn without_locks(folder: &ExperimentFolder) -> Error {
+    let message = format!("the file system of `{}` has no locks", folder.0.display());
+    Error::refused(
+        Diagnostic::error("results", message)
+            .note("without them, two commands could train the same run at the same time")
+            .help("use a folder on a disk of this machine with `--results DIR`")
+            .help("jobs of a cluster need no locks: see `runner explain launch`"),
+    )
 }
 
 fn process(holder: &Holder) -> String {

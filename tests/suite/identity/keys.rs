@@ -61,6 +61,11 @@ const VALUES: Edits = &[
 const LOOKAHEAD: Edits = &[("strategy.type", "'lookahead'")];
 const SWA: Edits = &[("strategy.type", "'swa'"), ("strategy.start_epoch", "1")];
 const FIRST: Edits = &[("init.from", "'first.json'")];
+const SLURM: Edits = &[("launch.type", "'slurm'")];
+const COMMANDS: Edits = &[
+    ("launch.type", "'command'"),
+    ("launch.submit", "'qsub {script}'"),
+];
 const DIGITS: Edits = &[("data.type", "'digits'")];
 const IRIS: Edits = &[("data.type", "'iris'")];
 const MNIST: Edits = &[
@@ -438,6 +443,25 @@ const ROWS: &[Row] = &[
     (CSV, &[], "memory.on_exceed", "'accumulate'", Same),
     (CSV, &[], "limits.run", "'2h'", Same),
     (CSV, &[], "limits.experiment", "'2h'", Same),
+    // Where runs are trained.
+    (CSV, &[], "launch.type", "'slurm'", Same),
+    (CSV, SLURM, "launch.partition", "'gpu'", Same),
+    (CSV, SLURM, "launch.account", "'ours'", Same),
+    (CSV, SLURM, "launch.time", "'4h'", Same),
+    (CSV, SLURM, "launch.grace", "'3m'", Same),
+    (CSV, SLURM, "launch.cpus", "4", Same),
+    (CSV, SLURM, "launch.gpus", "1", Same),
+    (CSV, SLURM, "launch.memory", "'16GiB'", Same),
+    (CSV, SLURM, "launch.arguments", "['--qos=long']", Same),
+    (CSV, SLURM, "launch.max_running", "50", Same),
+    (CSV, SLURM, "launch.runs_per_job", "4", Same),
+    (CSV, SLURM, "launch.setup", "['module load cuda']", Same),
+    (CSV, COMMANDS, "launch.submit", "'qsub -V {script}'", Same),
+    (CSV, COMMANDS, "launch.status", "'qstat {job}'", Same),
+    (CSV, COMMANDS, "launch.cancel", "'qdel {job}'", Same),
+    (CSV, COMMANDS, "launch.index", "'PBS_ARRAY_INDEX'", Same),
+    (CSV, COMMANDS, "launch.runs_per_job", "4", Same),
+    (CSV, COMMANDS, "launch.setup", "['module load cuda']", Same),
 ];
 
 /// Keys of failures that may be retried are those of one class.

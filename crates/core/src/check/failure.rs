@@ -38,20 +38,20 @@ pub fn settings_of_retries_are_used(point: &Point<'_>) -> Option<Diagnostic> {
     )
 }
 
-/// The limit covers all attempts: a retry would have no time left.
+/// The limit covers all attempts on this machine: a retry would have no time left. Each job of a cluster has its own.
 pub fn timeouts_are_not_retried(point: &Point<'_>) -> Option<Diagnostic> {
     let policy = policy(point, FailureClass::Timeout)?;
-    (policy.retries > 0).then(|| {
+    (policy.retries > 0 && point.spec.launch.is_local()).then(|| {
         let message = "`on_failure.timeout.retries` has no effect: a run that exceeded its limit has no time left";
         contradiction(point, "on_failure.timeout.retries", message)
-            .note("`limits.run` covers all attempts of a run")
+            .note("`limits.run` covers all attempts of a run on this machine; only jobs of a cluster have a new limit each")
             .help("raise `limits.run`, and remove `retries`")
     })
 }
 
 pub fn timeout_has_a_limit(point: &Point<'_>) -> Option<Diagnostic> {
     policy(point, FailureClass::Timeout)?;
-    point.spec.limits.run.is_none().then(|| {
+    (point.spec.limits.run.is_none() && point.spec.launch.is_local()).then(|| {
         let message = "`on_failure.timeout` has no effect without a time limit";
         contradiction(point, "on_failure.timeout", message)
             .help("add `[limits]` with `run = \"2h\"`, or remove `on_failure.timeout`")

@@ -260,11 +260,11 @@ pub const RULES: &[Rule] = &[
         check: failure::settings_of_retries_are_used,
     },
     Rule {
-        reads: &["on_failure.timeout"],
+        reads: &["on_failure.timeout", "launch"],
         check: failure::timeouts_are_not_retried,
     },
     Rule {
-        reads: &["on_failure.timeout", "limits.run"],
+        reads: &["on_failure.timeout", "limits.run", "launch"],
         check: failure::timeout_has_a_limit,
     },
     Rule {

@@ -7,6 +7,7 @@ use crate::diagnostic::{Diagnostic, nearest};
 use crate::show::show_duration;
 use crate::spec::ExperimentSpec;
 use crate::spec::document::Table;
+use crate::spec::launch::LaunchSpec;
 use crate::spec::metric::Objective;
 use crate::spec::portable::is_reserved;
 use crate::spec::verdict::VerdictSpec;
@@ -134,6 +135,24 @@ pub(super) fn one_verdict(
     let mut diagnostic = Diagnostic::error("sweep", message)
         .help("write it in `[verdict]` as it is, and set no key that it refers to");
     diagnostic.span = root.span_at("verdict");
+    Err(Box::new(diagnostic))
+}
+
+/// Where runs are trained belongs to the experiment, not to a trial.
+pub(super) fn one_launch(
+    written: &LaunchSpec,
+    spec: &ExperimentSpec,
+    trial: &str,
+    root: &Table,
+) -> Result<(), Box<Diagnostic>> {
+    if spec.launch == *written {
+        return Ok(());
+    }
+    let message =
+        format!("`[launch]` differs in trial `{trial}`, but must be the same for all trials");
+    let mut diagnostic = Diagnostic::error("sweep", message)
+        .help("set plain values in `[launch]`, and no axis over a key that it refers to");
+    diagnostic.span = root.span_at("launch");
     Err(Box::new(diagnostic))
 }
 

@@ -33,7 +33,9 @@ use crate::diagnostic::{Diagnostic, Diagnostics, Severity};
 use crate::spec::ExperimentSpec;
 use crate::spec::document::{Document, Table};
 use crate::spec::reference::{References, unused_values};
-use agree::{known_baseline, one_limit, one_name, one_objective, one_verdict, room_for_seeds};
+use agree::{
+    known_baseline, one_launch, one_limit, one_name, one_objective, one_verdict, room_for_seeds,
+};
 pub use best::Ties;
 pub use calibration::{Basis, Calibration, Expected, Probe};
 pub use command::quoted;
@@ -106,6 +108,7 @@ pub fn plan(
         if let Some(trial) = trial {
             if let Err(diagnostic) = one_limit(limit, &trial.spec, &point.id, &root)
                 .and_then(|()| one_verdict(&written.verdict, &trial.spec, &point.id, &root))
+                .and_then(|()| one_launch(&written.launch, &trial.spec, &point.id, &root))
             {
                 return Err(Diagnostics(vec![*diagnostic]));
             }
@@ -163,6 +166,7 @@ pub fn plan(
         },
         axes: expansion.keys(),
         search: search_plan(document, &expansion, confirm),
+        launch: written.launch,
         runs,
     };
     Ok((plan, diagnostics))

@@ -13,6 +13,7 @@ use crate::data::DataPlan;
 use crate::spec::CheckpointSpec;
 use crate::spec::backend::{Arithmetic, DeviceName, Kernels, Precision};
 use crate::spec::failure::OnFailure;
+use crate::spec::launch::LaunchSpec;
 use crate::spec::loss::LossSpec;
 use crate::spec::metric::Objective;
 use crate::spec::optimizer::OptimizerSpec;
@@ -62,6 +63,9 @@ pub struct Plan {
     /// The search, if the trials are those of a search.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<SearchPlan>,
+    /// Where its runs are trained, according to the file.
+    #[serde(skip)]
+    pub launch: LaunchSpec,
     /// Trials in file order, the seeds of a trial side by side.
     pub runs: Vec<RunPlan>,
 }

@@ -32,6 +32,10 @@ pub enum State {
     Skipped,
     /// A worker is training it.
     Running,
+    /// It waits in the queue of a cluster.
+    Queued,
+    /// It was interrupted, and waits in the queue of a cluster to be resumed.
+    Requeued,
     /// It was started and has not ended, but no runner is active.
     Incomplete,
     /// Nothing happened yet.
@@ -57,6 +61,8 @@ impl State {
             State::Pruned => "pruned",
             State::Skipped => "skipped",
             State::Running => "running",
+            State::Queued => "queued",
+            State::Requeued => "requeued",
             State::Incomplete => "incomplete",
             State::NotStarted => "not started",
             State::Unreadable | State::OtherFormat => "unreadable",

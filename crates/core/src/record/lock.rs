@@ -25,6 +25,15 @@ pub struct Holder {
     pub command: String,
 }
 
+/// Whether a lock could not be taken because the file system has none.
+pub fn has_no_locks(error: &io::Error) -> bool {
+    #[cfg(unix)]
+    if error.raw_os_error() == Some(libc::ENOLCK) {
+        return true;
+    }
+    error.kind() == io::ErrorKind::Unsupported
+}
+
 /// A lock that is held until this is dropped.
 pub struct Lock(File);
 

@@ -10,6 +10,7 @@
 //!   kernels/               on CubeCL's backends: the kernels that were selected by timing, for all runs
 //!   .lock                  held by the `runner run` that writes here, whom it names
 //!   .labels.lock           held while labels are changed
+//!   launch/                jobs of a cluster (`submission.rs`) and which of them may write to which run (`lease.rs`)
 //!   runs/<trial>-s<seed>/
 //!     .lock                held by the worker
 //!     run.toml             the run, resolved and self-contained
@@ -54,6 +55,7 @@ mod git;
 mod history;
 mod index;
 mod labels;
+mod lease;
 mod links;
 mod lock;
 mod log;
@@ -64,13 +66,14 @@ mod run_folder;
 mod seal;
 mod settings;
 mod status;
+mod submission;
 mod tail;
 mod times;
 mod trace;
 mod write;
 mod written;
 
-pub use answer::{PATIENCE, answer};
+pub use answer::{Answered, PATIENCE, answer, answer_with_errors};
 pub use build::{known_build, look_at_this_build, take_known_build, this_build, use_program};
 pub use calibrations::Calibrations;
 pub use collector::{Collector, Recorded};
@@ -86,8 +89,9 @@ pub use git::commits_between;
 pub use history::{Earlier, Generation};
 pub use index::Index;
 pub use labels::{Label, LabelError, Labels};
+pub use lease::{Alive, BEAT, Held, Lease, Leased, PATIENCE as LEASE_PATIENCE, Tenant};
 pub use links::refuse_links;
-pub use lock::{Holder, Lock, Locked};
+pub use lock::{Holder, Lock, Locked, has_no_locks};
 pub use looks::Look;
 pub use resume::{
     BadCheckpoint, CHECKPOINT_PARTS, Checkpoints, Rejected, ResumePoint, Sidecar, part_sum,
@@ -96,6 +100,7 @@ pub use run_folder::RunFolder;
 pub use seal::{SealState, check_seal, json as sealed_json, seal_state};
 pub use settings::{Changed, Settings, changed, is_guard, settings};
 pub use status::{Status, leftovers, resume_point, status};
+pub use submission::{Job, JobState, JobStates, Submission};
 pub use tail::{News, Tail};
 pub use times::Times;
 pub use trace::{Digests, OPTIMIZER, TRACE_FILES, Trace, TraceSums, TraceWriter};

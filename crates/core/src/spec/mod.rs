@@ -16,6 +16,7 @@ pub mod generate;
 mod hints;
 pub mod init;
 pub mod kind;
+pub mod launch;
 pub mod limits;
 pub mod loss;
 pub mod memory;
@@ -56,6 +57,7 @@ use failure::OnFailure;
 pub use hints::{TypeKeys, key_paths, keys_of_types, nearest_path};
 use init::InitSpec;
 use kind::Kind;
+use launch::LaunchSpec;
 use limits::LimitsSpec;
 use loss::LossSpec;
 use memory::MemorySpec;
@@ -111,6 +113,8 @@ pub struct ExperimentSpec {
     pub limits: LimitsSpec,
     /// `[on_failure]`
     pub on_failure: OnFailure,
+    /// `[launch]`
+    pub launch: LaunchSpec,
 }
 
 /// The `[experiment]` table.
@@ -275,6 +279,7 @@ fn decode(s: &mut Section<'_>) -> ExperimentSpec {
             false,
             failure::decode,
         ),
+        launch: s.table("launch", "Where runs are trained: on this machine, or as jobs of a cluster.", false, LaunchSpec::decode),
     }
 }
 

@@ -60,6 +60,8 @@ pub struct Row {
 pub enum State {
     /// Not started.
     Waiting,
+    /// In the queue of a cluster: `queued` or `requeued`.
+    Queued(&'static str),
     /// Training.
     Running,
     /// Started, and continuing after a failure or a change; how, as text.
@@ -220,6 +222,7 @@ impl Board {
         match row.state {
             State::Running | State::Again(_) => true,
             State::Waiting => !self.starts_no_more && self.abandoned.is_none(),
+            State::Queued(_) => true,
             State::Stopping | State::Incomplete | State::Unreadable | State::Ended(_) => false,
         }
     }

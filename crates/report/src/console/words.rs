@@ -175,6 +175,7 @@ pub fn board(board: &Board) -> String {
         let state = match &row.state {
             State::Waiting if board.abandoned.is_some() => "not started".to_owned(),
             State::Waiting => "waiting".to_owned(),
+            State::Queued(word) => (*word).to_owned(),
             State::Running | State::Stopping => "active".to_owned(),
             State::Again(how) => how.clone(),
             State::Incomplete => "incomplete, no runner is active".to_owned(),

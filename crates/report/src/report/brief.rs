@@ -41,6 +41,8 @@ impl Brief {
         }
         let is_over = parts.is_empty();
         let others = [
+            (State::Queued, "queued"),
+            (State::Requeued, "requeued"),
             (State::Failed, "failed"),
             (State::Interrupted, "interrupted"),
             (State::Pruned, "pruned"),

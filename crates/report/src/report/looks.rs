@@ -111,6 +111,8 @@ impl Looking {
 pub fn is_over(index: &Index) -> bool {
     let left = [
         State::Running,
+        State::Queued,
+        State::Requeued,
         State::Incomplete,
         State::Interrupted,
         State::NotStarted,

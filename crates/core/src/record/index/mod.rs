@@ -54,7 +54,11 @@ impl Index {
     /// The same as [`Index::read`], only from plan and events.
     pub fn read_anew(folder: &ExperimentFolder) -> io::Result<Option<Self>> {
         let time_ns = nanos(SystemTime::now());
-        Ok(build(folder, false, time_ns)?.map(|saved| saved.index))
+        let built = build(folder, false, time_ns)?;
+        Ok(built.map(|mut saved| {
+            folder.attach_jobs(&mut saved.index.runs);
+            saved.index
+        }))
     }
 
     /// Like [`Index::read`] and [`Index::mend`] at a given time: files that changed shortly before it are not
@@ -86,6 +90,7 @@ impl Index {
         }
         saved.index.looks = folder.read_looks()?;
         labels::attach(&folder.read_labels()?, saved.index.runs.iter_mut());
+        folder.attach_jobs(&mut saved.index.runs);
         Ok(Some(saved.index))
     }
 }

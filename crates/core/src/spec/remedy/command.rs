@@ -355,8 +355,8 @@ pub const VERBS: &[Command] = &[
         "clean results --keep 3",
     ),
     command(
-        "stop kill cancel abort pause",
-        "press Ctrl-C in the terminal of `runner run`: runs save a checkpoint, and the same command resumes them",
+        "stop kill abort pause scancel",
+        "press Ctrl-C in the terminal of `runner run`: runs save a checkpoint, and the same command resumes them; `runner cancel FOLDER` cancels jobs of a cluster",
         "stop results",
         "",
     ),

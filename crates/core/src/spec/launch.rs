@@ -1,0 +1,253 @@
+//! `[launch]`: where runs are trained: on this machine, or as jobs of a cluster. Not part of a run's identity.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::kind::{Bytes, Kind};
+use super::section::{Section, choices};
+use crate::diagnostic::Diagnostic;
+
+/// The most runs that one job trains one after the other.
+const MAX_RUNS_PER_JOB: i64 = 10_000;
+
+/// The most jobs at once, and the most processors or devices of a job.
+const MAX_COUNT: i64 = 1_000_000;
+
+/// The `[launch]` table.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LaunchSpec {
+    /// What runs the jobs.
+    #[serde(flatten)]
+    pub system: System,
+    /// Runs that one job trains one after the other; one if not set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runs_per_job: Option<usize>,
+    /// Shell commands before the training, such as `module load cuda`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub setup: Vec<String>,
+}
+
+/// What trains runs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum System {
+    /// This machine.
+    #[default]
+    Local,
+    /// A cluster with SLURM.
+    Slurm(Slurm),
+    /// Any other cluster, through commands.
+    Command(Commands),
+}
+
+/// What a job of SLURM requests.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Slurm {
+    /// The partition; that of the cluster if not set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub partition: Option<String>,
+    /// The account that is charged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account: Option<String>,
+    /// The time limit of a job.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time: Option<Duration>,
+    /// How long before the time limit a job saves its checkpoint.
+    pub grace: Duration,
+    /// Processors of a job.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpus: Option<usize>,
+    /// GPUs of a job.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gpus: Option<usize>,
+    /// Memory of a job in bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_bytes: Option<u64>,
+    /// The maximum number of concurrent jobs, if it is limited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_running: Option<usize>,
+    /// More arguments of `sbatch`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub arguments: Vec<String>,
+}
+
+/// The commands of a cluster.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Commands {
+    /// Submits jobs, and prints the id of the job as the last word.
+    pub submit: String,
+    /// Prints the state of a job.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<String>,
+    /// Cancels a job.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cancel: Option<String>,
+    /// The environment variable that contains the number of an array's element; without it, each job is submitted
+    /// separately.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub index: Option<String>,
+}
+
+choices! {
+    /// What trains runs.
+    pub enum SystemKind {
+        Local "local" "Processes on this machine.",
+        Slurm "slurm" "Job arrays of SLURM.",
+        Command "command" "Jobs of any other cluster, through commands to submit, query and cancel them.",
+    }
+}
+
+impl LaunchSpec {
+    pub(super) fn decode(s: &mut Section<'_>) -> Self {
+        let doc = "What trains the runs. `runner run --launch TYPE` overrides it.";
+        s.variant(doc, Some(SystemKind::Local), |s, kind| match kind {
+            SystemKind::Local => Self::default(),
+            SystemKind::Slurm => Self::of_jobs(s, |s| System::Slurm(Slurm::decode(s))),
+            SystemKind::Command => Self::of_jobs(s, |s| System::Command(Commands::decode(s))),
+        })
+    }
+
+    fn of_jobs(s: &mut Section<'_>, system: impl Fn(&mut Section<'_>) -> System) -> Self {
+        let texts = || Kind::list(Kind::Text, 0);
+        Self {
+            system: system(s),
+            runs_per_job: s
+                .field(
+                    "runs_per_job",
+                    Kind::Int(1, MAX_RUNS_PER_JOB),
+                    "Runs that one job trains one after the other: starting a job takes a cluster about a second, so short runs should share one. One when not set.",
+                )
+                .optional(),
+            setup: s
+                .field(
+                    "setup",
+                    texts(),
+                    "Shell commands that a job executes first, such as `module load cuda`; if one fails, the job ends.",
+                )
+                .or(Vec::new()),
+        }
+    }
+
+    /// The name of the system.
+    pub fn kind(&self) -> SystemKind {
+        match self.system {
+            System::Local => SystemKind::Local,
+            System::Slurm(_) => SystemKind::Slurm,
+            System::Command(_) => SystemKind::Command,
+        }
+    }
+
+    /// The same with another system. Settings of the file's own type are kept; `None` if the other one needs settings
+    /// that the file does not have.
+    pub fn on(&self, kind: SystemKind) -> Option<Self> {
+        if self.kind() == kind {
+            return Some(self.clone());
+        }
+        match kind {
+            SystemKind::Local => Some(Self::default()),
+            SystemKind::Slurm => Some(Self {
+                system: System::Slurm(Slurm {
+                    grace: GRACE,
+                    ..Slurm::default()
+                }),
+                ..Self::default()
+            }),
+            SystemKind::Command => None,
+        }
+    }
+
+    /// Whether runs are trained on this machine.
+    pub fn is_local(&self) -> bool {
+        self.system == System::Local
+    }
+}
+
+/// How long before its time limit a job saves a checkpoint by default.
+const GRACE: Duration = Duration::from_secs(120);
+
+impl Slurm {
+    fn decode(s: &mut Section<'_>) -> Self {
+        let span = |allows_zero| Kind::Duration { allows_zero };
+        let count = || Kind::Int(1, MAX_COUNT);
+        Self {
+            partition: s
+                .field("partition", Kind::Text, "The partition; that of the cluster when not set.")
+                .optional(),
+            account: s.field("account", Kind::Text, "The account that is charged.").optional(),
+            time: s
+                .field(
+                    "time",
+                    span(false),
+                    "The time limit of a job. A run that needs more saves a checkpoint in time, is queued again and resumes. SLURM counts whole minutes.",
+                )
+                .optional(),
+            grace: s
+                .field(
+                    "grace",
+                    span(false),
+                    "How long before the time limit a job saves its checkpoint. SLURM may be up to a minute late.",
+                )
+                .or(GRACE),
+            cpus: s.field("cpus", count(), "Processors of a job, which are the threads of its run.").optional(),
+            gpus: s.field("gpus", count(), "GPUs of a job.").optional(),
+            memory_bytes: s
+                .field("memory", Kind::Bytes, "Memory of a job, such as `16GiB`.")
+                .optional()
+                .map(|Bytes(bytes)| bytes),
+            max_running: s
+                .field(
+                    "max_running",
+                    Kind::Int(1, MAX_COUNT),
+                    "The maximum number of jobs that run at once; without it, the cluster decides.",
+                )
+                .optional(),
+            arguments: s
+                .field(
+                    "arguments",
+                    Kind::list(Kind::Text, 0),
+                    "More arguments of `sbatch`, such as `--qos=long`.",
+                )
+                .or(Vec::new()),
+        }
+    }
+}
+
+impl Commands {
+    fn decode(s: &mut Section<'_>) -> Self {
+        let submit: String = s
+                .field(
+                    "submit",
+                    Kind::Text,
+                    "The shell command that submits jobs and prints the id of the job as its last word. `{script}` is the script, `{name}` a name, `{log}` a file for its output, `{element}` the number of the job; with `index`, `{last}` is the number of the last element and `{count}` how many there are.",
+                )
+                .required();
+        if !submit.contains("{script}")
+            && !s.is_refused("submit")
+            && let Some(span) = s.written_at("submit")
+        {
+            let message = "`launch.submit` does not submit the script of the jobs";
+            let wrong = Diagnostic::error("out-of-range", message).at(span);
+            let help = "add `{script}` where the command expects the script, as in `qsub {script}`";
+            s.refuse("submit", wrong.help(help));
+        }
+        Self {
+            submit,
+            status: s
+                .field(
+                    "status",
+                    Kind::Text,
+                    "The shell command that prints the state of `{job}`: `queued` or `running`, for arrays one line `NUMBER queued` or `NUMBER running` for each element; nothing once it has ended.",
+                )
+                .optional(),
+            cancel: s.field("cancel", Kind::Text, "The shell command that cancels `{job}`.").optional(),
+            index: s
+                .field(
+                    "index",
+                    Kind::Text,
+                    "The environment variable with the number of an array's element, from 0, such as `PBS_ARRAY_INDEX`. When set, all jobs are submitted at once.",
+                )
+                .optional(),
+        }
+    }
+}

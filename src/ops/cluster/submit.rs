@@ -1,0 +1,236 @@
+//! Hands runs to a cluster.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::{Refusal, commands, slurm};
+use crate::error::Error;
+use crate::ops::{Progress, Run, Sink};
+use runner_core::diagnostic::{Diagnostic, counted};
+use runner_core::plan::{Plan, quoted};
+use runner_core::record::{
+    ExperimentFolder, Job, Submission, unix_millis, unwritable, write_whole,
+};
+use runner_core::spec::launch::{LaunchSpec, System, SystemKind};
+
+/// Where the runs of a plan are trained: as the file says, or as the command does.
+pub(in crate::ops) fn launch_of(options: &Run, plan: &Plan) -> Result<LaunchSpec, Error> {
+    let Some(kind) = options.launch else {
+        return Ok(plan.launch.clone());
+    };
+    plan.launch.on(kind).ok_or_else(|| {
+        let message = "`--launch command` needs the commands of the cluster";
+        let diagnostic = Diagnostic::error("usage", message);
+        Error::refused(diagnostic.help(
+            "add `[launch]` with `type = \"command\"` and `submit = \"qsub {script}\"` to the experiment file",
+        ))
+    })
+}
+
+/// Refuses a system whose programs are not on this machine.
+pub(in crate::ops) fn refuse_without_programs(launch: &LaunchSpec) -> Result<(), Error> {
+    match launch.system {
+        System::Slurm(_) => slurm::find().map_err(|refusal| missing(&refusal)),
+        System::Command(_) | System::Local => Ok(()),
+    }
+}
+
+/// Runs to hand to a cluster.
+pub(in crate::ops) struct Request<'a> {
+    pub(in crate::ops) options: &'a Run,
+    pub(in crate::ops) folder: &'a ExperimentFolder,
+    pub(in crate::ops) plan: &'a Plan,
+    pub(in crate::ops) launch: LaunchSpec,
+    /// Where a search ends runs.
+    pub(in crate::ops) pauses: &'a BTreeMap<String, String>,
+    /// The ids of the runs.
+    pub(in crate::ops) runs: Vec<String>,
+}
+
+/// Submits jobs for runs. Those that the cluster does not accept are not started, and nothing is changed about them.
+pub(in crate::ops) fn submit(request: Request<'_>, sink: &Sink<'_>) -> Result<usize, Error> {
+    let mut submission = planned(&request)?;
+    let folder = std::path::absolute(&request.folder.0);
+    let folder = ExperimentFolder(folder.unwrap_or_else(|_| request.folder.0.clone()));
+    write(&folder, &submission).map_err(|e| Error::unwritable(&folder.launch(), &e))?;
+    let mut refusal = None;
+    for at in 0..submission.jobs.len() {
+        match submit_job(&folder, &submission, at) {
+            Ok(id) => submission.jobs[at].id = id,
+            Err(e) => {
+                refusal = Some(e);
+                break;
+            }
+        }
+    }
+    submission.jobs.retain(|job| !job.id.is_empty());
+    let num_elements = submission.jobs.iter().map(|job| job.count).sum();
+    submission.elements.truncate(num_elements);
+    let num_runs = submission.num_runs();
+    submission.is_over = num_runs == 0;
+    folder
+        .write_submission(&submission)
+        .map_err(|e| Error::unwritable(&folder.launch(), &e))?;
+    let ids: Vec<&str> = submission.jobs.iter().map(|job| job.id.as_str()).collect();
+    let shown = match ids.as_slice() {
+        [] => String::new(),
+        [one] => format!(" as job {one}"),
+        [first, .., last] => format!(" as jobs {first} to {last}"),
+    };
+    if num_runs > 0 {
+        sink(Progress::Step(&format!(
+            "submitted {} in {}{shown}",
+            counted(num_runs, "run"),
+            counted(num_elements, "job")
+        )));
+    }
+    match refusal {
+        None => Ok(num_runs),
+        Some(refusal) => Err(refused(&refusal, &submission, num_runs, request.runs.len())),
+    }
+}
+
+fn refused(refusal: &Refusal, submission: &Submission, done: usize, of: usize) -> Error {
+    if refusal.is_missing {
+        return missing(refusal);
+    }
+    let message = if done == 0 {
+        format!("the cluster accepted no job: {}", refusal.words)
+    } else {
+        format!(
+            "the cluster accepted {done} of {}: {}",
+            counted(of, "run"),
+            refusal.words
+        )
+    };
+    let diagnostic = Diagnostic::error("launch", message);
+    let is_full = ["unable to accept", "limit", "Limit", "QOSMax", "AssocMax"];
+    let help = if is_full.iter().any(|word| refusal.words.contains(word)) {
+        "run the command again when the queue has room: only missing runs are submitted; or let jobs train several runs with `launch.runs_per_job`"
+    } else if submission.launch.kind() == SystemKind::Slurm {
+        "correct `[launch]`; `sinfo` shows the partitions of the cluster"
+    } else {
+        "correct `launch.submit`"
+    };
+    Error::failed(diagnostic.help(help))
+}
+
+fn missing(refusal: &Refusal) -> Error {
+    let message = format!("the program `{}` was not found", refusal.program);
+    Error::refused(
+        Diagnostic::error("launch", message)
+            .note("`[launch]` of type \"slurm\" submits the runs with the programs of SLURM")
+            .help("run the command on a login node of the cluster, or train here with `--launch local`"),
+    )
+}
+
+/// The submission of some runs, before it is submitted.
+fn planned(request: &Request<'_>) -> Result<Submission, Error> {
+    let launch = request.launch.clone();
+    let size = launch.runs_per_job.unwrap_or(1);
+    let elements: Vec<Vec<String>> = request.runs.chunks(size).map(<[String]>::to_vec).collect();
+    let per_job = match &launch.system {
+        System::Slurm(_) => slurm::array_size(),
+        System::Command(commands) if commands.index.is_some() => elements.len(),
+        System::Command(_) | System::Local => 1,
+    };
+    let starts = (0..elements.len()).step_by(per_job.max(1));
+    let jobs = starts.map(|first| Job {
+        id: String::new(),
+        first,
+        count: per_job.min(elements.len() - first),
+    });
+    let runs = request.runs.iter();
+    let pauses = runs.filter_map(|run| request.pauses.get_key_value(run));
+    let program = &request.options.experiment.program;
+    let time_ms = unix_millis();
+    Ok(Submission {
+        format: Submission::FORMAT,
+        key: format!("{time_ms:x}-{:x}", std::process::id()),
+        time_ms,
+        host: runner_core::record::Holder::here().host,
+        launch,
+        plan: Plan {
+            runs: Vec::new(),
+            search: None,
+            ..request.plan.clone()
+        },
+        program: absolute(program.find()?),
+        arguments: program.arguments.clone(),
+        spec: request.options.experiment.path.clone(),
+        fault: request.options.inject_fault.clone(),
+        jobs: jobs.collect(),
+        pauses: pauses
+            .map(|(run, pause)| (run.clone(), pause.clone()))
+            .collect(),
+        elements,
+        is_over: false,
+    })
+}
+
+fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}
+
+/// Writes the record and the script before the first job can start.
+fn write(folder: &ExperimentFolder, submission: &Submission) -> std::io::Result<()> {
+    let logs = folder.submission_logs(&submission.key);
+    std::fs::create_dir_all(&logs).map_err(|e| unwritable(&logs, e))?;
+    folder.write_submission(submission)?;
+    for job in &submission.jobs {
+        if job.first > 0 && submission.is_array() {
+            break;
+        }
+        let path = script_of(folder, submission, job);
+        let text = script(folder, submission, job.first)?;
+        write_whole(&path, text.as_bytes()).map_err(|e| unwritable(&path, e))?;
+    }
+    Ok(())
+}
+
+/// Arrays share a script; other jobs have one each, next to their output.
+fn script_of(folder: &ExperimentFolder, submission: &Submission, job: &Job) -> PathBuf {
+    if submission.is_array() {
+        folder.submission_script(&submission.key)
+    } else {
+        let logs = folder.submission_logs(&submission.key);
+        logs.join(format!("{}.sh", job.first))
+    }
+}
+
+fn script(
+    folder: &ExperimentFolder,
+    submission: &Submission,
+    element: usize,
+) -> std::io::Result<String> {
+    let quoted = |path: &Path| quoted(&path.display().to_string());
+    let mut start = "#!/bin/sh\nset -e\n".to_owned();
+    for command in &submission.launch.setup {
+        start += &format!("{command}\n");
+    }
+    start += &format!("cd {}\n", quoted(&std::env::current_dir()?));
+    start += &format!("exec {} work", quoted(&submission.program));
+    for argument in &submission.arguments {
+        start += &format!(" {}", runner_core::plan::quoted(argument));
+    }
+    start += &format!(" {} {} ", quoted(&folder.0), submission.key);
+    Ok(match &submission.launch.system {
+        System::Command(commands) => commands::script(&start, commands, element),
+        _ => slurm::script(&start),
+    })
+}
+
+fn submit_job(
+    folder: &ExperimentFolder,
+    submission: &Submission,
+    at: usize,
+) -> Result<String, Refusal> {
+    let job = &submission.jobs[at];
+    let script = script_of(folder, submission, job);
+    let logs = folder.submission_logs(&submission.key);
+    match &submission.launch.system {
+        System::Command(commands) => commands::submit(submission, commands, job, &script, &logs),
+        System::Slurm(slurm) => slurm::submit(submission, slurm, job, &script, &logs),
+        System::Local => Ok(String::new()),
+    }
+}
