@@ -6,7 +6,7 @@
 //! - `word`: a sequence of letters and digits, including apostrophes inside it (`don't`), or any other single character
 //!   except whitespace. A line break is a token too, because it is meaningful in verse, dialogue and lists; other
 //!   whitespace only separates.
-//! - `bpe`, `wordpiece`, `file`: [`Subwords`].
+//! - `bpe`, `wordpiece`, `file`: subwords of the library `tokenizers`.
 //!
 //! Large texts are cut between tokens, so that the cores share the work; the tokens are the same as without cuts.
 
@@ -49,7 +49,7 @@ const FIRST: i32 = 2;
 pub struct Tokenizer {
     /// The kind of tokens.
     pub spec: TokensSpec,
-    /// The tokens from [`UNKNOWN`] + 1 on, the most frequent first; equally frequent ones in text order. Empty for
+    /// The tokens from 2 on, the most frequent first; equally frequent ones in text order. Empty for
     /// bytes, which need no list, and for subwords.
     pub tokens: Vec<String>,
     lookup: Lookup,
