@@ -92,14 +92,7 @@ fn hub(args: &HubArgs, output: &mut Output) -> u8 {
     match import_hub(&asked) {
         Ok(imported) => {
             output.say(&format!("a model of type `{}`", imported.model));
-            for file in &imported.files {
-                output.print(&file.display().to_string());
-            }
-            output.say(&format!(
-                "check it with: runner check '{}'",
-                imported.files[0].display()
-            ));
-            OK
+            written(&imported.files, output)
         }
         Err(error) => output.fail(&error),
     }
@@ -130,15 +123,20 @@ fn onnx(args: &OnnxArgs, output: &mut Output) -> u8 {
                 grouped(network.num_parameters),
                 network.items.show(),
             ));
-            for file in &imported.files {
-                output.print(&file.display().to_string());
-            }
-            output.say(&format!(
-                "check it with: runner check '{}'",
-                imported.files[0].display()
-            ));
-            OK
+            written(&imported.files, output)
         }
         Err(error) => output.fail(&error),
     }
+}
+
+/// Prints the files of an experiment, the experiment file first.
+fn written(files: &[PathBuf], output: &mut Output) -> u8 {
+    for file in files {
+        output.print(&file.display().to_string());
+    }
+    output.say(&format!(
+        "check it with: runner check '{}'",
+        files[0].display()
+    ));
+    OK
 }

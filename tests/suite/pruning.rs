@@ -4,10 +4,9 @@
 use std::fs;
 use std::path::Path;
 
-use serde_json::Value as Json;
-
 use super::edit::Edit;
-use super::support::{IRIS, folder_with, goes_on, numbers, read_json, run, summary};
+use super::search::{killed_after, report_of, searched, suggestions};
+use super::support::{IRIS, folder_with, goes_on, numbers, run, summary};
 
 const SEARCH: &str = r#"
 [search]
@@ -22,23 +21,6 @@ train.batch_size = { type = "integer", min = 8, max = 64, log = true }
 
 fn spec() -> String {
     format!("{}\n{SEARCH}", IRIS.edit("epochs = 3", "epochs = 8"))
-}
-
-fn suggestions(folder: &Path) -> Vec<Json> {
-    let plan = read_json(&folder.join("results/spec/plan.json"));
-    plan["search"]["suggestions"].as_array().unwrap().clone()
-}
-
-fn report_of(folder: &Path) -> Json {
-    read_json(&folder.join("results/spec/report.json"))
-}
-
-fn searched(spec: &str, arguments: &[&str]) -> tempfile::TempDir {
-    let folder = folder_with(spec);
-    let all = [&["run", "spec.toml", "--quiet"], arguments].concat();
-    let (code, _, stderr) = run(folder.path(), &all);
-    assert_eq!(code, 0, "{stderr}");
-    folder
 }
 
 /// The epochs up to which each trial was trained, with its run.
@@ -113,20 +95,9 @@ fn decisions_do_not_depend_on_the_number_of_workers_or_on_a_lost_plan() {
 #[cfg(unix)]
 #[test]
 fn a_search_that_is_killed_prunes_the_same_trials() {
-    use super::support::processes::started_until;
-    use super::support::runner;
-
     let whole = searched(&spec(), &[]);
     let folder = folder_with(&spec());
-    for num in [4, 9, 3] {
-        let mut command = runner(folder.path());
-        command.args(["run", "spec.toml", "--quiet", "--json", "--jobs", "2"]);
-        let (mut child, mut events) = started_until(&mut command, "run_finished");
-        let ended = |event: &String| event.contains("run_finished");
-        events.by_ref().filter(ended).nth(num - 2);
-        child.kill().unwrap();
-        child.wait().unwrap();
-    }
+    killed_after(folder.path(), [4, 9, 3]);
     goes_on(folder.path());
     assert_eq!(suggestions(whole.path()), suggestions(folder.path()));
     assert_eq!(numbers(whole.path()), numbers(folder.path()));

@@ -29,16 +29,16 @@ fn plan_of(folder: &Path) -> Json {
     read_json(&folder.join("results/spec/plan.json"))
 }
 
-fn report_of(folder: &Path) -> Json {
+pub(super) fn report_of(folder: &Path) -> Json {
     read_json(&folder.join("results/spec/report.json"))
 }
 
-fn suggestions(folder: &Path) -> Vec<Json> {
+pub(super) fn suggestions(folder: &Path) -> Vec<Json> {
     let plan = plan_of(folder);
     plan["search"]["suggestions"].as_array().unwrap().clone()
 }
 
-fn searched(spec: &str, arguments: &[&str]) -> tempfile::TempDir {
+pub(super) fn searched(spec: &str, arguments: &[&str]) -> tempfile::TempDir {
     let folder = folder_with(spec);
     let all = [&["run", "spec.toml", "--quiet"], arguments].concat();
     let (code, _, stderr) = run(folder.path(), &all);
@@ -87,17 +87,14 @@ fn trials_do_not_depend_on_the_number_of_workers() {
     }
 }
 
+/// Starts the search in a folder three times, and kills it after these numbers of finished runs.
 #[cfg(unix)]
-#[test]
-fn a_search_that_is_killed_gives_the_same_trials() {
+pub(super) fn killed_after(folder: &Path, runs: [usize; 3]) {
     use super::support::processes::started_until;
     use super::support::runner;
 
-    let whole = searched(&spec(), &[]);
-    let folder = folder_with(&spec());
-    // In the first round, between rounds, and in the last one.
-    for num in [3, 7, 4] {
-        let mut command = runner(folder.path());
+    for num in runs {
+        let mut command = runner(folder);
         command.args(["run", "spec.toml", "--quiet", "--json", "--jobs", "2"]);
         let (mut child, mut events) = started_until(&mut command, "run_finished");
         let ended = |event: &String| event.contains("run_finished");
@@ -105,6 +102,15 @@ fn a_search_that_is_killed_gives_the_same_trials() {
         child.kill().unwrap();
         child.wait().unwrap();
     }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_search_that_is_killed_gives_the_same_trials() {
+    let whole = searched(&spec(), &[]);
+    let folder = folder_with(&spec());
+    // In the first round, between rounds, and in the last one.
+    killed_after(folder.path(), [3, 7, 4]);
     goes_on(folder.path());
     assert_eq!(suggestions(whole.path()), suggestions(folder.path()));
     let ids = |folder: &Path| -> BTreeSet<String> {

@@ -24,7 +24,7 @@ export async function used(text: string): Promise<Uint8Array> {
   const again = await experiment.start(undefined, saved);
   const { epoch, test }: Finished = again.finish();
   console.log(epoch, test["test"]?.["accuracy"], again.predict([5.1, 3.5, 1.4, 0.2]).names);
-  // @ts-expect-error: there is no such format.
+  // @ts-expect-error: this format does not exist.
   again.export("zip");
   return again.export("onnx");
 }

@@ -71,15 +71,11 @@ fn tokens_fit(point: &Point<'_>) -> Option<Diagnostic> {
         let help = "remove `tokenizer` to use the file, or remove `path`";
         return Some(contradiction(message).at(at).help(help));
     }
-    let is_of_words = matches!(
-        tokens.tokenizer,
-        TokenizerKind::Char | TokenizerKind::Byte | TokenizerKind::Word
-    );
     let fixed = [
         ("max_vocabulary", is_file, "the file has its vocabulary"),
         (
             "lowercase",
-            !is_of_words,
+            tokens.tokenizer.is_of_subwords(),
             "subwords are of the letters that their tokenizer makes of a text",
         ),
     ];

@@ -107,6 +107,13 @@ choices! {
     }
 }
 
+impl TokenizerKind {
+    /// Whether its tokens are parts of words.
+    pub fn is_of_subwords(self) -> bool {
+        matches!(self, Self::Bpe | Self::Wordpiece | Self::File)
+    }
+}
+
 choices! {
     /// The kinds of columns.
     #[derive(Serialize, Deserialize)]

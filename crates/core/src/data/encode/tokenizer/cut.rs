@@ -19,9 +19,10 @@ pub fn pieces(kind: TokenizerKind, mut text: &str) -> impl Iterator<Item = &str>
         if text.is_empty() {
             return None;
         }
-        let size = match kind {
-            TokenizerKind::Char | TokenizerKind::Byte | TokenizerKind::Word => PIECE,
-            TokenizerKind::Bpe | TokenizerKind::Wordpiece | TokenizerKind::File => SUBWORD_PIECE,
+        let size = if kind.is_of_subwords() {
+            SUBWORD_PIECE
+        } else {
+            PIECE
         };
         let start = text.ceil_char_boundary(size);
         let cut = match kind {

@@ -1,0 +1,137 @@
+//! `config.json`: its keys are read one by one, and those that nothing read are refused.
+
+use std::path::Path;
+
+use serde_json::{Map, Value as Json};
+
+use runner_core::show::plain_io_error;
+use runner_core::spec::plain_file;
+
+/// Bytes of a `config.json`.
+const MOST: u64 = 4 << 20;
+/// Keys that say nothing about what a network computes in training, or how: numbers of special tokens, versions, and
+/// settings of the library transformers.
+const IRRELEVANT: &[&str] = &[
+    "_name_or_path",
+    "architectures",
+    "attention_dropout",
+    "bos_token_id",
+    "dtype",
+    "eos_token_id",
+    "initializer_range",
+    "is_llama_config",
+    "max_position_embeddings",
+    "model_type",
+    "pad_token_id",
+    "pretraining_tp",
+    "rope_interleaved",
+    "torch_dtype",
+    "transformers.js_config",
+    "transformers_version",
+    "unk_token_id",
+    "use_cache",
+];
+
+/// What is wrong, and what to do.
+pub(super) struct Refused {
+    pub(super) message: String,
+    pub(super) help: String,
+}
+
+pub(super) fn refuse<T>(message: impl Into<String>, help: impl Into<String>) -> Result<T, Refused> {
+    Err(Refused {
+        message: message.into(),
+        help: help.into(),
+    })
+}
+
+pub(super) fn config(folder: &Path) -> Result<Map<String, Json>, Refused> {
+    let path = folder.join("config.json");
+    let place = path.display();
+    let help = "name a folder of a model hub, with `config.json`, `model.safetensors` and `tokenizer.json`";
+    let bytes = match plain_file::read(&path, MOST) {
+        Ok(Some(bytes)) => bytes,
+        Ok(None) => return refuse(format!("`{place}` is too large"), help),
+        Err(e) => {
+            return refuse(
+                format!("`{place}` cannot be read: {}", plain_io_error(&e)),
+                help,
+            );
+        }
+    };
+    match serde_json::from_slice(&bytes) {
+        Ok(Json::Object(config)) => Ok(config),
+        Ok(_) => refuse(format!("`{place}` is not a table"), help),
+        Err(e) => refuse(format!("`{place}` is not JSON: {e}"), help),
+    }
+}
+
+/// Reads keys of a configuration, and notes which.
+pub(super) struct Keys<'a> {
+    pub(super) config: &'a Map<String, Json>,
+    pub(super) read: Vec<&'static str>,
+}
+
+impl<'a> Keys<'a> {
+    pub(super) fn get(&mut self, key: &'static str) -> Option<&'a Json> {
+        self.read.push(key);
+        self.config.get(key).filter(|value| !value.is_null())
+    }
+
+    pub(super) fn size(&mut self, key: &'static str) -> Result<usize, Refused> {
+        match self.get(key).map(|value| (value, value.as_u64())) {
+            Some((_, Some(size))) if (1..=1 << 24).contains(&size) => Ok(size as usize),
+            Some((value, _)) => refuse(
+                format!("`{key}` is {value}"),
+                "a number of at least 1 is needed",
+            ),
+            None => refuse(
+                format!("it has no `{key}`"),
+                "use the `config.json` of the model",
+            ),
+        }
+    }
+
+    pub(super) fn number(&mut self, key: &'static str, usual: f64) -> Result<f64, Refused> {
+        match self.get(key).map(|value| (value, value.as_f64())) {
+            None => Ok(usual),
+            Some((_, Some(number))) if number > 0.0 && number.is_finite() => Ok(number),
+            Some((value, _)) => refuse(format!("`{key}` is {value}"), "a number above 0 is needed"),
+        }
+    }
+
+    /// A key that may only have one value.
+    pub(super) fn only(&mut self, key: &'static str, wanted: &Json) -> Result<(), Refused> {
+        match self.get(key) {
+            Some(other) if other != wanted => refuse(
+                format!("`{key}` is {other}, which is not supported"),
+                format!("this network is only computed with {wanted}"),
+            ),
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses keys that nothing read.
+    pub(super) fn finish(self) -> Result<(), Refused> {
+        let is_off = |value: &Json| matches!(value, Json::Null | Json::Bool(false));
+        let mut rest = self.config.iter().filter(|(key, value)| {
+            let key = key.as_str();
+            !self.read.contains(&key) && !IRRELEVANT.contains(&key) && !is_off(value)
+        });
+        match rest.next() {
+            Some((key, value)) => refuse(
+                format!("`{key}` is {}, whose meaning is not known", short(value)),
+                "if it changes nothing that the network computes, remove it from the file",
+            ),
+            None => Ok(()),
+        }
+    }
+}
+
+pub(super) fn short(value: &Json) -> String {
+    let text = value.to_string();
+    match text.char_indices().nth(60) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    }
+}
