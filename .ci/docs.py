@@ -43,6 +43,7 @@ FOR_TOKENS = '[model]\ntype = "transformer_lm"\n'
 
 # Examples that refer to something outside of themselves, by a line that they contain.
 NOT_ALONE = [
+    'warm_start = ["results/digits"]   # relative to this file',
     'baseline = "optimizer=sgd,learning_rate=0.01"',
     'from = "results/digits/runs/base-s1"   # a run, a capsule, or a file of weights',
     'from = "resnet.pth"',

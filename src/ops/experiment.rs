@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Program, Progress, Sink, devices};
+use super::{Program, Progress, Sink, devices, prior};
 use crate::error::Error;
 use runner_core::check::network::Network;
 use runner_core::data::{self, Folders};
@@ -92,10 +92,14 @@ fn plan_by(experiment: &Experiment, download: bool, sink: &Sink<'_>) -> Result<P
 /// Plans an experiment file that was read, like [`plan()`].
 pub(crate) fn plan_opened(
     experiment: &Experiment,
-    document: Document,
+    mut document: Document,
     download: bool,
     sink: &Sink<'_>,
 ) -> Result<Planned, Error> {
+    if document.prior.is_none() {
+        let prior = prior::read(experiment.path.parent(), &document);
+        document.prior = prior.map_err(|wrong| Error::experiment(&document.sources, wrong))?;
+    }
     let (plan, warnings) = plan_document(experiment, &document, download, sink)
         .map_err(|diagnostics| Error::experiment(&document.sources, diagnostics))?;
     if !warnings.0.is_empty() {

@@ -3,8 +3,9 @@
 use std::io;
 use std::path::PathBuf;
 
+use super::experiment::plan_opened;
 use super::probe::calibrations;
-use super::{Experiment, Planned, Sink, other_builds, plan, search_so_far};
+use super::{Experiment, Planned, Sink, document_as_begun, open, other_builds, search_so_far};
 use crate::error::Error;
 use runner_core::diagnostic::Diagnostic;
 use runner_core::plan::{Basis, Expected, Plan, Room, RunPlan};
@@ -84,7 +85,7 @@ pub enum Consequence {
 ///
 /// # Errors
 ///
-/// Like [`plan()`]; [`Error::Refused`] if the folder cannot be read.
+/// Like [`super::plan()`]; [`Error::Refused`] if the folder cannot be read.
 ///
 /// ```
 /// use burn_runner::ops::{self, Experiment, OutlookOptions};
@@ -97,7 +98,9 @@ pub enum Consequence {
 /// # Ok::<(), burn_runner::Error>(())
 /// ```
 pub fn outlook(options: &OutlookOptions, sink: &Sink<'_>) -> Result<Outlook, Error> {
-    let planned = plan(&options.experiment, sink)?;
+    let document = open(&options.experiment)?;
+    let document = document_as_begun(&options.experiment, document, &options.results)?;
+    let planned = plan_opened(&options.experiment, document, false, sink)?;
     let folder = ExperimentFolder(options.results.join(&planned.plan.experiment));
     let planned = search_so_far(&options.experiment, planned, &folder)?;
     let statuses = statuses(&planned.plan, &folder).map_err(|error| {

@@ -83,3 +83,4 @@ mod tamper;
 mod tasks;
 #[cfg(unix)]
 mod terminal;
+mod warm_start;

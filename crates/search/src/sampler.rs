@@ -48,7 +48,7 @@ pub fn suggest(
 ) -> Option<Suggestion> {
     let mut random = stream(seed, number);
     if method == Method::Tpe
-        && number >= NUM_STARTUP
+        && number.max(shown.told.len()) >= NUM_STARTUP
         && shown.num_values() >= 2
         && let Some(point) = tpe::suggest(space, shown, &mut random, trial)
     {

@@ -13,7 +13,7 @@ use super::prepare::Pauses;
 use super::{Run, RunOutcome, Session, Trained, assume_devices, requested};
 use crate::error::Error;
 use crate::ops::experiment::plan_opened;
-use crate::ops::{Experiment, Planned, Progress, Sink, default_name, quiet};
+use crate::ops::{Experiment, Planned, Progress, Sink, default_name, prior, quiet};
 use results::Results;
 use runner_core::diagnostic::{Diagnostic, Diagnostics, counted};
 use runner_core::plan::{Plan, RunPlan, Search, SearchPlan};
@@ -106,11 +106,12 @@ pub(crate) fn search_so_far(
     let Some(search) = &planned.plan.search else {
         return Ok(planned);
     };
-    let Some(recorded) = suggestions_of(folder, &search.digest)? else {
+    let Some(recorded) = search_of(folder, &search.digest)? else {
         return Ok(planned);
     };
     let mut document: Document = planned.document;
-    document.suggestions = Some(recorded);
+    document.suggestions = Some(recorded.suggestions);
+    document.prior = Some(recorded.prior);
     plan_opened(experiment, document, true, &quiet)
 }
 
@@ -120,36 +121,61 @@ pub(crate) fn document_so_far(
     mut document: Document,
     results: &Path,
 ) -> Result<Document, Error> {
-    let Some(digest) = Search::of(&document).map(|search| search.digest()) else {
-        return Ok(document);
+    match recorded_for(experiment, &document, results)? {
+        Some(recorded) => {
+            document.suggestions = Some(recorded.suggestions);
+            document.prior = Some(recorded.prior);
+        }
+        None => {
+            let prior = prior::read(experiment.path.parent(), &document);
+            document.prior = prior.map_err(|wrong| Error::experiment(&document.sources, wrong))?;
+        }
+    }
+    Ok(document)
+}
+
+/// The document of a search with the trials of earlier results that it began with, which may have changed since.
+pub(crate) fn document_as_begun(
+    experiment: &Experiment,
+    mut document: Document,
+    results: &Path,
+) -> Result<Document, Error> {
+    let recorded = recorded_for(experiment, &document, results)?;
+    document.prior = recorded.map(|recorded| recorded.prior);
+    Ok(document)
+}
+
+/// The search of a document as its folder below `results` contains it.
+fn recorded_for(
+    experiment: &Experiment,
+    document: &Document,
+    results: &Path,
+) -> Result<Option<SearchPlan>, Error> {
+    let Some(digest) = Search::of(document).map(|search| search.digest()) else {
+        return Ok(None);
     };
     let name = document.root.at("experiment.name");
     let name = match name.map(|entry| &entry.node.value) {
         Some(Value::Str(name)) => name.clone(),
         _ => default_name(&experiment.path),
     };
-    let folder = ExperimentFolder(results.join(name));
-    document.suggestions = suggestions_of(&folder, &digest)?;
-    Ok(document)
+    search_of(&ExperimentFolder(results.join(name)), &digest)
 }
 
-/// The suggestions that a folder contains, which must be those of the search with this digest.
-fn suggestions_of(
-    folder: &ExperimentFolder,
-    digest: &str,
-) -> Result<Option<Vec<Suggestion>>, Error> {
+/// The search that a folder contains, which must be that with this digest.
+fn search_of(folder: &ExperimentFolder, digest: &str) -> Result<Option<SearchPlan>, Error> {
     let Some(recorded) = recorded(folder)? else {
         return Ok(None);
     };
     if recorded.digest != digest {
         let message = format!("`{}` contains another search", folder.0.display());
         let diagnostic = Diagnostic::error("results", message)
-            .note("the axes, or `type`, `seed`, `parallel`, `prune` or `enqueue` of `[search]`, have changed since, or `train.epochs` of a search that prunes")
+            .note("the axes, or `type`, `seed`, `parallel`, `prune`, `enqueue` or `warm_start` of `[search]`, have changed since, or `train.epochs` of a search that prunes")
             .help("to keep both, use another folder with `--results DIR`, or another `experiment.name`")
             .help(format!("or delete the old results: rm -r {}", folder.0.display()));
         return Err(Error::refused(diagnostic));
     }
-    Ok(Some(recorded.suggestions))
+    Ok(Some(recorded))
 }
 
 /// The search that a folder contains. A damaged plan is rebuilt: its suggestions follow from the results.

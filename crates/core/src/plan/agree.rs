@@ -6,7 +6,7 @@ use super::RunPlan;
 use crate::diagnostic::{Diagnostic, nearest};
 use crate::show::show_duration;
 use crate::spec::ExperimentSpec;
-use crate::spec::document::Table;
+use crate::spec::document::{Document, Table};
 use crate::spec::launch::LaunchSpec;
 use crate::spec::metric::Objective;
 use crate::spec::portable::is_reserved;
@@ -181,4 +181,26 @@ pub(super) fn room_for_seeds(
     };
     diagnostic.span = root.span_at("verdict.max_seeds");
     Err(Box::new(diagnostic))
+}
+
+/// Whether earlier results that a search learns from have its objective.
+pub(super) fn prior_of_objective(
+    document: &Document,
+    objective: &Objective,
+) -> Result<(), Box<Diagnostic>> {
+    let name = objective.name();
+    let mut prior = document.prior.iter().flatten();
+    let Some(other) = prior.find(|prior| prior.objective != name) else {
+        return Ok(());
+    };
+    let message = format!(
+        "the objective of `{}` is {}, and that of this search is {name}",
+        other.from, other.objective
+    );
+    let mut diagnostic = Diagnostic::error("contradiction", message);
+    diagnostic.span = document.root.span_at("search.warm_start");
+    Err(Box::new(diagnostic.help(format!(
+        "set `objective.metric = \"{}\"`, or remove the folder from `search.warm_start`",
+        other.objective
+    ))))
 }

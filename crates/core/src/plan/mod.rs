@@ -34,7 +34,8 @@ use crate::spec::ExperimentSpec;
 use crate::spec::document::{Document, Table};
 use crate::spec::reference::{References, unused_values};
 use agree::{
-    known_baseline, one_launch, one_limit, one_name, one_objective, one_verdict, room_for_seeds,
+    known_baseline, one_launch, one_limit, one_name, one_objective, one_verdict,
+    prior_of_objective, room_for_seeds,
 };
 pub use best::Ties;
 pub use calibration::{Basis, Calibration, Expected, Probe};
@@ -129,6 +130,8 @@ pub fn plan(
         return Err(diagnostics);
     }
     let objective = one_objective(&runs, &document.root)
+        .map_err(|diagnostic| Diagnostics(vec![*diagnostic]))?;
+    prior_of_objective(document, &objective)
         .map_err(|diagnostic| Diagnostics(vec![*diagnostic]))?;
     let name = written.experiment.name;
     let experiment = name.unwrap_or_else(|| default_name.to_owned());
@@ -227,6 +230,7 @@ fn search_plan(
         prune: search.spec.prune,
         confirm,
         digest: search.digest(),
+        prior: document.prior.clone().unwrap_or_default(),
         suggestions: expansion.suggestions.clone(),
     })
 }

@@ -19,7 +19,7 @@ use crate::spec::metric::Objective;
 use crate::spec::optimizer::OptimizerSpec;
 use crate::spec::predictions::PredictionsSpec;
 use crate::spec::scheduler::SchedulerSpec;
-use crate::spec::search::{Budget, PruneSpec, SearchMethod, Suggestion};
+use crate::spec::search::{Budget, Prior, PruneSpec, SearchMethod, Suggestion};
 use crate::spec::strategy::StrategySpec;
 use crate::spec::task::TaskSpec;
 use crate::spec::train::TrainSpec;
@@ -90,6 +90,9 @@ pub struct SearchPlan {
     pub confirm: Option<ConfirmPlan>,
     /// A digest of what must not change between its rounds.
     pub digest: String,
+    /// The trials of earlier results that it learns from.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub prior: Vec<Prior>,
     /// The suggestions, in order.
     pub suggestions: Vec<Suggestion>,
 }

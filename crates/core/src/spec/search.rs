@@ -5,10 +5,10 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 
-use super::document::Entry;
+use super::document::{Entry, Node, Value};
 use super::kind::Kind;
 use super::section::{Findings, Section, choices};
-use super::sweep::SweepSpec;
+use super::sweep::{SweepSpec, Text};
 use crate::diagnostic::{Diagnostic, Span};
 
 /// More trials are a mistake: it is also the number of points of the Sobol sequence.
@@ -37,6 +37,8 @@ pub struct SearchSpec {
     pub prune: Option<PruneSpec>,
     /// Which trials are trained again at the end, if any.
     pub confirm: Option<ConfirmSpec>,
+    /// Folders of earlier results, whose trials it learns from.
+    pub warm_start: Vec<Text>,
     /// Points that are tried first; keys with their values.
     pub enqueue: Vec<Vec<(String, Entry)>>,
     /// The place of the table.
@@ -114,6 +116,19 @@ pub struct Suggestion {
     pub is_confirmed: bool,
 }
 
+/// A trial of earlier results that a search learns from.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Prior {
+    /// The folder of the results, as in the file.
+    pub from: String,
+    /// The objective of its experiment.
+    pub objective: String,
+    /// The values of the axes that it sets.
+    pub values: Map<String, Json>,
+    /// The mean of the objective, negated if higher is better; none if a run of it failed.
+    pub value: Option<f64>,
+}
+
 choices! {
     /// How points are suggested.
     #[derive(Serialize, Deserialize)]
@@ -166,6 +181,8 @@ impl SearchSpec {
         let prune = s.optional_table("prune", doc, PruneSpec::decode);
         let doc = "Trains the best trials again at the end, with other seeds: the value of the best of many trials is biased.";
         let confirm = s.optional_table("confirm", doc, ConfirmSpec::decode);
+        let doc = "Folders of earlier results over the same axes, such as `results/digits`, relative to this file: the search learns from their trials, and does not try these again.";
+        let warm_start = folders(s, "warm_start", doc);
         let doc = "Points that are tried first: tables of axes with one value each. Axes that are not listed are sampled.";
         let enqueue = super::sweep::trials(s, "enqueue", doc);
         let is_refused =
@@ -192,6 +209,7 @@ impl SearchSpec {
             budget: budget.unwrap_or_default(),
             prune,
             confirm,
+            warm_start,
             enqueue,
             span,
         }
@@ -247,6 +265,27 @@ impl SearchSpec {
             let help = "add `[sweep.random.axes]`, with lines such as `\"optimizer.learning_rate\" = { type = \"log_uniform\", min = 1e-4, max = 1e-1 }` below it";
             findings.refuse("sweep.random", missing.at(self.span).help(help));
         }
+    }
+}
+
+/// A list of folders.
+fn folders(s: &mut Section<'_>, key: &'static str, doc: &'static str) -> Vec<Text> {
+    let kind = Kind::List {
+        item: Box::new(Kind::Text),
+        min_items: 1,
+        unique: true,
+    };
+    let read: Option<Value> = s.field(key, kind, doc).optional();
+    let text = |node: Node| match node.value {
+        Value::Str(source) => Some(Text {
+            source,
+            span: node.span,
+        }),
+        _ => None,
+    };
+    match read {
+        Some(Value::Array(items)) => items.into_iter().filter_map(text).collect(),
+        _ => Vec::new(),
     }
 }
 

@@ -24,6 +24,9 @@ pub struct Searched {
     /// Those that are in the file.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub num_enqueued: usize,
+    /// Trials of earlier results that the search learned from.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub num_prior: usize,
     /// Those that set the values of an earlier one, whose trial they share.
     pub num_repeated: usize,
     /// Those without a value: they failed, or are not completed.
@@ -102,6 +105,7 @@ impl Searched {
             num_suggested: search.suggestions.len(),
             num_sampled: 0,
             num_enqueued: 0,
+            num_prior: search.prior.len(),
             num_repeated: 0,
             num_without_value: 0,
             pruning: Pruning::of(plan, runs),

@@ -31,6 +31,8 @@ pub struct Search<'a> {
     space: Space,
     pruning: Option<Pruning>,
     queue: Queue,
+    /// What earlier results teach.
+    prior: Vec<Told>,
 }
 
 /// The result of a trial.
@@ -86,14 +88,56 @@ impl<'a> Search<'a> {
         let pruning = spec.prune.map(|prune| Pruning::of(document, &prune));
         let axes = sweep.random.iter().flat_map(|random| &random.axes);
         let queue = Queue::of(&spec, axes);
-        Some(Self {
+        let mut search = Self {
             document,
             sweep,
             spec,
             space,
             pruning,
             queue,
-        })
+            prior: Vec::new(),
+        };
+        let prior = document.prior.iter().flatten();
+        let told = prior.filter_map(|prior| {
+            Some(Told {
+                point: search.point(&prior.values)?,
+                value: prior.value,
+                pruned_at: None,
+            })
+        });
+        search.prior = told.collect();
+        Some(search)
+    }
+
+    /// Why a trial of earlier results is not in the space.
+    pub fn differs(&self, values: &serde_json::Map<String, Json>) -> Option<String> {
+        let is_axis = |key: &&String| self.axes().any(|axis| axis.key == **key);
+        if let Some(key) = values.keys().find(|key| !is_axis(key)) {
+            return Some(format!(
+                "it varies `{key}`, which is not an axis of this search"
+            ));
+        }
+        for axis in self.axes() {
+            match values.get(&axis.key) {
+                None if axis.when.is_none() => {
+                    return Some(format!("it does not vary `{}`", axis.key));
+                }
+                Some(value) if position_of(&axis.distribution, value).is_none() => {
+                    return Some(format!(
+                        "it has `{} = {value}`, which this search cannot try",
+                        axis.key
+                    ));
+                }
+                _ => {}
+            }
+        }
+        let point = self.point(values)?;
+        let anywhere = point.iter().map(|at| at.unwrap_or(0.5));
+        let is_set = self.conditions(&anywhere.collect::<Vec<f64>>())?;
+        let axes = self.axes().zip(&point).zip(is_set);
+        let mut other = axes.filter(|((_, at), is_set)| at.is_some() != *is_set);
+        let ((axis, _), _) = other.next()?;
+        Some(format!("the condition of `{}` is another there", axis.key))
     }
 
     /// Why it cannot prune as requested, or try the points of the file.
@@ -142,6 +186,14 @@ impl<'a> Search<'a> {
         };
         let trial = |positions: &[f64]| self.trial(&self.queue.placed(number, positions));
         let stream = (self.spec.seed, number);
+        if number >= self.queue.points.len() && !self.prior.is_empty() {
+            let is_known = |point: &Point| self.prior.iter().any(|told| told.point == *point);
+            let new = |positions: &[f64]| trial(positions).filter(|point| !is_known(point));
+            let suggested = suggest(method, &self.space, stream, shown, &new);
+            if suggested.is_some() {
+                return suggested;
+            }
+        }
         suggest(method, &self.space, stream, shown, &trial)
     }
 
@@ -160,6 +212,8 @@ impl<'a> Search<'a> {
         }
         let queue = value("search.enqueue");
         all.extend(queue.map(|queue| json!({ "enqueue": queue })));
+        let folders = value("search.warm_start");
+        all.extend(folders.map(|folders| json!({ "warm_start": folders })));
         let all = Json::from(all);
         sha256_hex(all.to_string().as_bytes())
     }
@@ -171,7 +225,7 @@ impl<'a> Search<'a> {
         let is_unlimited = self.spec.budget.is_unlimited() && self.pruning.is_none();
         let end = match (learns, self.spec.num_trials) {
             (false, Some(all)) if is_unlimited => all,
-            (true, _) if num < NUM_STARTUP => NUM_STARTUP,
+            (true, _) if num + self.prior.len() < NUM_STARTUP => NUM_STARTUP,
             _ => num + self.spec.parallel,
         };
         end.min(most)
@@ -257,9 +311,12 @@ impl<'a> Search<'a> {
 
     /// What suggestions and their results teach.
     fn shown(&self, known: &[Suggestion], results: &[TrialResult]) -> Shown {
-        let mut shown = Shown::default();
+        let mut shown = Shown {
+            told: self.prior.clone(),
+            pending: Vec::new(),
+        };
         for (suggestion, result) in known.iter().zip(results) {
-            let Some(point) = self.point(suggestion) else {
+            let Some(point) = self.point(&suggestion.values) else {
                 continue;
             };
             let (value, pruned_at) = match (&self.pruning, suggestion.rung) {
@@ -312,9 +369,9 @@ impl<'a> Search<'a> {
         values.collect()
     }
 
-    /// The point of a suggestion; none if it is not in the space.
-    fn point(&self, suggestion: &Suggestion) -> Option<Point> {
-        let position = |axis: &RandomAxisSpec| match suggestion.values.get(&axis.key) {
+    /// The point with these values; none if it is not in the space.
+    fn point(&self, values: &serde_json::Map<String, Json>) -> Option<Point> {
+        let position = |axis: &RandomAxisSpec| match values.get(&axis.key) {
             None => Some(None),
             Some(value) => position_of(&axis.distribution, value).map(Some),
         };
@@ -324,7 +381,7 @@ impl<'a> Search<'a> {
     /// The values of suggestions for all axes, with their places in the file; none if one is not in the space.
     pub fn rows(&self, suggestions: &[Suggestion]) -> Option<Vec<Row>> {
         let row = |suggestion: &Suggestion| {
-            let point = self.point(suggestion)?;
+            let point = self.point(&suggestion.values)?;
             let row = self.axes().zip(&point).map(|(axis, position)| {
                 let written = suggestion.values.get(&axis.key)?;
                 let mut node = node_at(&axis.distribution, axis.span, (*position)?);

@@ -7,7 +7,7 @@ use super::parse::parse_table;
 use super::write::bare_to_toml;
 use super::{Node, Table, Value};
 use crate::diagnostic::{Diagnostic, Diagnostics, Sources, Span};
-use crate::spec::search::Suggestion;
+use crate::spec::search::{Prior, Suggestion};
 use crate::spec::{extends, reference};
 
 /// A dotted key with more parts is meaningless.
@@ -26,6 +26,8 @@ pub struct Document {
     pub environment: BTreeMap<String, Option<String>>,
     /// The points of its search so far; `None` for those of the first round.
     pub suggestions: Option<Vec<Suggestion>>,
+    /// The trials of earlier results that its search learns from; `None` if they were not read.
+    pub prior: Option<Vec<Prior>>,
 }
 
 impl Document {
@@ -64,6 +66,7 @@ impl Document {
             overrides: Vec::new(),
             environment: BTreeMap::new(),
             suggestions: None,
+            prior: None,
         })
     }
 

@@ -23,6 +23,8 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("augment.erase", "0.25"),
     ("window.length", "24"),
     ("tokens.stride", "32"),
+    ("tokens.path", "\"tokenizer.json\""),
+    ("search.warm_start", "[\"results/digits\"]"),
     (
         "sweep.exclude",
         "[\"optimizer.type == 'sgd' and train.batch_size > 64\"]",

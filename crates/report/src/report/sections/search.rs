@@ -23,6 +23,12 @@ pub fn search(report: &Report) -> Option<Section> {
         counted(searched.num_suggested, "trial"),
         searched.num_sampled,
     );
+    if searched.num_prior > 0 {
+        intro.push_str(&format!(
+            " It learned from {} of earlier results too.",
+            counted(searched.num_prior, "trial")
+        ));
+    }
     if searched.num_repeated > 0 {
         intro.push_str(&format!(
             " {} had been tried before.",
