@@ -2,10 +2,12 @@
 """Compares the samplers of crates/search with Optuna's on benchmark functions, with the same budgets.
 
     cargo build --release -p burn-runner-search --example suggest
-    python3 benches/search_optuna.py target/release/examples/suggest [--seeds 30] [--trials 100] [--first-seed 0]
+    python3 benches/search_optuna.py target/release/examples/suggest [--method tpe|gp|cma_es] [--seeds 30] [--trials 100]
+        [--first-seed 0]
 
 Prints the median of the best value for each function and sampler, lower is better, and the p-value of a one-sided
-Mann-Whitney test that runner's TPE is worse than Optuna's. Needs optuna and scipy.
+Mann-Whitney test that runner's sampler is worse than Optuna's. Needs optuna and scipy, for `gp` torch, and for `cma_es`
+cmaes.
 """
 
 import argparse
@@ -181,20 +183,27 @@ def optuna_best(sampler, function, axes, num_trials):
     return study.best_value
 
 
+SAMPLERS = {
+    "tpe": lambda seed: optuna.samplers.TPESampler(seed=seed),
+    "gp": lambda seed: optuna.samplers.GPSampler(seed=seed),
+    "cma_es": lambda seed: optuna.samplers.CmaEsSampler(seed=seed),
+}
+
+
 def measure(task):
-    program, name, seed, num_trials, with_joint = task
+    program, name, seed, num_trials, with_joint, learning = task
     function, axes = FUNCTIONS[name]
     found = {}
-    for method in ["random", "tpe"]:
+    for method in ["random", learning]:
         found["runner " + method] = Runner(program, method).best(function, axes, seed, num_trials)
-    found["optuna tpe"] = optuna_best(optuna.samplers.TPESampler(seed=seed), function, axes, num_trials)
+    found["optuna " + learning] = optuna_best(SAMPLERS[learning](seed), function, axes, num_trials)
     if with_joint:
         joint = optuna.samplers.TPESampler(seed=seed, multivariate=True, group=True)
         found["optuna joint tpe"] = optuna_best(joint, function, axes, num_trials)
     return name, found
 
 
-def time_suggestion(program, num_told):
+def time_suggestion(program, method, num_told):
     """Seconds of suggestions after this many trials, on the axes of a training."""
     runner = Runner(program, "random")
     function, axes = FUNCTIONS["training, condition, log, integer"]
@@ -205,7 +214,7 @@ def time_suggestion(program, num_told):
         return 0.0
 
     runner.best(record, axes, 1, num_told)
-    learning = Runner(program, "tpe")
+    learning = Runner(program, method)
     learning.best(function, axes, 1, num_told + 20)
     return learning.secs[-20:]
 
@@ -213,6 +222,7 @@ def time_suggestion(program, num_told):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("program")
+    parser.add_argument("--method", choices=list(SAMPLERS), default="tpe")
     parser.add_argument("--seeds", type=int, default=30)
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--trials", type=int, default=100)
@@ -221,11 +231,14 @@ def main():
     parser.add_argument("--processes", type=int, default=1)
     args = parser.parse_args()
     if args.time:
-        secs = time_suggestion(args.program, 1000)
+        secs = time_suggestion(args.program, args.method, 1000)
         print(f"a suggestion after 1,000 trials: median {statistics.median(secs) * 1e3:.1f} ms, most {max(secs) * 1e3:.1f} ms")
         return
     seeds = range(args.first_seed, args.first_seed + args.seeds)
-    tasks = [(args.program, name, seed, args.trials, args.joint) for name in FUNCTIONS for seed in seeds]
+    # Axes of CMA-ES have an order.
+    has_order = lambda name: all(axis[0] != "choice" for axis in FUNCTIONS[name][1])
+    names = [name for name in FUNCTIONS if args.method != "cma_es" or has_order(name)]
+    tasks = [(args.program, name, seed, args.trials, args.joint, args.method) for name in names for seed in seeds]
     found = {}
     with multiprocessing.Pool(args.processes) as pool:
         for name, values in pool.imap(measure, tasks):
@@ -236,7 +249,7 @@ def main():
     print("| function | " + " | ".join(samplers) + " | p: worse than optuna | p: better |")
     print("| --- |" + " --- |" * (len(samplers) + 2))
     for name, values in found.items():
-        ours, theirs = values["runner tpe"], values["optuna tpe"]
+        ours, theirs = values["runner " + args.method], values["optuna " + args.method]
         worse = mannwhitneyu(ours, theirs, alternative="greater").pvalue
         better = mannwhitneyu(ours, theirs, alternative="less").pvalue
         medians = " | ".join(f"{statistics.median(values[sampler]):.4g}" for sampler in samplers)

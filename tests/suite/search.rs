@@ -52,6 +52,29 @@ fn ids(spec: &str) -> Vec<String> {
 }
 
 #[test]
+fn the_trials_of_other_samplers_do_not_depend_on_the_number_of_workers_either() {
+    let numbers = r#"
+[search]
+type = "cma_es"
+num_trials = 18
+
+[sweep.random.axes]
+optimizer.learning_rate = { type = "log_uniform", min = 1e-4, max = 1.0 }
+train.batch_size = { type = "integer", min = 8, max = 64, log = true }
+"#;
+    let gp = spec().edit("\"tpe\"", "\"gp\"");
+    for (spec, startup) in [(gp, 10), (format!("{IRIS}\n{numbers}"), 6)] {
+        let one = searched(&spec, &["--jobs", "1"]);
+        let many = searched(&spec, &["--jobs", "4"]);
+        let found = suggestions(one.path());
+        assert_eq!(found, suggestions(many.path()));
+        let by: Vec<_> = found.iter().map(|known| &known["by"]).collect();
+        assert!(by[..startup].iter().all(|by| *by == "sample"), "{by:?}");
+        assert!(by[startup..].iter().all(|by| *by == "model"), "{by:?}");
+    }
+}
+
+#[test]
 fn trials_do_not_depend_on_the_number_of_workers() {
     let one = searched(&spec(), &["--jobs", "1"]);
     let many = searched(&spec(), &["--jobs", "4"]);

@@ -25,7 +25,10 @@ fn answer(asked: &Json) -> Option<Json> {
     let method = match asked["method"].as_str()? {
         "random" => Method::Random,
         "sobol" => Method::Sobol,
-        _ => Method::Tpe,
+        "tpe" => Method::Tpe,
+        "gp" => Method::Gp,
+        "cma_es" => Method::CmaEs,
+        _ => return None,
     };
     let axes = asked["axes"].as_array()?;
     let weights = |list: &Json| -> Vec<f64> {

@@ -8,11 +8,16 @@
 //! A suggestion is a function of the search's seed, its own number and what it was shown ([`Shown`]): no clock, no
 //! global state, no order of arrival.
 
+mod cholesky;
+mod cma;
+mod gp;
 mod parzen;
 mod rungs;
 mod sampler;
 mod space;
 mod tpe;
+
+use std::cmp::Ordering;
 
 pub use rungs::{Climber, Job, Rule, Rungs};
 pub use sampler::{By, Method, NUM_STARTUP, Suggestion, suggest};
@@ -27,6 +32,20 @@ pub struct Told {
     pub value: Option<f64>,
     /// The epoch after which it was pruned, and whose value this is; none if it was trained completely.
     pub pruned_at: Option<usize>,
+}
+
+/// The numbers of trials, the best first. Pruned trials come after those that were trained completely: those with more
+/// epochs first, and among equals by their value. Failed ones are the last.
+fn in_order(told: &[Told]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..told.len()).collect();
+    let epochs = |at: usize| told[at].pruned_at.unwrap_or(usize::MAX);
+    order.sort_by(|a, b| match (told[*a].value, told[*b].value) {
+        (Some(x), Some(y)) => epochs(*b).cmp(&epochs(*a)).then(x.total_cmp(&y)),
+        (Some(_), None) => Ordering::Less,
+        (None, Some(_)) => Ordering::Greater,
+        (None, None) => Ordering::Equal,
+    });
+    order
 }
 
 /// What a suggestion is made from.

@@ -1,6 +1,6 @@
 //! The samplers by name.
 
-use super::{Point, Shown, Space, Trial, stream, tpe, uniform};
+use super::{Axis, Point, Shown, Space, Trial, cma, gp, stream, tpe, uniform};
 
 /// Points that are sampled at random before the model is used.
 pub const NUM_STARTUP: usize = 10;
@@ -14,6 +14,26 @@ pub enum Method {
     Sobol,
     /// The tree-structured Parzen estimator (Bergstra et al., 2011), with one density over all axes.
     Tpe,
+    /// A Gaussian process (Snoek et al., 2012).
+    Gp,
+    /// The evolution strategy CMA-ES (Hansen, 2016). Axes have neither choices nor conditions.
+    CmaEs,
+}
+
+impl Method {
+    /// The number of points that are sampled before results are used; none if results are not used.
+    pub fn num_startup(self, space: &Space) -> Option<usize> {
+        match self {
+            Method::Random | Method::Sobol => None,
+            Method::Tpe | Method::Gp => Some(NUM_STARTUP),
+            Method::CmaEs => Some(cma::generation(space)),
+        }
+    }
+
+    /// Whether it can search an axis of this kind.
+    pub fn supports(self, axis: &Axis) -> bool {
+        self != Method::CmaEs || !matches!(axis, Axis::Choice(_))
+    }
 }
 
 /// What chose a point.
@@ -47,11 +67,23 @@ pub fn suggest(
     trial: Trial<'_>,
 ) -> Option<Suggestion> {
     let mut random = stream(seed, number);
-    if method == Method::Tpe
-        && number.max(shown.told.len()) >= NUM_STARTUP
-        && shown.num_values() >= 2
-        && let Some(point) = tpe::suggest(space, shown, &mut random, trial)
-    {
+    let can_learn = number.max(shown.told.len()) >= NUM_STARTUP && shown.num_values() >= 2;
+    let chosen = match method {
+        Method::Tpe if can_learn => tpe::suggest(space, shown, &mut random, trial),
+        Method::Gp if can_learn => gp::suggest(space, shown, &mut random, trial),
+        Method::CmaEs => {
+            let sampled = cma::suggest(space, seed, shown, &mut random, trial);
+            if let Some((point, false)) = sampled {
+                return Some(Suggestion {
+                    point,
+                    by: By::Sample,
+                });
+            }
+            sampled.map(|(point, _)| point)
+        }
+        _ => None,
+    };
+    if let Some(point) = chosen {
         return Some(Suggestion {
             point,
             by: By::Model,
@@ -142,7 +174,7 @@ mod tests {
 
     #[test]
     fn a_suggestion_is_a_function_of_seed_number_and_what_was_shown() {
-        for method in [Method::Random, Method::Sobol, Method::Tpe] {
+        for method in [Method::Random, Method::Sobol, Method::Tpe, Method::Gp] {
             let many = search(method, 7, 40, |_| false);
             assert_eq!(search(method, 7, 30, |_| false), many[..30]);
             assert_ne!(search(method, 8, 30, |_| false), many[..30]);
@@ -151,7 +183,7 @@ mod tests {
 
     #[test]
     fn points_have_positions_exactly_where_conditions_hold() {
-        for method in [Method::Random, Method::Sobol, Method::Tpe] {
+        for method in [Method::Random, Method::Sobol, Method::Tpe, Method::Gp] {
             let all = search(method, 1, 60, |_| false);
             for (suggestion, _) in &all {
                 let point = &suggestion.point;
@@ -162,61 +194,70 @@ mod tests {
             let num_modelled = all.iter().filter(|(s, _)| s.by == By::Model).count();
             assert_eq!(
                 num_modelled,
-                if method == Method::Tpe {
-                    60 - NUM_STARTUP
-                } else {
-                    0
-                }
+                method
+                    .num_startup(&space())
+                    .map_or(0, |startup| 60 - startup)
             );
         }
     }
 
     #[test]
-    fn tpe_learns() {
+    fn models_learn() {
         let mean = |method| {
             (0..10)
                 .map(|seed| best(&search(method, seed, 60, |_| false)))
                 .sum::<f64>()
                 / 10.0
         };
-        let (random, tpe) = (mean(Method::Random), mean(Method::Tpe));
-        assert!(tpe < random / 2.0, "{tpe} {random}");
+        let random = mean(Method::Random);
+        for method in [Method::Tpe, Method::Gp] {
+            let found = mean(method);
+            assert!(found < random / 2.0, "{method:?} {found} {random}");
+        }
     }
 
     #[test]
     fn failures_teach_where_not_to_go() {
         // Everything on the first choice fails, although it would be better.
-        let mut shown = Shown::default();
-        let mut num_failed = 0;
-        for number in 0..60 {
-            let point = suggest(Method::Tpe, &space(), (3, number), &shown, &trial)
-                .unwrap()
-                .point;
-            let value = point[1].is_none().then(|| value(&point));
-            num_failed += (number >= 30 && value.is_none()) as usize;
-            shown.told.push(Told {
-                point,
-                value,
-                pruned_at: None,
-            });
+        for method in [Method::Tpe, Method::Gp] {
+            let mut shown = Shown::default();
+            let mut num_failed = 0;
+            for number in 0..60 {
+                let point = suggest(method, &space(), (3, number), &shown, &trial)
+                    .unwrap()
+                    .point;
+                let value = point[1].is_none().then(|| value(&point));
+                num_failed += (number >= 30 && value.is_none()) as usize;
+                shown.told.push(Told {
+                    point,
+                    value,
+                    pruned_at: None,
+                });
+            }
+            assert!(num_failed < 6, "{method:?} {num_failed}");
+            // Without any value, and with a single one, there is nothing to learn from.
+            let none = search(method, 3, 30, |number| number > 0);
+            assert!(
+                none.iter()
+                    .all(|(suggestion, _)| suggestion.by == By::Sample)
+            );
         }
-        assert!(num_failed < 6, "{num_failed}");
-        // Without any value, and with a single one, there is nothing to learn from.
-        let none = search(Method::Tpe, 3, 30, |number| number > 0);
-        assert!(
-            none.iter()
-                .all(|(suggestion, _)| suggestion.by == By::Sample)
-        );
     }
 
     #[test]
     fn points_of_small_spaces_are_not_repeated_before_all_were_tried() {
+        for method in [Method::Tpe, Method::Gp] {
+            all_are_tried(method);
+        }
+    }
+
+    fn all_are_tried(method: Method) {
         let space = Space {
             axes: vec![Axis::choice(&[1.0; 4]), Axis::levels(&[1.0; 5])],
         };
         let mut shown = Shown::default();
         for number in 0..30 {
-            let point = suggest(Method::Tpe, &space, (1, number), &shown, &all)
+            let point = suggest(method, &space, (1, number), &shown, &all)
                 .unwrap()
                 .point;
             let value = point[0].unwrap() + point[1].unwrap();
@@ -300,21 +341,30 @@ mod tests {
                 pruned_at: None,
             });
         }
-        let alone = suggest(Method::Tpe, &space(), (1, 31), &shown, &trial)
-            .unwrap()
-            .point;
-        shown.pending.push(alone.clone());
-        let other = suggest(Method::Tpe, &space(), (1, 31), &shown, &trial)
-            .unwrap()
-            .point;
-        assert_ne!(alone, other);
+        for method in [Method::Tpe, Method::Gp] {
+            let mut shown = shown.clone();
+            let suggested = |shown: &Shown| {
+                let suggestion = suggest(method, &space(), (1, 31), shown, &trial);
+                suggestion.unwrap().point
+            };
+            let alone = suggested(&shown);
+            shown.pending.push(alone.clone());
+            assert_ne!(alone, suggested(&shown));
+        }
     }
 
     #[test]
     fn excluded_points_are_not_suggested() {
         // A tenth of the second axis is left, and nothing.
         let narrow = |positions: &[f64]| all(positions).filter(|_| positions[1] < 0.1);
-        for method in [Method::Random, Method::Sobol, Method::Tpe] {
+        let methods = [
+            Method::Random,
+            Method::Sobol,
+            Method::Tpe,
+            Method::Gp,
+            Method::CmaEs,
+        ];
+        for method in methods {
             let mut shown = Shown::default();
             for number in 0..30 {
                 let point = suggest(method, &space(), (3, number), &shown, &narrow)

@@ -5,13 +5,11 @@
 //! an axis whose condition is false at a point, the point says nothing. Failed trials and points that have not ended
 //! count as bad.
 
-use std::cmp::Ordering;
-
 use rand::rngs::ChaCha8Rng;
 
 use super::parzen::Parzen;
 use super::space::{Point, Space};
-use super::{Shown, Trial};
+use super::{Shown, Trial, in_order};
 
 /// Points among which the best is chosen.
 const NUM_CANDIDATES: usize = 24;
@@ -56,18 +54,9 @@ pub fn suggest(
     Some(best?.2)
 }
 
-/// The points of the good trials, and all others. Pruned trials come after those that were trained completely: those
-/// with more epochs first, and among equals by their value.
+/// The points of the good trials, and all others.
 fn split(shown: &Shown) -> (Vec<&Point>, Vec<&Point>) {
-    let mut order: Vec<usize> = (0..shown.told.len()).collect();
-    let value = |at: usize| shown.told[at].value;
-    let epochs = |at: usize| shown.told[at].pruned_at.unwrap_or(usize::MAX);
-    order.sort_by(|a, b| match (value(*a), value(*b)) {
-        (Some(x), Some(y)) => epochs(*b).cmp(&epochs(*a)).then(x.total_cmp(&y)),
-        (Some(_), None) => Ordering::Less,
-        (None, Some(_)) => Ordering::Greater,
-        (None, None) => Ordering::Equal,
-    });
+    let order = in_order(&shown.told);
     let num_good = (GOOD_PART * shown.told.len() as f64).ceil() as usize;
     let num_good = num_good
         .min(MAX_GOOD)

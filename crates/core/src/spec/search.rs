@@ -137,6 +137,8 @@ choices! {
         Random "random" "Independent points, whatever the results.",
         Sobol "sobol" "A Sobol sequence with Owen scrambling (Burley, 2020): points that cover the space evenly, whatever the results.",
         Tpe "tpe" "The tree-structured Parzen estimator (Bergstra et al., 2011): points that resemble the good trials more than the others. The first ten are those of `sobol`.",
+        Gp "gp" "A Gaussian process (Snoek et al., 2012): points at which an improvement on the best trial is expected. The first ten are those of `sobol`.",
+        CmaEs "cma_es" "The evolution strategy CMA-ES (Hansen, 2016), for axes without choices and conditions: points around a center that moves to the better trials.",
     }
 }
 

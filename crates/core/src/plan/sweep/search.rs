@@ -20,7 +20,7 @@ use crate::spec::document::{Document, Value};
 use crate::spec::search::{OnRung, SearchMethod, SearchSpec, SuggestedBy, Suggestion};
 use crate::spec::section::Findings;
 use crate::spec::sweep::RandomAxisSpec;
-use runner_search::{By, Job, Method, NUM_STARTUP, Point, Shown, Space, Told, suggest};
+use runner_search::{By, Job, Method, Point, Shown, Space, Told, suggest};
 
 /// The search of a document.
 pub struct Search<'a> {
@@ -69,6 +69,17 @@ impl TrialResult {
     pub(super) fn last(&self) -> Option<f64> {
         let last = self.values.last().filter(|_| self.is_final);
         last.copied().filter(|value| value.is_finite())
+    }
+}
+
+/// The sampler of a method.
+fn sampler(method: SearchMethod) -> Method {
+    match method {
+        SearchMethod::Random => Method::Random,
+        SearchMethod::Sobol => Method::Sobol,
+        SearchMethod::Tpe => Method::Tpe,
+        SearchMethod::Gp => Method::Gp,
+        SearchMethod::CmaEs => Method::CmaEs,
     }
 }
 
@@ -147,11 +158,35 @@ impl<'a> Search<'a> {
             let has_axis = self.axes().any(|axis| axis.key == "train.epochs");
             refusals.extend(pruning.refusals(prune, self.spec.num_trials, has_axis));
         }
+        refusals.extend(self.unsupported_axis());
         if refusals.is_empty() {
             let points = 0..self.queue.points.len();
             refusals.extend(points.filter_map(|number| self.refusal_of(number)));
         }
         refusals
+    }
+
+    /// Why the sampler cannot search these axes.
+    fn unsupported_axis(&self) -> Option<Diagnostic> {
+        let method = sampler(self.spec.method);
+        if method != Method::CmaEs {
+            return None;
+        }
+        let refuse = |message: String, span| {
+            let wrong = Diagnostic::error("contradiction", message).at(span);
+            wrong.help("use `search.type = \"tpe\"` or `\"gp\"`, which search all axes")
+        };
+        self.axes().zip(&self.space.axes).find_map(|(axis, kind)| {
+            let key = &axis.key;
+            if !method.supports(kind) {
+                let message =
+                    format!("`cma_es` needs ordered values, and those of `{key}` are choices");
+                return Some(refuse(message, axis.span));
+            }
+            let when = axis.when.as_ref()?;
+            let message = format!("`cma_es` cannot search `{key}`, which has a condition");
+            Some(refuse(message, when.span))
+        })
     }
 
     /// Why a point of the file cannot be tried.
@@ -180,9 +215,7 @@ impl<'a> Search<'a> {
     fn suggest(&self, number: usize, shown: &Shown) -> Option<runner_search::Suggestion> {
         let method = match self.spec.method {
             _ if number < self.queue.points.len() => Method::Sobol,
-            SearchMethod::Random => Method::Random,
-            SearchMethod::Sobol => Method::Sobol,
-            SearchMethod::Tpe => Method::Tpe,
+            method => sampler(method),
         };
         let trial = |positions: &[f64]| self.trial(&self.queue.placed(number, positions));
         let stream = (self.spec.seed, number);
@@ -221,11 +254,11 @@ impl<'a> Search<'a> {
     /// The number of suggestions after the round that follows `num`.
     fn end_of_round(&self, num: usize) -> usize {
         let most = self.spec.num_trials.unwrap_or(usize::MAX);
-        let learns = self.spec.method == SearchMethod::Tpe;
+        let num_startup = sampler(self.spec.method).num_startup(&self.space);
         let is_unlimited = self.spec.budget.is_unlimited() && self.pruning.is_none();
-        let end = match (learns, self.spec.num_trials) {
-            (false, Some(all)) if is_unlimited => all,
-            (true, _) if num + self.prior.len() < NUM_STARTUP => NUM_STARTUP,
+        let end = match (num_startup, self.spec.num_trials) {
+            (None, Some(all)) if is_unlimited => all,
+            (Some(startup), _) if num + self.prior.len() < startup => startup,
             _ => num + self.spec.parallel,
         };
         end.min(most)

@@ -831,9 +831,37 @@ pub(super) const ROWS: &[Remedy] = &[
     other(
         "sweep.random.sampler",
         "tpe bayes bayesian gp cmaes hyperopt optuna bohb hyperband",
-        "adaptive samplers are not supported: use \"sobol\", which covers the space evenly, or \"uniform\"",
+        "samplers that learn from results belong to `[search]`, such as `type = \"tpe\"`; here, use \"sobol\", which covers the space evenly, or \"uniform\"",
         "sweep.random = { num_trials = 2, sampler = \"tpe\", axes.train.batch_size = { type = \"choice\", values = [16, 32] } }",
         "sweep.random = { num_trials = 2, sampler = \"sobol\", axes.train.batch_size = { type = \"choice\", values = [16, 32] } }",
+    ),
+    same(
+        "search.type",
+        "cmaes cma evolution_strategy es",
+        "cma_es",
+        "search = { type = \"cmaes\", num_trials = 2 } ; sweep.random.axes.optimizer.learning_rate = { type = \"uniform\", min = 0.1, max = 0.2 }",
+        "search = { type = \"cma_es\", num_trials = 2 } ; sweep.random.axes.optimizer.learning_rate = { type = \"uniform\", min = 0.1, max = 0.2 }",
+    ),
+    same(
+        "search.type",
+        "bayesian bayes bayesopt gaussian_process botorch",
+        "gp",
+        "search = { type = \"bayesian\", num_trials = 2 } ; sweep.random.axes.optimizer.learning_rate = { type = \"uniform\", min = 0.1, max = 0.2 }",
+        "search = { type = \"gp\", num_trials = 2 } ; sweep.random.axes.optimizer.learning_rate = { type = \"uniform\", min = 0.1, max = 0.2 }",
+    ),
+    same(
+        "search.type",
+        "optuna hyperopt parzen tree_parzen_estimator",
+        "tpe",
+        "search = { type = \"optuna\", num_trials = 2 } ; sweep.random.axes.optimizer.learning_rate = { type = \"uniform\", min = 0.1, max = 0.2 }",
+        "search = { type = \"tpe\", num_trials = 2 } ; sweep.random.axes.optimizer.learning_rate = { type = \"uniform\", min = 0.1, max = 0.2 }",
+    ),
+    same(
+        "search.type",
+        "uniform monte_carlo iid",
+        "random",
+        "search = { type = \"uniform\", num_trials = 2 } ; sweep.random.axes.optimizer.learning_rate = { type = \"uniform\", min = 0.1, max = 0.2 }",
+        "search = { type = \"random\", num_trials = 2 } ; sweep.random.axes.optimizer.learning_rate = { type = \"uniform\", min = 0.1, max = 0.2 }",
     ),
     same(
         "sweep.random.sampler",
