@@ -120,7 +120,7 @@ class Gradients:
     def __init__(self, loss: float, inputs: np.ndarray | None, parameters: dict[str, np.ndarray]) -> None:
         #: The mean loss of the items.
         self.loss = loss
-        #: With respect to the inputs, of their shape; None for tokens.
+        #: With respect to the inputs, of their shape; None for tokens and for named inputs.
         self.inputs = inputs
         #: With respect to each parameter by name, in runner's layout: linear weights are [inputs, outputs].
         self.parameters = parameters
@@ -285,7 +285,29 @@ class Model:
             return array.reshape(array.shape[0], *expected)
         return array
 
+    def _row(self, x: Any) -> np.ndarray:
+        """The values of each named input, one after the other."""
+        import numpy as np
+
+        inputs = self.info["inputs"]
+        names = [part["name"] for part in inputs]
+        if not isinstance(x, Mapping) or set(x) != set(names):
+            raise RequestError(
+                "error: the network has named inputs\n  = help: pass a dictionary with an array for each of "
+                + ", ".join(f"`{name}`" for name in names)
+            )
+        arrays = [array_of(x[name], f"the input `{name}`") for name in names]
+        for part, array in zip(inputs, arrays):
+            if array.ndim == 0 or list(array.shape[1:]) != part["shape"] or len(array) != len(arrays[0]):
+                raise RequestError(
+                    f"error: the input `{part['name']}` has the shape {list(array.shape)}\n  = help: use an array of "
+                    f"shape (N, {', '.join(map(str, part['shape']))}), with the same N for all inputs"
+                )
+        return np.concatenate([array.reshape(len(array), -1).astype("float32") for array in arrays], axis=1)
+
     def _raw(self, x: Any, what: str = "the array") -> tuple[np.ndarray, Any]:
+        if self.info["inputs"]:
+            return argument(self._row(x))
         array = array_of(x, what)
         if self.info["input"] in ("tokens", "text", "stream"):
             return argument(array.astype("int32", copy=False))
@@ -296,7 +318,8 @@ class Model:
 
         Args:
             x: [items, item shape], of any type of numbers, from NumPy, or any object with the buffer or the DLPack
-                protocol, such as a tensor of PyTorch. Arrays of float32 in C order are read in place.
+                protocol, such as a tensor of PyTorch. Arrays of float32 in C order are read in place. For a network
+                with named inputs, a dictionary with such an array for each.
 
         Returns:
             [items, output shape], float32 (float64 for runs with that precision).

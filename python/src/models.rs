@@ -105,6 +105,8 @@ fn about(model: &Model) -> serde_json::Value {
         InputEncoder::Tokens { .. } => "tokens",
         InputEncoder::Text { .. } => "text",
         InputEncoder::Stream { .. } => "stream",
+        InputEncoder::Indices { .. } => "tokens",
+        InputEncoder::Inputs { .. } => "inputs",
     };
     let columns = transforms.inputs().into_iter().map(|at| {
         let column = &transforms.columns[at];
@@ -132,6 +134,7 @@ fn about(model: &Model) -> serde_json::Value {
         "columns": columns.collect::<Vec<_>>(),
         "input_shape": plan.network.items.dims,
         "item_shape": plan.data.input.shape,
+        "inputs": plan.data.input.parts,
         "target": target,
         "names": meaning.names(),
         "has_probabilities": meaning.has_probabilities(),

@@ -2,12 +2,13 @@
 
 use burn::module::{Module, ModuleMapper, Param};
 use burn::optim::GradientsParams;
-use burn::tensor::{DType, Tensor, TensorData};
+use burn::tensor::{DType, Device, Tensor, TensorData};
 use burn_runner::Model;
-use burn_runner::data::TargetPlan;
+use burn_runner::data::{TargetPlan, Values};
 use burn_runner::spec::model::layer::LayerKind;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
+use runner_network::batch;
 use runner_network::leaves;
 use runner_network::map_rank;
 use runner_network::network::Network;
@@ -44,6 +45,38 @@ fn inputs(network: &Model, array: &Array) -> Result<TensorData, Failure> {
         ));
     }
     data(array)
+}
+
+/// The items of a raw array on a device. Those of named inputs are rows with the values of each, one after the other.
+fn items(network: &Model, array: &Array, device: &Device) -> Result<DynTensor, Failure> {
+    let data = inputs(network, array)?;
+    let plan = &network.plan().data.input;
+    if plan.parts.is_empty() {
+        return Ok(DynTensor::from_data(data, device));
+    }
+    let rows: Vec<f32> = data.iter::<f32>().collect();
+    let mut from = 0;
+    for part in &plan.parts {
+        let own = from..from + part.size();
+        from = own.end;
+        let last = part
+            .vocabulary
+            .map_or(f32::INFINITY, |num| (num - 1) as f32);
+        let values = rows
+            .chunks_exact(plan.shape[0])
+            .flat_map(|row| &row[own.clone()]);
+        let is_index = |value: &&f32| (0.0..=last).contains(*value) && value.fract() == 0.0;
+        let mut wrong_ones = values.filter(|value| !is_index(value));
+        if let (Some(num), Some(value)) = (part.vocabulary, wrong_ones.next()) {
+            let message = format!("{value} is not an index of the input `{}`", part.name);
+            return Err(wrong(
+                message,
+                &format!("use integers from 0 to {}", num - 1),
+            ));
+        }
+    }
+    let num = array.shape[0];
+    Ok(batch::inputs(Values::Floats(rows), num, plan, device))
 }
 
 fn data(array: &Array) -> Result<TensorData, Failure> {
@@ -103,7 +136,7 @@ pub fn forward(py: Python<'_>, args: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>>
             let message = format!("the network has no layer `{name}`");
             return Err(wrong(message, &format!("its layers: {}", known.join(", "))));
         }
-        let items = DynTensor::from_data(inputs(&model, &array)?, model.device());
+        let items = items(&model, &array, model.device())?;
         let mut found = Vec::new();
         let output = graph.outputs(items, |at, output| {
             if names.iter().any(|name| name == graph.name(at)) {
@@ -181,10 +214,10 @@ pub fn gradients(py: Python<'_>, args: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny
     let (loss, of_inputs, of_parameters) = pooled(py, || {
         let device = model.device().clone().autodiff();
         let network: Network = model.network().valid().fork(&device).map(&mut Track);
-        let items = DynTensor::from_data(inputs(&model, &x)?, &device);
+        let items = items(&model, &x, &device)?;
         let targets = targets(&model, &items, &y)?;
         let items = match items {
-            DynTensor::Tokens(tokens) => DynTensor::Tokens(tokens),
+            other @ (DynTensor::Tokens(_) | DynTensor::Parts(_)) => other,
             numbers => map_rank!(numbers, tensor => tensor.require_grad()),
         };
         // A layer of dropout has no state that says that it is not trained.
@@ -209,7 +242,7 @@ pub fn gradients(py: Python<'_>, args: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny
             DynTensor::R3(tensor) => tensor.grad(&all).map(Tensor::into_data),
             DynTensor::R4(tensor) => tensor.grad(&all).map(Tensor::into_data),
             DynTensor::R5(tensor) => tensor.grad(&all).map(Tensor::into_data),
-            DynTensor::Tokens(_) => None,
+            DynTensor::Tokens(_) | DynTensor::Parts(_) => None,
         };
         let paths = Paths::new(model.plan());
         let gradients = GradientsParams::from_grads(all, &network);

@@ -9,11 +9,12 @@ use super::tell::Teller;
 use super::{DescribeArgs, OK, weights};
 use crate::ops::{self, Describe};
 use runner_core::check::forecast::trained_parameters;
-use runner_core::check::network::{Layer, Network};
+use runner_core::check::network::{Layer, Network, Shape};
 use runner_core::diagnostic::grouped;
 use runner_core::plan::RunPlan;
 use runner_core::show::show_bytes;
 use runner_core::spec::document::Value;
+use runner_core::spec::model::ModelSpec;
 use runner_core::spec::model::layer_spec::{LayerSpec, Source, Weights};
 use runner_report::console::Mode;
 
@@ -64,11 +65,11 @@ pub fn describe(args: &DescribeArgs, output: &mut Output) -> u8 {
     OK
 }
 
-fn print_layers(layers: &[(String, Vec<LayerSpec>)], output: &mut Output) -> u8 {
+fn print_layers(layers: &[(String, ModelSpec)], output: &mut Output) -> u8 {
     let several = layers.len() > 1;
     let mut shown: Vec<String> = Vec::new();
     for (trial, layers) in layers {
-        let text = as_layers(layers);
+        let text = as_layers(&layers.layers, &layers.inputs);
         if !shown.contains(&text) {
             if several {
                 output.print(&format!("# trial {trial}"));
@@ -120,10 +121,7 @@ fn table(run: &RunPlan) -> String {
             let inputs: Vec<_> = layer
                 .inputs
                 .iter()
-                .map(|input| match input.layer {
-                    Some(from) => network.layers[from].name.as_str(),
-                    None => "input",
-                })
+                .map(|input| network.source_name(input))
                 .collect();
             row.push(if takes_previous(layer, at) {
                 String::new()
@@ -153,7 +151,7 @@ fn table(run: &RunPlan) -> String {
     format!(
         "{}\n\nitems {}\n{} layers, {} parameters{frozen}, {} multiply-adds and {} of activations per item ({})",
         table.trim_fmt(),
-        network.items.show(),
+        network.show_items(),
         network.layers.len(),
         grouped(network.num_parameters),
         grouped(network.multiply_adds_per_item),
@@ -172,24 +170,32 @@ fn foreign(network: &Network, layer: &Layer) -> String {
 }
 
 fn takes_previous(layer: &Layer, at: usize) -> bool {
-    matches!(layer.inputs.as_slice(), [input] if input.layer == at.checked_sub(1))
+    matches!(layer.inputs.as_slice(), [input] if input.layer == at.checked_sub(1) && input.part.is_none())
 }
 
 /// The graph for Graphviz.
 fn dot(name: &str, network: &Network) -> String {
     let mut text = format!("digraph {name:?} {{\n  node [shape=box, fontname=\"sans-serif\"];\n");
-    text.push_str(&format!(
-        "  items [label={:?}, shape=ellipse];\n",
-        format!("items\n{}", network.items.show())
-    ));
+    let mut node = |id: &str, name: &str, shape: &Shape| {
+        let label = format!("{name}\n{}", shape.show());
+        text.push_str(&format!("  {id} [label={label:?}, shape=ellipse];\n"));
+    };
+    if network.parts.is_empty() {
+        node("items", "items", &network.items);
+    }
+    for (at, part) in network.parts.iter().enumerate() {
+        node(&format!("p{at}"), &part.name, &part.shape);
+    }
     for (at, layer) in network.layers.iter().enumerate() {
         let kind = layer.kind.type_name();
         let label = format!("{}\n{kind} {:?}", layer.name, layer.shape);
         text.push_str(&format!("  n{at} [label={label:?}];\n"));
         for input in &layer.inputs {
-            let from = input
-                .layer
-                .map_or("items".to_owned(), |from| format!("n{from}"));
+            let from = match (input.layer, input.part) {
+                (Some(from), _) => format!("n{from}"),
+                (None, Some(part)) => format!("p{part}"),
+                (None, None) => "items".to_owned(),
+            };
             text.push_str(&format!("  {from} -> n{at};\n"));
         }
     }
@@ -198,7 +204,7 @@ fn dot(name: &str, network: &Network) -> String {
 }
 
 /// The layers as in an experiment file.
-fn as_layers(layers: &[LayerSpec]) -> String {
+fn as_layers(layers: &[LayerSpec], names: &[String]) -> String {
     let mut text = String::new();
     for (at, layer) in layers.iter().enumerate() {
         text.push_str(&format!("[[model.layers]]\nname = {:?}\n", layer.name));
@@ -206,6 +212,7 @@ fn as_layers(layers: &[LayerSpec]) -> String {
         if !is_plain {
             let inputs = layer.inputs.iter().map(|input| match input {
                 Source::Items => "\"input\"".to_owned(),
+                Source::Part(at) => format!("{:?}", names[*at]),
                 Source::Layer(from) => format!("{:?}", layers[*from].name),
             });
             text.push_str(&format!(

@@ -327,10 +327,10 @@ impl Model {
     fn assess_batch(&self, served: Served, to: &mut Assessed) -> Result<(), TensorReadError> {
         let (num, targets) = (served.num_items, served.targets.clone());
         let is_autoencoding = self.plan.task.kind == TaskKind::Autoencoding;
-        let shape = &self.plan.data.input.shape;
+        let input = &self.plan.data.input;
         let output = self
             .network
-            .output(Batch::new(served, shape, is_autoencoding, &self.device));
+            .output(Batch::new(served, input, is_autoencoding, &self.device));
         let keeps = to.num_items + num <= MOST_ITEMS;
         let mut measured = vec![to.scores.measure(output.clone(), true)];
         if keeps {

@@ -134,8 +134,12 @@ impl Model {
     /// The output of the whole network after a text, computed as in training.
     fn last_outputs(&self, tokens: &[i32]) -> Vec<f32> {
         let num = tokens.len();
-        let inputs =
-            runner_network::batch::inputs(Values::Tokens(tokens.to_vec()), 1, &[num], &self.device);
+        let inputs = runner_network::batch::of_shape(
+            Values::Tokens(tokens.to_vec()),
+            1,
+            &[num],
+            &self.device,
+        );
         let outputs = self.network.outputs(inputs);
         let last = outputs.narrow(0, num - 1, 1);
         last.into_data().iter::<f32>().collect()

@@ -227,12 +227,14 @@ impl Model {
         if num_items == 0 {
             return Vec::new();
         }
-        let shape = match &values {
+        let inputs = match &values {
             // Texts may be shorter than those in training.
-            Values::Tokens(tokens) if self.is_of_running_text() => vec![tokens.len() / num_items],
-            _ => self.plan.data.input.shape.clone(),
+            Values::Tokens(tokens) if self.is_of_running_text() => {
+                let shape = [tokens.len() / num_items];
+                batch::of_shape(values, num_items, &shape, &self.device)
+            }
+            _ => batch::inputs(values, num_items, &self.plan.data.input, &self.device),
         };
-        let inputs = batch::inputs(values, num_items, &shape, &self.device);
         predictions::activated(&self.network, &self.meaning, inputs)
     }
 
@@ -401,12 +403,12 @@ fn fits(transforms: &Transforms, plan: &RunPlan, path: &Path) -> Result<(), Refu
         return Ok(());
     }
     let message = format!(
-        "`{}` does not belong to run `{}`: it creates items of shape {:?} with {}, but the network takes {:?} with {}",
+        "`{}` does not belong to run `{}`: it creates items of {} with {}, but the network takes {} with {}",
         path.display(),
         plan.id,
-        input.shape,
+        input.show(),
         target.show(),
-        plan.data.input.shape,
+        plan.data.input.show(),
         plan.data.target.show()
     );
     Err(Box::new(

@@ -4,7 +4,7 @@ use super::{Experiment, Sink, open, plan};
 use crate::error::Error;
 use runner_core::check::forecast::trained_parameters;
 use runner_core::plan::{RunPlan, specs};
-use runner_core::spec::model::layer_spec::LayerSpec;
+use runner_core::spec::model::ModelSpec;
 
 /// The experiment whose networks are described.
 #[derive(Clone, Debug, Default)]
@@ -78,14 +78,14 @@ pub fn describe(options: &Describe, sink: &Sink<'_>) -> Result<Described, Error>
 ///
 /// let options = Describe::new(Experiment::new("experiments/iris_csv.toml"));
 /// let layers = ops::layers(&options, &ops::quiet)?;
-/// assert!(!layers[0].1.is_empty());
+/// assert!(!layers[0].1.layers.is_empty());
 /// # Ok::<(), burn_runner::Error>(())
 /// ```
-pub fn layers(options: &Describe, _: &Sink<'_>) -> Result<Vec<(String, Vec<LayerSpec>)>, Error> {
+pub fn layers(options: &Describe, _: &Sink<'_>) -> Result<Vec<(String, ModelSpec)>, Error> {
     let document = open(&options.experiment)?;
     let specs = specs(&document)
         .map_err(|diagnostics| Error::experiment(&document.sources, diagnostics))?;
     let layers = specs.into_iter();
-    let layers = layers.map(|(trial, spec)| (trial, spec.model.layers));
+    let layers = layers.map(|(trial, spec)| (trial, spec.model));
     Ok(layers.collect())
 }

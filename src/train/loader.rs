@@ -11,7 +11,7 @@ use burn::tensor::Device;
 
 use super::fault::{Fault, Phase};
 use runner_core::data::order::{Purpose, permutation};
-use runner_core::data::{Moment, Served, Split};
+use runner_core::data::{InputPlan, Moment, Served, Split};
 use runner_core::plan::{PieceSizes, RunPlan};
 use runner_core::spec::task::TaskKind;
 use runner_network::batch::{Batch, piece_ends};
@@ -42,7 +42,7 @@ pub struct Loader {
     /// The name of the split.
     name: &'static str,
     split: Arc<Split>,
-    item_shape: Arc<[usize]>,
+    input: Arc<InputPlan>,
     /// Whether the items are their own targets.
     is_autoencoding: bool,
     batch_size: usize,
@@ -71,7 +71,7 @@ impl Loader {
         Self {
             name,
             split,
-            item_shape: plan.data.input.shape.as_slice().into(),
+            input: Arc::new(plan.data.input.clone()),
             is_autoencoding: plan.task.kind == TaskKind::Autoencoding,
             batch_size: plan.train.batch_size,
             sizes: Arc::new(PieceSizes::new(plan, &[])),
@@ -183,7 +183,7 @@ impl Loader {
 
     /// Puts items on the device.
     fn batch(&self, items: Served) -> Batch {
-        Batch::new(items, &self.item_shape, self.is_autoencoding, &self.device)
+        Batch::new(items, &self.input, self.is_autoencoding, &self.device)
     }
 }
 

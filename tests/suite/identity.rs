@@ -36,6 +36,8 @@ const OUT: &[(&str, &str)] = &[
     ("network.num_parameters", "a count"),
     ("network.activations_per_item", "a count"),
     ("network.multiply_adds_per_item", "a count"),
+    ("data.files.roles.inputs.[].name", "a name"),
+    ("network.parts.[].name", "a name"),
     ("network.layers.[].name", "a name; groups are resolved"),
     ("network.layers.[].num_parameters", "a count"),
     ("network.layers.[].activations_per_item", "a count"),

@@ -35,6 +35,7 @@ mod identity;
 mod imports;
 mod index;
 mod init;
+mod inputs;
 mod language;
 mod list;
 #[cfg(unix)]

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use burn_runner::check::network::{Network, Shape, lay_out};
+use burn_runner::check::network::{Items, Network, Shape, lay_out};
 use burn_runner::spec::document::{Node, Value};
 use burn_runner::spec::model::expand::expand;
 use burn_runner::spec::model::preset::{ModelType, Preset};
@@ -32,10 +32,12 @@ pub fn network(kind: ModelType, keys: Keys<'_>, image: &[usize], output: &[usize
         &preset.model,
         arguments.collect(),
         Some(place),
+        &[],
         &mut findings,
     );
     assert_eq!(findings.diagnostics.num_found(), 0, "{}", preset.name);
-    lay_out(&layers, &Shape::numbers(image), output).unwrap_or_else(|wrong| panic!("{wrong:?}"))
+    lay_out(&layers, &Items::single(Shape::numbers(image)), output)
+        .unwrap_or_else(|wrong| panic!("{wrong:?}"))
 }
 
 #[test]

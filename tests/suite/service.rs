@@ -43,7 +43,7 @@ fn row(petal: f64) -> Value {
     json!({"input": [5.1, 3.5, petal, petal / 3.0]})
 }
 
-fn post(stream: &mut TcpStream, target: &str, body: &Value) -> (u16, Value) {
+pub fn post(stream: &mut TcpStream, target: &str, body: &Value) -> (u16, Value) {
     let (status, body) = ask(stream, "POST", target, &body.to_string());
     (status, serde_json::from_str(&body).unwrap())
 }

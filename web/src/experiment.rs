@@ -183,10 +183,8 @@ fn run(run: &RunPlan) -> Json {
     let network = &run.network;
     let layers = network.layers.iter().map(|layer| {
         let kind = serde_json::to_value(&layer.kind).unwrap_or_default();
-        let inputs = layer.inputs.iter().map(|input| match input.layer {
-            Some(at) => json!(network.layers[at].name),
-            None => json!("input"),
-        });
+        let inputs = layer.inputs.iter();
+        let inputs = inputs.map(|input| json!(network.source_name(input)));
         json!({
             "name": layer.name,
             "type": kind.get("type").cloned().unwrap_or_default(),

@@ -254,8 +254,8 @@ impl Session {
         let read = incoming.read_array(layout, &shape, &bytes, &mut |piece| {
             let served = piece.split.serve(&[0], None);
             let device = Device::flex();
-            let dims = &plan.data.input.shape;
-            let inputs = batch::inputs(served.values, served.num_items, dims, &device);
+            let input = &plan.data.input;
+            let inputs = batch::inputs(served.values, served.num_items, input, &device);
             outputs = self.network().outputs(inputs).into_data().iter().collect();
             ControlFlow::Continue(())
         });

@@ -156,9 +156,9 @@ pub fn mappings(layer: &Layer) -> Vec<Mapping> {
             list.same_if(conv.bias, "bias", &[layer.shape[0]]);
         }
         LayerKind::Norm(norm) => list.norm(norm, first, width),
-        LayerKind::Embedding { embedding_dim, .. } => {
+        LayerKind::Embedding { .. } => {
             let vocabulary = layer.inputs[0].shape.vocabulary.unwrap_or(1);
-            list.same("weight", &[vocabulary, *embedding_dim]);
+            list.same("weight", &[vocabulary, layer.shape[1]]);
         }
         LayerKind::Recurrent(recurrent) => list.recurrent(recurrent, width),
         LayerKind::MultiHeadAttention { .. } => list.attention("", "", width),

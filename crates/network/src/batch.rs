@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use burn::tensor::{Device, Tensor, TensorData};
-use runner_core::data::{Served, TargetValues, Values};
+use runner_core::data::{InputPart, InputPlan, Served, TargetValues, Values};
 
 use crate::targets::Targets;
 use crate::tensor::DynTensor;
@@ -11,14 +11,38 @@ use crate::tensor::DynTensor;
 /// The items of a step.
 #[derive(Clone, Debug)]
 pub struct Batch {
-    /// \[batch, item shape\].
+    /// \[batch, item shape\], or a tensor for each named input.
     pub inputs: DynTensor,
     /// The targets.
     pub targets: Targets,
 }
 
-/// Items on a device, \[batch, item shape\].
-pub fn inputs(values: Values, num_items: usize, shape: &[usize], device: &Device) -> DynTensor {
+/// Items on a device, \[batch, item shape\], or a tensor for each named input.
+pub fn inputs(values: Values, num_items: usize, plan: &InputPlan, device: &Device) -> DynTensor {
+    match values {
+        // On the host: indices are exact there in every precision of the device.
+        Values::Floats(rows) if !plan.parts.is_empty() => {
+            let width: usize = plan.parts.iter().map(InputPart::size).sum();
+            let mut from = 0;
+            let parts = plan.parts.iter().map(|part| {
+                let own = from..from + part.size();
+                from = own.end;
+                let rows = rows.chunks_exact(width).map(|row| &row[own.clone()]);
+                let values = if part.vocabulary.is_some() {
+                    Values::Tokens(rows.flatten().map(|index| *index as i32).collect())
+                } else {
+                    Values::Floats(rows.flatten().copied().collect())
+                };
+                of_shape(values, num_items, &part.shape, device)
+            });
+            DynTensor::Parts(parts.collect())
+        }
+        values => of_shape(values, num_items, &plan.shape, device),
+    }
+}
+
+/// Items of a shape on a device, \[batch, shape\].
+pub fn of_shape(values: Values, num_items: usize, shape: &[usize], device: &Device) -> DynTensor {
     let shape = [&[num_items], shape].concat();
     match values {
         Values::Floats(values) => DynTensor::from_values(values, &shape, device),
@@ -27,10 +51,10 @@ pub fn inputs(values: Values, num_items: usize, shape: &[usize], device: &Device
 }
 
 impl Batch {
-    /// Puts items of a shape on a device. Those of an autoencoder are their own targets.
-    pub fn new(items: Served, shape: &[usize], is_autoencoding: bool, device: &Device) -> Self {
+    /// Puts items on a device. Those of an autoencoder are their own targets.
+    pub fn new(items: Served, plan: &InputPlan, is_autoencoding: bool, device: &Device) -> Self {
         let num = items.num_items;
-        let inputs = inputs(items.values, num, shape, device);
+        let inputs = inputs(items.values, num, plan, device);
         let targets = match items.targets {
             _ if is_autoencoding => Targets::Values(inputs.clone().flatten()),
             TargetValues::Classes(classes) => {
@@ -72,4 +96,27 @@ pub fn piece_ends(
             (from..to).step_by(size).map(move |at| (at + size).min(to))
         })
         .collect()
+}
+
+#[cfg(all(test, feature = "flex"))]
+mod tests {
+    use super::*;
+
+    /// 16 bits cannot hold these indices.
+    #[test]
+    fn indices_beside_numbers_are_exact() {
+        let part = |name: &str, vocabulary| InputPart {
+            name: name.into(),
+            shape: vec![2],
+            vocabulary,
+        };
+        let plan = InputPlan::of_parts(vec![part("a", None), part("b", Some(1 << 20))]);
+        let rows = vec![0.5, -0.5, 1_048_573.0, 65_537.0, 1.5, 2.5, 3.0, 1_048_575.0];
+        let parts = inputs(Values::Floats(rows), 2, &plan, &Device::flex()).into_parts();
+        let [numbers, indices] = parts.try_into().unwrap();
+        let numbers: Vec<f32> = numbers.into_data().iter::<f32>().collect();
+        assert_eq!(numbers, [0.5, -0.5, 1.5, 2.5]);
+        let indices: Vec<i64> = indices.into_data().iter::<i64>().collect();
+        assert_eq!(indices, [1_048_573, 65_537, 3, 1_048_575]);
+    }
 }

@@ -94,7 +94,7 @@ impl Graph {
         &self.plan.layers[at].name
     }
 
-    /// \[batch, item shape\] to \[batch, output shape\].
+    /// \[batch, item shape\], or each named input of the plan, to \[batch, output shape\].
     pub fn forward(&self, items: DynTensor) -> DynTensor {
         self.outputs(items, |_, _| {})
     }
@@ -119,7 +119,7 @@ impl Graph {
             let mut inputs = Vec::with_capacity(plan.inputs.len());
             for (number, input) in plan.inputs.iter().enumerate() {
                 let Some(from) = input.layer else {
-                    inputs.push(items.clone());
+                    inputs.push(items.part(input.part));
                     continue;
                 };
                 // A layer may use the same output twice.

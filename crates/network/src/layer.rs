@@ -163,9 +163,9 @@ impl Layer {
                 Self::conv_transpose(conv, input[0], plan.shape[0], device)
             }
             LayerKind::Norm(norm) => Self::norm(norm, plan, device),
-            LayerKind::Embedding { embedding_dim, .. } => {
+            LayerKind::Embedding { .. } => {
                 let vocabulary = plan.inputs[0].shape.vocabulary.unwrap_or(1);
-                let config = EmbeddingConfig::new(vocabulary, *embedding_dim);
+                let config = EmbeddingConfig::new(vocabulary, plan.shape[1]);
                 Layer::Embedding(config.init(device))
             }
             LayerKind::Recurrent(recurrent) => Self::recurrent(recurrent, width, device),

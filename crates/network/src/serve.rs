@@ -4,7 +4,7 @@ use burn::tensor::Device;
 
 use crate::batch::{Batch, piece_ends};
 use runner_core::data::order::{Purpose, permutation};
-use runner_core::data::{Moment, Split};
+use runner_core::data::{InputPlan, Moment, Split};
 use runner_core::plan::RunPlan;
 use runner_core::spec::task::TaskKind;
 
@@ -12,7 +12,7 @@ use runner_core::spec::task::TaskKind;
 #[derive(Debug)]
 pub struct Serve {
     split: Split,
-    item_shape: Vec<usize>,
+    input: InputPlan,
     is_autoencoding: bool,
     batch_size: usize,
     device: Device,
@@ -25,7 +25,7 @@ impl Serve {
     pub fn new(plan: &RunPlan, split: Split, device: &Device, keep: bool) -> Self {
         let mut serve = Self {
             split,
-            item_shape: plan.data.input.shape.clone(),
+            input: plan.data.input.clone(),
             is_autoencoding: plan.task.kind == TaskKind::Autoencoding,
             batch_size: plan.train.batch_size,
             device: device.clone(),
@@ -48,7 +48,7 @@ impl Serve {
             Some(kept) => kept.pick(places),
             None => {
                 let items = self.split.serve(places, moment);
-                Batch::new(items, &self.item_shape, self.is_autoencoding, &self.device)
+                Batch::new(items, &self.input, self.is_autoencoding, &self.device)
             }
         }
     }

@@ -22,6 +22,8 @@ pub enum DynTensor {
     R5(Tensor<5>),
     /// Tokens, \[batch, length\].
     Tokens(Tensor<2, Int>),
+    /// The named inputs of a network, with the same batch; none of them consists of parts.
+    Parts(Vec<DynTensor>),
 }
 
 /// Applies a function that keeps the rank to the inner tensor of numbers.
@@ -35,6 +37,7 @@ macro_rules! map_rank {
             $crate::tensor::DynTensor::R4($tensor) => $crate::tensor::DynTensor::R4($result),
             $crate::tensor::DynTensor::R5($tensor) => $crate::tensor::DynTensor::R5($result),
             $crate::tensor::DynTensor::Tokens(_) => panic!("tokens where numbers are needed"),
+            $crate::tensor::DynTensor::Parts(_) => panic!("parts where a tensor is needed"),
         }
     };
 }
@@ -66,6 +69,32 @@ impl DynTensor {
             DynTensor::R4(tensor) => is_finite(tensor),
             DynTensor::R5(tensor) => is_finite(tensor),
             DynTensor::Tokens(_) => true,
+            DynTensor::Parts(parts) => parts.iter().all(DynTensor::is_finite),
+        }
+    }
+
+    /// The named inputs of a network, or the only one.
+    pub fn into_parts(self) -> Vec<Self> {
+        match self {
+            DynTensor::Parts(parts) => parts,
+            single => vec![single],
+        }
+    }
+
+    /// A named input of a network, or the only one.
+    pub fn part(&self, at: Option<usize>) -> Self {
+        match (self, at) {
+            (DynTensor::Parts(parts), Some(at)) => parts[at].clone(),
+            (single, _) => single.clone(),
+        }
+    }
+
+    /// What [`DynTensor::into_parts`] gives, back together.
+    pub fn of_parts(mut parts: Vec<Self>, are_named: bool) -> Self {
+        if are_named {
+            DynTensor::Parts(parts)
+        } else {
+            parts.swap_remove(0)
         }
     }
 
@@ -115,10 +144,14 @@ impl DynTensor {
             DynTensor::R4(t) => t.flatten(1, 3),
             DynTensor::R5(t) => t.flatten(1, 4),
             DynTensor::Tokens(t) => t.float(),
+            DynTensor::Parts(parts) => {
+                let flat = parts.into_iter().map(DynTensor::flatten);
+                Tensor::cat(flat.collect(), 1)
+            }
         }
     }
 
-    /// The sizes, including the batch.
+    /// The sizes, including the batch; of several named inputs those of their values one after the other.
     pub fn dims(&self) -> Vec<usize> {
         match self {
             DynTensor::R1(t) => t.dims().to_vec(),
@@ -127,6 +160,10 @@ impl DynTensor {
             DynTensor::R4(t) => t.dims().to_vec(),
             DynTensor::R5(t) => t.dims().to_vec(),
             DynTensor::Tokens(t) => t.dims().to_vec(),
+            DynTensor::Parts(parts) => {
+                let sizes = |part: &DynTensor| part.dims()[1..].iter().product::<usize>();
+                vec![parts[0].dims()[0], parts.iter().map(sizes).sum()]
+            }
         }
     }
 
@@ -139,6 +176,7 @@ impl DynTensor {
             DynTensor::R4(t) => t.device(),
             DynTensor::R5(t) => t.device(),
             DynTensor::Tokens(t) => t.device(),
+            DynTensor::Parts(parts) => parts[0].device(),
         }
     }
 
@@ -151,6 +189,7 @@ impl DynTensor {
             DynTensor::R4(t) => t.into_data(),
             DynTensor::R5(t) => t.into_data(),
             DynTensor::Tokens(t) => t.into_data(),
+            DynTensor::Parts(_) => self.flatten().into_data(),
         }
     }
 
@@ -158,6 +197,10 @@ impl DynTensor {
     pub fn select(self, places: Tensor<1, Int>) -> Self {
         match self {
             DynTensor::Tokens(t) => DynTensor::Tokens(t.select(0, places)),
+            DynTensor::Parts(parts) => {
+                let parts = parts.into_iter().map(|part| part.select(places.clone()));
+                DynTensor::Parts(parts.collect())
+            }
             numbers => map_rank!(numbers, t => t.select(0, places)),
         }
     }
@@ -179,6 +222,7 @@ impl DynTensor {
             DynTensor::R4(t) => reshaped(t, shape),
             DynTensor::R5(t) => reshaped(t, shape),
             DynTensor::Tokens(t) => reshaped(t.float(), shape),
+            DynTensor::Parts(_) => reshaped(self.flatten(), shape),
         }
     }
 
@@ -275,7 +319,9 @@ impl DynTensor {
                         });
                         DynTensor::$variant(cat(each.collect(), axis, kernels))
                     })+
-                    DynTensor::Tokens(_) => panic!("tokens where numbers are needed"),
+                    DynTensor::Tokens(_) | DynTensor::Parts(_) => {
+                        panic!("tokens where numbers are needed")
+                    }
                 }
             };
         }

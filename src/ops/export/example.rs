@@ -11,10 +11,11 @@ use serde_json::{Map, Value, json};
 use super::ExportError;
 use super::tensors::named;
 use crate::model::Model;
-use runner_core::check::network::Network;
+use runner_core::check::network::{Network, Shape};
 use runner_core::data::Transforms;
 use runner_core::data::encode::{Form, InputEncoder, Scaling};
 use runner_core::data::records::ColumnKind;
+use runner_exchange::state::StateDict;
 use runner_exchange::tensors::{NamedTensor, Tensors};
 use runner_exchange::write;
 use runner_network::batch;
@@ -29,29 +30,24 @@ const BATCH: usize = 3;
 pub struct Example {
     /// The rows of data that the input was computed from.
     pub rows: Option<Value>,
-    input: TensorData,
+    /// Each named input, or the only one, which has no name.
+    inputs: Vec<(Option<String>, TensorData)>,
     output: TensorData,
 }
 
 impl Example {
     /// The example of a network: numbers between -2 and 2, or consecutive tokens.
     pub fn of(network: &Network, graph: &Graph, device: &Device) -> Self {
-        let shape = [&[BATCH], network.items.dims.as_slice()].concat();
-        let places = 0..shape.iter().product::<usize>();
-        let input = match network.items.vocabulary {
-            Some(vocabulary) => {
-                let tokens = places.map(|at| (at % vocabulary) as i64);
-                TensorData::new(tokens.collect::<Vec<i64>>(), shape)
-            }
-            None => {
-                let values = places.map(|at| (2.0 * (1.0 + 0.7 * at as f64).sin()) as f32);
-                TensorData::new(values.collect::<Vec<f32>>(), shape)
-            }
+        let inputs: Vec<TensorData> = match network.parts.as_slice() {
+            [] => vec![example_of(&network.items)],
+            parts => parts.iter().map(|part| example_of(&part.shape)).collect(),
         };
-        let output = graph.forward(DynTensor::from_data(input.clone(), device));
+        let put = |data: &TensorData| DynTensor::from_data(data.clone(), device);
+        let items = inputs.iter().map(put).collect();
+        let output = graph.forward(DynTensor::of_parts(items, !network.parts.is_empty()));
         Self {
             rows: None,
-            input,
+            inputs: names(network).into_iter().zip(inputs).collect(),
             output: output.into_data(),
         }
     }
@@ -68,33 +64,41 @@ impl Example {
             let num = piece.split.num_items();
             let places: Vec<u32> = (0..num as u32).collect();
             let served = piece.split.serve(&places, None);
-            let input = batch::inputs(served.values, num, &network.items.dims, model.device());
+            let plan = &model.plan().data.input;
+            let input = batch::inputs(served.values, num, plan, model.device());
             let output = graph.forward(input.clone()).into_data();
             let shown = rows.into_iter().map(|(_, shown)| shown).collect();
             Some(Self {
                 rows: Some(Value::Array(shown)),
-                input: input.into_data(),
+                inputs: names(network)
+                    .into_iter()
+                    .zip(input.into_parts().into_iter().map(DynTensor::into_data))
+                    .collect(),
                 output,
             })
         };
         from_rows().unwrap_or_else(|| Self::of(network, graph, model.device()))
     }
 
-    /// `{"input": …, "output": …}` as nested lists.
+    /// `{"input": …, "output": …}` as nested lists, with `input_<name>` for each named input.
     ///
     /// # Errors
     /// If the network's output contains infinity or NaN.
     pub fn to_json(&self) -> Result<Vec<u8>, ExportError> {
-        let input = self.input.clone();
-        let input = if input.dtype().is_int() {
-            let shape = input.shape().to_vec();
-            let tokens: Vec<i64> = input.iter::<i64>().collect();
-            NamedTensor::from_i64s("input", shape, &tokens)
-        } else {
-            named("input".into(), input)?
-        };
         let mut example = Tensors::new();
-        example.push(input)?;
+        for (name, input) in &self.inputs {
+            let name = match name {
+                Some(name) => format!("input_{name}"),
+                None => "input".to_owned(),
+            };
+            example.push(if input.dtype().is_int() {
+                let shape = input.shape().to_vec();
+                let tokens: Vec<i64> = input.iter::<i64>().collect();
+                NamedTensor::from_i64s(name, shape, &tokens)
+            } else {
+                named(name, input.clone())?
+            })?;
+        }
         example.push(named("output".into(), self.output.clone())?)?;
         let mut json = Vec::new();
         write::flat(&example, &mut json)?;
@@ -107,51 +111,109 @@ impl Example {
     }
 }
 
+/// The name of each input in Python; a single one has none.
+fn names(network: &Network) -> Vec<Option<String>> {
+    match network.parts.as_slice() {
+        [] => vec![None],
+        _ => StateDict::of(network)
+            .inputs
+            .into_iter()
+            .map(Some)
+            .collect(),
+    }
+}
+
+/// Numbers between -2 and 2, or consecutive tokens.
+fn example_of(shape: &Shape) -> TensorData {
+    let dims = [&[BATCH], shape.dims.as_slice()].concat();
+    let places = 0..dims.iter().product::<usize>();
+    match shape.vocabulary {
+        Some(vocabulary) => {
+            let tokens = places.map(|at| (at % vocabulary) as i64);
+            TensorData::new(tokens.collect::<Vec<i64>>(), dims)
+        }
+        None => {
+            let values = places.map(|at| (2.0 * (1.0 + 0.7 * at as f64).sin()) as f32);
+            TensorData::new(values.collect::<Vec<f32>>(), dims)
+        }
+    }
+}
+
 /// Rows as JSON objects, each with the input of `encode` in the exported file; `None` if the data has no rows.
 fn rows(transforms: &Transforms) -> Option<Vec<(Value, Value)>> {
-    let rows = 0..BATCH;
-    match &transforms.input {
-        InputEncoder::Features {
-            features,
-            window: None,
-            ..
-        } => rows
-            .map(|row| {
-                let mut object = Map::new();
-                for (at, feature) in features.iter().enumerate() {
-                    let names: &[String] = match &transforms.columns.get(feature.column)?.kind {
-                        ColumnKind::Categories { names } => names,
-                        _ => &[],
-                    };
-                    let value = cell(&feature.form, names, row + at)?;
-                    object.insert(feature.name.clone(), value);
-                }
-                let object = Value::Object(object);
-                Some((object.clone(), object))
-            })
-            .collect(),
+    let is_of_rows = match &transforms.input {
+        InputEncoder::Features { window, .. } => window.is_none(),
+        InputEncoder::Text { .. } | InputEncoder::Inputs { .. } => true,
+        _ => false,
+    };
+    let row = |row: usize| {
+        let mut object = Map::new();
+        for input in transforms.input.branches() {
+            add_cells(&mut object, transforms, input, row)?;
+        }
+        let shown = match &transforms.input {
+            // `encode` takes the texts themselves.
+            InputEncoder::Text { .. } => object.values().next()?.clone(),
+            _ => Value::Object(object.clone()),
+        };
+        Some((Value::Object(object), shown))
+    };
+    (0..BATCH)
+        .filter(|_| is_of_rows)
+        .map(row)
+        .collect::<Option<Vec<_>>>()
+        .filter(|rows| !rows.is_empty())
+}
+
+/// Adds the cells of a row that an input is made of.
+fn add_cells(
+    object: &mut Map<String, Value>,
+    transforms: &Transforms,
+    input: &InputEncoder,
+    row: usize,
+) -> Option<()> {
+    let names = |column: usize| match &transforms.columns.get(column)?.kind {
+        ColumnKind::Categories { names } => Some(names.as_slice()),
+        _ => Some(&[] as &[String]),
+    };
+    let category = |names: &[String], at: usize| Some(json!(names.get(at % names.len().max(1))?));
+    match input {
+        InputEncoder::Features { features, .. } => {
+            for (at, feature) in features.iter().enumerate() {
+                let value = cell(&feature.form, names(feature.column)?, row + at)?;
+                object.insert(feature.name.clone(), value);
+            }
+        }
+        InputEncoder::Indices { columns } => {
+            for (at, of) in columns.iter().enumerate() {
+                let value = match names(of.column)? {
+                    [] => json!((row + at) % (of.num - 1)),
+                    names => category(names, row + at)?,
+                };
+                object.insert(of.name.clone(), value);
+            }
+        }
         InputEncoder::Text {
             column, tokenizer, ..
-        } => rows
-            .map(|row| {
-                let text = match tokenizer.tokens.len() {
-                    0 => {
-                        let vocabulary = tokenizer.vocabulary() as i32;
-                        let usual = (0..vocabulary).filter(|token| tokenizer.is_text(*token));
-                        let some: Vec<i32> = usual.skip(300 + row).take(5 + row).collect();
-                        tokenizer.decode(&some)
-                    }
-                    _ => {
-                        let words = tokenizer.tokens.iter().skip(row).take(5 + row);
-                        words.cloned().collect::<Vec<_>>().join(" ")
-                    }
-                };
-                let name = &transforms.columns.get(*column)?.name;
-                Some((json!({ name: text }), json!(text)))
-            })
-            .collect(),
-        _ => None,
+        } => {
+            let text = match tokenizer.tokens.len() {
+                0 => {
+                    let vocabulary = tokenizer.vocabulary() as i32;
+                    let usual = (0..vocabulary).filter(|token| tokenizer.is_text(*token));
+                    let some: Vec<i32> = usual.skip(300 + row).take(5 + row).collect();
+                    tokenizer.decode(&some)
+                }
+                _ => {
+                    let words = tokenizer.tokens.iter().skip(row).take(5 + row);
+                    words.cloned().collect::<Vec<_>>().join(" ")
+                }
+            };
+            object.insert(transforms.columns.get(*column)?.name.clone(), json!(text));
+        }
+        // Rows with arrays are long.
+        _ => return None,
     }
+    Some(())
 }
 
 /// A value of a column: near its middle, or one of its categories.

@@ -205,15 +205,15 @@ pub fn onnx_model(network: &Network, graph: &Graph) -> Result<Vec<u8>, ExportErr
     Ok(onnx::file(network, &tensors(graph)?)?)
 }
 
-/// Adds a network to a graph; returns its output for a value, and the shape of an item of that.
+/// Adds a network to a graph; returns its output for its inputs, and the shape of an item of that.
 fn onnx_network(
     made: &mut OnnxGraph,
     network: &Network,
     graph: &Graph,
-    input: &str,
+    items: &[String],
 ) -> Result<(String, Vec<usize>), ExportError> {
     let state = StateDict::of(network);
-    let given = onnx::network(made, network, &state, &tensors(graph)?, input)?;
+    let given = onnx::network(made, network, &state, &tensors(graph)?, items)?;
     let last = network.layers.last();
     let shape = last.map_or(&network.items.dims, |last| &last.shape);
     Ok((given, shape.clone()))

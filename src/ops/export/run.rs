@@ -15,7 +15,6 @@ use crate::model::{Model, Options, find};
 use crate::ops::place::{File, Folder};
 use crate::ops::{Progress, Sink};
 use runner_core::data::encode::TargetEncoder;
-use runner_core::data::encode::tokenizer::Tokenizer;
 use runner_core::diagnostic::Diagnostic;
 use runner_core::plan::RunPlan;
 use runner_core::spec::backend::Precision;
@@ -26,7 +25,7 @@ use runner_exchange::onnx::{self, transforms::Meaning};
 use runner_exchange::state::StateDict;
 use runner_exchange::tensors::{Dtype, Tensors};
 use runner_exchange::torch::decode::decode;
-use runner_exchange::torch::transforms::{SUBWORDS, functions};
+use runner_exchange::torch::transforms::{functions, subword_files};
 use runner_exchange::write::{self, Whole};
 
 /// The format of a weight file.
@@ -348,12 +347,16 @@ fn whole(model: &Model) -> Whole {
         }
         value
     });
+    let mut architecture = json!({
+        "input_shape": plan.network.items.dims,
+        "layers": layers.collect::<Vec<_>>(),
+    });
+    if !plan.network.parts.is_empty() {
+        architecture["inputs"] = json!(plan.network.parts);
+    }
     Whole {
         model_type: "network".into(),
-        architecture: json!({
-            "input_shape": plan.network.items.dims,
-            "layers": layers.collect::<Vec<_>>(),
-        }),
+        architecture,
         metadata: metadata(plan, model.weights()),
     }
 }
@@ -415,10 +418,8 @@ pub fn export_pytorch(asked: &ExportPytorch, sink: &Sink<'_>) -> Result<Exported
     let fill = |new: &Path| -> io::Result<()> {
         let mut files = made.files().into_iter();
         files.try_for_each(|(name, bytes)| fs::write(new.join(name), bytes))?;
-        match transforms.input.tokenizer().and_then(Tokenizer::subwords) {
-            Some(subwords) => fs::write(new.join(SUBWORDS), subwords),
-            None => Ok(()),
-        }
+        let mut tokenizers = subword_files(&transforms).into_iter();
+        tokenizers.try_for_each(|(name, subwords)| fs::write(new.join(name), subwords))
     };
     folder.write(|new| fill(new).map_err(|e| wrong(e.into())))?;
     Ok(exported(&model, &made.tensors))

@@ -56,8 +56,10 @@ impl Manner {
 
 /// The items of a step, on the host.
 pub struct HostBatch {
-    /// \[batch, item shape\].
-    pub inputs: TensorData,
+    /// \[batch, item shape\]: each named input, or the only one.
+    pub inputs: Vec<TensorData>,
+    /// Whether the inputs have names.
+    pub are_named: bool,
     /// The targets.
     pub targets: HostTargets,
 }
@@ -107,8 +109,10 @@ impl Lane {
 
     /// The forward and backward pass of a step, counted from 1.
     pub fn compute(&mut self, step: usize, batch: &HostBatch) -> Seen {
-        let order = self.manner.order(batch.inputs.shape()[0]);
-        let inputs = DynTensor::from_data(order.apply(&batch.inputs), &self.device);
+        let order = self.manner.order(batch.inputs[0].shape()[0]);
+        let put = |data: &TensorData| DynTensor::from_data(order.apply(data), &self.device);
+        let inputs = batch.inputs.iter().map(put).collect();
+        let inputs = DynTensor::of_parts(inputs, batch.are_named);
         let targets = batch.targets.put(&order, &self.device);
         let (mut outputs, mut probes) = (Vec::new(), Vec::new());
         let (network, manner) = (&self.network, &mut self.manner);

@@ -110,7 +110,13 @@ pub fn train_in_lock_step(plan: &RunPlan, pair: &Pair, num_steps: usize, say: Sa
             match batch {
                 Ok(batch) => {
                     let batch = HostBatch {
-                        inputs: host::get(batch.inputs),
+                        inputs: batch
+                            .inputs
+                            .into_parts()
+                            .into_iter()
+                            .map(host::get)
+                            .collect(),
+                        are_named: !plan.network.parts.is_empty(),
                         targets: HostTargets::get(batch.targets),
                     };
                     say(Said::Stepped(lanes.step(step, &batch)));
@@ -261,7 +267,7 @@ impl Lanes<'_> {
             };
             let inputs = layer_plan.inputs.iter().map(|input| match input.layer {
                 Some(from) => right.outputs[from].clone(),
-                None => batch.inputs.clone(),
+                None => batch.inputs[input.part.unwrap_or(0)].clone(),
             });
             let given = Given {
                 inputs: inputs.collect(),

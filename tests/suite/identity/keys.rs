@@ -173,6 +173,20 @@ const ROWS: &[Row] = &[
     (CSV, &[], "data.features", "['a']", Other),
     (
         CSV,
+        &[("data.inputs", "[{ name = 'x' }]")],
+        "data.inputs",
+        "[{ name = 'x', columns = ['b', 'a'] }]",
+        Other,
+    ),
+    (
+        CSV,
+        &[("data.inputs", "[{ name = 'x' }]")],
+        "data.inputs",
+        "[{ name = 'y' }]",
+        Same,
+    ),
+    (
+        CSV,
         &[("data.ignore", "['day', 'note']")],
         "data.target",
         "'site'",

@@ -1,9 +1,11 @@
 //! Consistency of the data settings among themselves and with the content of the data, except for splits.
 
 use super::Point;
-use crate::data::{DataPlan, TargetPlan};
+use crate::data::{DataPlan, InputPart, TargetPlan};
 use crate::diagnostic::Diagnostic;
-use crate::spec::data::{DataSource, FilesSpec, Format, Scale, TokenizerKind};
+use crate::spec::data::{
+    DataSource, FilesSpec, Format, InputEncode, Scale, ScaleAxis, TokenizerKind,
+};
 use crate::spec::document::Value;
 use crate::spec::section::Choice;
 
@@ -41,7 +43,18 @@ fn scale_axis_fits(point: &Point<'_>, data: &DataPlan) -> Option<Diagnostic> {
     let at = written(point, "data.scale_axis")?;
     let spec = &point.spec.data;
     let has_windows = files(point).is_some_and(|files| files.roles.window.is_some());
-    let why = if data.input.vocabulary.is_some() {
+    let parts = &data.input.parts;
+    let is_array = |part: &InputPart| part.vocabulary.is_none() && part.shape.len() > 1;
+    let why = if !parts.is_empty() {
+        if parts.iter().any(is_array) && spec.scale.is_measured() {
+            return matches!(spec.scale_axis, ScaleAxis::Along(_)).then(|| {
+                contradiction("`scale_axis` is an axis of one input, but there are several")
+                    .at(at)
+                    .help("remove `scale_axis`, so that each array is scaled as usual for its shape, or set \"all\"")
+            });
+        }
+        "no input is a scaled array"
+    } else if data.input.vocabulary.is_some() {
         "the items are tokens"
     } else if data.input.shape.len() < 2 || has_windows {
         "the items are rows, whose columns are scaled separately"
@@ -59,6 +72,35 @@ fn scale_axis_fits(point: &Point<'_>, data: &DataPlan) -> Option<Diagnostic> {
     };
     let message = format!("`data.scale_axis` has no effect: {why}");
     Some(contradiction(&message).at(at).help("remove `scale_axis`"))
+}
+
+/// Whether an input may be a text.
+fn has_texts(point: &Point<'_>, data: &DataPlan) -> bool {
+    let embedded = |number: usize| {
+        let input = files(point).and_then(|files| files.roles.inputs.get(number));
+        input.is_some_and(|input| input.encode == InputEncode::Embedding)
+    };
+    let mut parts = data.input.parts.iter().enumerate();
+    data.input.vocabulary.is_some()
+        || parts.any(|(number, part)| part.vocabulary.is_some() && !embedded(number))
+}
+
+/// Each named input is taken by a layer.
+pub fn inputs_are_taken(point: &Point<'_>) -> Option<Diagnostic> {
+    let data = point.data?;
+    let parts = &data.input.parts;
+    let network = point.network?;
+    let inputs = || network.layers.iter().flat_map(|layer| &layer.inputs);
+    let is_taken = |number: usize| inputs().any(|input| input.part == Some(number));
+    let number = (0..parts.len()).find(|number| !is_taken(*number))?;
+    let name = &parts[number].name;
+    Some(
+        contradiction(format!("no layer takes the input `{name}`"))
+            .at(point.span(&format!("data.inputs[{number}].name")))
+            .help(
+                "name it in the `inputs` of a layer, or remove it and list its columns in `ignore`",
+            ),
+    )
 }
 
 /// Settings of tokens that contradict the tokenizer.
@@ -93,9 +135,9 @@ fn tokens_fit(point: &Point<'_>) -> Option<Diagnostic> {
 /// Settings that have no effect on this data.
 pub fn settings_fit(point: &Point<'_>) -> Option<Diagnostic> {
     let data = point.data?;
-    if let (Some(span), Some(_), true) = (
+    if let (Some(span), true, true) = (
         written(point, "data.scale"),
-        data.input.vocabulary,
+        data.input.is_all_indices(),
         point.spec.data.scale != Scale::None,
     ) {
         return Some(
@@ -110,13 +152,18 @@ pub fn settings_fit(point: &Point<'_>) -> Option<Diagnostic> {
     let says_something = point.root.at("data.tokens").is_some_and(
         |entry| matches!(&entry.node.value, Value::Table(table) if !table.entries.is_empty()),
     );
-    if says_something && data.input.vocabulary.is_none() {
-        return Some(
-            contradiction("`[data.tokens]` is set, but the items are numbers")
-                .at(point.root.span_at("data.tokens").unwrap_or_default())
+    if says_something && !has_texts(point, data) {
+        let error = contradiction("`[data.tokens]` is set, but the items are numbers")
+            .at(point.root.span_at("data.tokens").unwrap_or_default());
+        return Some(if data.input.parts.is_empty() {
+            error
                 .note("a text column is tokenized only when it is the only feature")
-                .help("list the text column in `features`, or remove `[data.tokens]`"),
-        );
+                .help("list the text column in `features`, or remove `[data.tokens]`")
+        } else {
+            error
+                .note("a text column is tokenized only in an input of its own")
+                .help("give the text column an input of its own, or remove `[data.tokens]`")
+        });
     }
     if let Some(wrong) = tokens_fit(point) {
         return Some(wrong);
@@ -175,8 +222,8 @@ pub fn augment_changes_pictures(point: &Point<'_>) -> Option<Diagnostic> {
     let data = point.data?;
     let [_, height, width] = data.input.shape[..] else {
         let message = format!(
-            "`[data.augment]` needs images, but the items have shape {:?}",
-            data.input.shape
+            "`[data.augment]` needs images, but the items have {}",
+            data.input.show_shape()
         );
         return Some(
             contradiction(message)

@@ -73,6 +73,10 @@ pub const RULES: &[Rule] = &[
         check: data::settings_fit,
     },
     Rule {
+        reads: &["data", "model"],
+        check: data::inputs_are_taken,
+    },
+    Rule {
         reads: &["data", "model", "loss", "task"],
         check: task::one_softmax,
     },

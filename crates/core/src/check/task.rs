@@ -40,6 +40,11 @@ pub fn goal(point: &Point<'_>, data: &DataPlan) -> Result<Goal, Vec<Diagnostic>>
         let names = listed(fitting.iter().map(|kind| kind.name()));
         return Err(vec![diagnostic.help(format!("use {names}"))]);
     }
+    if kind == TaskKind::Autoencoding && !data.input.parts.is_empty() {
+        // Without a target and without a task, the target is missing.
+        let asked = table.kind.map(|_| reconstructs_inputs(point));
+        return Err(asked.into_iter().collect());
+    }
     let loss = point.spec.loss.clone();
     let loss = loss.unwrap_or_else(|| LossSpec::default_for(kind));
     let metrics = table.metrics.clone();
@@ -93,6 +98,14 @@ pub fn goal(point: &Point<'_>, data: &DataPlan) -> Result<Goal, Vec<Diagnostic>>
     } else {
         Err(wrong)
     }
+}
+
+/// Named inputs are not one item, which a network could reconstruct.
+fn reconstructs_inputs(point: &Point<'_>) -> Diagnostic {
+    let message = "`task.type` is \"autoencoding\", which reconstructs an item, but `[[data.inputs]]` has named inputs";
+    Diagnostic::error("task", message)
+        .at(point.span("task.type"))
+        .help("replace the inputs by `features`, or set `target` for another task")
 }
 
 /// The tasks that the data supports, the usual one first.

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use super::network::{Network, Shape, lay_out};
+use super::network::{Items, Network, lay_out};
 use super::task::Goal;
 use super::{Point, span, task};
 use crate::data::{DataError, DataPlan, Located};
@@ -44,7 +44,7 @@ pub struct Checked {
 #[derive(PartialEq)]
 struct Blueprint {
     layers: Vec<LayerSpec>,
-    items: Shape,
+    items: Items,
     output: Vec<usize>,
 }
 
@@ -173,10 +173,7 @@ impl<'a> Checker<'a> {
         if let (Some(data), Some(goal), false) = (&data, &goal, findings.is_poisoned("model")) {
             let blueprint = Blueprint {
                 layers: spec.model.layers.clone(),
-                items: Shape {
-                    dims: data.input.shape.clone(),
-                    vocabulary: data.input.vocabulary,
-                },
+                items: Items::of(&data.input),
                 output: goal.output_shape.clone(),
             };
             match self.lay_out(blueprint) {

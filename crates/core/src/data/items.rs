@@ -51,10 +51,7 @@ impl Items {
         num_classes: usize,
     ) -> Self {
         Self {
-            input: InputPlan {
-                shape,
-                vocabulary: None,
-            },
+            input: InputPlan::single(shape, None),
             inputs: Inputs::Bytes { bytes, scale },
             target: TargetPlan::Class { num_classes },
             targets: TargetValues::Classes(labels.iter().map(|label| i32::from(*label)).collect()),

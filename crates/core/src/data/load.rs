@@ -57,9 +57,11 @@ pub fn load_by(plan: &DataPlan, trust: Trust, watch: Watch<'_>) -> Result<Loaded
             let reading = Reading {
                 split: &plan.split,
                 scale: plan.scale,
-                scale_axis: plan
-                    .scale_axis
-                    .map_or(ScaleAxis::All, |axis| ScaleAxis::Along(axis as i64)),
+                scale_axis: match plan.scale_axis {
+                    None => ScaleAxis::All,
+                    Some(_) if !plan.input.parts.is_empty() => ScaleAxis::Auto,
+                    Some(axis) => ScaleAxis::Along(axis as i64),
+                },
                 augment: plan.augment.as_ref(),
                 measure: true,
             };
@@ -148,10 +150,10 @@ fn items_as_planned(plan: &DataPlan, splits: &Splits) -> Result<(), DataError> {
     let target = encoder.target.plan(&input);
     if input != plan.input || target != plan.target {
         return Err(changed(&format!(
-            "expected items of shape {:?} with {}, found {:?} with {}",
-            plan.input.shape,
+            "expected items of {} with {}, found {} with {}",
+            plan.input.show(),
             plan.target.show(),
-            input.shape,
+            input.show(),
             target.show()
         )));
     }

@@ -279,10 +279,7 @@ fn classes_plan(
     split: &SplitSpec,
     spec: &DataSpec,
 ) -> Result<DataPlan, DataError> {
-    let input = InputPlan {
-        shape,
-        vocabulary: None,
-    };
+    let input = InputPlan::single(shape, None);
     let target = TargetPlan::Class { num_classes };
     plan(content, input, target, sizes, split, spec)
 }

@@ -46,6 +46,6 @@ pub use known::{Trust, file_digest};
 pub use load::{Loaded, load, load_by};
 pub use locate::{DownloadProgress, Folders, Located, locate};
 pub use noticed::{ClassCounts, Noticed};
-pub use plan::{DataPlan, Dataset, InputPlan, TargetPlan};
+pub use plan::{DataPlan, Dataset, InputPart, InputPlan, TargetPlan};
 pub use serve::{Moment, Served, Set, Split, Values};
 pub use transforms::Transforms;

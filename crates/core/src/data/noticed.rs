@@ -40,6 +40,7 @@ impl Noticed {
         let features: Vec<usize> = match &set.encoder.input {
             InputEncoder::Features { features, .. } => features.iter().map(|f| f.column).collect(),
             InputEncoder::Text { column, .. } | InputEncoder::Array { column, .. } => vec![*column],
+            InputEncoder::Inputs { .. } => set.encoder.input.columns(),
             _ => Vec::new(),
         };
         let mut used = features.clone();

@@ -23,7 +23,8 @@ pub struct DataPlan {
     pub stands_in_for: Option<String>,
     /// How numbers are scaled in columns that do not set it.
     pub scale: Scale,
-    /// The axis of arrays whose positions are scaled separately, if any is.
+    /// The axis of arrays whose positions are scaled separately, if any is: of several named arrays that of the first
+    /// that has one, and each has the usual one of its shape.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scale_axis: Option<usize>,
     /// Augmentation of the images of the train split.
@@ -69,11 +70,11 @@ impl DataPlan {
             None => String::new(),
         };
         format!(
-            "`{}`{stands_in}: {} train, {} valid{test} items of shape {:?}, {}, {}{}",
+            "`{}`{stands_in}: {} train, {} valid{test} items of {}, {}, {}{}",
             self.dataset.name(),
             self.num_train,
             self.num_valid,
-            self.input.shape,
+            self.input.show_shape(),
             self.target.show(),
             self.split.show(),
             match self.scale {
@@ -94,6 +95,86 @@ pub struct InputPlan {
     /// For tokens, the size of the vocabulary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vocabulary: Option<usize>,
+    /// The named inputs of which an item consists, one after the other; empty if it is a single one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<InputPart>,
+}
+
+/// A named input.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct InputPart {
+    /// Its name in the layers' `inputs`.
+    pub name: String,
+    /// Its shape.
+    pub shape: Vec<usize>,
+    /// For indices, such as tokens, the size of the vocabulary.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vocabulary: Option<usize>,
+}
+
+impl InputPart {
+    /// How many values it has.
+    pub fn size(&self) -> usize {
+        self.shape.iter().product()
+    }
+}
+
+impl InputPlan {
+    /// A single input: numbers, or tokens of a vocabulary.
+    pub fn single(shape: Vec<usize>, vocabulary: Option<usize>) -> Self {
+        Self {
+            shape,
+            vocabulary,
+            parts: Vec::new(),
+        }
+    }
+
+    /// Several named inputs: an item is a row of all their values.
+    pub fn of_parts(parts: Vec<InputPart>) -> Self {
+        Self {
+            shape: vec![parts.iter().map(InputPart::size).sum()],
+            vocabulary: None,
+            parts,
+        }
+    }
+
+    /// Whether there are only indices.
+    pub fn is_all_indices(&self) -> bool {
+        match self.parts.as_slice() {
+            [] => self.vocabulary.is_some(),
+            parts => parts.iter().all(|part| part.vocabulary.is_some()),
+        }
+    }
+
+    /// The shape, or that of each named input, as text.
+    pub fn show_shape(&self) -> String {
+        let parts = self.parts.iter();
+        let parts = parts.map(|part| format!("`{}` {:?}", part.name, part.shape));
+        match self.parts.len() {
+            0 => format!("shape {:?}", self.shape),
+            _ => parts.collect::<Vec<_>>().join(", "),
+        }
+    }
+
+    /// The same with the sizes of vocabularies.
+    pub fn show(&self) -> String {
+        let tokens = |vocabulary: Option<usize>, what| match vocabulary {
+            Some(num) => format!(" of {num} {what}"),
+            None => String::new(),
+        };
+        let parts = self.parts.iter().map(|part| {
+            let of = tokens(part.vocabulary, "indices");
+            format!("`{}` {:?}{of}", part.name, part.shape)
+        });
+        match self.parts.len() {
+            0 => format!(
+                "shape {:?}{}",
+                self.shape,
+                tokens(self.vocabulary, "tokens")
+            ),
+            _ => parts.collect::<Vec<_>>().join(", "),
+        }
+    }
 }
 
 /// The kind of a target.

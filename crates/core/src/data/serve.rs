@@ -163,26 +163,12 @@ impl Split {
                         encoder.input.numbers(records, row(at), &mut floats);
                     }
                 }
-                InputEncoder::Features { .. } | InputEncoder::Array { .. } => {
-                    encoder.input.numbers(records, row(start), &mut floats);
-                }
-                InputEncoder::Tokens { column, shift, .. } => {
-                    records.numbers(row(start), *column, |token| {
-                        tokens.push(token as i32 + shift)
-                    });
-                }
-                InputEncoder::Text {
-                    column,
-                    tokenizer,
-                    length,
-                } => {
-                    let text = records.text(row(start), *column).unwrap_or("");
-                    tokens.extend(tokenizer.encode_item(text, *length));
-                }
                 InputEncoder::Stream { length, .. } => {
                     tokens.extend(&self.tokens[start..start + length]);
                     classes.extend(&self.tokens[start + 1..start + length + 1]);
                 }
+                input if input.is_tokens() => input.tokens(records, row(start), &mut tokens),
+                input => input.numbers(records, row(start), &mut floats),
             }
             match &encoder.target {
                 TargetEncoder::None | TargetEncoder::NextTokens => {}

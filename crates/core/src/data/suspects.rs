@@ -111,8 +111,23 @@ pub fn row_numbers(files: &FilesSpec, records: &Records, features: &[usize]) -> 
     if files.roles.features.is_some() {
         return Vec::new();
     }
+    let inputs = files.roles.inputs.as_slice();
+    let is_listed = |name: &String| {
+        let mut listed = inputs
+            .iter()
+            .flat_map(|input| input.columns.iter().flatten());
+        listed.any(|column| column == name)
+    };
+    let place = if inputs.is_empty() {
+        "list it with the others in `features`"
+    } else {
+        "list it in the `columns` of an input"
+    };
     let numbered = features.iter().filter_map(|at| {
         let column = &records.columns()[*at];
+        if is_listed(&column.name) {
+            return None;
+        }
         let is_number = matches!(column.kind, ColumnKind::Doubles | ColumnKind::Numbers | ColumnKind::Whole);
         if !is_number || column.len() != 1 || !names_rows(&column.name) {
             return None;
@@ -129,7 +144,7 @@ pub fn row_numbers(files: &FilesSpec, records: &Records, features: &[usize]) -> 
             DataError::new(message)
                 .key("data.path")
                 .note("it carries no information about new items, and in a file sorted by target it leaks the target")
-                .help(format!("set `ignore = [{}]`; to keep it, list it with the others in `features`", quoted(name))),
+                .help(format!("set `ignore = [{}]`; to keep it, {place}", quoted(name))),
         )
     });
     numbered.collect()

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::encode::{Encoder, InputEncoder, Pixels, TargetEncoder};
+use super::encode::{EncodedInput, Encoder, InputEncoder, Pixels, TargetEncoder};
 use super::records::{Column, ColumnKind, Writer};
 use super::serve::Set;
 use super::{DataError, DataPlan, Dataset};
@@ -66,15 +66,7 @@ impl Transforms {
 
     /// The input columns of the network.
     pub fn inputs(&self) -> Vec<usize> {
-        match &self.input {
-            InputEncoder::Features { features, .. } => {
-                features.iter().map(|feature| feature.column).collect()
-            }
-            InputEncoder::Array { column, .. }
-            | InputEncoder::Tokens { column, .. }
-            | InputEncoder::Text { column, .. }
-            | InputEncoder::Stream { column, .. } => vec![*column],
-        }
+        self.input.columns()
     }
 
     /// The same for values of new data: records of embedded data are bytes that represent centimetres, or intensities
@@ -93,12 +85,25 @@ impl Transforms {
         transforms
     }
 
-    /// The only input column of the network, if it contains arrays.
+    /// The only input column of the network, if it contains arrays and is not a named input.
     pub fn array(&self) -> Option<(usize, &Column)> {
         match self.inputs()[..] {
+            _ if self.has_named_inputs() => None,
             [at] => Some((at, &self.columns[at])).filter(|(_, column)| !column.shape.is_empty()),
             _ => None,
         }
+    }
+
+    /// Whether the network has named inputs.
+    pub fn has_named_inputs(&self) -> bool {
+        matches!(self.input, InputEncoder::Inputs { .. })
+    }
+
+    /// Whether the input columns are numbers, which arrays can have.
+    pub fn is_of_numbers(&self) -> bool {
+        let inputs = self.inputs();
+        let mut kinds = inputs.iter().map(|at| &self.columns[*at].kind);
+        kinds.all(|kind| !matches!(kind, ColumnKind::Categories { .. } | ColumnKind::Text))
     }
 
     /// What brings values of images back to pixels.
@@ -183,6 +188,39 @@ impl InputEncoder {
             }
             InputEncoder::Tokens { column, shape, .. } => (columns[*column].shape != *shape)
                 .then(|| "its tokens have a different shape".to_owned()),
+            InputEncoder::Indices { columns: indexed } => {
+                let mut first = 0;
+                let wrong = indexed.iter().find(|of| {
+                    let follows = of.first == first;
+                    first = of.first.saturating_add(of.num);
+                    !follows || !of.fits(&columns[of.column])
+                });
+                wrong.map(|of| {
+                    format!(
+                        "column `{}` differs from the one that it was fitted to",
+                        of.name
+                    )
+                })
+            }
+            InputEncoder::Inputs { inputs } => {
+                let is_nested = |input: &EncodedInput| {
+                    matches!(
+                        input.encoder,
+                        InputEncoder::Inputs { .. }
+                            | InputEncoder::Stream { .. }
+                            | InputEncoder::Features {
+                                window: Some(_),
+                                ..
+                            }
+                    )
+                };
+                if inputs.is_empty() || inputs.iter().any(is_nested) {
+                    return Some("its inputs are none that a network can have".to_owned());
+                }
+                inputs
+                    .iter()
+                    .find_map(|input| input.encoder.contradiction(columns))
+            }
             InputEncoder::Text { length, .. } | InputEncoder::Stream { length, .. } => {
                 (*length == 0).then(|| "its texts have no length".to_owned())
             }

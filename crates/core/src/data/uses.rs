@@ -1,5 +1,7 @@
 //! The role of each column of files, by the names in the experiment file.
 
+mod inputs;
+
 use super::DataError;
 use super::records::{Column, ColumnKind, NearlyNumbers, Records};
 use crate::diagnostic::nearest;
@@ -11,6 +13,8 @@ use crate::spec::document::Value;
 pub struct Uses {
     /// The inputs.
     pub features: Vec<usize>,
+    /// The same for each named input, in order; empty if there are none.
+    pub inputs: Vec<Vec<usize>>,
     /// The targets.
     pub targets: Vec<usize>,
     /// The sort key.
@@ -83,7 +87,18 @@ impl Uses {
         };
         let order_by = by(&split.order_by, "data.split.order_by")?;
         let group_by = by(&split.group_by, "data.split.group_by")?;
+        let apart = inputs::Apart {
+            targets: &targets,
+            others: ignored
+                .iter()
+                .copied()
+                .chain(order_by)
+                .chain(group_by)
+                .collect(),
+        };
+        let inputs = inputs::columns_of(files, columns, &apart)?;
         let features = match &roles.features {
+            _ if !inputs.is_empty() => inputs.concat(),
             Some(names) => all(names, "data.features")?,
             None => {
                 // Earlier values of a series are used to predict its next value.
@@ -98,6 +113,7 @@ impl Uses {
         };
         let uses = Self {
             features,
+            inputs,
             targets,
             order_by,
             group_by,
@@ -198,7 +214,11 @@ impl Uses {
                 .help("list some in `features`, or fewer in `ignore`"));
         }
         self.check_repeats(columns, files.roles.window.is_some())?;
-        self.check_features(files, records)?;
+        if self.inputs.is_empty() {
+            self.check_features(files, records)?;
+        } else {
+            self.check_inputs(files, records)?;
+        }
         self.check_targets(files, records)
     }
 

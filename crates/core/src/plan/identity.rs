@@ -12,7 +12,7 @@ use super::init::InitPlan;
 use crate::check::{group_of, matches};
 use crate::data::{DataPlan, Dataset, sha256_hex};
 use crate::spec::backend::{Arithmetic, DeviceName, Kernels, Precision};
-use crate::spec::data::{AugmentSpec, Scale, SplitSpec, TokensSpec};
+use crate::spec::data::{AugmentSpec, RolesSpec, Scale, SplitSpec, TokensSpec};
 use crate::spec::loss::LossSpec;
 use crate::spec::method::Method;
 use crate::spec::metric::Objective;
@@ -300,7 +300,7 @@ fn dataset_of(data: &DataPlan) -> Json {
         Dataset::Files { files, cache: _ } => json!({
             "type": files.kind().name(),
             "digest": data.digest,
-            "roles": files.roles,
+            "roles": without_names(&files.roles),
             // The digest contains the content of the tokenizer's file.
             "tokens": TokensSpec { path: Vec::new(), ..files.tokens.clone() },
         }),
@@ -313,6 +313,15 @@ fn dataset_of(data: &DataPlan) -> Json {
         dataset.insert("digest".into(), json!(data.digest));
     }
     dataset
+}
+
+/// Roles of columns without the names of inputs, which layers refer to by their position.
+fn without_names(roles: &RolesSpec) -> RolesSpec {
+    let mut roles = roles.clone();
+    for input in &mut roles.inputs {
+        input.name.clear();
+    }
+    roles
 }
 
 /// The file of initial weights by its content, and the tensor that each tensor of the network is loaded from. Names of

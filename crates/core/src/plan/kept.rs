@@ -41,10 +41,15 @@ impl RunPlan {
     fn bytes_per_item(&self) -> u64 {
         let float = self.precision.num_bytes();
         let size = |shape: &[usize]| shape.iter().product::<usize>() as u64;
-        let input = size(&self.data.input.shape);
-        let input = match self.data.input.vocabulary {
-            Some(_) => input.saturating_mul(INTEGER),
-            None => input.saturating_mul(float),
+        let bytes = |shape: &[usize], vocabulary: Option<usize>| {
+            size(shape).saturating_mul(if vocabulary.is_some() { INTEGER } else { float })
+        };
+        let input = &self.data.input;
+        let parts = input.parts.iter();
+        let parts = parts.map(|part| bytes(&part.shape, part.vocabulary));
+        let input = match input.parts.len() {
+            0 => bytes(&input.shape, input.vocabulary),
+            _ => parts.fold(0, u64::saturating_add),
         };
         let target = match &self.data.target {
             _ if self.task.kind == TaskKind::Autoencoding => 0,

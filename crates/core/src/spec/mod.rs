@@ -194,12 +194,25 @@ fn decode(s: &mut Section<'_>) -> ExperimentSpec {
     // `SweepSpec::read` decodes them separately, since a trial has none.
     sweep(s);
     read_layers(s);
-    ExperimentSpec {
-        experiment: s.table("experiment", "The question, and the seeds that answer it.", false, |s| ExperimentTable {
+    let experiment = s.table(
+        "experiment",
+        "The question, and the seeds that answer it.",
+        false,
+        |s| ExperimentTable {
             name: s
-                .field("name", Kind::Slug, "The name of the folder under `results/`; the file name when not set.")
+                .field(
+                    "name",
+                    Kind::Slug,
+                    "The name of the folder under `results/`; the file name when not set.",
+                )
                 .optional(),
-            question: s.field("question", Kind::Text, "The question that the experiment answers.").optional(),
+            question: s
+                .field(
+                    "question",
+                    Kind::Text,
+                    "The question that the experiment answers.",
+                )
+                .optional(),
             seeds: s
                 .field(
                     "seeds",
@@ -211,9 +224,17 @@ fn decode(s: &mut Section<'_>) -> ExperimentSpec {
                     "Each trial runs once per seed.",
                 )
                 .or(vec![1]),
-        }),
-        data: s.table("data", "The data to train on.", true, DataSpec::decode),
-        model: s.table("model", "The network.", true, ModelSpec::decode),
+        },
+    );
+    let data = s.table("data", "The data to train on.", true, DataSpec::decode);
+    let inputs = data.input_names();
+    let model = s.table("model", "The network.", true, |s| {
+        ModelSpec::decode(s, inputs.clone())
+    });
+    ExperimentSpec {
+        experiment,
+        data,
+        model,
         init: s.optional_table(
             "init",
             "Initial weights from a file instead of random ones.",

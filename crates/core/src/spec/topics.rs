@@ -98,7 +98,9 @@ pub fn find(asked: &str) -> Found {
             let by_name = || {
                 let names = topics.iter().map(|topic| last(&topic.path));
                 let name = nearest(last(asked), names)?;
-                let named = topics.iter().find(|topic| last(&topic.path) == name);
+                // That of the outermost table.
+                let named = topics.iter().filter(|topic| last(&topic.path) == name);
+                let named = named.min_by_key(|topic| topic.path.matches('.').count());
                 named.map(|topic| topic.path.as_str())
             };
             let near = || path.or_else(by_name).map(str::to_owned);

@@ -23,7 +23,7 @@ use crate::tensors::Tensors;
 pub use build::{Attribute, Element, Graph};
 use layers::Scope;
 use messages::{ModelProto, OperatorSetIdProto, StringStringEntryProto};
-use runner_core::check::network::Network;
+use runner_core::check::network::{Network, Shape};
 use runner_core::spec::model::layer_spec::Weights;
 
 /// The version of ONNX's operators.
@@ -50,6 +50,11 @@ pub enum OnnxError {
         /// Its name.
         name: String,
     },
+    /// An input has the name of the output.
+    Name {
+        /// The name.
+        name: String,
+    },
     /// The weights do not fit a file.
     TooLarge {
         /// Bytes of the file.
@@ -62,6 +67,12 @@ impl fmt::Display for OnnxError {
         match self {
             Self::Unsupported(unsupported) => unsupported.fmt(f),
             Self::Missing { name } => write!(f, "there is no tensor `{name}`"),
+            Self::Name { name } => {
+                write!(
+                    f,
+                    "an input has the name `{name}`, like the output of the graph"
+                )
+            }
             Self::TooLarge { bytes } => write!(
                 f,
                 "the model has {bytes} bytes, but an ONNX file can have at most {MAX_BYTES}"
@@ -72,7 +83,7 @@ impl fmt::Display for OnnxError {
 
 impl Error for OnnxError {}
 
-/// Adds a network to a graph; returns the name of its output for the value `input`.
+/// Adds a network to a graph; returns the name of its output for its named inputs, or the only one.
 ///
 /// # Errors
 /// If ONNX has no operators for a layer, or a tensor is missing. Tensors have Burn's names.
@@ -81,13 +92,13 @@ pub fn network(
     network: &Network,
     state: &StateDict,
     burn: &Tensors,
-    input: &str,
+    items: &[String],
 ) -> Result<String, OnnxError> {
     let mut outputs: Vec<String> = Vec::with_capacity(network.layers.len());
     for (at, (layer, module)) in network.layers.iter().zip(&state.modules).enumerate() {
         let inputs = layer.inputs.iter().map(|input_of| match input_of.layer {
             Some(from) => outputs[from].clone(),
-            None => input.to_owned(),
+            None => items[input_of.part.unwrap_or(0)].clone(),
         });
         let inputs: Vec<String> = inputs.collect();
         graph.begin(module);
@@ -110,22 +121,38 @@ pub fn network(
         outputs.push(layers::output(&mut scope, &inputs)?);
     }
     graph.begin("");
-    Ok(outputs.pop().unwrap_or_else(|| input.to_owned()))
+    Ok(outputs.pop().unwrap_or_else(|| items[0].clone()))
 }
 
-/// The bytes of a file with an input `input` of items and an output `output` of the network's results. Tensors have
-/// Burn's names.
+/// The bytes of a file with an input `input` of items, or one for each named input, and an output `output` of the
+/// network's results. Tensors have Burn's names.
 ///
 /// # Errors
 /// If ONNX has no operators for a layer, or a tensor is missing.
 pub fn file(of: &Network, burn: &Tensors) -> Result<Vec<u8>, OnnxError> {
     let mut graph = Graph::new("network");
-    let element = match of.items.vocabulary {
-        Some(_) => Element::I64,
-        None => Element::F32,
+    let single = [(INPUT, &of.items)];
+    let parts: Vec<(&str, &Shape)> = match of.parts.as_slice() {
+        [] => single.to_vec(),
+        parts => parts
+            .iter()
+            .map(|part| (&*part.name, &part.shape))
+            .collect(),
     };
-    graph.input(INPUT, element, &of.items.dims);
-    let given = network(&mut graph, of, &StateDict::of(of), burn, INPUT)?;
+    for (name, shape) in &parts {
+        let element = match shape.vocabulary {
+            Some(_) => Element::I64,
+            None => Element::F32,
+        };
+        if *name == OUTPUT {
+            return Err(OnnxError::Name {
+                name: (*name).to_owned(),
+            });
+        }
+        graph.input(name, element, &shape.dims);
+    }
+    let items: Vec<String> = parts.iter().map(|(name, _)| (*name).to_owned()).collect();
+    let given = network(&mut graph, of, &StateDict::of(of), burn, &items)?;
     let shape = of.layers.last().map_or(&of.items.dims, |last| &last.shape);
     graph.output(&given, OUTPUT, Element::F32, shape);
     Ok(to_bytes(&model(graph, &[])?))

@@ -4,7 +4,9 @@
 use super::messages::tensor_proto::DataType;
 use super::{Attribute, Element, Graph, INPUT, OUTPUT};
 use runner_core::data::Transforms;
-use runner_core::data::encode::{Feature, Form, InputEncoder, Scaling, TargetEncoder, broadcast};
+use runner_core::data::encode::{
+    Feature, Form, Indexed, InputEncoder, Scaling, TargetEncoder, broadcast,
+};
 use runner_core::data::records::ColumnKind;
 
 const CLASS: &str = "class";
@@ -34,13 +36,42 @@ pub enum Meaning {
 }
 
 /// Adds inputs for untransformed data, and the operators that convert it to items; returns the name of the network's
-/// input.
+/// input, or of each named input.
 ///
 /// # Errors
 /// If there are no operators for it, with the reason.
-pub fn encode(graph: &mut Graph, transforms: &Transforms) -> Result<String, String> {
+pub fn encode(graph: &mut Graph, transforms: &Transforms) -> Result<Vec<String>, String> {
     graph.begin("/encode");
-    match &transforms.input {
+    let InputEncoder::Inputs { inputs } = &transforms.input else {
+        return Ok(vec![one(graph, transforms, &transforms.input, INPUT)?]);
+    };
+    let each = inputs.iter().map(|input| {
+        // An array is a value of its column.
+        let first = input.encoder.columns().first().copied();
+        let column = first.and_then(|at| transforms.columns.get(at));
+        let name = column.map_or(INPUT, |column| &column.name);
+        one(graph, transforms, &input.encoder, name)
+    });
+    each.collect()
+}
+
+fn refuse_output(name: &str) -> Result<(), String> {
+    if OUTPUTS.contains(&name) {
+        return Err(format!(
+            "a column has the name `{name}`, like an output of the graph"
+        ));
+    }
+    Ok(())
+}
+
+/// The operators of one input; `name` is that of its array.
+fn one(
+    graph: &mut Graph,
+    transforms: &Transforms,
+    input: &InputEncoder,
+    name: &str,
+) -> Result<String, String> {
+    match input {
         InputEncoder::Features {
             features,
             normalize,
@@ -48,12 +79,7 @@ pub fn encode(graph: &mut Graph, transforms: &Transforms) -> Result<String, Stri
         } => {
             let mut parts = Vec::with_capacity(features.len());
             for feature in features {
-                let name = feature.name.as_str();
-                if OUTPUTS.contains(&name) {
-                    return Err(format!(
-                        "a column has the name `{name}`, like an output of the graph"
-                    ));
-                }
+                refuse_output(&feature.name)?;
                 parts.push(column(graph, transforms, feature));
             }
             let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
@@ -71,8 +97,9 @@ pub fn encode(graph: &mut Graph, transforms: &Transforms) -> Result<String, Stri
             normalize,
             ..
         } => {
-            graph.input(INPUT, Element::F32, shape);
-            let items = array(graph, &broadcast(shape, scaling, *axis), scaling);
+            refuse_output(name)?;
+            graph.input(name, Element::F32, shape);
+            let items = array(graph, name, &broadcast(shape, scaling, *axis), scaling);
             Ok(if *normalize {
                 unit_length(graph, &items, shape.len())
             } else {
@@ -80,10 +107,21 @@ pub fn encode(graph: &mut Graph, transforms: &Transforms) -> Result<String, Stri
             })
         }
         InputEncoder::Tokens { shape, shift, .. } => {
-            graph.input(INPUT, Element::I64, shape);
+            refuse_output(name)?;
+            graph.input(name, Element::I64, shape);
             let shift = graph.integers(&[i64::from(*shift)]);
-            Ok(graph.node("Add", &[INPUT, &shift], &[]))
+            Ok(graph.node("Add", &[name, &shift], &[]))
         }
+        InputEncoder::Indices { columns } => {
+            let mut parts = Vec::with_capacity(columns.len());
+            for of in columns {
+                refuse_output(&of.name)?;
+                parts.push(index(graph, transforms, of));
+            }
+            let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+            Ok(graph.node("Concat", &parts, &[Attribute::Int("axis", 1)]))
+        }
+        InputEncoder::Inputs { .. } => Err("an input contains inputs".into()),
         InputEncoder::Features { .. } => Err("items are windows of rows".into()),
         InputEncoder::Text { .. } | InputEncoder::Stream { .. } => {
             Err("texts are tokenized, and ONNX has no operator for that".into())
@@ -157,6 +195,27 @@ fn column(graph: &mut Graph, transforms: &Transforms, feature: &Feature) -> Stri
     }
 }
 
+/// The index of a category, [batch, 1].
+fn index(graph: &mut Graph, transforms: &Transforms, of: &Indexed) -> String {
+    let Some(ColumnKind::Categories { names }) = transforms.columns.get(of.column).map(|c| &c.kind)
+    else {
+        graph.input(&of.name, Element::I64, &[1]);
+        let first = graph.integers(&[of.first as i64 + 1]);
+        return graph.node("Add", &[&of.name, &first], &[]);
+    };
+    graph.input(&of.name, Element::Text, &[1]);
+    let all = of.indices.iter().chain([&of.fill]);
+    let settings = [
+        keys(names),
+        Attribute::Ints(
+            "values_int64s",
+            all.map(|index| (of.first + index) as i64).collect(),
+        ),
+        Attribute::Int("default_int64", of.first as i64),
+    ];
+    graph.node("LabelEncoder", &[&of.name], &settings)
+}
+
 /// The names of categories, and the empty string for a missing value.
 fn keys(names: &[String]) -> Attribute<'_> {
     let names = names.iter().map(String::as_str);
@@ -178,10 +237,10 @@ fn cast(graph: &mut Graph, value: &str, to: DataType) -> String {
 }
 
 /// (value - shift) * factor in 32-bit floats, as runner serves arrays; missing values are 0. Scalings have the shape.
-fn array(graph: &mut Graph, shape: &[usize], scaling: &[Scaling]) -> String {
+fn array(graph: &mut Graph, name: &str, shape: &[usize], scaling: &[Scaling]) -> String {
     let zero = graph.number(0.0);
-    let is_missing = graph.node("IsNaN", &[INPUT], &[]);
-    let value = graph.node("Where", &[&is_missing, &zero, INPUT], &[]);
+    let is_missing = graph.node("IsNaN", &[name], &[]);
+    let value = graph.node("Where", &[&is_missing, &zero, name], &[]);
     let mut constant = |part: fn(&Scaling) -> f64| {
         let values: Vec<f32> = scaling.iter().map(|one| part(one) as f32).collect();
         graph.numbers(shape, &values)

@@ -52,6 +52,8 @@ impl Entry {
 pub struct StateDict {
     /// The name of each layer as an attribute of a Python class, all different.
     pub modules: Vec<String>,
+    /// The name of each named input as a parameter of a Python function, different from those of layers.
+    pub inputs: Vec<String>,
     /// All tensors of the state dict, in the order of the layers.
     pub entries: Vec<Entry>,
 }
@@ -59,12 +61,16 @@ pub struct StateDict {
 impl StateDict {
     /// The layout of a network.
     pub fn of(network: &Network) -> Self {
-        let modules = names::identifiers(network.layers.iter().map(|layer| layer.name.as_str()));
+        let layers = network.layers.iter().map(|layer| layer.name.as_str());
+        let parts = network.parts.iter().map(|part| part.name.as_str());
+        let mut modules = names::identifiers(layers.chain(parts));
+        let inputs = modules.split_off(network.layers.len());
         let entries = network.layers.iter().zip(&modules);
         let entries = entries.flat_map(|(layer, module)| entries::of(layer, module));
         Self {
             entries: entries.collect(),
             modules,
+            inputs,
         }
     }
 

@@ -44,8 +44,26 @@ pub fn model_py(
     if !about.functions.is_empty() {
         let _ = write!(text, "\n\n{}", about.functions);
     }
-    let rows = if about.has_rows { ROWS } else { "" };
-    let check = CHECK.replace("ROWS", rows);
+    let [items, call, rows] = match state.inputs.as_slice() {
+        [] => [
+            "torch.tensor(example[\"input\"])".to_owned(),
+            "items".into(),
+            ROWS.into(),
+        ],
+        inputs => {
+            let names: Vec<String> = inputs.iter().map(|name| format!("\"{name}\"")).collect();
+            [
+                format!(
+                    "[torch.tensor(example[f\"input_{{name}}\"]) for name in ({},)]",
+                    names.join(", ")
+                ),
+                "*items".into(),
+                ROWS_OF_INPUTS.into(),
+            ]
+        }
+    };
+    let check = CHECK.replace("ITEMS", &items).replace("CALL", &call);
+    let check = check.replace("ROWS", if about.has_rows { &rows } else { "" });
     text += &check.replace("TOLERANCE", &format!("{TOLERANCE:?}"));
     Ok(text)
 }
@@ -80,9 +98,9 @@ const CHECK: &str = r#"
 def check():
     """The largest difference from the example's output, relative to its largest value."""
     example = json.loads((HERE / "example.json").read_text())
-    items, expected = torch.tensor(example["input"]), torch.tensor(example["output"])
+    items, expected = ITEMS, torch.tensor(example["output"])
 ROWS    with torch.no_grad():
-        output = load()(items)
+        output = load()(CALL)
     if output.shape != expected.shape:
         raise SystemExit(f"the output has shape {tuple(output.shape)}, expected {tuple(expected.shape)}")
     return ((output - expected).abs().max() / expected.abs().max().clamp(min=1e-30)).item()
@@ -97,6 +115,11 @@ def main():
 
 if __name__ == "__main__":
     sys.exit(main())
+"#;
+
+const ROWS_OF_INPUTS: &str = r#"    for encoded, given in zip(encode(example["rows"]), items, strict=True):
+        if encoded.shape != given.shape or not torch.allclose(encoded, given, rtol=1e-6, atol=1e-6):
+            raise SystemExit("encode() does not reproduce the example's inputs for its rows")
 "#;
 
 const ROWS: &str = r#"    encoded = encode(example["rows"])

@@ -22,7 +22,7 @@ use crate::state::StateDict;
 pub use file::{About, TOLERANCE, model_py};
 pub(crate) use functions::shrinks;
 use helpers::Helper;
-use runner_core::check::network::{Layer, Network};
+use runner_core::check::network::{Input, Layer, Network};
 use runner_core::diagnostic::Reason;
 use runner_core::spec::model::layer::LayerKind;
 use runner_core::spec::model::layer_spec::Weights;
@@ -89,9 +89,10 @@ impl Names<'_> {
 pub fn network(network: &Network, state: &StateDict) -> Result<String, Unsupported> {
     let variables = variables(network, state);
     let items = items_name(network);
-    let name_of = |from: Option<usize>| match from {
-        Some(at) => variables[at].clone(),
-        None => items.to_owned(),
+    let name_of = |input: &Input| match (input.layer, input.part) {
+        (Some(at), _) => variables[at].clone(),
+        (None, Some(part)) => state.inputs[part].clone(),
+        (None, None) => items.to_owned(),
     };
     let mut helpers = BTreeSet::new();
     let (mut modules, mut lines) = (Vec::new(), Vec::new());
@@ -103,11 +104,7 @@ pub fn network(network: &Network, state: &StateDict) -> Result<String, Unsupport
         let names = Names {
             module: &state.modules[owner],
             matrix: matrix(network, state, owner),
-            inputs: layer
-                .inputs
-                .iter()
-                .map(|input| name_of(input.layer))
-                .collect(),
+            inputs: layer.inputs.iter().map(name_of).collect(),
             output: variables[at].clone(),
         };
         let piece = piece(layer, &names).map_err(|reason| Unsupported {
@@ -122,7 +119,8 @@ pub fn network(network: &Network, state: &StateDict) -> Result<String, Unsupport
         lines.extend(piece.lines);
     }
     let last = network.layers.len().checked_sub(1);
-    lines.push(format!("return {}", name_of(last)));
+    let output = last.map_or(items, |last| &variables[last]);
+    lines.push(format!("return {output}"));
     let mut text = String::new();
     for helper in helpers {
         text += helper.text();
@@ -130,15 +128,22 @@ pub fn network(network: &Network, state: &StateDict) -> Result<String, Unsupport
     }
     let _ = write!(
         text,
-        "class Network(nn.Module):\n    \"\"\"From items of shape {} to {}, with the batch first.\"\"\"\n\n    \
+        "class Network(nn.Module):\n    \"\"\"From {} to {}, with the batch first.\"\"\"\n\n    \
          def __init__(self):\n        super().__init__()\n",
-        network.items.show(),
+        match network.parts.len() {
+            0 => format!("items of shape {}", network.items.show()),
+            _ => network.show_items(),
+        },
         numbers(last.map_or(&network.items.dims, |last| &network.layers[last].shape)),
     );
     for line in modules {
         let _ = writeln!(text, "        {line}");
     }
-    let _ = write!(text, "\n    def forward(self, {items}):\n");
+    let given = match state.inputs.len() {
+        0 => items.to_owned(),
+        _ => state.inputs.join(", "),
+    };
+    let _ = write!(text, "\n    def forward(self, {given}):\n");
     for line in lines {
         let _ = writeln!(text, "        {line}");
     }

@@ -1,10 +1,14 @@
 //! The Python functions that convert a run's data to the network's input.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
+use crate::state::names;
 use runner_core::data::Transforms;
 use runner_core::data::encode::tokenizer::Tokenizer;
-use runner_core::data::encode::{Feature, Form, InputEncoder, Scaling, broadcast};
+use runner_core::data::encode::{
+    EncodedInput, Feature, Form, Indexed, InputEncoder, Scaling, broadcast,
+};
 use runner_core::data::records::ColumnKind;
 use runner_core::spec::data::{TokenizerKind, WindowSpec};
 
@@ -21,28 +25,101 @@ pub fn functions(transforms: &Transforms, names: Option<&[String]>) -> String {
     text
 }
 
+/// The tokenizers of subwords, each with the name of its file beside the source.
+pub fn subword_files(transforms: &Transforms) -> Vec<(String, String)> {
+    let suffixes = match &transforms.input {
+        InputEncoder::Inputs { inputs } => {
+            let names = names::identifiers(inputs.iter().map(|input| input.name.as_str()));
+            names.into_iter().map(|name| format!("_{name}")).collect()
+        }
+        _ => vec![String::new()],
+    };
+    let all = transforms.input.branches().into_iter().zip(suffixes);
+    let of = |(input, suffix): (&InputEncoder, String)| {
+        let subwords = input.tokenizer().and_then(Tokenizer::subwords)?;
+        Some((subwords_file(&suffix), subwords))
+    };
+    all.filter_map(of).collect()
+}
+
 fn encode(transforms: &Transforms) -> String {
-    match &transforms.input {
+    let mut helpers = BTreeSet::new();
+    let functions = match &transforms.input {
+        InputEncoder::Inputs { inputs } => {
+            let names = names::identifiers(inputs.iter().map(|input| input.name.as_str()));
+            let each = inputs.iter().zip(&names);
+            let each = each.map(|(input, name)| {
+                single(
+                    transforms,
+                    &input.encoder,
+                    &format!("_{name}"),
+                    &mut helpers,
+                ) + "\n\n"
+            });
+            each.collect::<String>() + &all_inputs(transforms, inputs, &names)
+        }
+        input => single(transforms, input, "", &mut helpers),
+    };
+    helpers.into_iter().collect::<String>() + &functions
+}
+
+/// The function from rows to each of several inputs.
+fn all_inputs(transforms: &Transforms, inputs: &[EncodedInput], names: &[String]) -> String {
+    let mut text = "def encode(rows):\n    \"\"\"Converts rows, each a dict from column to value, to the inputs of the network. None is a missing value.\"\"\"\n    return (\n".to_owned();
+    for (input, name) in inputs.iter().zip(names) {
+        let given = match &input.encoder {
+            InputEncoder::Array { column, .. }
+            | InputEncoder::Tokens { column, .. }
+            | InputEncoder::Text { column, .. } => {
+                let column = quote(&transforms.columns[*column].name);
+                format!("[row[{column}] for row in rows]")
+            }
+            _ => "rows".to_owned(),
+        };
+        let _ = writeln!(text, "        encode_{name}({given}),");
+    }
+    text + "    )\n"
+}
+
+/// The function `encode<suffix>` of one input; what it needs is added to the helpers.
+fn single(
+    transforms: &Transforms,
+    input: &InputEncoder,
+    suffix: &str,
+    helpers: &mut BTreeSet<&'static str>,
+) -> String {
+    match input {
         InputEncoder::Features {
             features,
             normalize,
             window,
-        } => columns(transforms, features, *normalize, window.as_ref()),
+        } => {
+            let has = |wanted: fn(&Form) -> bool| features.iter().any(|of| wanted(&of.form));
+            if has(|form| !matches!(form, Form::OneHot { .. })) {
+                helpers.insert(NUMBERS);
+            }
+            if has(|form| matches!(form, Form::OneHot { .. })) {
+                helpers.insert(ONE_HOT);
+            }
+            columns(transforms, features, *normalize, window.as_ref(), suffix)
+        }
+        InputEncoder::Indices { columns } => indices(transforms, columns, suffix),
+        InputEncoder::Inputs { .. } => unreachable!("inputs do not contain inputs"),
         InputEncoder::Array {
             shape,
             scaling,
             axis,
             normalize,
             ..
-        } => array(shape, scaling, *axis, *normalize),
+        } => array(shape, scaling, *axis, *normalize, suffix),
         InputEncoder::Tokens { shift, .. } => format!(
-            "def encode(tokens):\n    \"\"\"Converts tokens of the data to items for the network.\"\"\"\n    \
+            "def encode{suffix}(tokens):\n    \"\"\"Converts tokens of the data to items for the network.\"\"\"\n    \
              return torch.as_tensor(tokens, dtype=torch.int64) + {shift}\n"
         ),
         InputEncoder::Text {
             tokenizer, length, ..
-        } => texts(tokenizer, Some(*length)),
-        InputEncoder::Stream { tokenizer, .. } => texts(tokenizer, None),
+        } => texts(tokenizer, Some(*length), suffix, helpers),
+        InputEncoder::Stream { tokenizer, .. } => texts(tokenizer, None, suffix, helpers),
     }
 }
 
@@ -83,16 +160,10 @@ fn columns(
     features: &[Feature],
     normalize: bool,
     window: Option<&WindowSpec>,
+    suffix: &str,
 ) -> String {
-    let mut text = String::new();
-    let has = |wanted: fn(&Form) -> bool| features.iter().any(|feature| wanted(&feature.form));
-    if has(|form| !matches!(form, Form::OneHot { .. })) {
-        text += NUMBERS;
-    }
-    if has(|form| matches!(form, Form::OneHot { .. })) {
-        text += ONE_HOT;
-    }
-    text += "def encode(rows):\n    \"\"\"Converts rows, each a dict from column to value, to items for the network. None is a missing value.\"\"\"\n    items = []\n    for row in rows:\n        item = [\n";
+    let mut text = format!("def encode{suffix}");
+    text += "(rows):\n    \"\"\"Converts rows, each a dict from column to value, to items for the network. None is a missing value.\"\"\"\n    items = []\n    for row in rows:\n        item = [\n";
     for feature in features {
         let _ = writeln!(text, "            {},", column(transforms, feature));
     }
@@ -173,11 +244,17 @@ fn scalings(all: &[Scaling]) -> String {
     pairs.join(", ")
 }
 
-fn array(shape: &[usize], scaling: &[Scaling], axis: Option<usize>, normalize: bool) -> String {
+fn array(
+    shape: &[usize],
+    scaling: &[Scaling],
+    axis: Option<usize>,
+    normalize: bool,
+    suffix: &str,
+) -> String {
     let sizes: Vec<String> = shape.iter().map(usize::to_string).collect();
     let sizes = sizes.join(", ");
     let mut text = format!(
-        "def encode(arrays):\n    \"\"\"Converts arrays of shape [{sizes}] of untransformed data to items for the network.\"\"\"\n    \
+        "def encode{suffix}(arrays):\n    \"\"\"Converts arrays of shape [{sizes}] of untransformed data to items for the network.\"\"\"\n    \
          items = torch.as_tensor(arrays, dtype=torch.float32).nan_to_num(0.0).reshape(-1, {sizes})\n"
     );
     let single = |value: f64| value as f32;
@@ -216,8 +293,39 @@ fn array(shape: &[usize], scaling: &[Scaling], axis: Option<usize>, normalize: b
     text + "    return items\n"
 }
 
-/// The file of a tokenizer of subwords.
-pub const SUBWORDS: &str = "tokenizer.json";
+/// Categories as indices.
+fn indices(transforms: &Transforms, columns: &[Indexed], suffix: &str) -> String {
+    let mut text = format!(
+        "def encode{suffix}(rows):\n    \"\"\"Converts rows, each a dict from column to value, to indices. None is a missing value.\"\"\"\n    places = [\n"
+    );
+    for of in columns {
+        let names: &[String] = match transforms.columns.get(of.column).map(|c| &c.kind) {
+            Some(ColumnKind::Categories { names }) => names,
+            _ => &[],
+        };
+        let places = names.iter().zip(&of.indices);
+        let places: Vec<String> = places
+            .map(|(name, at)| format!("{}: {}", quote(name), of.first + at))
+            .collect();
+        let own = if of.indices.is_empty() {
+            format!("lambda value: {} + int(value)", of.first + 1)
+        } else {
+            format!("{{{}}}.__getitem__", places.join(", "))
+        };
+        let _ = writeln!(
+            text,
+            "        ({}, {own}, {}),",
+            quote(&of.name),
+            of.first + of.fill
+        );
+    }
+    text + "    ]\n    items = [[fill if row[name] is None else place(row[name]) for name, place, fill in places] for row in rows]\n    return torch.tensor(items)\n"
+}
+
+/// The file of the tokenizer of subwords of a function `encode<suffix>`.
+fn subwords_file(suffix: &str) -> String {
+    format!("tokenizer{suffix}.json")
+}
 
 const WORDS: &str = r#"# Letters and digits, with apostrophes inside; a line's end; any other sign.
 PART = r"(?:[^\W_]|[\u0300-\u036f])"
@@ -227,21 +335,23 @@ WORD = re.compile(rf"{PART}+(?:['’]{PART}+)*|\n|\S")
 "#;
 
 /// With the tokenizer's file beside the source.
-fn subwords(tokenizer: &Tokenizer, length: Option<usize>) -> String {
+fn subwords(tokenizer: &Tokenizer, length: Option<usize>, suffix: &str) -> String {
+    let name = format!("TOKENIZER{}", suffix.to_uppercase());
+    let file = subwords_file(suffix);
     let mut text = format!(
-        "TOKENIZER = tokenizers.Tokenizer.from_file(str(Path(__file__).with_name(\"{SUBWORDS}\")))\nTOKENIZER.no_padding()\n"
+        "{name} = tokenizers.Tokenizer.from_file(str(Path(__file__).with_name(\"{file}\")))\n{name}.no_padding()\n"
     );
     let encoded = match length {
         Some(length) => {
-            let _ = writeln!(text, "TOKENIZER.enable_truncation({length})\n\n");
-            "TOKENIZER.encode(text).ids"
+            let _ = writeln!(text, "{name}.enable_truncation({length})\n\n");
+            format!("{name}.encode(text).ids")
         }
         None => {
-            text += "TOKENIZER.no_truncation()\n\n\n";
-            "TOKENIZER.encode(text, add_special_tokens=False).ids"
+            let _ = writeln!(text, "{name}.no_truncation()\n\n");
+            format!("{name}.encode(text, add_special_tokens=False).ids")
         }
     };
-    text += "def encode(texts):\n    \"\"\"Converts texts to tokens.\"\"\"\n    items = []\n    for text in texts:\n";
+    let _ = writeln!(text, "def encode{suffix}(texts):\n{HEAD_OF_TEXTS}");
     let _ = writeln!(text, "        tokens = {encoded}");
     if let Some(length) = length {
         let (padding, unknown) = (tokenizer.padding(), tokenizer.unknown());
@@ -255,27 +365,36 @@ fn subwords(tokenizer: &Tokenizer, length: Option<usize>) -> String {
     text + "        items.append(tokens)\n    return torch.tensor(items)\n"
 }
 
-fn texts(tokenizer: &Tokenizer, length: Option<usize>) -> String {
+const HEAD_OF_TEXTS: &str =
+    "    \"\"\"Converts texts to tokens.\"\"\"\n    items = []\n    for text in texts:";
+
+fn texts(
+    tokenizer: &Tokenizer,
+    length: Option<usize>,
+    suffix: &str,
+    helpers: &mut BTreeSet<&'static str>,
+) -> String {
     let mut text = String::new();
+    let name = format!("TOKENS{}", suffix.to_uppercase());
     let split = match tokenizer.spec.tokenizer {
-        TokenizerKind::Byte => "[2 + byte for byte in text.encode()]",
-        TokenizerKind::Char => "[TOKENS.get(char, 1) for char in text]",
-        TokenizerKind::Word => "[TOKENS.get(word, 1) for word in WORD.findall(text)]",
+        TokenizerKind::Byte => "[2 + byte for byte in text.encode()]".to_owned(),
+        TokenizerKind::Char => format!("[{name}.get(char, 1) for char in text]"),
+        TokenizerKind::Word => format!("[{name}.get(word, 1) for word in WORD.findall(text)]"),
         TokenizerKind::Bpe | TokenizerKind::Wordpiece | TokenizerKind::File => {
-            return subwords(tokenizer, length);
+            return subwords(tokenizer, length, suffix);
         }
     };
     if tokenizer.spec.tokenizer == TokenizerKind::Word {
-        text += WORDS;
+        helpers.insert(WORDS);
     }
     if tokenizer.spec.tokenizer != TokenizerKind::Byte {
         let _ = write!(
             text,
-            "# Token 0 fills up short texts, 1 is what the training lacked.\nTOKENS = {{token: number for number, token in enumerate([{}], start=2)}}\n\n\n",
+            "# Token 0 fills up short texts, 1 is what the training lacked.\n{name} = {{token: number for number, token in enumerate([{}], start=2)}}\n\n\n",
             quoted(tokenizer.tokens.iter())
         );
     }
-    text += "def encode(texts):\n    \"\"\"Converts texts to tokens.\"\"\"\n    items = []\n    for text in texts:\n";
+    let _ = writeln!(text, "def encode{suffix}(texts):\n{HEAD_OF_TEXTS}");
     if tokenizer.spec.lowercase {
         text += "        text = \"\".join(char.lower() for char in text)\n";
     }

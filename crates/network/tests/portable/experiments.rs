@@ -98,7 +98,7 @@ pub fn trained(text: &str) -> u64 {
             let seed = plan.seed;
             device.seed(stream_seed(seed, Purpose::Step, step as u64));
             let items = split.serve(places, Some(Moment { seed, epoch }));
-            let batch = Batch::new(items, &plan.data.input.shape, false, &device);
+            let batch = Batch::new(items, &plan.data.input, false, &device);
             let losses = network.output(batch).losses;
             digest.tensor(losses.clone());
             let gradients = GradientsParams::from_grads(losses.mean().backward(), &network);

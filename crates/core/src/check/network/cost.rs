@@ -41,9 +41,9 @@ pub fn parameters(kind: &LayerKind, inputs: &[Input], shape: &[usize]) -> Vec<(S
             Norm::Rms { .. } => list.add("gamma", width as u64),
             Norm::LocalResponse { .. } => {}
         },
-        LayerKind::Embedding { embedding_dim, .. } => {
+        LayerKind::Embedding { .. } => {
             let vocabulary = inputs[0].shape.vocabulary.unwrap_or(0);
-            list.add("weight", times(&[vocabulary, *embedding_dim]));
+            list.add("weight", times(&[vocabulary, last(shape)]));
         }
         LayerKind::Recurrent(recurrent) => list.recurrent(recurrent, width),
         LayerKind::MultiHeadAttention { .. } => list.attention("", width),

@@ -1,7 +1,7 @@
 //! A small network for each type of layer, and several for those with many settings. Tests use them to check the layer
 //! plans against Burn and to compare devices.
 
-use super::{Network, Shape, infer};
+use super::{Items, Network, Shape, infer};
 use crate::spec::document::Document;
 use crate::spec::model::expand::expand;
 use crate::spec::model::layer::{LayerKind, LayerType};
@@ -106,6 +106,7 @@ const EXAMPLES: &[(&[usize], &str)] = &[
     (&[3, 4], "{ type = 'stochastic_depth' }"),
     (&[6], "{ type = 'gaussian_noise', std = 0.1 }"),
     (&[], "{ type = 'embedding', embedding_dim = 6 }"),
+    (&[], "{ type = 'embedding' }"),
     (
         &[3, 9],
         "{ type = 'max_pool1d', kernel_size = 3, stride = 2, padding = 1 }",
@@ -319,7 +320,13 @@ pub fn examples() -> Vec<Example> {
     let activations = LayerType::ALL.iter().filter_map(|(_, name, _)| {
         let layers = format!("{{ type = '{name}' }}");
         let document = Document::parse("example", &format!("layers = [{layers}]")).ok()?;
-        let specs = expand(&document.root, Vec::new(), None, &mut Findings::default());
+        let specs = expand(
+            &document.root,
+            Vec::new(),
+            None,
+            &[],
+            &mut Findings::default(),
+        );
         let is_activation = matches!(specs.first()?.kind, LayerKind::Activation(_));
         is_activation.then_some((&[3, 4][..], layers))
     });
@@ -350,7 +357,7 @@ pub fn network(items: &[usize], layers: &str) -> Network {
     let document = Document::parse("example", &text)
         .unwrap_or_else(|(sources, wrong)| panic!("{}", wrong.render(&sources, false)));
     let mut findings = Findings::default();
-    let layers = expand(&document.root, Vec::new(), None, &mut findings);
+    let layers = expand(&document.root, Vec::new(), None, &[], &mut findings);
     let messages = findings.diagnostics.render(&document.sources, false);
     assert!(messages.is_empty(), "{messages}");
     let items = if items.is_empty() {
@@ -361,5 +368,6 @@ pub fn network(items: &[usize], layers: &str) -> Network {
     } else {
         Shape::numbers(items)
     };
-    infer(&layers, &items, &[]).unwrap_or_else(|d| panic!("{}", d.render(&document.sources, false)))
+    infer(&layers, &Items::single(items), &[])
+        .unwrap_or_else(|d| panic!("{}", d.render(&document.sources, false)))
 }

@@ -15,6 +15,7 @@ pub mod windows;
 
 use serde::{Deserialize, Serialize};
 
+use crate::data::InputPlan;
 use crate::diagnostic::Diagnostic;
 use crate::spec::backend::{Arithmetic, Kernels};
 use crate::spec::model::layer::LayerKind;
@@ -30,8 +31,11 @@ pub struct Network {
     pub activations_per_item: u64,
     /// Multiply-adds of one item's forward pass in matrix products and convolutions.
     pub multiply_adds_per_item: u64,
-    /// The input of the first layer.
+    /// The input of the first layer; of several named inputs a row of all their values.
     pub items: Shape,
+    /// The named inputs; empty if there is a single one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<Part>,
     /// The layers; each uses outputs of earlier ones, and the last one computes the network's output.
     pub layers: Vec<Layer>,
 }
@@ -73,9 +77,57 @@ pub struct Input {
     /// The index of the source layer; none for the items.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub layer: Option<usize>,
+    /// The index of the named input, if the items consist of several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub part: Option<usize>,
     /// Its shape.
     #[serde(flatten)]
     pub shape: Shape,
+}
+
+/// A named input.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Part {
+    /// Its name.
+    pub name: String,
+    /// Its shape.
+    #[serde(flatten)]
+    pub shape: Shape,
+}
+
+/// The inputs of a network.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Items {
+    /// The shape of one item.
+    pub shape: Shape,
+    /// The named inputs of which it consists; empty if it is a single one.
+    pub parts: Vec<Part>,
+}
+
+impl Items {
+    /// A single input.
+    pub fn single(shape: Shape) -> Self {
+        Self {
+            shape,
+            parts: Vec::new(),
+        }
+    }
+
+    /// The items of some data.
+    pub fn of(input: &InputPlan) -> Self {
+        let shape = |dims: &[usize], vocabulary| Shape {
+            dims: dims.to_vec(),
+            vocabulary,
+        };
+        let parts = input.parts.iter().map(|part| Part {
+            name: part.name.clone(),
+            shape: shape(&part.shape, part.vocabulary),
+        });
+        Self {
+            shape: shape(&input.shape, input.vocabulary),
+            parts: parts.collect(),
+        }
+    }
 }
 
 /// The shape of one item.
@@ -110,14 +162,42 @@ impl Network {
     /// The functions of the layers, without names and counts: equal for networks that train alike.
     pub fn work(&self) -> serde_json::Value {
         let layers = self.layers.iter().map(|layer| {
-            let inputs: Vec<_> = layer.inputs.iter().map(|input| input.layer).collect();
+            let source = |input: &Input| match input.part {
+                Some(part) => serde_json::json!({ "part": part }),
+                None => serde_json::json!(input.layer),
+            };
+            let inputs: Vec<_> = layer.inputs.iter().map(source).collect();
             let own = serde_json::json!([layer.kind, inputs, layer.shape, layer.freeze]);
             match layer.weights {
                 Some(weights) => serde_json::json!([own, weights]),
                 None => own,
             }
         });
-        serde_json::json!([self.items, layers.collect::<Vec<_>>()])
+        let layers = layers.collect::<Vec<_>>();
+        if self.parts.is_empty() {
+            return serde_json::json!([self.items, layers]);
+        }
+        let parts: Vec<&Shape> = self.parts.iter().map(|part| &part.shape).collect();
+        serde_json::json!([self.items, layers, parts])
+    }
+
+    /// The shape of the items, or of each named input, as messages write it.
+    pub fn show_items(&self) -> String {
+        let parts = self.parts.iter();
+        let parts = parts.map(|part| format!("{} {}", part.name, part.shape.show()));
+        match self.parts.len() {
+            0 => self.items.show(),
+            _ => parts.collect::<Vec<_>>().join(", "),
+        }
+    }
+
+    /// The name of what an input is taken from.
+    pub fn source_name(&self, input: &Input) -> &str {
+        match (input.layer, input.part) {
+            (Some(from), _) => &self.layers[from].name,
+            (None, Some(part)) => &self.parts[part].name,
+            (None, None) => "input",
+        }
     }
 
     /// A description of the first layer that differs in `now`.
@@ -205,7 +285,7 @@ impl Layer {
 /// does not fit.
 pub fn lay_out(
     layers: &[LayerSpec],
-    items: &Shape,
+    items: &Items,
     output: &[usize],
 ) -> Result<Network, Box<Diagnostic>> {
     refuse_forgotten_size(layers)?;
@@ -248,14 +328,15 @@ fn refuse_forgotten_size(layers: &[LayerSpec]) -> Result<(), Box<Diagnostic>> {
 /// The same for layers that need not match the task.
 pub fn infer(
     layers: &[LayerSpec],
-    items: &Shape,
+    items: &Items,
     output: &[usize],
 ) -> Result<Network, Box<Diagnostic>> {
     let mut network = Network {
         num_parameters: 0,
         activations_per_item: 0,
         multiply_adds_per_item: 0,
-        items: items.clone(),
+        items: items.shape.clone(),
+        parts: items.parts.clone(),
         layers: Vec::with_capacity(layers.len()),
     };
     for spec in layers {
@@ -276,10 +357,17 @@ pub fn append(
         .map(|source| match source {
             Source::Items => Input {
                 layer: None,
+                part: None,
                 shape: network.items.clone(),
+            },
+            Source::Part(at) => Input {
+                layer: None,
+                part: Some(*at),
+                shape: network.parts[*at].shape.clone(),
             },
             Source::Layer(at) => Input {
                 layer: Some(*at),
+                part: None,
                 shape: Shape::numbers(&network.layers[*at].shape),
             },
         })
@@ -346,13 +434,16 @@ fn refusal(
 fn chain(network: &Network, input: Option<&Input>) -> String {
     const SHOWN: usize = 6;
     let mut steps = Vec::new();
-    let mut at = input.and_then(|input| input.layer);
-    while let Some(index) = at {
-        let layer = &network.layers[index];
+    let mut from = input;
+    while let Some(layer) = from.and_then(|input| network.layers.get(input.layer?)) {
         steps.push(format!("{} {:?}", layer.name, layer.shape));
-        at = layer.inputs.first().and_then(|input| input.layer);
+        from = layer.inputs.first();
     }
-    steps.push(format!("items {}", network.items.show()));
+    let part = from.and_then(|input| network.parts.get(input.part?));
+    steps.push(match part {
+        Some(part) => format!("{} {}", part.name, part.shape.show()),
+        None => format!("items {}", network.items.show()),
+    });
     if steps.len() > SHOWN {
         let hidden = steps.len() - SHOWN;
         steps.drain(SHOWN - 1..steps.len() - 1);

@@ -58,6 +58,12 @@ pub fn wrong<T>(
     })
 }
 
+/// The size of embeddings of a vocabulary, as fastai chooses it for categories.
+fn usual_embedding(vocabulary: usize) -> usize {
+    let size = 1.6 * libm::pow(vocabulary as f64, 0.56);
+    (size.round() as usize).clamp(1, 600)
+}
+
 /// Sizes, without the batch.
 pub type Dims = Vec<usize>;
 
@@ -67,7 +73,13 @@ pub fn output(spec: &LayerSpec, inputs: &[Input], wanted: &[usize]) -> Result<Di
     check_settings(&spec.kind, inputs)?;
     let input = inputs[0].shape.dims.as_slice();
     let shape = match &spec.kind {
-        LayerKind::Embedding { embedding_dim, .. } => vec![input[0], *embedding_dim],
+        LayerKind::Embedding { embedding_dim, .. } => {
+            let vocabulary = inputs[0].shape.vocabulary.unwrap_or(1);
+            vec![
+                input[0],
+                embedding_dim.unwrap_or_else(|| usual_embedding(vocabulary)),
+            ]
+        }
         LayerKind::Linear { out_features, .. } => {
             rank(input, 1..=MAX_RANK, "[…, features]")?;
             let asked = wanted.last().copied();
@@ -609,4 +621,16 @@ fn concatenated(inputs: &[Input], axis: i64) -> Result<Dims, Mismatch> {
         shape[at] += other[at];
     }
     Ok(shape)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::usual_embedding;
+
+    /// `emb_sz_rule` of fastai.
+    #[test]
+    fn embeddings_have_the_usual_sizes() {
+        let sizes = [1, 2, 11, 1_000, 10_000, 100_000].map(usual_embedding);
+        assert_eq!(sizes, [2, 2, 6, 77, 278, 600]);
+    }
 }

@@ -104,6 +104,10 @@ fn digest_of(files: &FilesSpec, contents: Vec<Json>, readers: u32) -> String {
         "ignore": roles.ignore,
         "missing_is_bad": read::missing_is_bad(files),
     });
+    let embedded: Vec<&str> = roles.embedded().collect();
+    if !embedded.is_empty() {
+        work["categories"] = json!(embedded);
+    }
     if readers != FORMER_READERS {
         work["values"] = json!(roles.values);
     }

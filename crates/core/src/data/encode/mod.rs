@@ -2,12 +2,14 @@
 
 pub mod augment;
 mod fit;
+mod inputs;
 mod pixels;
 mod scaling;
 mod statistics;
 pub mod tokenizer;
 
 pub use fit::{Fitting, array_scaling, fit, scale_axis};
+pub use inputs::{EncodedInput, Indexed};
 pub use pixels::Pixels;
 pub use scaling::{ArrayScaling, Groups, Scaling, broadcast, of};
 pub(in crate::data) use statistics::moments;
@@ -80,6 +82,16 @@ pub enum InputEncoder {
         tokenizer: Tokenizer,
         /// Tokens per item.
         length: usize,
+    },
+    /// An index for each of several columns of categories.
+    Indices {
+        /// The columns.
+        columns: Vec<Indexed>,
+    },
+    /// Several named inputs, one after the other: their indices are numbers too.
+    Inputs {
+        /// The inputs, in order.
+        inputs: Vec<EncodedInput>,
     },
     /// A piece of running text.
     Stream {
@@ -298,6 +310,13 @@ impl InputEncoder {
                 )
             }
             InputEncoder::Array { shape, .. } => (shape.clone(), None),
+            InputEncoder::Indices { columns } => {
+                let num = columns.iter().map(|of| of.num).sum();
+                (vec![columns.len()], Some(num))
+            }
+            InputEncoder::Inputs { inputs } => {
+                return InputPlan::of_parts(inputs.iter().map(EncodedInput::part).collect());
+            }
             InputEncoder::Tokens {
                 shape, vocabulary, ..
             } => (shape.clone(), Some(*vocabulary)),
@@ -308,7 +327,7 @@ impl InputEncoder {
                 tokenizer, length, ..
             } => (vec![*length], Some(tokenizer.vocabulary())),
         };
-        InputPlan { shape, vocabulary }
+        InputPlan::single(shape, vocabulary)
     }
 
     /// What makes tokens of texts, if items are texts.
@@ -325,6 +344,9 @@ impl InputEncoder {
     pub fn scale_axis(&self) -> Option<usize> {
         match self {
             InputEncoder::Array { axis, .. } => *axis,
+            InputEncoder::Inputs { inputs } => {
+                inputs.iter().find_map(|input| input.encoder.scale_axis())
+            }
             _ => None,
         }
     }
@@ -346,7 +368,9 @@ impl InputEncoder {
     pub fn is_tokens(&self) -> bool {
         !matches!(
             self,
-            InputEncoder::Features { .. } | InputEncoder::Array { .. }
+            InputEncoder::Features { .. }
+                | InputEncoder::Array { .. }
+                | InputEncoder::Inputs { .. }
         )
     }
 
@@ -377,6 +401,12 @@ impl InputEncoder {
                 let scaling = ArrayScaling::new(scaling, shape, *axis);
                 array(records, item, *column, scaling, out);
                 normalize
+            }
+            InputEncoder::Inputs { inputs } => {
+                for input in inputs {
+                    input.numbers(records, item, out);
+                }
+                return;
             }
             _ => unreachable!("tokens are not numbers"),
         };

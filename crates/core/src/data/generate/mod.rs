@@ -14,14 +14,8 @@ use crate::spec::generate::{Generated, Generator, RegressionTarget, ShapeTarget,
 
 /// The kinds of a generator's items and targets.
 pub fn plans(generated: &Generated) -> (InputPlan, TargetPlan) {
-    let numbers = |shape: Vec<usize>| InputPlan {
-        shape,
-        vocabulary: None,
-    };
-    let tokens = |length, vocabulary| InputPlan {
-        shape: vec![length],
-        vocabulary: Some(vocabulary),
-    };
+    let numbers = |shape: Vec<usize>| InputPlan::single(shape, None);
+    let tokens = |length, vocabulary| InputPlan::single(vec![length], Some(vocabulary));
     let class = |num_classes| TargetPlan::Class { num_classes };
     match generated.generator {
         Generator::Blobs {

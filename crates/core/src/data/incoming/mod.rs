@@ -395,26 +395,8 @@ impl<'a> Pieces<'a> {
                 });
             }
         }
-        if let InputEncoder::Tokens {
-            column,
-            vocabulary,
-            shift,
-            ..
-        } = &self.encoder.input
-        {
-            let (low, high) = (-f64::from(*shift), *vocabulary as f64 - f64::from(*shift));
-            let mut wrong = None;
-            records.numbers(row, *column, |token| {
-                if !(low..high).contains(&token) {
-                    wrong = wrong.or(Some(token));
-                }
-            });
-            if let Some(token) = wrong {
-                let last = high - 1.0;
-                return Some(format!(
-                    "the token {token} is unknown: the run was trained on tokens {low} to {last}"
-                ));
-            }
+        if let Some(reason) = self.encoder.input.unknown(records, row) {
+            return Some(reason);
         }
         let (column, num_classes) = match &self.encoder.target {
             TargetEncoder::Class {

@@ -55,6 +55,9 @@ fn refuse_unfit(incoming: &Incoming<'_>, kind: DataKind) -> Result<(), DataError
     let array = transforms.array();
     let fits = match kind {
         DataKind::Csv | DataKind::JsonLines | DataKind::Parquet => true,
+        DataKind::Npz | DataKind::Safetensors if transforms.has_named_inputs() => {
+            transforms.is_of_numbers()
+        }
         DataKind::Npy | DataKind::Npz | DataKind::Safetensors | DataKind::Idx => array.is_some(),
         DataKind::ImageFolder => {
             array.is_some_and(|(_, column)| matches!(column.shape[..], [1 | 3, _, _]))
@@ -88,6 +91,9 @@ fn refuse_unfit(incoming: &Incoming<'_>, kind: DataKind) -> Result<(), DataError
         }
         Some(_) => {
             "use a `.npy`, `.npz` or `.safetensors` file whose first dimension is the items, or a table"
+        }
+        None if transforms.has_named_inputs() && transforms.is_of_numbers() => {
+            "use a `.npz` or `.safetensors` file with an array for each of them, or a table"
         }
         None if takes == "texts" => "use a text file with one text per line, or a table",
         None => "use a table: `.csv`, `.jsonl` or `.parquet`",

@@ -46,6 +46,7 @@ impl Reading<'_> {
         let uses = Uses::new(files, self.split, &records)?;
         refuse_infinite(&records, &uses)?;
         if let [column] = uses.features[..]
+            && uses.inputs.is_empty()
             && records.columns()[column].kind == ColumnKind::Text
             && uses.targets.is_empty()
         {

@@ -23,13 +23,7 @@ const SHOWN_CHARS: usize = 60;
 impl Encoder {
     /// The role of a column, as far as the encoder knows.
     fn role(&self, column: usize) -> Option<Role> {
-        let features = match &self.input {
-            InputEncoder::Features { features, .. } => features.iter().map(|f| f.column).collect(),
-            InputEncoder::Array { column, .. }
-            | InputEncoder::Tokens { column, .. }
-            | InputEncoder::Text { column, .. }
-            | InputEncoder::Stream { column, .. } => vec![*column],
-        };
+        let features = self.input.columns();
         let targets = self.target.columns();
         if targets.contains(&column) {
             return Some(Role::Target);
@@ -120,13 +114,9 @@ fn source(plan: &DataPlan, loaded: &Loaded) -> Vec<String> {
             &plan.digest[..16.min(plan.digest.len())]
         ));
     }
-    let vocabulary = match plan.input.vocabulary {
-        Some(num) => format!(" of {num} tokens"),
-        None => String::new(),
-    };
     lines.push(format!(
-        "items of shape {:?}{vocabulary}, with {}",
-        plan.input.shape,
+        "items of {}, with {}",
+        plan.input.show(),
         plan.target.show()
     ));
     lines.extend(taken_as(plan, loaded));
@@ -225,16 +215,22 @@ fn item(split: &Split, at: u32) -> String {
     let set = split.set();
     let served = split.serve(&[at], None);
     let given = match (&served.values, &set.encoder.input) {
-        (
-            Values::Tokens(tokens),
-            InputEncoder::Text { tokenizer, .. } | InputEncoder::Stream { tokenizer, .. },
-        ) => {
-            let text = tokenizer.decode(tokens);
-            let shown: String = text.chars().take(SHOWN_CHARS).collect();
-            let more = if shown.len() < text.len() { "…" } else { "" };
-            format!("{}{more}", Value::Str(shown).to_toml())
+        (Values::Floats(values), InputEncoder::Inputs { inputs }) => {
+            let mut rest = values.as_slice();
+            let each = inputs.iter().map(|input| {
+                let (own, after) = rest.split_at(input.part().size());
+                rest = after;
+                let shown = if input.encoder.is_tokens() {
+                    let tokens: Vec<i32> = own.iter().map(|token| *token as i32).collect();
+                    shown_tokens(&tokens, &input.encoder)
+                } else {
+                    listed(own.iter().map(|value| short(*value)))
+                };
+                format!("{} {shown}", input.name)
+            });
+            each.collect::<Vec<_>>().join(", ")
         }
-        (Values::Tokens(tokens), _) => listed(tokens.iter().map(ToString::to_string)),
+        (Values::Tokens(tokens), encoder) => shown_tokens(tokens, encoder),
         (Values::Floats(values), _) => listed(values.iter().map(|value| short(*value))),
     };
     let asked = match (&served.targets, &set.encoder.target) {
@@ -247,6 +243,17 @@ fn item(split: &Split, at: u32) -> String {
         (TargetValues::Floats(values), _) => listed(values.iter().map(|value| short(*value))),
     };
     format!("{given} -> {asked}")
+}
+
+/// Tokens of a text as the text, and others as numbers.
+fn shown_tokens(tokens: &[i32], encoder: &InputEncoder) -> String {
+    let Some(tokenizer) = encoder.tokenizer() else {
+        return listed(tokens.iter().map(ToString::to_string));
+    };
+    let text = tokenizer.decode(tokens);
+    let shown: String = text.chars().take(SHOWN_CHARS).collect();
+    let more = if shown.len() < text.len() { "…" } else { "" };
+    format!("{}{more}", Value::Str(shown).to_toml())
 }
 
 fn short(value: f32) -> String {

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::dates;
+use super::inputs::{InputEncode, InputSpec};
 use super::values::{self, ValuesSpec};
 use crate::spec::document::Value;
 use crate::spec::kind::Kind;
@@ -13,6 +14,9 @@ use crate::spec::section::{Section, choices};
 pub struct RolesSpec {
     /// The input columns; all others if not set.
     pub features: Option<Vec<String>>,
+    /// Named groups of input columns, if the network has several inputs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub inputs: Vec<InputSpec>,
     /// The target columns.
     pub target: Vec<String>,
     /// Unused columns.
@@ -237,6 +241,12 @@ impl RolesSpec {
                 "features",
                 "The input columns; all except the targets and `ignore` when not set.",
             ),
+            inputs: s.tables(
+                "inputs",
+                "Named inputs of the network, each for layers of its own.",
+                false,
+                InputSpec::decode,
+            ),
             target: names(s, "target", "The column or columns to predict.").unwrap_or_default(),
             ignore: names(
                 s,
@@ -266,6 +276,24 @@ impl RolesSpec {
             ),
             values: ValuesSpec::default(),
         }
+    }
+}
+
+impl RolesSpec {
+    /// The kind that is set for a column, by itself or because its input takes categories.
+    pub fn kind_of(&self, name: &str) -> Option<ColumnType> {
+        let said = self.columns.iter().find(|column| column.name == name);
+        let is_embedded = || self.embedded().any(|column| column == name);
+        let said = said.and_then(|column| column.kind);
+        said.or_else(|| is_embedded().then_some(ColumnType::Category))
+    }
+
+    /// The columns that are listed in inputs of categories.
+    pub fn embedded(&self) -> impl Iterator<Item = &str> {
+        let inputs = self.inputs.iter();
+        let inputs = inputs.filter(|input| input.encode == InputEncode::Embedding);
+        let columns = inputs.flat_map(|input| input.columns.iter().flatten());
+        columns.map(String::as_str)
     }
 }
 

@@ -4,6 +4,7 @@ mod augment;
 mod columns;
 mod dates;
 mod files;
+mod inputs;
 mod rows;
 mod split;
 mod values;
@@ -15,6 +16,7 @@ pub use columns::{
 };
 pub use dates::{DateFormat, date_of, days_of};
 pub use files::{Channels, FilesSpec, Format, OnBadItem, Targets};
+pub use inputs::{InputEncode, InputSpec};
 pub use rows::RowsSpec;
 pub use split::{SplitOrder, SplitSpec};
 pub use values::ValuesSpec;
@@ -135,6 +137,17 @@ impl Choice for ImageSize {
 }
 
 impl DataSpec {
+    /// The names of the network's inputs, if they have names.
+    pub fn input_names(&self) -> Vec<String> {
+        match &self.source {
+            DataSource::Files(files) => {
+                let inputs = files.roles.inputs.iter();
+                inputs.map(|input| input.name.clone()).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
     pub(super) fn decode(s: &mut Section<'_>) -> Self {
         let source = s.variant("The source of the items.", None, |s, kind| match kind {
             DataKind::Mnist => DataSource::Mnist {

@@ -134,6 +134,7 @@ impl Expander<'_> {
         let mut inner = Scope {
             prefix: prefix.clone(),
             names: Vec::new(),
+            items: Vec::new(),
             left_out: Vec::new(),
             previous: inputs[0],
             input: inputs[0],

@@ -79,7 +79,11 @@ impl LayerKind {
                     .required(),
             },
             T::Embedding => LayerKind::Embedding {
-                embedding_dim: size(s, "embedding_dim", "Size of each embedding."),
+                embedding_dim: {
+                    let doc = "Size of each embedding; when not set, 1.6 times the size of the vocabulary to the power of 0.56, rounded, and at most 600.";
+                    s.field("embedding_dim", Kind::Int(1, MAX_SIZE), doc)
+                        .optional()
+                },
                 initializer: Initializer::decode(s),
             },
             T::MaxPool1d => LayerKind::Pool(Pool::decode(s, true, 1)),

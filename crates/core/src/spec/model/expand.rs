@@ -23,7 +23,7 @@ pub(super) const MAX_STEPS: usize = 16 * MAX_LAYERS;
 pub(super) const MAX_DEPTH: usize = 32;
 
 /// Reserved names: the input of the block, and the preceding layer.
-pub(super) const RESERVED: [&str; 2] = ["input", "previous"];
+pub const RESERVED: [&str; 2] = ["input", "previous"];
 
 /// Named layers, with parameters.
 pub(super) struct Block {
@@ -59,6 +59,8 @@ pub(super) struct Scope {
     pub(super) prefix: String,
     /// What can be referenced.
     pub(super) names: Vec<(String, Part)>,
+    /// The named inputs of the network, which blocks do not see.
+    pub(super) items: Vec<String>,
     /// The input of the block.
     pub(super) input: Source,
     /// The output of the preceding layer.
@@ -89,6 +91,13 @@ impl Scope {
         }
     }
 
+    /// The output of a layer or block, or an input of the network, by its name.
+    pub(super) fn source(&self, name: &str) -> Option<Source> {
+        let item = || self.items.iter().position(|item| item == name);
+        let part = self.part(name).map(|part| part.output);
+        part.or_else(|| item().map(Source::Part))
+    }
+
     /// The latest layer or block of a name.
     pub(super) fn part(&self, name: &str) -> Option<&Part> {
         let mut named = self.names.iter().rev();
@@ -97,11 +106,13 @@ impl Scope {
 }
 
 /// The layers of a model: `model` contains `layers` and `blocks`, `arguments` the values of its parameters. For a
-/// preset, `preset` is its name with the place that requests it.
+/// preset, `preset` is its name with the place that requests it. `inputs` are the names of the network's inputs, if they
+/// have names.
 pub fn expand(
     model: &Table,
     arguments: Arguments,
     preset: Option<(&'static str, Span)>,
+    inputs: &[String],
     findings: &mut Findings,
 ) -> Vec<LayerSpec> {
     let mut expander = Expander {
@@ -120,11 +131,16 @@ pub fn expand(
     if let Some(entry) = model.get("blocks") {
         expander.read_blocks(entry);
     }
+    let items = match inputs {
+        [_] => Source::Part(0),
+        _ => Source::Items,
+    };
     let mut scope = Scope {
         prefix: String::new(),
         names: Vec::new(),
-        input: Source::Items,
-        previous: Source::Items,
+        items: inputs.to_vec(),
+        input: items,
+        previous: items,
         arguments,
         uses: Vec::new(),
         depth: 0,
@@ -142,6 +158,9 @@ pub fn expand(
             ),
             other => expander.refuse(not_layers("model.layers", entry.node.span, other)),
         }
+    }
+    if !expander.is_wrong() && inputs.len() > 1 {
+        expander.refuse_unnamed(inputs);
     }
     if !expander.is_wrong() {
         expander.refuse_nothing(model);
@@ -281,6 +300,43 @@ impl Expander<'_> {
                 );
             }
         }
+    }
+
+    /// With several inputs, none of them is the items.
+    fn refuse_unnamed(&mut self, inputs: &[String]) {
+        let takes_items = |layer: &&LayerSpec| layer.inputs.contains(&Source::Items);
+        let Some(layer) = self.layers.iter().find(takes_items) else {
+            return;
+        };
+        let names: Vec<String> = inputs.iter().map(|name| format!("`{name}`")).collect();
+        let names = names.join(", ");
+        let diagnostic = match self.preset {
+            Some((preset, place)) => {
+                let message = format!(
+                    "the preset `{preset}` takes one input, but `[[data.inputs]]` has several: {names}"
+                );
+                Diagnostic::error("contradiction", message).at(place).help(
+                    "write the layers of each input in `[[model.layers]]`; `runner describe SPEC --as-layers` prints the layers of a preset for one input",
+                )
+            }
+            None => {
+                let message = format!(
+                    "`{}` takes the input of the network, which has several: {names}",
+                    layer.name
+                );
+                let key = if layer.table.get("inputs").is_some() {
+                    "inputs"
+                } else {
+                    "type"
+                };
+                let diagnostic = layer.point(Diagnostic::error("contradiction", message), key);
+                diagnostic.help(format!(
+                    "name the one that it takes, such as `inputs = [\"{}\"]`, or earlier layers",
+                    inputs[0]
+                ))
+            }
+        };
+        self.findings.refuse("model", diagnostic);
     }
 
     /// A layer whose output is unused is a mistake in `inputs`.

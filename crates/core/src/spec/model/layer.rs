@@ -41,7 +41,8 @@ pub enum LayerKind {
     GaussianNoise { std: f64 },
     /// A vector for each token.
     Embedding {
-        embedding_dim: usize,
+        /// Resolved by the size of the vocabulary.
+        embedding_dim: Option<usize>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         initializer: Option<Initializer>,
     },
@@ -488,6 +489,7 @@ impl LayerKind {
         let mut kind = self.clone();
         match &mut kind {
             LayerKind::Linear { out_features, .. } => *out_features = shape.last().copied(),
+            LayerKind::Embedding { embedding_dim, .. } => *embedding_dim = shape.last().copied(),
             LayerKind::Conv(conv) => conv.out_channels = shape.first().copied(),
             LayerKind::ConvTranspose(conv) => conv.out_channels = shape.first().copied(),
             _ => {}

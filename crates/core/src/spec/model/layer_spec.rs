@@ -31,6 +31,8 @@ pub struct LayerSpec {
 pub enum Source {
     /// The items.
     Items,
+    /// A named input, by its index.
+    Part(usize),
     /// The output of a layer, by its index.
     Layer(usize),
 }

@@ -28,6 +28,8 @@ use preset::{ModelType, Preset};
 pub struct ModelSpec {
     /// The layers in order; each uses only outputs of earlier ones.
     pub layers: Vec<LayerSpec>,
+    /// The names of the network's inputs, if they have names.
+    pub inputs: Vec<String>,
 }
 
 /// The keys of a layer, for the schema and for messages.
@@ -36,20 +38,20 @@ pub fn describe_layer() -> Vec<KeyDoc> {
 }
 
 impl ModelSpec {
-    pub(super) fn decode(s: &mut Section<'_>) -> Self {
+    pub(super) fn decode(s: &mut Section<'_>, inputs: Vec<String>) -> Self {
         let layers = s.variant(
             "The network.",
             Some(ModelType::Layers),
             |s, kind| match Preset::of(kind) {
-                Some(preset) => from_preset(s, preset),
-                None => from_layers(s),
+                Some(preset) => from_preset(s, preset, &inputs),
+                None => from_layers(s, &inputs),
             },
         );
-        Self { layers }
+        Self { layers, inputs }
     }
 }
 
-fn from_layers(s: &mut Section<'_>) -> Vec<LayerSpec> {
+fn from_layers(s: &mut Section<'_>, inputs: &[String]) -> Vec<LayerSpec> {
     let layers = s.raw("layers", "The layers, each with a `type`.", Shape::Layers);
     let blocks = s.raw(
         "blocks",
@@ -72,10 +74,10 @@ fn from_layers(s: &mut Section<'_>) -> Vec<LayerSpec> {
     let model = Table {
         entries: layers.into_iter().chain(blocks).collect(),
     };
-    expand(&model, Vec::new(), None, findings)
+    expand(&model, Vec::new(), None, inputs, findings)
 }
 
-fn from_preset(s: &mut Section<'_>, preset: &'static Preset) -> Vec<LayerSpec> {
+fn from_preset(s: &mut Section<'_>, preset: &'static Preset, inputs: &[String]) -> Vec<LayerSpec> {
     let mut arguments: Vec<(String, Node)> = Vec::new();
     for parameter in &preset.parameters {
         let node = s.argument(
@@ -112,6 +114,7 @@ fn from_preset(s: &mut Section<'_>, preset: &'static Preset) -> Vec<LayerSpec> {
         &preset.model,
         arguments,
         Some((preset.name, place.unwrap_or(span))),
+        inputs,
         findings,
     )
 }

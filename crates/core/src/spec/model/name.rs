@@ -87,14 +87,19 @@ impl Expander<'_> {
         let mut inputs = Vec::new();
         for (name, node) in common.inputs.iter().zip(nodes) {
             let found = match name.as_str() {
-                "input" => Some(&scope.input),
-                "previous" => Some(&scope.previous),
-                name => scope.part(name).map(|part| &part.output),
+                "input" => Some(scope.input),
+                "previous" => Some(scope.previous),
+                name => scope.source(name),
             };
             match found {
-                Some(source) => inputs.push(*source),
+                Some(source) => inputs.push(source),
                 // The problem with that layer was already reported.
                 None if self.is_wrong() => return None,
+                // So was the problem with the inputs of the network.
+                None if self.findings.is_poisoned("data") => {
+                    self.findings.poisoned.push("model".into());
+                    return None;
+                }
                 None if scope.left_out.contains(name) => {
                     let message =
                         format!("the layer `{name}` is removed by its `when` or `repeat`");
@@ -108,7 +113,13 @@ impl Expander<'_> {
                 None => {
                     let diagnostic = Diagnostic::error(
                         "unknown-value",
-                        format!("there is no layer `{name}` before this one"),
+                        if scope.items.is_empty() {
+                            format!("there is no layer `{name}` before this one")
+                        } else {
+                            format!(
+                                "there is neither an input `{name}` nor a layer before this one"
+                            )
+                        },
                     )
                     .at(node.span);
                     let is_named = |node: &Node| match &node.value {
@@ -117,7 +128,10 @@ impl Expander<'_> {
                         }
                         _ => false,
                     };
-                    let names = || scope.names.iter().map(|(name, _)| name.as_str());
+                    let names = || {
+                        let layers = scope.names.iter().map(|(name, _)| name.as_str());
+                        scope.items.iter().map(String::as_str).chain(layers)
+                    };
                     let later = siblings.iter().any(is_named);
                     let near = nearest(name, names().chain(RESERVED));
                     self.refuse(match (later, near) {
@@ -179,6 +193,15 @@ impl Expander<'_> {
                 Diagnostic::error("contradiction", message)
                     .at(span)
                     .help("start the name with a letter"),
+            );
+            return None;
+        }
+        if scope.items.contains(name) {
+            let message = format!("a layer and an input of `[[data.inputs]]` are named `{name}`");
+            self.refuse(
+                Diagnostic::error("repeated-value", message)
+                    .at(span)
+                    .help("rename one of them"),
             );
             return None;
         }

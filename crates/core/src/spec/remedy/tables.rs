@@ -204,7 +204,7 @@ pub(super) const ROWS: &[Remedy] = &[
     none(
         "/",
         "input_features output_features preprocessing combiner backend_config",
-        "columns are named in `[data]`: `features = [\"a\", \"b\"]` and `target = \"price\"`; settings for one column are in `[[data.columns]]`",
+        "columns are named in `[data]`: `features = [\"a\", \"b\"]` and `target = \"price\"`; settings for one column are in `[[data.columns]]`, and several inputs of a network in `[[data.inputs]]`",
         "input_features = [{ name = \"a\", type = \"number\" }]",
     ),
     none(

@@ -41,6 +41,7 @@ impl Builder {
                 activations_per_item: 0,
                 multiply_adds_per_item: 0,
                 items,
+                parts: Vec::new(),
                 layers: Vec::new(),
             },
             weights: BTreeMap::new(),
@@ -50,7 +51,7 @@ impl Builder {
     /// The shape of an item of a source's output.
     pub fn dims(&self, source: Source) -> &[usize] {
         match source {
-            Source::Items => &self.network.items.dims,
+            Source::Items | Source::Part(_) => &self.network.items.dims,
             Source::Layer(at) => &self.network.layers[at].shape,
         }
     }
@@ -63,7 +64,7 @@ impl Builder {
     /// The layer of a source with its inputs.
     pub fn layer(&self, source: Source) -> Option<(&LayerKind, &[Source])> {
         match source {
-            Source::Items => None,
+            Source::Items | Source::Part(_) => None,
             Source::Layer(at) => Some((&self.specs[at].kind, &self.specs[at].inputs)),
         }
     }
@@ -71,7 +72,7 @@ impl Builder {
     /// The requested name for the layer of a source.
     pub fn name(&self, source: Source) -> &str {
         match source {
-            Source::Items => "input",
+            Source::Items | Source::Part(_) => "input",
             Source::Layer(at) => &self.specs[at].name,
         }
     }
@@ -79,7 +80,7 @@ impl Builder {
     /// The weights of the layer of a source.
     pub fn weights(&self, source: Source) -> Option<&Weights> {
         match source {
-            Source::Items => None,
+            Source::Items | Source::Part(_) => None,
             Source::Layer(at) => self.weights.get(&at),
         }
     }
@@ -152,7 +153,7 @@ impl Builder {
     /// The network that ends with a source.
     pub fn finish(mut self, output: Source) -> Result<Built, String> {
         let output = match output {
-            Source::Items => self.plain(LayerKind::Identity, &[output])?,
+            Source::Items | Source::Part(_) => self.plain(LayerKind::Identity, &[output])?,
             layer => layer,
         };
         let needed = self.needed(output);
@@ -164,6 +165,7 @@ impl Builder {
             activations_per_item: 0,
             multiply_adds_per_item: 0,
             items: self.network.items.clone(),
+            parts: Vec::new(),
         };
         let (mut lines, mut tensors) = (Vec::new(), Tensors::new());
         let is_named = self.is_named(&needed);
@@ -278,7 +280,7 @@ fn line(spec: &LayerSpec, place: usize, names: &[String], is_named: bool) -> Str
         String::new()
     };
     let inputs = spec.inputs.iter().map(|input| match input {
-        Source::Items => "\"input\"".to_owned(),
+        Source::Items | Source::Part(_) => "\"input\"".to_owned(),
         Source::Layer(from) => format!("{:?}", names[*from]),
     });
     let inputs = if is_plain {

@@ -49,7 +49,9 @@ pub fn keys(kind: &LayerKind) -> String {
             text.add("num_heads", num_heads);
             text.unless("causal", *causal, false);
         }
-        LayerKind::Embedding { embedding_dim, .. } => text.add("embedding_dim", embedding_dim),
+        LayerKind::Embedding { embedding_dim, .. } => {
+            text.add("embedding_dim", embedding_dim.unwrap_or(1));
+        }
         LayerKind::Dropout { probability } => text.number("probability", *probability, 0.5),
         LayerKind::Prelu { per_channel, .. } => text.unless("per_channel", *per_channel, false),
         LayerKind::Activation(activation) => text.activation(activation),

@@ -8,15 +8,20 @@ use crate::data::records::{Column, ColumnKind};
 use crate::spec::data::{ColumnSpec, Encode, Missing, Scale};
 
 impl Fitting<'_> {
-    pub(super) fn features(&self) -> Result<InputEncoder, DataError> {
+    pub(super) fn features(&self, columns: &[usize]) -> Result<InputEncoder, DataError> {
         let mut features = Vec::new();
-        for at in &self.uses.features {
+        for at in columns {
             features.push(self.feature(*at)?);
         }
         let width: usize = features.iter().map(Feature::width).sum();
         if width == 0 {
+            let key = if self.uses.inputs.is_empty() {
+                "data.features"
+            } else {
+                "data.inputs"
+            };
             return Err(DataError::new("the features do not result in any numbers")
-                .key("data.features")
+                .key(key)
                 .help("use columns that have values in the train split"));
         }
         Ok(InputEncoder::Features {
@@ -59,7 +64,7 @@ impl Fitting<'_> {
     }
 
     /// The count of each category in the train split.
-    fn counts(&self, column: usize, num: usize) -> Vec<u64> {
+    pub(super) fn counts(&self, column: usize, num: usize) -> Vec<u64> {
         let mut counts = vec![0; num];
         for row in self.train {
             if let Some(code) = self.records.category(*row as usize, column) {

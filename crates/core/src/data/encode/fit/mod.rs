@@ -1,6 +1,7 @@
 //! Encoders from the settings of the file, the content of the columns, and measurements on the train split.
 
 mod features;
+mod inputs;
 mod target;
 
 use super::statistics::moments;
@@ -58,8 +59,16 @@ impl Fitting<'_> {
                 stride: self.tokens.stride.unwrap_or(self.tokens.length),
             });
         }
-        let features = &self.uses.features;
-        let single = match features[..] {
+        if self.uses.inputs.is_empty() {
+            self.of_columns(&self.uses.features)
+        } else {
+            self.inputs()
+        }
+    }
+
+    /// Numbers of columns, or a single column of texts, tokens or arrays.
+    fn of_columns(&self, columns: &[usize]) -> Result<InputEncoder, DataError> {
+        let single = match columns[..] {
             [at] => Some((at, self.column(at))),
             _ => None,
         };
@@ -67,7 +76,7 @@ impl Fitting<'_> {
             Some((at, column)) if column.kind == ColumnKind::Text => self.text(at),
             Some((at, column)) if self.is_tokens(column) => self.tokens(at),
             Some((at, column)) if column.shape.len() > 1 => self.array(at),
-            _ => self.features(),
+            _ => self.features(columns),
         }
     }
 

@@ -22,6 +22,12 @@ pub(in crate::data) fn read(
     take: Take<'_>,
 ) -> Result<(), DataError> {
     let transforms = incoming.transforms;
+    if transforms.has_named_inputs() {
+        return match kind {
+            DataKind::Npz => read_inputs(incoming, npz::visit, take),
+            _ => read_inputs(incoming, safetensors::visit, take),
+        };
+    }
     let Some((at, column)) = transforms.array() else {
         return Err(DataError::new("the run was not trained on arrays"));
     };
@@ -34,7 +40,7 @@ pub(in crate::data) fn read(
         _ => npy::open,
     };
     let array = open(incoming.path, false)?;
-    read_arrays(incoming, (at, column), array, None, take)
+    read_arrays(incoming, vec![(at, array)], None, take)
 }
 
 /// The items of an array in memory.
@@ -45,7 +51,13 @@ pub(in crate::data) fn of_memory(
     bytes: &[u8],
     take: Take<'_>,
 ) -> Result<(), DataError> {
-    let Some((at, column)) = incoming.transforms.array() else {
+    if incoming.transforms.has_named_inputs() {
+        return Err(DataError::new(
+            "the network has several named inputs, and this is a single array",
+        )
+        .help("pass the values of each column by its name"));
+    }
+    let Some((at, _)) = incoming.transforms.array() else {
         return Err(DataError::new("the run was not trained on arrays"));
     };
     let array = Array {
@@ -54,7 +66,45 @@ pub(in crate::data) fn of_memory(
         shape: shape.to_vec(),
         data: Box::new(bytes),
     };
-    read_arrays(incoming, (at, column), array, None, take)
+    read_arrays(incoming, vec![(at, array)], None, take)
+}
+
+/// Reads a file with an array for each column of the named inputs.
+fn read_inputs(
+    incoming: &Incoming<'_>,
+    visit: fn(&Path, Visit<'_>) -> Result<(), DataError>,
+    take: Take<'_>,
+) -> Result<(), DataError> {
+    let transforms = incoming.transforms;
+    visit(incoming.path, &mut |mut found| {
+        let names: Vec<String> = found
+            .iter()
+            .map(|array| format!("`{}`", array.name))
+            .collect();
+        let mut pick = |at: usize| {
+            let name = &transforms.columns[at].name;
+            let place = found.iter().position(|array| array.name == *name)?;
+            Some(found.remove(place).array)
+        };
+        let target = match transforms.target.columns()[..] {
+            [at] => pick(at).transpose()?,
+            _ => None,
+        };
+        let mut arrays = Vec::new();
+        for at in transforms.inputs() {
+            let Some(array) = pick(at) else {
+                return Err(DataError::new(format!(
+                    "{} has no array `{}`, which the network takes",
+                    incoming.name(),
+                    transforms.columns[at].name
+                ))
+                .note(format!("its arrays: {}", names.join(", ")))
+                .help("save an array with this name"));
+            };
+            arrays.push((at, array?));
+        }
+        read_arrays(incoming, arrays, target, take)
+    })
 }
 
 /// Reads a file of named arrays: the one with the name of the run's column, or the only one.
@@ -88,25 +138,27 @@ fn read_named(
         };
         let Found { array, .. } = found.remove(picked);
         let beside = beside.map(|found| found.array).transpose()?;
-        read_arrays(incoming, (at, column), array?, beside, take)
+        read_arrays(incoming, vec![(at, array?)], beside, take)
     })
 }
 
-/// Reads the array of inputs together with that of targets, which is next to it or in a separate file.
+/// Reads arrays of inputs together with that of targets, which is next to them or in a separate file.
 fn read_arrays(
     incoming: &Incoming<'_>,
-    (at, column): (usize, &Column),
-    array: Array<'_>,
+    arrays: Vec<(usize, Array<'_>)>,
     beside: Option<Array<'_>>,
     take: Take<'_>,
 ) -> Result<(), DataError> {
     let transforms = incoming.transforms;
     let mut columns = transforms.columns.clone();
-    if incoming.unit().is_some() {
-        columns[at].kind = ColumnKind::Numbers;
+    let mut streams = Vec::with_capacity(arrays.len() + 1);
+    for (at, array) in arrays {
+        if incoming.unit().is_some() {
+            columns[at].kind = ColumnKind::Numbers;
+        }
+        let column = &transforms.columns[at];
+        streams.push((at, Values::of(array, column, false, &columns[at].kind)?));
     }
-    let input = Values::of(array, column, false, &columns[at].kind)?;
-    let mut streams = vec![(at, input)];
     let targets = transforms.target.columns();
     if let (true, Some(at)) = (incoming.has_targets, targets.first()) {
         let array = match (incoming.targets, beside) {
@@ -125,15 +177,15 @@ fn read_arrays(
         let target = &transforms.columns[*at];
         streams.push((*at, Values::of(array, target, true, &target.kind)?));
     }
-    if let [(_, inputs), (_, targets)] = &streams[..]
-        && inputs.num != targets.num
-    {
+    let (_, first) = &streams[0];
+    if let Some((_, other)) = streams.iter().find(|(_, other)| other.num != first.num) {
+        let what = if other.is_target { "target" } else { "input" };
         return Err(DataError::new(format!(
             "there are {} in {}, but {} in {}",
-            counted(inputs.num, "input"),
-            inputs.array.place,
-            counted(targets.num, "target"),
-            targets.array.place
+            counted(first.num, "input"),
+            first.array.place,
+            counted(other.num, what),
+            other.array.place
         ))
         .help("use files whose arrays have the same first dimension"));
     }

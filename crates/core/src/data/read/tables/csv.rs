@@ -44,7 +44,11 @@ impl<'a> Csv<'a> {
         let roles = &files.roles;
         let features = roles.features.iter().flatten();
         let columns = roles.columns.iter().map(|column| &column.name);
-        let named = features.chain(&roles.target).chain(columns);
+        let inputs = roles
+            .inputs
+            .iter()
+            .flat_map(|input| input.columns.iter().flatten());
+        let named = features.chain(inputs).chain(&roles.target).chain(columns);
         Some(Self {
             delimiter: *delimiter,
             header: *header,

@@ -174,9 +174,12 @@ impl Layout {
         if let (Some(_), Some((at, _))) = (unit, transforms.array()) {
             columns[at].kind = ColumnKind::Numbers;
         }
-        let is_padded = |at: usize| match &transforms.input {
-            InputEncoder::Tokens { column, shift, .. } => *column == at && *shift > 0,
-            _ => false,
+        let branches = transforms.input.branches();
+        let is_padded = |at: usize| {
+            branches.iter().any(|input| match input {
+                InputEncoder::Tokens { column, shift, .. } => *column == at && *shift > 0,
+                _ => false,
+            })
         };
         let decided = columns
             .iter()

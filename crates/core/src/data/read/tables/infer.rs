@@ -92,7 +92,7 @@ impl Columns {
         self.rows += 1;
         for (guess, (name, cell)) in cells.into_iter().enumerate() {
             let at = self.column(&name, guess);
-            let forced = kind_of(roles, &name) == Some(ColumnType::Category);
+            let forced = roles.kind_of(&name) == Some(ColumnType::Category);
             if is_free(roles, &name) {
                 self.seen[at].look(&cell, number);
             }
@@ -105,7 +105,7 @@ impl Columns {
         self.rows += other.rows;
         for (guess, (name, seen)) in other.names.names.iter().zip(other.seen).enumerate() {
             let at = self.column(name, guess);
-            let forced = kind_of(roles, name) == Some(ColumnType::Category);
+            let forced = roles.kind_of(name) == Some(ColumnType::Category);
             self.seen[at].merge(seen, forced);
         }
     }
@@ -228,19 +228,13 @@ impl Columns {
         names
             .map(|(name, seen)| {
                 let is_target = roles.target.contains(&name);
-                seen.decide(kind_of(roles, &name), is_target, name)
+                seen.decide(roles.kind_of(&name), is_target, name)
             })
             .collect()
     }
 }
 
-/// The kind that the experiment sets for a column.
-fn kind_of(roles: &RolesSpec, name: &str) -> Option<ColumnType> {
-    let column = roles.columns.iter().find(|column| column.name == name);
-    column.and_then(|column| column.kind)
-}
-
 /// Whether a column has no settings.
 fn is_free(roles: &RolesSpec, name: &str) -> bool {
-    kind_of(roles, name).is_none() && !roles.ignore.iter().any(|other| other == name)
+    roles.kind_of(name).is_none() && !roles.ignore.iter().any(|other| other == name)
 }

@@ -156,7 +156,7 @@ impl Reader<'_> {
         }
         let name = self.name_of(node, 0, "embedding");
         let kind = LayerKind::Embedding {
-            embedding_dim: *width,
+            embedding_dim: Some(*width),
             initializer: None,
         };
         let source = self.builder.add(&name, kind, &[tokens.source])?;
