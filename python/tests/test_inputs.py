@@ -51,7 +51,7 @@ def rows(num):
 @pytest.fixture(scope="module")
 def flats(tmp_path_factory):
     folder = tmp_path_factory.mktemp("flats")
-    lines = [",".join(map(str, [*row.values(), at % 7])) for at, row in enumerate(rows(ROWS))]
+    lines = [",".join(map(str, [*row.values(), at % 7 + 0.5])) for at, row in enumerate(rows(ROWS))]
     (folder / "flats.csv").write_text("\n".join(["area,town,kind,note,rent", *lines]) + "\n")
     experiment = br.Experiment.from_dict(FLATS, folder=folder)
     return experiment.run(results=folder / "results", progress=False).check().runs[0].load()
