@@ -90,12 +90,24 @@ fn of_folder(
                 "learn from results over the same axes and values, or change `[sweep.random.axes]`";
             return Err(Box::new(wrong.help(help)));
         }
+        let others = search.objectives().map(|traded| {
+            let mean = RunEntry::mean_reached(traded, runs.iter().copied())?;
+            Some(if traded.is_better(1.0, 0.0) {
+                -mean
+            } else {
+                mean
+            })
+        });
+        let others: Option<Vec<f64>> = others.collect();
         if let Some(value) = result(&runs, &objective) {
             prior.push(Prior {
                 from: name.clone(),
                 objective: objective.clone(),
                 values: runs[0].axes.clone(),
-                value: value.map(|mean| if is_higher_better { -mean } else { mean }),
+                value: value
+                    .filter(|_| others.is_some())
+                    .map(|mean| if is_higher_better { -mean } else { mean }),
+                others: others.unwrap_or_default(),
             });
         }
     }

@@ -29,7 +29,7 @@ pub fn index(text: &str, value: impl Fn(&str, u64) -> f64) -> Index {
         let entry = json!({
             "id": run.id, "trial": run.trial, "seed": run.seed, "axes": run.axes,
             "settings": run.axes, "device": run.device.to_string(), "precision": "f32", "fingerprint": run.fingerprint,
-            "num_epochs": run.train.epochs, "state": "completed", "epochs": run.train.epochs,
+            "num_parameters": run.network.num_parameters, "num_epochs": run.train.epochs, "state": "completed", "epochs": run.train.epochs,
             "metrics": {"valid/accuracy": value, "valid/loss": 1.0 - value, "test/accuracy": value - 0.01},
             "wall_secs": 2.0, "epoch_secs": 0.5, "data": 0,
         });

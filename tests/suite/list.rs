@@ -293,7 +293,7 @@ fn a_line_of_json_has_everything_of_a_run() {
     let all = list(&[made_up()], &Query::default(), Form::Json, NOW_MS).unwrap();
     assert!(!all.notes.is_empty());
     let csv = list(&[made_up()], &Query::default(), Form::Csv, NOW_MS).unwrap();
-    insta::assert_snapshot!(csv.text.lines().next().unwrap(), @"experiment,run,trial,seed,outcome,objective,best_epoch,epochs,num_epochs,wall_secs,epoch_secs,memory_bytes,adjusted,failure,message,age,last_event_ms,fingerprint,weights_digest,model.hidden,optimizer.type,test/accuracy,valid/accuracy,valid/loss");
+    insta::assert_snapshot!(csv.text.lines().next().unwrap(), @"experiment,run,trial,seed,outcome,objective,best_epoch,epochs,num_epochs,parameters,wall_secs,epoch_secs,memory_bytes,adjusted,failure,message,age,last_event_ms,fingerprint,weights_digest,model.hidden,optimizer.type,test/accuracy,valid/accuracy,valid/loss");
     assert_eq!(csv.text.lines().count(), 1 + 32);
 }
 

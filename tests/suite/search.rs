@@ -75,6 +75,51 @@ train.batch_size = { type = "integer", min = 8, max = 64, log = true }
 }
 
 #[test]
+fn trade_offs_are_searched_and_reported() {
+    let search = r#"
+[search]
+type = "tpe"
+num_trials = 22
+objectives = ["parameters", "valid/loss"]
+
+[sweep.random.axes]
+model.hidden = { type = "choice", values = [[1], [2], [4], [8], [16], [32]] }
+optimizer.learning_rate = { type = "log_uniform", min = 1e-4, max = 1.0 }
+"#;
+    let folder = searched(&format!("{IRIS}\n{search}"), &["--jobs", "2"]);
+    let report = report_of(folder.path());
+    let found = &report["search"]["tradeoffs"];
+    assert_eq!(
+        found["objectives"],
+        serde_json::json!(["valid/accuracy", "parameters", "valid/loss"])
+    );
+    let all: Vec<(Vec<f64>, bool)> = found["trials"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|trial| {
+            let values = trial["values"].as_array().unwrap().iter();
+            let mut values: Vec<f64> = values.map(|value| value.as_f64().unwrap()).collect();
+            values[0] = -values[0];
+            (values, trial["is_best"].as_bool().unwrap())
+        })
+        .collect();
+    assert!(all.len() > 15);
+    let dominates = |a: &[f64], b: &[f64]| a != b && a.iter().zip(b).all(|(a, b)| a <= b);
+    for (values, is_best) in &all {
+        let is_beaten = all.iter().any(|(other, _)| dominates(other, values));
+        assert_eq!(*is_best, !is_beaten, "{values:?}");
+    }
+    // 4 features, n hidden units, 3 classes.
+    let counts = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0].map(|n| 4.0 * n + n + 3.0 * n + 3.0);
+    assert!(all.iter().all(|(values, _)| counts.contains(&values[1])));
+    let text = fs::read_to_string(folder.path().join("results/spec/report.md")).unwrap();
+    assert!(text.contains("are the best trade-offs"), "{text}");
+    let page = fs::read_to_string(folder.path().join("results/spec/report.html")).unwrap();
+    assert!(page.contains("valid/accuracy against parameters"));
+}
+
+#[test]
 fn trials_do_not_depend_on_the_number_of_workers() {
     let one = searched(&spec(), &["--jobs", "1"]);
     let many = searched(&spec(), &["--jobs", "4"]);

@@ -3,7 +3,8 @@
 //! `{"method": "tpe", "seed": 1, "axes": [{"choice": [1, 1]}, {"real": true, "when": [0, 1]}, {"levels": [1, 1, 1]}],
 //! "told": [[[0.2, null, 0.5], 1.5]]}` → `[0.2, 0.3, 0.5]`: positions as [`runner_search::Point`] has them. `when` names
 //! an axis before and the index of its value; told values are lower for better trials, `null` for failed ones, and
-//! pruned ones have their epochs as a third item. `pending` lists points without a value.
+//! pruned ones have their epochs as a third item, and
+//! further values are a list as the fourth. `pending` lists points without a value.
 
 #![expect(clippy::print_stdout, reason = "its output is its purpose")]
 
@@ -31,13 +32,8 @@ fn answer(asked: &Json) -> Option<Json> {
         _ => return None,
     };
     let axes = asked["axes"].as_array()?;
-    let weights = |list: &Json| -> Vec<f64> {
-        list.as_array()
-            .into_iter()
-            .flatten()
-            .filter_map(Json::as_f64)
-            .collect()
-    };
+    let numbers = |list: &[Json]| -> Vec<f64> { list.iter().filter_map(Json::as_f64).collect() };
+    let weights = |list: &Json| list.as_array().map_or(Vec::new(), |list| numbers(list));
     let axis = |axis: &Json| {
         if !axis["choice"].is_null() {
             Axis::choice(&weights(&axis["choice"]))
@@ -65,6 +61,9 @@ fn answer(asked: &Json) -> Option<Json> {
                 point: point(&told[0]),
                 value: told[1].as_f64(),
                 pruned_at: told[2].as_u64().map(|epochs| epochs as usize),
+                others: told[3]
+                    .as_array()
+                    .map_or(Vec::new(), |others| numbers(others)),
             })
             .collect(),
         pending: asked["pending"]

@@ -401,7 +401,7 @@ mod tests {
             shown.told.push(Told {
                 point,
                 value: Some(value(&positions)),
-                pruned_at: None,
+                ..Told::default()
             });
         }
         shown

@@ -10,6 +10,7 @@
 
 mod cholesky;
 mod cma;
+mod fronts;
 mod gp;
 mod parzen;
 mod rungs;
@@ -24,7 +25,7 @@ pub use sampler::{By, Method, NUM_STARTUP, Suggestion, suggest};
 pub use space::{Axis, Point, Space};
 
 /// A trial that has ended.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Told {
     /// The point that was tried.
     pub point: Point,
@@ -32,11 +33,17 @@ pub struct Told {
     pub value: Option<f64>,
     /// The epoch after which it was pruned, and whose value this is; none if it was trained completely.
     pub pruned_at: Option<usize>,
+    /// Further values, of which lower is better too, in a search for trade-offs: as many for each trial with a value.
+    pub others: Vec<f64>,
 }
 
 /// The numbers of trials, the best first. Pruned trials come after those that were trained completely: those with more
-/// epochs first, and among equals by their value. Failed ones are the last.
+/// epochs first, and among equals by their value. Failed ones are the last. In a search for trade-offs, trials come in
+/// the order of [`fronts`].
 fn in_order(told: &[Told]) -> Vec<usize> {
+    if told.iter().any(|told| !told.others.is_empty()) {
+        return fronts::in_order(told);
+    }
     let mut order: Vec<usize> = (0..told.len()).collect();
     let epochs = |at: usize| told[at].pruned_at.unwrap_or(usize::MAX);
     order.sort_by(|a, b| match (told[*a].value, told[*b].value) {

@@ -159,7 +159,7 @@ mod tests {
             shown.told.push(Told {
                 point: suggestion.point.clone(),
                 value,
-                pruned_at: None,
+                ..Told::default()
             });
             all.push((suggestion, value));
         }
@@ -231,7 +231,7 @@ mod tests {
                 shown.told.push(Told {
                     point,
                     value,
-                    pruned_at: None,
+                    ..Told::default()
                 });
             }
             assert!(num_failed < 6, "{method:?} {num_failed}");
@@ -264,7 +264,7 @@ mod tests {
             shown.told.push(Told {
                 point,
                 value: Some(value),
-                pruned_at: None,
+                ..Told::default()
             });
         }
         let mut tried: Vec<String> = shown
@@ -296,7 +296,7 @@ mod tests {
             shown.told.push(Told {
                 value: point[0].map(|at| (at - 0.3).abs()),
                 point,
-                pruned_at: None,
+                ..Told::default()
             });
         }
     }
@@ -312,6 +312,7 @@ mod tests {
                     point: vec![Some(at)],
                     value: Some(at),
                     pruned_at: pruned_at(number),
+                    ..Told::default()
                 });
             }
             let space = Space {
@@ -338,7 +339,7 @@ mod tests {
             shown.told.push(Told {
                 point: suggestion.point,
                 value,
-                pruned_at: None,
+                ..Told::default()
             });
         }
         for method in [Method::Tpe, Method::Gp] {
@@ -374,7 +375,7 @@ mod tests {
                 shown.told.push(Told {
                     value: point[2],
                     point,
-                    pruned_at: None,
+                    ..Told::default()
                 });
             }
             assert_eq!(suggest(method, &space(), (3, 30), &shown, &|_| None), None);

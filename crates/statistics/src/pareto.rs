@@ -1,42 +1,48 @@
-//! The best trade-offs of two objectives.
+//! The best trade-offs of several objectives.
+
+use std::cmp::Ordering;
 
 use super::{Direction, Refusal};
 
 /// The points that no other one dominates, as ascending indexes. A point dominates another if it is at least as good in
-/// both objectives and better in one (Pareto, 1896). Equal points do not dominate each other, so all of them are kept.
+/// all objectives and better in one (Pareto, 1896). Equal points do not dominate each other, so all of them are kept.
 ///
 /// Infinities are compared like other values. Refuses NaN, which is neither better nor worse than anything.
-pub fn pareto_front(
-    points: &[[f64; 2]],
-    directions: [Direction; 2],
+pub fn pareto_front<P: AsRef<[f64]>>(
+    points: &[P],
+    directions: &[Direction],
 ) -> Result<Vec<usize>, Refusal> {
-    if points.iter().flatten().any(|value| value.is_nan()) {
+    let mut all = points.iter().flat_map(|point| point.as_ref());
+    if all.any(|value| value.is_nan()) {
         return Err(Refusal::NotFinite);
     }
     // As costs, so that less is better. Adding 0 makes -0 and 0 one value.
-    let cost = |value: f64, direction| match direction {
+    let cost = |(value, direction): (&f64, &Direction)| match direction {
         Direction::LowerIsBetter => value + 0.0,
         Direction::HigherIsBetter => -value + 0.0,
     };
-    let mut costs: Vec<(f64, f64, usize)> = points
-        .iter()
-        .enumerate()
-        .map(|(at, [a, b])| (cost(*a, directions[0]), cost(*b, directions[1]), at))
-        .collect();
-    costs.sort_by(|x, y| x.0.total_cmp(&y.0).then(x.1.total_cmp(&y.1)));
-    let mut front = Vec::new();
-    let mut least: Option<f64> = None;
-    for group in costs.chunk_by(|x, y| x.0 == y.0) {
-        // Of points equal in the first objective only the best in the second remain, and they must beat all points that
-        // are better in the first.
-        let best = group[0].1;
-        if least.is_none_or(|least| best < least) {
-            front.extend(group.iter().take_while(|x| x.1 == best).map(|x| x.2));
-            least = Some(best);
+    let costs = points.iter().map(|point| -> Vec<f64> {
+        let values = point.as_ref().iter().zip(directions);
+        values.map(cost).collect()
+    });
+    let mut costs: Vec<(usize, Vec<f64>)> = costs.enumerate().collect();
+    costs.sort_by(|(_, x), (_, y)| {
+        let differing = x.iter().zip(y).map(|(x, y)| x.total_cmp(y));
+        differing.fold(Ordering::Equal, Ordering::then)
+    });
+    // In this order, no point dominates one before it, and what dominates it is dominated by the front so far or on it.
+    let mut front: Vec<(usize, Vec<f64>)> = Vec::new();
+    for (at, point) in costs {
+        let is_dominated = front
+            .iter()
+            .any(|(_, other)| *other != point && other.iter().zip(&point).all(|(x, y)| x <= y));
+        if !is_dominated {
+            front.push((at, point));
         }
     }
-    front.sort_unstable();
-    Ok(front)
+    let mut found: Vec<usize> = front.into_iter().map(|(at, _)| at).collect();
+    found.sort_unstable();
+    Ok(found)
 }
 
 #[cfg(test)]
@@ -46,11 +52,11 @@ mod tests {
     use super::Direction::{HigherIsBetter, LowerIsBetter};
     use super::*;
 
-    fn by_definition(points: &[[f64; 2]], directions: [Direction; 2]) -> Vec<usize> {
-        let dominates = |a: &[f64; 2], b: &[f64; 2]| {
+    fn by_definition(points: &[[f64; 3]], directions: [Direction; 3]) -> Vec<usize> {
+        let dominates = |a: &[f64; 3], b: &[f64; 3]| {
             let better = |k: usize| directions[k].is_better(a[k], b[k]);
             let worse = |k: usize| directions[k].is_better(b[k], a[k]);
-            !worse(0) && !worse(1) && (better(0) || better(1))
+            !(0..3).any(worse) && (0..3).any(better)
         };
         let kept = |at: &usize| !points.iter().any(|other| dominates(other, &points[*at]));
         (0..points.len()).filter(kept).collect()
@@ -60,21 +66,22 @@ mod tests {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
         #[test]
         fn the_front_is_what_nothing_dominates(
-            raw in prop::collection::vec((-3i8..4, -3i8..4), 0..20),
+            raw in prop::collection::vec((-3i8..4, -3i8..4, -1i8..2), 0..20),
             first: bool,
             second: bool,
         ) {
             let direction = |higher| if higher { HigherIsBetter } else { LowerIsBetter };
-            let directions = [direction(first), direction(second)];
-            let points: Vec<[f64; 2]> = raw.iter().map(|(a, b)| [f64::from(*a), f64::from(*b)]).collect();
-            prop_assert_eq!(pareto_front(&points, directions).unwrap(), by_definition(&points, directions));
+            let directions = [direction(first), direction(second), LowerIsBetter];
+            let point = |(a, b, c): &(i8, i8, i8)| [*a, *b, *c].map(f64::from);
+            let points: Vec<[f64; 3]> = raw.iter().map(point).collect();
+            prop_assert_eq!(pareto_front(&points, &directions).unwrap(), by_definition(&points, directions));
         }
     }
 
     #[test]
     fn ties_are_kept_and_nan_refused() {
         let directions = [HigherIsBetter, LowerIsBetter];
-        let front = |points: &[[f64; 2]]| pareto_front(points, directions);
+        let front = |points: &[[f64; 2]]| pareto_front(points, &directions);
         assert_eq!(front(&[]), Ok(vec![]));
         let points = [
             [0.9, 10.0],

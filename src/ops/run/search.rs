@@ -170,7 +170,7 @@ fn search_of(folder: &ExperimentFolder, digest: &str) -> Result<Option<SearchPla
     if recorded.digest != digest {
         let message = format!("`{}` contains another search", folder.0.display());
         let diagnostic = Diagnostic::error("results", message)
-            .note("the axes, or `type`, `seed`, `parallel`, `prune`, `enqueue` or `warm_start` of `[search]`, have changed since, or `train.epochs` of a search that prunes")
+            .note("the axes, or `type`, `seed`, `parallel`, `objectives`, `prune`, `enqueue` or `warm_start` of `[search]`, have changed since, or `train.epochs` of a search that prunes")
             .help("to keep both, use another folder with `--results DIR`, or another `experiment.name`")
             .help(format!("or delete the old results: rm -r {}", folder.0.display()));
         return Err(Error::refused(diagnostic));

@@ -3,13 +3,17 @@
 use std::time::Duration;
 
 use super::RunPlan;
-use crate::diagnostic::{Diagnostic, nearest};
+use super::sweep::search::Search;
+use crate::diagnostic::{Diagnostic, Span, nearest};
 use crate::show::show_duration;
 use crate::spec::ExperimentSpec;
 use crate::spec::document::{Document, Table};
 use crate::spec::launch::LaunchSpec;
-use crate::spec::metric::Objective;
+use crate::spec::metric::{Metric, Objective};
 use crate::spec::portable::is_reserved;
+use crate::spec::section::Choice;
+use crate::spec::strategy::StrategySpec;
+use crate::spec::traded::Traded;
 use crate::spec::verdict::VerdictSpec;
 
 /// Refuses a name that differs between trials, or that is taken.
@@ -203,4 +207,63 @@ pub(super) fn prior_of_objective(
         "set `objective.metric = \"{}\"`, or remove the folder from `search.warm_start`",
         other.objective
     ))))
+}
+
+/// Refuses further objectives of a search that are its objective, that a trial does not measure, or that cannot be
+/// compared between trials.
+pub(super) fn further_objectives(
+    document: &Document,
+    objective: Objective,
+    runs: &[RunPlan],
+) -> Vec<Diagnostic> {
+    let search = Search::of(document);
+    let wanted = search.iter().flat_map(|search| &search.spec.objectives);
+    let refusal = |(traded, span): &(Traded, Span)| {
+        let Traded::Metric(metric) = traded else {
+            return None;
+        };
+        let name = metric.name();
+        let refuse = |message: String, help: String| {
+            let wrong = Diagnostic::error("contradiction", message).at(*span);
+            Some(wrong.help(help))
+        };
+        if *metric == objective {
+            return refuse(
+                format!("`{name}` is the objective already"),
+                "`objectives` lists what it is traded off against, such as `parameters`".into(),
+            );
+        }
+        let has_average = |run: &RunPlan| match metric.average() {
+            None => true,
+            Some("ema") => run.train.ema.is_some(),
+            Some(_) => matches!(run.strategy, StrategySpec::Swa { .. }),
+        };
+        if !runs.iter().all(has_average) {
+            return refuse(
+                format!("not every trial measures `{name}`, which is of averaged weights"),
+                format!("use `valid/{}`", metric.metric.name()),
+            );
+        }
+        let is_measured = |run: &RunPlan| {
+            metric.metric == Metric::Loss || run.task.metrics.contains(&metric.metric)
+        };
+        if !runs.iter().all(is_measured) {
+            return refuse(
+                format!("not every trial measures `{name}`"),
+                format!("add \"{}\" to `task.metrics`", metric.metric.name()),
+            );
+        }
+        let functions = runs.iter().map(|run| &run.loss);
+        let is_one = functions
+            .clone()
+            .all(|loss| Some(loss) == functions.clone().next());
+        if traded.is_loss() && !is_one {
+            return refuse(
+                format!("trials minimize different losses, so their `{name}` cannot be compared"),
+                "use another metric".into(),
+            );
+        }
+        None
+    };
+    wanted.filter_map(refusal).collect()
 }

@@ -34,8 +34,8 @@ use crate::spec::ExperimentSpec;
 use crate::spec::document::{Document, Table};
 use crate::spec::reference::{References, unused_values};
 use agree::{
-    known_baseline, one_launch, one_limit, one_name, one_objective, one_verdict,
-    prior_of_objective, room_for_seeds,
+    further_objectives, known_baseline, one_launch, one_limit, one_name, one_objective,
+    one_verdict, prior_of_objective, room_for_seeds,
 };
 pub use best::Ties;
 pub use calibration::{Basis, Calibration, Expected, Probe};
@@ -133,6 +133,10 @@ pub fn plan(
         .map_err(|diagnostic| Diagnostics(vec![*diagnostic]))?;
     prior_of_objective(document, &objective)
         .map_err(|diagnostic| Diagnostics(vec![*diagnostic]))?;
+    let refused = further_objectives(document, objective, &runs);
+    if !refused.is_empty() {
+        return Err(Diagnostics(refused));
+    }
     let name = written.experiment.name;
     let experiment = name.unwrap_or_else(|| default_name.to_owned());
     one_name(&experiment, &runs, &document.root)
@@ -229,6 +233,7 @@ fn search_plan(
         budget: search.spec.budget,
         prune: search.spec.prune,
         confirm,
+        objectives: search.objectives().collect(),
         digest: search.digest(),
         prior: document.prior.clone().unwrap_or_default(),
         suggestions: expansion.suggestions.clone(),

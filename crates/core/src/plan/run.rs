@@ -22,6 +22,7 @@ use crate::spec::scheduler::SchedulerSpec;
 use crate::spec::search::{Budget, Prior, PruneSpec, SearchMethod, Suggestion};
 use crate::spec::strategy::StrategySpec;
 use crate::spec::task::TaskSpec;
+use crate::spec::traded::Traded;
 use crate::spec::train::TrainSpec;
 use crate::spec::verdict::VerdictSpec;
 
@@ -88,6 +89,9 @@ pub struct SearchPlan {
     /// How its best trials are confirmed, if they are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confirm: Option<ConfirmPlan>,
+    /// Its further objectives.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub objectives: Vec<Traded>,
     /// A digest of what must not change between its rounds.
     pub digest: String,
     /// The trials of earlier results that it learns from.

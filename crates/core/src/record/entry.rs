@@ -97,6 +97,8 @@ pub struct RunEntry {
     pub precision: String,
     /// Hash of everything that can change the numbers.
     pub fingerprint: String,
+    /// The number of parameters of its network.
+    pub num_parameters: u64,
     /// Planned epochs.
     pub num_epochs: usize,
     /// Its state.
@@ -364,6 +366,7 @@ impl RunEntry {
             device: run.device.to_string(),
             precision: run.precision.name().to_owned(),
             fingerprint: run.fingerprint.clone(),
+            num_parameters: run.network.num_parameters,
             num_epochs: run.train.epochs,
             state: State::NotStarted,
             failure: None,

@@ -70,6 +70,7 @@ mod submission;
 mod tail;
 mod times;
 mod trace;
+mod traded;
 mod write;
 mod written;
 

@@ -41,6 +41,7 @@ pub mod sweep;
 pub mod task;
 mod template;
 pub mod topics;
+pub mod traded;
 pub mod train;
 pub mod verdict;
 

@@ -9,6 +9,7 @@ use super::document::{Entry, Node, Value};
 use super::kind::Kind;
 use super::section::{Findings, Section, choices};
 use super::sweep::{SweepSpec, Text};
+use super::traded::Traded;
 use crate::diagnostic::{Diagnostic, Span};
 
 /// More trials are a mistake: it is also the number of points of the Sobol sequence.
@@ -37,6 +38,8 @@ pub struct SearchSpec {
     pub prune: Option<PruneSpec>,
     /// Which trials are trained again at the end, if any.
     pub confirm: Option<ConfirmSpec>,
+    /// Further objectives, in a search for trade-offs.
+    pub objectives: Vec<(Traded, Span)>,
     /// Folders of earlier results, whose trials it learns from.
     pub warm_start: Vec<Text>,
     /// Points that are tried first; keys with their values.
@@ -127,6 +130,9 @@ pub struct Prior {
     pub values: Map<String, Json>,
     /// The mean of the objective, negated if higher is better; none if a run of it failed.
     pub value: Option<f64>,
+    /// The same of the further objectives of the search that learns from it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub others: Vec<f64>,
 }
 
 choices! {
@@ -183,6 +189,8 @@ impl SearchSpec {
         let prune = s.optional_table("prune", doc, PruneSpec::decode);
         let doc = "Trains the best trials again at the end, with other seeds: the value of the best of many trials is biased.";
         let confirm = s.optional_table("confirm", doc, ConfirmSpec::decode);
+        let doc = "Further objectives besides `objective.metric`, such as `[\"parameters\"]`: the search looks for the best trade-offs (the Pareto front).";
+        let objectives = further(s, "objectives", doc);
         let doc = "Folders of earlier results over the same axes, such as `results/digits`, relative to this file: the search learns from their trials, and does not try these again.";
         let warm_start = folders(s, "warm_start", doc);
         let doc = "Points that are tried first: tables of axes with one value each. Axes that are not listed are sampled.";
@@ -211,6 +219,7 @@ impl SearchSpec {
             budget: budget.unwrap_or_default(),
             prune,
             confirm,
+            objectives,
             warm_start,
             enqueue,
             span,
@@ -268,6 +277,24 @@ impl SearchSpec {
             findings.refuse("sweep.random", missing.at(self.span).help(help));
         }
     }
+}
+
+/// A list of further objectives.
+fn further(s: &mut Section<'_>, key: &'static str, doc: &'static str) -> Vec<(Traded, Span)> {
+    let kind = Kind::List {
+        item: Box::new(Traded::kind()),
+        min_items: 1,
+        unique: true,
+    };
+    let read: Option<Value> = s.field(key, kind, doc).optional();
+    let Some(Value::Array(items)) = read else {
+        return Vec::new();
+    };
+    let parsed = items.into_iter().filter_map(|node| match &node.value {
+        Value::Str(text) => Some((Traded::parse(text).ok()?, node.span)),
+        _ => None,
+    });
+    parsed.collect()
 }
 
 /// A list of folders.

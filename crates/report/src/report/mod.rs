@@ -30,6 +30,7 @@ mod searched;
 mod sections;
 mod separation;
 mod table;
+mod tradeoffs;
 mod varied;
 mod verdict;
 

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::confirmed::Confirmed;
 use super::model::Trial;
+use super::tradeoffs::Tradeoffs;
 use runner_core::plan::Plan;
 use runner_core::record::{RunEntry, State};
 use runner_core::spec::search::{PruneRule, SearchMethod, SuggestedBy};
@@ -40,6 +41,9 @@ pub struct Searched {
     pub secs: f64,
     /// The trials that were better than all before them, in order.
     pub history: Vec<Improvement>,
+    /// The best trade-offs, in a search for them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tradeoffs: Option<Tradeoffs>,
     /// The best trials, trained with other seeds; best first by those.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub confirmed: Vec<Confirmed>,
@@ -112,6 +116,7 @@ impl Searched {
             epochs: 0,
             secs: 0.0,
             history: Vec::new(),
+            tradeoffs: Tradeoffs::of(plan, runs, trials),
             confirmed: Vec::new(),
         };
         let mut seen: BTreeSet<&str> = BTreeSet::new();

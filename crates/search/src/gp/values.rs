@@ -81,6 +81,7 @@ mod tests {
             point: vec![],
             value,
             pruned_at,
+            ..Told::default()
         }
     }
 

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use runner_core::plan::{Plan, TrialResult};
 use runner_core::record::{ExperimentFolder, Index, RunEntry, RunRecord, State};
 use runner_core::spec::search::Suggestion;
+use runner_core::spec::traded::Traded;
 
 /// The runs of a search, without those that confirm trials.
 pub(super) struct Results {
@@ -84,6 +85,21 @@ impl Results {
         Some(values.iter().sum::<f64>() / values.len() as f64)
     }
 
+    /// What a trial reached in the further objectives, lower is better; none if not all of it is known.
+    fn others(&self, plan: &Plan, trial: &str) -> Option<Vec<f64>> {
+        let search = plan.search.as_ref()?;
+        let value = |traded: &Traded| {
+            let runs = self.runs.get(trial).into_iter().flatten();
+            let mean = RunEntry::mean_reached(*traded, runs)?;
+            Some(if traded.is_better(1.0, 0.0) {
+                -mean
+            } else {
+                mean
+            })
+        };
+        search.objectives.iter().map(value).collect()
+    }
+
     /// The results of the suggestions, as the search is shown them: lower values are better.
     pub(super) fn shown(&self, plan: &Plan) -> Vec<TrialResult> {
         let Some(search) = &plan.search else {
@@ -96,7 +112,10 @@ impl Results {
         };
         let whole = |known: &Suggestion| {
             let mean = self.mean(plan, &known.trial);
-            mean.map_or(TrialResult::failed(), |mean| TrialResult::of(sign * mean))
+            mean.map_or(TrialResult::failed(), |mean| TrialResult {
+                others: self.others(plan, &known.trial).unwrap_or_default(),
+                ..TrialResult::of(sign * mean)
+            })
         };
         let by_epoch = |known: &Suggestion| {
             let runs = self.runs.get(&known.trial).map_or(&[][..], Vec::as_slice);
@@ -132,5 +151,6 @@ fn mean_curve(curves: &[(&[f64], bool)], sign: f64) -> TrialResult {
     TrialResult {
         values: (0..end).map(at).collect(),
         is_final,
+        others: Vec::new(),
     }
 }

@@ -187,6 +187,7 @@ prune = { type = "asha" }
         TrialResult {
             values: values.collect(),
             is_final: !fails,
+            ..TrialResult::default()
         }
     }
 
@@ -218,11 +219,12 @@ prune = { type = "asha" }
         for rule in ["asha", "successive_halving", "hyperband", "median"] {
             let text = PRUNED.replace("asha", rule);
             let until_rung = |known: &Suggestion| {
-                let TrialResult { values, is_final } = curve(known);
+                let (values, is_final) = (curve(known).values, curve(known).is_final);
                 let epochs = known.rung.unwrap().epochs;
                 TrialResult {
                     is_final: is_final && epochs == 27,
                     values: values.into_iter().take(epochs).collect(),
+                    ..TrialResult::default()
                 }
             };
             assert_eq!(
@@ -242,6 +244,7 @@ prune = { type = "asha" }
         let all = searched(&text, |known| TrialResult {
             values: (1..=27).map(|epoch| 1.0 / f64::from(epoch)).collect(),
             is_final: known.rung.is_some(),
+            ..TrialResult::default()
         });
         assert!(all.iter().all(|known| known.rung.unwrap().epochs == 27));
     }

@@ -18,8 +18,10 @@ use crate::data::sha256_hex;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::spec::document::{Document, Value};
 use crate::spec::search::{OnRung, SearchMethod, SearchSpec, SuggestedBy, Suggestion};
+use crate::spec::section::Choice;
 use crate::spec::section::Findings;
 use crate::spec::sweep::RandomAxisSpec;
+use crate::spec::traded::Traded;
 use runner_search::{By, Job, Method, Point, Shown, Space, Told, suggest};
 
 /// The search of a document.
@@ -42,6 +44,8 @@ pub struct TrialResult {
     pub values: Vec<f64>,
     /// Whether its training has ended by itself: the last value is the final one.
     pub is_final: bool,
+    /// The values of the further objectives, of which lower is better; empty if one is missing.
+    pub others: Vec<f64>,
 }
 
 impl TrialResult {
@@ -55,6 +59,7 @@ impl TrialResult {
         Self {
             values: vec![value],
             is_final: true,
+            others: Vec::new(),
         }
     }
 
@@ -114,6 +119,7 @@ impl<'a> Search<'a> {
                 point: search.point(&prior.values)?,
                 value: prior.value,
                 pruned_at: None,
+                others: prior.others.clone(),
             })
         });
         search.prior = told.collect();
@@ -159,6 +165,7 @@ impl<'a> Search<'a> {
             refusals.extend(pruning.refusals(prune, self.spec.num_trials, has_axis));
         }
         refusals.extend(self.unsupported_axis());
+        refusals.extend(self.unsupported_trade());
         if refusals.is_empty() {
             let points = 0..self.queue.points.len();
             refusals.extend(points.filter_map(|number| self.refusal_of(number)));
@@ -187,6 +194,34 @@ impl<'a> Search<'a> {
             let message = format!("`cma_es` cannot search `{key}`, which has a condition");
             Some(refuse(message, when.span))
         })
+    }
+
+    /// Why it cannot search for trade-offs.
+    fn unsupported_trade(&self) -> Option<Diagnostic> {
+        let (_, span) = self.spec.objectives.first()?;
+        let refuse = |message: String, help: &str| {
+            let wrong = Diagnostic::error("contradiction", message).at(*span);
+            Some(wrong.help(help))
+        };
+        if self.pruning.is_some() {
+            return refuse(
+                "`[search.prune]` and `search.objectives` cannot be combined".into(),
+                "remove one of them: trials are pruned by a single objective",
+            );
+        }
+        let method = self.spec.method;
+        if matches!(method, SearchMethod::Gp | SearchMethod::CmaEs) {
+            return refuse(
+                format!("`{}` searches for a single objective", method.name()),
+                "use `search.type = \"tpe\"`",
+            );
+        }
+        None
+    }
+
+    /// Its further objectives.
+    pub fn objectives(&self) -> impl Iterator<Item = Traded> + '_ {
+        self.spec.objectives.iter().map(|(traded, _)| *traded)
     }
 
     /// Why a point of the file cannot be tried.
@@ -245,6 +280,8 @@ impl<'a> Search<'a> {
         }
         let queue = value("search.enqueue");
         all.extend(queue.map(|queue| json!({ "enqueue": queue })));
+        let objectives = value("search.objectives");
+        all.extend(objectives.map(|objectives| json!({ "objectives": objectives })));
         let folders = value("search.warm_start");
         all.extend(folders.map(|folders| json!({ "warm_start": folders })));
         let all = Json::from(all);
@@ -356,10 +393,14 @@ impl<'a> Search<'a> {
                 (Some(pruning), Some(on)) => pruning.told(on, result),
                 _ => (result.last(), None),
             };
+            // A trial of which not all is known is one without a value.
+            let is_known = result.others.len() == self.spec.objectives.len();
+            let value = value.filter(|_| is_known);
             shown.told.push(Told {
                 point,
                 value,
                 pruned_at,
+                others: result.others.clone(),
             });
         }
         shown

@@ -21,7 +21,7 @@ use crate::spec::plain_file;
 use crate::stamp::Stamp;
 
 /// The version of this file. It must change whenever its content or the way it is derived changes.
-const FORMAT: u32 = 4;
+const FORMAT: u32 = 5;
 
 /// An index with the stamps of its source files.
 pub(super) struct Saved {

@@ -12,6 +12,12 @@ use value::Checked;
 
 /// Says what else would do where a single word is one of two kinds.
 fn with_other(mut wrong: Vec<Diagnostic>, kinds: (&Kind, &Kind)) -> Vec<Diagnostic> {
+    if let (Kind::OneOf(_), Kind::Objective) = kinds
+        && let [Diagnostic { helps, .. }] = wrong.as_mut_slice()
+        && let [help] = helps.as_mut_slice()
+    {
+        help.push_str(&format!(", or {}", kinds.1.expected()));
+    }
     if let (Kind::OneOf(names), second) = kinds
         && let [(name, _)] = names[..]
         && let [Diagnostic { helps, .. }] = wrong.as_mut_slice()
@@ -44,6 +50,11 @@ impl Kind {
                 (true, _) => Vec::new(),
                 (_, Value::Array(_)) => second,
                 (_, Value::Int(_)) if matches!(self, Kind::Either(f, _) if matches!(**f, Kind::OneOf(_))) => {
+                    second
+                }
+                (_, Value::Str(text))
+                    if matches!(kinds.1, Kind::Objective) && text.contains('/') =>
+                {
                     second
                 }
                 _ => with_other(first, kinds),

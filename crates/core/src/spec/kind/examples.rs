@@ -24,6 +24,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("window.length", "24"),
     ("tokens.stride", "32"),
     ("tokens.path", "\"tokenizer.json\""),
+    ("search.objectives", "[\"parameters\"]"),
     ("search.warm_start", "[\"results/digits\"]"),
     (
         "sweep.exclude",

@@ -48,7 +48,7 @@ pub fn front(ranked: &[&Trial], measured: &[String], a: &str, b: &str) -> Result
         };
         return Err(unknown(wrong, measured));
     }
-    let on_front = pareto_front(&points, [first, second])
+    let on_front = pareto_front(&points, &[first, second])
         .map_err(|refusal| Wrong::new(format!("there is no Pareto front: {refusal}"), ""))?;
     let mut trials: Vec<(String, [f64; 2])> = on_front
         .into_iter()

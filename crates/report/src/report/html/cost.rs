@@ -26,7 +26,8 @@ pub fn cost(report: &Report) -> Vec<Figure> {
             .iter()
             .map(|(_, secs, sample)| [*secs, sample.mean()])
             .collect();
-        let front = pareto_front(&pairs, [Direction::LowerIsBetter, direction]).unwrap_or_default();
+        let front =
+            pareto_front(&pairs, &[Direction::LowerIsBetter, direction]).unwrap_or_default();
         let dots = timed
             .iter()
             .enumerate()
@@ -69,6 +70,52 @@ pub fn cost(report: &Report) -> Vec<Figure> {
     });
     figures.extend(bar_plot("seconds of a run", bars_of));
     figures
+}
+
+/// The objective against each further objective of a search.
+pub fn tradeoffs(report: &Report) -> Vec<Figure> {
+    let tradeoffs = report
+        .search
+        .as_ref()
+        .and_then(|search| search.tradeoffs.as_ref());
+    let Some(tradeoffs) = tradeoffs.filter(|tradeoffs| tradeoffs.trials.len() > 1) else {
+        return Vec::new();
+    };
+    let names = tradeoffs.objectives.iter().enumerate().skip(1);
+    let figure = |(at, name): (usize, &String)| {
+        let trials = tradeoffs.trials.iter().take(MAX_POINTS);
+        let dots = trials.map(|trial| Dot {
+            x: trial.values[at],
+            y: trial.values[0],
+            series: usize::from(trial.is_best),
+            title: format!(
+                "{}: {} {}, {name} {}",
+                trial.trial,
+                report.objective,
+                short_number(trial.values[0]),
+                short_number(trial.values[at])
+            ),
+        });
+        let dots: Vec<Dot> = dots.collect();
+        let svg = scatter(&Scatter {
+            description: &format!("{} by {name}, of {} trials", report.objective, dots.len()),
+            x_label: name,
+            y_label: &report.objective,
+            is_log: is_log_apt(dots.iter().map(|dot| dot.x)),
+            points: &dots,
+            line: Reference::None,
+        });
+        Figure::new(
+            svg,
+            format!(
+                "{} against {name} ({}). Squares: the best trade-offs of all objectives.{}",
+                report.objective,
+                better_is(report),
+                which(report)
+            ),
+        )
+    };
+    names.map(figure).collect()
 }
 
 fn bar(trial: &Trial, value: f64, text: String, mark: Option<f64>) -> Bar {

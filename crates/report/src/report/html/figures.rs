@@ -67,6 +67,7 @@ pub fn figures(report: &Report, section: &Section) -> Vec<Figure> {
             .collect(),
         ("importance", _) => axes::importance(report).into_iter().collect(),
         ("verdicts", _) => verdicts::differences(report).into_iter().collect(),
+        ("tradeoffs", _) => cost::tradeoffs(report),
         ("cost", _) => cost::cost(report),
         ("memory", _) => cost::memory(report).into_iter().collect(),
         ("confusion", _) => evaluation::confusion(report).into_iter().collect(),

@@ -11,7 +11,7 @@ use runner_core::record::{Index, State};
 use runner_core::spec::nearest_path;
 
 /// The names that every run has, with their meanings in column order.
-const OWN: [&str; 19] = [
+const OWN: [&str; 20] = [
     "experiment",
     "run",
     "trial",
@@ -22,6 +22,8 @@ const OWN: [&str; 19] = [
     "best_epoch",
     "epochs",
     "num_epochs",
+    // Of the network.
+    "parameters",
     "wall_secs",
     "epoch_secs",
     "memory_bytes",
@@ -55,6 +57,7 @@ impl Run<'_> {
             "best_epoch" => run.best_epoch.map(|epoch| json!(epoch)),
             "epochs" => Some(json!(run.epochs)),
             "num_epochs" => Some(json!(run.num_epochs)),
+            "parameters" => Some(json!(run.num_parameters)),
             "wall_secs" => Some(json!(match run.state {
                 State::Running => run.wall_secs + self.age_secs().unwrap_or(0.0),
                 _ => run.wall_secs,

@@ -72,6 +72,33 @@ pub fn search(report: &Report) -> Option<Section> {
     })
 }
 
+/// The best trade-offs of several objectives.
+pub fn tradeoffs(report: &Report) -> Option<Section> {
+    let tradeoffs = report.search.as_ref()?.tradeoffs.as_ref()?;
+    let best: Vec<_> = tradeoffs.best().collect();
+    let objectives = tradeoffs.objectives.iter();
+    let names = objectives.map(|name| head_of(report, name));
+    let rows = best.iter().map(|trial| {
+        let values = trial.values.iter().map(|value| short_number(*value));
+        [trial.trial.clone()].into_iter().chain(values).collect()
+    });
+    let intro = format!(
+        "{} of {} are the best trade-offs: no other trial is at least as good in all of {} objectives and better in one.",
+        best.len(),
+        counted(tradeoffs.trials.len(), "trial"),
+        tradeoffs.objectives.len(),
+    );
+    let section = Section::new("tradeoffs", "Trade-offs").intro(intro);
+    let names = ["trial".to_owned()].into_iter().chain(names);
+    Some(if best.is_empty() {
+        section
+    } else {
+        section
+            .table(names.collect(), rows.collect())
+            .note("Means over the runs of a trial, in the order of the ranking. The front of many trials is biased like the best of them: with other seeds, it is worse on average.")
+    })
+}
+
 /// The best trials with other seeds than those by which they were selected.
 pub fn confirmation(report: &Report) -> Option<Section> {
     let confirmed = &report.search.as_ref()?.confirmed;
