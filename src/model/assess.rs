@@ -11,6 +11,7 @@ use runner_core::predict::{
 };
 use runner_core::record::evaluation::{ClassSeparation, Confusion};
 use runner_core::spec::loss::LossSpec;
+use runner_core::spec::losses::LossTerm;
 use runner_core::spec::metric::Metric;
 use runner_core::spec::section::{Choice, by_name};
 use runner_core::spec::task::TaskKind;
@@ -39,6 +40,8 @@ pub struct Assessed {
     /// What brings targets to their units.
     units: Vec<(f64, f64)>,
     loss: LossSpec,
+    /// What is added to it.
+    terms: Vec<LossTerm>,
     sums: Sums,
     ranked: Ranked,
     /// The names of the sums, and the contributions of each item, one item after the other.
@@ -60,7 +63,10 @@ impl Assessed {
         let mut scores = Scores::new(
             &model.plan,
             model.transforms.pixels(),
-            model.meaning.units(),
+            (
+                &model.meaning.units(),
+                &model.transforms.names().more_units(),
+            ),
         );
         let asked = scores.metrics.clone();
         let others = Metric::ALL.iter().map(|(metric, ..)| *metric);
@@ -74,6 +80,7 @@ impl Assessed {
         Self {
             units: model.meaning.units(),
             loss: model.plan.loss.clone(),
+            terms: model.plan.losses.clone(),
             counts: if has_confusion {
                 vec![vec![0; num]; num]
             } else {
@@ -239,7 +246,10 @@ impl Assessed {
         };
         let is_scaled = |metric| matches!(metric, Metric::Mae | Metric::Mse | Metric::Rmse);
         let is_comparable = |name: &str| match by_name::<Metric>(name) {
-            Some(Metric::Loss) => self.loss == other.loss && self.units == other.units,
+            Some(Metric::Loss) => {
+                (&self.loss, &self.terms) == (&other.loss, &other.terms)
+                    && self.units == other.units
+            }
             Some(metric) if is_scaled(metric) => self.units == other.units,
             _ => true,
         };
@@ -365,7 +375,8 @@ impl Model {
             (None, _) => {}
         }
         to.num_items += num;
-        self.count(&self.decided(&activated, num), &targets, to);
+        let decided = self.meaning.decide_all(&activated, num);
+        self.count(&decided, &targets, to);
         Ok(())
     }
 
@@ -420,5 +431,7 @@ fn item(output: &Output, at: usize, num: usize) -> Output {
             Targets::Classes(classes) => Targets::Classes(classes.clone().narrow(0, at, 1)),
             Targets::Values(values) => Targets::Values(values.clone().narrow(0, at, 1)),
         },
+        // Only whole batches are measured for them.
+        terms: Vec::new(),
     }
 }

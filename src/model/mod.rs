@@ -326,9 +326,10 @@ impl Model {
         .collect()
     }
 
-    /// The predicted numbers of several items.
+    /// The predictions of several items by the output of the task.
     pub fn decided(&self, activated: &[f32], num_items: usize) -> Vec<Prediction> {
-        self.meaning.decide_all(activated, num_items)
+        let all = self.meaning.decide_outputs(activated, num_items);
+        all.into_iter().map(|(prediction, _)| prediction).collect()
     }
 }
 
@@ -399,7 +400,10 @@ fn weights_of(
 fn fits(transforms: &Transforms, plan: &RunPlan, path: &Path) -> Result<(), Refusal> {
     let input = transforms.input.plan();
     let target = transforms.target.plan(&input);
-    if input == plan.data.input && target == plan.data.target {
+    let more = transforms.more_targets.iter();
+    let more: Vec<_> = more.map(|target| target.plan(&input)).collect();
+    let data = &plan.data;
+    if input == data.input && target == data.target && more == data.more_targets {
         return Ok(());
     }
     let message = format!(

@@ -260,8 +260,8 @@ struct NotFinite {
 }
 
 impl NotFinite {
-    fn see(&mut self, id: &str, prediction: &Prediction) {
-        if !prediction.is_finite() {
+    fn see(&mut self, id: &str, prediction: &Prediction, more: &[Prediction]) {
+        if !prediction.is_finite() || !more.iter().all(Prediction::is_finite) {
             if self.num == 0 {
                 id.clone_into(&mut self.first);
             }
@@ -324,10 +324,11 @@ impl<W: Write> Predicting<'_, W> {
         {
             let others = others.iter().map(|parts| parts[part].0.clone());
             let mean = averaged(std::iter::once(numbers).chain(others).collect());
-            for prediction in first.decided(&mean, num) {
+            for (prediction, more) in first.meaning().decide_outputs(&mean, num) {
                 let (id, kept) = (&piece.ids[at], &piece.kept[at]);
-                self.not_finite.see(id, &prediction);
-                self.writer.add(first.meaning(), id, kept, &prediction)?;
+                self.not_finite.see(id, &prediction, &more);
+                let both = (&prediction, more.as_slice());
+                self.writer.add(first.meaning(), id, kept, both)?;
                 at += 1;
             }
         }
@@ -343,10 +344,12 @@ impl<W: Write> Predicting<'_, W> {
         for part in first.parts(&all, asked.batch_size) {
             let each = self.models.iter();
             let mean = averaged(each.map(|model| model.activated(&split, part)).collect());
-            for (item, prediction) in part.iter().zip(first.decided(&mean, part.len())) {
+            let decided = first.meaning().decide_outputs(&mean, part.len());
+            for (item, (prediction, more)) in part.iter().zip(decided) {
                 let id = places.of(*item as usize);
-                self.not_finite.see(&id, &prediction);
-                let written = self.writer.add(first.meaning(), &id, &[], &prediction);
+                self.not_finite.see(&id, &prediction, &more);
+                let both = (&prediction, more.as_slice());
+                let written = self.writer.add(first.meaning(), &id, &[], both);
                 written.map_err(unwritable)?;
             }
         }

@@ -338,6 +338,7 @@ mod tests {
         Served {
             values: Values::Floats(vec![0.0; num_items]),
             targets: TargetValues::Classes(vec![0; num_items]),
+            more_targets: Vec::new(),
             num_items,
         }
     }

@@ -5,6 +5,7 @@ use std::io;
 use std::path::Path;
 
 use burn::data::dataloader::DataLoader;
+use burn::tensor::Tensor;
 
 use super::Job;
 use super::loader::Loader;
@@ -24,12 +25,31 @@ pub const ITEMS: Layout = Layout {
     keep: Vec::new(),
 };
 
-/// The outputs of a network, concatenated, as [`Meaning::activate`] returns them.
+/// The outputs of a network, item after item, as [`Meaning::activate`] returns them: that of the task, and those of
+/// [`Meaning::more`].
 pub fn activated(network: &Network, meaning: &Meaning, inputs: DynTensor) -> Vec<f32> {
-    let outputs = network.outputs(inputs).into_data();
-    let mut numbers: Vec<f32> = outputs.iter::<f32>().collect();
-    meaning.activate(&mut numbers);
-    numbers
+    let read = |outputs: Tensor<2>, meaning: &Meaning| {
+        let outputs = outputs.into_data();
+        let mut numbers: Vec<f32> = outputs.iter::<f32>().collect();
+        meaning.activate(&mut numbers);
+        numbers
+    };
+    if meaning.more().is_empty() {
+        return read(network.outputs(inputs), meaning);
+    }
+    let num_items = inputs.dims()[0];
+    let (output, more) = network.all_outputs(inputs);
+    let meanings = meaning.more().iter().map(|(_, meaning)| meaning);
+    let more = more.into_iter().zip(meanings);
+    let more = more.map(|(output, meaning)| read(output, meaning));
+    let all: Vec<Vec<f32>> = [read(output, meaning)].into_iter().chain(more).collect();
+    let of_item = |item: usize| {
+        all.iter().flat_map(move |numbers| {
+            let size = numbers.len() / num_items;
+            &numbers[item * size..(item + 1) * size]
+        })
+    };
+    (0..num_items).flat_map(of_item).copied().collect()
 }
 
 /// Writes the predictions of a network for some splits, each with the name of its file. Those of an earlier end of the
@@ -98,8 +118,8 @@ fn write_split(
             batch.map_err(|e| Wrong::Run(Outcome::failed(FailureClass::Data, e.to_string())))?;
         let num = batch.inputs.dims()[0];
         let numbers = activated(network, meaning, batch.inputs);
-        for prediction in meaning.decide_all(&numbers, num) {
-            let added = writer.add(meaning, &places.of(at), &[], &prediction);
+        for (prediction, more) in meaning.decide_outputs(&numbers, num) {
+            let added = writer.add(meaning, &places.of(at), &[], (&prediction, &more));
             added.map_err(Wrong::Output)?;
             at += 1;
         }

@@ -72,7 +72,7 @@ impl Splits {
             pixels,
             ..
         } = loaded;
-        let units = train.set().target_units();
+        let units = (train.set().target_units(), train.set().more_units());
         let loader = |name: &'static str, split: Split, device: &Device| {
             let loader = Loader::in_order(name, Arc::new(split), plan, device);
             let loader = loader.in_pieces(sizes.clone()).failing(job.fault.as_ref());
@@ -95,7 +95,7 @@ impl Splits {
             test: test.map(|test| short(loader("test", test, device))),
             device: device.clone(),
             sizes: sizes.clone(),
-            scores: Arc::new(Scores::new(plan, pixels, units)),
+            scores: Arc::new(Scores::new(plan, pixels, (&units.0, &units.1))),
         }
     }
 }

@@ -56,6 +56,7 @@ const OUT: &[(&str, &str)] = &[
 const LOADED: &[&str] = &[
     "data.input",
     "data.target",
+    "data.more_targets",
     "data.files.format",
     "data.files.path",
     "data.files.valid_path",

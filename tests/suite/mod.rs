@@ -41,6 +41,7 @@ mod list;
 #[cfg(unix)]
 mod live;
 mod looks;
+mod losses;
 mod lost;
 mod memory;
 mod mlflow;

@@ -172,7 +172,8 @@ fn every_type_of_layer_has_a_row() {
     assert_eq!(named, all);
     for row in rows {
         match row["kind"].as_str().unwrap() {
-            "dropout" | "channel_dropout" | "stochastic_depth" | "gaussian_noise" | "rrelu" => {
+            "dropout" | "channel_dropout" | "stochastic_depth" | "gaussian_noise"
+            | "gaussian_sample" | "rrelu" => {
                 assert_eq!(row["verdict"], "random");
             }
             _ => {

@@ -36,7 +36,7 @@ pub fn network(kind: ModelType, keys: Keys<'_>, image: &[usize], output: &[usize
         &mut findings,
     );
     assert_eq!(findings.diagnostics.num_found(), 0, "{}", preset.name);
-    lay_out(&layers, &Items::single(Shape::numbers(image)), output)
+    lay_out(&layers, &Items::single(Shape::numbers(image)), output, &[])
         .unwrap_or_else(|wrong| panic!("{wrong:?}"))
 }
 

@@ -15,6 +15,8 @@ pub struct Batch {
     pub inputs: DynTensor,
     /// The targets.
     pub targets: Targets,
+    /// The targets of `[[losses]]` that are other columns.
+    pub more_targets: Vec<Targets>,
 }
 
 /// Items on a device, \[batch, item shape\], or a tensor for each named input.
@@ -57,16 +59,14 @@ impl Batch {
         let inputs = inputs(items.values, num, plan, device);
         let targets = match items.targets {
             _ if is_autoencoding => Targets::Values(inputs.clone().flatten()),
-            TargetValues::Classes(classes) => {
-                let shape = [num, classes.len() / num];
-                Targets::Classes(Tensor::from_data(TensorData::new(classes, shape), device))
-            }
-            TargetValues::Floats(values) => {
-                let shape = [num, values.len() / num];
-                Targets::Values(Tensor::from_data(TensorData::new(values, shape), device))
-            }
+            targets => on_device(targets, num, device),
         };
-        Self { inputs, targets }
+        let more = items.more_targets.into_iter();
+        Self {
+            inputs,
+            targets,
+            more_targets: more.map(|more| on_device(more, num, device)).collect(),
+        }
     }
 
     /// The items at some positions, in that order.
@@ -77,7 +77,24 @@ impl Batch {
         let places = Tensor::from_data(data, &self.inputs.device());
         Self {
             inputs: self.inputs.clone().select(places.clone()),
-            targets: self.targets.clone().select(places),
+            targets: self.targets.clone().select(places.clone()),
+            more_targets: {
+                let more = self.more_targets.iter().cloned();
+                more.map(|more| more.select(places.clone())).collect()
+            },
+        }
+    }
+}
+
+fn on_device(targets: TargetValues, num: usize, device: &Device) -> Targets {
+    match targets {
+        TargetValues::Classes(classes) => {
+            let shape = [num, classes.len() / num];
+            Targets::Classes(Tensor::from_data(TensorData::new(classes, shape), device))
+        }
+        TargetValues::Floats(values) => {
+            let shape = [num, values.len() / num];
+            Targets::Values(Tensor::from_data(TensorData::new(values, shape), device))
         }
     }
 }

@@ -83,6 +83,7 @@ pub fn apply(plan: &LayerPlan, mut inputs: Vec<DynTensor>) -> DynTensor {
             let noise = GaussianNoiseConfig::new(*std).init();
             map_rank!(input, t => noisy(noise.clone(), t, plan.arithmetic))
         }
+        LayerKind::GaussianSample => map_rank!(input, t => sampled(t, plan.arithmetic)),
         LayerKind::Norm(Norm::LocalResponse {
             size,
             alpha,
@@ -417,6 +418,30 @@ fn noisy<const D: usize>(noise: GaussianNoise, x: Tensor<D>, arithmetic: Arithme
     }
     let drawn = normals(&x.shape(), 0.0, noise.std, &x.device());
     x.clone() + Tensor::from_data(drawn, &x.device())
+}
+
+/// A sample of normal distributions in training, and their means otherwise. The last axis has the means and then the
+/// logarithms of the variances.
+fn sampled<const D: usize>(x: Tensor<D>, arithmetic: Arithmetic) -> Tensor<D> {
+    let half = x.dims()[D - 1] / 2;
+    let means = x.clone().narrow(D - 1, 0, half);
+    if !x.device().is_autodiff() {
+        return means;
+    }
+    let logs = x.narrow(D - 1, half, half);
+    let drawn: Tensor<D> = if arithmetic.is_fast() {
+        Tensor::random(
+            means.shape(),
+            Distribution::Normal(0.0, 1.0),
+            &means.device(),
+        )
+    } else {
+        Tensor::from_data(
+            normals(&means.shape(), 0.0, 1.0, &means.device()),
+            &means.device(),
+        )
+    };
+    means + numeric::exp(arithmetic, logs * 0.5) * drawn
 }
 
 /// The first half along the last axis times the logistic function of the second.

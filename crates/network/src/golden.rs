@@ -60,6 +60,7 @@ fn batches(device: &Device, num: usize) -> Vec<Batch> {
         Batch {
             inputs: DynTensor::from_values(values, &[BATCH, 1, 8, 8], device),
             targets: Targets::Classes(Tensor::from_data(classes, device)),
+            more_targets: Vec::new(),
         }
     };
     (0..num).map(batch).collect()

@@ -1,6 +1,7 @@
 //! The layers of a plan as one module: each uses outputs of earlier ones.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use burn::module::{Module, Param};
 use burn::nn::Linear;
@@ -99,6 +100,21 @@ impl Graph {
         self.outputs(items, |_, _| {})
     }
 
+    /// The same with the outputs of other layers.
+    pub fn with_outputs_of(
+        &self,
+        items: DynTensor,
+        layers: impl Iterator<Item = usize> + Clone,
+    ) -> (DynTensor, Vec<DynTensor>) {
+        let mut seen: BTreeMap<usize, DynTensor> = BTreeMap::new();
+        let output = self.outputs(items, |at, output| {
+            if layers.clone().any(|layer| layer == at) {
+                seen.insert(at, output.clone());
+            }
+        });
+        (output, layers.map(|layer| seen[&layer].clone()).collect())
+    }
+
     /// The same; `see` receives every layer's index and output.
     pub fn outputs(&self, items: DynTensor, mut see: impl FnMut(usize, &DynTensor)) -> DynTensor {
         self.outputs_by(items, |at, layer, plan, inputs| {
@@ -144,7 +160,7 @@ mod sharing;
 
 #[cfg(all(test, feature = "flex"))]
 mod tests {
-    use std::collections::{BTreeMap, BTreeSet};
+    use std::collections::BTreeSet;
 
     use burn::tensor::{Tensor, TensorData};
 

@@ -30,6 +30,25 @@ pub fn item_losses(
     }
 }
 
+/// The penalty of each item, \[batch\], on an output \[batch, positions, values\].
+pub fn item_penalties(spec: &LossSpec, arithmetic: Arithmetic, output: Tensor<3>) -> Tensor<1> {
+    let each = match &spec.function {
+        LossFunction::L1 => output.abs(),
+        LossFunction::L2 => output.square(),
+        LossFunction::KlNormal => {
+            let half = output.dims()[2] / 2;
+            let means = output.clone().narrow(2, 0, half);
+            let logs = output.narrow(2, half, half);
+            let variances = exp(arithmetic, logs.clone());
+            (means.square() + variances - logs - 1.0) * 0.5
+        }
+        other => panic!("{other:?} was planned for an output without a target"),
+    };
+    let [batch, positions, values] = each.dims();
+    let each = each.reshape([batch, positions * values]);
+    reduced(each, spec.reduction, arithmetic).squeeze_dim(1)
+}
+
 /// \[batch, elements\] to \[batch, 1\].
 fn reduced(losses: Tensor<2>, reduction: Reduction, arithmetic: Arithmetic) -> Tensor<2> {
     match reduction {
@@ -356,6 +375,34 @@ mod tests {
     fn nll(row: [f32; 3], class: usize) -> f32 {
         let sum: f32 = row.iter().map(|x| x.exp()).sum();
         -(row[class].exp() / sum).ln()
+    }
+
+    #[test]
+    fn penalties_are_those_of_the_definition() {
+        // Two positions, each with two means and two logarithms of variances.
+        let item = [0.5f32, -1.0, 0.0, 0.7, 0.0, 0.0, 0.0, 0.0];
+        let kl = |mean: f32, log: f32| 0.5 * (mean * mean + log.exp() - log - 1.0);
+        let sum = kl(0.5, 0.0) + kl(-1.0, 0.7);
+        let absolute = item.iter().map(|x| x.abs()).sum::<f32>();
+        let squares = item.iter().map(|x| x * x).sum::<f32>();
+        let cases = [
+            (LossFunction::KlNormal, Reduction::Sum, sum),
+            (LossFunction::KlNormal, Reduction::Mean, sum / 4.0),
+            (LossFunction::L1, Reduction::Sum, absolute),
+            (LossFunction::L2, Reduction::Mean, squares / 8.0),
+        ];
+        for (function, reduction, expected) in cases {
+            let spec = LossSpec {
+                function,
+                reduction,
+            };
+            for arithmetic in [Arithmetic::Fast, Arithmetic::Portable] {
+                let data = TensorData::new([item, [0.0; 8]].concat(), [2, 2, 4]);
+                let output = Tensor::from_data(data, &Device::flex());
+                let found = item_penalties(&spec, arithmetic, output);
+                assert_close(&numbers(found), &[expected, 0.0]);
+            }
+        }
     }
 
     /// (1 - p)^gamma times the cross-entropy, with a gradient, also of items that are surely right.

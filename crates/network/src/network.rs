@@ -6,13 +6,14 @@ use burn::tensor::{Device, Tensor};
 use crate::batch::Batch;
 use crate::finite::is_finite;
 use crate::graph::Graph;
-use crate::loss::item_losses;
+use crate::loss::{item_losses, item_penalties};
 use crate::targets::Targets;
 use crate::tensor::DynTensor;
 use runner_core::data::order::{Purpose, stream_seed};
 use runner_core::plan::RunPlan;
 use runner_core::spec::backend::{Arithmetic, Kernels};
 use runner_core::spec::loss::LossSpec;
+use runner_core::spec::losses::{LossTerm, TermTarget};
 use runner_core::spec::task::TaskKind;
 
 /// A network with its loss.
@@ -23,6 +24,12 @@ pub struct Network {
     task: TaskKind,
     #[module(skip)]
     loss: LossSpec,
+    /// Losses that are added to it.
+    #[module(skip)]
+    terms: Vec<LossTerm>,
+    /// The tasks of further targets.
+    #[module(skip)]
+    more_tasks: Vec<TaskKind>,
     #[module(skip)]
     computed: (Kernels, Arithmetic),
 }
@@ -48,6 +55,8 @@ impl Network {
             graph: Graph::new(&plan.network, (plan.kernels, plan.arithmetic), device),
             task: plan.task.kind,
             loss: plan.loss.clone(),
+            terms: plan.losses.clone(),
+            more_tasks: plan.more_tasks(),
             computed: (plan.kernels, plan.arithmetic),
         }
     }
@@ -59,23 +68,68 @@ impl Network {
 
     /// The loss of each item, \[batch\], for the output of the last layer.
     pub fn losses(&self, outputs: DynTensor, targets: &Targets) -> Tensor<1> {
-        item_losses(&self.loss, self.computed, self.flat(outputs), targets)
+        item_losses(&self.loss, self.computed, flat(self.task, outputs), targets)
     }
 
-    /// \[batch, output shape\] to \[batch, values\], or for a class at each position to
-    /// \[batch * positions, classes\].
-    fn flat(&self, outputs: DynTensor) -> Tensor<2> {
-        let flat = |outputs: DynTensor| {
-            let dims = outputs.dims();
-            let classes = dims[dims.len() - 1];
-            let positions = dims[..dims.len() - 1].iter().product();
-            outputs.reshape(&[positions, classes]).flatten()
+    /// The sum of the losses of each item that is minimized, \[batch\], for the outputs of all layers.
+    pub fn total_losses(
+        &self,
+        items: &DynTensor,
+        outputs: &[DynTensor],
+        (targets, more): (&Targets, &[Targets]),
+    ) -> Tensor<1> {
+        let Some(last) = outputs.last() else {
+            return self.losses(items.clone(), targets);
         };
-        match self.task {
-            TaskKind::NextToken => flat(outputs),
-            TaskKind::Segmentation => flat(outputs.permute(&[0, 2, 3, 1])),
-            _ => outputs.flatten(),
-        }
+        let main = self.losses(last.clone(), targets);
+        let used = self.terms.iter().map(|term| outputs[term.layer].clone());
+        let terms = self.terms(used.collect(), items, (targets, more));
+        self.sum(main, &terms)
+    }
+
+    /// The terms for the outputs that they are about.
+    fn terms(
+        &self,
+        outputs: Vec<DynTensor>,
+        items: &DynTensor,
+        (targets, more): (&Targets, &[Targets]),
+    ) -> Vec<Term> {
+        let each = self.terms.iter().zip(outputs);
+        let each = each.map(|(term, output)| {
+            let (task, targets) = match term.target {
+                None => {
+                    let dims = output.dims();
+                    let values = dims[1..].last().copied().unwrap_or(1);
+                    let positions = dims[1..].iter().product::<usize>() / values.max(1);
+                    let output = output.reshape(&[dims[0], positions, values]).r3();
+                    return Term {
+                        losses: item_penalties(&term.loss, self.computed.1, output),
+                        compared: None,
+                    };
+                }
+                Some(TermTarget::Task) => (self.task, targets.clone()),
+                Some(TermTarget::Items) => {
+                    let items = items.clone().flatten();
+                    (TaskKind::Autoencoding, Targets::Values(items))
+                }
+                Some(TermTarget::More(at)) => (self.more_tasks[at], more[at].clone()),
+            };
+            let outputs = flat(task, output);
+            let losses = item_losses(&term.loss, self.computed, outputs.clone(), &targets);
+            Term {
+                losses,
+                compared: Some((outputs, targets)),
+            }
+        });
+        each.collect()
+    }
+
+    /// The loss of the task and the terms, each times its weight.
+    fn sum(&self, main: Tensor<1>, terms: &[Term]) -> Tensor<1> {
+        let weighted = self.terms.iter().zip(terms);
+        weighted.fold(main, |sum, (term, computed)| {
+            sum + computed.losses.clone() * term.weight
+        })
     }
 
     /// A description of where a batch first results in infinity or NaN.
@@ -97,17 +151,72 @@ impl Network {
 
     /// The output of the last layer in the form that [`item_losses`] expects.
     pub fn outputs(&self, inputs: DynTensor) -> Tensor<2> {
-        self.flat(self.graph.forward(inputs))
+        flat(self.task, self.graph.forward(inputs))
+    }
+
+    /// The same, and the outputs that are compared with other columns, in the order of their losses.
+    pub fn all_outputs(&self, inputs: DynTensor) -> (Tensor<2>, Vec<Tensor<2>>) {
+        let more = self.terms.iter().filter_map(|term| match term.target {
+            Some(TermTarget::More(at)) => Some((term.layer, self.more_tasks[at])),
+            _ => None,
+        });
+        let (layers, tasks): (Vec<usize>, Vec<TaskKind>) = more.unzip();
+        let (output, others) = self.graph.with_outputs_of(inputs, layers.iter().copied());
+        let others = tasks.into_iter().zip(others);
+        let others = others.map(|(task, output)| flat(task, output));
+        (flat(self.task, output), others.collect())
     }
 
     /// The outputs for a batch.
     pub fn output(&self, batch: Batch) -> Output {
-        let outputs = self.outputs(batch.inputs);
-        Output {
-            losses: item_losses(&self.loss, self.computed, outputs.clone(), &batch.targets),
-            outputs,
-            targets: batch.targets,
+        let Batch {
+            inputs,
+            targets,
+            more_targets,
+        } = batch;
+        if self.terms.is_empty() {
+            let outputs = self.outputs(inputs);
+            return Output {
+                losses: item_losses(&self.loss, self.computed, outputs.clone(), &targets),
+                outputs,
+                targets,
+                terms: Vec::new(),
+            };
         }
+        let layers = self.terms.iter().map(|term| term.layer);
+        let (output, others) = self.graph.with_outputs_of(inputs.clone(), layers);
+        let outputs = flat(self.task, output);
+        let main = item_losses(&self.loss, self.computed, outputs.clone(), &targets);
+        let mut terms = self.terms(others, &inputs, (&targets, &more_targets));
+        let losses = self.sum(main.clone(), &terms);
+        terms.insert(
+            0,
+            Term {
+                losses: main,
+                compared: None,
+            },
+        );
+        Output {
+            losses,
+            outputs,
+            targets,
+            terms,
+        }
+    }
+}
+
+/// \[batch, output shape\] to \[batch, values\], or for a class at each position to \[batch * positions, classes\].
+fn flat(task: TaskKind, outputs: DynTensor) -> Tensor<2> {
+    let flat = |outputs: DynTensor| {
+        let dims = outputs.dims();
+        let classes = dims[dims.len() - 1];
+        let positions = dims[..dims.len() - 1].iter().product();
+        outputs.reshape(&[positions, classes]).flatten()
+    };
+    match task {
+        TaskKind::NextToken => flat(outputs),
+        TaskKind::Segmentation => flat(outputs.permute(&[0, 2, 3, 1])),
+        _ => outputs.flatten(),
     }
 }
 
@@ -130,15 +239,33 @@ pub struct Output {
     pub outputs: Tensor<2>,
     /// The targets.
     pub targets: Targets,
+    /// If the loss is a sum: the loss of the task, and what is added to it.
+    pub terms: Vec<Term>,
+}
+
+/// A loss in a sum of losses.
+#[derive(Clone, Debug)]
+pub struct Term {
+    /// The loss of each item, \[batch\], without its weight.
+    pub losses: Tensor<1>,
+    /// The output and what it is compared with, for its metrics.
+    pub compared: Option<(Tensor<2>, Targets)>,
 }
 
 impl Output {
     /// The same, detached from the graph.
     pub fn without_autodiff(self) -> Self {
+        let terms = self.terms.into_iter().map(|term| Term {
+            losses: term.losses.without_autodiff(),
+            compared: term
+                .compared
+                .map(|(outputs, targets)| (outputs.without_autodiff(), targets.without_autodiff())),
+        });
         Self {
             losses: self.losses.without_autodiff(),
             outputs: self.outputs.without_autodiff(),
             targets: self.targets.without_autodiff(),
+            terms: terms.collect(),
         }
     }
 }

@@ -24,6 +24,7 @@ pub fn unfit(plan: &NetworkPlan) -> Option<String> {
         | LayerKind::Dropout { .. }
         | LayerKind::StochasticDepth { .. }
         | LayerKind::GaussianNoise { .. }
+        | LayerKind::GaussianSample
         | LayerKind::Embedding { .. }
         | LayerKind::PositionalEncoding { .. }
         | LayerKind::PositionEmbedding { .. }

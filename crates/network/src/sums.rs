@@ -41,6 +41,13 @@ impl Sums {
         batch.add(&mut |name: &str, value: f64| {
             *self.totals.entry(name.to_owned()).or_default() += value;
         });
+        for (term, read) in &batch.terms {
+            let named = |name: &str| format!("{term}/{name}");
+            self.add(&named(LOSS), mean(&read.losses), read.losses.len());
+            read.add(&mut |name: &str, value: f64| {
+                *self.totals.entry(named(name)).or_default() += value;
+            });
+        }
     }
 
     /// The number of items in the added batches.
@@ -60,6 +67,11 @@ impl Sums {
                 .into_iter()
                 .map(|(name, value)| (name.to_owned(), value)),
         );
+        for (term, scores) in &scores.terms {
+            let named = |name: &str| format!("{term}/{name}");
+            let values = scores.values(&|name| self.totals.get(&named(name)).copied());
+            metrics.extend(values.into_iter().map(|(name, value)| (named(name), value)));
+        }
         let of_ranks = scores.metrics.iter().filter(|metric| metric.needs_scores());
         let of_ranks = of_ranks.filter_map(|metric| {
             Some((

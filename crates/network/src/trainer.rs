@@ -137,7 +137,9 @@ impl Trainer {
         let network = optimizer::freeze(plan, &parameters, network);
         let reductions = Reductions::default();
         let kept = plan.kept_on_device();
-        let scores = Scores::new(plan, loaded.pixels, loaded.train.set().target_units());
+        let set = loaded.train.set();
+        let units = (set.target_units(), set.more_units());
+        let scores = Scores::new(plan, loaded.pixels, (&units.0, &units.1));
         Self {
             splits: Splits {
                 train: Serve::new(plan, loaded.train, &device, kept.contains_key("train")),

@@ -243,7 +243,16 @@ fn open(run: &Path, options: &Options, computes: bool, sink: &Sink<'_>) -> Resul
     if computes && matches!(found.plan.precision, Precision::F16 | Precision::Bf16) {
         found.plan.precision = Precision::F32;
     }
-    Model::of(found, options).map_err(Error::Refused)
+    let model = Model::of(found, options).map_err(Error::Refused)?;
+    let others = model.meaning().more().iter();
+    let others: Vec<String> = others.map(|(name, _)| format!("`{name}`")).collect();
+    if computes && !others.is_empty() {
+        sink(Progress::Note(&format!(
+            "the exported network has only the output of the task, and not {}",
+            others.join(", ")
+        )));
+    }
+    Ok(model)
 }
 
 fn exported(model: &Model, tensors: &Tensors) -> Exported {

@@ -61,6 +61,7 @@ fn draws(network: &NetworkPlan) -> bool {
                 | LayerKind::ChannelDropout { .. }
                 | LayerKind::StochasticDepth { .. }
                 | LayerKind::GaussianNoise { .. }
+                | LayerKind::GaussianSample
                 | LayerKind::Activation(Activation::Rrelu { .. })
         )
     )
@@ -147,7 +148,7 @@ fn waves(shape: &[usize], pace: f64) -> TensorData {
 fn without_dropout(network: &NetworkPlan) -> NetworkPlan {
     let mut network = network.clone();
     for layer in &mut network.layers {
-        super::steps::draw_nothing(&mut layer.kind);
+        super::steps::draw_nothing(&mut layer.kind, &layer.shape);
     }
     network
 }

@@ -16,6 +16,7 @@ use runner_network::layer::Layer;
 use runner_network::network::Network;
 use runner_network::norms::NormLog;
 use runner_network::paths::Paths;
+use runner_network::targets::Targets;
 use runner_network::tensor::DynTensor;
 use runner_network::{optimizer, schedule};
 
@@ -62,6 +63,8 @@ pub struct HostBatch {
     pub are_named: bool,
     /// The targets.
     pub targets: HostTargets,
+    /// Further targets.
+    pub more_targets: Vec<HostTargets>,
 }
 
 /// The results of a step. Rows are in the batch's order, whatever the lane's is.
@@ -114,11 +117,13 @@ impl Lane {
         let inputs = batch.inputs.iter().map(put).collect();
         let inputs = DynTensor::of_parts(inputs, batch.are_named);
         let targets = batch.targets.put(&order, &self.device);
+        let more = batch.more_targets.iter();
+        let more: Vec<Targets> = more.map(|more| more.put(&order, &self.device)).collect();
         let (mut outputs, mut probes) = (Vec::new(), Vec::new());
         let (network, manner) = (&self.network, &mut self.manner);
-        let output = network
+        network
             .graph()
-            .outputs_by(inputs, |_, layer, plan, inputs| {
+            .outputs_by(inputs.clone(), |_, layer, plan, inputs| {
                 let output = manner.forward(step, layer, plan, inputs);
                 // A term added to an output has its gradient, and adding 0 changes no number.
                 let probe = host::tracked(host::zeros(&output));
@@ -127,7 +132,7 @@ impl Lane {
                 outputs.push(output.clone());
                 output
             });
-        let losses = network.losses(output, &targets);
+        let losses = network.total_losses(&inputs, &outputs, (&targets, &more));
         let gradients = losses.clone().mean().backward();
         // The mean as in the metrics of a run.
         let losses: Vec<f64> = losses.into_data().iter::<f64>().collect();

@@ -30,7 +30,7 @@ pub fn determinate(mut plan: RunPlan) -> (RunPlan, Vec<String>) {
     let mut quiet = Vec::new();
     for layer in &mut plan.network.layers {
         let before = layer.kind.clone();
-        draw_nothing(&mut layer.kind);
+        draw_nothing(&mut layer.kind, &layer.shape);
         if layer.kind != before {
             quiet.push(format!("`{}`", layer.name));
         }
@@ -51,12 +51,20 @@ pub fn determinate(mut plan: RunPlan) -> (RunPlan, Vec<String>) {
 }
 
 /// The same kind of layer without randomness: no dropout or noise, and the mean slope.
-pub(super) fn draw_nothing(kind: &mut LayerKind) {
+pub(super) fn draw_nothing(kind: &mut LayerKind, shape: &[usize]) {
     match kind {
         LayerKind::Dropout { probability }
         | LayerKind::ChannelDropout { probability }
         | LayerKind::StochasticDepth { probability } => *probability = 0.0,
         LayerKind::GaussianNoise { std } => *std = 0.0,
+        // The means, as outside of training.
+        LayerKind::GaussianSample => {
+            *kind = LayerKind::Slice {
+                axis: -1,
+                start: 0,
+                end: shape.last().map(|width| *width as i64),
+            }
+        }
         LayerKind::MultiHeadAttention { dropout, .. } => *dropout = 0.0,
         LayerKind::GroupedAttention(attention) => attention.dropout = 0.0,
         LayerKind::TransformerEncoder(stack) | LayerKind::TransformerDecoder(stack) => {
@@ -118,6 +126,10 @@ pub fn train_in_lock_step(plan: &RunPlan, pair: &Pair, num_steps: usize, say: Sa
                             .collect(),
                         are_named: !plan.network.parts.is_empty(),
                         targets: HostTargets::get(batch.targets),
+                        more_targets: {
+                            let more = batch.more_targets.into_iter();
+                            more.map(HostTargets::get).collect()
+                        },
                     };
                     say(Said::Stepped(lanes.step(step, &batch)));
                 }

@@ -96,6 +96,17 @@ const MASKS: Edits = &[
         "[{ type = 'conv2d', kernel_size = 3, padding = 'same' }]",
     ),
 ];
+/// A network with two outputs of the same shape, and a copy of its items.
+const HEADS: Edits = &[
+    ("data.type", "'iris'"),
+    ("model.type", ""),
+    ("model.hidden", ""),
+    (
+        "model.layers",
+        "[{ type = 'linear', name = 'a', out_features = 3 }, { type = 'linear', name = 'copy', out_features = 4 }, { type = 'linear', name = 'b', out_features = 3 }]",
+    ),
+    ("losses", "[{ type = 'l2', name = 'x', output = 'a' }]"),
+];
 const BLOBS: Edits = &[("data.type", "'blobs'")];
 const REGRESSION: Edits = &[("data.type", "'regression'")];
 const WAVES: Edits = &[("data.type", "'sine_windows'")];
@@ -371,6 +382,79 @@ const ROWS: &[Row] = &[
         ],
         "task.positive_class",
         "'high'",
+        Other,
+    ),
+    (
+        HEADS,
+        &[("losses", "[{ type = 'l2', output = 'b' }]")],
+        "task.output",
+        "'a'",
+        Other,
+    ),
+    (HEADS, &[], "losses", "[]", Other),
+    (
+        HEADS,
+        &[],
+        "losses",
+        "[{ type = 'l2', name = 'y', output = 'a' }]",
+        Other,
+    ),
+    (
+        HEADS,
+        &[],
+        "losses",
+        "[{ type = 'l2', name = 'x', output = 'b' }]",
+        Other,
+    ),
+    (
+        HEADS,
+        &[],
+        "losses",
+        "[{ type = 'l1', name = 'x', output = 'a' }]",
+        Other,
+    ),
+    (
+        HEADS,
+        &[],
+        "losses",
+        "[{ type = 'l2', name = 'x', output = 'a', reduction = 'sum' }]",
+        Other,
+    ),
+    (
+        HEADS,
+        &[],
+        "losses",
+        "[{ type = 'l2', name = 'x', output = 'a', weight = 0.5 }]",
+        Other,
+    ),
+    (
+        HEADS,
+        &[("losses", "[{ type = 'cross_entropy', output = 'a' }]")],
+        "losses",
+        "[{ type = 'cross_entropy', output = 'a', label_smoothing = 0.1 }]",
+        Other,
+    ),
+    (
+        HEADS,
+        &[("losses", "[{ type = 'cross_entropy', output = 'a' }]")],
+        "losses",
+        "[{ type = 'cross_entropy', output = 'a', metrics = ['mcc'] }]",
+        Other,
+    ),
+    (
+        VALUES,
+        &[
+            ("model.type", ""),
+            ("model.hidden", ""),
+            (
+                "model.layers",
+                "[{ type = 'linear', name = 'a' }, { type = 'linear', name = 'b', inputs = ['input'] }]",
+            ),
+            ("data.missing", "'drop'"),
+            ("losses", "[{ type = 'mse', output = 'a' }]"),
+        ],
+        "losses",
+        "[{ type = 'cross_entropy', output = 'a', target = 'kind' }]",
         Other,
     ),
     (CSV, &[], "objective.metric", "'valid/loss'", Other),

@@ -169,8 +169,9 @@ pub fn settings_fit(point: &Point<'_>) -> Option<Diagnostic> {
         return Some(wrong);
     }
     let is_scaled = files(point).is_some_and(|files| files.roles.target_scale != Scale::None);
+    let mut targets = [&data.target].into_iter().chain(&data.more_targets);
     if let (Some(span), true) = (written(point, "data.target_scale"), is_scaled)
-        && !matches!(data.target, TargetPlan::Values { .. })
+        && !targets.any(|target| matches!(target, TargetPlan::Values { .. }))
     {
         let message = format!(
             "`data.target_scale` has no effect: the targets are {}",

@@ -6,8 +6,10 @@
 mod average;
 mod data;
 mod failure;
+mod fit;
 pub mod forecast;
 mod groups;
+mod losses;
 pub mod network;
 mod portable;
 mod predictions;
@@ -158,7 +160,7 @@ pub const RULES: &[Rule] = &[
         check: portable::layers_are_portable,
     },
     Rule {
-        reads: &["loss", "backend"],
+        reads: &["loss", "losses", "backend"],
         check: portable::loss_is_portable,
     },
     Rule {

@@ -86,10 +86,24 @@ pub fn loss_is_portable(point: &Point<'_>) -> Option<Diagnostic> {
     if point.spec.backend.arithmetic.is_fast() {
         return None;
     }
-    let function = point.spec.loss.as_ref().map(|loss| &loss.function);
-    let (name, other) = match function? {
-        LossFunction::Lp { .. } => ("lp", "mae"),
-        LossFunction::MultiMargin { .. } => ("multi_margin", "cross_entropy"),
+    let main = point.spec.loss.as_ref();
+    let main = main.map(|loss| ("loss".to_owned(), &loss.function));
+    let terms = point.spec.losses.iter().enumerate();
+    let terms = terms.map(|(at, term)| (format!("losses[{at}]"), &term.loss.function));
+    main.into_iter().chain(terms).find_map(|(path, function)| {
+        let (name, other) = unportable(function)?;
+        let message = format!("the loss `{name}` is not available with portable arithmetic");
+        let help =
+            format!("choose another loss, such as `{other}`, or write `arithmetic = \"fast\"`");
+        Some(refused(point, &format!("{path}.type"), message).help(help))
+    })
+}
+
+/// A loss that is not computed portably, with the name of one that is.
+fn unportable(function: &LossFunction) -> Option<(&'static str, &'static str)> {
+    match function {
+        LossFunction::Lp { .. } => Some(("lp", "mae")),
+        LossFunction::MultiMargin { .. } => Some(("multi_margin", "cross_entropy")),
         LossFunction::CrossEntropy { .. }
         | LossFunction::Dice { .. }
         | LossFunction::BinaryCrossEntropy { .. }
@@ -100,11 +114,11 @@ pub fn loss_is_portable(point: &Point<'_>) -> Option<Diagnostic> {
         | LossFunction::Huber { .. }
         | LossFunction::SmoothL1 { .. }
         | LossFunction::PoissonNll { .. }
-        | LossFunction::GaussianNll => return None,
-    };
-    let message = format!("the loss `{name}` is not available with portable arithmetic");
-    let help = format!("choose another loss, such as `{other}`, or write `arithmetic = \"fast\"`");
-    Some(refused(point, "loss.type", message).help(help))
+        | LossFunction::GaussianNll
+        | LossFunction::KlNormal
+        | LossFunction::L1
+        | LossFunction::L2 => None,
+    }
 }
 
 pub fn updates_are_portable(point: &Point<'_>) -> Option<Diagnostic> {

@@ -1,10 +1,13 @@
 //! The goal of a trial: the task with its loss, metrics and objective, checked against the data and each other.
 
 use super::Point;
-use crate::data::{DataPlan, Dataset, TargetPlan};
+use super::fit::*;
+use super::losses;
+use super::network::heads::Head;
+use crate::data::{DataPlan, TargetPlan};
 use crate::diagnostic::Diagnostic;
-use crate::spec::generate::{Generator, RegressionTarget};
 use crate::spec::loss::{LossFunction, LossKind, LossSpec};
+use crate::spec::losses::LossTerm;
 use crate::spec::metric::{Metric, Objective};
 use crate::spec::model::activation::Activation;
 use crate::spec::model::layer::LayerKind;
@@ -22,6 +25,12 @@ pub struct Goal {
     pub objective: Objective,
     /// The output shape of the network for each item.
     pub output_shape: Vec<usize>,
+    /// The layer whose output is that of the network, if it is not the last one.
+    pub output: Option<usize>,
+    /// Losses that are added to it.
+    pub terms: Vec<LossTerm>,
+    /// The outputs that the file names.
+    pub heads: Vec<Head>,
 }
 
 /// The goal of a point for its data, or everything that is wrong with it.
@@ -52,26 +61,35 @@ pub fn goal(point: &Point<'_>, data: &DataPlan) -> Result<Goal, Vec<Diagnostic>>
     let objective = point.spec.objective.metric;
     let mut goal = Goal {
         objective: objective.unwrap_or(Objective::valid(kind.default_objective(&metrics))),
-        output_shape: output_shape(kind, data, &loss),
+        output_shape: output_shape(kind, &data.target, data, &loss),
         task: TaskSpec {
             kind,
             metrics,
             settings: table.settings,
         },
         loss,
+        output: None,
+        terms: Vec::new(),
+        heads: Vec::new(),
     };
     let (positive, no_positive) = match positive(point, &goal, data) {
         Ok(positive) => (positive, None),
         Err(diagnostic) => (None, Some(*diagnostic)),
     };
     goal.task.settings.positive = positive;
-    let wrong: Vec<_> = [
-        loss_fits_task(point, &goal),
-        weights_fit_targets(point, &goal, data),
-        metrics_fit_task(point, &goal),
-        settings_fit(point, &goal, data),
+    let mut wrong = losses::add(point, &mut goal, data);
+    let checked = Checked::of_task(&goal, &data.target);
+    let more = [
+        loss_fits_task(point, &checked),
+        weights_fit_targets(point, &checked),
+        metrics_fit_task(point, &checked),
+        settings_fit(point, &goal),
+        top_k_leaves_some(point, &checked, goal.task.settings.top_k),
+        reduction_has_effect(point, &checked),
+        counts_are_there(point, &checked, data),
+        images_fit(point, &checked, data),
         no_positive,
-        probabilities_are_there(point, &goal),
+        probabilities_are_there(point, &checked),
         objective_is_measured(point, &goal, "objective.metric", Some(goal.objective)),
         objective_is_measured(
             point,
@@ -89,10 +107,8 @@ pub fn goal(point: &Point<'_>, data: &DataPlan) -> Result<Goal, Vec<Diagnostic>>
                 .early_stopping
                 .and_then(|stopping| stopping.metric),
         ),
-    ]
-    .into_iter()
-    .flatten()
-    .collect();
+    ];
+    wrong.extend(more.into_iter().flatten());
     if wrong.is_empty() {
         Ok(goal)
     } else {
@@ -108,16 +124,21 @@ fn reconstructs_inputs(point: &Point<'_>) -> Diagnostic {
         .help("replace the inputs by `features`, or set `target` for another task")
 }
 
-/// The tasks that the data supports, the usual one first.
-fn fitting_tasks(data: &DataPlan) -> Vec<TaskKind> {
-    let mut tasks = vec![match (&data.target, data.input.vocabulary) {
+/// The usual task of a target.
+pub fn usual_task(target: &TargetPlan, data: &DataPlan) -> TaskKind {
+    match (target, data.input.vocabulary) {
         (TargetPlan::None, _) => TaskKind::Autoencoding,
         (TargetPlan::Class { .. }, _) => TaskKind::Classification,
         (TargetPlan::Labels { .. }, _) => TaskKind::MultiLabel,
         (TargetPlan::Values { .. }, _) => TaskKind::Regression,
         (TargetPlan::Classes { .. }, Some(_)) => TaskKind::NextToken,
         (TargetPlan::Classes { .. }, None) => TaskKind::Segmentation,
-    }];
+    }
+}
+
+/// The tasks that the data supports, the usual one first.
+fn fitting_tasks(data: &DataPlan) -> Vec<TaskKind> {
+    let mut tasks = vec![usual_task(&data.target, data)];
     if data.input.vocabulary.is_none() && data.target != TargetPlan::None {
         tasks.push(TaskKind::Autoencoding);
     }
@@ -125,17 +146,22 @@ fn fitting_tasks(data: &DataPlan) -> Vec<TaskKind> {
 }
 
 /// `"a"`, `"a" or "b"`.
-fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
+pub(super) fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
     let names: Vec<_> = names.map(|name| format!("\"{name}\"")).collect();
     names.join(" or ")
 }
 
 /// The output shape of the network for each item.
-pub fn output_shape(task: TaskKind, data: &DataPlan, loss: &LossSpec) -> Vec<usize> {
+pub fn output_shape(
+    task: TaskKind,
+    target: &TargetPlan,
+    data: &DataPlan,
+    loss: &LossSpec,
+) -> Vec<usize> {
     if task == TaskKind::Autoencoding {
         return data.input.shape.clone();
     }
-    match &data.target {
+    match target {
         TargetPlan::None => data.input.shape.clone(),
         TargetPlan::Class { num_classes } => vec![*num_classes],
         TargetPlan::Labels { num_labels } => vec![*num_labels],
@@ -154,27 +180,13 @@ pub fn output_shape(task: TaskKind, data: &DataPlan, loss: &LossSpec) -> Vec<usi
     }
 }
 
-fn loss_fits_task(point: &Point<'_>, goal: &Goal) -> Option<Diagnostic> {
-    let (kind, task) = (goal.loss.function.kind(), goal.task.kind);
-    if kind.tasks().contains(&task) {
-        return None;
-    }
-    let message = format!(
-        "the loss `{}` does not support the task `{}`",
-        kind.name(),
-        task.name()
-    );
-    let fitting = LossKind::ALL
-        .iter()
-        .filter(|(loss, _, _)| loss.tasks().contains(&task));
-    let names = listed(fitting.map(|(_, name, _)| *name));
-    let diagnostic = Diagnostic::error("task", message).at(point.span("loss.type"));
-    Some(diagnostic.help(format!("use {names}")))
-}
-
 /// A softmax before a loss that includes one makes gradients small, and is rarely intended.
 pub fn one_softmax(point: &Point<'_>) -> Option<Diagnostic> {
-    let last = point.spec.model.layers.last()?;
+    let layers = &point.spec.model.layers;
+    let last = match &point.spec.task.output {
+        Some(name) => &layers[losses::layer_of(layers, name)?],
+        None => layers.last()?,
+    };
     let is_softmax = matches!(
         last.kind,
         LayerKind::Activation(Activation::Softmax | Activation::LogSoftmax)
@@ -189,66 +201,25 @@ pub fn one_softmax(point: &Point<'_>) -> Option<Diagnostic> {
     };
     (is_softmax && loss == LossKind::CrossEntropy).then(|| {
         let message = format!(
-            "`{}` is the last layer, but cross-entropy already includes the softmax",
-            last.name
+            "`{}` is the {}, but cross-entropy already includes the softmax",
+            last.name,
+            match point.spec.task.output {
+                Some(_) => "output of the task",
+                None => "last layer",
+            }
         );
         last.point(Diagnostic::warning("task", message), "type")
             .help("remove the layer")
     })
 }
 
-fn weights_fit_targets(point: &Point<'_>, goal: &Goal, data: &DataPlan) -> Option<Diagnostic> {
-    let (key, weights, what) = match &goal.loss.function {
-        LossFunction::CrossEntropy { class_weights, .. } => {
-            ("class_weights", class_weights, "classes")
-        }
-        LossFunction::BinaryCrossEntropy { label_weights, .. } => {
-            ("label_weights", label_weights, "labels")
-        }
-        _ => return None,
-    };
-    let num = match &data.target {
-        TargetPlan::Class { num_classes } | TargetPlan::Classes { num_classes, .. } => *num_classes,
-        TargetPlan::Labels { num_labels } => *num_labels,
-        TargetPlan::Values { .. } | TargetPlan::None => return None,
-    };
-    (!weights.is_empty() && weights.len() != num).then(|| {
-        let message = format!(
-            "`loss.{key}` has {} weights, but there are {num} {what}",
-            weights.len()
-        );
-        Diagnostic::error("task", message)
-            .at(point.span(&format!("loss.{key}")))
-            .help(format!("list {num} numbers, one for each"))
-    })
-}
-
-fn metrics_fit_task(point: &Point<'_>, goal: &Goal) -> Option<Diagnostic> {
-    let task = goal.task.kind;
-    let wrong = goal
-        .task
-        .metrics
-        .iter()
-        .find(|metric| !metric.tasks().contains(&task))?;
-    let message = format!(
-        "the metric `{}` does not support the task `{}`",
-        wrong.name(),
-        task.name()
-    );
-    let fitting = Metric::ALL
-        .iter()
-        .filter(|(metric, _, _)| metric.tasks().contains(&task));
-    let names: Vec<_> = fitting.map(|(_, name, _)| format!("`{name}`")).collect();
-    let diagnostic = Diagnostic::error("task", message).at(point.span("task.metrics"));
-    Some(diagnostic.help(format!("the metrics of this task are {}", names.join(", "))))
-}
-
-fn settings_fit(point: &Point<'_>, goal: &Goal, data: &DataPlan) -> Option<Diagnostic> {
+fn settings_fit(point: &Point<'_>, goal: &Goal) -> Option<Diagnostic> {
     let refuse = |key: &str, message: String, help: String| {
         let diagnostic = Diagnostic::error("task", message).at(point.span(key));
         Some(diagnostic.help(help))
     };
-    let metrics = &goal.task.metrics;
+    let terms = goal.terms.iter().flat_map(|term| &term.metrics);
+    let metrics: Vec<&Metric> = goal.task.metrics.iter().chain(terms).collect();
     let has_any = |wanted: &[Metric]| metrics.iter().any(|metric| wanted.contains(metric));
     let averaged: Vec<Metric> = Metric::ALL
         .iter()
@@ -273,67 +244,7 @@ fn settings_fit(point: &Point<'_>, goal: &Goal, data: &DataPlan) -> Option<Diagn
             return refuse(key, message, help);
         }
     }
-    if let (true, TargetPlan::Class { num_classes }) =
-        (metrics.contains(&Metric::TopKAccuracy), &data.target)
-        && goal.task.settings.top_k >= *num_classes
-    {
-        let unwritten = match point.root.at("task.top_k") {
-            Some(_) => "",
-            None => " by default",
-        };
-        let message = format!(
-            "`task.top_k` is {}{unwritten}, but there are only {num_classes} classes",
-            goal.task.settings.top_k
-        );
-        return refuse(
-            "task.top_k",
-            message,
-            format!(
-                "set `top_k = {}` or less: otherwise every item is correct",
-                num_classes - 1
-            ),
-        );
-    }
-    let is_reduced = point.root.at("loss.reduction").is_some();
-    if is_reduced && goal.task.kind == TaskKind::Classification {
-        let message =
-            "`loss.reduction` has no effect: an item has one class, so there is nothing to reduce";
-        return refuse(
-            "loss.reduction",
-            message.into(),
-            "remove `reduction`".into(),
-        );
-    }
-    if is_reduced && matches!(goal.loss.function, LossFunction::Dice { .. }) {
-        let message = "`loss.reduction` has no effect: `dice` is one number for each item";
-        return refuse(
-            "loss.reduction",
-            message.into(),
-            "remove `reduction`".into(),
-        );
-    }
-    let counts = match &data.dataset {
-        Dataset::Synthetic(generated) => !matches!(
-            generated.generator,
-            Generator::Regression {
-                target: RegressionTarget::Values,
-                ..
-            } | Generator::SineWindows { .. }
-        ),
-        _ => true,
-    };
-    if matches!(goal.loss.function, LossFunction::PoissonNll { .. }) && !counts {
-        let message = format!(
-            "the loss `poisson_nll` needs counts, but targets of `{}` can be negative",
-            data.dataset.name()
-        );
-        return refuse(
-            "loss.type",
-            message,
-            "set `target = \"counts\"` for the data, or use another loss".into(),
-        );
-    }
-    images_fit(point, goal, data)
+    None
 }
 
 /// The number of the class that `average = "binary"` is about.
@@ -396,54 +307,6 @@ fn positive(
     }
 }
 
-/// Metrics of probabilities need a loss that makes outputs probabilities.
-fn probabilities_are_there(point: &Point<'_>, goal: &Goal) -> Option<Diagnostic> {
-    let metric = goal
-        .task
-        .metrics
-        .iter()
-        .find(|metric| metric.needs_probabilities())?;
-    let kind = goal.loss.function.kind();
-    let fits = match goal.task.kind {
-        TaskKind::MultiLabel => {
-            [LossKind::BinaryCrossEntropy, LossKind::SoftMargin].contains(&kind)
-        }
-        _ => kind == LossKind::CrossEntropy,
-    };
-    (!fits && metric.tasks().contains(&goal.task.kind)).then(|| {
-        let message = format!(
-            "the metric `{}` needs probabilities, but outputs trained with the loss `{}` are not probabilities",
-            metric.name(),
-            kind.name()
-        );
-        Diagnostic::error("task", message)
-            .at(point.span("task.metrics"))
-            .help("remove the metric, or use `cross_entropy` (for labels, `binary_cross_entropy`)")
-    })
-}
-
-/// Metrics of images need images.
-fn images_fit(point: &Point<'_>, goal: &Goal, data: &DataPlan) -> Option<Diagnostic> {
-    let refuse = |message: String, help: &str| {
-        let diagnostic = Diagnostic::error("task", message).at(point.span("task.metrics"));
-        Some(diagnostic.help(help))
-    };
-    const SSIM_WINDOW: usize = 11;
-    let shape = &data.input.shape;
-    if goal.task.metrics.contains(&Metric::Psnr) && shape.len() != 3 {
-        let message = format!("the metric `psnr` needs images, but the items have shape {shape:?}");
-        return refuse(message, "use `mse` instead");
-    }
-    let is_image = shape.len() == 3 && shape[1..].iter().all(|side| *side >= SSIM_WINDOW);
-    if goal.task.metrics.contains(&Metric::Ssim) && !is_image {
-        let message = format!(
-            "the metric `ssim` needs images of at least {SSIM_WINDOW}x{SSIM_WINDOW} pixels, but the items have shape {shape:?}"
-        );
-        return refuse(message, "use `psnr` or `mse`, or larger images");
-    }
-    None
-}
-
 fn objective_is_measured(
     point: &Point<'_>,
     goal: &Goal,
@@ -456,6 +319,9 @@ fn objective_is_measured(
         let diagnostic = Diagnostic::error("task", message).at(point.span(key));
         Some(diagnostic.help(help))
     };
+    if let Some(term) = objective.term {
+        return losses::objective_of(point, goal, key, objective, term.as_str());
+    }
     if !metric.tasks().contains(&goal.task.kind) {
         let fitting = Metric::ALL
             .iter()

@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use super::network::heads::Head;
 use super::network::{Items, Network, lay_out};
 use super::task::Goal;
 use super::{Point, span, task};
@@ -46,6 +47,7 @@ struct Blueprint {
     layers: Vec<LayerSpec>,
     items: Items,
     output: Vec<usize>,
+    heads: Vec<Head>,
 }
 
 /// A network with its serialized form.
@@ -95,8 +97,9 @@ impl<'a> Checker<'a> {
             layers,
             items,
             output,
+            heads,
         } = &blueprint;
-        let network = lay_out(layers, items, output)?;
+        let network = lay_out(layers, items, output, heads)?;
         let work = network.work().to_string();
         let laid_out = Rc::new(LaidOut { network, work });
         self.last = Some((blueprint, laid_out.clone()));
@@ -154,13 +157,18 @@ impl<'a> Checker<'a> {
             network,
         };
         let mut goal = None;
-        let goes_in = [
+        // The names of outputs are those of layers.
+        let mut goes_in = vec![
             "task",
             "loss",
+            "losses",
             "objective",
             "scheduler",
             "train.early_stopping",
         ];
+        if spec.has_outputs() {
+            goes_in.push("model");
+        }
         if let Some(data) = &data
             && !goes_in.iter().any(|path| findings.is_poisoned(path))
         {
@@ -172,11 +180,13 @@ impl<'a> Checker<'a> {
         let mut laid_out = None;
         if let (Some(data), Some(goal), false) = (&data, &goal, findings.is_poisoned("model")) {
             let blueprint = Blueprint {
-                layers: spec.model.layers.clone(),
+                layers: goal.layers(&spec.model.layers),
                 items: Items::of(&data.input),
                 output: goal.output_shape.clone(),
+                heads: goal.heads.clone(),
             };
-            match self.lay_out(blueprint) {
+            let used = goal.all_are_used(&spec.model.layers);
+            match used.and_then(|()| self.lay_out(blueprint)) {
                 Ok(found) => laid_out = Some(found),
                 Err(diagnostic) => findings.diagnostics.push(*diagnostic),
             }
@@ -210,7 +220,10 @@ impl<'a> Checker<'a> {
             data.split = data.split.of_run(*seed);
             let wrong = match self.data_of(&data) {
                 Err(error) => refused(&error, root),
-                Ok(other) if (&other.input, &other.target) != (&first.input, &first.target) => {
+                Ok(other)
+                    if (&other.input, &other.target, &other.more_targets)
+                        != (&first.input, &first.target, &first.more_targets) =>
+                {
                     other_split("changes the network's inputs or outputs", root)
                 }
                 Ok(other) if other.num_valid == 0 || other.num_train < spec.train.batch_size => {

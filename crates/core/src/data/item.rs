@@ -145,19 +145,33 @@ impl Set {
     /// The factor that brings each number of a target to the units of the data, and what is added then; none if targets
     /// are not numbers.
     pub fn target_units(&self) -> Vec<(f64, f64)> {
-        let TargetEncoder::Values { shape, .. } = &self.encoder.target else {
+        self.units_of(&self.encoder.target)
+    }
+
+    /// The same for the targets of `[[losses]]` that are other columns.
+    pub fn more_units(&self) -> Vec<Vec<(f64, f64)>> {
+        let more = self.encoder.more_targets.iter();
+        more.map(|target| self.units_of(target)).collect()
+    }
+
+    fn units_of(&self, target: &TargetEncoder) -> Vec<(f64, f64)> {
+        let TargetEncoder::Values { shape, .. } = target else {
             return Vec::new();
         };
         let unit = |at: usize| {
-            let zero = self.in_units(at, 0.0);
-            (self.in_units(at, 1.0) - zero, zero)
+            let zero = self.in_units_of(target, at, 0.0);
+            (self.in_units_of(target, at, 1.0) - zero, zero)
         };
         (0..shape.iter().product()).map(unit).collect()
     }
 
     /// A number of a target in the units of the data, by its position in the target.
     pub fn in_units(&self, at: usize, value: f32) -> f64 {
-        let TargetEncoder::Values { columns, .. } = &self.encoder.target else {
+        self.in_units_of(&self.encoder.target, at, value)
+    }
+
+    fn in_units_of(&self, target: &TargetEncoder, at: usize, value: f32) -> f64 {
+        let TargetEncoder::Values { columns, .. } = target else {
             return f64::from(value);
         };
         let mut first = 0;

@@ -148,7 +148,8 @@ fn items_as_planned(plan: &DataPlan, splits: &Splits) -> Result<(), DataError> {
     let encoder = &splits.train.set().encoder;
     let input = encoder.input.plan();
     let target = encoder.target.plan(&input);
-    if input != plan.input || target != plan.target {
+    let more = encoder.more_plans(&input);
+    if input != plan.input || target != plan.target || more != plan.more_targets {
         return Err(changed(&format!(
             "expected items of {} with {}, found {} with {}",
             plan.input.show(),

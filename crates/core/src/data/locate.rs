@@ -250,6 +250,7 @@ fn files_plan(
     let plan = DataPlan {
         noticed: Noticed::of(&files, &splits, spec),
         target: encoder.target.plan(&input),
+        more_targets: encoder.more_plans(&input),
         input,
         stands_in_for: None,
         scale: spec.scale,
@@ -316,6 +317,7 @@ fn plan(
         },
         input,
         target,
+        more_targets: Vec::new(),
         num_train: sizes.train,
         num_valid: sizes.valid,
         num_test: sizes.test + num_official_test,

@@ -47,7 +47,7 @@ pub(super) fn refuse_empty_columns(
         "{} values at all",
         have.replace("{}", &quoted.join(", "))
     ));
-    let is_target = uses.targets.contains(first);
+    let is_target = uses.all_targets().any(|at| at == *first);
     Err(match has_names(files) {
         true if is_target || !uses.features.contains(first) => error
             .key(if is_target {
@@ -146,7 +146,8 @@ pub(super) fn dropped(
     let policy = |at: usize| files.roles.missing_of(&records.columns()[at].name);
     let mut used = needed(uses);
     used.retain(|at| missing(*at) > 0);
-    let is_filled = |at: &usize| uses.features.contains(at) && !uses.targets.contains(at);
+    let is_filled =
+        |at: &usize| uses.features.contains(at) && !uses.all_targets().any(|target| target == *at);
     let refused: Vec<usize> = used
         .iter()
         .copied()

@@ -59,7 +59,7 @@ impl Noticed {
             }
         }
         let mut all: Vec<usize> = features.clone();
-        all.extend(set.encoder.target.columns());
+        all.extend(set.encoder.target_columns());
         let mut is_used = |name: &str| all.iter().any(|at| records.columns()[*at].name == name);
         let odd = records.header.oddities.iter();
         let odd = odd.filter(|odd| odd.is_about(&mut is_used));

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::noticed::Noticed;
-use crate::spec::data::{AugmentSpec, FilesSpec, ImageSize, MnistPart, Scale, SplitSpec};
+use crate::spec::data::{
+    AugmentSpec, FilesSpec, ImageSize, MnistPart, MoreTarget, Scale, SplitSpec,
+};
 use crate::spec::generate::Generated;
 use crate::spec::section::Choice;
 
@@ -33,6 +35,9 @@ pub struct DataPlan {
     pub input: InputPlan,
     /// The kind of the targets.
     pub target: TargetPlan,
+    /// The kinds of the targets of `[[losses]]` that are other columns.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub more_targets: Vec<TargetPlan>,
     /// How the items are split.
     pub split: SplitSpec,
     /// Items of the train split.
@@ -47,6 +52,14 @@ pub struct DataPlan {
 }
 
 impl DataPlan {
+    /// The target columns of `[[losses]]`, in the order of `more_targets`.
+    pub fn more_columns(&self) -> &[MoreTarget] {
+        match &self.dataset {
+            Dataset::Files { files, .. } => &files.roles.more_targets,
+            _ => &[],
+        }
+    }
+
     /// Bytes of the items that a run holds in memory; those of files are mapped and can be dropped.
     pub fn held_bytes(&self) -> u64 {
         let size = match self.dataset {

@@ -41,6 +41,8 @@ pub struct Served {
     pub values: Values,
     /// The targets.
     pub targets: TargetValues,
+    /// The targets of `[[losses]]` that are other columns.
+    pub more_targets: Vec<TargetValues>,
     /// Number of items.
     pub num_items: usize,
 }
@@ -140,6 +142,8 @@ impl Split {
         let mut floats = Vec::new();
         let mut tokens = Vec::new();
         let (mut classes, mut numbers) = (Vec::new(), Vec::new());
+        let more = encoder.more_targets.iter();
+        let mut more: Vec<TargetValues> = more.map(TargetEncoder::no_values).collect();
         let ahead = self.ahead();
         for (done, place) in places.iter().enumerate() {
             if done == 1 {
@@ -179,6 +183,12 @@ impl Split {
                     encoder.target.classes(records, row(asked), &mut classes);
                 }
             }
+            for (target, values) in encoder.more_targets.iter().zip(&mut more) {
+                match values {
+                    TargetValues::Classes(classes) => target.classes(records, row(asked), classes),
+                    TargetValues::Floats(numbers) => target.numbers(records, row(asked), numbers),
+                }
+            }
             if let (Some(spec), Some(moment)) = (&self.augment, moment) {
                 let item = self.rows[start];
                 self.change(spec, moment, item, &mut floats, &mut classes);
@@ -195,6 +205,7 @@ impl Split {
             } else {
                 TargetValues::Floats(numbers)
             },
+            more_targets: more,
             num_items: places.len(),
         }
     }

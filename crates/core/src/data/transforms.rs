@@ -17,6 +17,9 @@ pub struct Transforms {
     pub input: InputEncoder,
     /// How records are converted to targets.
     pub target: TargetEncoder,
+    /// The same for the targets of `[[losses]]` that are other columns.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub more_targets: Vec<TargetEncoder>,
     /// The columns of the records, with the names of categories and classes. Empty in runs of earlier versions.
     #[serde(default)]
     pub columns: Vec<Column>,
@@ -25,14 +28,19 @@ pub struct Transforms {
 impl Transforms {
     /// The transforms of a data set.
     pub fn of(set: &Set) -> Self {
-        let Encoder { input, target } = set.encoder.as_ref().clone();
+        let Encoder {
+            input,
+            target,
+            more_targets,
+        } = set.encoder.as_ref().clone();
         let mut transforms = Self {
             input,
             target,
+            more_targets,
             columns: set.records.columns().to_vec(),
         };
         let mut used = transforms.inputs();
-        used.extend(transforms.target.columns());
+        used.extend(transforms.targets());
         for (at, column) in transforms.columns.iter_mut().enumerate() {
             if let (ColumnKind::Categories { names }, false) =
                 (&mut column.kind, used.contains(&at))
@@ -67,6 +75,13 @@ impl Transforms {
     /// The input columns of the network.
     pub fn inputs(&self) -> Vec<usize> {
         self.input.columns()
+    }
+
+    /// The columns of all targets.
+    pub fn targets(&self) -> Vec<usize> {
+        let more = self.more_targets.iter();
+        let more = more.flat_map(TargetEncoder::columns);
+        self.target.columns().into_iter().chain(more).collect()
     }
 
     /// The same for values of new data: records of embedded data are bytes that represent centimetres, or intensities
@@ -120,6 +135,11 @@ impl Transforms {
             } else {
                 TargetEncoder::None
             },
+            more_targets: if with_targets {
+                self.more_targets.clone()
+            } else {
+                Vec::new()
+            },
         }
     }
 
@@ -134,7 +154,7 @@ impl Transforms {
     }
 
     fn contradiction(&self) -> Option<String> {
-        let places = self.inputs().into_iter().chain(self.target.columns());
+        let places = self.inputs().into_iter().chain(self.targets());
         for at in places {
             if at >= self.columns.len() {
                 return Some(format!(

@@ -5,7 +5,9 @@ mod inputs;
 use super::DataError;
 use super::records::{Column, ColumnKind, NearlyNumbers, Records};
 use crate::diagnostic::nearest;
-use crate::spec::data::{ColumnSpec, Encode, FilesSpec, Format, Missing, RolesSpec, SplitSpec};
+use crate::spec::data::{
+    ColumnSpec, Encode, FilesSpec, Format, Missing, MoreTarget, RolesSpec, SplitSpec,
+};
 use crate::spec::document::Value;
 
 /// Columns by role, as column indices.
@@ -17,6 +19,8 @@ pub struct Uses {
     pub inputs: Vec<Vec<usize>>,
     /// The targets.
     pub targets: Vec<usize>,
+    /// The targets of `[[losses]]` that are other columns.
+    pub more_targets: Vec<Vec<usize>>,
     /// The sort key.
     pub order_by: Option<usize>,
     /// The group.
@@ -66,20 +70,15 @@ impl Uses {
                     .help("put all settings of a column into one table"));
             }
         }
-        let named = matches!(
-            files.format,
-            Format::Csv { .. }
-                | Format::JsonLines
-                | Format::Parquet
-                | Format::Npz
-                | Format::Safetensors
-        );
-        let targets = if named {
+        let targets = if files.format.has_columns() {
             all(&roles.target, "data.target")?
         } else {
             let found = TARGETS.iter().filter_map(|name| records.column(name));
             found.collect()
         };
+        let more_targets = roles.more_targets.iter();
+        let more_targets = more_targets.map(|more| all(&more.columns, &more.key()));
+        let more_targets = more_targets.collect::<Result<Vec<_>, _>>()?;
         let ignored = all(&roles.ignore, "data.ignore")?;
         let by = |name: &Option<String>, key: &str| {
             let found = name.as_ref().map(|name| find(name, key));
@@ -87,8 +86,10 @@ impl Uses {
         };
         let order_by = by(&split.order_by, "data.split.order_by")?;
         let group_by = by(&split.group_by, "data.split.group_by")?;
+        let all_targets = more_targets.iter().flatten();
+        let all_targets: Vec<usize> = targets.iter().chain(all_targets).copied().collect();
         let apart = inputs::Apart {
-            targets: &targets,
+            targets: &all_targets,
             others: ignored
                 .iter()
                 .copied()
@@ -102,7 +103,7 @@ impl Uses {
             Some(names) => all(names, "data.features")?,
             None => {
                 // Earlier values of a series are used to predict its next value.
-                let is_target = |at: &usize| targets.contains(at) && roles.window.is_none();
+                let is_target = |at: &usize| all_targets.contains(at) && roles.window.is_none();
                 let apart = |at: &usize| {
                     ignored.contains(at) || order_by == Some(*at) || group_by == Some(*at)
                 };
@@ -115,6 +116,7 @@ impl Uses {
             features,
             inputs,
             targets,
+            more_targets,
             order_by,
             group_by,
         };
@@ -131,7 +133,11 @@ impl Uses {
             (self.features.as_slice(), "features"),
             (&self.targets, "target"),
         ];
-        for (all, key) in named {
+        let more = self.more_targets.iter();
+        for (all, key) in named
+            .into_iter()
+            .chain(more.map(|all| (all.as_slice(), "losses")))
+        {
             if let Some(at) = all.iter().find(|at| ignored.contains(at)) {
                 let message = format!("`{}` is both in `ignore` and in `{key}`", columns[*at].name);
                 return Err(DataError::new(message)
@@ -162,13 +168,13 @@ impl Uses {
     ) -> Result<(), DataError> {
         for (at, said) in roles.columns.iter().enumerate() {
             let is_target = |column: &usize| columns[*column].name == said.name;
-            let Some(target) = self.targets.iter().find(|column| is_target(column)) else {
+            let Some(target) = self.all_targets().find(|column| is_target(column)) else {
                 continue;
             };
-            if self.features.contains(target) {
+            if self.features.contains(&target) {
                 continue;
             }
-            let is_class = matches!(columns[*target].kind, ColumnKind::Categories { .. });
+            let is_class = matches!(columns[target].kind, ColumnKind::Categories { .. });
             let (key, help) = match said {
                 ColumnSpec { scale: Some(_), .. } if is_class => {
                     ("scale", "remove it: classes are not scaled")
@@ -224,9 +230,9 @@ impl Uses {
 
     /// Refuses columns that are used twice; with windows, the target may be a feature.
     fn check_repeats(&self, columns: &[Column], has_windows: bool) -> Result<(), DataError> {
-        let both = self.features.iter().find(|at| self.targets.contains(at));
+        let both = self.all_targets().find(|at| self.features.contains(at));
         if let (Some(at), false) = (both, has_windows) {
-            let message = format!("`{}` is both a feature and a target", columns[*at].name);
+            let message = format!("`{}` is both a feature and a target", columns[at].name);
             return Err(DataError::new(message)
                 .key("data.features")
                 .help("remove it from `features`: the network would only have to copy it"));
@@ -306,17 +312,19 @@ impl Uses {
     fn check_targets(&self, files: &FilesSpec, records: &Records) -> Result<(), DataError> {
         let columns = records.columns();
         if let Some(text) = self
-            .targets
-            .iter()
-            .find(|at| columns[**at].kind == ColumnKind::Text)
+            .all_targets()
+            .find(|at| columns[*at].kind == ColumnKind::Text)
         {
-            let name = &columns[*text].name;
+            let name = &columns[text].name;
+            let more = files.roles.more_targets.iter();
+            let mut more = more.filter(|more| more.columns.contains(name));
+            let key = more.next().map_or("data.target".into(), MoreTarget::key);
             let note = "so it is read as text, which cannot be a target";
             if let Some(error) = why_text(name, files, records, note) {
-                return Err(error.key("data.target"));
+                return Err(error.key(key));
             }
             return Err(DataError::new(format!("the target `{name}` contains text"))
-                .key("data.target")
+                .key(key)
                 .help(format!(
                     "for classes, add `[[data.columns]]` with `name = \"{name}\"` and `type = \"category\"`"
                 )));
@@ -326,7 +334,13 @@ impl Uses {
 
     /// All columns that matter for items.
     pub fn used(&self) -> impl Iterator<Item = usize> + '_ {
-        self.features.iter().chain(&self.targets).copied()
+        self.features.iter().copied().chain(self.all_targets())
+    }
+
+    /// The targets of the task and of `[[losses]]`.
+    pub fn all_targets(&self) -> impl Iterator<Item = usize> + '_ {
+        let more = self.more_targets.iter().flatten();
+        self.targets.iter().chain(more).copied()
     }
 }
 

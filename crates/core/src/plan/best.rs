@@ -82,6 +82,7 @@ impl Ties {
 fn loss_of(objective: Objective) -> Objective {
     Objective {
         metric: Metric::Loss,
+        term: None,
         ..objective
     }
 }

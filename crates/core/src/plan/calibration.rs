@@ -189,6 +189,7 @@ impl RunPlan {
             "frozen": frozen,
             "task": self.task,
             "loss": self.loss,
+            "losses": self.losses,
             "average": train.ema.is_some() as u64 + self.strategy.num_copies(),
             "pieces": train.micro_batch_size < train.batch_size,
             "gradient_checkpointing": train.gradient_checkpointing,

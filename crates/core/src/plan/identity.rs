@@ -14,6 +14,7 @@ use crate::data::{DataPlan, Dataset, sha256_hex};
 use crate::spec::backend::{Arithmetic, DeviceName, Kernels, Precision};
 use crate::spec::data::{AugmentSpec, RolesSpec, Scale, SplitSpec, TokensSpec};
 use crate::spec::loss::LossSpec;
+use crate::spec::losses::LossTerm;
 use crate::spec::method::Method;
 use crate::spec::metric::Objective;
 use crate::spec::optimizer::OptimizerSpec;
@@ -46,6 +47,9 @@ struct Work<'a> {
     train: Json,
     task: &'a TaskSpec,
     loss: &'a LossSpec,
+    /// Losses that are added to it, if any.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    losses: &'a [LossTerm],
     optimizer: OptimizerSpec,
     scheduler: &'a SchedulerSpec,
     #[serde(skip_serializing_if = "StrategySpec::is_standard")]
@@ -177,6 +181,7 @@ impl RunPlan {
             data,
             task,
             loss,
+            losses,
             optimizer,
             scheduler,
             strategy,
@@ -196,6 +201,7 @@ impl RunPlan {
             // The content of the data determines these: the digest covers them, and loading checks them.
             input: _,
             target: _,
+            more_targets: _,
             split,
             num_train,
             num_valid,
@@ -230,6 +236,7 @@ impl RunPlan {
             train,
             task,
             loss,
+            losses,
             optimizer: if is_now {
                 without_patterns(optimizer)
             } else {

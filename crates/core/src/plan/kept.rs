@@ -51,14 +51,18 @@ impl RunPlan {
             0 => bytes(&input.shape, input.vocabulary),
             _ => parts.fold(0, u64::saturating_add),
         };
-        let target = match &self.data.target {
-            _ if self.task.kind == TaskKind::Autoencoding => 0,
+        let bytes = |target: &TargetPlan| match target {
             TargetPlan::None => 0,
             TargetPlan::Class { .. } => INTEGER,
             TargetPlan::Classes { shape, .. } => size(shape).saturating_mul(INTEGER),
             TargetPlan::Labels { num_labels } => *num_labels as u64 * float,
             TargetPlan::Values { shape } => size(shape).saturating_mul(float),
         };
-        input.saturating_add(target)
+        let target = match self.task.kind {
+            TaskKind::Autoencoding => 0,
+            _ => bytes(&self.data.target),
+        };
+        let more = self.data.more_targets.iter().map(bytes);
+        more.fold(input.saturating_add(target), u64::saturating_add)
     }
 }

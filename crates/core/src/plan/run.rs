@@ -9,19 +9,21 @@ use super::init::InitPlan;
 use super::{Forecast, Relief};
 use crate::check::forecast::Demand;
 use crate::check::network::Network;
+use crate::check::task::usual_task;
 use crate::data::DataPlan;
 use crate::spec::CheckpointSpec;
 use crate::spec::backend::{Arithmetic, DeviceName, Kernels, Precision};
 use crate::spec::failure::OnFailure;
 use crate::spec::launch::LaunchSpec;
 use crate::spec::loss::LossSpec;
+use crate::spec::losses::LossTerm;
 use crate::spec::metric::Objective;
 use crate::spec::optimizer::OptimizerSpec;
 use crate::spec::predictions::PredictionsSpec;
 use crate::spec::scheduler::SchedulerSpec;
 use crate::spec::search::{Budget, Prior, PruneSpec, SearchMethod, Suggestion};
 use crate::spec::strategy::StrategySpec;
-use crate::spec::task::TaskSpec;
+use crate::spec::task::{TaskKind, TaskSpec};
 use crate::spec::traded::Traded;
 use crate::spec::train::TrainSpec;
 use crate::spec::verdict::VerdictSpec;
@@ -204,6 +206,9 @@ pub struct RunPlan {
     pub task: TaskSpec,
     /// The loss.
     pub loss: LossSpec,
+    /// Losses that are added to it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub losses: Vec<LossTerm>,
     /// The optimizer.
     pub optimizer: OptimizerSpec,
     /// The learning rate over the steps.
@@ -252,6 +257,12 @@ impl RunPlan {
             strategy: &self.strategy,
             data: &self.data,
         }
+    }
+
+    /// The tasks of the targets of `[[losses]]` that are other columns.
+    pub fn more_tasks(&self) -> Vec<TaskKind> {
+        let more = self.data.more_targets.iter();
+        more.map(|target| usual_task(target, &self.data)).collect()
     }
 
     /// The metric that early stopping watches, if any.

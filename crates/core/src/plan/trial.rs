@@ -148,6 +148,7 @@ impl Trial {
                 data: data.clone(),
                 task: self.goal.task.clone(),
                 loss: self.goal.loss.clone(),
+                losses: self.goal.terms.clone(),
                 optimizer: spec.optimizer.clone(),
                 scheduler: spec.scheduler.clone(),
                 init: self.init.clone(),

@@ -5,6 +5,7 @@ use crate::data::encode::{InputEncoder, TargetEncoder};
 use crate::data::{Set, TargetPlan, Transforms};
 use crate::plan::RunPlan;
 use crate::spec::loss::LossFunction;
+use crate::spec::losses::TermTarget;
 use crate::spec::task::TaskKind;
 
 /// The number of tokens that are listed in addition to the most probable one.
@@ -24,20 +25,85 @@ pub struct Meaning {
     item: Vec<usize>,
     names: Vec<String>,
     set: Set,
+    /// The outputs that are compared with other columns, by the names of their losses.
+    more: Vec<(String, Self)>,
 }
 
 impl Meaning {
     /// The meaning for a run.
     pub fn new(plan: &RunPlan, transforms: &Transforms) -> Self {
-        let set = transforms.names();
-        Self {
-            task: plan.task.kind,
-            loss: plan.loss.function.clone(),
-            target: plan.data.target.clone(),
+        let of = |task, loss: &LossFunction, target: &TargetPlan, set: Set| Self {
+            task,
+            loss: loss.clone(),
+            target: target.clone(),
             item: plan.data.input.shape.clone(),
             names: set.target_names(),
             set,
+            more: Vec::new(),
+        };
+        let tasks = plan.more_tasks();
+        let more = plan.losses.iter().filter_map(|term| {
+            let Some(TermTarget::More(at)) = term.target else {
+                return None;
+            };
+            let set = Transforms {
+                target: transforms.more_targets.get(at)?.clone(),
+                more_targets: Vec::new(),
+                ..transforms.clone()
+            };
+            let target = plan.data.more_targets.get(at)?;
+            let meaning = of(tasks[at], &term.loss.function, target, set.names());
+            Some((term.name.clone(), meaning))
+        });
+        let task = plan.task.kind;
+        Self {
+            more: more.collect(),
+            ..of(
+                task,
+                &plan.loss.function,
+                &plan.data.target,
+                transforms.names(),
+            )
         }
+    }
+
+    /// The outputs that are compared with other columns than the target of the task, by the names of their losses.
+    pub fn more(&self) -> &[(String, Self)] {
+        &self.more
+    }
+
+    /// The numbers of an item's output.
+    fn width(&self) -> usize {
+        match &self.target {
+            TargetPlan::Classes { shape, num_classes } => {
+                shape.iter().product::<usize>() * num_classes
+            }
+            TargetPlan::Class { num_classes } => *num_classes,
+            _ => self.num_values() * (1 + self.has_deviations() as usize),
+        }
+    }
+
+    /// The predictions of several items, whose activated numbers contain those of all outputs, one output after the
+    /// other: that of the task, and those of [`Meaning::more`].
+    pub fn decide_outputs(
+        &self,
+        activated: &[f32],
+        num_items: usize,
+    ) -> Vec<(Prediction, Vec<Prediction>)> {
+        let size = activated.len() / num_items.max(1);
+        let items = activated.chunks_exact(size.max(1));
+        let decide = |item: &[f32]| {
+            let widths: usize = self.more.iter().map(|(_, more)| more.width()).sum();
+            let (main, mut rest) = item.split_at(item.len().saturating_sub(widths));
+            let more = self.more.iter().map(|(_, more)| {
+                let (own, others) = rest.split_at(more.width());
+                rest = others;
+                more.decide(own)
+            });
+            let more = more.collect();
+            (self.decide(main), more)
+        };
+        items.map(decide).collect()
     }
 
     /// The task.

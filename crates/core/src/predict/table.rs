@@ -56,47 +56,66 @@ pub(super) fn columns(layout: &Layout, meaning: &Meaning) -> Vec<(String, Conten
     let mut columns = vec![(layout.id.to_owned(), id)];
     let kept = layout.keep.iter();
     columns.extend(kept.map(|name| (name.clone(), Content::Text)));
+    columns.extend(of_output(meaning, None));
+    for (name, more) in meaning.more() {
+        columns.extend(of_output(more, Some(name)));
+    }
+    columns
+}
+
+/// The columns of an output; those of another than that of the task begin with its name.
+fn of_output(meaning: &Meaning, output: Option<&str>) -> Vec<(String, Content)> {
+    let mut columns = Vec::new();
     let names = meaning.names();
     let what = if meaning.has_probabilities() {
         "probability"
     } else {
         "score"
     };
+    // The prediction itself.
+    let own = |name: &str| output.map_or_else(|| name.to_owned(), str::to_owned);
+    let beside = |name: String| match output {
+        Some(output) => format!("{output}_{name}"),
+        None => name,
+    };
     let each = |columns: &mut Vec<(String, Content)>| {
         if names.len() <= MOST_COLUMNS {
-            let named = names.iter().map(|name| format!("{what}_{name}"));
+            let named = names.iter().map(|name| beside(format!("{what}_{name}")));
             columns.extend(named.map(|name| (name, Content::Single)));
         }
     };
     match meaning.task() {
         TaskKind::Classification => {
-            columns.push(("prediction".into(), Content::Text));
+            columns.push((own("prediction"), Content::Text));
             if meaning.has_probabilities() {
-                columns.push(("probability".into(), Content::Single));
+                columns.push((beside("probability".into()), Content::Single));
             }
             each(&mut columns);
         }
         TaskKind::MultiLabel => {
-            columns.push(("labels".into(), Content::Texts));
+            columns.push((own("labels"), Content::Texts));
             each(&mut columns);
         }
         TaskKind::Regression => {
-            let doubles = names.iter().cloned();
-            columns.extend(doubles.map(|name| (name, Content::Double)));
-            if meaning.has_deviations() {
-                let named = names.iter().map(|name| format!("{name}_deviation"));
-                columns.extend(named.map(|name| (name, Content::Double)));
-            }
+            let number = |name: &String| match names {
+                [_] => own(name),
+                _ => beside(name.clone()),
+            };
+            let doubles: Vec<String> = names.iter().map(number).collect();
+            let deviations = doubles.iter().map(|name| format!("{name}_deviation"));
+            let deviations = deviations.filter(|_| meaning.has_deviations());
+            let all: Vec<String> = doubles.iter().cloned().chain(deviations).collect();
+            columns.extend(all.into_iter().map(|name| (name, Content::Double)));
         }
         TaskKind::Segmentation => {
-            let named = names.iter().map(|name| format!("share_{name}"));
+            let named = names.iter().map(|name| beside(format!("share_{name}")));
             columns.extend(named.map(|name| (name, Content::Double)));
         }
         TaskKind::NextToken => {
-            columns.push(("token".into(), Content::Text));
-            columns.push(("probability".into(), Content::Single));
+            columns.push((own("token"), Content::Text));
+            columns.push((beside("probability".into()), Content::Single));
         }
-        TaskKind::Autoencoding => columns.push(("values".into(), Content::Singles)),
+        TaskKind::Autoencoding => columns.push((own("values"), Content::Singles)),
     }
     columns
 }
@@ -106,11 +125,18 @@ pub(super) fn cells(
     meaning: &Meaning,
     id: &str,
     kept: &[String],
-    prediction: &Prediction,
+    (prediction, more): (&Prediction, &[Prediction]),
     put: &mut dyn FnMut(Cell<'_>),
 ) {
     put(Cell::Text(id));
     kept.iter().for_each(|value| put(Cell::Text(value)));
+    cells_of(meaning, prediction, put);
+    for ((_, meaning), prediction) in meaning.more().iter().zip(more) {
+        cells_of(meaning, prediction, put);
+    }
+}
+
+fn cells_of(meaning: &Meaning, prediction: &Prediction, put: &mut dyn FnMut(Cell<'_>)) {
     match prediction {
         Prediction::Class {
             class,

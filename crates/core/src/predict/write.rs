@@ -139,19 +139,19 @@ impl<W: Write> Writer<W> {
         })
     }
 
-    /// Writes the prediction of the next item.
+    /// Writes the prediction of the next item, and those of its other outputs. Arrays and masks have only the first.
     pub fn add(
         &mut self,
         meaning: &Meaning,
         id: &str,
         kept: &[String],
-        prediction: &Prediction,
+        (prediction, more): (&Prediction, &[Prediction]),
     ) -> Result<(), DataError> {
         self.num_items += 1;
         let written = match &mut self.out {
             Out::Rows(rows) => {
                 let mut row = Vec::new();
-                cells(meaning, id, kept, prediction, &mut |cell| {
+                cells(meaning, id, kept, (prediction, more), &mut |cell| {
                     row.push(cell.text())
                 });
                 rows.write_record(&row).map_err(io::Error::from)
@@ -163,6 +163,15 @@ impl<W: Write> Writer<W> {
                     line.insert(name.clone(), json!(value));
                 }
                 object(meaning, prediction, &mut line);
+                if !more.is_empty() {
+                    let outputs = meaning.more().iter().zip(more);
+                    let outputs = outputs.map(|((name, meaning), prediction)| {
+                        let mut output = Map::new();
+                        object(meaning, prediction, &mut output);
+                        (name.clone(), Json::Object(output))
+                    });
+                    line.insert("outputs".into(), Json::Object(outputs.collect()));
+                }
                 writeln!(out, "{}", Json::Object(line))
             }
             Out::Values(_, values) => write_values(prediction, values),
@@ -173,7 +182,9 @@ impl<W: Write> Writer<W> {
                     .and_then(|()| writeln!(table, "{},{}", csv_cell(id), csv_cell(&name)))
             }
             #[cfg(feature = "parquet")]
-            Out::Table(_, table) => table.add(|put| cells(meaning, id, kept, prediction, put)),
+            Out::Table(_, table) => table.add(|put| {
+                cells(meaning, id, kept, (prediction, more), put);
+            }),
         };
         written.map_err(|e| unwritable(&e))
     }

@@ -64,7 +64,7 @@ impl Calibrations {
                 && known.optimizer == run.optimizer
                 && known.train == run.train
                 && known.data == run.data
-                && (&known.task, &known.loss) == (&run.task, &run.loss)
+                && (&known.task, &known.loss, &known.losses) == (&run.task, &run.loss, &run.losses)
         };
         if let Some((known, key)) = &*self.last.borrow()
             && is_same(known)

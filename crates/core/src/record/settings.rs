@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value as Json;
+use serde_json::{Map, Value as Json};
 
 use crate::plan::RunPlan;
 
@@ -64,11 +64,25 @@ const NAMES: [(&str, &str); 9] = [
 /// model's settings, which a resolved run no longer contains.
 pub fn settings(plan: &RunPlan) -> Settings {
     let mut settings = Settings::new();
-    let json = serde_json::to_value(plan).unwrap_or_default();
+    let mut json = serde_json::to_value(plan).unwrap_or_default();
+    json["losses"] = by_name(json["losses"].take());
     flatten(json, String::new(), &mut settings);
     settings.retain(|key, _| !DERIVED.iter().any(|start| key.starts_with(start)));
     let named = settings.into_iter();
     named.map(|(key, value)| (as_written(key), value)).collect()
+}
+
+/// A list of tables as a table of them, by their names.
+fn by_name(tables: Json) -> Json {
+    let Json::Array(tables) = tables else {
+        return Json::Object(Map::new());
+    };
+    let named = tables.into_iter().filter_map(|mut table| {
+        let fields = table.as_object_mut()?;
+        let name = fields.remove("name")?;
+        Some((name.as_str()?.to_owned(), table))
+    });
+    Json::Object(named.collect())
 }
 
 /// The name of a key in an experiment file.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::kind::Kind;
-use super::section::{Section, choices};
+use super::section::{Choice, Section, Types, choices};
 use super::task::TaskKind;
 
 /// The `[loss]` table: the loss of one item. A step minimizes the mean over its items.
@@ -94,6 +94,12 @@ pub enum LossFunction {
     /// Negative log-likelihood under a normal distribution: the network outputs a mean for each value and, through
     /// softplus, a variance.
     GaussianNll,
+    /// Divergence of normal distributions from the standard normal distribution; a penalty.
+    KlNormal,
+    /// Absolute value; a penalty.
+    L1,
+    /// Square; a penalty.
+    L2,
 }
 
 choices! {
@@ -107,7 +113,7 @@ choices! {
 }
 
 choices! {
-    /// The `type` of `[loss]`.
+    /// The `type` of `[loss]` and `[[losses]]`.
     pub enum LossKind {
         CrossEntropy "cross_entropy" "Negative log-likelihood of the class under the softmax of the outputs.",
         MultiMargin "multi_margin" "Hinge of the margins between the class and each other class, divided by the number of classes.",
@@ -122,6 +128,9 @@ choices! {
         Quantile "quantile" "Absolute error, weighted by `quantile` above the prediction and by 1 - `quantile` below it, so that the prediction is this quantile of the targets.",
         PoissonNll "poisson_nll" "Negative log-likelihood of counts under a Poisson distribution.",
         GaussianNll "gaussian_nll" "Negative log-likelihood under a normal distribution: the network outputs two values per target, a mean and (through softplus) a variance.",
+        KlNormal "kl_normal" "Kullback-Leibler divergence of normal distributions from the standard normal distribution; along its last axis, the output has the means and then the logarithms of the variances (Kingma and Welling, 2014).",
+        L1 "l1" "Absolute value of each number of the output.",
+        L2 "l2" "Square of each number of the output.",
     }
 }
 
@@ -140,7 +149,13 @@ impl LossKind {
                 &[Regression, Autoencoding]
             }
             LossKind::Quantile | LossKind::PoissonNll | LossKind::GaussianNll => &[Regression],
+            LossKind::KlNormal | LossKind::L1 | LossKind::L2 => &[],
         }
+    }
+
+    /// Whether it is about an output alone, without a target.
+    pub fn is_penalty(self) -> bool {
+        self.tasks().is_empty()
     }
 }
 
@@ -178,7 +193,22 @@ impl LossFunction {
             LossFunction::Quantile { .. } => LossKind::Quantile,
             LossFunction::PoissonNll { .. } => LossKind::PoissonNll,
             LossFunction::GaussianNll => LossKind::GaussianNll,
+            LossFunction::KlNormal => LossKind::KlNormal,
+            LossFunction::L1 => LossKind::L1,
+            LossFunction::L2 => LossKind::L2,
         }
+    }
+}
+
+/// The `type` of `[loss]`: all but penalties, which are only added to it.
+#[derive(Clone, Copy, PartialEq)]
+struct WithTarget(LossKind);
+
+impl Types for WithTarget {
+    fn all() -> Vec<(Self, &'static str, &'static str)> {
+        let kinds = LossKind::ALL.iter().filter(|(kind, ..)| !kind.is_penalty());
+        let kinds = kinds.map(|(kind, name, doc)| (Self(*kind), *name, *doc));
+        kinds.collect()
     }
 }
 
@@ -207,14 +237,26 @@ impl LossSpec {
     }
 
     pub(super) fn decode(s: &mut Section<'_>) -> Self {
-        s.variant("The loss to minimize.", None, |s, kind| Self {
+        s.variant("The loss to minimize.", None, |s, WithTarget(kind)| {
+            Self::of_kind(s, kind)
+        })
+    }
+
+    /// The keys of a loss besides its `type`.
+    pub(super) fn of_kind(s: &mut Section<'_>, kind: LossKind) -> Self {
+        let usual = match kind {
+            // The divergence of independent distributions is the sum of theirs.
+            LossKind::KlNormal => Reduction::Sum,
+            _ => Reduction::Mean,
+        };
+        Self {
             reduction: s.choice(
                 "reduction",
                 "How the elements of an item (positions, pixels, labels or values) are reduced to one number; items are always averaged.",
-                Reduction::Mean,
+                usual,
             ),
             function: LossFunction::decode(s, kind),
-        })
+        }
     }
 }
 
@@ -305,6 +347,9 @@ impl LossFunction {
                     .or(false),
             },
             LossKind::GaussianNll => LossFunction::GaussianNll,
+            LossKind::KlNormal => LossFunction::KlNormal,
+            LossKind::L1 => LossFunction::L1,
+            LossKind::L2 => LossFunction::L2,
         }
     }
 }

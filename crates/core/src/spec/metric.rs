@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::document::Value;
 use super::kind::{Kind, Scalar};
+use super::losses::TermName;
 use super::remedy;
 use super::section::{Choice, Section, by_name, choices};
 use super::task::TaskKind;
@@ -180,6 +181,8 @@ choices! {
 pub struct Objective {
     /// The split.
     pub split: ObjectiveSplit,
+    /// The term of `[[losses]]` that it is about, if it is about one.
+    pub term: Option<TermName>,
     /// The metric.
     pub metric: Metric,
 }
@@ -189,17 +192,28 @@ impl Objective {
     pub fn valid(metric: Metric) -> Self {
         Self {
             split: ObjectiveSplit::Valid,
+            term: None,
             metric,
         }
     }
 
-    /// Parses `split/metric`; the error contains a remedy.
+    /// Parses `split/metric` or `split/term/metric`; the error contains a remedy.
     pub fn parse(text: &str) -> Result<Self, Reason> {
         let (split, name) = text.split_once('/').unwrap_or(("", text));
         let known = by_name::<ObjectiveSplit>(split);
-        let metric = by_name::<Metric>(name);
+        let (term, metric) = match name.rsplit_once('/') {
+            None => (None, by_name::<Metric>(name)),
+            Some((term, metric)) => {
+                let term = TermName::new(term);
+                (term, term.and_then(|_| by_name::<Metric>(metric)))
+            }
+        };
         match (known, metric) {
-            (Some(split), Some(metric)) => Ok(Self { split, metric }),
+            (Some(split), Some(metric)) => Ok(Self {
+                split,
+                term,
+                metric,
+            }),
             (None, Some(_)) if split == "test" => Err(Reason(format!(
                 "the test split is only for the final evaluation; select on another split, such as `valid/{name}`"
             ))),
@@ -214,7 +228,11 @@ impl Objective {
 
     /// As written and recorded: `valid/accuracy`.
     pub fn name(self) -> String {
-        format!("{}/{}", self.split.name(), self.metric.name())
+        let (split, metric) = (self.split.name(), self.metric.name());
+        match self.term {
+            None => format!("{split}/{metric}"),
+            Some(term) => format!("{split}/{}/{metric}", term.as_str()),
+        }
     }
 
     /// The name of the averaged weights that it is measured with, if it is.
@@ -323,5 +341,14 @@ mod tests {
         assert!(better("valid_ema/rmse", 1.0, f64::NAN));
         assert!(!better("valid/loss", f64::NAN, 1.0));
         assert!(Objective::parse("test/loss").is_err());
+    }
+
+    #[test]
+    fn metrics_of_terms_have_their_name() {
+        for name in ["valid/loss", "valid/age.1/mae", "train/main/loss"] {
+            assert_eq!(Objective::parse(name).unwrap().name(), name);
+        }
+        assert!(Objective::parse("valid/age/1/mae").is_err());
+        assert!(Objective::parse("valid//mae").is_err());
     }
 }

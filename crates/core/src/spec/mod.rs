@@ -19,6 +19,7 @@ pub mod kind;
 pub mod launch;
 pub mod limits;
 pub mod loss;
+pub mod losses;
 pub mod memory;
 pub mod method;
 pub mod metric;
@@ -61,6 +62,7 @@ use kind::Kind;
 use launch::LaunchSpec;
 use limits::LimitsSpec;
 use loss::LossSpec;
+use losses::TermTable;
 use memory::MemorySpec;
 use metric::Objective;
 use model::ModelSpec;
@@ -90,6 +92,8 @@ pub struct ExperimentSpec {
     pub task: TaskTable,
     /// `[loss]`; the default of the task if not set.
     pub loss: Option<LossSpec>,
+    /// `[[losses]]`
+    pub losses: Vec<TermTable>,
     /// `[optimizer]`
     pub optimizer: OptimizerSpec,
     /// `[scheduler]`
@@ -153,6 +157,11 @@ pub struct ObjectiveSpec {
 }
 
 impl ExperimentSpec {
+    /// Whether it names outputs of layers.
+    pub fn has_outputs(&self) -> bool {
+        self.task.output.is_some() || !self.losses.is_empty()
+    }
+
     /// Decodes the root table. An invalid or missing value is reported in `findings` and replaced by a placeholder, so
     /// that all errors are found at once.
     pub fn decode(root: &Table, findings: &mut Findings) -> Self {
@@ -195,6 +204,12 @@ fn decode(s: &mut Section<'_>) -> ExperimentSpec {
     // `SweepSpec::read` decodes them separately, since a trial has none.
     sweep(s);
     read_layers(s);
+    let mut spec = decode_tables(s);
+    spec.data.add_targets(&spec.losses);
+    spec
+}
+
+fn decode_tables(s: &mut Section<'_>) -> ExperimentSpec {
     let experiment = s.table(
         "experiment",
         "The question, and the seeds that answer it.",
@@ -243,6 +258,7 @@ fn decode(s: &mut Section<'_>) -> ExperimentSpec {
         ),
         task: s.table("task", "The prediction target and the metrics.", false, TaskTable::decode),
         loss: s.optional_table("loss", "The loss to minimize; the usual loss of the task when not set.", LossSpec::decode),
+        losses: s.tables("losses", "Losses that are added to `[loss]`, each times its `weight`.", false, TermTable::decode),
         optimizer: s.table("optimizer", "The optimizer.", true, OptimizerSpec::decode),
         scheduler: s.table("scheduler", "The learning rate over time.", false, SchedulerSpec::decode),
         train: s.table("train", "Epochs and batches.", true, TrainSpec::decode),

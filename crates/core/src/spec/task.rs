@@ -11,6 +11,8 @@ use super::section::{Section, by_name, choices};
 pub struct TaskTable {
     /// `type`
     pub kind: Option<TaskKind>,
+    /// The layer whose output is that of the network; the last one if not set.
+    pub output: Option<String>,
     /// In addition to the loss.
     pub metrics: Option<Vec<Metric>>,
     /// Settings of the metrics.
@@ -119,6 +121,13 @@ impl TaskTable {
                 "The prediction task; when not set, inferred from the labels of the data.",
             )
             .optional();
+        let output = s
+            .field(
+                "output",
+                Kind::Text,
+                "The layer whose output is that of the network; the last layer when not set.",
+            )
+            .optional();
         let metrics = s
             .field::<Vec<String>>(
                 "metrics",
@@ -169,6 +178,7 @@ impl TaskTable {
             .optional();
         Self {
             kind: kind.and_then(|name| by_name(&name)),
+            output,
             metrics: metrics.map(|names| names.iter().filter_map(|name| by_name(name)).collect()),
             settings,
             positive_class,

@@ -9,6 +9,8 @@ pub enum Helper {
     LocalResponseNorm,
     /// `GaussianNoise(std)`.
     GaussianNoise,
+    /// `GaussianSample()`.
+    GaussianSample,
     /// `StochasticDepth(probability)`.
     StochasticDepth,
     /// `PositionalEncoding(length, width)`.
@@ -34,6 +36,7 @@ impl Helper {
             Self::CausalMask => CAUSAL_MASK,
             Self::LocalResponseNorm => LOCAL_RESPONSE_NORM,
             Self::GaussianNoise => GAUSSIAN_NOISE,
+            Self::GaussianSample => GAUSSIAN_SAMPLE,
             Self::StochasticDepth => STOCHASTIC_DEPTH,
             Self::PositionalEncoding => POSITIONAL_ENCODING,
             Self::RotaryEncoding => ROTARY_ENCODING,
@@ -66,6 +69,13 @@ const GAUSSIAN_NOISE: &str = r#"class GaussianNoise(nn.Module):
 
     def forward(self, x):
         return x + self.std * torch.randn_like(x) if self.training else x"#;
+
+const GAUSSIAN_SAMPLE: &str = r#"class GaussianSample(nn.Module):
+    """A sample of normal distributions in training, and their means otherwise (Kingma and Welling, 2014)."""
+
+    def forward(self, x):
+        means, logs = x.chunk(2, dim=-1)
+        return means + (logs / 2).exp() * torch.randn_like(means) if self.training else means"#;
 
 const STOCHASTIC_DEPTH: &str = r#"class StochasticDepth(nn.Module):
     """Zeroes random items in training and scales up the others (Huang et al., 2016)."""

@@ -224,6 +224,9 @@ fn piece(layer: &Layer, names: &Names<'_>) -> Result<Piece, Reason> {
         LayerKind::GaussianNoise { std } => {
             Piece::module(names, format!("GaussianNoise({std:?})")).with(Helper::GaussianNoise)
         }
+        LayerKind::GaussianSample => {
+            Piece::module(names, "GaussianSample()".to_owned()).with(Helper::GaussianSample)
+        }
         LayerKind::Pool(pool) => windows::pool(pool, layer, names),
         LayerKind::AdaptiveAvgPool { dims, output_size } => Piece::expression(
             names,

@@ -54,6 +54,7 @@ impl Counted {
             losses,
             outputs,
             targets,
+            terms: _,
         } = output;
         let losses = numbers(losses)?;
         match self {

@@ -26,7 +26,8 @@ fn is_random(network: &Network) -> bool {
         LayerKind::Dropout { .. }
         | LayerKind::ChannelDropout { .. }
         | LayerKind::StochasticDepth { .. }
-        | LayerKind::GaussianNoise { .. } => true,
+        | LayerKind::GaussianNoise { .. }
+        | LayerKind::GaussianSample => true,
         LayerKind::Activation(Activation::Rrelu { lower, upper }) => lower != upper,
         LayerKind::MultiHeadAttention { dropout, .. } => *dropout > 0.0,
         LayerKind::GroupedAttention(attention) => attention.dropout > 0.0,

@@ -320,3 +320,31 @@ fn equations_are_sums_of_products() {
         }
     }
 }
+
+/// Means 2 and standard deviations 3: in training a sample of these, otherwise the means.
+#[test]
+fn samples_are_of_the_normal_distribution_and_only_drawn_in_training() {
+    let _generator = generator();
+    const NUM: usize = 4000;
+    let plan = network(&[2], "{ type = 'gaussian_sample' }");
+    for arithmetic in [Arithmetic::Fast, Arithmetic::Portable] {
+        let outputs = |device: &Device| {
+            device.seed(7);
+            let graph = Graph::new(&plan, (Kernels::Fast, arithmetic), device);
+            let items = [2.0, 2.0 * 3.0f32.ln()].repeat(NUM);
+            let items = DynTensor::from_values(items, &[NUM, 2], device);
+            let output = values(graph.forward(items).flatten());
+            assert_eq!(output.len(), NUM);
+            output
+        };
+        let device = Device::default();
+        assert!(outputs(&device).iter().all(|value| *value == 2.0));
+        let drawn = outputs(&device.clone().autodiff());
+        let mean = drawn.iter().sum::<f32>() / NUM as f32;
+        let squares = drawn.iter().map(|value| (value - mean).powi(2));
+        let deviation = (squares.sum::<f32>() / NUM as f32).sqrt();
+        assert!((mean - 2.0).abs() < 0.2, "{mean}");
+        assert!((deviation - 3.0).abs() < 0.2, "{deviation}");
+        assert_eq!(drawn, outputs(&device.autodiff()));
+    }
+}

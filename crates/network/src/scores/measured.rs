@@ -14,6 +14,8 @@ pub struct Measured {
     pub ranked: Option<(Tensor<2>, Targets)>,
     /// Whether more pieces of the same step follow.
     pub goes_on: bool,
+    /// The terms of the loss by name.
+    pub(super) terms: Vec<(String, Measured)>,
 }
 
 /// The kinds of numbers, and how they are accumulated.
@@ -129,6 +131,8 @@ pub struct Read {
     pub ranked: Option<(Tensor<2>, Targets)>,
     /// As [`Measured::goes_on`].
     pub goes_on: bool,
+    /// The terms of the loss by name.
+    pub terms: Vec<(String, Read)>,
     parts: Vec<(Part, TensorData)>,
     known: Vec<(&'static str, f64)>,
 }
@@ -138,25 +142,52 @@ pub fn read(all: Vec<Measured>) -> Result<Vec<Read>, TensorReadError> {
     let mut transaction = Transaction::default();
     let mut asked = Vec::new();
     for measured in all {
+        asked.push(Asked::new(measured, &mut transaction));
+    }
+    let mut data = transaction.try_execute()?.into_iter();
+    Ok(asked
+        .into_iter()
+        .map(|asked| asked.take(&mut data))
+        .collect())
+}
+
+/// A batch whose numbers are part of a transaction.
+struct Asked {
+    parts: Vec<Part>,
+    read: Read,
+    terms: Vec<(String, Self)>,
+}
+
+impl Asked {
+    fn new(measured: Measured, transaction: &mut Transaction) -> Self {
         let mut parts = Vec::new();
         for (part, numbers) in measured.parts {
-            transaction = match numbers {
-                Numbers::Floats(tensor) => transaction.register(tensor),
-                Numbers::Ints(tensor) => transaction.register(tensor),
+            let before = std::mem::take(transaction);
+            *transaction = match numbers {
+                Numbers::Floats(tensor) => before.register(tensor),
+                Numbers::Ints(tensor) => before.register(tensor),
             };
             parts.push(part);
         }
-        let read = Read {
-            ranked: measured.ranked,
-            goes_on: measured.goes_on,
-            known: measured.known,
-            ..Read::default()
-        };
-        asked.push((parts, read));
+        let terms = measured.terms.into_iter();
+        Self {
+            parts,
+            read: Read {
+                ranked: measured.ranked,
+                goes_on: measured.goes_on,
+                known: measured.known,
+                ..Read::default()
+            },
+            terms: terms
+                .map(|(name, term)| (name, Self::new(term, transaction)))
+                .collect(),
+        }
     }
-    let mut data = transaction.try_execute()?.into_iter();
-    let take = |(parts, mut read): (Vec<Part>, Read)| {
-        for (part, data) in parts.into_iter().zip(&mut data) {
+
+    /// The numbers in the order in which they were asked for.
+    fn take(self, data: &mut impl Iterator<Item = TensorData>) -> Read {
+        let mut read = self.read;
+        for (part, data) in self.parts.into_iter().zip(&mut *data) {
             match part {
                 Part::Losses => read.losses.extend(data.iter::<f64>()),
                 Part::Norm(name) => {
@@ -166,9 +197,10 @@ pub fn read(all: Vec<Measured>) -> Result<Vec<Read>, TensorReadError> {
                 _ => read.parts.push((part, data)),
             }
         }
+        let terms = self.terms.into_iter();
+        read.terms = terms.map(|(name, term)| (name, term.take(data))).collect();
         read
-    };
-    Ok(asked.into_iter().map(take).collect())
+    }
 }
 
 impl Read {

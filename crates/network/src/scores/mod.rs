@@ -26,11 +26,15 @@ use runner_core::data::encode::Pixels;
 use runner_core::plan::RunPlan;
 use runner_core::spec::backend::{Arithmetic, Kernels};
 use runner_core::spec::loss::LossFunction;
+use runner_core::spec::losses::{MAIN, TermTarget};
 use runner_core::spec::metric::Metric;
 use runner_core::spec::section::Choice;
 use runner_core::spec::task::{MetricSettings, TaskKind};
 
 use counts::{all, balanced_accuracy, cohen_kappa, macro_mean, matthews, ratio};
+
+/// The factor that brings a value of a target to the units of the data, and what is added then.
+pub type Unit = (f64, f64);
 
 /// Computes the metrics of a run.
 #[derive(Clone, Debug)]
@@ -53,35 +57,70 @@ pub struct Scores {
     pub kernels: Kernels,
     /// How sums are rounded.
     pub arithmetic: Arithmetic,
+    /// If the loss is a sum: the names of the loss of the task and of what is added to it, with their metrics.
+    pub terms: Vec<(String, Scores)>,
 }
 
 impl Scores {
-    /// The scores of a plan. `pixels` brings values of images back to pixels, and `units` those of targets to their units.
-    pub fn new(plan: &RunPlan, pixels: Pixels, units: Vec<(f64, f64)>) -> Self {
-        let image = match (plan.task.kind, plan.data.input.shape.as_slice()) {
-            (TaskKind::Autoencoding, &[channels, height, width]) => Some([channels, height, width]),
-            _ => None,
-        };
-        Self {
+    /// The scores of a plan. `pixels` brings values of images back to pixels, and `units` those of targets to their
+    /// units: of the task, and of further targets.
+    pub fn new(plan: &RunPlan, pixels: Pixels, units: (&[Unit], &[Vec<Unit>])) -> Self {
+        let of = |task, metrics: &[Metric], loss: &LossFunction, more: Option<usize>| Self {
             metrics: {
                 // The loss is measured anyway.
-                let asked = plan.task.metrics.iter().copied();
+                let asked = metrics.iter().copied();
                 asked.filter(|metric| *metric != Metric::Loss).collect()
             },
             settings: plan.task.settings,
-            loss: plan.loss.function.clone(),
+            loss: loss.clone(),
             arithmetic: plan.arithmetic,
-            image,
-            pixels,
-            units,
-            kernels: plan.kernels,
-            num_classes: match plan.data.target {
-                TargetPlan::Class { num_classes } | TargetPlan::Classes { num_classes, .. } => {
-                    num_classes
+            image: match (task, plan.data.input.shape.as_slice()) {
+                (TaskKind::Autoencoding, &[channels, height, width]) => {
+                    Some([channels, height, width])
                 }
-                TargetPlan::Labels { num_labels } => num_labels,
+                _ => None,
+            },
+            pixels: pixels.clone(),
+            units: match more {
+                None => units.0.to_vec(),
+                Some(at) => units.1.get(at).cloned().unwrap_or_default(),
+            },
+            kernels: plan.kernels,
+            num_classes: match more.map_or(&plan.data.target, |at| &plan.data.more_targets[at]) {
+                TargetPlan::Class { num_classes } | TargetPlan::Classes { num_classes, .. } => {
+                    *num_classes
+                }
+                TargetPlan::Labels { num_labels } => *num_labels,
                 TargetPlan::Values { .. } | TargetPlan::None => 0,
             },
+            terms: Vec::new(),
+        };
+        let main = of(
+            plan.task.kind,
+            &plan.task.metrics,
+            &plan.loss.function,
+            None,
+        );
+        if plan.losses.is_empty() {
+            return main;
+        }
+        let more_tasks = plan.more_tasks();
+        let terms = plan.losses.iter().map(|term| {
+            let (task, more) = match term.target {
+                Some(TermTarget::Items) => (TaskKind::Autoencoding, None),
+                Some(TermTarget::Task) | None => (plan.task.kind, None),
+                Some(TermTarget::More(at)) => (more_tasks[at], Some(at)),
+            };
+            let scores = of(task, &term.metrics, &term.loss.function, more);
+            (term.name.clone(), scores)
+        });
+        let alone = of(plan.task.kind, &[], &plan.loss.function, None);
+        Self {
+            terms: [(MAIN.to_owned(), alone)]
+                .into_iter()
+                .chain(terms)
+                .collect(),
+            ..main
         }
     }
 
@@ -100,20 +139,32 @@ impl Scores {
             losses,
             outputs,
             targets,
+            terms,
         } = output;
         let mut measured = Measured::of_losses(losses);
+        for ((name, scores), term) in self.terms.iter().zip(terms) {
+            let mut of_term = Measured::of_losses(term.losses);
+            if let Some((outputs, targets)) = term.compared {
+                scores.compare(outputs, targets, &mut of_term);
+            }
+            measured.terms.push((name.clone(), of_term));
+        }
         if ranked && self.needs_ranks() {
             let ranked = self.ranked(outputs.clone(), &targets);
             measured.ranked = Some((ranked, targets.clone()));
         }
-        match targets {
-            Targets::Classes(classes) => self.measure_classes(outputs, classes, &mut measured),
-            Targets::Values(labels) if self.is_of_labels() => {
-                self.measure_labels(outputs, labels, &mut measured);
-            }
-            Targets::Values(values) => self.measure_values(outputs, values, &mut measured),
-        }
+        self.compare(outputs, targets, &mut measured);
         measured
+    }
+
+    fn compare(&self, outputs: Tensor<2>, targets: Targets, to: &mut Measured) {
+        match targets {
+            Targets::Classes(classes) => self.measure_classes(outputs, classes, to),
+            Targets::Values(labels) if self.is_of_labels() => {
+                self.measure_labels(outputs, labels, to);
+            }
+            Targets::Values(values) => self.measure_values(outputs, values, to),
+        }
     }
 
     /// The scores that items are ranked by: comparable between items.

@@ -23,6 +23,7 @@ fn scores(metrics: &[Metric], average: Average, loss: LossFunction) -> Scores {
         image: None,
         pixels: Pixels::default(),
         num_classes: 4,
+        terms: Vec::new(),
     }
 }
 
@@ -65,6 +66,7 @@ fn measured(
             losses: outputs.clone().sum_dim(1).squeeze_dim(1),
             outputs,
             targets: targets(start, *end),
+            terms: Vec::new(),
         };
         staged.push(scores.measure(output, false));
         start = *end;

@@ -176,12 +176,14 @@ fn test_of(runs: &[&RunEntry], folds: &Folds) -> BTreeMap<String, Sample> {
 
 /// The losses that runs minimize, each by its keys.
 fn losses(index: &Index) -> Vec<String> {
-    let is_of_loss = |key: &str| key.starts_with("loss.");
+    let is_of_loss = |key: &str| key.starts_with("loss.") || key.starts_with("losses");
     let of = |run: &RunEntry| {
         let all: BTreeMap<&String, &Json> = index.settings.iter().chain(&run.settings).collect();
         let keys = all.into_iter().filter(|(key, _)| is_of_loss(key));
-        let keys =
-            keys.map(|(key, value)| format!("{}={}", &key["loss.".len()..], value_text(value)));
+        let keys = keys.map(|(key, value)| {
+            let key = key.strip_prefix("loss.").unwrap_or(key);
+            format!("{key}={}", value_text(value))
+        });
         keys.collect::<Vec<_>>().join(",")
     };
     let losses: BTreeSet<String> = index.runs.iter().map(of).collect();

@@ -10,6 +10,8 @@ use super::model::{Report, Trial};
 use super::sample::CONFIDENCE;
 use runner_core::event::Epoch;
 use runner_core::record::{ExperimentFolder, Index, RunEntry, RunRecord, State};
+use runner_core::spec::metric::Metric;
+use runner_core::spec::section::by_name;
 use runner_statistics::Interval;
 
 /// Maximum number of trials with curves, so that they can be told apart.
@@ -157,13 +159,16 @@ fn epochs(run: &RunEntry, folder: &ExperimentFolder) -> Option<Vec<Epoch>> {
 /// Splits, in curve order.
 const SPLITS: [&str; 4] = ["train/", "valid/", "valid_ema/", "valid_swa/"];
 
-/// The metrics of a split without the split: the objective's first, then the loss, then by name. Names with several
-/// parts, such as the gradient norms of parameters, are too many to show.
+/// The metrics of a split without the split: the objective's first, then the loss, then by name. Gradient norms of
+/// single parameters are too many to show.
 fn names<'a>(epochs: impl Iterator<Item = &'a Epoch>, objective: &str) -> Vec<String> {
     let mut names: Vec<&str> = epochs
         .flat_map(|epoch| epoch.metrics.keys())
         .filter_map(|name| SPLITS.iter().find_map(|split| name.strip_prefix(split)))
-        .filter(|name| !name.contains('/'))
+        .filter(|name| match name.rsplit_once('/') {
+            None => true,
+            Some((_, metric)) => by_name::<Metric>(metric).is_some(),
+        })
         .collect();
     names.sort_unstable();
     names.dedup();

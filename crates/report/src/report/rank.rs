@@ -2,13 +2,22 @@
 
 use std::cmp::Ordering;
 
+use runner_core::spec::losses::MAIN;
 pub use runner_core::spec::metric::is_loss;
 use runner_statistics::Direction;
 
 /// Whether a metric is a different function in different trials, so that its values cannot be compared: a loss, if the
-/// axes vary it.
+/// axes vary it. The loss of a term is measured without its weight.
 pub fn is_of_several_losses(metric: &str, axes: &[String]) -> bool {
-    let is_of_loss = |key: &String| key.as_str() == "loss" || key.starts_with("loss.");
+    let term = metric.split('/').nth(1).filter(|term| *term != "loss");
+    let is_of_loss = |key: &String| {
+        let table = key.split(['.', '[']).next();
+        match (table, term) {
+            (Some("loss"), None | Some(MAIN)) | (Some("losses"), None) => true,
+            (Some("losses"), Some(term)) => term != MAIN && !key.ends_with(".weight"),
+            _ => false,
+        }
+    };
     is_loss(metric) && axes.iter().any(is_of_loss)
 }
 
@@ -38,6 +47,21 @@ pub fn ranked(means: &[Option<f64>], direction: Direction) -> Vec<(usize, Option
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn losses_are_compared_unless_an_axis_changes_them() {
+        let several = |metric: &str, axis: &str| is_of_several_losses(metric, &[axis.to_owned()]);
+        for axis in ["loss.type", "losses.age.weight", "losses[0].type"] {
+            assert!(several("valid/loss", axis), "{axis}");
+            assert!(!several("valid/accuracy", axis), "{axis}");
+        }
+        assert!(!several("valid/loss", "optimizer.type"));
+        assert!(several("valid/main/loss", "loss.type"));
+        assert!(!several("valid/main/loss", "losses.age.weight"));
+        assert!(!several("valid/age/loss", "losses.age.weight"));
+        assert!(several("valid/age/loss", "losses.age.type"));
+        assert!(!several("valid/age/loss", "loss.type"));
+    }
 
     #[test]
     fn equals_have_one_rank_and_keep_their_order() {

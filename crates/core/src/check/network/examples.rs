@@ -105,6 +105,7 @@ const EXAMPLES: &[(&[usize], &str)] = &[
     (&[2, 3, 4, 2], "{ type = 'channel_dropout' }"),
     (&[3, 4], "{ type = 'stochastic_depth' }"),
     (&[6], "{ type = 'gaussian_noise', std = 0.1 }"),
+    (&[3, 8], "{ type = 'gaussian_sample' }"),
     (&[], "{ type = 'embedding', embedding_dim = 6 }"),
     (&[], "{ type = 'embedding' }"),
     (

@@ -6,6 +6,7 @@ pub mod axes;
 mod cost;
 pub mod einsum;
 pub mod examples;
+pub mod heads;
 pub mod kernels;
 mod memory;
 pub mod portable;
@@ -20,6 +21,7 @@ use crate::diagnostic::Diagnostic;
 use crate::spec::backend::{Arithmetic, Kernels};
 use crate::spec::model::layer::LayerKind;
 use crate::spec::model::layer_spec::{LayerSpec, Source, Weights};
+use heads::Head;
 use shape::Mismatch;
 
 /// A network whose shapes are known.
@@ -281,48 +283,32 @@ impl Layer {
     }
 }
 
-/// Plans the layers for items of a shape; `output` is the shape that the task needs. The error points at the layer that
-/// does not fit.
+/// Plans the layers for items of a shape; `output` is the shape that the task needs from the last one, and `heads` are
+/// other outputs that are used. The error points at the layer that does not fit.
 pub fn lay_out(
     layers: &[LayerSpec],
     items: &Items,
     output: &[usize],
+    heads: &[Head],
 ) -> Result<Network, Box<Diagnostic>> {
-    refuse_forgotten_size(layers)?;
-    let network = infer(layers, items, output)?;
-    match (network.layers.last(), layers.last()) {
-        (Some(last), Some(spec)) if last.shape != output => {
-            let mismatch = shape::wrong_output(&spec.kind, &last.shape, output);
-            Err(refusal(&network, spec, &last.inputs, mismatch))
-        }
-        _ => Ok(network),
+    let wanted = heads::wanted(layers, output, heads)?;
+    let mut network = empty(items, layers.len());
+    for (spec, wanted) in layers.iter().zip(wanted) {
+        append(&mut network, spec, wanted)?;
     }
+    heads::fit(&network, layers, output, heads)?;
+    Ok(network)
 }
 
-/// The task determines a missing size in the last layer that has one.
-fn refuse_forgotten_size(layers: &[LayerSpec]) -> Result<(), Box<Diagnostic>> {
-    let Some(last) = layers.iter().rposition(|spec| spec.kind.has_size()) else {
-        return Ok(());
-    };
-    let missing = |spec: &LayerSpec| match &spec.kind {
-        _ if spec.weights.is_some() => None,
-        LayerKind::Linear {
-            out_features: None, ..
-        } => Some("out_features"),
-        LayerKind::Conv(conv) if conv.out_channels.is_none() => Some("out_channels"),
-        LayerKind::ConvTranspose(conv) if conv.out_channels.is_none() => Some("out_channels"),
-        _ => None,
-    };
-    let mut earlier = layers[..last].iter();
-    let Some((spec, key)) = earlier.find_map(|spec| Some((spec, missing(spec)?))) else {
-        return Ok(());
-    };
-    let message = format!(
-        "`{}` has no `{key}`, and only the last layer of its kind can infer it from the task",
-        spec.name
-    );
-    let diagnostic = spec.point(Diagnostic::error("missing-key", message), "type");
-    Err(Box::new(diagnostic.help(format!("add `{key} = 64`"))))
+fn empty(items: &Items, num_layers: usize) -> Network {
+    Network {
+        num_parameters: 0,
+        activations_per_item: 0,
+        multiply_adds_per_item: 0,
+        items: items.shape.clone(),
+        parts: items.parts.clone(),
+        layers: Vec::with_capacity(num_layers),
+    }
 }
 
 /// The same for layers that need not match the task.
@@ -331,14 +317,7 @@ pub fn infer(
     items: &Items,
     output: &[usize],
 ) -> Result<Network, Box<Diagnostic>> {
-    let mut network = Network {
-        num_parameters: 0,
-        activations_per_item: 0,
-        multiply_adds_per_item: 0,
-        items: items.shape.clone(),
-        parts: items.parts.clone(),
-        layers: Vec::with_capacity(layers.len()),
-    };
+    let mut network = empty(items, layers.len());
     for spec in layers {
         append(&mut network, spec, output)?;
     }

@@ -37,6 +37,7 @@ fn is_exact(kind: &LayerKind) -> bool {
     match kind {
         LayerKind::Dropout { .. }
         | LayerKind::GaussianNoise { .. }
+        | LayerKind::GaussianSample
         | LayerKind::MultiHeadAttention { .. }
         | LayerKind::GroupedAttention(_)
         | LayerKind::PositionalEncoding { .. }

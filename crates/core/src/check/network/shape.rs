@@ -145,7 +145,7 @@ pub fn output(spec: &LayerSpec, inputs: &[Input], wanted: &[usize]) -> Result<Di
             }
             input.to_vec()
         }
-        LayerKind::Activation(Activation::Glu) => {
+        LayerKind::Activation(Activation::Glu) | LayerKind::GaussianSample => {
             let width = input.last().copied().unwrap_or(1);
             if !width.is_multiple_of(2) {
                 return wrong(
@@ -208,8 +208,13 @@ pub fn output(spec: &LayerSpec, inputs: &[Input], wanted: &[usize]) -> Result<Di
     Ok(shape)
 }
 
-/// Why the output of the last layer does not fit the task.
-pub fn wrong_output(kind: &LayerKind, shape: &[usize], wanted: &[usize]) -> Mismatch {
+/// Why the output of a layer does not fit its loss. `what` says whose output it is, and `needs` what needs another.
+pub fn wrong_output(
+    kind: &LayerKind,
+    shape: &[usize],
+    wanted: &[usize],
+    (what, needs): (&str, &str),
+) -> Mismatch {
     let help = match kind {
         LayerKind::Linear { .. } if shape.len() == wanted.len() && shape[..shape.len() - 1] == wanted[..wanted.len() - 1] => {
             format!("set `out_features = {}`, or remove it", wanted[wanted.len() - 1])
@@ -228,8 +233,19 @@ pub fn wrong_output(kind: &LayerKind, shape: &[usize], wanted: &[usize]) -> Mism
         } else {
             "type"
         },
-        message: format!("is the last layer and outputs {shape:?}, but the task needs {wanted:?}"),
+        message: format!("is {what} and outputs {shape:?}, but {needs} needs {wanted:?}"),
         help,
+    }
+}
+
+/// Why the output of a layer has no means and variances along its last axis.
+pub fn no_halves(shape: &[usize], what: &str) -> Mismatch {
+    Mismatch {
+        key: "type",
+        message: format!(
+            "is {what} and outputs {shape:?}, but `kl_normal` needs an even number along the last axis: the means, and then the logarithms of the variances"
+        ),
+        help: "make it output two numbers for each latent variable".into(),
     }
 }
 

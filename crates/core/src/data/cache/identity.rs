@@ -108,6 +108,9 @@ fn digest_of(files: &FilesSpec, contents: Vec<Json>, readers: u32) -> String {
     if !embedded.is_empty() {
         work["categories"] = json!(embedded);
     }
+    if !roles.more_targets.is_empty() {
+        work["more_targets"] = json!(roles.more_targets);
+    }
     if readers != FORMER_READERS {
         work["values"] = json!(roles.values);
     }

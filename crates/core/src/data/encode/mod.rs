@@ -17,7 +17,7 @@ pub(in crate::data) use statistics::moments;
 use serde::{Deserialize, Serialize};
 
 use super::records::{Column, ColumnKind, Records};
-use super::{InputPlan, TargetPlan};
+use super::{InputPlan, TargetPlan, TargetValues};
 use crate::spec::data::WindowSpec;
 use scaling::array;
 use tokenizer::Tokenizer;
@@ -29,6 +29,24 @@ pub struct Encoder {
     pub input: InputEncoder,
     /// The target encoder.
     pub target: TargetEncoder,
+    /// Those of the targets of `[[losses]]` that are other columns.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub more_targets: Vec<TargetEncoder>,
+}
+
+impl Encoder {
+    /// The columns of all targets.
+    pub fn target_columns(&self) -> Vec<usize> {
+        let more = self.more_targets.iter();
+        let more = more.flat_map(TargetEncoder::columns);
+        self.target.columns().into_iter().chain(more).collect()
+    }
+
+    /// The kinds of further targets.
+    pub fn more_plans(&self, input: &InputPlan) -> Vec<TargetPlan> {
+        let more = self.more_targets.iter();
+        more.map(|target| target.plan(input)).collect()
+    }
 }
 
 /// How records are converted to inputs.
@@ -440,6 +458,15 @@ impl TargetEncoder {
                 shape: input.shape.clone(),
                 num_classes: input.vocabulary.unwrap_or(0),
             },
+        }
+    }
+
+    /// The values of no items.
+    pub fn no_values(&self) -> TargetValues {
+        if self.is_classes() {
+            TargetValues::Classes(Vec::new())
+        } else {
+            TargetValues::Floats(Vec::new())
         }
     }
 

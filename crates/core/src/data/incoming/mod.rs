@@ -228,7 +228,7 @@ impl<'a> Incoming<'a> {
     pub(in crate::data) fn used(&self) -> Vec<usize> {
         let mut used = self.transforms.inputs();
         if self.has_targets {
-            used.extend(self.transforms.target.columns());
+            used.extend(self.transforms.targets());
         }
         used
     }
@@ -294,7 +294,7 @@ impl<'a> Pieces<'a> {
         let inputs = transforms.inputs();
         let mut needed: Vec<usize> = inputs.into_iter().filter(is_needed).collect();
         if incoming.has_targets {
-            needed.extend(transforms.target.columns());
+            needed.extend(transforms.targets());
         }
         let window = match &transforms.input {
             InputEncoder::Features { window, .. } => window.clone(),
@@ -398,28 +398,9 @@ impl<'a> Pieces<'a> {
         if let Some(reason) = self.encoder.input.unknown(records, row) {
             return Some(reason);
         }
-        let (column, num_classes) = match &self.encoder.target {
-            TargetEncoder::Class {
-                column,
-                num_classes,
-            }
-            | TargetEncoder::Classes {
-                column,
-                num_classes,
-                ..
-            } => (*column, *num_classes),
-            _ => return None,
-        };
-        let mut wrong = None;
-        records.numbers(row, column, |class| {
-            if class.is_nan() || class < -1.0 || class >= num_classes as f64 {
-                wrong = wrong.or(Some(class));
-            }
-        });
-        wrong.map(|class| {
-            let last = num_classes - 1;
-            format!("the class {class} is unknown: the run was trained on classes 0 to {last}")
-        })
+        let targets = [&self.encoder.target].into_iter();
+        let mut targets = targets.chain(&self.encoder.more_targets);
+        targets.find_map(|target| unknown_class(target, records, row))
     }
 
     /// No usable items.
@@ -441,6 +422,32 @@ impl<'a> Pieces<'a> {
                 .help("use a file with one row per item"),
         }
     }
+}
+
+/// Why a row has a class that the run was not trained on.
+fn unknown_class(target: &TargetEncoder, records: &Records, row: usize) -> Option<String> {
+    let (column, num_classes) = match target {
+        TargetEncoder::Class {
+            column,
+            num_classes,
+        }
+        | TargetEncoder::Classes {
+            column,
+            num_classes,
+            ..
+        } => (*column, *num_classes),
+        _ => return None,
+    };
+    let mut wrong = None;
+    records.numbers(row, column, |class| {
+        if class.is_nan() || class < -1.0 || class >= num_classes as f64 {
+            wrong = wrong.or(Some(class));
+        }
+    });
+    wrong.map(|class| {
+        let last = num_classes - 1;
+        format!("the class {class} is unknown: the run was trained on classes 0 to {last}")
+    })
 }
 
 impl Id {

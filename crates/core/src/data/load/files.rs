@@ -48,7 +48,7 @@ impl Reading<'_> {
         if let [column] = uses.features[..]
             && uses.inputs.is_empty()
             && records.columns()[column].kind == ColumnKind::Text
-            && uses.targets.is_empty()
+            && uses.all_targets().next().is_none()
         {
             return self.running_text(files, records, uses);
         }

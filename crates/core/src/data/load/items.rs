@@ -77,7 +77,11 @@ pub(super) fn of_items(items: Items, official_test: Option<Items>, plan: &DataPl
     };
     let set = Arc::new(Set {
         records,
-        encoder: Arc::new(Encoder { input, target }),
+        encoder: Arc::new(Encoder {
+            input,
+            target,
+            more_targets: Vec::new(),
+        }),
     });
     let split = |rows: Vec<u32>| Split::of_rows(set.clone(), rows);
     Splits {

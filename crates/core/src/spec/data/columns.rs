@@ -19,6 +19,9 @@ pub struct RolesSpec {
     pub inputs: Vec<InputSpec>,
     /// The target columns.
     pub target: Vec<String>,
+    /// The targets of `[[losses]]` that are other columns.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub more_targets: Vec<MoreTarget>,
     /// Unused columns.
     pub ignore: Vec<String>,
     /// How missing values are handled in columns that do not set it.
@@ -32,6 +35,23 @@ pub struct RolesSpec {
     /// The value format of tables.
     #[serde(default, skip_serializing_if = "ValuesSpec::is_usual")]
     pub values: ValuesSpec,
+}
+
+/// The target columns of a table of `[[losses]]`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct MoreTarget {
+    /// Their names.
+    pub columns: Vec<String>,
+    /// The number of the table, for messages.
+    #[serde(skip)]
+    pub table: usize,
+}
+
+impl MoreTarget {
+    /// The key that names the columns.
+    pub fn key(&self) -> String {
+        format!("losses[{}].target", self.table)
+    }
 }
 
 /// The settings of one column.
@@ -230,6 +250,19 @@ fn names(s: &mut Section<'_>, key: &'static str, doc: &'static str) -> Option<Ve
 }
 
 impl RolesSpec {
+    /// Whether a column is a target, of the task or of `[[losses]]`.
+    pub fn is_target(&self, name: &String) -> bool {
+        self.targets().any(|target| target == name)
+    }
+
+    /// The names of all targets.
+    pub fn targets(&self) -> impl Iterator<Item = &String> {
+        let more = self.more_targets.iter();
+        self.target
+            .iter()
+            .chain(more.flat_map(|more| &more.columns))
+    }
+
     pub(super) fn decode_missing(s: &mut Section<'_>, doc: &'static str) -> Missing {
         s.choice("missing", doc, Missing::Refuse)
     }
@@ -248,6 +281,7 @@ impl RolesSpec {
                 InputSpec::decode,
             ),
             target: names(s, "target", "The column or columns to predict.").unwrap_or_default(),
+            more_targets: Vec::new(),
             ignore: names(
                 s,
                 "ignore",

@@ -133,6 +133,20 @@ fn targets(s: &mut Section<'_>, doc: &'static str) -> Targets {
     }
 }
 
+impl Format {
+    /// Whether its columns have names.
+    pub fn has_columns(&self) -> bool {
+        matches!(
+            self,
+            Format::Csv { .. }
+                | Format::JsonLines
+                | Format::Parquet
+                | Format::Npz
+                | Format::Safetensors
+        )
+    }
+}
+
 impl FilesSpec {
     pub(super) fn decode(s: &mut Section<'_>, kind: DataKind) -> Self {
         let path = paths(

@@ -11,8 +11,8 @@ mod values;
 
 pub use augment::AugmentSpec;
 pub use columns::{
-    ColumnSpec, ColumnType, Encode, Missing, RolesSpec, Scale, ScaleAxis, TokenizerKind,
-    TokensSpec, WindowSpec,
+    ColumnSpec, ColumnType, Encode, Missing, MoreTarget, RolesSpec, Scale, ScaleAxis,
+    TokenizerKind, TokensSpec, WindowSpec,
 };
 pub use dates::{DateFormat, date_of, days_of};
 pub use files::{Channels, FilesSpec, Format, OnBadItem, Targets};
@@ -25,6 +25,7 @@ use serde::{Deserialize, Serialize};
 
 use super::generate::Generated;
 use super::kind::Kind;
+use super::losses::TermTable;
 use super::section::{Choice, Section, choices};
 
 /// The `[data]` table.
@@ -67,6 +68,29 @@ pub enum DataSource {
     Generated(Generated),
     /// The user's files.
     Files(Box<FilesSpec>),
+}
+
+impl DataSpec {
+    /// Adds the columns that `[[losses]]` names as targets, if items have columns with names.
+    pub(super) fn add_targets(&mut self, losses: &[TermTable]) {
+        let DataSource::Files(files) = &mut self.source else {
+            return;
+        };
+        if !files.format.has_columns() {
+            return;
+        }
+        let roles = &mut files.roles;
+        for (table, term) in losses.iter().enumerate() {
+            let Some(columns) = term.columns() else {
+                continue;
+            };
+            let is_known = |more: &MoreTarget| more.columns == columns;
+            if !roles.more_targets.iter().any(is_known) {
+                let columns = columns.to_vec();
+                roles.more_targets.push(MoreTarget { columns, table });
+            }
+        }
+    }
 }
 
 choices! {

@@ -57,7 +57,10 @@ impl Kind {
                     .map(|(_, name, _)| *name)
                     .collect();
                 let splits = splits.join("|");
-                json!({ "type": "string", "pattern": format!("^({splits})/({})$", names.join("|")) })
+                // Between the two, the name of a term of `[[losses]]`.
+                let names = names.join("|");
+                let pattern = format!("^({splits})/([A-Za-z0-9._-]+/)?({names})$");
+                json!({ "type": "string", "pattern": pattern })
             }
             Kind::Bytes => json!({
                 "type": "string",

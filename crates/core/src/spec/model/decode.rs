@@ -78,6 +78,7 @@ impl LayerKind {
                     .field("std", Kind::positive(), "Standard deviation.")
                     .required(),
             },
+            T::GaussianSample => LayerKind::GaussianSample,
             T::Embedding => LayerKind::Embedding {
                 embedding_dim: {
                     let doc = "Size of each embedding; when not set, 1.6 times the size of the vocabulary to the power of 0.56, rounded, and at most 600.";

@@ -164,7 +164,6 @@ pub fn expand(
     }
     if !expander.is_wrong() {
         expander.refuse_nothing(model);
-        expander.refuse_unused(scope.previous);
     }
     expander.layers
 }
@@ -337,26 +336,5 @@ impl Expander<'_> {
             }
         };
         self.findings.refuse("model", diagnostic);
-    }
-
-    /// A layer whose output is unused is a mistake in `inputs`.
-    fn refuse_unused(&mut self, output: Source) {
-        if !self.is_wrong() {
-            let mut used = vec![false; self.layers.len()];
-            let inputs = self.layers.iter().flat_map(|layer| &layer.inputs);
-            for source in inputs.chain([&output]) {
-                if let Source::Layer(at) = source {
-                    used[*at] = true;
-                }
-            }
-            let unused = used.iter().position(|used| !used);
-            if let Some(layer) = unused.map(|at| &self.layers[at]) {
-                let message = format!("the output of the layer `{}` is never used", layer.name);
-                let diagnostic = layer.point(Diagnostic::error("contradiction", message), "type");
-                self.refuse(
-                    diagnostic.help("name it in the `inputs` of a later layer, or remove it"),
-                );
-            }
-        }
     }
 }

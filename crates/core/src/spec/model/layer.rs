@@ -39,6 +39,8 @@ pub enum LayerKind {
     StochasticDepth { probability: f64 },
     /// Adds normal noise in training.
     GaussianNoise { std: f64 },
+    /// A sample of normal distributions in training, and their means otherwise.
+    GaussianSample,
     /// A vector for each token.
     Embedding {
         /// Resolved by the size of the vocabulary.
@@ -368,6 +370,7 @@ choices! {
         ChannelDropout "channel_dropout" "Zeroes random channels of each item in training and scales up the others (Tompson et al., 2015).",
         StochasticDepth "stochastic_depth" "Zeroes random items in training and scales up the others; at the end of a residual branch (Huang et al., 2016).",
         GaussianNoise "gaussian_noise" "Adds normal noise in training.",
+        GaussianSample "gaussian_sample" "Means in the first half of the last axis, logarithms of variances in the second: in training a sample of these normal distributions, by the reparameterization trick (Kingma and Welling, 2014), otherwise the means.",
         Embedding "embedding" "A learned vector for each token.",
         MaxPool1d "max_pool1d" "The maximum of each window of [channels, length].",
         MaxPool2d "max_pool2d" "The maximum of each window of [channels, height, width].",

@@ -2,7 +2,7 @@
 
 use super::{Remedy, none, other, same};
 
-const PLACE: &str = "task.metrics";
+const PLACE: &str = "task.metrics losses.metrics";
 
 pub(super) const ROWS: &[Remedy] = &[
     same(

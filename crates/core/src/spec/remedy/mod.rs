@@ -389,7 +389,11 @@ fn meant(text: &str) -> Option<Meant> {
     let names = || Metric::ALL.iter().map(|(_, name, _)| *name);
     let of = |name: &str| {
         let metric = by_name::<Metric>(name)?;
-        Some(Objective { split, metric })
+        Some(Objective {
+            split,
+            term: None,
+            metric,
+        })
     };
     if let Some(objective) = of(name) {
         return Some(Meant::Known(objective));

@@ -6,6 +6,18 @@ use crate::torch::axes::with_batch;
 use runner_core::check::network::axes::{axis_of, range};
 use runner_core::spec::model::layer::{LayerKind, PadMode, Pairwise, Reduction};
 
+/// The first half of the last axis.
+pub fn first_half(scope: &mut Scope<'_>, x: &str) -> String {
+    let width = scope.layer.shape.last().copied().unwrap_or(1) as i64;
+    let graph = &mut *scope.graph;
+    let (starts, ends, axes) = (
+        graph.integers(&[0]),
+        graph.integers(&[width]),
+        graph.integers(&[-1]),
+    );
+    graph.node("Slice", &[x, &starts, &ends, &axes], &[])
+}
+
 /// The output of such a layer. Axes of a plan do not count the batch, which is axis 0 here.
 pub fn output(scope: &mut Scope<'_>, inputs: &[String]) -> String {
     let x = inputs[0].as_str();

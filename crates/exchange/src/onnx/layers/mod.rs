@@ -126,6 +126,8 @@ pub fn output(scope: &mut Scope<'_>, inputs: &[String]) -> Result<String, OnnxEr
         | LayerKind::ChannelDropout { .. }
         | LayerKind::StochasticDepth { .. }
         | LayerKind::GaussianNoise { .. } => x.to_owned(),
+        // The means.
+        LayerKind::GaussianSample => axes::first_half(scope, x),
         LayerKind::Flatten { .. }
         | LayerKind::Reshape { .. }
         | LayerKind::Permute { .. }

@@ -42,6 +42,7 @@ pub fn fit(fitting: &Fitting<'_>) -> Result<Encoder, DataError> {
     Ok(Encoder {
         input: fitting.input()?,
         target: fitting.target()?,
+        more_targets: fitting.more_targets()?,
     })
 }
 

@@ -11,7 +11,7 @@ use crate::spec::data::ColumnType;
 
 impl Fitting<'_> {
     /// Refuses integer classes of which most do not occur: they are identifiers or quantities.
-    fn refuse_holes(&self, column: usize, num_classes: usize) -> Result<(), DataError> {
+    fn refuse_holes(&self, column: usize, num_classes: usize, key: &str) -> Result<(), DataError> {
         /// This few classes may have any gaps.
         const FEW: usize = 20;
         /// Classes per class that occurs.
@@ -39,10 +39,10 @@ impl Fitting<'_> {
             shown.join(", ")
         ))
         .note("integers are classes, numbered from 0")
-        .key(if self.roles.target.is_empty() {
+        .key(if self.roles.target.is_empty() && key == "data.target" {
             "data.target_path"
         } else {
-            "data.target"
+            key
         });
         Err(error.help(
             "number the classes 0, 1, 2, …, or save quantities as floats, for example with `y.astype(np.float32)`",
@@ -50,7 +50,7 @@ impl Fitting<'_> {
     }
 
     /// A single column of classes; `None` for one of numbers.
-    fn class(&self, column: usize) -> Result<Option<TargetEncoder>, DataError> {
+    fn class(&self, column: usize, key: &str) -> Result<Option<TargetEncoder>, DataError> {
         let (spec, extent) = (self.column(column), self.records.header.extents[column]);
         let said = self.roles.of(&spec.name).and_then(|said| said.kind);
         let (min, max) = (extent.min.unwrap_or(0.0), extent.max.unwrap_or(0.0));
@@ -63,7 +63,7 @@ impl Fitting<'_> {
             (ColumnKind::Bytes | ColumnKind::Whole, 0 | 1)
                 if !is_number && spec.len() == 1 && min >= 0.0 =>
             {
-                self.refuse_holes(column, max as usize + 1)?;
+                self.refuse_holes(column, max as usize + 1, key)?;
                 Ok(Some(TargetEncoder::Class {
                     column,
                     num_classes: max as usize + 1,
@@ -84,12 +84,23 @@ impl Fitting<'_> {
         if self.running_text.is_some() {
             return Ok(TargetEncoder::NextTokens);
         }
-        let targets = &self.uses.targets;
+        self.target_of(&self.uses.targets, "data.target")
+    }
+
+    /// The targets of `[[losses]]` that are other columns.
+    pub(super) fn more_targets(&self) -> Result<Vec<TargetEncoder>, DataError> {
+        let more = self.uses.more_targets.iter().zip(&self.roles.more_targets);
+        more.map(|(columns, named)| self.target_of(columns, &named.key()))
+            .collect()
+    }
+
+    /// The target in some columns, which a key names.
+    fn target_of(&self, targets: &[usize], key: &str) -> Result<TargetEncoder, DataError> {
         let Some(first) = targets.first() else {
             return Ok(TargetEncoder::None);
         };
         if let [column] = targets[..]
-            && let Some(encoder) = self.class(column)?
+            && let Some(encoder) = self.class(column, key)?
         {
             return Ok(encoder);
         }
@@ -107,7 +118,7 @@ impl Fitting<'_> {
         let num: usize = targets.iter().map(|at| self.column(*at).len()).sum();
         if are_labels && num > 1 {
             return Ok(TargetEncoder::Labels {
-                columns: targets.clone(),
+                columns: targets.to_vec(),
                 num_labels: num,
             });
         }
@@ -122,7 +133,7 @@ impl Fitting<'_> {
                     column.name,
                     column.kind.show()
                 ))
-                .key("data.target")
+                .key(key)
                 .help("use one column of classes, or only numeric columns"));
             }
         }

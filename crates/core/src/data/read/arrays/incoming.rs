@@ -159,6 +159,12 @@ fn read_arrays(
         let column = &transforms.columns[at];
         streams.push((at, Values::of(array, column, false, &columns[at].kind)?));
     }
+    if incoming.has_targets && !transforms.more_targets.is_empty() {
+        return Err(DataError::new(
+            "arrays of new data have one target, but the losses of the run compare outputs with several",
+        )
+        .help("save the items with all targets as a table, such as CSV or JSON lines"));
+    }
     let targets = transforms.target.columns();
     if let (true, Some(at)) = (incoming.has_targets, targets.first()) {
         let array = match (incoming.targets, beside) {

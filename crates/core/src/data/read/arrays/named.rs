@@ -32,7 +32,7 @@ pub fn read(
     watch: Watch<'_>,
 ) -> Result<(), DataError> {
     let mut columns = Columns::default();
-    let is_target = |name: &String| files.roles.target.contains(name);
+    let is_target = |name: &String| files.roles.is_target(name);
     let mut names: Option<(Vec<String>, String)> = None;
     let mut total: usize = 0;
     for (part, path) in parts(files).flat_map(|(part, paths)| paths.iter().map(move |p| (part, p)))
@@ -111,7 +111,7 @@ fn select<'a>(
         array.map(|array| (name, array))
     };
     let wanted = wanted(roles, first, &all);
-    for name in &roles.target {
+    for name in roles.targets() {
         if !wanted.contains(name) {
             take(name)?;
         }
@@ -159,7 +159,7 @@ fn wanted(roles: &RolesSpec, first: Option<&(Vec<String>, String)>, all: &[Strin
         (Some((names, _)), _) => names.clone(),
         (None, Some(features)) => {
             let mut wanted: Vec<String> = Vec::new();
-            for name in features.iter().chain(&roles.target) {
+            for name in features.iter().chain(roles.targets()) {
                 if !wanted.contains(name) {
                     wanted.push(name.clone());
                 }

@@ -48,7 +48,7 @@ impl<'a> Csv<'a> {
             .inputs
             .iter()
             .flat_map(|input| input.columns.iter().flatten());
-        let named = features.chain(inputs).chain(&roles.target).chain(columns);
+        let named = features.chain(inputs).chain(roles.targets()).chain(columns);
         Some(Self {
             delimiter: *delimiter,
             header: *header,

@@ -146,7 +146,7 @@ impl Layout {
             }
         }
         let transforms = incoming.transforms;
-        let targets = transforms.target.columns();
+        let targets = transforms.targets();
         let name = |at: &usize| transforms.columns[*at].name.clone();
         let mut apart: BTreeSet<String> = targets.iter().map(name).collect();
         apart.extend(incoming.ignore.iter().chain(incoming.keep).cloned());

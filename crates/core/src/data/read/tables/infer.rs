@@ -227,7 +227,7 @@ impl Columns {
         let names = self.names.names.into_iter().zip(self.seen);
         names
             .map(|(name, seen)| {
-                let is_target = roles.target.contains(&name);
+                let is_target = roles.is_target(&name);
                 seen.decide(roles.kind_of(&name), is_target, name)
             })
             .collect()
