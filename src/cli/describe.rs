@@ -1,6 +1,7 @@
 //! `runner describe`: the network of an experiment as a table, as a graph, or as layers to copy.
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use runner_core::spec::section::Choice;
 
 use serde_json::json;
 
@@ -208,13 +209,14 @@ fn as_layers(layers: &[LayerSpec], names: &[String]) -> String {
     let mut text = String::new();
     for (at, layer) in layers.iter().enumerate() {
         text.push_str(&format!("[[model.layers]]\nname = {:?}\n", layer.name));
-        let is_plain = layer.inputs == [at.checked_sub(1).map_or(Source::Items, Source::Layer)];
+        let named = |input: &Source| match input {
+            Source::Items => "\"input\"".to_owned(),
+            Source::Part(at) => format!("{:?}", names[*at]),
+            Source::Layer(from) => format!("{:?}", layers[*from].name),
+        };
+        let is_plain = layer.values() == [at.checked_sub(1).map_or(Source::Items, Source::Layer)];
         if !is_plain {
-            let inputs = layer.inputs.iter().map(|input| match input {
-                Source::Items => "\"input\"".to_owned(),
-                Source::Part(at) => format!("{:?}", names[*at]),
-                Source::Layer(from) => format!("{:?}", layers[*from].name),
-            });
+            let inputs = layer.values().iter().map(named);
             text.push_str(&format!(
                 "inputs = [{}]\n",
                 inputs.collect::<Vec<_>>().join(", ")
@@ -226,7 +228,19 @@ fn as_layers(layers: &[LayerSpec], names: &[String]) -> String {
         if let Some(Weights::Tied(owner)) = layer.weights {
             text.push_str(&format!("tie = {:?}\n", layers[owner].name));
         }
-        let known = ["name", "inputs", "freeze", "repeat", "when", "tie"];
+        for (key, mask) in layer.masks.iter().zip(layer.masks()) {
+            text.push_str(&format!("{} = {}\n", key.name(), named(mask)));
+        }
+        let known = [
+            "name",
+            "inputs",
+            "freeze",
+            "repeat",
+            "when",
+            "tie",
+            "mask",
+            "memory_mask",
+        ];
         let own = |key: &str| !known.contains(&key);
         let written = |value: &Value| value.to_toml();
         for entry in layer.table.entries.iter().filter(|entry| own(&entry.key)) {

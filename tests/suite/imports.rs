@@ -239,6 +239,8 @@ const ONE_WAY: &[&str] = &[
     "{ type = 'parameter'",
     // ONNX's sums can also run backward or exclude the position itself.
     "{ type = 'cumsum'",
+    // Comparisons of items, and what follows from them.
+    "{ type = 'padding_mask'",
 ];
 
 #[test]

@@ -41,6 +41,57 @@ pub struct Attention {
     pub arithmetic: Arithmetic,
 }
 
+/// The positions that attend to each other, if not all do.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Visible<'a> {
+    /// \[items, keys\]: 0 for a key that gets no weight.
+    pub keys: Option<&'a [u32]>,
+    /// \[items, queries\]: the number of the keys that each query attends to, if it does not attend to all others.
+    pub queries: Option<&'a [u32]>,
+}
+
+impl<'a> Visible<'a> {
+    fn check(&self, sizes: &Attention) {
+        let (keys, queries) = (sizes.items * sizes.keys, sizes.items * sizes.queries);
+        assert!(self.keys.is_none_or(|all| all.len() == keys));
+        assert!(self.queries.is_none_or(|all| all.len() == queries));
+        assert!(self.keys.is_some() || self.queries.is_none());
+    }
+
+    /// Of one item, for queries from `first` on.
+    fn of(&self, sizes: &Attention, item: usize, first: usize) -> Self {
+        let at = item * sizes.queries + first;
+        Self {
+            keys: self.keys.map(|all| &all[item * sizes.keys..][..sizes.keys]),
+            queries: self.queries.map(|all| &all[at..]),
+        }
+    }
+
+    /// One past the last key of an item that any query may attend to.
+    fn reach(&self, sizes: &Attention, item: usize) -> usize {
+        let keys = self.of(sizes, item, 0).keys;
+        let last = keys.map(|keys| keys.iter().rposition(|key| *key != 0));
+        // Products have at least one term.
+        last.map_or(sizes.keys, |last| last.map_or(1, |last| last + 1))
+    }
+
+    /// Sets the values of a row of scores, that of a query of this item, where it does not attend.
+    #[inline(always)]
+    fn hide(&self, query: usize, row: &mut [f32], value: f32) {
+        let Some(keys) = self.keys else {
+            return;
+        };
+        match self.queries.map(|queries| queries[query]) {
+            None => (row.iter_mut().zip(keys))
+                .for_each(|(score, key)| *score = if *key == 0 { value } else { *score }),
+            Some(own) => (row.iter_mut().zip(keys)).for_each(|(score, key)| {
+                let is_hidden = *key == 0 || *key != own;
+                *score = if is_hidden { value } else { *score };
+            }),
+        }
+    }
+}
+
 impl Attention {
     /// Numbers per position.
     fn columns(&self) -> usize {
@@ -74,12 +125,19 @@ impl Attention {
 }
 
 /// The output of attention, \[items, queries, heads * width\], and the logarithm of each row's sum of exponentials,
-/// \[items, heads, queries\].
+/// \[items, heads, queries\]. A query that attends to no key has an output of 0.
 ///
 /// # Panics
 /// If lengths do not match the sizes, or there are no keys.
-pub fn forward(sizes: &Attention, q: &[f32], k: &[f32], v: &[f32]) -> (Vec<f32>, Vec<f32>) {
+pub fn forward(
+    sizes: &Attention,
+    visible: Visible<'_>,
+    q: &[f32],
+    k: &[f32],
+    v: &[f32],
+) -> (Vec<f32>, Vec<f32>) {
     sizes.check(q, k, v);
+    visible.check(sizes);
     let Attention {
         items,
         heads,
@@ -97,9 +155,10 @@ pub fn forward(sizes: &Attention, q: &[f32], k: &[f32], v: &[f32]) -> (Vec<f32>,
             scratch::with((width + QUERIES) * keys, |scratch| {
                 let (turned, scores) = scratch.split_at_mut(width * keys);
                 turn(sizes, k, item, head, sizes.scale(), turned);
+                let reach = visible.reach(sizes, item);
                 for first in (0..queries).step_by(QUERIES) {
                     let num = QUERIES.min(queries - first);
-                    let limit = sizes.limit(first + num);
+                    let limit = sizes.limit(first + num).min(reach);
                     score(
                         sizes,
                         turned,
@@ -110,6 +169,7 @@ pub fn forward(sizes: &Attention, q: &[f32], k: &[f32], v: &[f32]) -> (Vec<f32>,
                     );
                     soften(
                         sizes,
+                        visible.of(sizes, item, first),
                         first,
                         &mut scores[..num * limit],
                         &mut sums[first..first + num],
@@ -184,26 +244,38 @@ fn score(sizes: &Attention, turned: &[f32], q: &[f32], num: usize, limit: usize,
 }
 
 vectorized! {
-    fn soften = soften_now(sizes: &Attention, first: usize, scores: &mut [f32], sums: &mut [f32]);
+    fn soften = soften_now(sizes: &Attention, visible: Visible<'_>, first: usize, scores: &mut [f32], sums: &mut [f32]);
 }
 
 /// The softmax of rows of scores; masked weights become 0.
 #[inline(always)]
-fn soften_now(sizes: &Attention, first: usize, scores: &mut [f32], sums: &mut [f32]) {
+fn soften_now(
+    sizes: &Attention,
+    visible: Visible<'_>,
+    first: usize,
+    scores: &mut [f32],
+    sums: &mut [f32],
+) {
     let limit = scores.len() / sums.len();
-    for (row, sums) in sums.iter_mut().enumerate() {
+    for (query, sums) in sums.iter_mut().enumerate() {
         let seen = if sizes.is_causal {
-            (first + row + 1).min(limit)
+            (first + query + 1).min(limit)
         } else {
             limit
         };
-        let (row, hidden) = scores[row * limit..][..limit].split_at_mut(seen);
+        let (row, hidden) = scores[query * limit..][..limit].split_at_mut(seen);
+        visible.hide(query, row, f32::NEG_INFINITY);
         let most = finite_or_zero(largest(row));
         exponentials(row, most);
+        visible.hide(query, row, 0.0);
+        hidden.fill(0.0);
         let total = sum(row);
+        if total == 0.0 && visible.keys.is_some() {
+            *sums = 0.0;
+            continue;
+        }
         let inverse = 1.0 / total;
         row.iter_mut().for_each(|x| *x *= inverse);
-        hidden.fill(0.0);
         *sums = most + ln(total);
     }
 }
@@ -214,6 +286,7 @@ fn soften_now(sizes: &Attention, first: usize, scores: &mut [f32], sums: &mut [f
 /// As [`forward`], or if the numbers of gradients or sums do not match.
 pub fn backward(
     sizes: &Attention,
+    visible: Visible<'_>,
     q: &[f32],
     k: &[f32],
     v: &[f32],
@@ -221,6 +294,7 @@ pub fn backward(
     gradient: &[f32],
 ) -> [Vec<f32>; 3] {
     sizes.check(q, k, v);
+    visible.check(sizes);
     let Attention {
         items,
         heads,
@@ -236,7 +310,8 @@ pub fn backward(
                     let sums = &sums[task * queries..][..queries];
                     // SAFETY: only this task writes this head of this item.
                     unsafe {
-                        head_back(sizes, [q, k, v, gradient], sums, task, [of_q, to_k, to_v])
+                        let operands = [q, k, v, gradient];
+                        head_back(sizes, visible, operands, sums, task, [of_q, to_k, to_v])
                     };
                 });
             };
@@ -257,6 +332,7 @@ pub fn backward(
 /// Nothing else accesses this head in the meantime.
 unsafe fn head_back(
     sizes: &Attention,
+    visible: Visible<'_>,
     [q, k, v, gradient]: [&[f32]; 4],
     sums: &[f32],
     task: usize,
@@ -284,14 +360,16 @@ unsafe fn head_back(
         let (weights, scores) = rest.split_at_mut(QUERIES * keys);
         turn(sizes, k, item, head, sizes.scale(), turned_k);
         turn(sizes, v, item, head, 1.0, turned_v);
+        let reach = visible.reach(sizes, item);
         for first in (0..queries).step_by(QUERIES) {
             let num = QUERIES.min(queries - first);
-            let limit = sizes.limit(first + num);
+            let limit = sizes.limit(first + num).min(reach);
             let at = sizes.place(item, queries, first, head);
             score(sizes, turned_k, &q[at..], num, limit, weights);
             score(sizes, turned_v, &gradient[at..], num, limit, scores);
             let (weights, scores) = (&mut weights[..num * limit], &mut scores[..num * limit]);
-            soften_back(sizes, first, weights, scores, &sums[first..first + num]);
+            let (seen, sums) = (visible.of(sizes, item, first), &sums[first..first + num]);
+            soften_back(sizes, seen, first, weights, scores, sums);
             let by_query = Matrix {
                 values: &*scores,
                 row: 1,
@@ -344,13 +422,14 @@ unsafe fn head_back(
 }
 
 vectorized! {
-    fn soften_back = soften_back_now(sizes: &Attention, first: usize, weights: &mut [f32], scores: &mut [f32], sums: &[f32]);
+    fn soften_back = soften_back_now(sizes: &Attention, visible: Visible<'_>, first: usize, weights: &mut [f32], scores: &mut [f32], sums: &[f32]);
 }
 
 /// Recomputes the weights from scores and, from the gradients of weights, those of the scores, in `scores`.
 #[inline(always)]
 fn soften_back_now(
     sizes: &Attention,
+    visible: Visible<'_>,
     first: usize,
     weights: &mut [f32],
     scores: &mut [f32],
@@ -358,15 +437,16 @@ fn soften_back_now(
 ) {
     let limit = scores.len() / sums.len();
     let scale = sizes.scale();
-    for (row, from) in sums.iter().enumerate() {
+    for (query, from) in sums.iter().enumerate() {
         let seen = if sizes.is_causal {
-            (first + row + 1).min(limit)
+            (first + query + 1).min(limit)
         } else {
             limit
         };
-        let (weights, unseen) = weights[row * limit..][..limit].split_at_mut(seen);
-        let (scores, hidden) = scores[row * limit..][..limit].split_at_mut(seen);
+        let (weights, unseen) = weights[query * limit..][..limit].split_at_mut(seen);
+        let (scores, hidden) = scores[query * limit..][..limit].split_at_mut(seen);
         exponentials(weights, *from);
+        visible.hide(query, weights, 0.0);
         let along = dot(weights, scores);
         for (score, weight) in scores.iter_mut().zip(weights) {
             *score = *weight * (*score - along) * scale;

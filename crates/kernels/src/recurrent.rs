@@ -64,6 +64,8 @@ pub struct Kept {
     gates: Vec<f32>,
     /// The states of cells that have any, \[items, steps, hidden\].
     cells: Vec<f32>,
+    /// The steps that are not padding, if some are.
+    real: Option<Vec<bool>>,
 }
 
 /// Items per block: as many columns as a product can have without copying weights.
@@ -89,7 +91,8 @@ impl Sequence {
 
     /// # Panics
     /// If the lengths of inputs or weights do not match the sizes.
-    fn check(&self, x: &[f32], weights: &Weights) {
+    fn check(&self, real: Option<&[bool]>, x: &[f32], weights: &Weights) {
+        assert!(real.is_none_or(|real| real.len() == self.items * self.steps));
         assert_eq!(x.len(), self.num_inputs());
         let wide = self.cell.input_gates() * self.hidden;
         assert_eq!(weights.input.len(), self.inputs * wide);
@@ -116,23 +119,25 @@ impl Sequence {
 }
 
 /// All hidden states, \[items, steps, hidden\], for inputs \[items, steps, inputs\], starting from zeros; and the
-/// values for the backward pass, if `is_kept`.
+/// values for the backward pass, if `is_kept`. States do not change in steps that are not `real`, \[items, steps\].
 ///
 /// # Panics
 /// If lengths do not match the sizes.
 pub fn forward(
     sequence: &Sequence,
+    real: Option<&[bool]>,
     x: &[f32],
     weights: Weights,
     is_kept: bool,
 ) -> (Vec<f32>, Option<Kept>) {
-    sequence.check(x, &weights);
+    sequence.check(real, x, &weights);
     let columns = sequence.columns();
     let num_kept = usize::from(is_kept) * sequence.items * sequence.steps;
     let num_cells = usize::from(sequence.cell.has_state()) * sequence.hidden;
     let mut kept = Kept {
         gates: Vec::new(),
         cells: Vec::new(),
+        real: real.filter(|_| is_kept).map(<[bool]>::to_vec),
     };
     let write = |output: Shared| {
         let write = |gates: Shared| {
@@ -145,7 +150,7 @@ pub fn forward(
                 };
                 sequence.parts().for_each(|(first, num)| {
                     // SAFETY: only this task accesses these items.
-                    unsafe { forward_part(sequence, x, weights, &places, first, num) };
+                    unsafe { forward_part(sequence, real, x, weights, &places, first, num) };
                 });
             };
             // SAFETY: the parts cover all items, and each writes all steps.
@@ -173,6 +178,7 @@ struct Places {
 /// Nothing else accesses these items in the meantime.
 unsafe fn forward_part(
     sequence: &Sequence,
+    real: Option<&[bool]>,
     x: &[f32],
     weights: Weights,
     places: &Places,
@@ -264,7 +270,19 @@ unsafe fn forward_part(
                 let at = (first + item) * steps + step;
                 // SAFETY: only this task writes these elements, and this is the only slice of them.
                 let output = unsafe { places.output.filled(at * hidden, hidden, 0.0) };
-                cell.activate(sums, states.0, states.1, output);
+                if real.is_none_or(|real| real[at]) {
+                    cell.activate(sums, states.0, states.1, output);
+                } else {
+                    states.1.copy_from_slice(states.0);
+                    if number > 0 {
+                        let last = (first + item) * steps + sequence.step(number - 1);
+                        // SAFETY: this task has written this state in the last step.
+                        let last = unsafe {
+                            std::slice::from_raw_parts(places.output.at(last * hidden), hidden)
+                        };
+                        output.copy_from_slice(last);
+                    }
+                }
                 if places.is_kept {
                     // SAFETY: as above.
                     unsafe { places.gates.write(at * columns, sums) };

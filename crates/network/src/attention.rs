@@ -5,6 +5,7 @@ use burn::nn::{Dropout, DropoutConfig, Linear, LinearConfig, RmsNorm, RmsNormCon
 use burn::tensor::Device;
 use burn::tensor::{Bool, DType, Tensor, TensorData};
 
+use crate::masks::Seen;
 use crate::numeric::{linear, matmul, softmax};
 use runner_core::spec::backend::Arithmetic;
 use runner_core::spec::model::attention::{Attention, Rotary};
@@ -71,14 +72,14 @@ impl GroupedAttention {
         }
     }
 
-    /// The outputs of \[items, queries, width\] that attend to \[items, keys, width\].
-    pub fn forward(&self, x: Tensor<3>, memory: Tensor<3>) -> Tensor<3> {
-        self.attend(x, memory, None).0
+    /// The outputs of \[items, queries, width\] that attend to \[items, keys, width\], of which some are seen.
+    pub fn forward(&self, x: Tensor<3>, memory: Tensor<3>, seen: &Seen) -> Tensor<3> {
+        self.attend(x, memory, None, seen).0
     }
 
     /// The outputs of tokens after earlier ones, with the keys and values of all.
     pub fn step(&self, x: Tensor<3>, earlier: Option<KeysValues>) -> (Tensor<3>, KeysValues) {
-        self.attend(x.clone(), x, earlier)
+        self.attend(x.clone(), x, earlier, &Seen::default())
     }
 
     fn attend(
@@ -86,6 +87,7 @@ impl GroupedAttention {
         x: Tensor<3>,
         memory: Tensor<3>,
         earlier: Option<KeysValues>,
+        seen: &Seen,
     ) -> (Tensor<3>, KeysValues) {
         let Attention {
             num_heads,
@@ -120,7 +122,8 @@ impl GroupedAttention {
         let scores = matmul(arithmetic, query, keys.clone().transpose());
         let scores = scores.div_scalar((size as f64).sqrt());
         let scores = self.masked(scores.reshape([items, num_heads, num, total]), before);
-        let weights = self.dropout.forward(softmax(arithmetic, scores));
+        let weights = seen.clear(softmax(arithmetic, seen.hide(scores)));
+        let weights = self.dropout.forward(weights);
         let weights = weights.reshape([items, num_kv_heads, rows, total]);
         let context = matmul(arithmetic, weights, values.clone());
         let context = context.reshape([items, num_heads, num, size]);

@@ -10,6 +10,7 @@ use burn::tensor::{Distribution, Tensor, activation};
 use crate::convolution::{pooled1d, pooled2d};
 use crate::einsum;
 use crate::initial::normals;
+use crate::masks::{self, Masks};
 use crate::numeric;
 use crate::tensor::{DynTensor, map_rank};
 use runner_core::check::network::Layer as LayerPlan;
@@ -18,12 +19,10 @@ use runner_core::check::network::windows::padding;
 use runner_core::spec::backend::{Arithmetic, Kernels};
 use runner_core::spec::kind::Padding;
 use runner_core::spec::model::activation::Activation;
-use runner_core::spec::model::layer::{
-    Interpolation, LayerKind, Norm, PadMode, Pairwise, Pool, Reduction,
-};
+use runner_core::spec::model::layer::{Interpolation, LayerKind, Norm, PadMode, Pairwise, Pool};
 
 /// The output of a layer without weights. Axes of the plan do not count the batch, which is axis 0 here.
-pub fn apply(plan: &LayerPlan, mut inputs: Vec<DynTensor>) -> DynTensor {
+pub fn apply(plan: &LayerPlan, mut inputs: Vec<DynTensor>, masks: &Masks) -> DynTensor {
     let kind = &plan.kind;
     match kind {
         LayerKind::Add => return fold(inputs, |a, b| a.combine(b, Combine::Add, plan.arithmetic)),
@@ -123,17 +122,12 @@ pub fn apply(plan: &LayerPlan, mut inputs: Vec<DynTensor>) -> DynTensor {
         }
         LayerKind::Reduce { operation, axis } => {
             let axis = 1 + axis_of(*axis, item.len());
-            let reduced = match operation {
-                Reduction::Mean => {
-                    map_rank!(input, t => numeric::mean_axis(plan.arithmetic, t, axis))
-                }
-                Reduction::Max => map_rank!(input, t => t.max_dim(axis)),
-                Reduction::Sum => {
-                    map_rank!(input, t => numeric::sum_axis(plan.arithmetic, t, axis))
-                }
-            };
-            shaped(reduced)
+            shaped(map_rank!(input, t => match &masks.own {
+                Some(mask) => masks::reduced(*operation, t, axis, mask, plan.arithmetic),
+                None => masks::reduced_whole(*operation, t, axis, plan.arithmetic),
+            }))
         }
+        LayerKind::PaddingMask { padding } => DynTensor::R2(masks::of_items(input, *padding)),
         LayerKind::Interpolate {
             dims,
             mode,

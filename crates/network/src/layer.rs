@@ -2,6 +2,9 @@
 //!
 //! Layers with weights are modules of burn-nn; all others are functions, which need no state.
 
+#[cfg(feature = "flex")]
+use std::sync::Arc;
+
 use burn::module::{Module, Param};
 use burn::nn::activation::*;
 use burn::nn::attention::*;
@@ -22,9 +25,11 @@ use crate::fast::{
     activation, attention, embedding, linear, norm, recurrent::Recurrent, transpose,
 };
 use crate::function;
+use crate::masks::{self, Masks, Stepped};
 use crate::numeric;
 use crate::own::OwnModule;
 use crate::tensor::{DynTensor, map_rank};
+use crate::transformer::{self, Computed};
 use runner_core::check::network::Layer as LayerPlan;
 use runner_core::check::network::windows::padding;
 use runner_core::spec::backend::Arithmetic;
@@ -377,8 +382,9 @@ impl Layer {
 
     /// The output for a batch of inputs, whose shapes the plan has checked.
     pub fn forward(&self, plan: &LayerPlan, mut inputs: Vec<DynTensor>) -> DynTensor {
+        let masks = Masks::take(plan, &mut inputs);
         if let Layer::Function(_) = self {
-            return function::apply(plan, inputs);
+            return function::apply(plan, inputs, &masks);
         }
         if let Layer::Own(module) = self {
             return module.forward(plan, inputs);
@@ -395,10 +401,26 @@ impl Layer {
                 ours.unwrap_or_else(|| $burns)
             }};
         }
+        let computed = Computed {
+            is_fast: plan.kernels.is_fast(),
+            arithmetic: plan.arithmetic,
+        };
         macro_rules! recurrent {
             ($layer:ident, $x:ident => $burns:expr) => {{
                 let $x = input.r3();
-                steps(plan, fast!($layer.states(&$x, plan.arithmetic), $burns))
+                let own = masks.own.as_ref();
+                #[cfg(feature = "flex")]
+                let real = own.filter(|_| computed.is_fast && attention::is_ours(&$x));
+                #[cfg(feature = "flex")]
+                let real = real.map(|mask| Arc::new(masks::real(mask).collect::<Vec<bool>>()));
+                let states = fast!(
+                    $layer.states(&$x, (real.as_ref(), plan.arithmetic)),
+                    match own {
+                        Some(mask) => $layer.stepped(&$x, mask),
+                        None => $burns,
+                    }
+                );
+                steps(plan, states, own)
             }};
         }
         match self {
@@ -462,78 +484,35 @@ impl Layer {
             Layer::Attention(attention) => {
                 let query = input.r3();
                 let memory = other.map_or_else(|| query.clone(), DynTensor::r3);
-                let [batch, length, _] = query.dims();
                 let is_causal = matches!(
                     plan.kind,
                     LayerKind::MultiHeadAttention { causal: true, .. }
                 );
-                #[cfg(feature = "flex")]
-                if plan.kernels.is_fast()
-                    && let Some(context) = attention::multi_head(
-                        attention,
-                        &query,
-                        &memory,
-                        is_causal,
-                        plan.arithmetic,
-                    )
-                {
-                    return DynTensor::R3(context);
-                }
-                let mut input = MhaInput::new(query, memory.clone(), memory.clone());
-                if is_causal {
-                    input = input.mask_attn(causal_mask(
-                        batch,
-                        length,
-                        memory.dims()[1],
-                        &memory.device(),
-                    ));
-                }
-                DynTensor::R3(attention.forward(input).context)
+                let seen = masks.seen();
+                DynTensor::R3(transformer::attended(
+                    computed, attention, query, &memory, is_causal, &seen,
+                ))
             }
             Layer::GroupedAttention(attention) => {
                 let query = input.r3();
                 let memory = other.map_or_else(|| query.clone(), DynTensor::r3);
-                DynTensor::R3(attention.forward(query, memory))
+                DynTensor::R3(attention.forward(query, memory, &masks.seen()))
             }
             Layer::Encoder(encoder) => {
-                let sequence = input.r3();
-                #[cfg(feature = "flex")]
-                if let LayerKind::TransformerEncoder(stack) = &plan.kind
-                    && plan.kernels.is_fast()
-                    && attention::is_ours(&sequence)
-                {
-                    return DynTensor::R3(attention::encoder(
-                        encoder,
-                        stack,
-                        sequence,
-                        plan.arithmetic,
-                    ));
-                }
-                let ([batch, length, _], device) = (sequence.dims(), sequence.device());
-                let mut input = TransformerEncoderInput::new(sequence);
-                if matches!(&plan.kind, LayerKind::TransformerEncoder(stack) if stack.causal) {
-                    input = input.mask_attn(causal_mask(batch, length, length, &device));
-                }
-                DynTensor::R3(encoder.forward(input))
+                let LayerKind::TransformerEncoder(stack) = &plan.kind else {
+                    unreachable!("a stack was planned");
+                };
+                let x = transformer::encoder(computed, encoder, stack, input.r3(), &masks);
+                DynTensor::R3(x)
             }
             Layer::Decoder(decoder) => {
+                let LayerKind::TransformerDecoder(stack) = &plan.kind else {
+                    unreachable!("a stack was planned");
+                };
                 let sequence = input.r3();
-                let ([batch, length, _], device) = (sequence.dims(), sequence.device());
                 let memory = other.map_or_else(|| sequence.clone(), DynTensor::r3);
-                #[cfg(feature = "flex")]
-                if let LayerKind::TransformerDecoder(stack) = &plan.kind
-                    && plan.kernels.is_fast()
-                    && attention::is_ours(&sequence)
-                {
-                    let decoded =
-                        attention::decoder(decoder, stack, sequence, &memory, plan.arithmetic);
-                    return DynTensor::R3(decoded);
-                }
-                let mut input = TransformerDecoderInput::new(sequence, memory);
-                if matches!(&plan.kind, LayerKind::TransformerDecoder(stack) if stack.causal) {
-                    input = input.target_mask_attn(causal_mask(batch, length, length, &device));
-                }
-                DynTensor::R3(decoder.forward(input))
+                let x = transformer::decoder(computed, decoder, stack, sequence, &memory, &masks);
+                DynTensor::R3(x)
             }
             Layer::Positions(learned) => {
                 DynTensor::R3(learned.added_from(0, input.r3(), plan.arithmetic))
@@ -612,26 +591,19 @@ fn array<T: Copy, const N: usize>(sizes: &[T]) -> [T; N] {
     std::array::from_fn(|at| sizes[at])
 }
 
-/// True where a position must not attend: at later ones. \[batch, length, memory\].
-fn causal_mask(
-    batch: usize,
-    length: usize,
-    memory: usize,
-    device: &Device,
-) -> Tensor<3, burn::tensor::Bool> {
-    let mask = Tensor::<2, burn::tensor::Bool>::tril_mask([length, memory], 0, device);
-    mask.unsqueeze::<3>().expand([batch, length, memory])
-}
-
-/// All steps of a recurrent layer's output, or the last of each direction.
-fn steps(plan: &LayerPlan, outputs: Tensor<3>) -> DynTensor {
+/// All steps of a recurrent layer's output, with zeros for padding, or the last of each direction.
+fn steps(plan: &LayerPlan, outputs: Tensor<3>, mask: Option<&Tensor<2>>) -> DynTensor {
     let LayerKind::Recurrent(recurrent) = &plan.kind else {
         return DynTensor::R3(outputs);
     };
+    let [items, length, width] = outputs.dims();
     if recurrent.output == Steps::Sequence {
-        return DynTensor::R3(outputs);
+        let Some(mask) = mask else {
+            return DynTensor::R3(outputs);
+        };
+        let padding = masks::padded(mask).reshape([items, length, 1]);
+        return DynTensor::R3(outputs.mask_fill(padding.expand([items, length, width]), 0.0));
     }
-    let [_, length, width] = outputs.dims();
     let step = |at: usize, from: usize, to: usize| {
         let step = outputs.clone().narrow(1, at, 1).narrow(2, from, to - from);
         step.squeeze_dim::<2>(1)

@@ -32,6 +32,7 @@ mod initial;
 pub mod layer;
 pub mod leaves;
 pub mod loss;
+pub mod masks;
 pub mod network;
 pub mod norms;
 pub mod numeric;
@@ -50,6 +51,7 @@ pub mod tensor;
 pub mod testing;
 pub mod trained;
 pub mod trainer;
+pub mod transformer;
 pub mod updates;
 pub mod values;
 

@@ -363,6 +363,7 @@ impl Goal {
                 name,
                 kind: LayerKind::Identity,
                 inputs: vec![Source::Layer(at)],
+                masks: Vec::new(),
                 freeze: false,
                 weights: None,
                 table: source.table.clone(),

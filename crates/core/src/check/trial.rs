@@ -181,7 +181,7 @@ impl<'a> Checker<'a> {
         if let (Some(data), Some(goal), false) = (&data, &goal, findings.is_poisoned("model")) {
             let blueprint = Blueprint {
                 layers: goal.layers(&spec.model.layers),
-                items: Items::of(&data.input),
+                items: Items::of(&data.input, &data.noticed.padding),
                 output: goal.output_shape.clone(),
                 heads: goal.heads.clone(),
             };

@@ -303,7 +303,16 @@ fn plan(
         }
     };
     Ok(DataPlan {
-        noticed: Noticed::default(),
+        noticed: Noticed {
+            padding: match &dataset {
+                Dataset::Synthetic(generated) => {
+                    let token = generate::padding(generated);
+                    token.map(Some).into_iter().collect()
+                }
+                _ => Vec::new(),
+            },
+            ..Noticed::default()
+        },
         dataset,
         digest,
         stands_in_for: None,

@@ -19,6 +19,8 @@ pub struct Noticed {
     pub target_names: Vec<String>,
     /// How often each class occurs, if each item has one.
     pub classes: Option<ClassCounts>,
+    /// For each input, the token that short items are padded with, if there is one.
+    pub padding: Vec<Option<u32>>,
 }
 
 /// How often each class occurs.
@@ -82,6 +84,7 @@ impl Noticed {
                 _ => Vec::new(),
             },
             classes: ClassCounts::of(splits),
+            padding: set.encoder.input.padding(),
         }
     }
 }

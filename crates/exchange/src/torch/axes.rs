@@ -54,10 +54,20 @@ pub(super) fn expression(layer: &Layer, names: &Names<'_>) -> String {
             operation,
             axis: at,
         } => {
+            if *operation == Reduction::Last {
+                let before = ":, ".repeat(axis(*at));
+                // An item with a single axis keeps it.
+                let last = if layer.shape.len() == rank {
+                    "-1:"
+                } else {
+                    "-1"
+                };
+                return format!("{x}[{before}{last}]");
+            }
             let function = match operation {
                 Reduction::Mean => "mean",
                 Reduction::Max => "amax",
-                Reduction::Sum => "sum",
+                Reduction::Sum | Reduction::Last => "sum",
             };
             Call::new(format!("{x}.{function}"))
                 .arg(axis(*at))

@@ -5,6 +5,18 @@
 pub enum Helper {
     /// `causal_mask(query, memory)`.
     CausalMask,
+    /// `series_mask(x, padding)`.
+    SeriesMask,
+    /// `reduced(x, mask, axis, reduction)`.
+    Reduced,
+    /// `recur(module, x, mask)`.
+    Recur,
+    /// `attend(attention, query, memory, mask)`.
+    Attend,
+    /// `MaskedEncoder(layer, num_layers)`.
+    MaskedEncoder,
+    /// `MaskedDecoder(layer, num_layers)`.
+    MaskedDecoder,
     /// `local_response_norm(x, size, alpha, beta, k)`.
     LocalResponseNorm,
     /// `GaussianNoise(std)`.
@@ -34,6 +46,12 @@ impl Helper {
     pub fn text(self) -> &'static str {
         match self {
             Self::CausalMask => CAUSAL_MASK,
+            Self::SeriesMask => SERIES_MASK,
+            Self::Reduced => REDUCED,
+            Self::Recur => RECUR,
+            Self::Attend => ATTEND,
+            Self::MaskedEncoder => MASKED_ENCODER,
+            Self::MaskedDecoder => MASKED_DECODER,
             Self::LocalResponseNorm => LOCAL_RESPONSE_NORM,
             Self::GaussianNoise => GAUSSIAN_NOISE,
             Self::GaussianSample => GAUSSIAN_SAMPLE,
@@ -53,6 +71,83 @@ const CAUSAL_MASK: &str = r#"def causal_mask(query, memory):
     """True where a position must not attend: at later positions."""
     shape = (query.shape[1], memory.shape[1])
     return torch.ones(shape, dtype=torch.bool, device=query.device).triu(1)"#;
+
+const SERIES_MASK: &str = r#"def series_mask(x, padding):
+    """1 up to the last position with a number that is not padding, [items, length]."""
+    differs = (x != padding).flatten(2).any(2) if x.dim() > 2 else x != padding
+    return (differs.flip(1).cumsum(1).flip(1) > 0).float()"#;
+
+const REDUCED: &str = r#"def reduced(x, mask, axis, reduction):
+    """A reduction along an axis without padding; 0 for an item that has only padding."""
+    shape = [1] * x.dim()
+    shape[0], shape[axis] = mask.shape
+    real = mask.reshape(shape) != 0
+    if reduction == "amax":
+        return x.masked_fill(~real, float("-inf")).amax(axis).masked_fill(~real.any(axis), 0.0)
+    if reduction == "last":
+        places = real.flip(axis).cumsum(axis).flip(axis)
+        real = real & (places == 1)
+    total = x.masked_fill(~real, 0.0).sum(axis)
+    return total / real.sum(axis).clamp(min=1) if reduction == "mean" else total"#;
+
+const RECUR: &str = r#"def recur(module, x, mask, last=False):
+    """A recurrent network whose state does not change at padding, where its output is 0."""
+    real = mask != 0
+    order = (~real).int().argsort(dim=1, stable=True)[:, :, None]
+    lengths = real.sum(1)
+    packed = nn.utils.rnn.pack_padded_sequence(
+        x.gather(1, order.expand_as(x)), lengths.clamp(min=1).cpu(), batch_first=True, enforce_sorted=False
+    )
+    states, final = module(packed)
+    if last:
+        final = final[0] if isinstance(final, tuple) else final
+        return final.transpose(0, 1).flatten(1).masked_fill(lengths[:, None] == 0, 0.0)
+    states, _ = nn.utils.rnn.pad_packed_sequence(states, batch_first=True, total_length=x.shape[1])
+    states = torch.zeros_like(states).scatter(1, order.expand_as(states), states)
+    return states.masked_fill(~real[:, :, None], 0.0)"#;
+
+const ATTEND: &str = r#"def attend(attention, query, memory, mask=None, causal=False):
+    """Attention without padding; a position that attends to nothing gets the bias of the output."""
+    if mask is None:
+        mask = torch.ones(memory.shape[:2], device=memory.device)
+    hidden = (mask == 0)[:, None, :].expand(-1, query.shape[1], -1)
+    if causal:
+        hidden = hidden | causal_mask(query, memory)
+    empty = hidden.all(2, keepdim=True)
+    each = (hidden & ~empty).repeat_interleave(attention.num_heads, 0)
+    x, _ = attention(query, memory, memory, need_weights=False, attn_mask=each)
+    return torch.where(empty, attention.out_proj.bias, x)"#;
+
+const MASKED_ENCODER: &str = r#"class MaskedEncoder(nn.TransformerEncoder):
+    """Without attention to padding."""
+
+    def forward(self, x, mask=None, causal=False):
+        for layer in self.layers:
+            y = layer.norm1(x) if layer.norm_first else x
+            x = x + layer.dropout1(attend(layer.self_attn, y, y, mask, causal))
+            x = x if layer.norm_first else layer.norm1(x)
+            y = layer.norm2(x) if layer.norm_first else x
+            y = layer.linear2(layer.dropout(layer.activation(layer.linear1(y))))
+            x = x + layer.dropout2(y)
+            x = x if layer.norm_first else layer.norm2(x)
+        return x"#;
+
+const MASKED_DECODER: &str = r#"class MaskedDecoder(nn.TransformerDecoder):
+    """Without attention to padding."""
+
+    def forward(self, x, memory, mask=None, memory_mask=None, causal=False):
+        for layer in self.layers:
+            y = layer.norm1(x) if layer.norm_first else x
+            x = x + layer.dropout1(attend(layer.self_attn, y, y, mask, causal))
+            x = x if layer.norm_first else layer.norm1(x)
+            y = layer.norm2(x) if layer.norm_first else x
+            x = x + layer.dropout2(attend(layer.multihead_attn, y, memory, memory_mask))
+            x = x if layer.norm_first else layer.norm2(x)
+            y = layer.norm3(x) if layer.norm_first else x
+            y = layer.linear2(layer.dropout(layer.activation(layer.linear1(y))))
+            x = x + layer.dropout3(y)
+            x = x if layer.norm_first else layer.norm3(x)
+        return x"#;
 
 const LOCAL_RESPONSE_NORM: &str = r#"def local_response_norm(x, size, alpha, beta, k):
     """As in PyTorch; for an even size, there is one more neighbor after the channel than before it."""
@@ -194,7 +289,7 @@ const GROUPED_ATTENTION: &str = r#"class GroupedAttention(nn.Module):
         slopes += [2 ** (-4 * head / power) for head in range(1, 2 * power + 1, 2)]
         return torch.tensor(slopes[: self.num_heads])
 
-    def forward(self, x, memory=None):
+    def forward(self, x, memory=None, mask=None):
         memory = x if memory is None else memory
         queries = self.rotated(self.q_norm(self.heads(self.q_proj(x), self.num_heads)))
         keys = self.rotated(self.k_norm(self.heads(self.k_proj(memory), self.num_kv_heads)))
@@ -210,5 +305,11 @@ const GROUPED_ATTENTION: &str = r#"class GroupedAttention(nn.Module):
             scores = scores.masked_fill(distances < 0, float("-inf"))
         if self.window is not None:
             scores = scores.masked_fill(distances.abs() >= self.window, float("-inf"))
-        weights = F.dropout(scores.softmax(dim=-1), self.dropout, self.training)
+        if mask is None:
+            weights = scores.softmax(dim=-1)
+        else:
+            # A position that attends to nothing has no weights.
+            hidden = (mask == 0)[:, None, None, :]
+            weights = scores.masked_fill(hidden, -1e30).softmax(dim=-1).masked_fill(hidden, 0.0)
+        weights = F.dropout(weights, self.dropout, self.training)
         return self.o_proj((weights @ values).transpose(1, 2).flatten(2))"#;

@@ -10,6 +10,7 @@ pub mod decode;
 mod file;
 mod functions;
 mod helpers;
+mod masks;
 mod sequences;
 pub mod transforms;
 mod windows;
@@ -25,7 +26,7 @@ use helpers::Helper;
 use runner_core::check::network::{Input, Layer, Network};
 use runner_core::diagnostic::Reason;
 use runner_core::spec::model::layer::LayerKind;
-use runner_core::spec::model::layer_spec::Weights;
+use runner_core::spec::model::layer_spec::{MaskKey, Weights};
 
 /// The code of a layer.
 #[derive(Default)]
@@ -72,12 +73,20 @@ struct Names<'a> {
     /// The matrix of a tied layer, as PyTorch's `F.linear` takes it.
     matrix: Option<String>,
     inputs: Vec<String>,
+    masks: Vec<(MaskKey, String)>,
     output: String,
 }
 
 impl Names<'_> {
     fn input(&self) -> &str {
         &self.inputs[0]
+    }
+
+    /// The value of a mask, if the layer has it.
+    fn mask(&self, key: MaskKey) -> Option<&str> {
+        let mut masks = self.masks.iter();
+        let (_, name) = masks.find(|(of, _)| *of == key)?;
+        Some(name)
     }
 }
 
@@ -104,7 +113,11 @@ pub fn network(network: &Network, state: &StateDict) -> Result<String, Unsupport
         let names = Names {
             module: &state.modules[owner],
             matrix: matrix(network, state, owner),
-            inputs: layer.inputs.iter().map(name_of).collect(),
+            inputs: layer.values().iter().map(name_of).collect(),
+            masks: (layer.masks.iter())
+                .zip(&layer.inputs[layer.values().len()..])
+                .map(|(key, input)| (*key, name_of(input)))
+                .collect(),
             output: variables[at].clone(),
         };
         let piece = piece(layer, &names).map_err(|reason| Unsupported {
@@ -263,6 +276,10 @@ fn piece(layer: &Layer, names: &Names<'_>) -> Result<Piece, Reason> {
         } => Piece::expression(names, windows::pad(padding, *mode, *value, layer, names)?),
         LayerKind::Prelu { initial, .. } => functions::prelu(*initial, layer, names),
         LayerKind::Interpolate { .. } => windows::interpolate(layer, names),
+        LayerKind::PaddingMask { padding } => masks::padding(*padding, layer, names),
+        LayerKind::Reduce { operation, axis } if !names.masks.is_empty() => {
+            masks::reduced(*operation, *axis, layer, names)
+        }
         LayerKind::Identity
         | LayerKind::Flatten { .. }
         | LayerKind::Reshape { .. }

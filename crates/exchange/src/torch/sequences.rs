@@ -8,6 +8,8 @@ use runner_core::spec::model::attention::Attention;
 use runner_core::spec::model::layer::{
     Cell, FeedforwardActivation, LayerKind, Recurrent, Steps, Transformer,
 };
+use runner_core::spec::model::layer_spec::MaskKey;
+use runner_core::spec::section::Choice;
 
 /// A recurrent network with the outputs of all steps, or of the last one in each direction.
 pub fn recurrent(recurrent: &Recurrent, layer: &Layer, names: &Names<'_>) -> Piece {
@@ -25,6 +27,18 @@ pub fn recurrent(recurrent: &Recurrent, layer: &Layer, names: &Names<'_>) -> Pie
         .flag("bidirectional", recurrent.bidirectional, false)
         .end();
     let x = &names.output;
+    if let Some(mask) = names.mask(MaskKey::Mask) {
+        let call = Call::new("recur")
+            .arg(format!("self.{}", names.module))
+            .arg(names.input())
+            .arg(mask)
+            .flag("last", recurrent.output == Steps::Last, false);
+        return Piece {
+            module: Some(module),
+            helpers: vec![Helper::Recur],
+            ..Piece::expression(names, call.end())
+        };
+    }
     let call = format!("{x}, _ = self.{}({})", names.module, names.input());
     let mut lines = vec![call];
     match (recurrent.output, recurrent.bidirectional) {
@@ -60,6 +74,19 @@ pub fn attention(layer: &Layer, names: &Names<'_>) -> Piece {
         .end();
     let query = names.input();
     let memory = names.inputs.last().map_or(query, String::as_str);
+    if let Some(mask) = names.mask(MaskKey::Mask) {
+        let call = Call::new("attend")
+            .arg(format!("self.{}", names.module))
+            .arg(query)
+            .arg(memory)
+            .arg(mask)
+            .flag("causal", *causal, false);
+        return Piece {
+            module: Some(module),
+            helpers: vec![Helper::CausalMask, Helper::Attend],
+            ..Piece::expression(names, call.end())
+        };
+    }
     let call = Call::new(format!("self.{}", names.module))
         .arg(query)
         .arg(memory)
@@ -103,7 +130,17 @@ pub fn grouped(attention: &Attention, layer: &Layer, names: &Names<'_>) -> Piece
         .flag("alibi", attention.alibi, false)
         .flag("causal", attention.causal, false)
         .unless("dropout", number(attention.dropout), number(0.0));
-    Piece::module(names, call.end()).with(Helper::GroupedAttention)
+    let piece = Piece::module(names, call.end()).with(Helper::GroupedAttention);
+    let Some(mask) = names.mask(MaskKey::Mask) else {
+        return piece;
+    };
+    let call = Call::new(format!("self.{}", names.module))
+        .arg(names.inputs.join(", "))
+        .named("mask", mask);
+    Piece {
+        lines: Piece::expression(names, call.end()).lines,
+        ..piece
+    }
 }
 
 /// A layer of a stack, of a class.
@@ -132,16 +169,39 @@ fn on_lines(class: &str, [first, rest]: [&str; 2]) -> String {
 pub fn encoder(stack: &Transformer, layer: &Layer, names: &Names<'_>) -> Piece {
     let one = stacked(stack, "nn.TransformerEncoderLayer", layer.shape[1]);
     let rest = format!("{}, enable_nested_tensor=False", stack.num_layers);
-    let module = on_lines("nn.TransformerEncoder", [&one, &rest]);
-    masked(stack, module, "mask", names)
+    if names.masks.is_empty() {
+        let module = on_lines("nn.TransformerEncoder", [&one, &rest]);
+        return masked(stack, module, "mask", names);
+    }
+    let module = on_lines("MaskedEncoder", [&one, &rest]);
+    without_padding(stack, module, names).with(Helper::MaskedEncoder)
 }
 
 /// The same with attention to a second input in between.
 pub fn decoder(stack: &Transformer, layer: &Layer, names: &Names<'_>) -> Piece {
     let one = stacked(stack, "nn.TransformerDecoderLayer", layer.shape[1]);
     let rest = stack.num_layers.to_string();
-    let module = on_lines("nn.TransformerDecoder", [&one, &rest]);
-    masked(stack, module, "tgt_mask", names)
+    if names.masks.is_empty() {
+        let module = on_lines("nn.TransformerDecoder", [&one, &rest]);
+        return masked(stack, module, "tgt_mask", names);
+    }
+    let module = on_lines("MaskedDecoder", [&one, &rest]);
+    without_padding(stack, module, names).with(Helper::MaskedDecoder)
+}
+
+/// A stack that does not attend to padding.
+fn without_padding(stack: &Transformer, module: String, names: &Names<'_>) -> Piece {
+    let call = Call::new(format!("self.{}", names.module)).arg(names.inputs.join(", "));
+    let call = names
+        .masks
+        .iter()
+        .fold(call, |call, (key, mask)| call.named(key.name(), mask));
+    let call = call.flag("causal", stack.causal, false);
+    Piece {
+        module: Some(module),
+        helpers: vec![Helper::CausalMask, Helper::Attend],
+        ..Piece::expression(names, call.end())
+    }
 }
 
 fn masked(stack: &Transformer, module: String, key: &str, names: &Names<'_>) -> Piece {

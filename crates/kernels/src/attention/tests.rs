@@ -5,7 +5,7 @@ use super::*;
 use crate::tests::numbers;
 
 /// With plain loops in 64 bits.
-fn plain(sizes: &Attention, [q, k, v]: [&[f64]; 3]) -> Vec<f64> {
+fn plain(sizes: &Attention, visible: Visible<'_>, [q, k, v]: [&[f64]; 3]) -> Vec<f64> {
     let Attention {
         items,
         heads,
@@ -16,6 +16,11 @@ fn plain(sizes: &Attention, [q, k, v]: [&[f64]; 3]) -> Vec<f64> {
         ..
     } = *sizes;
     let mut output = vec![0.0; q.len()];
+    let is_hidden = |item: usize, query: usize, key: usize| {
+        let of_key = visible.keys.map(|all| all[item * keys + key]);
+        let of_query = visible.queries.map(|all| all[item * queries + query]);
+        of_key == Some(0) || of_query.is_some_and(|own| Some(own) != of_key)
+    };
     for item in 0..items {
         for head in 0..heads {
             for query in 0..queries {
@@ -29,10 +34,14 @@ fn plain(sizes: &Attention, [q, k, v]: [&[f64]; 3]) -> Vec<f64> {
                     .map(|key| {
                         let key = sizes.place(item, keys, key, head);
                         let products = (0..width).map(|d| q[at + d] * k[key + d]);
+                        if is_hidden(item, query, (key / sizes.columns()) % keys) {
+                            return 0.0;
+                        }
                         (products.sum::<f64>() / (width as f64).sqrt()).exp()
                     })
                     .collect();
                 let total: f64 = scores.iter().sum();
+                let total = if total == 0.0 { 1.0 } else { total };
                 for (key, score) in scores.iter().enumerate() {
                     let key = sizes.place(item, keys, key, head);
                     (0..width).for_each(|d| output[at + d] += score / total * v[key + d]);
@@ -44,18 +53,32 @@ fn plain(sizes: &Attention, [q, k, v]: [&[f64]; 3]) -> Vec<f64> {
 }
 
 fn check(sizes: Attention, seed: u64) {
+    // Some items have no key that is seen, and some only padding at the end.
+    let labels = |num: usize, by: u64| -> Vec<u32> {
+        let label = |at: u64| (at.wrapping_mul(2_654_435_761) >> 7) % 3;
+        (0..num as u64)
+            .map(|at| label(at / by + seed) as u32)
+            .collect()
+    };
+    let keys = labels(sizes.items * sizes.keys, 1 + seed % 5);
+    let queries = labels(sizes.items * sizes.queries, 1 + seed % 3);
+    let all = [(false, false), (true, false), (true, true)];
     for arithmetic in [Arithmetic::Fast, Arithmetic::Portable] {
-        check_one(
-            Attention {
+        for (is_masked, is_parted) in all {
+            let sizes = Attention {
                 arithmetic,
                 ..sizes
-            },
-            seed,
-        );
+            };
+            let visible = Visible {
+                keys: is_masked.then_some(&keys[..]),
+                queries: is_parted.then_some(&queries[..]),
+            };
+            check_one(sizes, visible, seed);
+        }
     }
 }
 
-fn check_one(sizes: Attention, seed: u64) {
+fn check_one(sizes: Attention, visible: Visible<'_>, seed: u64) {
     let (num_q, num_k) = (
         sizes.items * sizes.queries * sizes.columns(),
         sizes.items * sizes.keys * sizes.columns(),
@@ -72,11 +95,12 @@ fn check_one(sizes: Attention, seed: u64) {
         scaled(num_k, seed + 2),
     ];
     let upstream = numbers(num_q, seed + 3);
-    let (output, sums) = forward(&sizes, &q, &k, &v);
-    let back = backward(&sizes, &q, &k, &v, &sums, &upstream);
+    let (output, sums) = forward(&sizes, visible, &q, &k, &v);
+    let back = backward(&sizes, visible, &q, &k, &v, &sums, &upstream);
     let wide = |values: &[f32]| values.iter().map(|x| f64::from(*x)).collect::<Vec<_>>();
     let operands = [wide(&q), wide(&k), wide(&v)];
-    let computed = |operands: &[Vec<f64>; 3]| plain(&sizes, operands.each_ref().map(Vec::as_slice));
+    let computed =
+        |operands: &[Vec<f64>; 3]| plain(&sizes, visible, operands.each_ref().map(Vec::as_slice));
     for (ours, plain) in output.iter().zip(computed(&operands)) {
         assert!(
             (f64::from(*ours) - plain).abs() < 1e-5,
@@ -165,6 +189,43 @@ fn long_sequences_are_taken_in_blocks() {
 }
 
 #[test]
+fn more_padding_changes_no_bit() {
+    let run = |keys: usize| {
+        let sizes = Attention {
+            items: 1,
+            heads: 2,
+            queries: 40,
+            keys,
+            width: 3,
+            is_causal: false,
+            arithmetic: Arithmetic::Fast,
+        };
+        let mut of_keys = numbers(6 * 60, 2);
+        of_keys[6 * 35..].fill(9.0);
+        let (q, k) = (numbers(6 * 40, 1), &of_keys[..6 * keys]);
+        let mask: Vec<u32> = (0..keys).map(|at| u32::from(at < 35 && at != 4)).collect();
+        let visible = Visible {
+            keys: Some(&mask),
+            queries: None,
+        };
+        let (output, sums) = forward(&sizes, visible, &q, k, k);
+        let [of_q, of_k, of_v] = backward(&sizes, visible, &q, k, k, &sums, &numbers(6 * 40, 3));
+        assert!(
+            [&of_k, &of_v]
+                .iter()
+                .all(|all| all[6 * 35..].iter().all(|x| *x == 0.0))
+        );
+        (
+            output,
+            of_q,
+            of_k[..6 * 35].to_vec(),
+            of_v[..6 * 35].to_vec(),
+        )
+    };
+    assert_eq!(run(35), run(60));
+}
+
+#[test]
 fn blocks_before_a_number_that_is_none_do_not_see_it() {
     let sizes = Attention {
         items: 1,
@@ -178,7 +239,7 @@ fn blocks_before_a_number_that_is_none_do_not_see_it() {
     for special in [f32::NAN, f32::INFINITY] {
         let (q, mut k, mut v) = (numbers(80, 1), numbers(80, 2), numbers(80, 3));
         (k[2 * 37], v[2 * 37]) = (special, special);
-        let (output, _) = forward(&sizes, &q, &k, &v);
+        let (output, _) = forward(&sizes, Visible::default(), &q, &k, &v);
         assert!(output[..2 * QUERIES].iter().all(|x| x.is_finite()));
         assert!(output[2 * 37..].iter().any(|x| !x.is_finite()));
     }
@@ -208,8 +269,8 @@ fn the_number_of_threads_changes_no_bit() {
             .build()
             .expect("threads");
         pool.install(|| {
-            let (y, sums) = forward(&sizes, &q, &k, &v);
-            let [a, b, c] = backward(&sizes, &q, &k, &v, &sums, &g);
+            let (y, sums) = forward(&sizes, Visible::default(), &q, &k, &v);
+            let [a, b, c] = backward(&sizes, Visible::default(), &q, &k, &v, &sums, &g);
             [y, a, b, c].map(|values| values.into_iter().map(f32::to_bits).collect::<Vec<_>>())
         })
     };

@@ -38,7 +38,7 @@ pub fn backward(
     gradient: &[f32],
     wants_input: bool,
 ) -> Gradients {
-    sequence.check(x, &weights);
+    sequence.check(kept.real.as_deref(), x, &weights);
     assert_eq!(output.len(), sequence.num_outputs());
     assert_eq!(gradient.len(), sequence.num_outputs());
     let Sequence {
@@ -52,13 +52,18 @@ pub fn backward(
     let columns = sequence.columns();
     let input_turned = turned(weights.input, inputs, cell.input_gates() * hidden);
     let hidden_turned = turned(weights.hidden, hidden, cell.hidden_gates() * hidden);
-    let Kept { mut gates, cells } = kept;
+    let Kept {
+        mut gates,
+        cells,
+        real,
+    } = kept;
     assert_eq!(gates.len(), items * steps * columns);
     let of_gates = Shared::of(&mut gates);
     let write = |to: Shared| {
         sequence.parts().for_each(|(first, num)| {
             let part = Part {
                 sequence,
+                real: real.as_deref(),
                 cells: &cells,
                 output,
                 gradient,
@@ -175,6 +180,7 @@ fn outer(
 /// The backward pass of some items.
 struct Part<'a> {
     sequence: &'a Sequence,
+    real: Option<&'a [bool]>,
     cells: &'a [f32],
     output: &'a [f32],
     gradient: &'a [f32],
@@ -226,7 +232,15 @@ impl Part<'_> {
                         &values[last * hidden..][..hidden]
                     };
                     let new = &values[at * hidden..][..hidden];
+                    if self.real.is_some_and(|real| !real[at]) {
+                        // The gradients of states pass unchanged.
+                        sums.fill(0.0);
+                        continue;
+                    }
                     cell.backward(sums, (old, new), dh, &mut dc[item * hidden..][..hidden]);
+                    if self.real.is_some() && !matches!(cell, super::Cell::Gru) {
+                        dh.fill(0.0);
+                    }
                 }
                 // A step's sums of one item and of the next.
                 let (place, apart) = ((first * steps + step) * columns, steps * columns);
@@ -255,8 +269,9 @@ impl Part<'_> {
                 if number == 0 {
                     break;
                 }
-                // For a GRU, part of the gradient has already been passed to the old state.
-                let mut adds = matches!(cell, super::Cell::Gru);
+                // For a GRU, part of the gradient has already been passed to the old state, as has that of a state
+                // that did not change.
+                let mut adds = matches!(cell, super::Cell::Gru) || self.real.is_some();
                 for (from, column, wide) in cell.hidden_blocks(hidden) {
                     let lhs = Matrix {
                         values: &recurrent[from * hidden..],

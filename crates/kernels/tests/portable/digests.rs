@@ -1,7 +1,7 @@
 //! Digests of what portable kernels compute for fixed numbers: the same on every processor.
 
 use runner_kernels::activation::Activation;
-use runner_kernels::attention::{self, Attention};
+use runner_kernels::attention::{self, Attention, Visible};
 use runner_kernels::average::{self, Parts};
 use runner_kernels::linear::Linear;
 use runner_kernels::matmul::Matmul;
@@ -168,8 +168,9 @@ fn attention() -> u64 {
         };
         let num = 2 * 45 * 33;
         let [q, k, v, gradient] = [1, 2, 3, 4].map(|seed| numbers(num, seed));
-        let (output, sums) = attention::forward(&sizes, &q, &k, &v);
-        let [of_q, of_k, of_v] = attention::backward(&sizes, &q, &k, &v, &sums, &gradient);
+        let (output, sums) = attention::forward(&sizes, Visible::default(), &q, &k, &v);
+        let [of_q, of_k, of_v] =
+            attention::backward(&sizes, Visible::default(), &q, &k, &v, &sums, &gradient);
         [output, sums, of_q, of_k, of_v]
     });
     digest(each.iter().flatten().map(Vec::as_slice))
@@ -194,7 +195,7 @@ fn recurrent() -> u64 {
             hidden: &hidden,
             bias: &bias,
         };
-        let (output, kept) = recurrent::forward(&sequence, &x, weights, true);
+        let (output, kept) = recurrent::forward(&sequence, None, &x, weights, true);
         let (kept, gradient) = (kept.expect("kept"), numbers(5 * 7 * 19, 5));
         let found = recurrent::backward(&sequence, &x, weights, &output, kept, &gradient, true);
         let of_x = found.x.expect("asked for");

@@ -71,7 +71,7 @@ fn outputs_are_those_of_pytorch() {
     assert_eq!(cases.len(), 7);
     for case in cases {
         let x = formula(0, DIMS);
-        let output = values(attention(&case.settings).forward(x.clone(), x));
+        let output = values(attention(&case.settings).forward(x.clone(), x, &Seen::default()));
         let difference = difference(&output, &case.output);
         assert!(difference < 1e-12, "{}: {difference:e}", case.settings);
     }
@@ -85,7 +85,7 @@ fn outputs_token_by_token_are_those_of_the_whole() {
     {
         let attention = attention(&case.settings);
         let x = formula(0, DIMS);
-        let whole = attention.forward(x.clone(), x.clone());
+        let whole = attention.forward(x.clone(), x.clone(), &Seen::default());
         let (mut outputs, mut kept) = (Vec::new(), None);
         for (at, num) in [(0, 2), (2, 1), (3, 2)] {
             let (output, now) = attention.step(x.clone().narrow(1, at, num), kept);

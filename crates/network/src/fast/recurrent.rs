@@ -13,9 +13,16 @@ use super::rounding;
 
 /// Inputs \[items, steps, inputs\], weights of inputs and hidden states, and a bias, as expected by the kernel.
 #[derive(Clone, Debug)]
-struct Steps(Sequence);
+struct Steps(Sequence, Option<Real>);
+
+/// Which steps are not padding, \[items, steps\].
+pub type Real = Arc<Vec<bool>>;
 
 impl Steps {
+    fn real(&self) -> Option<&[bool]> {
+        self.1.as_ref().map(|real| real.as_slice())
+    }
+
     fn shapes(&self) -> [Shape; 4] {
         let Sequence {
             cell,
@@ -53,7 +60,7 @@ impl Operation<4> for Steps {
             hidden: numbers(&hidden),
             bias: numbers(&bias),
         };
-        let (output, kept) = forward(&self.0, numbers(&x), weights, is_kept);
+        let (output, kept) = forward(&self.0, self.real(), numbers(&x), weights, is_kept);
         let shape = Shape::from([self.0.items, self.0.steps, self.0.hidden]);
         let output = tensor(output, shape);
         let kept = kept.map(|kept| (Arc::new(kept), output.clone()));
@@ -92,6 +99,9 @@ impl Operation<4> for Steps {
     }
 }
 
+/// The steps that are not padding, if some are, and how products and sums are rounded.
+pub type Computed<'a> = (Option<&'a Real>, Arithmetic);
+
 /// All hidden states of a cell with these gates, in the kernel's order.
 fn states(
     x: Tensor<3>,
@@ -99,7 +109,7 @@ fn states(
     gates: &[&GateController],
     hidden: usize,
     is_reverse: bool,
-    arithmetic: Arithmetic,
+    (real, arithmetic): Computed<'_>,
 ) -> Option<Tensor<3>> {
     let [items, steps, inputs] = x.dims();
     let sizes = [items, steps, inputs, hidden];
@@ -153,7 +163,7 @@ fn states(
     };
     Some(apply_4(
         (x, input, recurrent, Tensor::cat(biases, 0)),
-        Steps(sequence),
+        Steps(sequence, real.cloned()),
     ))
 }
 
@@ -161,28 +171,28 @@ fn lstm_states(
     lstm: &Lstm,
     x: Tensor<3>,
     is_reverse: bool,
-    arithmetic: Arithmetic,
+    computed: Computed<'_>,
 ) -> Option<Tensor<3>> {
     let forget = lstm.forget_gate.as_ref()?;
     let gates = [&lstm.input_gate, forget, &lstm.output_gate, &lstm.cell_gate];
-    states(x, Cell::Lstm, &gates, lstm.d_hidden, is_reverse, arithmetic)
+    states(x, Cell::Lstm, &gates, lstm.d_hidden, is_reverse, computed)
 }
 
 fn gru_states(
     gru: &Gru,
     x: Tensor<3>,
     is_reverse: bool,
-    arithmetic: Arithmetic,
+    computed: Computed<'_>,
 ) -> Option<Tensor<3>> {
     let gates = [&gru.update_gate, &gru.reset_gate, &gru.new_gate];
-    states(x, Cell::Gru, &gates, gru.d_hidden, is_reverse, arithmetic).filter(|_| gru.reset_after)
+    states(x, Cell::Gru, &gates, gru.d_hidden, is_reverse, computed).filter(|_| gru.reset_after)
 }
 
 fn rnn_states(
     rnn: &Rnn,
     x: Tensor<3>,
     is_reverse: bool,
-    arithmetic: Arithmetic,
+    computed: Computed<'_>,
 ) -> Option<Tensor<3>> {
     states(
         x,
@@ -190,7 +200,7 @@ fn rnn_states(
         &[&rnn.gate],
         rnn.d_hidden,
         is_reverse,
-        arithmetic,
+        computed,
     )
 }
 
@@ -203,50 +213,50 @@ fn both(forward: Option<Tensor<3>>, reverse: Option<Tensor<3>>) -> Option<Tensor
 /// steps, inputs\]; none if it is not supported here.
 pub trait Recurrent {
     /// From states of zeros on.
-    fn states(&self, x: &Tensor<3>, arithmetic: Arithmetic) -> Option<Tensor<3>>;
+    fn states(&self, x: &Tensor<3>, computed: Computed<'_>) -> Option<Tensor<3>>;
 }
 
 impl Recurrent for Rnn {
-    fn states(&self, x: &Tensor<3>, arithmetic: Arithmetic) -> Option<Tensor<3>> {
-        rnn_states(self, x.clone(), false, arithmetic)
+    fn states(&self, x: &Tensor<3>, computed: Computed<'_>) -> Option<Tensor<3>> {
+        rnn_states(self, x.clone(), false, computed)
     }
 }
 
 impl Recurrent for BiRnn {
-    fn states(&self, x: &Tensor<3>, arithmetic: Arithmetic) -> Option<Tensor<3>> {
+    fn states(&self, x: &Tensor<3>, computed: Computed<'_>) -> Option<Tensor<3>> {
         both(
-            rnn_states(&self.forward, x.clone(), false, arithmetic),
-            rnn_states(&self.reverse, x.clone(), true, arithmetic),
+            rnn_states(&self.forward, x.clone(), false, computed),
+            rnn_states(&self.reverse, x.clone(), true, computed),
         )
     }
 }
 
 impl Recurrent for Gru {
-    fn states(&self, x: &Tensor<3>, arithmetic: Arithmetic) -> Option<Tensor<3>> {
-        gru_states(self, x.clone(), false, arithmetic)
+    fn states(&self, x: &Tensor<3>, computed: Computed<'_>) -> Option<Tensor<3>> {
+        gru_states(self, x.clone(), false, computed)
     }
 }
 
 impl Recurrent for BiGru {
-    fn states(&self, x: &Tensor<3>, arithmetic: Arithmetic) -> Option<Tensor<3>> {
+    fn states(&self, x: &Tensor<3>, computed: Computed<'_>) -> Option<Tensor<3>> {
         both(
-            gru_states(&self.forward, x.clone(), false, arithmetic),
-            gru_states(&self.reverse, x.clone(), true, arithmetic),
+            gru_states(&self.forward, x.clone(), false, computed),
+            gru_states(&self.reverse, x.clone(), true, computed),
         )
     }
 }
 
 impl Recurrent for Lstm {
-    fn states(&self, x: &Tensor<3>, arithmetic: Arithmetic) -> Option<Tensor<3>> {
-        lstm_states(self, x.clone(), false, arithmetic)
+    fn states(&self, x: &Tensor<3>, computed: Computed<'_>) -> Option<Tensor<3>> {
+        lstm_states(self, x.clone(), false, computed)
     }
 }
 
 impl Recurrent for BiLstm {
-    fn states(&self, x: &Tensor<3>, arithmetic: Arithmetic) -> Option<Tensor<3>> {
+    fn states(&self, x: &Tensor<3>, computed: Computed<'_>) -> Option<Tensor<3>> {
         both(
-            lstm_states(&self.forward, x.clone(), false, arithmetic),
-            lstm_states(&self.reverse, x.clone(), true, arithmetic),
+            lstm_states(&self.forward, x.clone(), false, computed),
+            lstm_states(&self.reverse, x.clone(), true, computed),
         )
     }
 }

@@ -299,6 +299,36 @@ const EXAMPLES: &[(&[usize], &str)] = &[
     ),
     (&[2, 3, 4], "{ type = 'einsum', equation = 'abc->ca' }"),
     (&[2, 3, 4], "{ type = 'cumsum', axis = 1 }"),
+    (&[2, 3, 4], "{ type = 'last', axis = 1 }"),
+    (&[], "{ type = 'padding_mask' }"),
+    (
+        &[3, 4],
+        "{ type = 'padding_mask', padding = -1.0, name = 'm' }, { type = 'sum', inputs = ['input'], mask = 'm' }",
+    ),
+    (
+        &[4],
+        "{ type = 'padding_mask', name = 'm' }, { type = 'max', inputs = ['input'], mask = 'm' }",
+    ),
+    (
+        &[],
+        "{ type = 'padding_mask', padding = 3, name = 'm' }, { type = 'embedding', embedding_dim = 6, inputs = ['input'] }, { type = 'multi_head_attention', num_heads = 3, mask = 'm' }, { type = 'mean', mask = 'm' }",
+    ),
+    (
+        &[],
+        "{ type = 'padding_mask', name = 'm' }, { type = 'embedding', embedding_dim = 6, inputs = ['input'] }, { type = 'multi_head_attention', num_heads = 3, num_kv_heads = 1, mask = 'm' }, { type = 'max', mask = 'm' }",
+    ),
+    (
+        &[],
+        "{ type = 'padding_mask', name = 'm' }, { type = 'slice', start = 2, name = 'later' }, { type = 'embedding', embedding_dim = 6, inputs = ['input'], name = 'e' }, { type = 'slice', start = 2 }, { type = 'multi_head_attention', num_heads = 2, inputs = ['e', 'previous'], mask = 'later' }, { type = 'last', mask = 'm' }",
+    ),
+    (
+        &[],
+        "{ type = 'padding_mask', name = 'm' }, { type = 'embedding', embedding_dim = 6, inputs = ['input'], name = 'e' }, { type = 'transformer_encoder', num_layers = 2, num_heads = 2, feedforward_size = 8, dropout = 0.0, causal = true, mask = 'm' }, { type = 'transformer_decoder', num_layers = 1, num_heads = 2, feedforward_size = 8, dropout = 0.0, inputs = ['previous', 'e'], mask = 'm', memory_mask = 'm' }, { type = 'sum', mask = 'm' }",
+    ),
+    (
+        &[],
+        "{ type = 'padding_mask', name = 'm' }, { type = 'embedding', embedding_dim = 4, inputs = ['input'] }, { type = 'rnn', hidden_size = 3, mask = 'm' }, { type = 'gru', hidden_size = 3, bidirectional = true, mask = 'm' }, { type = 'lstm', hidden_size = 3, bidirectional = true, output = 'last', mask = 'm' }",
+    ),
     (&[5], "{ type = 'cumsum' }"),
     (
         &[3, 4],
@@ -354,6 +384,26 @@ pub fn example(items: &[usize], layers: &str) -> Example {
 /// # Panics
 /// If they are not accepted.
 pub fn network(items: &[usize], layers: &str) -> Network {
+    if items.is_empty() {
+        return of_tokens(6, layers);
+    }
+    planned(&Shape::numbers(items), layers)
+}
+
+/// The same over so many tokens out of 7, of which 0 is padding.
+///
+/// # Panics
+/// If they are not accepted.
+pub fn of_tokens(length: usize, layers: &str) -> Network {
+    let items = Shape {
+        dims: vec![length],
+        vocabulary: Some(7),
+        padding: Some(0),
+    };
+    planned(&items, layers)
+}
+
+fn planned(items: &Shape, layers: &str) -> Network {
     let text = format!("layers = [{layers}]");
     let document = Document::parse("example", &text)
         .unwrap_or_else(|(sources, wrong)| panic!("{}", wrong.render(&sources, false)));
@@ -361,14 +411,6 @@ pub fn network(items: &[usize], layers: &str) -> Network {
     let layers = expand(&document.root, Vec::new(), None, &[], &mut findings);
     let messages = findings.diagnostics.render(&document.sources, false);
     assert!(messages.is_empty(), "{messages}");
-    let items = if items.is_empty() {
-        Shape {
-            dims: vec![6],
-            vocabulary: Some(7),
-        }
-    } else {
-        Shape::numbers(items)
-    };
-    infer(&layers, &Items::single(items), &[])
+    infer(&layers, &Items::single(items.clone()), &[])
         .unwrap_or_else(|d| panic!("{}", d.render(&document.sources, false)))
 }

@@ -93,7 +93,7 @@ pub(super) fn keeps_output(kind: &LayerKind) -> bool {
 /// Values of one item that a layer's kernels keep for the backward pass, including its output.
 pub(super) fn kept(layer: &Layer) -> u64 {
     let input = &layer.inputs[0].shape.dims;
-    let last = &layer.inputs[layer.inputs.len() - 1].shape.dims;
+    let last = &layer.inputs[layer.values().len() - 1].shape.dims;
     let [length, memory] = [input, last].map(|dims| dims.first().copied().unwrap_or(1) as u64);
     let width = input.last().copied().unwrap_or(1) as u64;
     let times = |sizes: &[u64]| sizes.iter().fold(1, |n: u64, size| n.saturating_mul(*size));

@@ -8,6 +8,7 @@ pub mod einsum;
 pub mod examples;
 pub mod heads;
 pub mod kernels;
+pub mod masks;
 mod memory;
 pub mod portable;
 mod shape;
@@ -20,7 +21,7 @@ use crate::data::InputPlan;
 use crate::diagnostic::Diagnostic;
 use crate::spec::backend::{Arithmetic, Kernels};
 use crate::spec::model::layer::LayerKind;
-use crate::spec::model::layer_spec::{LayerSpec, Source, Weights};
+use crate::spec::model::layer_spec::{LayerSpec, MaskKey, Source, Weights};
 use heads::Head;
 use shape::Mismatch;
 
@@ -49,8 +50,11 @@ pub struct Layer {
     pub name: String,
     /// Its function.
     pub kind: LayerKind,
-    /// Where its inputs come from.
+    /// Where its inputs come from, and then its masks.
     pub inputs: Vec<Input>,
+    /// The keys of its masks: the last inputs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub masks: Vec<MaskKey>,
     /// Shape of its output for one item.
     pub shape: Vec<usize>,
     /// Whether its weights are frozen.
@@ -115,18 +119,19 @@ impl Items {
         }
     }
 
-    /// The items of some data.
-    pub fn of(input: &InputPlan) -> Self {
-        let shape = |dims: &[usize], vocabulary| Shape {
+    /// The items of some data, with the token that each of its inputs is padded with.
+    pub fn of(input: &InputPlan, padding: &[Option<u32>]) -> Self {
+        let shape = |dims: &[usize], vocabulary, at: usize| Shape {
             dims: dims.to_vec(),
             vocabulary,
+            padding: padding.get(at).copied().flatten(),
         };
-        let parts = input.parts.iter().map(|part| Part {
+        let parts = input.parts.iter().enumerate().map(|(at, part)| Part {
             name: part.name.clone(),
-            shape: shape(&part.shape, part.vocabulary),
+            shape: shape(&part.shape, part.vocabulary, at),
         });
         Self {
-            shape: shape(&input.shape, input.vocabulary),
+            shape: shape(&input.shape, input.vocabulary, 0),
             parts: parts.collect(),
         }
     }
@@ -140,6 +145,9 @@ pub struct Shape {
     /// For tokens, the size of the vocabulary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vocabulary: Option<usize>,
+    /// The token that items are padded with, if it is known: only for planning, since the layers that need it have it.
+    #[serde(skip)]
+    pub padding: Option<u32>,
 }
 
 impl Shape {
@@ -148,6 +156,7 @@ impl Shape {
         Self {
             dims: dims.to_vec(),
             vocabulary: None,
+            padding: None,
         }
     }
 
@@ -170,6 +179,10 @@ impl Network {
             };
             let inputs: Vec<_> = layer.inputs.iter().map(source).collect();
             let own = serde_json::json!([layer.kind, inputs, layer.shape, layer.freeze]);
+            let own = match layer.masks.as_slice() {
+                [] => own,
+                masks => serde_json::json!([own, masks]),
+            };
             match layer.weights {
                 Some(weights) => serde_json::json!([own, weights]),
                 None => own,
@@ -207,7 +220,8 @@ impl Network {
         let work = |network: &Self, at: usize| {
             let layer = network.layers.get(at)?;
             let (kind, inputs) = (layer.kind.clone(), layer.inputs.clone());
-            Some((kind, inputs, layer.freeze, layer.weights))
+            let masks = layer.masks.clone();
+            Some((kind, inputs, masks, layer.freeze, layer.weights))
         };
         let num = self.layers.len().max(now.layers.len());
         let at = (0..num).find(|at| work(self, *at) != work(now, *at))?;
@@ -266,9 +280,20 @@ impl Network {
 }
 
 impl Layer {
+    /// Its inputs without masks.
+    pub fn values(&self) -> &[Input] {
+        &self.inputs[..self.inputs.len() - self.masks.len()]
+    }
+
+    /// The position among its inputs of the mask of a key, if it has one.
+    pub fn mask(&self, key: MaskKey) -> Option<usize> {
+        let at = self.masks.iter().position(|mask| *mask == key)?;
+        Some(self.values().len() + at)
+    }
+
     /// Paths of its own parameters inside the layer, with the number of elements of each.
     fn parameters(&self) -> Vec<(String, u64)> {
-        let mut all = cost::parameters(&self.kind, &self.inputs, &self.shape);
+        let mut all = cost::parameters(&self.kind, self.values(), &self.shape);
         all.retain(|(path, _)| self.owns(path));
         all
     }
@@ -321,6 +346,10 @@ pub fn infer(
     for spec in layers {
         append(&mut network, spec, output)?;
     }
+    let parts = network.parts.iter_mut().map(|part| &mut part.shape);
+    for shape in parts.chain([&mut network.items]) {
+        shape.padding = None;
+    }
     Ok(network)
 }
 
@@ -352,22 +381,26 @@ pub fn append(
         })
         .collect();
     let refused = |mismatch| refusal(network, spec, &inputs, mismatch);
-    let tied = share::tied_outputs(network, spec, &inputs).map_err(refused)?;
+    let values = &inputs[..spec.values().len()];
+    let tied = share::tied_outputs(network, spec, values).map_err(refused)?;
     let wanted = tied.as_ref().map_or(output, |tied| tied.as_slice());
-    let shape = shape::output(spec, &inputs, wanted).map_err(refused)?;
+    let shape = shape::output(spec, values, wanted).map_err(refused)?;
+    masks::check(network, spec, &inputs).map_err(refused)?;
     let mut kind = spec.kind.resolved(&shape);
-    let mut activations = cost::activations(&kind, &inputs, &shape);
-    let mut multiply_adds = cost::multiply_adds(&kind, &inputs, &shape);
+    masks::resolve(&mut kind, spec, values).map_err(refused)?;
+    let mut activations = cost::activations(&kind, values, &shape);
+    let mut multiply_adds = cost::multiply_adds(&kind, values, &shape);
     if let LayerKind::Own(own) = &mut kind {
-        let planned = own.plan(&shape::dims(&inputs));
+        let planned = own.plan(&shape::dims(values));
         let planned =
-            planned.map_err(|unfit| refusal(network, spec, &inputs, Mismatch::from(unfit)))?;
+            planned.map_err(|unfit| refusal(network, spec, values, Mismatch::from(unfit)))?;
         own.parameters = planned.parameters;
         (activations, multiply_adds) = (planned.kept_values, planned.multiply_adds);
     }
     let mut layer = Layer {
         name: spec.name.clone(),
         kind,
+        masks: spec.masks.clone(),
         freeze: spec.freeze,
         weights: spec.weights,
         num_parameters: 0,

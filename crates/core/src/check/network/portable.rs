@@ -50,6 +50,7 @@ fn is_exact(kind: &LayerKind) -> bool {
         | LayerKind::Squeeze { .. }
         | LayerKind::Slice { .. }
         | LayerKind::Reduce { .. }
+        | LayerKind::PaddingMask { .. }
         | LayerKind::Interpolate { .. }
         | LayerKind::PixelShuffle { .. }
         | LayerKind::PixelUnshuffle { .. }

@@ -5,6 +5,7 @@
 use super::Input;
 use super::axes::*;
 use super::einsum;
+use super::masks;
 use super::windows::*;
 use crate::spec::model::activation::Activation;
 use crate::spec::model::attention::Attention;
@@ -180,6 +181,7 @@ pub fn output(spec: &LayerSpec, inputs: &[Input], wanted: &[usize]) -> Result<Di
         LayerKind::Squeeze { axis } => squeezed(*axis, input)?,
         LayerKind::Slice { axis, start, end } => sliced(*axis, *start, *end, input)?,
         LayerKind::Reduce { axis, .. } => reduced(*axis, input)?,
+        LayerKind::PaddingMask { padding } => masks::padding(*padding, &inputs[0])?,
         LayerKind::Dropout { .. }
         | LayerKind::ChannelDropout { .. }
         | LayerKind::StochasticDepth { .. }
@@ -331,7 +333,10 @@ fn check_inputs(kind: &LayerKind, inputs: &[Input]) -> Result<(), Mismatch> {
             help,
         );
     }
-    if matches!(kind, LayerKind::Parameter { .. }) {
+    if matches!(
+        kind,
+        LayerKind::Parameter { .. } | LayerKind::PaddingMask { .. }
+    ) {
         return Ok(());
     }
     let takes_tokens = matches!(kind, LayerKind::Embedding { .. });

@@ -54,7 +54,7 @@ pub fn check(network: &Network, layer: &mut Layer) -> Result<(), Mismatch> {
         return Ok(());
     };
     let owner = &network.layers[at];
-    let counts = |layer: &Layer| cost::parameters(&layer.kind, &layer.inputs, &layer.shape);
+    let counts = |layer: &Layer| cost::parameters(&layer.kind, layer.values(), &layer.shape);
     if counts(owner).is_empty() {
         layer.weights = None;
         return Ok(());

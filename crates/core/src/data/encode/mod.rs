@@ -348,6 +348,19 @@ impl InputEncoder {
         InputPlan::single(shape, vocabulary)
     }
 
+    /// For each input, the token that short items are padded with, if any are.
+    pub fn padding(&self) -> Vec<Option<u32>> {
+        match self {
+            InputEncoder::Inputs { inputs } => {
+                let each = inputs.iter().map(|input| input.encoder.padding());
+                each.flatten().collect()
+            }
+            InputEncoder::Text { tokenizer, .. } => vec![tokenizer.padding().try_into().ok()],
+            InputEncoder::Tokens { shift: 1, .. } => vec![Some(0)],
+            _ => vec![None],
+        }
+    }
+
     /// What makes tokens of texts, if items are texts.
     pub fn tokenizer(&self) -> Option<&Tokenizer> {
         match self {

@@ -12,6 +12,11 @@ use super::order::{Purpose, stream_seed};
 use super::{InputPlan, Inputs, Items, TargetPlan, TargetValues};
 use crate::spec::generate::{Generated, Generator, RegressionTarget, ShapeTarget, WindowTarget};
 
+/// The token that a generator pads items with, if it does.
+pub fn padding(generated: &Generated) -> Option<u32> {
+    matches!(generated.generator, Generator::Brackets { .. }).then_some(0)
+}
+
 /// The kinds of a generator's items and targets.
 pub fn plans(generated: &Generated) -> (InputPlan, TargetPlan) {
     let numbers = |shape: Vec<usize>| InputPlan::single(shape, None);

@@ -6,6 +6,7 @@ use super::activation::Activation;
 use super::attention::Attention;
 use super::initializer::Initializer;
 use super::layer::*;
+use super::layer_spec::MaskKey;
 use crate::spec::kind::Kind;
 use crate::spec::own::{AnyLayer, Own};
 use crate::spec::section::{Choice, Section};
@@ -103,10 +104,19 @@ impl LayerKind {
                 let doc = "Attention heads, which share the features evenly.";
                 let num_heads = size(s, "num_heads", doc);
                 let (dropout, causal) = (dropout(s, 0.0), causal(s));
+                mask(s, MaskKey::Mask, KEYS_MASK);
                 Attention::decode(s, num_heads, dropout, causal)
             }
-            T::TransformerEncoder => LayerKind::TransformerEncoder(Transformer::decode(s)),
-            T::TransformerDecoder => LayerKind::TransformerDecoder(Transformer::decode(s)),
+            T::TransformerEncoder => {
+                mask(s, MaskKey::Mask, KEYS_MASK);
+                LayerKind::TransformerEncoder(Transformer::decode(s))
+            }
+            T::TransformerDecoder => {
+                mask(s, MaskKey::Mask, KEYS_MASK);
+                let doc = "A `padding_mask` of the second input, whose padding is not attended to.";
+                mask(s, MaskKey::MemoryMask, doc);
+                LayerKind::TransformerDecoder(Transformer::decode(s))
+            }
             T::PositionEmbedding => LayerKind::PositionEmbedding {
                 max_length: {
                     let doc = "The largest number of positions.";
@@ -180,6 +190,13 @@ impl LayerKind {
             T::Mean => Self::reduce(s, Reduction::Mean),
             T::Max => Self::reduce(s, Reduction::Max),
             T::Sum => Self::reduce(s, Reduction::Sum),
+            T::Last => Self::reduce(s, Reduction::Last),
+            T::PaddingMask => LayerKind::PaddingMask {
+                padding: {
+                    let doc = "The token that items are padded with, or the number at the end of a series; that of the data when not set (0 for numbers).";
+                    s.field("padding", Kind::any(), doc).optional()
+                },
+            },
             T::Interpolate1d => Self::interpolate(s, 1),
             T::Interpolate2d => Self::interpolate(s, 2),
             T::PixelShuffle => LayerKind::PixelShuffle {
@@ -258,6 +275,9 @@ impl LayerKind {
 
     fn reduce(s: &mut Section<'_>, operation: Reduction) -> Self {
         let axis = axis(s, "axis", 0);
+        let doc =
+            "A `padding_mask` of the positions along the axis; those of padding do not count.";
+        mask(s, MaskKey::Mask, doc);
         LayerKind::Reduce { operation, axis }
     }
 
@@ -287,6 +307,14 @@ impl LayerKind {
             },
         }
     }
+}
+
+const KEYS_MASK: &str =
+    "A `padding_mask` of the sequence that is attended to, whose padding gets no weight.";
+
+/// A key that names a mask, which is resolved with the names of layers.
+fn mask(s: &mut Section<'_>, key: MaskKey, doc: &'static str) {
+    let _: Option<String> = s.field(key.name(), Kind::Text, doc).optional();
 }
 
 /// Widths and counts above this are mistakes.
@@ -398,7 +426,11 @@ impl Recurrent {
                 let doc = "Whether a second network reads the sequence backward; both outputs are concatenated.";
                 s.field("bidirectional", Kind::Bool, doc).or(false)
             },
-            output: s.choice("output", "Which steps to output.", Steps::Sequence),
+            output: {
+                let doc = "A `padding_mask` of the sequence: states do not change at padding, whose outputs are 0, and the last step is the last one that is real.";
+                mask(s, MaskKey::Mask, doc);
+                s.choice("output", "Which steps to output.", Steps::Sequence)
+            },
             bias: bias(s),
             initializer: Initializer::decode(s),
         }

@@ -112,7 +112,13 @@ pub enum LayerKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         end: Option<i64>,
     },
-    /// Reduces an axis to its mean, maximum or sum.
+    /// 1 for each real position of the items, 0 for padding.
+    PaddingMask {
+        /// The token, or the number, that items are padded with; that of the data when not set.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        padding: Option<f64>,
+    },
+    /// Reduces an axis to its mean, maximum, sum or last value.
     Reduce { operation: Reduction, axis: i64 },
     /// Resizes images or sequences.
     Interpolate {
@@ -313,6 +319,7 @@ choices! {
         Mean "mean" "The mean.",
         Max "max" "The maximum.",
         Sum "sum" "The sum.",
+        Last "last" "The last value.",
     }
 }
 
@@ -390,6 +397,7 @@ choices! {
         PositionEmbedding "position_embedding" "Adds a learned vector for each position, as in GPT-2 and BERT.",
         PositionalEncoding "positional_encoding" "Adds sines and cosines of the position (Vaswani et al., 2017).",
         RotaryEncoding "rotary_encoding" "Rotates pairs of values by their position (Su et al., 2021).",
+        PaddingMask "padding_mask" "1 for each real position of tokens or of a series, 0 for padding; for the `mask` of other layers.",
         Relu "relu" "max(x, 0).",
         Relu6 "relu6" "min(max(x, 0), 6).",
         LeakyRelu "leaky_relu" "x above zero, a small slope below.",
@@ -435,6 +443,7 @@ choices! {
         Mean "mean" "The mean over an axis.",
         Max "max" "The maximum over an axis.",
         Sum "sum" "The sum over an axis.",
+        Last "last" "The value at the last position of an axis.",
         Interpolate1d "interpolate1d" "Resizes [channels, length].",
         Interpolate2d "interpolate2d" "Resizes [channels, height, width].",
         PixelShuffle "pixel_shuffle" "Rearranges channels into larger images (Shi et al., 2016).",

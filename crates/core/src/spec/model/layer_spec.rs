@@ -6,6 +6,7 @@ use super::layer::LayerKind;
 use super::preset::is_in_preset;
 use crate::diagnostic::{Diagnostic, Span};
 use crate::spec::document::Table;
+use crate::spec::section::choices;
 
 /// A single layer with its inputs.
 #[derive(Clone, Debug, PartialEq)]
@@ -14,8 +15,10 @@ pub struct LayerSpec {
     pub name: String,
     /// Its function.
     pub kind: LayerKind,
-    /// The sources of its inputs, in order.
+    /// The sources of its inputs, in order, then those of its masks.
     pub inputs: Vec<Source>,
+    /// The keys of its masks: the last inputs.
+    pub masks: Vec<MaskKey>,
     /// Whether its weights are frozen.
     pub freeze: bool,
     /// The layer whose weights it uses, if it has none of its own.
@@ -24,6 +27,16 @@ pub struct LayerSpec {
     pub table: Table,
     /// Its place: in the file, or where the file requests the preset.
     pub place: Place,
+}
+
+choices! {
+    /// The keys that name a mask: a layer with a number for each position.
+    #[derive(Serialize, Deserialize, PartialOrd, Ord)]
+    #[serde(rename_all = "snake_case")]
+    pub enum MaskKey {
+        Mask "mask" "The positions that take part.",
+        MemoryMask "memory_mask" "The positions of the second input that take part.",
+    }
 }
 
 /// The source of an input.
@@ -68,6 +81,16 @@ pub struct Place {
 }
 
 impl LayerSpec {
+    /// The sources of its inputs without masks.
+    pub fn values(&self) -> &[Source] {
+        &self.inputs[..self.inputs.len() - self.masks.len()]
+    }
+
+    /// The sources of its masks.
+    pub fn masks(&self) -> &[Source] {
+        &self.inputs[self.inputs.len() - self.masks.len()..]
+    }
+
     /// The place to point at for a key of the layer.
     pub fn span(&self, key: &str) -> Span {
         let entry = self.table.get(key);

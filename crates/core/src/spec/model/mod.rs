@@ -10,6 +10,7 @@ pub mod expand;
 pub mod initializer;
 pub mod layer;
 pub mod layer_spec;
+mod mask;
 mod name;
 mod one;
 pub mod preset;

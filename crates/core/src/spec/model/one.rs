@@ -3,13 +3,13 @@
 use super::common::Common;
 use super::expand::{Expander, Part, Scope};
 use super::layer::LayerKind;
-use super::layer_spec::{LayerSpec, Place, Source, Weights};
+use super::layer_spec::{LayerSpec, MaskKey, Place, Source, Weights};
 use super::preset::is_in_preset;
 use crate::diagnostic::{Diagnostic, Span};
 use crate::spec::document::{Node, Table, Value};
 use crate::spec::expression::substitute_table;
 use crate::spec::kind::Kind;
-use crate::spec::section::{Section, read_at};
+use crate::spec::section::{Choice, Section, read_at};
 
 impl Expander<'_> {
     pub(super) fn one(
@@ -56,6 +56,10 @@ impl Expander<'_> {
                     .help("combine them first, with `add` or `concat`"),
             );
         }
+        let keys: &[_] = if is_group { &[] } else { MaskKey::ALL };
+        let Some(masks) = self.masks(&table, keys, scope) else {
+            return;
+        };
         let Some(local) = self.local_name(&common, &table, &kind, copy, scope) else {
             return;
         };
@@ -71,7 +75,11 @@ impl Expander<'_> {
                 self.layers.push(LayerSpec {
                     name: name.clone(),
                     kind: layer,
-                    inputs: inputs.clone(),
+                    inputs: {
+                        let masks = masks.iter().map(|(_, source)| *source);
+                        inputs.iter().copied().chain(masks).collect()
+                    },
+                    masks: masks.iter().map(|(key, _)| *key).collect(),
                     freeze: common.freeze,
                     weights,
                     place: self.place_of(&table, span, scope),

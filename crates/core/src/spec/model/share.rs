@@ -131,7 +131,7 @@ impl Expander<'_> {
                 inputs: if part.is_group() {
                     layer.inputs.iter().map(moved).collect()
                 } else {
-                    inputs.to_vec()
+                    inputs.iter().chain(layer.masks()).copied().collect()
                 },
                 weights: Some(Weights::Shared(owner)),
                 table: Table {
@@ -216,20 +216,20 @@ impl Expander<'_> {
     }
 
     /// A layer or block by its name here, or a layer by its name in the whole network.
-    fn earlier(&self, name: &str, scope: &Scope) -> Option<Part> {
+    pub(super) fn earlier(&self, name: &str, scope: &Scope) -> Option<Part> {
         let by_full_name = || {
             let at = self.layers.iter().position(|layer| layer.name == name)?;
             Some(Part {
                 layers: at..at + 1,
                 prefix: name.to_owned(),
-                inputs: self.layers[at].inputs.clone(),
+                inputs: self.layers[at].values().to_vec(),
                 output: Source::Layer(at),
             })
         };
         scope.part(name).cloned().or_else(by_full_name)
     }
 
-    fn unknown(&self, key: &str, name: &str, span: Span, scope: &Scope) -> Diagnostic {
+    pub(super) fn unknown(&self, key: &str, name: &str, span: Span, scope: &Scope) -> Diagnostic {
         let message = format!("`{key}` names `{name}`, but no layer before this one has this name");
         let diagnostic = Diagnostic::error("unknown-value", message).at(span);
         let names = || scope.names.iter().map(|(name, _)| name.as_str());

@@ -146,10 +146,17 @@ pub(super) const KEYS: &[Remedy] = &[
     ),
     same(
         "layer",
-        "is_causal autoregressive mask use_causal_mask",
+        "is_causal autoregressive use_causal_mask",
         "causal",
         "data.type = \"sine_windows\" ; [{ type = \"linear\", out_features = 8 }, { type = \"multi_head_attention\", num_heads = 2, is_causal = true }]",
         "data.type = \"sine_windows\" ; [{ type = \"linear\", out_features = 8 }, { type = \"multi_head_attention\", num_heads = 2, causal = true }]",
+    ),
+    same(
+        "layer",
+        "key_padding_mask src_key_padding_mask attention_mask attn_mask pad_mask mask_layer",
+        "mask",
+        "data.type = \"brackets\" ; [{ type = \"padding_mask\", name = \"real\" }, { type = \"embedding\", embedding_dim = 8, inputs = [\"input\"] }, { type = \"multi_head_attention\", num_heads = 2, attention_mask = \"real\" }]",
+        "data.type = \"brackets\" ; [{ type = \"padding_mask\", name = \"real\" }, { type = \"embedding\", embedding_dim = 8, inputs = [\"input\"] }, { type = \"multi_head_attention\", num_heads = 2, mask = \"real\" }]",
     ),
     same(
         "layer",

@@ -108,6 +108,7 @@ impl Builder {
             name: name.to_owned(),
             kind,
             inputs: inputs.to_vec(),
+            masks: Vec::new(),
             freeze: false,
             table: Table::default(),
             place: Place {

@@ -160,6 +160,7 @@ impl Inputs {
                 } else {
                     vec![1]
                 },
+                padding: None,
                 vocabulary: only.vocabulary,
             },
             several => {

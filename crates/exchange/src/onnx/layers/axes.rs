@@ -55,7 +55,7 @@ pub fn output(scope: &mut Scope<'_>, inputs: &[String]) -> String {
             let operator = match operation {
                 Reduction::Mean => "ReduceMean",
                 Reduction::Max => "ReduceMax",
-                Reduction::Sum => "ReduceSum",
+                Reduction::Sum | Reduction::Last => "ReduceSum",
             };
             let axes = graph.integers(&[axis(*at)]);
             // An item with a single axis keeps it.

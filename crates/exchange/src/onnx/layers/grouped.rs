@@ -3,6 +3,7 @@
 use super::super::{Attribute, Graph, OnnxError};
 use super::Scope;
 use super::affine::linear;
+use super::masks;
 use super::norms::rms;
 use runner_core::spec::backend::Arithmetic;
 use runner_core::spec::model::attention::{Attention, Rotary};
@@ -12,6 +13,7 @@ pub fn attention(
     scope: &mut Scope<'_>,
     attention: &Attention,
     [query, memory]: [&str; 2],
+    keys_seen: Option<&str>,
 ) -> Result<String, OnnxError> {
     let inputs = &scope.layer.inputs;
     let [length, behind] = [0, inputs.len() - 1].map(|at| inputs[at].shape.dims[0]);
@@ -49,7 +51,7 @@ pub fn attention(
         scores = graph.node("Add", &[&scores, &mask], &[]);
         scores = graph.reshape(&scores, &[shared, rows, behind]);
     }
-    let shares = graph.node("Softmax", &[&scores], &[Attribute::Int("axis", -1)]);
+    let shares = masks::shares(graph, &scores, keys_seen, behind);
     let context = graph.node("MatMul", &[&shares, &values], &[]);
     let context = graph.reshape(&context, &[heads, length, size]);
     let context = graph.transpose(&context, &[0, 2, 1, 3]);

@@ -4,6 +4,7 @@ mod affine;
 mod axes;
 mod functions;
 mod grouped;
+mod masks;
 mod norms;
 mod recurrent;
 mod sequences;
@@ -13,7 +14,8 @@ use super::{Graph, OnnxError};
 use crate::error::Unsupported;
 use crate::tensors::{Dtype, NamedTensor, Tensors};
 use runner_core::check::network::Layer;
-use runner_core::spec::model::layer::LayerKind;
+use runner_core::spec::model::layer::{LayerKind, Reduction};
+use runner_core::spec::model::layer_spec::MaskKey;
 
 /// The layer whose operators are written.
 pub struct Scope<'a> {
@@ -73,6 +75,11 @@ impl Scope<'_> {
         })
     }
 
+    /// The value of a mask among those of the inputs, if the layer has it.
+    fn mask<'v>(&self, key: MaskKey, inputs: &'v [String]) -> Option<&'v str> {
+        Some(&inputs[self.layer.mask(key)?])
+    }
+
     /// The sizes of an item of the first input.
     fn dims(&self) -> &[usize] {
         &self.layer.inputs[0].shape.dims
@@ -83,6 +90,11 @@ impl Scope<'_> {
 pub fn output(scope: &mut Scope<'_>, inputs: &[String]) -> Result<String, OnnxError> {
     let x = inputs[0].as_str();
     let layer = scope.layer;
+    let (mask, memory_mask) = (
+        scope.mask(MaskKey::Mask, inputs),
+        scope.mask(MaskKey::MemoryMask, inputs),
+    );
+    let inputs = &inputs[..layer.values().len()];
     Ok(match &layer.kind {
         LayerKind::Linear { .. } => affine::linear(scope, x, "")?,
         LayerKind::Swiglu { .. } => affine::swiglu(scope, x)?,
@@ -98,20 +110,21 @@ pub fn output(scope: &mut Scope<'_>, inputs: &[String]) -> Result<String, OnnxEr
         LayerKind::Pool(pool) => windows::pool(scope, pool, x),
         LayerKind::AdaptiveAvgPool { output_size, .. } => windows::adaptive(scope, output_size, x),
         LayerKind::Interpolate { .. } => windows::interpolate(scope, x),
-        LayerKind::Recurrent(recurrent) => recurrent::recurrent(scope, recurrent, x)?,
+        LayerKind::Recurrent(recurrent) => recurrent::recurrent(scope, recurrent, x, mask)?,
         LayerKind::MultiHeadAttention {
             num_heads, causal, ..
         } => {
             let memory = inputs.last().map_or(x, String::as_str);
-            sequences::attention(scope, "", [x, memory], *num_heads, *causal)?
+            sequences::attention(scope, "", [x, memory], *num_heads, (*causal, mask))?
         }
         LayerKind::GroupedAttention(attention) => {
             let memory = inputs.last().map_or(x, String::as_str);
-            grouped::attention(scope, attention, [x, memory])?
+            grouped::attention(scope, attention, [x, memory], mask)?
         }
-        LayerKind::TransformerEncoder(stack) => sequences::encoder(scope, stack, x)?,
+        LayerKind::TransformerEncoder(stack) => sequences::encoder(scope, stack, x, mask)?,
         LayerKind::TransformerDecoder(stack) => {
-            sequences::decoder(scope, stack, x, inputs.last().map_or(x, String::as_str))?
+            let memory = inputs.last().map_or(x, String::as_str);
+            sequences::decoder(scope, stack, [x, memory], [mask, memory_mask])?
         }
         LayerKind::PositionalEncoding { .. } => {
             let sinusoids = scope.weight("sinusoids")?;
@@ -128,6 +141,12 @@ pub fn output(scope: &mut Scope<'_>, inputs: &[String]) -> Result<String, OnnxEr
         | LayerKind::GaussianNoise { .. } => x.to_owned(),
         // The means.
         LayerKind::GaussianSample => axes::first_half(scope, x),
+        LayerKind::PaddingMask { padding } => masks::padding(scope, *padding, x),
+        LayerKind::Reduce { operation, axis }
+            if mask.is_some() || *operation == Reduction::Last =>
+        {
+            masks::reduced(scope, *operation, *axis, x, mask)
+        }
         LayerKind::Flatten { .. }
         | LayerKind::Reshape { .. }
         | LayerKind::Permute { .. }

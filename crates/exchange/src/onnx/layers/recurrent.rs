@@ -2,6 +2,7 @@
 
 use super::super::{Attribute, OnnxError};
 use super::Scope;
+use super::masks::Gathered;
 use crate::tensors::NamedTensor;
 use runner_core::spec::model::layer::{Cell, Recurrent, Steps};
 
@@ -10,6 +11,7 @@ pub fn recurrent(
     scope: &mut Scope<'_>,
     recurrent: &Recurrent,
     x: &str,
+    mask: Option<&str>,
 ) -> Result<String, OnnxError> {
     let (operator, gates): (&str, &[&str]) = match recurrent.cell {
         Cell::Rnn => ("RNN", &["gate"]),
@@ -40,24 +42,41 @@ pub fn recurrent(
     } else {
         None
     };
-    let shape = scope.layer.shape.clone();
+    let (length, shape) = (scope.dims()[0], scope.layer.shape.clone());
     let graph = &mut *scope.graph;
-    let steps_first = graph.transpose(x, &[1, 0, 2]);
-    let constants = [&input, &hidden].into_iter().chain(bias.as_ref());
-    let inputs = [&steps_first].into_iter().chain(constants);
-    let inputs: Vec<&str> = inputs.map(String::as_str).collect();
+    let real = mask.map(|mask| Gathered::new(graph, mask, length));
+    let x = match &real {
+        Some(real) => real.first(graph, x),
+        None => x.to_owned(),
+    };
+    let steps_first = graph.transpose(&x, &[1, 0, 2]);
+    let mut inputs = vec![&*steps_first, &input, &hidden];
+    inputs.push(bias.as_deref().unwrap_or_default());
+    match &real {
+        Some(real) => inputs.push(&real.lengths),
+        None if bias.is_none() => drop(inputs.pop()),
+        None => {}
+    }
     Ok(match recurrent.output {
         Steps::Sequence => {
             // [length, directions, batch, hidden]
             let [all] = graph.nodes(operator, &inputs, [true], &direction);
             let all = graph.transpose(&all, &[2, 0, 1, 3]);
-            graph.reshape(&all, &shape)
+            let all = graph.reshape(&all, &shape);
+            match &real {
+                Some(real) => real.back(graph, &all),
+                None => all,
+            }
         }
         Steps::Last => {
             // [directions, batch, hidden]
             let [_, last] = graph.nodes(operator, &inputs, [false, true], &direction);
             let last = graph.transpose(&last, &[1, 0, 2]);
-            graph.reshape(&last, &shape)
+            let last = graph.reshape(&last, &shape);
+            match &real {
+                Some(real) => graph.node("Mul", &[&last, &real.is_any], &[]),
+                None => last,
+            }
         }
     })
 }

@@ -4,7 +4,7 @@ use super::super::{Attribute, OnnxError};
 use super::Scope;
 use super::affine::linear;
 use super::functions::gelu;
-use super::norms;
+use super::{masks, norms};
 use runner_core::spec::model::layer::{FeedforwardActivation, Transformer};
 
 /// Burn's transformers have no setting for it.
@@ -16,7 +16,7 @@ pub fn attention(
     path: &str,
     [query, memory]: [&str; 2],
     heads: usize,
-    causal: bool,
+    (causal, mask): (bool, Option<&str>),
 ) -> Result<String, OnnxError> {
     let width = scope.layer.shape[1];
     let length = scope.dims()[0];
@@ -24,7 +24,7 @@ pub fn attention(
     let behind = if query == memory {
         length
     } else {
-        let last = scope.layer.inputs.last();
+        let last = scope.layer.values().last();
         last.map_or(length, |input| input.shape.dims[0])
     };
     let size = width / heads;
@@ -42,17 +42,17 @@ pub fn attention(
     let mut scores = graph.node("Div", &[&scores, &scale], &[]);
     if causal {
         // Positions do not attend to later ones.
-        let mask = (0..length * behind).map(|at| {
+        let later = (0..length * behind).map(|at| {
             if at % behind > at / behind {
                 f32::NEG_INFINITY
             } else {
                 0.0
             }
         });
-        let mask = graph.numbers(&[length, behind], &mask.collect::<Vec<_>>());
-        scores = graph.node("Add", &[&scores, &mask], &[]);
+        let later = graph.numbers(&[length, behind], &later.collect::<Vec<_>>());
+        scores = graph.node("Add", &[&scores, &later], &[]);
     }
-    let shares = graph.node("Softmax", &[&scores], &[Attribute::Int("axis", -1)]);
+    let shares = masks::shares(graph, &scores, mask, behind);
     let context = graph.node("MatMul", &[&shares, &values], &[]);
     let context = graph.transpose(&context, &[0, 2, 1, 3]);
     let context = graph.reshape(&context, &[length, width]);
@@ -101,7 +101,12 @@ impl Block<'_> {
 }
 
 /// Layers of self-attention and feed-forward networks. Burn numbers norms by where they are if they come last.
-pub fn encoder(scope: &mut Scope<'_>, stack: &Transformer, x: &str) -> Result<String, OnnxError> {
+pub fn encoder(
+    scope: &mut Scope<'_>,
+    stack: &Transformer,
+    x: &str,
+    mask: Option<&str>,
+) -> Result<String, OnnxError> {
     let norms = if stack.norm_first {
         ["norm_2", "norm_1"]
     } else {
@@ -116,7 +121,7 @@ pub fn encoder(scope: &mut Scope<'_>, stack: &Transformer, x: &str) -> Result<St
         };
         x = block.around(scope, &x, norms[0], |scope, x| {
             let path = format!("{path}mha.");
-            attention(scope, &path, [x, x], stack.num_heads, stack.causal)
+            attention(scope, &path, [x, x], stack.num_heads, (stack.causal, mask))
         })?;
         x = block.around(scope, &x, norms[1], |scope, x| {
             feedforward(scope, stack, &format!("{path}pwff."), x)
@@ -129,8 +134,8 @@ pub fn encoder(scope: &mut Scope<'_>, stack: &Transformer, x: &str) -> Result<St
 pub fn decoder(
     scope: &mut Scope<'_>,
     stack: &Transformer,
-    x: &str,
-    memory: &str,
+    [x, memory]: [&str; 2],
+    [mask, memory_mask]: [Option<&str>; 2],
 ) -> Result<String, OnnxError> {
     let norms = if stack.norm_first {
         ["norm_3", "norm_1", "norm_2"]
@@ -146,11 +151,17 @@ pub fn decoder(
         };
         x = block.around(scope, &x, norms[0], |scope, x| {
             let path = format!("{path}self_attn.");
-            attention(scope, &path, [x, x], stack.num_heads, stack.causal)
+            attention(scope, &path, [x, x], stack.num_heads, (stack.causal, mask))
         })?;
         x = block.around(scope, &x, norms[1], |scope, x| {
             let path = format!("{path}cross_attn.");
-            attention(scope, &path, [x, memory], stack.num_heads, false)
+            attention(
+                scope,
+                &path,
+                [x, memory],
+                stack.num_heads,
+                (false, memory_mask),
+            )
         })?;
         x = block.around(scope, &x, norms[2], |scope, x| {
             feedforward(scope, stack, &format!("{path}pwff."), x)

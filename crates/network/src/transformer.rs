@@ -1,0 +1,221 @@
+//! Attention and transformer stacks, using the parameters of Burn's modules.
+//!
+//! A stack is computed step by step as in Burn, with runner's kernels instead of Burn's where there are any. Weights of
+//! attention that are never stored cannot be dropped, so attention with dropout in training has no kernel.
+
+use burn::nn::attention::{MhaInput, MultiHeadAttention};
+use burn::nn::transformer::{PositionWiseFeedForward, TransformerDecoder, TransformerEncoder};
+use burn::nn::{LayerNorm, Linear};
+use burn::tensor::{Bool, Device, Tensor};
+use runner_core::spec::backend::Arithmetic;
+#[cfg(feature = "flex")]
+use runner_core::spec::model::activation::Activation;
+use runner_core::spec::model::layer::{FeedforwardActivation, Transformer};
+
+use crate::masks::{Masks, Seen};
+use crate::numeric;
+
+/// Which kernels compute a layer, and how they round.
+#[derive(Clone, Copy, Debug)]
+pub struct Computed {
+    /// Whether runner's do.
+    pub is_fast: bool,
+    /// How they round.
+    pub arithmetic: Arithmetic,
+}
+
+/// The epsilon of a stack's norms: Burn's default.
+#[cfg(feature = "flex")]
+const EPSILON: f64 = 1e-5;
+
+impl Computed {
+    fn linear(self, layer: &Linear, x: Tensor<3>) -> Tensor<3> {
+        #[cfg(feature = "flex")]
+        if self.is_fast {
+            return crate::fast::linear::linear(layer, x, self.arithmetic);
+        }
+        layer.forward(x)
+    }
+
+    fn normalized(self, norm: &LayerNorm, x: Tensor<3>) -> Tensor<3> {
+        #[cfg(feature = "flex")]
+        if self.is_fast
+            && let Some(x) = crate::fast::norm::layer(norm, EPSILON, &x)
+        {
+            return x;
+        }
+        norm.forward(x)
+    }
+
+    fn fed_forward(
+        self,
+        feedforward: &PositionWiseFeedForward,
+        function: FeedforwardActivation,
+        x: Tensor<3>,
+    ) -> Tensor<3> {
+        let _ = function;
+        let x = self.linear(&feedforward.linear_inner, x);
+        #[cfg(feature = "flex")]
+        let x = if self.is_fast {
+            crate::fast::activation::activate(x, &activation(function))
+        } else {
+            Err(x)
+        };
+        #[cfg(not(feature = "flex"))]
+        let x = Err::<Tensor<3>, _>(x);
+        let x = x.unwrap_or_else(|x| feedforward.activation.forward(x));
+        self.linear(&feedforward.linear_outer, feedforward.dropout.forward(x))
+    }
+}
+
+/// The same function as a layer.
+#[cfg(feature = "flex")]
+fn activation(function: FeedforwardActivation) -> Activation {
+    match function {
+        FeedforwardActivation::Gelu => Activation::Gelu,
+        FeedforwardActivation::Relu => Activation::Relu,
+    }
+}
+
+/// True where a position must not attend: at later ones. \[queries, keys\].
+fn later(queries: usize, keys: usize, device: &Device) -> Tensor<2, Bool> {
+    Tensor::<2, Bool>::tril_mask([queries, keys], 0, device)
+}
+
+/// Attention of \[items, queries, width\] over \[items, keys, width\], of which some are seen.
+pub fn attended(
+    computed: Computed,
+    mha: &MultiHeadAttention,
+    query: Tensor<3>,
+    memory: &Tensor<3>,
+    is_causal: bool,
+    seen: &Seen,
+) -> Tensor<3> {
+    #[cfg(feature = "flex")]
+    if computed.is_fast
+        && let Some(context) = crate::fast::attention::multi_head(
+            mha,
+            &query,
+            memory,
+            is_causal,
+            seen,
+            computed.arithmetic,
+        )
+    {
+        return context;
+    }
+    if !seen.is_all() {
+        return stored(mha, &query, memory, is_causal, seen, computed.arithmetic);
+    }
+    let ([items, queries, _], keys) = (query.dims(), memory.dims()[1]);
+    let device = query.device();
+    let mut input = MhaInput::new(query, memory.clone(), memory.clone());
+    if is_causal {
+        let mask = later(queries, keys, &device).unsqueeze::<3>();
+        input = input.mask_attn(mask.expand([items, queries, keys]));
+    }
+    mha.forward(input).context
+}
+
+/// Attention whose weights are stored, so that some can be dropped or hidden.
+pub(crate) fn stored(
+    mha: &MultiHeadAttention,
+    query: &Tensor<3>,
+    memory: &Tensor<3>,
+    is_causal: bool,
+    seen: &Seen,
+    arithmetic: Arithmetic,
+) -> Tensor<3> {
+    let ([items, queries, width], keys) = (query.dims(), memory.dims()[1]);
+    let heads = |x: Tensor<3>, num: usize| -> Tensor<4> {
+        x.reshape([items, num, mha.n_heads, mha.d_k])
+            .swap_dims(1, 2)
+    };
+    let linear = |layer: &Linear, x: &Tensor<3>| numeric::linear(arithmetic, layer, x.clone());
+    let q = heads(linear(&mha.query, query), queries);
+    let k = heads(linear(&mha.key, memory), keys);
+    let v = heads(linear(&mha.value, memory), keys);
+    let scores = numeric::matmul(arithmetic, q, k.transpose());
+    let mut scores = scores / f64::from(mha.d_k as u32).sqrt();
+    if is_causal {
+        let mask = later(queries, keys, &query.device()).reshape([1, 1, queries, keys]);
+        let mask = mask.expand([items, mha.n_heads, queries, keys]);
+        scores = scores.mask_fill(mask, f64::NEG_INFINITY);
+    }
+    let weights = seen.clear(numeric::softmax(arithmetic, seen.hide(scores)));
+    let context = numeric::matmul(arithmetic, mha.dropout.forward(weights), v);
+    let context = context.swap_dims(1, 2).reshape([items, queries, width]);
+    linear(&mha.output, &context)
+}
+
+/// A stack of encoders over \[items, length, width\].
+pub fn encoder(
+    computed: Computed,
+    encoder: &TransformerEncoder,
+    stack: &Transformer,
+    sequence: Tensor<3>,
+    masks: &Masks,
+) -> Tensor<3> {
+    let seen = masks.seen();
+    let mut x = sequence;
+    for layer in &encoder.layers {
+        let before = if layer.norm_first {
+            computed.normalized(&layer.norm_2, x.clone())
+        } else {
+            x.clone()
+        };
+        let of = before.clone();
+        let attended = attended(computed, &layer.mha, before, &of, stack.causal, &seen);
+        x = x + layer.dropout.forward(attended);
+        let before = computed.normalized(&layer.norm_1, x.clone());
+        if !layer.norm_first {
+            x = before.clone();
+        }
+        let fed = computed.fed_forward(&layer.pwff, stack.activation, before);
+        x = x + layer.dropout.forward(fed);
+        if !layer.norm_first {
+            x = computed.normalized(&layer.norm_2, x);
+        }
+    }
+    x
+}
+
+/// A stack of decoders over \[items, length, width\], which attend to a memory.
+pub fn decoder(
+    computed: Computed,
+    decoder: &TransformerDecoder,
+    stack: &Transformer,
+    sequence: Tensor<3>,
+    memory: &Tensor<3>,
+    masks: &Masks,
+) -> Tensor<3> {
+    let (seen, seen_of_memory) = (masks.seen(), masks.seen_of_memory());
+    let mut x = sequence;
+    for layer in &decoder.layers {
+        let before = if layer.norm_first {
+            computed.normalized(&layer.norm_3, x.clone())
+        } else {
+            x.clone()
+        };
+        let of = before.clone();
+        let own = attended(computed, &layer.self_attn, before, &of, stack.causal, &seen);
+        x = x + layer.dropout.forward(own);
+        let before = computed.normalized(&layer.norm_1, x.clone());
+        if !layer.norm_first {
+            x = before.clone();
+        }
+        let cross = &layer.cross_attn;
+        let crossed = attended(computed, cross, before, memory, false, &seen_of_memory);
+        x = x + layer.dropout.forward(crossed);
+        let before = computed.normalized(&layer.norm_2, x.clone());
+        if !layer.norm_first {
+            x = before.clone();
+        }
+        let fed = computed.fed_forward(&layer.pwff, stack.activation, before);
+        x = x + layer.dropout.forward(fed);
+        if !layer.norm_first {
+            x = computed.normalized(&layer.norm_3, x);
+        }
+    }
+    x
+}
