@@ -51,7 +51,7 @@ pub fn goal(point: &Point<'_>, data: &DataPlan) -> Result<Goal, Vec<Diagnostic>>
     }
     if kind == TaskKind::Autoencoding && !data.input.parts.is_empty() {
         // Without a target and without a task, the target is missing.
-        let asked = table.kind.map(|_| reconstructs_inputs(point));
+        let asked = table.kind.map(|_| reconstructs_inputs(point, data));
         return Err(asked.into_iter().collect());
     }
     let loss = point.spec.loss.clone();
@@ -117,11 +117,16 @@ pub fn goal(point: &Point<'_>, data: &DataPlan) -> Result<Goal, Vec<Diagnostic>>
 }
 
 /// Named inputs are not one item, which a network could reconstruct.
-fn reconstructs_inputs(point: &Point<'_>) -> Diagnostic {
+fn reconstructs_inputs(point: &Point<'_>, data: &DataPlan) -> Diagnostic {
     let message = "`task.type` is \"autoencoding\", which reconstructs an item, but `[[data.inputs]]` has named inputs";
     Diagnostic::error("task", message)
         .at(point.span("task.type"))
-        .help("replace the inputs by `features`, or set `target` for another task")
+        .help(match data.target {
+            TargetPlan::None => {
+                "replace the inputs by `features`, or set `target` for another task"
+            }
+            _ => "remove `type` to predict the target, or replace the inputs by `features`",
+        })
 }
 
 /// The usual task of a target.
