@@ -1,5 +1,6 @@
 //! The attributes of nodes.
 
+use super::refused::Read;
 use crate::onnx::messages::{AttributeProto, NodeProto};
 
 fn find<'a>(node: &'a NodeProto, name: &str) -> Option<&'a AttributeProto> {
@@ -51,18 +52,18 @@ pub fn text(node: &NodeProto, name: &str) -> Option<String> {
 }
 
 /// An axis that may count from the end.
-pub fn axis(axis: i64, rank: usize) -> Result<usize, String> {
+pub fn axis(axis: i64, rank: usize) -> Read<usize> {
     let at = if axis < 0 {
         axis.saturating_add(rank as i64)
     } else {
         axis
     };
     let at = usize::try_from(at).ok().filter(|at| *at < rank);
-    at.ok_or_else(|| format!("it has no axis {axis}: its input has {rank}"))
+    at.ok_or_else(|| format!("it has no axis {axis}: its input has {rank}").into())
 }
 
 /// Axes in rising order, each once.
-pub fn axes(list: &[i64], rank: usize) -> Result<Vec<usize>, String> {
+pub fn axes(list: &[i64], rank: usize) -> Read<Vec<usize>> {
     let mut axes: Vec<usize> = list
         .iter()
         .map(|at| axis(*at, rank))
@@ -73,7 +74,7 @@ pub fn axes(list: &[i64], rank: usize) -> Result<Vec<usize>, String> {
 }
 
 /// Sizes of an attribute, one for each dimension; 1 without it.
-pub fn sizes(node: &NodeProto, name: &str, dims: usize) -> Result<Vec<usize>, String> {
+pub fn sizes(node: &NodeProto, name: &str, dims: usize) -> Read<Vec<usize>> {
     const MOST: i64 = 1 << 24;
     let Some(list) = ints(node, name) else {
         return Ok(vec![1; dims]);
@@ -85,8 +86,9 @@ pub fn sizes(node: &NodeProto, name: &str, dims: usize) -> Result<Vec<usize>, St
     let sizes = sizes
         .collect::<Option<Vec<_>>>()
         .filter(|sizes| sizes.len() == dims);
-    sizes
-        .ok_or_else(|| format!("its `{name}` does not have one size for each of {dims} dimensions"))
+    sizes.ok_or_else(|| {
+        format!("its `{name}` does not have one size for each of {dims} dimensions").into()
+    })
 }
 
 /// The module of a node with weights: the name of the weights without its last part, or the name of the node without

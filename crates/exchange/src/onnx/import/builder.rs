@@ -8,6 +8,7 @@ use runner_core::spec::document::Table;
 use runner_core::spec::model::layer::LayerKind;
 use runner_core::spec::model::layer_spec::{LayerSpec, Place, Source};
 
+use super::refused::Read;
 use super::text;
 use crate::tensors::{NamedTensor, TensorError, Tensors};
 
@@ -97,12 +98,7 @@ impl Builder {
     }
 
     /// Adds a layer; its name is made unique at the end. The error says why it cannot be added.
-    pub fn add(
-        &mut self,
-        name: &str,
-        kind: LayerKind,
-        inputs: &[Source],
-    ) -> Result<Source, String> {
+    pub fn add(&mut self, name: &str, kind: LayerKind, inputs: &[Source]) -> Read<Source> {
         let spec = LayerSpec {
             weights: None,
             name: name.to_owned(),
@@ -123,7 +119,7 @@ impl Builder {
     }
 
     /// Adds a layer named after its type, unless one of the last layers computes the same.
-    pub fn plain(&mut self, kind: LayerKind, inputs: &[Source]) -> Result<Source, String> {
+    pub fn plain(&mut self, kind: LayerKind, inputs: &[Source]) -> Read<Source> {
         const RECENT: usize = 16;
         let is_drawn = matches!(kind, LayerKind::Dropout { .. });
         let mut recent = (0..self.specs.len()).rev().take(RECENT);
@@ -152,7 +148,7 @@ impl Builder {
     }
 
     /// The network that ends with a source.
-    pub fn finish(mut self, output: Source) -> Result<Built, String> {
+    pub fn finish(mut self, output: Source) -> Read<Built> {
         let output = match output {
             Source::Items | Source::Part(_) => self.plain(LayerKind::Identity, &[output])?,
             layer => layer,
@@ -183,7 +179,7 @@ impl Builder {
             for (path, (shape, values)) in self.weights.remove(at).unwrap_or_default() {
                 let name = format!("{}.{path}", spec.name);
                 if values.iter().any(|value| !value.is_finite()) {
-                    return Err(format!("its `{name}` has values that are infinite or NaN"));
+                    return Err(format!("its `{name}` has values that are infinite or NaN").into());
                 }
                 let tensor = NamedTensor::from_f32s(name, shape, &values);
                 tensors

@@ -2,6 +2,8 @@
 
 use std::rc::Rc;
 
+use super::refused::Read;
+
 /// The maximum number of values that nodes of a graph may compute, in addition to those in its file.
 const MAX_COMPUTED: usize = 1 << 28;
 
@@ -45,7 +47,7 @@ impl Default for Budget {
 
 impl Budget {
     /// Counts the values of a shape; an error if there are too many.
-    pub fn take(&mut self, shape: &[usize]) -> Result<usize, String> {
+    pub fn take(&mut self, shape: &[usize]) -> Read<usize> {
         let num = shape
             .iter()
             .try_fold(1_usize, |num, size| num.checked_mul(*size));
@@ -55,9 +57,7 @@ impl Budget {
                 self.0 = left;
                 Ok(num)
             }
-            _ => Err(format!(
-                "its constant of shape {shape:?} has too many values"
-            )),
+            _ => Err(format!("its constant of shape {shape:?} has too many values").into()),
         }
     }
 }
@@ -133,7 +133,7 @@ impl Constant {
     }
 
     /// The same with other sizes.
-    pub fn reshaped(&self, shape: Vec<usize>) -> Result<Self, String> {
+    pub fn reshaped(&self, shape: Vec<usize>) -> Read<Self> {
         if shape
             .iter()
             .try_fold(1_usize, |num, size| num.checked_mul(*size))
@@ -147,7 +147,8 @@ impl Constant {
             Err(format!(
                 "its constant of shape {:?} does not fit {shape:?}",
                 self.shape
-            ))
+            )
+            .into())
         }
     }
 
@@ -160,7 +161,7 @@ impl Constant {
     }
 
     /// Broadcasts sizes of 1 to those of a shape; existing sizes are kept where the shape has 1.
-    pub fn expanded(&self, shape: &[usize], budget: &mut Budget) -> Result<Self, String> {
+    pub fn expanded(&self, shape: &[usize], budget: &mut Budget) -> Read<Self> {
         let shape = broadcast(&self.shape, shape)?;
         if shape == self.shape {
             return Ok(self.clone());
@@ -235,7 +236,7 @@ pub fn walk(shape: &[usize], by: &[usize], start: usize) -> Vec<usize> {
 }
 
 /// The shape that two shapes are broadcast to.
-pub fn broadcast(a: &[usize], b: &[usize]) -> Result<Vec<usize>, String> {
+pub fn broadcast(a: &[usize], b: &[usize]) -> Read<Vec<usize>> {
     let rank = a.len().max(b.len());
     let size = |shape: &[usize], at: usize| {
         let place = (at + shape.len()).checked_sub(rank);
@@ -244,7 +245,7 @@ pub fn broadcast(a: &[usize], b: &[usize]) -> Result<Vec<usize>, String> {
     let sizes = (0..rank).map(|at| match (size(a, at), size(b, at)) {
         (a, b) if a == b || b == 1 => Ok(a),
         (1, b) => Ok(b),
-        _ => Err(format!("the shapes {a:?} and {b:?} are incompatible")),
+        _ => Err(format!("the shapes {a:?} and {b:?} are incompatible").into()),
     });
     sizes.collect()
 }

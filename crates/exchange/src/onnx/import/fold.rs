@@ -8,6 +8,7 @@ use std::path::Path;
 
 use super::attributes::{axes, axis, flag, int, ints, operator};
 use super::constant::{Budget, Constant, Values, broadcast};
+use super::refused::{Read, Refused};
 use super::tensor;
 
 use crate::onnx::messages::NodeProto;
@@ -20,7 +21,7 @@ pub fn folded(
     inputs: &[Option<&Constant>],
     folder: Option<&Path>,
     budget: &mut Budget,
-) -> Option<Result<Constant, String>> {
+) -> Option<Read<Constant>> {
     let op = operator(node);
     if op == "Constant" {
         return Some(literal(node, folder));
@@ -28,7 +29,7 @@ pub fn folded(
     let first = inputs.first().copied().flatten()?;
     let at = |at: usize| {
         let found = inputs.get(at).copied().flatten();
-        found.ok_or_else(|| "it is missing an input".to_owned())
+        found.ok_or_else(|| Refused::from("it is missing an input"))
     };
     let list = |name: &str, place: usize| {
         ints(node, name).or_else(|| Some(at(place).ok()?.integers().to_vec()))
@@ -46,7 +47,7 @@ pub fn folded(
         }),
         "Flatten" => flattened(node, shape).and_then(|shape| first.reshaped(shape)),
         "Unsqueeze" => list("axes", 1)
-            .ok_or_else(|| "it is missing its axes".to_owned())
+            .ok_or_else(|| Refused::from("it is missing its axes"))
             .and_then(|axes| first.reshaped(unsqueezed(shape, &axes)?)),
         "Squeeze" => squeezed(shape, list("axes", 1)).and_then(|shape| first.reshaped(shape)),
         "Transpose" => order(node, shape.len()).map(|order| first.permuted(&order)),
@@ -75,7 +76,7 @@ pub fn folded(
     })
 }
 
-fn literal(node: &NodeProto, folder: Option<&Path>) -> Result<Constant, String> {
+fn literal(node: &NodeProto, folder: Option<&Path>) -> Read<Constant> {
     for attribute in &node.attribute {
         let scalar = Vec::new();
         match attribute.name.as_deref() {
@@ -134,11 +135,11 @@ pub fn shape_of(node: &NodeProto, shape: &[usize]) -> Constant {
     Constant::row(shape[start..end].iter().map(|size| *size as i64).collect())
 }
 
-fn sizes(list: &[i64]) -> Result<Vec<usize>, String> {
+fn sizes(list: &[i64]) -> Read<Vec<usize>> {
     let sizes = list.iter().map(|size| usize::try_from(*size).ok());
     sizes
         .collect::<Option<_>>()
-        .ok_or_else(|| format!("its sizes {list:?} are negative"))
+        .ok_or_else(|| format!("its sizes {list:?} are negative").into())
 }
 
 fn filled(
@@ -146,7 +147,7 @@ fn filled(
     shape: &Constant,
     folder: Option<&Path>,
     budget: &mut Budget,
-) -> Result<Constant, String> {
+) -> Read<Constant> {
     let shape = sizes(&shape.integers())?;
     let num = budget.take(&shape)?;
     let value = node
@@ -168,7 +169,7 @@ fn filled(
 }
 
 /// The sizes requested by a reshape; 0 keeps a size if `keeps`.
-pub fn reshape(old: &[usize], asked: &[i64], keeps: bool) -> Result<Vec<usize>, String> {
+pub fn reshape(old: &[usize], asked: &[i64], keeps: bool) -> Read<Vec<usize>> {
     let wrong = || format!("it cannot reshape {old:?} to {asked:?}");
     let mut shape = Vec::with_capacity(asked.len());
     let mut open = None;
@@ -197,12 +198,12 @@ pub fn reshape(old: &[usize], asked: &[i64], keeps: bool) -> Result<Vec<usize>, 
     if product(&shape) == num {
         Ok(shape)
     } else {
-        Err(wrong())
+        Err(wrong().into())
     }
 }
 
 /// The two sizes after a flatten.
-pub fn flattened(node: &NodeProto, shape: &[usize]) -> Result<Vec<usize>, String> {
+pub fn flattened(node: &NodeProto, shape: &[usize]) -> Read<Vec<usize>> {
     let rank = shape.len() as i64;
     let at = int(node, "axis").unwrap_or(1);
     let at = if at < 0 { at.saturating_add(rank) } else { at };
@@ -211,7 +212,7 @@ pub fn flattened(node: &NodeProto, shape: &[usize]) -> Result<Vec<usize>, String
     Ok(vec![before.iter().product(), after.iter().product()])
 }
 
-fn unsqueezed(shape: &[usize], list: &[i64]) -> Result<Vec<usize>, String> {
+fn unsqueezed(shape: &[usize], list: &[i64]) -> Read<Vec<usize>> {
     let rank = shape.len() + list.len();
     let new = axes(list, rank)?;
     let mut old = shape.iter();
@@ -226,7 +227,7 @@ fn unsqueezed(shape: &[usize], list: &[i64]) -> Result<Vec<usize>, String> {
     sizes.ok_or_else(|| "it lists an axis twice".into())
 }
 
-fn squeezed(shape: &[usize], list: Option<Vec<i64>>) -> Result<Vec<usize>, String> {
+fn squeezed(shape: &[usize], list: Option<Vec<i64>>) -> Read<Vec<usize>> {
     let gone = match list {
         Some(list) => axes(&list, shape.len())?,
         None => (0..shape.len()).filter(|at| shape[*at] == 1).collect(),
@@ -239,7 +240,7 @@ fn squeezed(shape: &[usize], list: Option<Vec<i64>>) -> Result<Vec<usize>, Strin
 }
 
 /// The order of axes requested by a transpose.
-pub fn order(node: &NodeProto, rank: usize) -> Result<Vec<usize>, String> {
+pub fn order(node: &NodeProto, rank: usize) -> Read<Vec<usize>> {
     let Some(list) = ints(node, "perm") else {
         return Ok((0..rank).rev().collect());
     };
@@ -255,11 +256,7 @@ pub fn order(node: &NodeProto, rank: usize) -> Result<Vec<usize>, String> {
     }
 }
 
-fn concat(
-    node: &NodeProto,
-    inputs: &[Option<&Constant>],
-    budget: &mut Budget,
-) -> Result<Constant, String> {
+fn concat(node: &NodeProto, inputs: &[Option<&Constant>], budget: &mut Budget) -> Read<Constant> {
     let parts: Option<Vec<&Constant>> = inputs.iter().copied().collect();
     let parts = parts.ok_or("it is missing an input")?;
     let rank = parts[0].shape.len();
@@ -300,7 +297,7 @@ fn gather(
     table: &Constant,
     places: &Constant,
     budget: &mut Budget,
-) -> Result<Constant, String> {
+) -> Read<Constant> {
     let at = axis(int(node, "axis").unwrap_or(0), table.shape.len())?;
     let rows = places.integers();
     let rows = rows.iter().map(|place| axis(*place, table.shape[at]));
@@ -325,17 +322,14 @@ pub fn ranges(
     node: &NodeProto,
     list: impl Fn(&str, usize) -> Option<Vec<i64>>,
     shape: &[usize],
-) -> Result<Vec<(usize, usize, usize, i64)>, String> {
+) -> Read<Vec<(usize, usize, usize, i64)>> {
     let (Some(starts), Some(ends)) = (list("starts", 1), list("ends", 2)) else {
         return Err("its range is computed from the inputs of the graph".into());
     };
     let all = list("axes", 3).unwrap_or_else(|| (0..starts.len() as i64).collect());
     let steps = list("steps", 4).unwrap_or_else(|| vec![1; starts.len()]);
     if [ends.len(), all.len(), steps.len()] != [starts.len(); 3] {
-        return Err(format!(
-            "`{}` has ranges of different lengths",
-            operator(node)
-        ));
+        return Err(format!("`{}` has ranges of different lengths", operator(node)).into());
     }
     let mut found = Vec::new();
     for at in 0..starts.len() {
@@ -364,7 +358,7 @@ pub fn ranges(
     Ok(found)
 }
 
-fn slice(node: &NodeProto, inputs: &[Option<&Constant>]) -> Result<Constant, String> {
+fn slice(node: &NodeProto, inputs: &[Option<&Constant>]) -> Read<Constant> {
     let mut value = inputs[0].cloned().ok_or("it is missing an input")?;
     let list = |name: &str, at: usize| {
         let input = || Some(inputs.get(at).copied().flatten()?.integers().to_vec());
@@ -381,7 +375,7 @@ fn slice(node: &NodeProto, inputs: &[Option<&Constant>]) -> Result<Constant, Str
     Ok(value)
 }
 
-fn tiled(value: &Constant, times: &[i64], budget: &mut Budget) -> Result<Constant, String> {
+fn tiled(value: &Constant, times: &[i64], budget: &mut Budget) -> Read<Constant> {
     let times = sizes(times)?;
     if times.len() != value.shape.len() {
         return Err("it does not have a number of repeats for each axis".into());
@@ -402,7 +396,7 @@ fn tiled(value: &Constant, times: &[i64], budget: &mut Budget) -> Result<Constan
     Ok(value)
 }
 
-fn range(inputs: &[Option<&Constant>], budget: &mut Budget) -> Result<Constant, String> {
+fn range(inputs: &[Option<&Constant>], budget: &mut Budget) -> Read<Constant> {
     let at = |at: usize| inputs.get(at).copied().flatten().and_then(Constant::single);
     let (Some(start), Some(limit), Some(step)) = (at(0), at(1), at(2)) else {
         return Err("it has no limit".into());
@@ -425,12 +419,7 @@ fn range(inputs: &[Option<&Constant>], budget: &mut Budget) -> Result<Constant, 
     ))
 }
 
-fn choose(
-    condition: &Constant,
-    a: &Constant,
-    b: &Constant,
-    budget: &mut Budget,
-) -> Result<Constant, String> {
+fn choose(condition: &Constant, a: &Constant, b: &Constant, budget: &mut Budget) -> Read<Constant> {
     let shape = broadcast(&condition.shape, &broadcast(&a.shape, &b.shape)?)?;
     let is_integer = a.is_integer() && b.is_integer();
     let condition = condition.expanded(&shape, budget)?.integers();

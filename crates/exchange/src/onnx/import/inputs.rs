@@ -11,6 +11,7 @@ use super::Options;
 use super::attributes::operator;
 use super::builder::Builder;
 use super::reader::{Live, Value};
+use super::refused::Read;
 use super::view::View;
 use crate::onnx::messages::tensor_proto::DataType;
 use crate::onnx::messages::{
@@ -178,7 +179,7 @@ impl Inputs {
         builder: &mut Builder,
         values: &mut BTreeMap<String, Value>,
         has_batch: bool,
-    ) -> Result<(), String> {
+    ) -> Read {
         let batch = has_batch.then_some(self.batch);
         let mut start = 0;
         for input in &self.all {

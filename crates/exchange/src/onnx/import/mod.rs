@@ -12,6 +12,7 @@ mod inputs;
 mod nodes;
 mod patterns;
 mod reader;
+mod refused;
 mod tensor;
 mod text;
 mod view;
@@ -88,7 +89,7 @@ pub fn import(
         let mut builder = Builder::new(inputs.items(has_batch));
         inputs
             .place(&mut builder, &mut found, has_batch)
-            .map_err(DataError::new)?;
+            .map_err(|refused| DataError::new(refused.to_string()))?;
         let batch = has_batch.then_some(inputs.batch);
         let mut reader = Reader::new(builder, found, &graph, batch, opset, folder);
         let mut wrong = reader.read(&nodes);
@@ -103,7 +104,7 @@ pub fn import(
                         notes: inputs.notes(has_batch),
                     });
                 }
-                Err(reason) => wrong.push(reason),
+                Err(reason) => wrong.push(reason.to_string()),
             }
         }
         // The first interpretation is the intended one.

@@ -11,6 +11,7 @@ use super::attributes::{int, ints, module_name, operator};
 use super::builder::{Builder, Built};
 use super::constant::{Budget, Constant};
 use super::fold;
+use super::refused::Read;
 use super::view::{BATCH, View};
 use crate::onnx::messages::{GraphProto, NodeProto};
 
@@ -35,9 +36,6 @@ pub struct Live {
     /// Whether nothing else uses the layer so far, so that its weights may be modified.
     pub is_alone: bool,
 }
-
-/// The result for a node. The error continues the name of its operator.
-pub type Read = Result<(), String>;
 
 /// An item's axes as those of a layer, in the order of a value's axes, with the inverse.
 pub struct Front {
@@ -124,18 +122,16 @@ impl<'a> Reader<'a> {
     }
 
     /// The network that gives a value.
-    pub fn finish(mut self, output: &str) -> Result<Built, String> {
+    pub fn finish(mut self, output: &str) -> Read<Built> {
         let live = match self.values.get(output) {
             Some(Value::Live(live)) => live.clone(),
             Some(Value::Constant(_)) => {
-                return Err(format!(
-                    "its output `{output}` does not depend on its input"
-                ));
+                return Err(format!("its output `{output}` does not depend on its input").into());
             }
             Some(Value::Above(..)) => {
-                return Err(format!("its output `{output}` is of booleans"));
+                return Err(format!("its output `{output}` is of booleans").into());
             }
-            None => return Err(format!("no node computes its output `{output}`")),
+            None => return Err(format!("no node computes its output `{output}`").into()),
         };
         let batch_first = live
             .view
@@ -143,9 +139,7 @@ impl<'a> Reader<'a> {
             .first()
             .is_some_and(|axis| axis == &[BATCH]);
         if self.batch.is_some() && !batch_first {
-            return Err(format!(
-                "the first axis of its output `{output}` is not the batch"
-            ));
+            return Err(format!("the first axis of its output `{output}` is not the batch").into());
         }
         let front = self.front(&live, None)?;
         self.builder.finish(front.source)
@@ -156,11 +150,12 @@ impl<'a> Reader<'a> {
         if !domain.is_empty() && domain != "ai.onnx" {
             return Err(format!(
                 "it is an operator of `{domain}`, but only ONNX's operators are supported"
-            ));
+            )
+            .into());
         }
         let mut names = node.input.iter().filter(|name| !name.is_empty());
         if let Some(missing) = names.find(|name| !self.values.contains_key(*name)) {
-            return Err(format!("no node before it computes its input `{missing}`"));
+            return Err(format!("no node before it computes its input `{missing}`").into());
         }
         if operator(node) == "Shape"
             && let Some(Value::Live(live)) =
@@ -237,7 +232,7 @@ impl<'a> Reader<'a> {
         front: &Front,
         name: &str,
         kind: LayerKind,
-    ) -> Result<Source, String> {
+    ) -> Read<Source> {
         let source = self.builder.add(name, kind, &[front.source])?;
         let view = self.back(front, source)?;
         self.put(node, source, view)?;
@@ -251,7 +246,7 @@ impl<'a> Reader<'a> {
     }
 
     /// An input that depends on those of the graph.
-    pub fn live(&self, node: &NodeProto, at: usize) -> Result<Live, String> {
+    pub fn live(&self, node: &NodeProto, at: usize) -> Read<Live> {
         match node.input.get(at).and_then(|name| self.values.get(name)) {
             Some(Value::Live(live)) => Ok(live.clone()),
             Some(Value::Constant(_)) => Err("its input is a constant".into()),
@@ -284,7 +279,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Weights of a node.
-    pub fn weight(&self, node: &NodeProto, at: usize) -> Result<Rc<Constant>, String> {
+    pub fn weight(&self, node: &NodeProto, at: usize) -> Read<Rc<Constant>> {
         let constant = self.constant(node, at);
         constant.ok_or_else(|| "its weights are computed from the inputs of the graph".into())
     }
@@ -301,7 +296,7 @@ impl<'a> Reader<'a> {
 
     /// The axes of a value as axes of an item, in their order. If there are more than an item can have, those before
     /// the last `trailing` are merged.
-    pub fn front(&mut self, live: &Live, trailing: Option<usize>) -> Result<Front, String> {
+    pub fn front(&mut self, live: &Live, trailing: Option<usize>) -> Read<Front> {
         const MOST: usize = 4;
         let mut items: Vec<Vec<usize>> = Vec::new();
         let (mut places, mut batch) = (Vec::new(), Vec::new());
@@ -346,7 +341,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Converts the axes of a layer's output back to those of the value; an item has as many axes as before.
-    pub fn back(&self, front: &Front, source: Source) -> Result<View, String> {
+    pub fn back(&self, front: &Front, source: Source) -> Read<View> {
         let dims = self.builder.dims(source).to_vec();
         let mut factors = vec![self.batch.unwrap_or(1)];
         match &front.merged {
@@ -370,12 +365,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The same without an axis that the layer removed.
-    pub fn back_without(
-        &self,
-        mut front: Front,
-        axis: usize,
-        source: Source,
-    ) -> Result<View, String> {
+    pub fn back_without(&self, mut front: Front, axis: usize, source: Source) -> Read<View> {
         let place = front.places.remove(axis).ok_or("it removes the batch")?;
         front.batch.remove(axis);
         for other in front.places.iter_mut().flatten() {
@@ -385,7 +375,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The items of images: the batch first, and the channels next.
-    pub fn images(&mut self, live: &Live) -> Result<Front, String> {
+    pub fn images(&mut self, live: &Live) -> Read<Front> {
         let front = self.front(live, None)?;
         let is_first =
             front.places.first() == Some(&None) && front.places[1..].iter().all(Option::is_some);
@@ -397,7 +387,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A layer whose output has these axes, each consisting of factors of a value's layer.
-    fn arranged(&mut self, live: &Live, items: &[Vec<usize>]) -> Result<Source, String> {
+    fn arranged(&mut self, live: &Live, items: &[Vec<usize>]) -> Read<Source> {
         if self.builder.is_tokens(live.source) {
             return Ok(live.source);
         }
@@ -421,7 +411,7 @@ impl<'a> Reader<'a> {
     }
 
     /// An item in a different shape, by the most specific layer.
-    pub fn reshaped(&mut self, source: Source, shape: &[usize]) -> Result<Source, String> {
+    pub fn reshaped(&mut self, source: Source, shape: &[usize]) -> Read<Source> {
         let dims = self.builder.dims(source).to_vec();
         if dims == shape {
             return Ok(source);
@@ -455,7 +445,7 @@ impl<'a> Reader<'a> {
         split: &[usize],
         order: &[usize],
         shape: &[usize],
-    ) -> Result<Option<Source>, String> {
+    ) -> Read<Option<Source>> {
         let [channels, height, width] = *shape else {
             return Ok(None);
         };
@@ -489,7 +479,7 @@ impl<'a> Reader<'a> {
     }
 
     /// An axis that an attribute names.
-    pub fn axis(&self, node: &NodeProto, usual: i64, rank: usize) -> Result<usize, String> {
+    pub fn axis(&self, node: &NodeProto, usual: i64, rank: usize) -> Read<usize> {
         super::attributes::axis(int(node, "axis").unwrap_or(usual), rank)
     }
 }

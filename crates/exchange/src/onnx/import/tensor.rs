@@ -1,17 +1,18 @@
 //! The tensors of an ONNX file, and of its external data files.
 
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{Read as _, Seek, SeekFrom};
 use std::path::{Component, Path};
 
 use runner_core::show::plain_io_error;
 use runner_core::spec::plain_file;
 
 use super::constant::{Constant, Values};
+use super::refused::Read;
 use crate::onnx::messages::TensorProto;
 use crate::onnx::messages::tensor_proto::{DataLocation, DataType};
 
 /// The constant of a tensor. Values in other files are read only from inside `folder`.
-pub fn constant(tensor: &TensorProto, folder: Option<&Path>) -> Result<Constant, String> {
+pub fn constant(tensor: &TensorProto, folder: Option<&Path>) -> Read<Constant> {
     let sizes = tensor.dims.iter().map(|size| usize::try_from(*size).ok());
     let shape: Option<Vec<usize>> = sizes.collect();
     let shape = shape.ok_or_else(|| "it has a negative size".to_owned())?;
@@ -27,7 +28,8 @@ pub fn constant(tensor: &TensorProto, folder: Option<&Path>) -> Result<Constant,
                 kind.as_str_name()
             ),
             Some(_) => format!("its shape {shape:?} is larger than any memory"),
-        });
+        }
+        .into());
     };
     let read = if is_external(tensor) {
         Some(external(tensor, folder, wanted)?)
@@ -39,7 +41,8 @@ pub fn constant(tensor: &TensorProto, folder: Option<&Path>) -> Result<Constant,
             return Err(format!(
                 "its shape {shape:?} needs {wanted} bytes, found {}",
                 raw.len()
-            ));
+            )
+            .into());
         }
         Some(raw) => of_bytes(kind, raw),
         None => of_fields(kind, tensor),
@@ -50,7 +53,8 @@ pub fn constant(tensor: &TensorProto, folder: Option<&Path>) -> Result<Constant,
         Err(format!(
             "its shape {shape:?} needs {num} values, found {}",
             values.len()
-        ))
+        )
+        .into())
     }
 }
 
@@ -142,7 +146,7 @@ fn of_fields(kind: DataType, tensor: &TensorProto) -> Values {
 }
 
 /// Values in a file next to that of the graph.
-fn external(tensor: &TensorProto, folder: Option<&Path>, wanted: usize) -> Result<Vec<u8>, String> {
+fn external(tensor: &TensorProto, folder: Option<&Path>, wanted: usize) -> Read<Vec<u8>> {
     let (Some(folder), Some(place)) = (folder, location(tensor)) else {
         return Err("its values are in an external file without a name".into());
     };
@@ -150,7 +154,7 @@ fn external(tensor: &TensorProto, folder: Option<&Path>, wanted: usize) -> Resul
         || format!("its values are in `{place}`, which is outside the folder of the file");
     let mut parts = Path::new(place).components();
     if !parts.all(|part| matches!(part, Component::Normal(_))) || place.contains('\\') {
-        return Err(outside());
+        return Err(outside().into());
     }
     let folder = if folder.as_os_str().is_empty() {
         Path::new(".")
@@ -167,21 +171,21 @@ fn external(tensor: &TensorProto, folder: Option<&Path>, wanted: usize) -> Resul
     // A link may lead elsewhere.
     let real = std::fs::canonicalize(&path).map_err(unreadable)?;
     if !real.starts_with(std::fs::canonicalize(folder).map_err(unreadable)?) {
-        return Err(outside());
+        return Err(outside().into());
     }
     let number =
         |key: &str| entry(tensor, key).map_or(Ok(None), |text| text.parse::<u64>().map(Some));
     let (Ok(offset), Ok(length)) = (number("offset"), number("length")) else {
-        return Err(format!("its offset in `{place}` is not a number of bytes"));
+        return Err(format!("its offset in `{place}` is not a number of bytes").into());
     };
     let mut file = plain_file::open(&real).map_err(unreadable)?;
     let size = file.metadata().map_err(unreadable)?.len();
     let offset = offset.unwrap_or(0);
     let rest = size.saturating_sub(offset);
     if rest < wanted as u64 || length.is_some_and(|length| length != wanted as u64) {
-        return Err(format!(
-            "its values need {wanted} bytes of `{place}`, which has {rest} there"
-        ));
+        return Err(
+            format!("its values need {wanted} bytes of `{place}`, which has {rest} there").into(),
+        );
     }
     let mut bytes = vec![0; wanted];
     file.seek(SeekFrom::Start(offset)).map_err(unreadable)?;

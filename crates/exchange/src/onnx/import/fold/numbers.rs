@@ -2,10 +2,11 @@
 
 use crate::onnx::import::attributes::{flag, float};
 use crate::onnx::import::constant::{Budget, Constant, broadcast};
+use crate::onnx::import::refused::Read;
 use crate::onnx::messages::NodeProto;
 
 /// An element-wise function; `None` if it is not supported here.
-pub fn unary(op: &str, value: &Constant) -> Option<Result<Constant, String>> {
+pub fn unary(op: &str, value: &Constant) -> Option<Read<Constant>> {
     let of: fn(f32) -> f32 = match op {
         "Neg" | "Not" | "Abs" if value.is_integer() => {
             let of: fn(i64) -> i64 = match op {
@@ -77,7 +78,7 @@ pub fn binary(
     a: &Constant,
     b: &Constant,
     budget: &mut Budget,
-) -> Result<Constant, String> {
+) -> Read<Constant> {
     let shape = broadcast(&a.shape, &b.shape)?;
     let (a, b) = (a.expanded(&shape, budget)?, b.expanded(&shape, budget)?);
     let compare = |is_true: fn(f32, f32) -> bool| {

@@ -2,22 +2,20 @@
 
 use super::super::attributes::{axis, flag, int, text};
 use super::super::constant::{Budget, Constant, Values, strides, walk};
+use crate::onnx::import::refused::{Read, Refused};
 use crate::onnx::messages::NodeProto;
 
 /// The first place of each index of several axes in a constant, with the number of values behind it.
-fn starts(shape: &[usize], indices: &Constant) -> Result<(Vec<usize>, usize), String> {
+fn starts(shape: &[usize], indices: &Constant) -> Read<(Vec<usize>, usize)> {
     let depth = indices.shape.last().copied().unwrap_or(0);
     if depth == 0 || depth > shape.len() {
-        return Err(format!(
-            "its indices have {depth} numbers for {} axes",
-            shape.len()
-        ));
+        return Err(format!("its indices have {depth} numbers for {} axes", shape.len()).into());
     }
     let by = strides(shape);
     let all = indices.integers();
     let start = |index: &[i64]| {
         index.iter().enumerate().try_fold(0, |sum, (at, place)| {
-            Ok::<_, String>(sum + axis(*place, shape[at])? * by[at])
+            Ok::<_, Refused>(sum + axis(*place, shape[at])? * by[at])
         })
     };
     let starts = all.chunks(depth).map(start).collect::<Result<_, _>>()?;
@@ -25,11 +23,7 @@ fn starts(shape: &[usize], indices: &Constant) -> Result<(Vec<usize>, usize), St
 }
 
 /// `GatherND` without axes of a batch.
-pub fn gathered(
-    value: &Constant,
-    indices: &Constant,
-    budget: &mut Budget,
-) -> Result<Constant, String> {
+pub fn gathered(value: &Constant, indices: &Constant, budget: &mut Budget) -> Read<Constant> {
     let (starts, num) = starts(&value.shape, indices)?;
     let (depth, outer) = indices
         .shape
@@ -42,7 +36,7 @@ pub fn gathered(
 }
 
 /// `GatherElements`: for each place of the indices, the one that they name along an axis.
-pub fn picked(node: &NodeProto, value: &Constant, indices: &Constant) -> Result<Constant, String> {
+pub fn picked(node: &NodeProto, value: &Constant, indices: &Constant) -> Read<Constant> {
     let rank = value.shape.len();
     let at = axis(int(node, "axis").unwrap_or(0), rank)?;
     let mut sizes = indices.shape.iter().zip(&value.shape).enumerate();
@@ -55,7 +49,7 @@ pub fn picked(node: &NodeProto, value: &Constant, indices: &Constant) -> Result<
     let pick = |(place, index): (usize, &i64)| Ok(place + axis(*index, value.shape[at])? * step);
     let all = indices.integers();
     let places = places.zip(all.iter()).map(pick);
-    let places: Vec<usize> = places.collect::<Result<_, String>>()?;
+    let places: Vec<usize> = places.collect::<Read<_>>()?;
     Ok(value.at(indices.shape.clone(), &places))
 }
 
@@ -66,9 +60,9 @@ pub fn scattered(
     indices: &Constant,
     updates: &Constant,
     budget: &mut Budget,
-) -> Result<Constant, String> {
+) -> Read<Constant> {
     if let Some(reduction) = text(node, "reduction").filter(|it| it != "none") {
-        return Err(format!("its reduction is `{reduction}`"));
+        return Err(format!("its reduction is `{reduction}`").into());
     }
     let (starts, num) = starts(&value.shape, indices)?;
     if starts.len().checked_mul(num) != Some(updates.len()) {
@@ -93,11 +87,7 @@ pub fn scattered(
 }
 
 /// The parts of a constant that a split gives.
-pub fn split(
-    node: &NodeProto,
-    value: &Constant,
-    sizes: Option<&[i64]>,
-) -> Result<Vec<Constant>, String> {
+pub fn split(node: &NodeProto, value: &Constant, sizes: Option<&[i64]>) -> Read<Vec<Constant>> {
     let at = axis(int(node, "axis").unwrap_or(0), value.shape.len())?;
     let (size, num) = (value.shape[at], node.output.len().max(1));
     let even = vec![size.div_ceil(num) as i64; num];
@@ -112,7 +102,7 @@ pub fn split(
 }
 
 /// `CumSum` along an axis.
-pub fn sums(node: &NodeProto, value: &Constant, along: &Constant) -> Result<Constant, String> {
+pub fn sums(node: &NodeProto, value: &Constant, along: &Constant) -> Read<Constant> {
     if flag(node, "exclusive") || flag(node, "reverse") {
         return Err("it sums up in another order".into());
     }

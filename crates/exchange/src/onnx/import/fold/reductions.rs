@@ -2,6 +2,7 @@
 
 use super::super::attributes::{axes, flag, int, operator};
 use super::super::constant::{Budget, Constant, broadcast};
+use crate::onnx::import::refused::Read;
 use crate::onnx::messages::NodeProto;
 
 /// Whether an operator reduces axes of constants.
@@ -20,11 +21,7 @@ pub fn is_reduction(op: &str) -> bool {
 }
 
 /// Axes of a constant reduced to one number each; all of them without a list.
-pub fn reduced(
-    node: &NodeProto,
-    value: &Constant,
-    list: Option<Vec<i64>>,
-) -> Result<Constant, String> {
+pub fn reduced(node: &NodeProto, value: &Constant, list: Option<Vec<i64>>) -> Read<Constant> {
     let rank = value.shape.len();
     let list = list.filter(|list| !list.is_empty());
     if list.is_none() && flag(node, "noop_with_empty_axes") {
@@ -87,7 +84,7 @@ pub fn reduced(
 }
 
 /// The matrix products of two constants.
-pub fn product(a: &Constant, b: &Constant, budget: &mut Budget) -> Result<Constant, String> {
+pub fn product(a: &Constant, b: &Constant, budget: &mut Budget) -> Read<Constant> {
     /// Products of large constants are for layers.
     const MOST: usize = 1 << 30;
     let (Some([rows, depth]), Some([same, columns])) =
@@ -102,7 +99,8 @@ pub fn product(a: &Constant, b: &Constant, budget: &mut Budget) -> Result<Consta
         return Err(format!(
             "it multiplies constants of shapes {:?} and {:?}",
             a.shape, b.shape
-        ));
+        )
+        .into());
     }
     let a = a.expanded(&[&outer[..], &[*rows, *depth]].concat(), budget)?;
     let b = b.expanded(&[&outer[..], &[*depth, *columns]].concat(), budget)?;

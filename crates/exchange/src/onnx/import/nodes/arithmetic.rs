@@ -9,7 +9,8 @@ use runner_core::spec::model::layer_spec::Source;
 use super::choices::masked_numbers;
 use crate::onnx::import::attributes::{digits, operator};
 use crate::onnx::import::constant::{Constant, broadcast};
-use crate::onnx::import::reader::{Live, Read, Reader};
+use crate::onnx::import::reader::{Live, Reader};
+use crate::onnx::import::refused::Read;
 use crate::onnx::import::view::View;
 use crate::onnx::messages::NodeProto;
 
@@ -65,7 +66,7 @@ impl Reader<'_> {
     }
 
     /// An element-wise layer of two values.
-    pub fn pair(&mut self, kind: LayerKind, a: &Live, b: &Live) -> Result<(Source, View), String> {
+    pub fn pair(&mut self, kind: LayerKind, a: &Live, b: &Live) -> Read<(Source, View)> {
         let is_same =
             a.view == b.view && self.builder.dims(a.source) == self.builder.dims(b.source);
         if is_same {
@@ -87,7 +88,7 @@ impl Reader<'_> {
         Ok((source, view))
     }
 
-    fn joined(&mut self, kind: LayerKind, a: Source, b: Source) -> Result<Source, String> {
+    fn joined(&mut self, kind: LayerKind, a: Source, b: Source) -> Read<Source> {
         match self.recognized_join(&kind, a, b)? {
             Some(found) => Ok(found),
             None => self.builder.plain(kind, &[a, b]),
@@ -148,7 +149,7 @@ impl Reader<'_> {
         live: &Live,
         constant: &Constant,
         is_first: bool,
-    ) -> Result<bool, String> {
+    ) -> Read<bool> {
         if !live.is_alone || (is_first && matches!(op, "Sub" | "Div")) {
             return Ok(false);
         }
@@ -275,11 +276,11 @@ fn joined(op: &str) -> Option<LayerKind> {
 }
 
 /// An operation with one number, as a sequence of functions.
-fn of_number(op: &str, value: f64, is_first: bool) -> Result<Option<Vec<Activation>>, String> {
+fn of_number(op: &str, value: f64, is_first: bool) -> Read<Option<Vec<Activation>>> {
     const LIMIT: f64 = f32::MAX as f64;
     let scale = |factor: f64, offset: f64| Activation::Scale { factor, offset };
     if !value.is_finite() {
-        return Err(format!("its constant is {value}"));
+        return Err(format!("its constant is {value}").into());
     }
     Ok(Some(match (op, is_first) {
         ("Add" | "Sum", _) => vec![scale(1.0, value)],

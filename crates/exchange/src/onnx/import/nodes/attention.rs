@@ -6,7 +6,8 @@ use runner_core::spec::model::layer::LayerKind;
 use super::choices::{LOWEST, masked_numbers};
 use crate::onnx::import::attributes::{flag, float, int};
 use crate::onnx::import::constant::Constant;
-use crate::onnx::import::reader::{Live, Read, Reader};
+use crate::onnx::import::reader::{Live, Reader};
+use crate::onnx::import::refused::Read;
 use crate::onnx::messages::NodeProto;
 
 impl Reader<'_> {
@@ -35,9 +36,7 @@ impl Reader<'_> {
         let (num, num_keys, length, steps) = (*num, *num_keys, *length, *steps);
         if num != num_keys {
             if num_keys == 0 || !num.is_multiple_of(num_keys) {
-                return Err(format!(
-                    "it has {num} heads of queries for {num_keys} of keys"
-                ));
+                return Err(format!("it has {num} heads of queries for {num_keys} of keys").into());
             }
             let places: Vec<usize> = (0..num).map(|at| at / (num / num_keys)).collect();
             key = self.taken(&key, 1, &places)?;
@@ -97,7 +96,7 @@ impl Reader<'_> {
     }
 
     /// An input as heads of sequences.
-    fn heads(&mut self, node: &NodeProto, at: usize, name: &str) -> Result<Live, String> {
+    fn heads(&mut self, node: &NodeProto, at: usize, name: &str) -> Read<Live> {
         let live = self.live(node, at)?;
         let shape = live.view.shape();
         if shape.len() == 4 {
@@ -108,7 +107,7 @@ impl Reader<'_> {
             return Err("its inputs are not sequences".into());
         };
         if num == 0 || !width.is_multiple_of(num) {
-            return Err(format!("its `{name}` does not fit {width} features"));
+            return Err(format!("its `{name}` does not fit {width} features").into());
         }
         let mut heads = self.cut_through(&live, &[batch, length, num, width / num])?;
         heads.view = heads.view.permuted(&[0, 2, 1, 3]);
@@ -116,7 +115,7 @@ impl Reader<'_> {
     }
 
     /// A value with a constant added.
-    fn shifted(&mut self, live: &Live, by: &Constant) -> Result<Live, String> {
+    fn shifted(&mut self, live: &Live, by: &Constant) -> Read<Live> {
         let front = self.front(live, None)?;
         let mask = self.parameter(by, &front, "mask")?;
         let source = self.builder.plain(LayerKind::Add, &[front.source, mask])?;

@@ -6,13 +6,14 @@ use runner_core::spec::model::layer_spec::Source;
 use crate::onnx::import::attributes::{axes, int, operator, text};
 use crate::onnx::import::constant::Constant;
 use crate::onnx::import::fold;
-use crate::onnx::import::reader::{Live, Read, Reader};
+use crate::onnx::import::reader::{Live, Reader};
+use crate::onnx::import::refused::Read;
 use crate::onnx::import::view::View;
 use crate::onnx::messages::NodeProto;
 
 impl Reader<'_> {
     /// Axes that split those of the layer's output need a separate layer.
-    pub(super) fn cut_through(&mut self, live: &Live, sizes: &[usize]) -> Result<Live, String> {
+    pub(super) fn cut_through(&mut self, live: &Live, sizes: &[usize]) -> Read<Live> {
         if let Some(view) = live.view.reshaped(sizes) {
             return Ok(Live {
                 view,
@@ -26,7 +27,7 @@ impl Reader<'_> {
         let is_first = self.batch.is_none()
             || (front.places.first() == Some(&None) && sizes.first() == Some(&shape[0]));
         if !is_first || front.places[first..].contains(&None) {
-            return Err(mixed());
+            return Err(mixed().into());
         }
         let dims = sizes.get(first..).unwrap_or_default();
         let source = self.reshaped(front.source, dims)?;
@@ -69,9 +70,9 @@ impl Reader<'_> {
                         .collect(),
                 };
                 if gone.iter().any(|at| shape[*at] != 1) {
-                    return Err(format!(
-                        "it removes axes of {shape:?} that are not of size 1"
-                    ));
+                    return Err(
+                        format!("it removes axes of {shape:?} that are not of size 1").into(),
+                    );
                 }
                 let mut left = Some(view);
                 for at in gone.iter().rev() {
@@ -168,7 +169,7 @@ impl Reader<'_> {
         constant: &Constant,
         like: &Live,
         axis: usize,
-    ) -> Result<Source, String> {
+    ) -> Read<Source> {
         let mut shape = like.view.shape();
         if constant.shape.len() != shape.len() {
             return Err("its constant has different axes than its inputs".into());
@@ -186,11 +187,7 @@ impl Reader<'_> {
         self.parameter(&constant, &front, &name)
     }
 
-    pub(super) fn concatenated(
-        &mut self,
-        sources: &[Source],
-        axis: usize,
-    ) -> Result<Source, String> {
+    pub(super) fn concatenated(&mut self, sources: &[Source], axis: usize) -> Read<Source> {
         match sources {
             [only] => Ok(*only),
             _ => self
@@ -231,7 +228,8 @@ impl Reader<'_> {
             if *times > MOST {
                 return Err(format!(
                     "it repeats an axis {times} times, and at most {MOST} are supported"
-                ));
+                )
+                .into());
             }
             let front = self.front(&live, None)?;
             let place = front.places[at]

@@ -6,7 +6,8 @@ use runner_core::spec::model::layer_spec::Source;
 
 use crate::onnx::import::constant::Constant;
 use crate::onnx::import::fold;
-use crate::onnx::import::reader::{Front, Live, Read, Reader};
+use crate::onnx::import::reader::{Front, Live, Reader};
+use crate::onnx::import::refused::Read;
 use crate::onnx::messages::NodeProto;
 
 /// A number that acts as minus infinity when added.
@@ -98,12 +99,7 @@ impl Reader<'_> {
         self.put(node, source, view)
     }
 
-    fn times(
-        &mut self,
-        source: Source,
-        factors: &Constant,
-        front: &Front,
-    ) -> Result<Source, String> {
+    fn times(&mut self, source: Source, factors: &Constant, front: &Front) -> Read<Source> {
         let mask = self.parameter(factors, front, "mask")?;
         self.builder.plain(LayerKind::Multiply, &[source, mask])
     }

@@ -4,7 +4,8 @@ use runner_core::spec::model::layer::{LayerKind, Reduction};
 
 use crate::onnx::import::attributes::text;
 use crate::onnx::import::constant::Constant;
-use crate::onnx::import::reader::{Live, Read, Reader};
+use crate::onnx::import::reader::{Live, Reader};
+use crate::onnx::import::refused::Read;
 use crate::onnx::messages::NodeProto;
 
 /// A factor of an equation, with a letter for each of its axes.
@@ -44,7 +45,7 @@ impl Term {
 }
 
 /// The letters of each factor, and of the result; dots stand for capital letters that are not used otherwise.
-fn equation(text: &str, ranks: &[usize]) -> Result<(Vec<Vec<char>>, Vec<char>), String> {
+fn equation(text: &str, ranks: &[usize]) -> Read<(Vec<Vec<char>>, Vec<char>)> {
     let wrong = || format!("its equation is `{text}`");
     let plain: String = text.chars().filter(|c| !c.is_whitespace()).collect();
     let (left, right) = match plain.split_once("->") {
@@ -53,7 +54,7 @@ fn equation(text: &str, ranks: &[usize]) -> Result<(Vec<Vec<char>>, Vec<char>), 
     };
     let terms: Vec<&str> = left.split(',').collect();
     if terms.len() != ranks.len() {
-        return Err(wrong());
+        return Err(wrong().into());
     }
     // Axes behind dots are counted from the last one.
     let dots: Vec<char> = ('\u{e000}'..'\u{e040}').collect();
@@ -94,7 +95,7 @@ fn equation(text: &str, ranks: &[usize]) -> Result<(Vec<Vec<char>>, Vec<char>), 
     let is_once =
         |letters: &Vec<char>| (1..letters.len()).all(|at| !letters[..at].contains(&letters[at]));
     if !all.iter().all(is_once) || !is_once(&result) {
-        return Err(format!("{}, with an axis that is named twice", wrong()));
+        return Err(format!("{}, with an axis that is named twice", wrong()).into());
     }
     Ok((all, result))
 }
@@ -138,7 +139,7 @@ impl Reader<'_> {
         }
         let product = self.summed(product, &result)?;
         if !result.iter().all(|letter| product.letters.contains(letter)) {
-            return Err(format!("its equation is `{text}`"));
+            return Err(format!("its equation is `{text}`").into());
         }
         match product.permuted(&result).value {
             Factor::Live(live) => self.put(node, live.source, live.view),
@@ -147,7 +148,7 @@ impl Reader<'_> {
     }
 
     /// Without the axes that nothing needs any more.
-    fn summed(&mut self, mut term: Term, needed: &[char]) -> Result<Term, String> {
+    fn summed(&mut self, mut term: Term, needed: &[char]) -> Read<Term> {
         while let Some(at) = term.letters.iter().position(|own| !needed.contains(own)) {
             let Factor::Live(live) = &term.value else {
                 return Err("it sums up a constant".into());
@@ -160,7 +161,7 @@ impl Reader<'_> {
     }
 
     /// The products of two factors, summed over the axes that both have and nothing needs any more.
-    fn multiplied(&mut self, a: Term, b: Term, needed: &[char]) -> Result<Term, String> {
+    fn multiplied(&mut self, a: Term, b: Term, needed: &[char]) -> Read<Term> {
         let (a, b) = match (&a.value, &b.value) {
             (Factor::Constant(_), Factor::Constant(_)) => {
                 return Err("two of its inputs are constants".into());
@@ -258,9 +259,9 @@ mod tests {
 
     #[test]
     fn equations_are_read_with_dots_and_without_a_result() {
-        let letters = |text: &str, ranks: &[usize]| {
+        let letters = |text: &str, ranks: &[usize]| -> Read<_> {
             let (terms, result) = equation(text, ranks)?;
-            Ok::<_, String>((terms.len(), terms.concat().len(), result.len()))
+            Ok((terms.len(), terms.concat().len(), result.len()))
         };
         assert_eq!(letters("bij, bjk -> bik", &[3, 3]), Ok((2, 6, 3)));
         assert_eq!(letters("...ij,...jk->...ik", &[4, 3]), Ok((2, 7, 4)));

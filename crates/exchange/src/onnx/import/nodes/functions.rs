@@ -5,12 +5,13 @@ use runner_core::spec::model::layer::LayerKind;
 use runner_core::spec::model::layer_spec::Source;
 
 use crate::onnx::import::attributes::{digits, flag, float, operator, text};
-use crate::onnx::import::reader::{Live, Read, Reader};
+use crate::onnx::import::reader::{Live, Reader};
+use crate::onnx::import::refused::Read;
 use crate::onnx::messages::NodeProto;
 
 impl Reader<'_> {
     /// The function of an operator, if it is an element-wise one.
-    pub(super) fn function(&self, node: &NodeProto) -> Result<Option<Activation>, String> {
+    pub(super) fn function(&self, node: &NodeProto) -> Read<Option<Activation>> {
         let number = |name: &str, usual: f64| float(node, name, usual);
         let scale = |factor: f64| Activation::Scale {
             factor,
@@ -65,7 +66,7 @@ impl Reader<'_> {
         }))
     }
 
-    fn clip(&self, node: &NodeProto) -> Result<Activation, String> {
+    fn clip(&self, node: &NodeProto) -> Read<Activation> {
         const LIMIT: f64 = f32::MAX as f64;
         let bound = |name: &str, at: usize, usual: f64| match self.constant(node, at) {
             Some(bound) => bound.single().map(digits),
@@ -93,7 +94,7 @@ impl Reader<'_> {
     }
 
     /// A function of a layer's output; consecutive scales are merged, and those without an effect are omitted.
-    pub fn activated(&mut self, function: Activation, source: Source) -> Result<Source, String> {
+    pub fn activated(&mut self, function: Activation, source: Source) -> Read<Source> {
         let mut input = source;
         let mut function = function;
         if let Activation::Scale { factor, offset } = function
@@ -141,7 +142,7 @@ impl Reader<'_> {
         let live = self.live(node, 1)?;
         if let Some(value) = self.constant(node, 2).and_then(|value| value.single()) {
             if (compared.source, &compared.view) != (live.source, &live.view) {
-                return Err(other());
+                return Err(other().into());
             }
             let value = digits(value);
             let function = if value == 0.0 {
@@ -170,7 +171,7 @@ impl Reader<'_> {
         )?;
         let is_same = source == live.source && soft.view == live.view && compared.view == live.view;
         if !is_same || self.layer_of(compared.source) != self.layer_of(scaled) {
-            return Err(other());
+            return Err(other().into());
         }
         let source = self.activated(Activation::Softplus { beta, threshold }, live.source)?;
         self.put(node, source, live.view)

@@ -4,7 +4,8 @@ use runner_core::spec::model::layer::{LayerKind, PadMode};
 
 use crate::onnx::import::attributes::{axis, int};
 use crate::onnx::import::constant::{Constant, strides};
-use crate::onnx::import::reader::{Live, Read, Reader};
+use crate::onnx::import::reader::{Live, Reader};
+use crate::onnx::import::refused::{Read, Refused};
 use crate::onnx::import::view::View;
 use crate::onnx::messages::NodeProto;
 
@@ -58,7 +59,7 @@ impl Reader<'_> {
         let index = |index: &[i64]| {
             let mut places = index.iter().enumerate();
             places.try_fold(0, |sum, (at, place)| {
-                Ok::<_, String>(sum + axis(*place, shape[at])? * by[at])
+                Ok::<_, Refused>(sum + axis(*place, shape[at])? * by[at])
             })
         };
         let all = places.integers();
@@ -72,12 +73,7 @@ impl Reader<'_> {
     }
 
     /// Some places of an axis, in their order.
-    pub(super) fn taken(
-        &mut self,
-        live: &Live,
-        at: usize,
-        places: &[usize],
-    ) -> Result<Live, String> {
+    pub(super) fn taken(&mut self, live: &Live, at: usize, places: &[usize]) -> Read<Live> {
         let first = *places.first().ok_or("it selects nothing")?;
         let last = places[places.len() - 1];
         if places.windows(2).all(|pair| pair[0] + 1 == pair[1]) {
@@ -98,7 +94,8 @@ impl Reader<'_> {
             return Err(format!(
                 "it takes an axis apart into {} pieces, and at most {MOST} are supported",
                 ranges.len()
-            ));
+            )
+            .into());
         }
         let front = self.front(live, None)?;
         let place = front.places[at]
@@ -125,7 +122,7 @@ impl Reader<'_> {
         start: usize,
         step: usize,
         num: usize,
-    ) -> Result<Live, String> {
+    ) -> Read<Live> {
         let shape = live.view.shape();
         let missing = (start + num * step).saturating_sub(shape[at]);
         let mut pairs = vec![[0, 0]; shape.len()];

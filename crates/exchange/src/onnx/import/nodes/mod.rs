@@ -19,7 +19,8 @@ mod windows;
 pub use recurrent::{RECURRENT_PATHS, gates, stacked};
 
 use super::attributes::operator;
-use super::reader::{Read, Reader};
+use super::reader::Reader;
+use crate::onnx::import::refused::Read;
 use crate::onnx::messages::NodeProto;
 
 impl Reader<'_> {

@@ -4,7 +4,8 @@ use runner_core::spec::model::layer::{LayerKind, Norm};
 use runner_core::spec::model::layer_spec::Source;
 
 use crate::onnx::import::attributes::{float, int, operator, rounded};
-use crate::onnx::import::reader::{Read, Reader};
+use crate::onnx::import::reader::Reader;
+use crate::onnx::import::refused::Read;
 use crate::onnx::messages::NodeProto;
 
 impl Reader<'_> {
@@ -76,10 +77,9 @@ impl Reader<'_> {
         for (at, path) in paths.iter().enumerate() {
             let weight = self.weight(node, at + 1)?;
             if weight.len() != channels {
-                return Err(format!(
-                    "it has {} weights for {channels} channels",
-                    weight.len()
-                ));
+                return Err(
+                    format!("it has {} weights for {channels} channels", weight.len()).into(),
+                );
             }
             self.builder
                 .give(source, path, vec![channels], weight.floats().to_vec());
@@ -122,10 +122,7 @@ impl Reader<'_> {
             let Some(weight) = weight else { continue };
             let values = weight.floats();
             if ![1, width].contains(&values.len()) {
-                return Err(format!(
-                    "it has {} weights for {width} values",
-                    values.len()
-                ));
+                return Err(format!("it has {} weights for {width} values", values.len()).into());
             }
             let of = |at: usize| values[if values.len() == 1 { 0 } else { at }];
             self.builder
@@ -154,7 +151,8 @@ impl Reader<'_> {
             return Err(format!(
                 "its slopes of shape {:?} do not have one value for each channel",
                 slope.shape
-            ));
+            )
+            .into());
         }
         let kind = LayerKind::Prelu {
             per_channel: num > 1,

@@ -5,22 +5,15 @@ use runner_core::spec::model::layer_spec::Source;
 
 use crate::onnx::import::constant::Constant;
 use crate::onnx::import::reader::{Front, Live, Reader};
+use crate::onnx::import::refused::Read;
 use crate::onnx::import::view::{BATCH, View};
 
 impl Reader<'_> {
     /// A range of an axis.
-    pub fn cut(
-        &mut self,
-        live: &Live,
-        axis: usize,
-        start: usize,
-        end: usize,
-    ) -> Result<Live, String> {
+    pub fn cut(&mut self, live: &Live, axis: usize, start: usize, end: usize) -> Read<Live> {
         let size = live.view.shape()[axis];
         if start >= end || end > size {
-            return Err(format!(
-                "it selects {start} to {end} of an axis of size {size}"
-            ));
+            return Err(format!("it selects {start} to {end} of an axis of size {size}").into());
         }
         if start == 0 && end == size {
             return Ok(live.clone());
@@ -42,13 +35,7 @@ impl Reader<'_> {
         })
     }
 
-    fn slice_of(
-        &mut self,
-        source: Source,
-        axis: usize,
-        start: usize,
-        end: usize,
-    ) -> Result<Source, String> {
+    fn slice_of(&mut self, source: Source, axis: usize, start: usize, end: usize) -> Read<Source> {
         let kind = LayerKind::Slice {
             axis: axis as i64,
             start: start as i64,
@@ -65,7 +52,7 @@ impl Reader<'_> {
         axis: usize,
         start: usize,
         end: usize,
-    ) -> Result<Option<Live>, String> {
+    ) -> Read<Option<Live>> {
         let [factor] = live.view.axes()[axis][..] else {
             return Ok(None);
         };
@@ -116,18 +103,14 @@ impl Reader<'_> {
     }
 
     /// A constant as a learned tensor that is combined with items; its axes are those of the value.
-    pub fn parameter(
-        &mut self,
-        constant: &Constant,
-        front: &Front,
-        name: &str,
-    ) -> Result<Source, String> {
+    pub fn parameter(&mut self, constant: &Constant, front: &Front, name: &str) -> Read<Source> {
         let rank = front.places.len();
         if constant.shape.len() > rank {
             return Err(format!(
                 "its constant of shape {:?} has more axes than its input",
                 constant.shape
-            ));
+            )
+            .into());
         }
         let ones = vec![1; rank - constant.shape.len()];
         let mut value = constant.reshaped([ones, constant.shape.clone()].concat())?;

@@ -5,7 +5,8 @@ use runner_core::spec::model::layer_spec::Source;
 
 use crate::onnx::import::attributes::{flag, float};
 use crate::onnx::import::constant::Constant;
-use crate::onnx::import::reader::{Live, Read, Reader};
+use crate::onnx::import::reader::{Live, Reader};
+use crate::onnx::import::refused::Read;
 use crate::onnx::import::view::View;
 use crate::onnx::messages::NodeProto;
 use runner_core::spec::model::activation::Activation;
@@ -18,7 +19,7 @@ impl Reader<'_> {
         }
         let mut live = self.live(node, 0)?;
         if live.view.rank() != 2 {
-            return Err(format!("its input has {} axes", live.view.rank()));
+            return Err(format!("its input has {} axes", live.view.rank()).into());
         }
         if flag(node, "transA") {
             live.view = live.view.permuted(&[1, 0]);
@@ -148,7 +149,7 @@ impl Reader<'_> {
     }
 
     /// The matrix products of two values along their last two axes.
-    pub(super) fn product(&mut self, a: &Live, b: &Live) -> Result<(Source, View), String> {
+    pub(super) fn product(&mut self, a: &Live, b: &Live) -> Read<(Source, View)> {
         let rank = a.view.rank().max(b.view.rank());
         if a.view.rank().min(b.view.rank()) < 2 {
             return Err("its inputs are not matrices".into());
@@ -176,13 +177,14 @@ impl Reader<'_> {
         weight: &Constant,
         factor: f32,
         bias: Option<Vec<f32>>,
-    ) -> Result<(Source, View), String> {
+    ) -> Read<(Source, View)> {
         let shape = live.view.shape();
         if shape.last() != Some(&weight.shape[1]) {
             return Err(format!(
                 "it multiplies {shape:?} with a matrix of {} rows",
                 weight.shape[1]
-            ));
+            )
+            .into());
         }
         let front = self.front(live, Some(1))?;
         if front.places.last() == Some(&None) || front.is_batch(shape.len() - 1) {

@@ -4,7 +4,8 @@ use runner_core::spec::model::layer::{LayerKind, PadMode};
 
 use crate::onnx::import::attributes::{axis, digits, float, text};
 use crate::onnx::import::fold;
-use crate::onnx::import::reader::{Live, Read, Reader};
+use crate::onnx::import::reader::{Live, Reader};
+use crate::onnx::import::refused::Read;
 use crate::onnx::messages::NodeProto;
 
 impl Reader<'_> {
@@ -79,7 +80,7 @@ impl Reader<'_> {
             Some("reflect") => PadMode::Reflect,
             Some("edge") => PadMode::Replicate,
             Some("wrap") => return self.wrapped(node, live, &pads),
-            Some(other) => return Err(format!("its mode is `{other}`")),
+            Some(other) => return Err(format!("its mode is `{other}`").into()),
         };
         // Negative numbers crop.
         for at in 0..rank {
@@ -129,7 +130,7 @@ impl Reader<'_> {
         pairs: &[[usize; 2]],
         mode: PadMode,
         value: f64,
-    ) -> Result<Live, String> {
+    ) -> Read<Live> {
         let Some(first) = pairs.iter().position(|pair| *pair != [0, 0]) else {
             return Ok(live.clone());
         };

@@ -4,7 +4,8 @@ use runner_core::spec::model::layer::{Cell, LayerKind, Recurrent, Steps};
 
 use crate::onnx::import::attributes::{flag, int, operator, text};
 use crate::onnx::import::constant::Constant;
-use crate::onnx::import::reader::{Live, Read, Reader};
+use crate::onnx::import::reader::{Live, Reader};
+use crate::onnx::import::refused::Read;
 use crate::onnx::import::view::{BATCH, View};
 use crate::onnx::messages::NodeProto;
 
@@ -72,7 +73,8 @@ impl Reader<'_> {
             return Err(format!(
                 "its weights of shapes {:?} and {:?} do not match",
                 w.shape, r.shape
-            ));
+            )
+            .into());
         }
         let bias = self.constant(node, 3);
         if bias
@@ -121,11 +123,11 @@ impl Reader<'_> {
     }
 
     /// Settings that differ from the standard recurrent layer.
-    fn refuse_settings(&self, node: &NodeProto, cell: Cell) -> Result<usize, String> {
+    fn refuse_settings(&self, node: &NodeProto, cell: Cell) -> Read<usize> {
         let directions = match text(node, "direction").as_deref() {
             None | Some("forward") => 1,
             Some("bidirectional") => 2,
-            Some(other) => return Err(format!("its direction is `{other}`")),
+            Some(other) => return Err(format!("its direction is `{other}`").into()),
         };
         let has = |name: &str| {
             node.attribute
@@ -169,7 +171,7 @@ impl Reader<'_> {
             }
             let is_zero = self.constant(node, at).and_then(|state| state.single()) == Some(0.0);
             if !is_zero || at == 4 {
-                return Err(format!("its {what} cannot be set"));
+                return Err(format!("its {what} cannot be set").into());
             }
         }
         Ok(directions)

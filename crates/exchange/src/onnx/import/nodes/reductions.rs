@@ -4,7 +4,8 @@ use runner_core::spec::model::activation::Activation;
 use runner_core::spec::model::layer::{LayerKind, Pairwise, Reduction};
 
 use crate::onnx::import::attributes::{axes, flag, int, operator};
-use crate::onnx::import::reader::{Live, Read, Reader};
+use crate::onnx::import::reader::{Live, Reader};
+use crate::onnx::import::refused::Read;
 use crate::onnx::messages::NodeProto;
 
 impl Reader<'_> {
@@ -41,7 +42,7 @@ impl Reader<'_> {
     }
 
     /// A softmax of the last axis.
-    pub(super) fn normalized(&mut self, live: &Live, function: Activation) -> Result<Live, String> {
+    pub(super) fn normalized(&mut self, live: &Live, function: Activation) -> Read<Live> {
         let front = self.front(live, Some(1))?;
         if front.places.last() == Some(&None) || front.is_batch(live.view.rank() - 1) {
             return Err("it normalizes along the batch".into());
@@ -100,12 +101,7 @@ impl Reader<'_> {
     }
 
     /// An axis reduced to one number, which removes it.
-    pub(super) fn reduced(
-        &mut self,
-        live: &Live,
-        at: usize,
-        operation: Reduction,
-    ) -> Result<Live, String> {
+    pub(super) fn reduced(&mut self, live: &Live, at: usize, operation: Reduction) -> Read<Live> {
         let front = self.front(live, None)?;
         let place = front.places[at]
             .filter(|_| !front.is_batch(at))
@@ -161,7 +157,8 @@ impl Reader<'_> {
             if size > MOST {
                 return Err(format!(
                     "it multiplies {size} values, and at most {MOST} are supported"
-                ));
+                )
+                .into());
             }
             let mut all = self.cut(&live, at, 0, 1)?;
             for place in 1..size {
@@ -189,7 +186,7 @@ impl Reader<'_> {
         let (before, after) = match int(node, "p").unwrap_or(2) {
             1 => (Activation::Abs, None),
             2 => (power(2.0), Some(power(0.5))),
-            other => return Err(format!("its `p` is {other}")),
+            other => return Err(format!("its `p` is {other}").into()),
         };
         let mut sizes = live.clone();
         sizes.source = self.activated(before, live.source)?;

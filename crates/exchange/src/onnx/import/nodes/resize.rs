@@ -3,7 +3,8 @@
 use runner_core::spec::model::layer::{Interpolation, LayerKind};
 
 use crate::onnx::import::attributes::{axis, flag, float, ints, operator, text};
-use crate::onnx::import::reader::{Read, Reader};
+use crate::onnx::import::reader::Reader;
+use crate::onnx::import::refused::Read;
 use crate::onnx::messages::NodeProto;
 
 impl Reader<'_> {
@@ -13,7 +14,7 @@ impl Reader<'_> {
         node: &NodeProto,
         shape: &[usize],
         output: &[usize],
-    ) -> Result<(Interpolation, bool), String> {
+    ) -> Read<(Interpolation, bool)> {
         let is_new = operator(node) == "Resize" && self.opset >= 11;
         let mode = text(node, "mode").unwrap_or_else(|| "nearest".into());
         let usual = if is_new { "half_pixel" } else { "asymmetric" };
@@ -28,7 +29,7 @@ impl Reader<'_> {
             ),
         ] {
             if is_set && mode != "nearest" {
-                return Err(format!("it sets `{name}`"));
+                return Err(format!("it sets `{name}`").into());
             }
         }
         if text(node, "keep_aspect_ratio_policy").is_some_and(|policy| policy != "stretch") {
@@ -59,10 +60,10 @@ impl Reader<'_> {
             ("linear", "align_corners", _) => Ok((Interpolation::Linear, true)),
             ("cubic", "half_pixel" | "pytorch_half_pixel", _) => Ok((Interpolation::Cubic, false)),
             ("cubic", "align_corners", _) => Ok((Interpolation::Cubic, true)),
-            ("nearest", ..) => Err(format!(
-                "it uses the mode `{mode}` with `{place}` and `{rounding}`"
-            )),
-            _ => Err(format!("it uses the mode `{mode}` with `{place}`")),
+            ("nearest", ..) => {
+                Err(format!("it uses the mode `{mode}` with `{place}` and `{rounding}`").into())
+            }
+            _ => Err(format!("it uses the mode `{mode}` with `{place}`").into()),
         }
     }
 
@@ -79,7 +80,7 @@ impl Reader<'_> {
             None => (0..rank).collect(),
         };
         if !(3..=4).contains(&rank) {
-            return Err(format!("its input has {rank} axes"));
+            return Err(format!("its input has {rank} axes").into());
         }
         let list = |at: usize| {
             self.constant(node, at)
@@ -105,7 +106,7 @@ impl Reader<'_> {
             _ => return Err("its scales depend on the inputs of the graph".into()),
         }
         if output[..2] != shape[..2] || output.iter().any(|size| !(1..=1 << 24).contains(size)) {
-            return Err(format!("it resizes {shape:?} to {output:?}"));
+            return Err(format!("it resizes {shape:?} to {output:?}").into());
         }
         let whole_scales = scales.is_none_or(|scales| {
             let scales = scales.floats();
@@ -114,7 +115,7 @@ impl Reader<'_> {
         });
         // Places follow from the scales, and otherwise from the sizes, as here.
         if !whole_scales {
-            return Err(format!("its scales do not make {shape:?} whole sizes"));
+            return Err(format!("its scales do not make {shape:?} whole sizes").into());
         }
         let (mode, align_corners) = self.interpolation(node, &shape, &output)?;
         let kind = LayerKind::Interpolate {

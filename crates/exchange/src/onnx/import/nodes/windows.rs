@@ -5,7 +5,8 @@ use runner_core::spec::model::layer::{Conv, ConvTranspose, LayerKind, PadMode, P
 
 use crate::onnx::import::attributes::{flag, int, ints, operator, sizes, text};
 use crate::onnx::import::constant::Constant;
-use crate::onnx::import::reader::{Live, Read, Reader};
+use crate::onnx::import::reader::{Live, Reader};
+use crate::onnx::import::refused::Read;
 use crate::onnx::messages::NodeProto;
 
 /// The sizes of a window.
@@ -18,7 +19,7 @@ struct Window {
 }
 
 impl Window {
-    fn read(node: &NodeProto, kernel: Vec<usize>, input: &[usize]) -> Result<Self, String> {
+    fn read(node: &NodeProto, kernel: Vec<usize>, input: &[usize]) -> Read<Self> {
         let dims = kernel.len();
         let (stride, dilation) = (
             sizes(node, "strides", dims)?,
@@ -69,7 +70,8 @@ impl Window {
                     "its window of {} is larger than its input of {}",
                     extent(at),
                     input[at]
-                ));
+                )
+                .into());
             }
         }
         Ok(Self {
@@ -147,7 +149,8 @@ impl Reader<'_> {
                 "its weights of shape {:?} do not match {:?}",
                 weight.shape,
                 live.view.shape()
-            ));
+            )
+            .into());
         }
         let out = weight.shape[0];
         let kind = LayerKind::Conv(Conv {
@@ -194,7 +197,8 @@ impl Reader<'_> {
                 "its weights of shape {:?} do not match {:?}",
                 weight.shape,
                 live.view.shape()
-            ));
+            )
+            .into());
         }
         let out = weight.shape[1]
             .checked_mul(groups)
@@ -216,11 +220,7 @@ impl Reader<'_> {
     }
 
     /// The weights of a convolution for its input, and its groups.
-    fn kernel(
-        &self,
-        node: &NodeProto,
-        live: &Live,
-    ) -> Result<(std::rc::Rc<Constant>, usize), String> {
+    fn kernel(&self, node: &NodeProto, live: &Live) -> Read<(std::rc::Rc<Constant>, usize)> {
         let weight = self.weight(node, 1)?;
         let dims = weight.shape.len().saturating_sub(2);
         if !(1..=3).contains(&dims) || live.view.rank() != dims + 2 || weight.shape.contains(&0) {
@@ -228,7 +228,8 @@ impl Reader<'_> {
                 "its weights of shape {:?} do not match {:?}",
                 weight.shape,
                 live.view.shape()
-            ));
+            )
+            .into());
         }
         if self.constant(node, 2).is_none()
             && node.input.get(2).is_some_and(|name| !name.is_empty())
@@ -260,7 +261,7 @@ impl Reader<'_> {
         );
         if let Some(bias) = self.constant(node, 2) {
             if bias.len() != out {
-                return Err(format!("it has {} biases for {out} channels", bias.len()));
+                return Err(format!("it has {} biases for {out} channels", bias.len()).into());
             }
             self.builder
                 .give(source, "bias", vec![out], bias.floats().to_vec());
@@ -276,7 +277,7 @@ impl Reader<'_> {
         let is_max = operator(node) == "MaxPool";
         let dims = live.view.rank().saturating_sub(2);
         if !(1..=3).contains(&dims) || ints(node, "kernel_shape").is_none() {
-            return Err(format!("its input has {} axes", live.view.rank()));
+            return Err(format!("its input has {} axes", live.view.rank()).into());
         }
         let kernel = sizes(node, "kernel_shape", dims)?;
         let input = live.view.shape()[2..].to_vec();

@@ -6,6 +6,7 @@ use runner_core::spec::model::layer_spec::Source;
 
 use crate::onnx::import::builder::Weights;
 use crate::onnx::import::reader::Reader;
+use crate::onnx::import::refused::Read;
 
 /// The number added to masked scores is at most this.
 const MASKED: f32 = -1e9;
@@ -19,10 +20,7 @@ struct Projection {
 
 impl Reader<'_> {
     /// The same source, or the attention whose last linear layer it is.
-    pub(in crate::onnx::import) fn recognized_attention(
-        &mut self,
-        output: Source,
-    ) -> Result<Source, String> {
+    pub(in crate::onnx::import) fn recognized_attention(&mut self, output: Source) -> Read<Source> {
         let Some((kind, inputs, weights)) = self.attention(output) else {
             return Ok(output);
         };

@@ -8,6 +8,7 @@ use runner_core::spec::model::layer::{LayerKind, Norm, Pairwise, Reduction};
 use runner_core::spec::model::layer_spec::Source;
 
 use super::reader::Reader;
+use crate::onnx::import::refused::Read;
 
 /// Constants are compared with those of the papers up to the precision of 32-bit floats.
 fn is_near(value: f64, wanted: f64) -> bool {
@@ -53,7 +54,7 @@ impl Reader<'_> {
         &mut self,
         function: &Activation,
         input: Source,
-    ) -> Result<Option<Source>, String> {
+    ) -> Read<Option<Source>> {
         // x relu6(x + 3) / 6.
         if let Activation::Scale {
             factor,
@@ -103,7 +104,7 @@ impl Reader<'_> {
         kind: &LayerKind,
         a: Source,
         b: Source,
-    ) -> Result<Option<Source>, String> {
+    ) -> Read<Option<Source>> {
         match kind {
             LayerKind::Multiply => {
                 for (x, gate) in [(a, b), (b, a)] {
@@ -363,7 +364,7 @@ impl Reader<'_> {
     }
 
     /// A norm over the last axis, without a scale yet.
-    fn norm(&mut self, input: Source, norm: Norm) -> Result<Source, String> {
+    fn norm(&mut self, input: Source, norm: Norm) -> Read<Source> {
         let width = self.builder.dims(input).last().copied().unwrap_or(1);
         let source = self.builder.plain(LayerKind::Norm(norm), &[input])?;
         self.builder
