@@ -3,7 +3,7 @@
 //! directions in which they lie.
 //!
 //! Its state is recomputed from the trials each time, in the order in which they were suggested, a generation after
-//! the other: so it is a function of them. Where it no longer moves, it begins anywhere else with twice as many points a
+//! the other: so it is a function of them. Where it no longer moves, it restarts anywhere else with twice as many points a
 //! generation (Auger & Hansen, 2005).
 
 use rand::rngs::ChaCha8Rng;
@@ -21,10 +21,10 @@ const MAX_OUTSIDE: usize = 100;
 /// Samples before all are considered excluded, or known.
 const MAX_SAMPLES: usize = 200;
 
-/// It begins anew where no axis has a larger standard deviation.
+/// It restarts where no axis has a larger standard deviation.
 const SMALLEST_STEP: f64 = 1e-5;
 
-/// The numbers of streams from which it begins anew, so that they are not those of suggestions.
+/// The numbers of streams of the points from which it restarts, so that they are not those of suggestions.
 const RESTART: usize = 1 << 40;
 
 /// Suggests a point, and whether it was learned from a generation; none if all that were sampled are excluded.
@@ -36,12 +36,11 @@ pub fn suggest(
     trial: Trial<'_>,
 ) -> Option<(Point, bool)> {
     let strategy = Strategy::after(space, seed, &shown.told);
-    let known = shown.told.iter().map(|told| &told.point);
-    let known: Vec<&Point> = known.chain(&shown.pending).collect();
+    let known = shown.known();
     let samples = (0..MAX_SAMPLES).filter_map(|_| trial(&strategy.sample(space, random)));
     let mut first = None;
     for point in samples {
-        if !known.contains(&&point) {
+        if !known.contains(&point) {
             return Some((point, strategy.has_learned));
         }
         first.get_or_insert(point);
@@ -424,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn it_begins_anew_where_it_no_longer_moves() {
+    fn it_restarts_where_it_no_longer_moves() {
         let space = Space {
             axes: vec![Axis::Real; 2],
         };

@@ -19,6 +19,7 @@ mod space;
 mod tpe;
 
 use std::cmp::Ordering;
+use std::collections::HashSet;
 
 pub use rungs::{Climber, Job, Rule, Rungs};
 pub use sampler::{By, Method, NUM_STARTUP, Suggestion, suggest};
@@ -69,6 +70,28 @@ impl Shown {
     pub fn num_values(&self) -> usize {
         self.told.iter().filter(|told| told.value.is_some()).count()
     }
+
+    /// All points that were suggested.
+    fn known(&self) -> Known {
+        let told = self.told.iter().map(|told| &told.point);
+        Known(told.chain(&self.pending).map(bits).collect())
+    }
+}
+
+/// A set of points.
+struct Known(HashSet<Vec<Option<u64>>>);
+
+impl Known {
+    fn contains(&self, point: &Point) -> bool {
+        self.0.contains(&bits(point))
+    }
+}
+
+/// Positions as numbers that can be looked up.
+fn bits(point: &Point) -> Vec<Option<u64>> {
+    // 0 and -0 are one position.
+    let bits = |position: &Option<f64>| position.map(|position| (position + 0.0).to_bits());
+    point.iter().map(bits).collect()
 }
 
 /// The point of the trial at these positions, one on every axis, as the sampler is told of it afterwards: with no

@@ -1,6 +1,6 @@
 //! The samplers by name.
 
-use super::{Axis, Point, Shown, Space, Trial, cma, gp, stream, tpe, uniform};
+use super::{Point, Shown, Space, Trial, cma, gp, stream, tpe, uniform};
 
 /// Points that are sampled at random before the model is used.
 pub const NUM_STARTUP: usize = 10;
@@ -28,11 +28,6 @@ impl Method {
             Method::Tpe | Method::Gp => Some(NUM_STARTUP),
             Method::CmaEs => Some(cma::generation(space)),
         }
-    }
-
-    /// Whether it can search an axis of this kind.
-    pub fn supports(self, axis: &Axis) -> bool {
-        self != Method::CmaEs || !matches!(axis, Axis::Choice(_))
     }
 }
 

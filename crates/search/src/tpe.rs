@@ -32,15 +32,14 @@ pub fn suggest(
 ) -> Option<Point> {
     let (good, bad) = split(shown);
     let (good, bad) = (Parzen::new(space, good), Parzen::new(space, bad));
-    let known = shown.told.iter().map(|told| &told.point);
-    let known: Vec<&Point> = known.chain(&shown.pending).collect();
+    let known = shown.known();
     let mut best: Option<(bool, f64, Point)> = None;
     let mut num_new = 0;
     for _ in 0..MAX_SAMPLES {
         let Some(point) = trial(&good.sample(random)) else {
             continue;
         };
-        let is_new = !known.contains(&&point);
+        let is_new = !known.contains(&point);
         num_new += is_new as usize;
         let score = good.log_density(&point) - bad.log_density(&point);
         let rank = (is_new, score);

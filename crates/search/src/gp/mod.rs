@@ -12,7 +12,7 @@ use rand::rngs::ChaCha8Rng;
 use statrs::distribution::{ContinuousCDF, Normal};
 
 use super::space::{Axis, Point, Space};
-use super::{Shown, Trial, uniform};
+use super::{Known, Shown, Trial, uniform};
 use process::{Embedded, Process, embed, log_improvement};
 
 /// Trials that the model has at most: the best half of them, and the newest of the others.
@@ -47,14 +47,12 @@ pub fn suggest(
     let best = model.best_mean();
     let pending = shown.pending.iter().map(|point| embed(space, point));
     let model = model.with_pending(pending.collect());
-    let known = shown.told.iter().map(|told| &told.point);
-    let known: Vec<&Point> = known.chain(&shown.pending).collect();
     let mut look = Look {
         space,
         random,
         trial,
         value: &|point: &Embedded| log_improvement(&model.at(point), best),
-        known,
+        known: shown.known(),
     };
     let mut found: Vec<Candidate> = (0..NUM_ANYWHERE).filter_map(|_| look.anywhere()).collect();
     found.sort_by(|a, b| b.rank().total_cmp(&a.rank()));
@@ -99,7 +97,7 @@ struct Look<'a> {
     random: &'a mut ChaCha8Rng,
     trial: Trial<'a>,
     value: &'a dyn Fn(&Embedded) -> f64,
-    known: Vec<&'a Point>,
+    known: Known,
 }
 
 impl Look<'_> {
@@ -107,7 +105,7 @@ impl Look<'_> {
         let point = (self.trial)(positions)?;
         Some(Candidate {
             log_improvement: (self.value)(&embed(self.space, &point)),
-            is_new: !self.known.contains(&&point),
+            is_new: !self.known.contains(&point),
             point,
         })
     }

@@ -1,6 +1,7 @@
 //! The Gaussian process: distances of points, its likelihood, and what it predicts.
 
 use std::f64::consts::{PI, SQRT_2};
+use std::rc::Rc;
 
 use statrs::distribution::{ContinuousCDF, Normal};
 
@@ -14,8 +15,14 @@ pub type Embedded = Vec<[f64; 2]>;
 /// The distance between two choices.
 const OTHER_CHOICE: f64 = 0.5;
 
-/// Updates of lengths and noise.
+/// The most updates of lengths and noise.
 const NUM_UPDATES: usize = 60;
+
+/// Updates without a clearly higher posterior probability after which there are no more.
+const PATIENCE: usize = 15;
+
+/// The smallest improvement of the posterior's logarithm that counts.
+const IMPROVEMENT: f64 = 1e-3;
 
 /// The largest change of a logarithm in an update.
 const STEP: f64 = 0.15;
@@ -69,10 +76,12 @@ pub struct Belief {
 
 /// A fitted process.
 pub struct Process {
-    points: Vec<Embedded>,
+    points: Rc<[Embedded]>,
     values: Vec<f64>,
     /// The logarithms of the length of each axis, and of the noise's variance.
     logs: Vec<f64>,
+    /// What squared distances on each axis are multiplied by.
+    scales: Vec<f64>,
     factor: Cholesky,
     /// The solution of the system for the values.
     weights: Vec<f64>,
@@ -84,10 +93,12 @@ impl Process {
         if points.is_empty() {
             return None;
         }
+        let points: Rc<[Embedded]> = points.into();
         let prior = Prior::of(num_axes);
         let mut logs = prior.modes();
         let (mut first, mut second) = (vec![0.0; logs.len()], vec![0.0; logs.len()]);
         let mut best: Option<(f64, Self)> = None;
+        let mut improved = (f64::NEG_INFINITY, 0);
         for update in 1..=NUM_UPDATES {
             let Some(process) = Self::with(logs.clone(), points.clone(), values.clone()) else {
                 break;
@@ -96,6 +107,11 @@ impl Process {
             let posterior = likelihood + prior.add(&logs, &mut slopes);
             if best.as_ref().is_none_or(|(value, _)| posterior > *value) {
                 best = Some((posterior, process));
+            }
+            if posterior > improved.0 + IMPROVEMENT {
+                improved = (posterior, update);
+            } else if update >= improved.1 + PATIENCE {
+                break;
             }
             // Adam's rule: steps do not depend on the scale of the slopes.
             for (at, slope) in slopes.iter().enumerate() {
@@ -110,7 +126,7 @@ impl Process {
     }
 
     /// The process with these lengths and noise; none if they cannot be computed with.
-    fn with(logs: Vec<f64>, points: Vec<Embedded>, values: Vec<f64>) -> Option<Self> {
+    fn with(logs: Vec<f64>, points: Rc<[Embedded]>, values: Vec<f64>) -> Option<Self> {
         let num = points.len();
         let noise = logs.last()?.exp() + JITTER;
         let scales = scales(&logs);
@@ -129,6 +145,7 @@ impl Process {
             points,
             values,
             logs,
+            scales,
             factor,
         })
     }
@@ -137,14 +154,13 @@ impl Process {
     fn likelihood(&self) -> (f64, Vec<f64>) {
         let num = self.points.len();
         let inverse = self.factor.inverse();
-        let scales = scales(&self.logs);
         let mut slopes = vec![0.0; self.logs.len()];
         for row in 0..num {
             for column in 0..row {
                 let (a, b) = (&self.points[row], &self.points[column]);
-                let by_distance = matern(distance(&scales, a, b)).1;
+                let by_distance = matern(distance(&self.scales, a, b)).1;
                 let outer = self.weights[row] * self.weights[column] - inverse[row * num + column];
-                let axes = a.iter().zip(b).zip(&scales);
+                let axes = a.iter().zip(b).zip(&self.scales);
                 for (slope, ((a, b), scale)) in slopes.iter_mut().zip(axes) {
                     // Twice, for both halves of the matrix, and one half.
                     *slope += outer * by_distance * squared(*a, *b) * scale;
@@ -162,10 +178,9 @@ impl Process {
 
     /// What is believed of a point.
     pub fn at(&self, point: &Embedded) -> Belief {
-        let scales = scales(&self.logs);
         let points = self.points.iter();
         let kernel: Vec<f64> = points
-            .map(|other| matern(distance(&scales, point, other)).0)
+            .map(|other| matern(distance(&self.scales, point, other)).0)
             .collect();
         let mean = dot(&kernel, &self.weights);
         let explained = self.factor.forward(kernel);
@@ -188,7 +203,7 @@ impl Process {
             return self;
         }
         let means: Vec<f64> = pending.iter().map(|point| self.at(point).mean).collect();
-        let points = [self.points.clone(), pending].concat();
+        let points = self.points.iter().cloned().chain(pending).collect();
         let values = [self.values.clone(), means].concat();
         Self::with(self.logs.clone(), points, values).unwrap_or(self)
     }
@@ -282,7 +297,8 @@ mod tests {
         let values = values(&points);
         let logs = vec![-1.0, 0.3, 0.1, -3.0];
         let at = |logs: &[f64]| {
-            let process = Process::with(logs.to_vec(), points.clone(), values.clone()).unwrap();
+            let process =
+                Process::with(logs.to_vec(), points.clone().into(), values.clone()).unwrap();
             let (likelihood, mut slopes) = process.likelihood();
             let prior = Prior::of(3).add(logs, &mut slopes);
             (likelihood + prior, slopes)
