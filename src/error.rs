@@ -6,7 +6,7 @@ use std::path::Path;
 
 use runner_core::diagnostic::{Diagnostic, Diagnostics, Sources};
 use runner_core::record::capsule::CapsuleError;
-use runner_core::record::{RunFolder, is_other_format, is_unwritable, remedy};
+use runner_core::record::{OTHER_FORMAT_REMEDY, RunFolder, is_other_format, is_unwritable, remedy};
 use runner_core::show::plain_io_error;
 
 /// Success.
@@ -151,6 +151,16 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
+
+/// The refusal of results that cannot be read.
+pub(crate) fn unreadable(error: &io::Error) -> Diagnostic {
+    let diagnostic = Diagnostic::error("results", plain_io_error(error));
+    diagnostic.help(if is_other_format(error) {
+        OTHER_FORMAT_REMEDY
+    } else {
+        remedy(error)
+    })
+}
 
 #[cfg(test)]
 mod tests {

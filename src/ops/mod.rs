@@ -92,7 +92,7 @@ pub use render::{Render, Rendered, render};
 pub use report::{ReportOptions, Template, report, report_folders};
 pub use reproduce::{Reproduce, Reproduced, Reproduction, reproduce};
 pub use run::{NoClass, Prepared, Retry, Run, RunOutcome, Stopped, run};
-pub(crate) use run::{document_as_begun, document_so_far, search_so_far};
+pub(crate) use run::{document_so_far, plan_as_begun, search_so_far};
 pub(crate) use scratch::Scratch;
 pub use serve::{Content, Serve, Serving, Stop, serve};
 pub(crate) use verify::verify_data;

@@ -3,17 +3,11 @@
 use std::io;
 use std::path::PathBuf;
 
-use super::experiment::plan_opened;
 use super::probe::calibrations;
-use super::{Experiment, Planned, Sink, document_as_begun, open, other_builds, search_so_far};
-use crate::error::Error;
-use runner_core::diagnostic::Diagnostic;
+use super::{Experiment, Planned, Sink, other_builds, plan_as_begun, search_so_far};
+use crate::error::{Error, unreadable};
 use runner_core::plan::{Basis, Expected, Plan, Room, RunPlan};
-use runner_core::record::{
-    ExperimentFolder, Index, OTHER_FORMAT_REMEDY, RunRecord, Status, is_other_format, remedy,
-    status, total_memory,
-};
-use runner_core::show::plain_io_error;
+use runner_core::record::{ExperimentFolder, Index, RunRecord, Status, status, total_memory};
 use runner_report::report::Prospect;
 
 /// An experiment and a results folder.
@@ -98,19 +92,11 @@ pub enum Consequence {
 /// # Ok::<(), burn_runner::Error>(())
 /// ```
 pub fn outlook(options: &OutlookOptions, sink: &Sink<'_>) -> Result<Outlook, Error> {
-    let document = open(&options.experiment)?;
-    let document = document_as_begun(&options.experiment, document, &options.results)?;
-    let planned = plan_opened(&options.experiment, document, false, sink)?;
+    let planned = plan_as_begun(&options.experiment, &options.results, false, sink)?;
     let folder = ExperimentFolder(options.results.join(&planned.plan.experiment));
     let planned = search_so_far(&options.experiment, planned, &folder)?;
-    let statuses = statuses(&planned.plan, &folder).map_err(|error| {
-        let diagnostic = Diagnostic::error("results", plain_io_error(&error));
-        Error::refused(diagnostic.help(if is_other_format(&error) {
-            OTHER_FORMAT_REMEDY
-        } else {
-            remedy(&error)
-        }))
-    })?;
+    let statuses =
+        statuses(&planned.plan, &folder).map_err(|error| Error::refused(unreadable(&error)))?;
     let runs = planned.plan.runs.iter();
     let other_builds = match &statuses {
         Some(statuses) => other_builds(&folder, runs.clone().zip(statuses)),

@@ -3,12 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use crate::error::unreadable;
 use runner_core::diagnostic::{Diagnostic, Diagnostics};
 use runner_core::plan::Search;
-use runner_core::record::{
-    ExperimentFolder, Index, OTHER_FORMAT_REMEDY, RunEntry, State, is_other_format, remedy,
-};
-use runner_core::show::plain_io_error;
+use runner_core::record::{ExperimentFolder, Index, RunEntry, State};
 use runner_core::spec::document::Document;
 use runner_core::spec::search::Prior;
 use runner_core::spec::sweep::Text;
@@ -58,14 +56,8 @@ fn of_folder(
             help,
         ));
     }
-    let index = Index::read(&ExperimentFolder(folder.join(name))).map_err(|error| {
-        let help = if is_other_format(&error) {
-            OTHER_FORMAT_REMEDY
-        } else {
-            remedy(&error)
-        };
-        refused(plain_io_error(&error), help)
-    })?;
+    let index = Index::read(&ExperimentFolder(folder.join(name)))
+        .map_err(|error| Box::new(unreadable(&error)))?;
     let index = index.ok_or_else(|| {
         let help = "name a folder that `runner run` has written, such as `results/digits`, relative to this file";
         refused(format!("`{name}` contains no results of an experiment"), help)
@@ -90,15 +82,7 @@ fn of_folder(
                 "learn from results over the same axes and values, or change `[sweep.random.axes]`";
             return Err(Box::new(wrong.help(help)));
         }
-        let others = search.objectives().map(|traded| {
-            let mean = RunEntry::mean_reached(traded, runs.iter().copied())?;
-            Some(if traded.is_better(1.0, 0.0) {
-                -mean
-            } else {
-                mean
-            })
-        });
-        let others: Option<Vec<f64>> = others.collect();
+        let others = RunEntry::costs_reached(search.objectives(), &runs);
         if let Some(value) = result(&runs, &objective) {
             prior.push(Prior {
                 from: name.clone(),

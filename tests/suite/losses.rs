@@ -6,7 +6,7 @@ use std::fs;
 use serde_json::Value as Json;
 
 use super::edit::Edit;
-use super::sharing::losses;
+use super::sharing::{difference_from_pytorch, losses};
 use super::support::peers::python_with;
 use super::support::{completed, folder_with, goes_on, numbers, read_json, run, summary};
 
@@ -311,25 +311,9 @@ fn sums_of_losses_train_as_in_pytorch() {
              init = {{ from = '{name}.safetensors' }}\n\
              {tables}"
         );
-        let place = folder.path().join(name);
-        fs::create_dir(&place).unwrap();
-        for file in [
-            format!("{prefix}.csv"),
-            format!("{prefix}_valid.csv"),
-            format!("{name}.safetensors"),
-        ] {
-            fs::copy(folder.path().join(&file), place.join(&file)).unwrap();
-        }
-        fs::write(place.join("spec.toml"), spec).unwrap();
-        let (code, _, said) = run(&place, &["run", "spec.toml", "--quiet"]);
-        assert_eq!(code, 0, "{name}: {said}");
-        let expected: Json = read_json(&folder.path().join(format!("{name}.json")));
-        let expected = expected.as_array().unwrap().iter();
-        let expected: Vec<f64> = expected.map(|loss| loss.as_f64().unwrap()).collect();
-        let found = losses(&place.join("results/spec"));
-        assert_eq!(found.len(), expected.len(), "{name}");
-        let errors = found.iter().zip(&expected);
-        let largest = errors.map(|(a, b)| ((a - b) / b).abs()).fold(0.0, f64::max);
+        let files = [format!("{prefix}.csv"), format!("{prefix}_valid.csv")];
+        let files = files.each_ref().map(String::as_str);
+        let largest = difference_from_pytorch(folder.path(), name, &files, &spec);
         assert!(largest < 1e-10, "{name}: {largest}");
     }
 }

@@ -157,22 +157,33 @@ fn shared_weights_train_as_in_pytorch() {
              model.layers = [{layers}]\n",
             if name == "siamese" { "a." } else { "" },
         );
-        let place = folder.path().join(name);
-        fs::create_dir(&place).unwrap();
-        for file in ["train.csv", "valid.csv", &format!("{name}.safetensors")] {
-            fs::copy(folder.path().join(file), place.join(file)).unwrap();
-        }
-        fs::write(place.join("spec.toml"), spec).unwrap();
-        let (code, _, said) = run(&place, &["run", "spec.toml", "--quiet"]);
-        assert_eq!(code, 0, "{name}: {said}");
-        let expected: Json = read_json(&folder.path().join(format!("{name}.json")));
-        let expected = expected.as_array().unwrap().iter();
-        let expected: Vec<f64> = expected.map(|loss| loss.as_f64().unwrap()).collect();
-        let found = losses(&place.join("results/spec"));
-        assert_eq!(found.len(), expected.len(), "{name}");
-        let errors = found.iter().zip(&expected);
-        let errors = errors.map(|(a, b)| ((a - b) / b).abs());
-        largest.insert(name, errors.fold(0.0, f64::max));
+        let files = ["train.csv", "valid.csv"];
+        let difference = difference_from_pytorch(folder.path(), name, &files, &spec);
+        largest.insert(name, difference);
     }
     assert!(largest.values().all(|error| *error < 1e-10), "{largest:?}");
+}
+
+/// Trains a network in a folder of its own below `folder`, which has its files, its weights and, as `NAME.json`, the
+/// losses of each step in PyTorch. The largest relative difference of a loss.
+pub fn difference_from_pytorch(folder: &Path, name: &str, files: &[&str], spec: &str) -> f64 {
+    let place = folder.join(name);
+    fs::create_dir(&place).unwrap();
+    for file in files
+        .iter()
+        .copied()
+        .chain([&*format!("{name}.safetensors")])
+    {
+        fs::copy(folder.join(file), place.join(file)).unwrap();
+    }
+    fs::write(place.join("spec.toml"), spec).unwrap();
+    let (code, _, said) = run(&place, &["run", "spec.toml", "--quiet"]);
+    assert_eq!(code, 0, "{name}: {said}");
+    let expected: Json = read_json(&folder.join(format!("{name}.json")));
+    let expected = expected.as_array().unwrap().iter();
+    let expected: Vec<f64> = expected.map(|loss| loss.as_f64().unwrap()).collect();
+    let found = losses(&place.join("results/spec"));
+    assert_eq!(found.len(), expected.len(), "{name}");
+    let errors = found.iter().zip(&expected);
+    errors.map(|(a, b)| ((a - b) / b).abs()).fold(0.0, f64::max)
 }

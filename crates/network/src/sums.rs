@@ -37,17 +37,17 @@ impl Sums {
 
     /// Adds the contribution of a batch.
     pub fn add_batch(&mut self, batch: &Read) {
-        self.add(LOSS, mean(&batch.losses), batch.losses.len());
-        batch.add(&mut |name: &str, value: f64| {
-            *self.totals.entry(name.to_owned()).or_default() += value;
-        });
+        self.add_part(batch, str::to_owned);
         for (term, read) in &batch.terms {
-            let named = |name: &str| format!("{term}/{name}");
-            self.add(&named(LOSS), mean(&read.losses), read.losses.len());
-            read.add(&mut |name: &str, value: f64| {
-                *self.totals.entry(named(name)).or_default() += value;
-            });
+            self.add_part(read, |name| format!("{term}/{name}"));
         }
+    }
+
+    fn add_part(&mut self, part: &Read, named: impl Fn(&str) -> String) {
+        self.add(&named(LOSS), mean(&part.losses), part.losses.len());
+        part.add(&mut |name: &str, value: f64| {
+            *self.totals.entry(named(name)).or_default() += value;
+        });
     }
 
     /// The number of items in the added batches.

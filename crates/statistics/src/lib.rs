@@ -76,6 +76,15 @@ pub enum Direction {
 }
 
 impl Direction {
+    /// Whether higher values are better, as a direction.
+    pub fn of(is_higher_better: bool) -> Self {
+        if is_higher_better {
+            Self::HigherIsBetter
+        } else {
+            Self::LowerIsBetter
+        }
+    }
+
     /// Whether `a` is strictly better than `b`. NaN is neither better nor worse than anything.
     pub fn is_better(self, a: f64, b: f64) -> bool {
         match self {

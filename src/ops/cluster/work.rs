@@ -11,16 +11,15 @@ use super::hold::beat_until;
 use super::states::is_done;
 use super::{cancel, slurm};
 use crate::dispatch::{Cancel, Reason, Urgency};
-use crate::error::Error;
+use crate::error::{Error, unreadable};
 use crate::ops::run::{Leasehold, parse_fault, train_leased};
 use crate::ops::{Experiment, Program, Progress, Run, Sink, Stopped};
 use runner_core::diagnostic::Diagnostic;
 use runner_core::plan::RunPlan;
 use runner_core::record::{
-    Alive, ExperimentFolder, Holder, Lease, Leased, OTHER_FORMAT_REMEDY, RunFolder, RunRecord,
-    Status, Submission, Tenant, is_other_format, resume_point, status,
+    Alive, ExperimentFolder, Holder, Lease, Leased, RunFolder, RunRecord, Status, Submission,
+    Tenant, resume_point, status,
 };
-use runner_core::show::plain_io_error;
 use runner_core::spec::launch::{System, SystemKind};
 
 /// A job of a submission.
@@ -75,7 +74,7 @@ pub fn work(options: &Work, sink: &Sink<'_>) -> Result<bool, Error> {
     let folder = ExperimentFolder(options.folder.clone());
     let submission = folder
         .read_submission(&options.key)
-        .map_err(|e| unreadable(&e))?;
+        .map_err(|e| Error::refused(unreadable(&e)))?;
     let Some(runs) = submission.elements.get(options.element) else {
         let message = format!(
             "the submission has {} jobs, and none with number {}",
@@ -114,15 +113,6 @@ pub fn work(options: &Work, sink: &Sink<'_>) -> Result<bool, Error> {
     Ok(are_done)
 }
 
-fn unreadable(error: &std::io::Error) -> Error {
-    let diagnostic = Diagnostic::error("results", plain_io_error(error));
-    Error::refused(if is_other_format(error) {
-        diagnostic.help(OTHER_FORMAT_REMEDY)
-    } else {
-        diagnostic
-    })
-}
-
 /// A job at work.
 struct Site<'a> {
     options: &'a Work,
@@ -148,7 +138,7 @@ impl Site<'_> {
             Ok(false)
         };
         let pause = self.submission.pauses.get(run).map(String::as_str);
-        if is_done(&there, pause).map_err(|e| unreadable(&e))? {
+        if is_done(&there, pause).map_err(|e| Error::refused(unreadable(&e)))? {
             return Ok(true);
         }
         let unwritable = |e: std::io::Error| Error::unwritable(&there.0, &e);
@@ -168,10 +158,14 @@ impl Site<'_> {
             return skip("another process has taken it");
         }
         // Its last holder may have completed it in the meantime.
-        let Some(plan) = anchor.folder.read_plan().map_err(|e| unreadable(&e))? else {
+        let Some(plan) = anchor
+            .folder
+            .read_plan()
+            .map_err(|e| Error::refused(unreadable(&e)))?
+        else {
             return skip("it has no run.toml");
         };
-        match status(&plan, &anchor.folder).map_err(|e| unreadable(&e))? {
+        match status(&plan, &anchor.folder).map_err(|e| Error::refused(unreadable(&e)))? {
             Status::Completed => {
                 lease.release().map_err(unwritable)?;
                 return Ok(true);
@@ -200,7 +194,7 @@ impl Site<'_> {
         if let Some(Stopped::Failure { run, class }) = &stopped {
             self.stop_all(run, *class, sink);
         }
-        is_done(&there, pause).map_err(|e| unreadable(&e))
+        is_done(&there, pause).map_err(|e| Error::refused(unreadable(&e)))
     }
 
     fn lease(&self, run: &str) -> std::io::Result<Leased> {

@@ -15,9 +15,8 @@ use std::time::{Duration, Instant};
 use wildmatch::WildMatch;
 
 use super::cluster::{self, Submitter, launch_of};
-use super::experiment::plan_opened;
 use super::verify::{verify_data, verify_memory};
-use super::{Experiment, Planned, Progress, Sink, open};
+use super::{Experiment, Planned, Progress, Sink};
 use crate::dispatch::Cancel;
 use crate::error::{Error, FAILED, INTERRUPTED, OK};
 use crate::train::Fault;
@@ -34,7 +33,7 @@ use runner_report::report::{self, Report};
 pub(crate) use launch::hardware_of;
 pub(super) use launch::{Leasehold, train_leased};
 pub use prepare::Prepared;
-pub(crate) use search::{document_as_begun, document_so_far, search_so_far};
+pub(crate) use search::{document_so_far, plan_as_begun, search_so_far};
 pub use select::{NoClass, Retry};
 
 /// Which runs of which experiment are trained, and into which folder.
@@ -180,9 +179,7 @@ pub fn run(options: &Run, sink: &Sink<'_>) -> Result<RunOutcome, Error> {
 
 /// Trains the runs of a plan.
 fn run_once(options: &Run, sink: &Sink<'_>) -> Result<RunOutcome, Error> {
-    let document = open(&options.experiment)?;
-    let document = document_as_begun(&options.experiment, document, &options.results)?;
-    let mut planned = plan_opened(&options.experiment, document, true, sink)?;
+    let mut planned = plan_as_begun(&options.experiment, &options.results, true, sink)?;
     assume_devices(options, &mut planned)?;
     if planned.plan.search.is_some() {
         return search::run(options, planned, sink);

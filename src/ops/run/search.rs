@@ -11,17 +11,14 @@ mod results;
 
 use super::prepare::Pauses;
 use super::{Run, RunOutcome, Session, Trained, assume_devices, requested};
-use crate::error::Error;
+use crate::error::{Error, unreadable};
 use crate::ops::experiment::plan_opened;
-use crate::ops::{Experiment, Planned, Progress, Sink, default_name, prior, quiet};
+use crate::ops::{Experiment, Planned, Progress, Sink, default_name, open, prior, quiet};
 use results::Results;
 use runner_core::diagnostic::{Diagnostic, Diagnostics, counted};
 use runner_core::plan::{Plan, RunPlan, Search, SearchPlan};
-use runner_core::record::{
-    ExperimentFolder, Index, OTHER_FORMAT_REMEDY, RunEntry, State, is_damaged, is_other_format,
-    remedy,
-};
-use runner_core::show::{plain_io_error, show_duration};
+use runner_core::record::{ExperimentFolder, Index, RunEntry, State, is_damaged};
+use runner_core::show::show_duration;
 use runner_core::spec::document::{Document, Value};
 use runner_core::spec::search::Suggestion;
 
@@ -134,15 +131,18 @@ pub(crate) fn document_so_far(
     Ok(document)
 }
 
-/// The document of a search with the trials of earlier results that it began with, which may have changed since.
-pub(crate) fn document_as_begun(
+/// The plan of an experiment; of a search with the trials of earlier results that it began with, which may have changed
+/// since.
+pub(crate) fn plan_as_begun(
     experiment: &Experiment,
-    mut document: Document,
     results: &Path,
-) -> Result<Document, Error> {
+    downloads: bool,
+    sink: &Sink<'_>,
+) -> Result<Planned, Error> {
+    let mut document = open(experiment)?;
     let recorded = recorded_for(experiment, &document, results)?;
     document.prior = recorded.map(|recorded| recorded.prior);
-    Ok(document)
+    plan_opened(experiment, document, downloads, sink)
 }
 
 /// The search of a document as its folder below `results` contains it.
@@ -183,21 +183,12 @@ fn recorded(folder: &ExperimentFolder) -> Result<Option<SearchPlan>, Error> {
     match folder.read_plan() {
         Ok(plan) => Ok(plan.and_then(|plan| plan.search)),
         Err(error) if is_damaged(&error) => Ok(None),
-        Err(error) => Err(unreadable(&error)),
+        Err(error) => Err(Error::refused(unreadable(&error))),
     }
 }
 
-fn unreadable(error: &std::io::Error) -> Error {
-    let diagnostic = Diagnostic::error("results", plain_io_error(error));
-    Error::refused(diagnostic.help(if is_other_format(error) {
-        OTHER_FORMAT_REMEDY
-    } else {
-        remedy(error)
-    }))
-}
-
 fn read_index(folder: &ExperimentFolder) -> Result<Index, Error> {
-    let index = Index::read(folder).map_err(|error| unreadable(&error))?;
+    let index = Index::read(folder).map_err(|error| Error::refused(unreadable(&error)))?;
     index.ok_or_else(|| {
         let message = format!("`{}` was removed during the search", folder.0.display());
         Error::failed(Diagnostic::error("results", message))

@@ -10,7 +10,7 @@ use crate::spec::loss::LossKind;
 use crate::spec::losses::{ITEMS, LossTerm, MAIN, TermName, TermTable, TermTarget};
 use crate::spec::metric::{Metric, Objective};
 use crate::spec::model::layer::LayerKind;
-use crate::spec::model::layer_spec::{LayerSpec, Place, Source};
+use crate::spec::model::layer_spec::{LayerSpec, Source};
 use crate::spec::section::Choice;
 use crate::spec::task::{Average, TaskKind};
 
@@ -367,9 +367,7 @@ impl Goal {
                 freeze: false,
                 weights: None,
                 table: source.table.clone(),
-                place: Place {
-                    ..source.place.clone()
-                },
+                place: source.place.clone(),
             });
         }
         layers

@@ -24,4 +24,20 @@ impl RunEntry {
         let values = values.filter(|values| !values.is_empty())?;
         Some(values.iter().sum::<f64>() / values.len() as f64)
     }
+
+    /// The means that the runs of a trial reached, lower is better; none if not all of them are known.
+    pub fn costs_reached(
+        objectives: impl IntoIterator<Item = Traded>,
+        runs: &[&Self],
+    ) -> Option<Vec<f64>> {
+        let cost = |traded: Traded| {
+            let mean = Self::mean_reached(traded, runs.iter().copied())?;
+            Some(if traded.is_better(1.0, 0.0) {
+                -mean
+            } else {
+                mean
+            })
+        };
+        objectives.into_iter().map(cost).collect()
+    }
 }

@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 use super::kind::Kind;
 use super::loss::LossSpec;
 use super::metric::Metric;
-use super::section::{Choice, Section, by_name};
+use super::section::{Choice, Section};
+use super::task::metrics;
 
 /// A table of `[[losses]]` as written.
 #[derive(Clone, Debug, PartialEq)]
@@ -111,18 +112,10 @@ impl TermTable {
             weight: s
                 .field("weight", Kind::non_negative(), "Its factor in the sum of the losses.")
                 .or(1.0),
-            metrics: s
-                .field::<Vec<String>>(
-                    "metrics",
-                    Kind::List {
-                        item: Box::new(Kind::of_choice::<Metric>()),
-                        min_items: 0,
-                        unique: true,
-                    },
-                    "Metrics of this output, in addition to its loss; the usual ones for its target when not set.",
-                )
-                .optional()
-                .map(|names| names.iter().filter_map(|name| by_name(name)).collect()),
+            metrics: metrics(
+                s,
+                "Metrics of this output, in addition to its loss; the usual ones for its target when not set.",
+            ),
             loss,
             output,
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 
-use super::document::{Entry, Node, Value};
+use super::document::Entry;
 use super::kind::Kind;
 use super::section::{Findings, Section, choices};
 use super::sweep::{SweepSpec, Text};
@@ -192,7 +192,7 @@ impl SearchSpec {
         let doc = "Further objectives besides `objective.metric`, such as `[\"parameters\"]`: the search looks for the best trade-offs (the Pareto front).";
         let objectives = further(s, "objectives", doc);
         let doc = "Folders of earlier results over the same axes, such as `results/digits`, relative to this file: the search learns from their trials, and does not try these again.";
-        let warm_start = folders(s, "warm_start", doc);
+        let warm_start = Text::list(s, "warm_start", Kind::Text, 1, doc);
         let doc = "Points that are tried first: tables of axes with one value each. Axes that are not listed are sampled.";
         let enqueue = super::sweep::trials(s, "enqueue", doc);
         let is_refused =
@@ -281,41 +281,11 @@ impl SearchSpec {
 
 /// A list of further objectives.
 fn further(s: &mut Section<'_>, key: &'static str, doc: &'static str) -> Vec<(Traded, Span)> {
-    let kind = Kind::List {
-        item: Box::new(Traded::kind()),
-        min_items: 1,
-        unique: true,
-    };
-    let read: Option<Value> = s.field(key, kind, doc).optional();
-    let Some(Value::Array(items)) = read else {
-        return Vec::new();
-    };
-    let parsed = items.into_iter().filter_map(|node| match &node.value {
-        Value::Str(text) => Some((Traded::parse(text).ok()?, node.span)),
-        _ => None,
-    });
+    let listed = Text::list(s, key, Traded::kind(), 1, doc);
+    let parsed = listed
+        .into_iter()
+        .filter_map(|text| Some((Traded::parse(&text.source).ok()?, text.span)));
     parsed.collect()
-}
-
-/// A list of folders.
-fn folders(s: &mut Section<'_>, key: &'static str, doc: &'static str) -> Vec<Text> {
-    let kind = Kind::List {
-        item: Box::new(Kind::Text),
-        min_items: 1,
-        unique: true,
-    };
-    let read: Option<Value> = s.field(key, kind, doc).optional();
-    let text = |node: Node| match node.value {
-        Value::Str(source) => Some(Text {
-            source,
-            span: node.span,
-        }),
-        _ => None,
-    };
-    match read {
-        Some(Value::Array(items)) => items.into_iter().filter_map(text).collect(),
-        _ => Vec::new(),
-    }
 }
 
 impl PruneSpec {

@@ -132,25 +132,7 @@ impl SweepSpec {
                 "Trials with sampled values; the same samples are used for every combination of the other axes.",
                 RandomSpec::decode,
             ),
-            exclude: {
-                let kind = Kind::List {
-                    item: Box::new(Kind::Text),
-                    min_items: 0,
-                    unique: true,
-                };
-                let read: Option<Value> = s.field("exclude", kind, exclude).optional();
-                let text = |node: Node| match node.value {
-                    Value::Str(source) => Some(Text {
-                        source,
-                        span: node.span,
-                    }),
-                    _ => None,
-                };
-                match read {
-                    Some(Value::Array(items)) => items.into_iter().filter_map(text).collect(),
-                    _ => Vec::new(),
-                }
-            },
+            exclude: Text::list(s, "exclude", Kind::Text, 0, exclude),
             limit: {
                 let doc = "The maximum number of trials; the first ones are kept.";
                 let limit: Option<usize> = s.field("limit", Kind::at_least(1), doc).optional();
@@ -162,6 +144,33 @@ impl SweepSpec {
 }
 
 impl Text {
+    /// The texts of a list of at least `min_items` different ones.
+    pub(super) fn list(
+        s: &mut Section<'_>,
+        key: &'static str,
+        item: Kind,
+        min_items: usize,
+        doc: &'static str,
+    ) -> Vec<Self> {
+        let kind = Kind::List {
+            item: Box::new(item),
+            min_items,
+            unique: true,
+        };
+        let read: Option<Value> = s.field(key, kind, doc).optional();
+        let text = |node: Node| match node.value {
+            Value::Str(source) => Some(Self {
+                source,
+                span: node.span,
+            }),
+            _ => None,
+        };
+        match read {
+            Some(Value::Array(items)) => items.into_iter().filter_map(text).collect(),
+            _ => Vec::new(),
+        }
+    }
+
     /// The `when` key of an axis.
     pub(super) fn when(s: &mut Section<'_>) -> Option<Self> {
         let doc = "A condition over dotted keys, such as \"optimizer.type == 'sgd'\"; where it is false, the key keeps the value in the file.";

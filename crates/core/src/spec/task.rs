@@ -128,17 +128,8 @@ impl TaskTable {
                 "The layer whose output is that of the network; the last layer when not set.",
             )
             .optional();
-        let metrics = s
-            .field::<Vec<String>>(
-                "metrics",
-                Kind::List {
-                    item: Box::new(Kind::of_choice::<Metric>()),
-                    min_items: 0,
-                    unique: true,
-                },
-                "Metrics over the whole of each split, in addition to the loss; the usual ones of the task when not set.",
-            )
-            .optional();
+        let doc = "Metrics over the whole of each split, in addition to the loss; the usual ones of the task when not set.";
+        let metrics = metrics(s, doc);
         let settings = MetricSettings {
             top_k: s
                 .field(
@@ -179,9 +170,20 @@ impl TaskTable {
         Self {
             kind: kind.and_then(|name| by_name(&name)),
             output,
-            metrics: metrics.map(|names| names.iter().filter_map(|name| by_name(name)).collect()),
+            metrics,
             settings,
             positive_class,
         }
     }
+}
+
+/// The key `metrics`: different metrics, or none.
+pub(super) fn metrics(s: &mut Section<'_>, doc: &'static str) -> Option<Vec<Metric>> {
+    let kind = Kind::List {
+        item: Box::new(Kind::of_choice::<Metric>()),
+        min_items: 0,
+        unique: true,
+    };
+    let names: Option<Vec<String>> = s.field("metrics", kind, doc).optional();
+    names.map(|names| names.iter().filter_map(|name| by_name(name)).collect())
 }

@@ -20,7 +20,6 @@ use super::searched::Searched;
 use runner_core::plan::{FORMAT, Plan, Ties, quoted};
 use runner_core::record::{Index, MemoryUse, RunEntry, State};
 use runner_core::spec::failure::FailureClass;
-use runner_core::spec::metric::Objective;
 use runner_statistics::{Direction, Row, importance, marginal_effect};
 
 /// With more values than this, an axis has no table of effects.
@@ -49,7 +48,7 @@ fn sum_up(all: &Index, command: &str, leftovers: Vec<String>, is_to_compare: boo
         |name: &str| !name.starts_with("test")
     };
     let name = plan.objective.name();
-    let direction = direction_of(plan.objective);
+    let direction = Direction::of(plan.objective.metric.higher_is_better());
     let folds = Folds::of(index);
     let (mut trials, completed) = trials(index, &folds, is_told);
     let axes = plan.axes.iter().filter(|key| folds.keeps(key));
@@ -229,15 +228,6 @@ fn trials<'a>(
         trial.sum_up(runs, folds, &objective, is_told);
     });
     (trials, completed)
-}
-
-/// The direction of an objective.
-pub fn direction_of(objective: Objective) -> Direction {
-    if objective.metric.higher_is_better() {
-        Direction::HigherIsBetter
-    } else {
-        Direction::LowerIsBetter
-    }
 }
 
 /// Ranks the trials, and returns their indices, best first.

@@ -201,9 +201,5 @@ pub fn direction(name: &str) -> Option<Direction> {
         return Some(Direction::LowerIsBetter);
     }
     let metric = by_name::<Metric>(name.rsplit('/').next()?)?;
-    Some(if metric.higher_is_better() {
-        Direction::HigherIsBetter
-    } else {
-        Direction::LowerIsBetter
-    })
+    Some(Direction::of(metric.higher_is_better()))
 }

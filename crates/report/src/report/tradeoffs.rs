@@ -59,18 +59,11 @@ impl Tradeoffs {
                 })
             })
             .collect();
-        let direction = |is_higher_better: bool| {
-            if is_higher_better {
-                Direction::HigherIsBetter
-            } else {
-                Direction::LowerIsBetter
-            }
-        };
         let others = search.objectives.iter();
         let directions: Vec<Direction> = [plan.objective.is_better(1.0, 0.0)]
             .into_iter()
             .chain(others.map(|traded| traded.is_better(1.0, 0.0)))
-            .map(direction)
+            .map(Direction::of)
             .collect();
         let points: Vec<&[f64]> = trials.iter().map(|trial| &trial.values[..]).collect();
         let best = pareto_front(&points, &directions).unwrap_or_default();

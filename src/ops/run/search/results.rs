@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use runner_core::plan::{Plan, TrialResult};
 use runner_core::record::{ExperimentFolder, Index, RunEntry, RunRecord, State};
 use runner_core::spec::search::Suggestion;
-use runner_core::spec::traded::Traded;
 
 /// The runs of a search, without those that confirm trials.
 pub(super) struct Results {
@@ -88,16 +87,8 @@ impl Results {
     /// What a trial reached in the further objectives, lower is better; none if not all of it is known.
     fn others(&self, plan: &Plan, trial: &str) -> Option<Vec<f64>> {
         let search = plan.search.as_ref()?;
-        let value = |traded: &Traded| {
-            let runs = self.runs.get(trial).into_iter().flatten();
-            let mean = RunEntry::mean_reached(*traded, runs)?;
-            Some(if traded.is_better(1.0, 0.0) {
-                -mean
-            } else {
-                mean
-            })
-        };
-        search.objectives.iter().map(value).collect()
+        let runs: Vec<&RunEntry> = self.runs.get(trial).into_iter().flatten().collect();
+        RunEntry::costs_reached(search.objectives.iter().copied(), &runs)
     }
 
     /// The results of the suggestions, as the search is shown them: lower values are better.

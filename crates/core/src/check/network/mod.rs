@@ -2,11 +2,13 @@
 //!
 //! Nothing here needs a device. The tests of `train` check the numbers against Burn.
 
+mod attention;
 pub mod axes;
 mod cost;
 pub mod einsum;
 pub mod examples;
 pub mod heads;
+mod joins;
 pub mod kernels;
 pub mod masks;
 mod memory;

@@ -3,14 +3,15 @@
 //! Sizes are those of Burn's modules; the tests of `train` check this for every kind of layer.
 
 use super::Input;
+use super::attention::*;
 use super::axes::*;
 use super::einsum;
+use super::joins::*;
 use super::masks;
 use super::windows::*;
 use crate::spec::model::activation::Activation;
-use crate::spec::model::attention::Attention;
 use crate::spec::model::initializer::Distribution;
-use crate::spec::model::layer::{LayerKind, Norm, Recurrent, Steps, Transformer};
+use crate::spec::model::layer::{LayerKind, Norm, Recurrent, Steps};
 use crate::spec::model::layer_spec::LayerSpec;
 use crate::spec::own::Unfit;
 
@@ -393,7 +394,8 @@ fn reshape_hint(input: &[usize], rank: usize) -> String {
     }
 }
 
-fn sequence(input: &[usize]) -> Result<(), Mismatch> {
+/// Refuses what is not a sequence.
+pub fn sequence(input: &[usize]) -> Result<(), Mismatch> {
     rank(input, 2..=2, "[length, features]")
 }
 
@@ -464,184 +466,6 @@ fn recurrent_shape(recurrent: &Recurrent, input: &[usize]) -> Result<Dims, Misma
         Steps::Sequence => vec![input[0], width],
         Steps::Last => vec![width],
     })
-}
-
-fn heads(width: usize, num_heads: usize) -> Result<(), Mismatch> {
-    if width.is_multiple_of(num_heads) {
-        Ok(())
-    } else {
-        let dividing: Vec<_> = (1..=width.min(64))
-            .filter(|heads| width.is_multiple_of(*heads))
-            .map(|heads| heads.to_string())
-            .collect();
-        wrong(
-            "num_heads",
-            format!("cannot divide {width} features evenly among {num_heads} heads"),
-            format!("use one of {}", dividing.join(", ")),
-        )
-    }
-}
-
-/// The options of attention beyond heads.
-fn grouped(attention: &Attention, width: usize, num_inputs: usize) -> Result<(), Mismatch> {
-    let (num_heads, num_kv_heads) = (attention.num_heads, attention.num_kv_heads);
-    if attention.head_dim.is_none() {
-        heads(width, num_heads)?;
-    }
-    if !num_heads.is_multiple_of(num_kv_heads) {
-        let dividing = (1..=num_heads.min(64)).filter(|num| num_heads.is_multiple_of(*num));
-        let dividing: Vec<_> = dividing.map(|num| num.to_string()).collect();
-        return wrong(
-            "num_kv_heads",
-            format!(
-                "cannot share {num_kv_heads} heads of keys and values evenly among {num_heads} heads"
-            ),
-            format!("use one of {}", dividing.join(", ")),
-        );
-    }
-    let head_dim = attention.head_dim(width);
-    if attention.rotary.is_some() && head_dim % 2 == 1 {
-        return wrong(
-            "rotary",
-            format!("rotates pairs of features, but a head has {head_dim}"),
-            format!("set `head_dim = {}`, or another `num_heads`", head_dim + 1),
-        );
-    }
-    if attention.rotary.is_some() && attention.alibi {
-        return wrong(
-            "alibi",
-            "encodes positions, which `rotary` does too",
-            "remove one of them",
-        );
-    }
-    let positions = [
-        ("rotary", attention.rotary.is_some()),
-        ("window", attention.window.is_some()),
-        ("alibi", attention.alibi),
-    ];
-    match positions.into_iter().find(|(_, is_set)| *is_set) {
-        Some((key, _)) if num_inputs > 1 => wrong(
-            key,
-            "compares positions, but those of two inputs have no common start",
-            "remove it, or the second input",
-        ),
-        _ => Ok(()),
-    }
-}
-
-fn same_width(inputs: &[Input]) -> Result<(), Mismatch> {
-    let first = &inputs[0].shape.dims;
-    for other in inputs.iter().map(|input| &input.shape.dims) {
-        sequence(other)?;
-        if other[1] != first[1] {
-            return wrong(
-                "inputs",
-                format!("expects sequences of the same width, got {first:?} and {other:?}"),
-                format!(
-                    "put `{{ type = \"linear\", out_features = {} }}` before the second",
-                    first[1]
-                ),
-            );
-        }
-    }
-    Ok(())
-}
-
-fn stacked(stack: &Transformer, input: &[usize]) -> Result<Dims, Mismatch> {
-    sequence(input)?;
-    heads(input[1], stack.num_heads)?;
-    Ok(input.to_vec())
-}
-
-/// Inputs of equal shapes, or with sizes of 1 that are broadcast.
-fn broadcast(inputs: &[Input]) -> Result<Dims, Mismatch> {
-    let mut shape = inputs[0].shape.dims.clone();
-    for other in inputs[1..].iter().map(|input| &input.shape.dims) {
-        let fits = other.len() == shape.len()
-            && shape
-                .iter()
-                .zip(other)
-                .all(|(a, b)| a == b || *a == 1 || *b == 1);
-        if !fits {
-            return wrong(
-                "inputs",
-                format!("expects inputs of the same shape, got {}", shapes(inputs)),
-                equal_help(&shape, other),
-            );
-        }
-        for (size, other) in shape.iter_mut().zip(other) {
-            *size = (*size).max(*other);
-        }
-    }
-    Ok(shape)
-}
-
-/// The shape of a product of matrices; sizes of 1 before the last two axes are broadcast.
-fn multiplied(inputs: &[Input]) -> Result<Dims, Mismatch> {
-    let (a, b) = (&inputs[0].shape.dims, &inputs[1].shape.dims);
-    rank(a, 2..=MAX_RANK, "[…, rows, columns]")?;
-    let (rows, columns) = (a[a.len() - 2], b[b.len() - 1]);
-    let outer = |dims: &[usize]| dims[..dims.len().saturating_sub(2)].to_vec();
-    let fits = a.len() == b.len()
-        && a[a.len() - 1] == b[b.len() - 2]
-        && outer(a)
-            .iter()
-            .zip(outer(b))
-            .all(|(a, b)| *a == b || *a == 1 || b == 1);
-    if !fits {
-        return wrong(
-            "inputs",
-            format!(
-                "needs as many columns in its first input as rows in its second, got {}",
-                shapes(inputs)
-            ),
-            "exchange the last two axes of one of them with `permute`, or bring both to one number of axes with `reshape`",
-        );
-    }
-    let outer = outer(a).into_iter().zip(outer(b)).map(|(a, b)| a.max(b));
-    Ok(outer.chain([rows, columns]).collect())
-}
-
-/// A layer that turns the second shape into the first.
-fn equal_help(first: &[usize], second: &[usize]) -> String {
-    if first.len() == second.len() && first[1..] == second[1..] && first.len() == 3 {
-        return format!(
-            "put `{{ type = \"conv2d\", out_channels = {}, kernel_size = 1 }}` before the second input",
-            first[0]
-        );
-    }
-    if first.len() == second.len() && first[..first.len() - 1] == second[..second.len() - 1] {
-        let width = first[first.len() - 1];
-        return format!(
-            "put `{{ type = \"linear\", out_features = {width} }}` before the second input"
-        );
-    }
-    format!("make both {first:?}")
-}
-
-fn shapes(inputs: &[Input]) -> String {
-    let shapes: Vec<_> = inputs.iter().map(|input| input.shape.show()).collect();
-    shapes.join(" and ")
-}
-
-fn concatenated(inputs: &[Input], axis: i64) -> Result<Dims, Mismatch> {
-    let mut shape = inputs[0].shape.dims.clone();
-    let at = resolve(axis, shape.len(), "axis")?;
-    for other in inputs[1..].iter().map(|input| &input.shape.dims) {
-        let others = |dims: &[usize]| without(dims, at);
-        if other.len() != shape.len() || others(other) != others(&shape) {
-            return wrong(
-                "inputs",
-                format!(
-                    "concatenates along axis {at} and needs the other axes to be equal, got {}",
-                    shapes(inputs)
-                ),
-                "make the sizes equal first, or concatenate along another `axis`",
-            );
-        }
-        shape[at] += other[at];
-    }
-    Ok(shape)
 }
 
 #[cfg(test)]

@@ -91,6 +91,7 @@ fn sampler(method: SearchMethod) -> Method {
 impl<'a> Search<'a> {
     /// The search of a document; none if it has none, or an invalid one.
     pub fn of(document: &'a Document) -> Option<Self> {
+        document.root.get("search")?;
         let mut findings = Findings::default();
         let sweep = SweepSpec::read(&document.root, &mut findings);
         if findings.diagnostics.has_errors() {
@@ -175,8 +176,7 @@ impl<'a> Search<'a> {
 
     /// Why the sampler cannot search these axes.
     fn unsupported_axis(&self) -> Option<Diagnostic> {
-        let method = sampler(self.spec.method);
-        if method != Method::CmaEs {
+        if self.spec.method != SearchMethod::CmaEs {
             return None;
         }
         let refuse = |message: String, span| {
@@ -185,7 +185,7 @@ impl<'a> Search<'a> {
         };
         self.axes().zip(&self.space.axes).find_map(|(axis, kind)| {
             let key = &axis.key;
-            if !method.supports(kind) {
+            if matches!(kind, runner_search::Axis::Choice(_)) {
                 let message =
                     format!("`cma_es` needs ordered values, and those of `{key}` are choices");
                 return Some(refuse(message, axis.span));

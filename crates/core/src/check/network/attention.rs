@@ -1,0 +1,96 @@
+//! What attention demands of its inputs.
+
+use super::Input;
+use super::shape::{Dims, Mismatch, sequence, wrong};
+use crate::spec::model::attention::Attention;
+use crate::spec::model::layer::Transformer;
+
+/// Features that are divided among heads.
+pub fn heads(width: usize, num_heads: usize) -> Result<(), Mismatch> {
+    if width.is_multiple_of(num_heads) {
+        Ok(())
+    } else {
+        let dividing: Vec<_> = (1..=width.min(64))
+            .filter(|heads| width.is_multiple_of(*heads))
+            .map(|heads| heads.to_string())
+            .collect();
+        wrong(
+            "num_heads",
+            format!("cannot divide {width} features evenly among {num_heads} heads"),
+            format!("use one of {}", dividing.join(", ")),
+        )
+    }
+}
+
+/// The options of attention beyond heads.
+pub fn grouped(attention: &Attention, width: usize, num_inputs: usize) -> Result<(), Mismatch> {
+    let (num_heads, num_kv_heads) = (attention.num_heads, attention.num_kv_heads);
+    if attention.head_dim.is_none() {
+        heads(width, num_heads)?;
+    }
+    if !num_heads.is_multiple_of(num_kv_heads) {
+        let dividing = (1..=num_heads.min(64)).filter(|num| num_heads.is_multiple_of(*num));
+        let dividing: Vec<_> = dividing.map(|num| num.to_string()).collect();
+        return wrong(
+            "num_kv_heads",
+            format!(
+                "cannot share {num_kv_heads} heads of keys and values evenly among {num_heads} heads"
+            ),
+            format!("use one of {}", dividing.join(", ")),
+        );
+    }
+    let head_dim = attention.head_dim(width);
+    if attention.rotary.is_some() && head_dim % 2 == 1 {
+        return wrong(
+            "rotary",
+            format!("rotates pairs of features, but a head has {head_dim}"),
+            format!("set `head_dim = {}`, or another `num_heads`", head_dim + 1),
+        );
+    }
+    if attention.rotary.is_some() && attention.alibi {
+        return wrong(
+            "alibi",
+            "encodes positions, which `rotary` does too",
+            "remove one of them",
+        );
+    }
+    let positions = [
+        ("rotary", attention.rotary.is_some()),
+        ("window", attention.window.is_some()),
+        ("alibi", attention.alibi),
+    ];
+    match positions.into_iter().find(|(_, is_set)| *is_set) {
+        Some((key, _)) if num_inputs > 1 => wrong(
+            key,
+            "compares positions, but those of two inputs have no common start",
+            "remove it, or the second input",
+        ),
+        _ => Ok(()),
+    }
+}
+
+/// Sequences of items of the same width.
+pub fn same_width(inputs: &[Input]) -> Result<(), Mismatch> {
+    let first = &inputs[0].shape.dims;
+    for other in inputs.iter().map(|input| &input.shape.dims) {
+        sequence(other)?;
+        if other[1] != first[1] {
+            return wrong(
+                "inputs",
+                format!("expects sequences of the same width, got {first:?} and {other:?}"),
+                format!(
+                    "put `{{ type = \"linear\", out_features = {} }}` before the second",
+                    first[1]
+                ),
+            );
+        }
+    }
+    Ok(())
+}
+
+/// A stack of blocks, which keeps the shape.
+pub fn stacked(stack: &Transformer, input: &[usize]) -> Result<Dims, Mismatch> {
+    sequence(input)?;
+    heads(input[1], stack.num_heads)?;
+    Ok(input.to_vec())
+}
