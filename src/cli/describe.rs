@@ -15,6 +15,7 @@ use runner_core::diagnostic::grouped;
 use runner_core::plan::RunPlan;
 use runner_core::show::show_bytes;
 use runner_core::spec::document::Value;
+use runner_core::spec::loss::LossFunction;
 use runner_core::spec::model::ModelSpec;
 use runner_core::spec::model::layer_spec::{LayerSpec, Source, Weights};
 use runner_report::console::Mode;
@@ -158,7 +159,37 @@ fn table(run: &RunPlan) -> String {
         grouped(network.multiply_adds_per_item),
         bytes(network.activations_per_item),
         runner_core::spec::section::Choice::name(run.precision),
-    )
+    ) + &class_weights(run)
+}
+
+/// The weights of classes in losses, if there are some.
+fn class_weights(run: &RunPlan) -> String {
+    const SHOWN: usize = 12;
+    let added = run
+        .losses
+        .iter()
+        .map(|term| (term.name.as_str(), &term.loss));
+    let losses = [("", &run.loss)].into_iter().chain(added);
+    let lines = losses.filter_map(|(name, loss)| {
+        let LossFunction::CrossEntropy { class_weights, .. } = &loss.function else {
+            return None;
+        };
+        if class_weights.is_empty() {
+            return None;
+        }
+        let shown = class_weights.iter().take(SHOWN);
+        let mut shown: Vec<_> = shown.map(|weight| format!("{weight:.4}")).collect();
+        if class_weights.len() > SHOWN {
+            shown.push(format!("and {} more", class_weights.len() - SHOWN));
+        }
+        let of = if name.is_empty() {
+            String::new()
+        } else {
+            format!(" of {name}")
+        };
+        Some(format!("\nclass weights{of}: {}", shown.join(", ")))
+    });
+    lines.collect()
 }
 
 /// The layer whose weights a layer uses.

@@ -10,6 +10,7 @@ use runner_core::data::{self, DataPlan, Loaded};
 use runner_core::diagnostic::Diagnostic;
 use runner_core::record::write_whole;
 use runner_core::show::plain_io_error;
+use runner_core::spec::train::Sampler;
 use runner_report::sheet::{Section, sheet};
 
 /// Images of each split on a page.
@@ -81,7 +82,7 @@ impl DataSet {
             };
             Some(Section {
                 heading: format!("{name}{changed}"),
-                pictures: pictures(split, PICTURES, Moment { seed, epoch: 1 }),
+                pictures: pictures(split, PICTURES, Moment::new(Sampler::Random, seed, 1)),
             })
         };
         let sections = splits.into_iter().filter_map(section);

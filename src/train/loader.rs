@@ -10,10 +10,10 @@ use burn::data::dataset::DatasetError;
 use burn::tensor::Device;
 
 use super::fault::{Fault, Phase};
-use runner_core::data::order::{Purpose, permutation};
-use runner_core::data::{InputPlan, Moment, Served, Split};
+use runner_core::data::{InputPlan, Moment, Served, Split, epoch_order};
 use runner_core::plan::{PieceSizes, RunPlan};
 use runner_core::spec::task::TaskKind;
+use runner_core::spec::train::Sampler;
 use runner_network::batch::{Batch, piece_ends};
 use runner_network::failure::WrongCount;
 
@@ -56,6 +56,8 @@ pub struct Loader {
     cursor: Option<Arc<Cursor>>,
     /// The seed of the order; items keep their order if not set.
     shuffled: Option<u64>,
+    /// What the order is, with a seed.
+    sampler: Sampler,
     /// A fault to inject, for tests, and the number of pieces gathered so far, over all iterations.
     fault: Option<(Fault, Arc<AtomicUsize>)>,
 }
@@ -80,6 +82,7 @@ impl Loader {
             kept: None,
             cursor: None,
             shuffled: None,
+            sampler: plan.train.sampler,
             fault: None,
         }
     }
@@ -139,7 +142,7 @@ impl Loader {
         }
     }
 
-    /// Serves items shuffled by `seed` and the cursor's epoch.
+    /// Serves items as the run's sampler orders them by `seed` and the cursor's epoch.
     pub fn shuffled(self, seed: u64, cursor: Arc<Cursor>) -> Self {
         Self {
             shuffled: Some(seed),
@@ -169,6 +172,7 @@ impl Loader {
                         return;
                     }
                 }
+                let moment = moment.map(|moment| moment.from(from));
                 let places = &order[std::mem::replace(&mut from, end)..end];
                 if sender.send(split.serve(places, moment)).is_err() {
                     return;
@@ -199,11 +203,8 @@ impl DataLoader<Batch> for Loader {
         let (order, first_step, moment) = match self.shuffled {
             None => ((0..num as u32).collect(), 0, None),
             Some(seed) => {
-                let moment = Moment {
-                    seed,
-                    epoch: epoch as u64,
-                };
-                let order = permutation(num, seed, Purpose::Order, moment.epoch);
+                let moment = Moment::new(self.sampler, seed, epoch as u64);
+                let order = epoch_order(self.sampler, &self.split, seed, moment.epoch);
                 (order, load(|cursor| &cursor.first_step), Some(moment))
             }
         };

@@ -16,12 +16,13 @@ mod edit;
 use super::loader::{Cursor, Loader};
 use super::{Emit, Job, device, execute, initial_network};
 use edit::Edit;
-use runner_core::data;
+use runner_core::data::{self, Moment, Values};
 use runner_core::event::{Event, Outcome};
 use runner_core::plan::PieceSizes;
 use runner_core::plan::RunPlan;
 use runner_core::record::{RunFolder, Trace};
 use runner_core::spec::task::TaskKind;
+use runner_core::spec::train::Sampler;
 use runner_network::batch::Batch;
 use runner_network::digest::weights_digest;
 use runner_network::leaves;
@@ -310,7 +311,8 @@ fn batches_from_the_device_are_those_that_are_staged() {
     let tokens = "data = { type = \"copy_sequence\", num_items = 500 }\n\
         model = { type = \"transformer_lm\", d_model = 8, num_heads = 2 }\n\
         optimizer = { type = \"adamw\", learning_rate = 1e-2 }\ntrain = { epochs = 3, batch_size = 60 }\n";
-    for text in [IRIS, autoencoder, tokens] {
+    let balanced = IRIS.edit("train = {", "train = { sampler = \"balanced\",");
+    for text in [IRIS, &balanced, autoencoder, tokens] {
         let text = text.edit("train = {", "train = { micro_batch_size = 10,");
         let plan = planned(&text);
         let loaded = data::load(&plan.data, &|_, _| {}).unwrap();
@@ -341,6 +343,29 @@ fn batches_from_the_device_are_those_that_are_staged() {
         let expected = plan.kept_on_device()["train"] as usize * (1 + is_twice as usize);
         assert_eq!(item * plan.data.num_train, expected);
     }
+}
+
+/// An image that is drawn twice in an epoch is augmented twice.
+#[test]
+fn each_occurrence_of_an_image_is_augmented() {
+    let plan = planned(
+        "data = { type = \"digits\", augment = { shift = 0.4, rotate = 30 } }\nmodel.type = \"mlp\"\n\
+         optimizer = { type = \"adamw\", learning_rate = 1e-2 }\ntrain = { epochs = 3, sampler = \"balanced\" }\n",
+    );
+    let train = data::load(&plan.data, &|_, _| {}).unwrap().train;
+    let served = |moment: Moment, places: &[u32]| -> Vec<Vec<f32>> {
+        match train.serve(places, Some(moment)).values {
+            Values::Floats(values) => values.chunks(64).map(<[f32]>::to_vec).collect(),
+            Values::Tokens(_) => unreachable!(),
+        }
+    };
+    let drawn = Moment::new(Sampler::Balanced, 1, 2);
+    let pair = served(drawn, &[3, 3]);
+    assert_ne!(pair[0], pair[1]);
+    // It is that of its position, in whichever piece it is served.
+    assert_eq!(pair[1..], served(drawn.from(1), &[3]));
+    let once = served(Moment::new(Sampler::Random, 1, 2), &[3, 3]);
+    assert_eq!(once[0], once[1]);
 }
 
 #[test]

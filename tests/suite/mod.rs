@@ -2,6 +2,7 @@
 
 mod arrows;
 mod assess;
+mod balance;
 mod bounds;
 mod capsules;
 mod clusters;

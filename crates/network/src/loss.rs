@@ -365,6 +365,7 @@ mod tests {
         spec(LossFunction::CrossEntropy {
             label_smoothing,
             class_weights: class_weights.to_vec(),
+            is_balanced: false,
             focal_gamma: 0.0,
         })
     }
@@ -412,6 +413,7 @@ mod tests {
             let function = LossFunction::CrossEntropy {
                 label_smoothing: 0.0,
                 class_weights: vec![1.0, 2.0, 1.0],
+                is_balanced: false,
                 focal_gamma: gamma,
             };
             let values = [[1.0f32, 0.2, -0.5], [0.0, 2.0, 1.0], [90.0, 0.0, 0.0]];

@@ -3,8 +3,7 @@
 use burn::tensor::Device;
 
 use crate::batch::{Batch, piece_ends};
-use runner_core::data::order::{Purpose, permutation};
-use runner_core::data::{InputPlan, Moment, Split};
+use runner_core::data::{InputPlan, Moment, Split, epoch_order};
 use runner_core::plan::RunPlan;
 use runner_core::spec::task::TaskKind;
 
@@ -78,14 +77,11 @@ pub struct Order {
 }
 
 impl Order {
-    /// The order of `num` items in an epoch, from 1.
-    pub fn of(num: usize, seed: u64, epoch: usize) -> Self {
-        let moment = Moment {
-            seed,
-            epoch: epoch as u64,
-        };
+    /// The order of an epoch of a run, from 1, over its train split.
+    pub fn of(plan: &RunPlan, train: &Split, epoch: usize) -> Self {
+        let moment = Moment::new(plan.train.sampler, plan.seed, epoch as u64);
         Self {
-            places: permutation(num, seed, Purpose::Order, moment.epoch),
+            places: epoch_order(plan.train.sampler, train, plan.seed, moment.epoch),
             moment,
         }
     }
@@ -97,6 +93,6 @@ impl Order {
 
     /// `num` items from a position on.
     pub fn batch(&self, of: &Serve, from: usize, num: usize) -> Batch {
-        of.batch(&self.places[from..from + num], Some(self.moment))
+        of.batch(&self.places[from..from + num], Some(self.moment.from(from)))
     }
 }

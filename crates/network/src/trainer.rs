@@ -137,6 +137,7 @@ impl Trainer {
         let network = optimizer::freeze(plan, &parameters, network);
         let reductions = Reductions::default();
         let kept = plan.kept_on_device();
+        let order = Order::of(plan, &loaded.train, 1);
         let set = loaded.train.set();
         let units = (set.target_units(), set.more_units());
         let scores = Scores::new(plan, loaded.pixels, (&units.0, &units.1));
@@ -152,7 +153,7 @@ impl Trainer {
             optimizer: optimizer::optimizer(plan, &parameters),
             schedule: schedule::schedule(plan, &parameters, &[], &reductions),
             reductions,
-            order: Order::of(plan.data.num_train, plan.seed, 1),
+            order,
             sums: EpochSums::default(),
             state: State::default(),
             best: None,
@@ -202,11 +203,7 @@ impl Trainer {
                 .optimizer
                 .load_record(optimizer.map_err(|e| wrong(&e))?),
             schedule: self.schedule.load_record(schedule.map_err(|e| wrong(&e))?),
-            order: Order::of(
-                self.plan.data.num_train,
-                self.plan.seed,
-                state.epochs_done + 1,
-            ),
+            order: Order::of(&self.plan, self.splits.train.split(), state.epochs_done + 1),
             sums: EpochSums {
                 train: state.train_sums.clone(),
                 steps: state.steps_in_epoch,
@@ -380,7 +377,7 @@ impl Trainer {
         let reductions = self.state.num_reductions(&self.plan);
         self.reductions.store(reductions, Ordering::Relaxed);
         let next = self.state.epochs_done + 1;
-        self.order = Order::of(self.plan.data.num_train, self.plan.seed, next);
+        self.order = Order::of(&self.plan, self.splits.train.split(), next);
         Ok(Advance::EpochFinished {
             epoch: Box::new(epoch),
             digests,

@@ -1,6 +1,7 @@
 //! The outputs that a file names, and the losses that it adds to that of the task.
 
 use super::Point;
+use super::balance::weights_can_be_balanced;
 use super::fit::*;
 use super::network::heads::{Head, Needs};
 use super::task::{Goal, output_shape, usual_task};
@@ -8,7 +9,7 @@ use crate::data::{DataPlan, TargetPlan};
 use crate::diagnostic::{Diagnostic, nearest};
 use crate::spec::loss::LossKind;
 use crate::spec::losses::{ITEMS, LossTerm, MAIN, TermName, TermTable, TermTarget};
-use crate::spec::metric::{Metric, Objective};
+use crate::spec::metric::Metric;
 use crate::spec::model::layer::LayerKind;
 use crate::spec::model::layer_spec::{LayerSpec, Source};
 use crate::spec::section::Choice;
@@ -135,6 +136,7 @@ fn term(
             [
                 loss_fits_task(point, &checked),
                 weights_fit_targets(point, &checked),
+                weights_can_be_balanced(point, &checked, &compared.target, data),
                 metrics_fit_task(point, &checked),
                 reduction_has_effect(point, &checked),
                 counts_are_there(point, &checked, data),
@@ -302,51 +304,6 @@ fn ranks_are_there(point: &Point<'_>, goal: &Checked<'_>) -> Option<Diagnostic> 
     );
     let diagnostic = Diagnostic::error("task", message).at(point.span(&goal.of_metrics()));
     Some(diagnostic.help("remove it; `log_loss` also judges probabilities"))
-}
-
-/// Refuses the metric of a term that is not measured.
-pub(super) fn objective_of(
-    point: &Point<'_>,
-    goal: &Goal,
-    key: &str,
-    objective: Objective,
-    name: &str,
-) -> Option<Diagnostic> {
-    let metric = objective.metric;
-    let refuse = |message: String, help: String| {
-        let diagnostic = Diagnostic::error("task", message).at(point.span(key));
-        Some(diagnostic.help(help))
-    };
-    let terms = goal.terms.iter().map(|term| term.name.as_str());
-    let is_main = name == MAIN && !goal.terms.is_empty();
-    let measured = goal.terms.iter().find(|term| term.name == name);
-    let metrics = match measured {
-        Some(term) => term.metrics.as_slice(),
-        None if is_main => &[],
-        None => {
-            let message = format!(
-                "`{key}` is `{}`, but `[[losses]]` has no `{name}`",
-                objective.name()
-            );
-            let names: Vec<_> = terms.map(|name| format!("`{name}`")).collect();
-            let help = if names.is_empty() {
-                format!("use `{}/{}`", objective.split.name(), metric.name())
-            } else {
-                format!("its names are {}", names.join(", "))
-            };
-            return refuse(message, help);
-        }
-    };
-    if metric == Metric::Loss || metrics.contains(&metric) {
-        return None;
-    }
-    let message = format!("`{key}` is `{}`, which is not measured", objective.name());
-    let help = if is_main {
-        format!("use `{}/{}`", objective.split.name(), metric.name())
-    } else {
-        format!("add \"{}\" to its `metrics`", metric.name())
-    };
-    refuse(message, help)
 }
 
 impl Goal {

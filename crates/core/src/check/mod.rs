@@ -4,12 +4,14 @@
 //! skipped if one of them was already refused, so that each mistake is reported once.
 
 mod average;
+mod balance;
 mod data;
 mod failure;
 mod fit;
 pub mod forecast;
 mod groups;
 mod losses;
+pub mod measured;
 pub mod network;
 mod portable;
 mod predictions;
@@ -146,6 +148,14 @@ pub const RULES: &[Rule] = &[
             "train.micro_batch_size",
         ],
         check: recipe::batches_have_a_variance,
+    },
+    Rule {
+        reads: &["data", "train.sampler"],
+        check: balance::sampler_has_classes,
+    },
+    Rule {
+        reads: &["train.sampler", "loss"],
+        check: balance::classes_are_balanced_once,
     },
     Rule {
         reads: &["backend"],

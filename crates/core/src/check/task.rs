@@ -1,13 +1,15 @@
 //! The goal of a trial: the task with its loss, metrics and objective, checked against the data and each other.
 
 use super::Point;
+use super::balance::weights_can_be_balanced;
 use super::fit::*;
 use super::losses;
+use super::measured::objective_is_measured;
 use super::network::heads::Head;
 use crate::data::{DataPlan, TargetPlan};
 use crate::diagnostic::Diagnostic;
 use crate::spec::loss::{LossFunction, LossKind, LossSpec};
-use crate::spec::losses::LossTerm;
+use crate::spec::losses::{LossTerm, TermTarget};
 use crate::spec::metric::{Metric, Objective};
 use crate::spec::model::activation::Activation;
 use crate::spec::model::layer::LayerKind;
@@ -82,6 +84,7 @@ pub fn goal(point: &Point<'_>, data: &DataPlan) -> Result<Goal, Vec<Diagnostic>>
     let more = [
         loss_fits_task(point, &checked),
         weights_fit_targets(point, &checked),
+        weights_can_be_balanced(point, &checked, &TermTarget::Task, data),
         metrics_fit_task(point, &checked),
         settings_fit(point, &goal),
         top_k_leaves_some(point, &checked, goal.task.settings.top_k),
@@ -310,53 +313,4 @@ fn positive(
             ),
         ),
     }
-}
-
-fn objective_is_measured(
-    point: &Point<'_>,
-    goal: &Goal,
-    key: &str,
-    objective: Option<Objective>,
-) -> Option<Diagnostic> {
-    let objective = objective?;
-    let metric = objective.metric;
-    let refuse = |message: String, help: String| {
-        let diagnostic = Diagnostic::error("task", message).at(point.span(key));
-        Some(diagnostic.help(help))
-    };
-    if let Some(term) = objective.term {
-        return losses::objective_of(point, goal, key, objective, term.as_str());
-    }
-    if !metric.tasks().contains(&goal.task.kind) {
-        let fitting = Metric::ALL
-            .iter()
-            .filter(|(metric, _, _)| metric.tasks().contains(&goal.task.kind));
-        let names: Vec<_> = fitting
-            .map(|(_, name, _)| format!("`valid/{name}`"))
-            .collect();
-        let message = format!(
-            "`{key}` is `{}`, which does not support the task `{}`",
-            objective.name(),
-            goal.task.kind.name()
-        );
-        return refuse(message, format!("use one of {}", names.join(", ")));
-    }
-    if metric != Metric::Loss && !goal.task.metrics.contains(&metric) {
-        let message = format!(
-            "`{key}` is `{}`, which is not in `task.metrics`",
-            objective.name()
-        );
-        return refuse(
-            message,
-            format!("add \"{}\" to `task.metrics`", metric.name()),
-        );
-    }
-    if metric.needs_scores() && objective.is_of_train() {
-        let message = format!(
-            "`{}` needs all outputs of a split at once, which are not kept for train",
-            objective.name()
-        );
-        return refuse(message, format!("use `valid/{}`", metric.name()));
-    }
-    None
 }

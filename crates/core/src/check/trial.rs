@@ -23,6 +23,8 @@ pub struct Checker<'a> {
     located: Vec<(DataSpec, Result<Located, DataError>)>,
     /// Notices about batches that would not fit.
     lowered: Vec<String>,
+    /// Notices about class weights that follow from the data.
+    balanced: Vec<String>,
     /// The previous network, since neighboring trials usually share it.
     last: Option<(Blueprint, Rc<LaidOut>)>,
 }
@@ -65,6 +67,7 @@ impl<'a> Checker<'a> {
             locate,
             located: Vec::new(),
             lowered: Vec::new(),
+            balanced: Vec::new(),
             last: None,
         }
     }
@@ -82,9 +85,9 @@ impl<'a> Checker<'a> {
         notices
     }
 
-    /// Notices about batch sizes that were lowered.
-    pub fn lowered(&self) -> &[String] {
-        &self.lowered
+    /// Notices about what follows from the data: batch sizes that were lowered, class weights.
+    pub fn resolved(&self) -> impl Iterator<Item = &String> {
+        self.lowered.iter().chain(&self.balanced)
     }
 
     fn lay_out(&mut self, blueprint: Blueprint) -> Result<Rc<LaidOut>, Box<Diagnostic>> {
@@ -177,6 +180,9 @@ impl<'a> Checker<'a> {
                 Err(wrong) => wrong.into_iter().for_each(|d| findings.diagnostics.push(d)),
             }
         }
+        if let (Some(goal), Some(data)) = (&goal, &data) {
+            self.balance(goal, data, &by_seed, root, findings);
+        }
         let mut laid_out = None;
         if let (Some(data), Some(goal), false) = (&data, &goal, findings.is_poisoned("model")) {
             let blueprint = Blueprint {
@@ -239,6 +245,28 @@ impl<'a> Checker<'a> {
             break;
         }
         all
+    }
+
+    /// Notes class weights that follow from the data, and refuses splits of seeds that do not determine them.
+    fn balance(
+        &mut self,
+        goal: &Goal,
+        data: &DataPlan,
+        by_seed: &[DataPlan],
+        root: &Table,
+        findings: &mut Findings,
+    ) {
+        let mut texts = goal.balanced_in_words(data);
+        texts.retain(|text| !self.balanced.contains(text));
+        self.balanced.extend(texts);
+        if let Some(other) = by_seed.iter().find(|data| goal.lacks_classes(data)) {
+            let note = format!(
+                "with the split of seed {}, as `data.split.seed` is \"run\"",
+                other.split.seed
+            );
+            let wrong = other_split("leaves a class without items for training", root);
+            findings.diagnostics.push(wrong.note(note));
+        }
     }
 
     /// The default batch size is lowered to a smaller train split if the file does not set it: a default is not a

@@ -48,6 +48,30 @@ pub fn load(plan: &DataPlan, watch: Watch<'_>) -> Result<Loaded, DataError> {
 
 /// The same; with [`Trust::Bytes`] every file is read to its end.
 pub fn load_by(plan: &DataPlan, trust: Trust, watch: Watch<'_>) -> Result<Loaded, DataError> {
+    let splits = splits(plan, trust, watch)?;
+    let mut digests = BTreeMap::new();
+    let named = [
+        ("train", Some(&splits.train)),
+        ("valid", Some(&splits.valid)),
+        ("test", splits.test.as_ref()),
+    ];
+    for (name, split) in named {
+        if let Some(split) = split {
+            digests.insert(name.to_owned(), split.digest());
+        }
+    }
+    Ok(Loaded {
+        pixels: splits.train.set().encoder.input.pixels(),
+        train: splits.train,
+        valid: splits.valid,
+        test: splits.test,
+        digests,
+        num_dropped: splits.num_dropped,
+    })
+}
+
+/// The items of a plan, checked and split.
+pub(super) fn splits(plan: &DataPlan, trust: Trust, watch: Watch<'_>) -> Result<Splits, DataError> {
     let splits = match &plan.dataset {
         Dataset::Files { files, cache } => {
             let [now, former] = cache::digest_and_former(files, cache, trust)?;
@@ -80,25 +104,7 @@ pub fn load_by(plan: &DataPlan, trust: Trust, watch: Watch<'_>) -> Result<Loaded
         }
     };
     items_as_planned(plan, &splits)?;
-    let mut digests = BTreeMap::new();
-    let named = [
-        ("train", Some(&splits.train)),
-        ("valid", Some(&splits.valid)),
-        ("test", splits.test.as_ref()),
-    ];
-    for (name, split) in named {
-        if let Some(split) = split {
-            digests.insert(name.to_owned(), split.digest());
-        }
-    }
-    Ok(Loaded {
-        pixels: splits.train.set().encoder.input.pixels(),
-        train: splits.train,
-        valid: splits.valid,
-        test: splits.test,
-        digests,
-        num_dropped: splits.num_dropped,
-    })
+    Ok(splits)
 }
 
 /// Embedded data.

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use super::encode::scale_axis;
 use super::read::Watch;
 use super::{
-    DataError, DataPlan, Dataset, InputPlan, Noticed, Split, TargetPlan, Trust, cache, content,
-    embedded, generate, load, mnist, read, split,
+    ClassCount, DataError, DataPlan, Dataset, InputPlan, Noticed, Split, TargetPlan, Trust, cache,
+    content, embedded, generate, load, mnist, read, split,
 };
 use crate::diagnostic::{Reason, counted};
 use crate::spec::data::{
@@ -42,7 +42,10 @@ pub fn locate(
     download: Option<DownloadProgress<'_>>,
     watch: Watch<'_>,
 ) -> Result<Located, DataError> {
-    let plain = |plan: DataPlan| Ok(Located { plan, notice: None });
+    let plain = |plan: DataPlan| {
+        let plan = with_classes(plan, spec)?;
+        Ok(Located { plan, notice: None })
+    };
     match &spec.source {
         DataSource::Files(files) => files_plan(files, spec, folders, watch),
         DataSource::Iris => plain(classes_plan(
@@ -57,8 +60,9 @@ pub fn locate(
             let dataset = Dataset::Synthetic(generated.clone());
             let digest = content::of_generated(generated);
             let sizes = (generated.num_items, 0);
+            let plan = plan((dataset, digest), input, target, sizes, &spec.split, spec)?;
             Ok(Located {
-                plan: plan((dataset, digest), input, target, sizes, &spec.split, spec)?,
+                plan: with_classes(plan, spec)?,
                 notice: Some(format!(
                     "`{}` is synthetic: generated, not collected",
                     generated.name()
@@ -87,6 +91,16 @@ pub fn locate(
             wanted.locate(download)
         }
     }
+}
+
+/// The same with the classes of its train split, if a loss needs them. For data that does not come from the user's files.
+fn with_classes(mut plan: DataPlan, spec: &DataSpec) -> Result<DataPlan, DataError> {
+    // Splits that leave nothing are refused by rules.
+    if spec.counts_classes && plan.num_train > 0 {
+        let splits = load::splits(&plan, Trust::Stamps, &|_, _| ())?;
+        plan.noticed.train_classes = ClassCount::of(&splits.train);
+    }
+    Ok(plan)
 }
 
 /// The embedded digits; `stands_in_for` is the data set that they replace.
@@ -163,8 +177,9 @@ impl Mnist<'_> {
     fn found(&self, found: mnist::Found) -> Result<Located, DataError> {
         let digest = mnist::digest(&found.folder, self.part, &self.known_cache, Trust::Stamps)?;
         let sizes = (found.num_items, found.num_test);
+        let plan = self.plan(found.folder, digest, sizes)?;
         Ok(Located {
-            plan: self.plan(found.folder, digest, sizes)?,
+            plan: with_classes(plan, self.spec)?,
             notice: None,
         })
     }
@@ -206,8 +221,9 @@ impl Mnist<'_> {
             }
             (None, false) => "its files are missing".into(),
         };
+        let plan = digits_plan(ImageSize::TwentyEight, Some("mnist"), &split, self.spec)?;
         Ok(Located {
-            plan: digits_plan(ImageSize::TwentyEight, Some("mnist"), &split, self.spec)?,
+            plan: with_classes(plan, self.spec)?,
             notice: Some(format!(
                 "`digits` (1,797 UCI digits at 28x28) replaces `mnist`: {why}"
             )),

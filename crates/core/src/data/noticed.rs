@@ -21,6 +21,18 @@ pub struct Noticed {
     pub classes: Option<ClassCounts>,
     /// For each input, the token that short items are padded with, if there is one.
     pub padding: Vec<Option<u32>>,
+    /// The classes of the train split, of the target and of each target of `[[losses]]`: only if a loss needs them and
+    /// the data is here. Nothing for targets without classes.
+    pub train_classes: Vec<Option<Vec<ClassCount>>>,
+}
+
+/// How often a class occurs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClassCount {
+    /// Its name or number.
+    pub name: String,
+    /// How many items, or positions of items, it has.
+    pub count: u64,
 }
 
 /// How often each class occurs.
@@ -85,6 +97,11 @@ impl Noticed {
             },
             classes: ClassCounts::of(splits),
             padding: set.encoder.input.padding(),
+            train_classes: if spec.counts_classes {
+                ClassCount::of(&splits.train)
+            } else {
+                Vec::new()
+            },
         }
     }
 }
@@ -153,6 +170,42 @@ fn clipped_away(records: &Records, column: usize, said: &ColumnSpec) -> Option<D
     })
 }
 
+impl ClassCount {
+    /// How often each class occurs in a split, of each target that has classes. Positions without a class do not count.
+    pub(super) fn of(split: &Split) -> Vec<Option<Vec<Self>>> {
+        let encoder = &split.set().encoder;
+        let columns = split.set().records.columns();
+        let targets = [&encoder.target].into_iter().chain(&encoder.more_targets);
+        let counts = targets.map(|target| {
+            let (TargetEncoder::Class {
+                column,
+                num_classes,
+            }
+            | TargetEncoder::Classes {
+                column,
+                num_classes,
+                ..
+            }) = target
+            else {
+                return None;
+            };
+            let mut counts = vec![0; *num_classes];
+            for class in classes(split, target) {
+                let at = usize::try_from(class).ok();
+                if let Some(count) = at.and_then(|at| counts.get_mut(at)) {
+                    *count += 1;
+                }
+            }
+            let named = counts.into_iter().enumerate().map(|(class, count)| Self {
+                name: columns[*column].class_name(class),
+                count,
+            });
+            Some(named.collect())
+        });
+        counts.collect()
+    }
+}
+
 impl ClassCounts {
     fn of(splits: &Splits) -> Option<Self> {
         let set = splits.train.set();
@@ -170,7 +223,10 @@ impl ClassCounts {
             splits.test.as_ref(),
         ];
         for (at, split) in all.into_iter().enumerate() {
-            for class in split.into_iter().flat_map(classes) {
+            for class in split
+                .into_iter()
+                .flat_map(|split| classes(split, &set.encoder.target))
+            {
                 if let Some(counts) = counts.get_mut(class as usize) {
                     counts[at] += 1;
                 }
@@ -185,11 +241,11 @@ impl ClassCounts {
     }
 }
 
-fn classes(split: &Split) -> impl Iterator<Item = i32> + '_ {
+fn classes<'a>(split: &'a Split, target: &'a TargetEncoder) -> impl Iterator<Item = i32> + 'a {
     const CHUNK: u32 = 1024;
     let num = split.num_items() as u32;
     (0..num).step_by(CHUNK as usize).flat_map(move |start| {
         let places: Vec<u32> = (start..(start + CHUNK).min(num)).collect();
-        split.classes(&places)
+        split.classes_of(target, &places)
     })
 }

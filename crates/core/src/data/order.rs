@@ -23,6 +23,8 @@ pub enum Purpose {
     Sweep = 7,
     /// Perturbations of the last bit and orders of summation, for comparing devices.
     Rounding = 8,
+    /// Items drawn with replacement.
+    Sampler = 9,
 }
 
 /// The seed of one stream, mixed by the finalizer of SplitMix64 (Steele, Lea and Flood, 2014).

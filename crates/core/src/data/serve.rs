@@ -8,9 +8,11 @@ use sha2::{Digest, Sha256};
 
 use super::encode::augment::{augment, augment_seed};
 use super::encode::{Encoder, InputEncoder, TargetEncoder};
+use super::order::{Purpose, stream_seed};
 use super::records::{ColumnKind, Records};
 use super::{TargetValues, hex};
 use crate::spec::data::AugmentSpec;
+use crate::spec::train::Sampler;
 
 /// The items of all splits and how they are encoded.
 #[derive(Debug)]
@@ -63,6 +65,37 @@ pub struct Moment {
     pub seed: u64,
     /// The epoch, from 1.
     pub epoch: u64,
+    /// If items may occur several times in the epoch: the position of the first one in its order. Each occurrence is
+    /// then augmented separately.
+    pub position: Option<u64>,
+}
+
+impl Moment {
+    /// The moment of an epoch, from 1.
+    pub fn new(sampler: Sampler, seed: u64, epoch: u64) -> Self {
+        Self {
+            seed,
+            epoch,
+            position: (!sampler.is_random()).then_some(0),
+        }
+    }
+
+    /// The same for items from a position in the order of the epoch on.
+    pub fn from(self, position: usize) -> Self {
+        Self {
+            position: self.position.map(|_| position as u64),
+            ..self
+        }
+    }
+
+    /// The seed of the augmentation of a record, which is served as the item with this number.
+    fn augment_seed(self, record: u32, number: usize) -> u64 {
+        let seed = augment_seed(self.seed, self.epoch, u64::from(record));
+        match self.position {
+            None => seed,
+            Some(first) => stream_seed(seed, Purpose::Sampler, first + number as u64),
+        }
+    }
 }
 
 impl Split {
@@ -190,8 +223,8 @@ impl Split {
                 }
             }
             if let (Some(spec), Some(moment)) = (&self.augment, moment) {
-                let item = self.rows[start];
-                self.change(spec, moment, item, &mut floats, &mut classes);
+                let seed = moment.augment_seed(self.rows[start], done);
+                self.change(spec, seed, &mut floats, &mut classes);
             }
         }
         Served {
@@ -212,12 +245,17 @@ impl Split {
 
     /// The classes of the items at some positions, if each has one.
     pub fn classes(&self, places: &[u32]) -> Vec<i32> {
-        let Set { records, encoder } = &*self.set;
+        self.classes_of(&self.set.encoder.target, places)
+    }
+
+    /// The classes of a target of the items at some positions; several for each item if its positions have classes.
+    pub(super) fn classes_of(&self, target: &TargetEncoder, places: &[u32]) -> Vec<i32> {
+        let records = &self.set.records;
         let ahead = self.ahead();
         let mut classes = Vec::with_capacity(places.len());
         for place in places {
             let row = self.rows[self.start(*place) + ahead] as usize;
-            encoder.target.classes(records, row, &mut classes);
+            target.classes(records, row, &mut classes);
         }
         classes
     }
@@ -242,14 +280,7 @@ impl Split {
     }
 
     /// Augments the image, and its mask, at the end of the buffers.
-    fn change(
-        &self,
-        spec: &AugmentSpec,
-        moment: Moment,
-        item: u32,
-        floats: &mut [f32],
-        classes: &mut [i32],
-    ) {
+    fn change(&self, spec: &AugmentSpec, seed: u64, floats: &mut [f32], classes: &mut [i32]) {
         let input = &self.set.encoder.input;
         let (InputEncoder::Array { shape, .. }, Some(scaling)) = (input, input.array_scaling())
         else {
@@ -267,7 +298,6 @@ impl Split {
             }
             _ => None,
         };
-        let seed = augment_seed(moment.seed, moment.epoch, u64::from(item));
         let black = |channel: usize| scaling.at(channel * height * width).apply(0.0);
         let black: Vec<f32> = (0..channels).map(black).collect();
         augment(

@@ -4,12 +4,13 @@ use std::time::Duration;
 
 use super::RunPlan;
 use super::sweep::search::Search;
+use crate::check::measured::{Unmeasured, unmeasured};
 use crate::diagnostic::{Diagnostic, Span, nearest};
 use crate::show::show_duration;
 use crate::spec::ExperimentSpec;
 use crate::spec::document::{Document, Table};
 use crate::spec::launch::LaunchSpec;
-use crate::spec::metric::{Metric, Objective};
+use crate::spec::metric::Objective;
 use crate::spec::portable::is_reserved;
 use crate::spec::section::Choice;
 use crate::spec::strategy::StrategySpec;
@@ -244,14 +245,9 @@ pub(super) fn further_objectives(
                 format!("use `valid/{}`", metric.metric.name()),
             );
         }
-        let is_measured = |run: &RunPlan| {
-            metric.metric == Metric::Loss || run.task.metrics.contains(&metric.metric)
-        };
-        if !runs.iter().all(is_measured) {
-            return refuse(
-                format!("not every trial measures `{name}`"),
-                format!("add \"{}\" to `task.metrics`", metric.metric.name()),
-            );
+        let unmeasured = |run: &RunPlan| unmeasured(*metric, &run.task, &run.losses);
+        if let Some(Unmeasured { why, help }) = runs.iter().find_map(unmeasured) {
+            return refuse(format!("`search.objectives` has `{name}`{why}"), help);
         }
         let functions = runs.iter().map(|run| &run.loss);
         let is_one = functions

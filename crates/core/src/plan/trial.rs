@@ -46,7 +46,7 @@ impl<'a> Planner<'a> {
     pub(super) fn notices(&self) -> Vec<String> {
         let mut notices = self.checker.data_notices();
         notices.extend(self.machine.notice());
-        notices.extend(self.checker.lowered().iter().cloned());
+        notices.extend(self.checker.resolved().cloned());
         notices
     }
 
@@ -120,6 +120,7 @@ impl Trial {
             .unwrap_or_else(|| default_name.to_owned());
         for (at, seed) in spec.experiment.seeds.iter().enumerate() {
             let data = self.by_seed.get(at).unwrap_or(&self.data);
+            let (loss, losses) = self.goal.losses_for(data);
             let mut run = RunPlan {
                 format: FORMAT,
                 experiment: name.clone(),
@@ -147,8 +148,8 @@ impl Trial {
                 on_failure: spec.on_failure.clone(),
                 data: data.clone(),
                 task: self.goal.task.clone(),
-                loss: self.goal.loss.clone(),
-                losses: self.goal.terms.clone(),
+                loss,
+                losses,
                 optimizer: spec.optimizer.clone(),
                 scheduler: spec.scheduler.clone(),
                 init: self.init.clone(),

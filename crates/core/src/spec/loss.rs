@@ -1,8 +1,10 @@
 //! `[loss]`: the loss to minimize.
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Value as Json, json};
 
-use super::kind::Kind;
+use super::document::Value;
+use super::kind::{Kind, Scalar};
 use super::section::{Choice, Section, Types, choices};
 use super::task::TaskKind;
 
@@ -30,6 +32,9 @@ pub enum LossFunction {
         label_smoothing: f64,
         /// Weight of each class in the loss; empty for 1.
         class_weights: Vec<f64>,
+        /// Whether they are still to be determined from the train split; never in a plan.
+        #[serde(skip)]
+        is_balanced: bool,
         /// Exponent of the focal loss; 0 for none.
         #[serde(default, skip_serializing_if = "is_zero")]
         focal_gamma: f64,
@@ -177,6 +182,30 @@ impl LossFunction {
         )
     }
 
+    /// Whether class weights are still to be determined from the train split.
+    pub fn is_balanced(&self) -> bool {
+        matches!(
+            self,
+            LossFunction::CrossEntropy {
+                is_balanced: true,
+                ..
+            }
+        )
+    }
+
+    /// The same with class weights, if they are still to be determined.
+    pub fn with_class_weights(mut self, weights: Vec<f64>) -> Self {
+        if let LossFunction::CrossEntropy {
+            class_weights,
+            is_balanced: is_balanced @ true,
+            ..
+        } = &mut self
+        {
+            (*class_weights, *is_balanced) = (weights, false);
+        }
+        self
+    }
+
     /// Its `type`.
     pub fn kind(&self) -> LossKind {
         match self {
@@ -220,6 +249,7 @@ impl LossSpec {
                 LossFunction::CrossEntropy {
                     label_smoothing: 0.0,
                     class_weights: Vec::new(),
+                    is_balanced: false,
                     focal_gamma: 0.0,
                 }
             }
@@ -270,28 +300,77 @@ fn is_zero(value: &f64) -> bool {
     *value == 0.0
 }
 
+/// `class_weights` as written.
+enum ClassWeights {
+    /// A weight for each class; empty for 1.
+    Listed(Vec<f64>),
+    /// From the classes of the train split.
+    Balanced,
+}
+
+impl Scalar for ClassWeights {
+    fn from_value(value: &Value) -> Self {
+        match value {
+            Value::Str(_) => Self::Balanced,
+            listed => Self::Listed(Vec::from_value(listed)),
+        }
+    }
+
+    fn to_json(&self) -> Json {
+        match self {
+            Self::Listed(weights) => weights.to_json(),
+            Self::Balanced => json!(BALANCED),
+        }
+    }
+
+    fn stand_in() -> Self {
+        Self::Listed(Vec::new())
+    }
+}
+
+/// The name of weights that follow from the classes of the train split.
+pub const BALANCED: &str = "balanced";
+
+/// One for each class or label.
+fn listed_weights() -> Kind {
+    Kind::List {
+        item: Box::new(Kind::between(1e-6, 1e6)),
+        min_items: 0,
+        unique: false,
+    }
+}
+
+impl ClassWeights {
+    fn decode(s: &mut Section<'_>) -> Self {
+        let rule = vec![(
+            BALANCED,
+            "n / (k n_c) for class c, as in scikit-learn: n elements of the train split, k classes, n_c elements of the class.",
+        )];
+        let kind = Kind::Either(Box::new(Kind::OneOf(rule)), Box::new(listed_weights()));
+        let doc = "Weight of each class in the loss: \"balanced\" for weights inversely proportional to how often each occurs in the train split, or a list; empty for 1. The loss is not divided by the sum of weights in the batch.";
+        s.field("class_weights", kind, doc)
+            .or(Self::Listed(Vec::new()))
+    }
+}
+
 impl LossFunction {
     fn decode(s: &mut Section<'_>, kind: LossKind) -> Self {
-        let weights = |s: &mut Section<'_>, key, doc| {
-            let kind = Kind::List {
-                item: Box::new(Kind::between(1e-6, 1e6)),
-                min_items: 0,
-                unique: false,
-            };
-            s.field(key, kind, doc).or(Vec::new())
-        };
         match kind {
-            LossKind::CrossEntropy => LossFunction::CrossEntropy {
-                label_smoothing: s
+            LossKind::CrossEntropy => {
+                let label_smoothing = s
                     .field("label_smoothing", Kind::fraction(), "Fraction of the target spread evenly over all classes.")
-                    .or(0.0),
-                class_weights: weights(
-                    s,
-                    "class_weights",
-                    "Weight of each class in the loss; empty for 1. The loss is not divided by the sum of weights in the batch.",
-                ),
-                focal_gamma: focal_gamma(s),
-            },
+                    .or(0.0);
+                let (class_weights, is_balanced) = match ClassWeights::decode(s) {
+                    ClassWeights::Listed(weights) => (weights, false),
+                    ClassWeights::Balanced => (Vec::new(), true),
+                };
+                LossFunction::CrossEntropy {
+                    label_smoothing,
+                    class_weights,
+                    is_balanced,
+                    focal_gamma: focal_gamma(s),
+                }
+            }
             LossKind::MultiMargin => LossFunction::MultiMargin {
                 margin: s
                     .field("margin", Kind::between(0.0, 1e6), "Margin by which the class must exceed each other class.")
@@ -314,7 +393,9 @@ impl LossFunction {
                         "A label y becomes y (1 - label_smoothing) + label_smoothing / the number of labels, as Burn defines it.",
                     )
                     .or(0.0),
-                label_weights: weights(s, "label_weights", "Weight of each label in the loss; empty for 1."),
+                label_weights: s
+                    .field("label_weights", listed_weights(), "Weight of each label in the loss; empty for 1.")
+                    .or(Vec::new()),
                 focal_gamma: focal_gamma(s),
             },
             LossKind::SoftMargin => LossFunction::SoftMargin,

@@ -15,6 +15,9 @@ pub struct TrainSpec {
     pub batch_size: usize,
     /// Items computed at a time; `batch_size` if not set.
     pub micro_batch_size: usize,
+    /// Which items of the train split an epoch consists of, and in which order.
+    #[serde(default, skip_serializing_if = "Sampler::is_random")]
+    pub sampler: Sampler,
     /// Whether the backward pass recomputes cheap outputs instead of keeping them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub gradient_checkpointing: bool,
@@ -51,6 +54,24 @@ pub struct EmaSpec {
     /// Updates up to which the average is equal to the weights.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub start_step: usize,
+}
+
+choices! {
+    /// Which items of the train split an epoch consists of, and in which order.
+    #[derive(Default, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Sampler {
+        #[default]
+        Random "random" "Each item once, shuffled.",
+        Balanced "balanced" "As many items as the train split has, drawn with replacement: each class is equally likely, and each item of it.",
+    }
+}
+
+impl Sampler {
+    /// Whether each item occurs once.
+    pub fn is_random(&self) -> bool {
+        *self == Self::Random
+    }
 }
 
 choices! {
@@ -97,6 +118,11 @@ impl TrainSpec {
                 )
                 .optional()
                 .unwrap_or(batch_size),
+            sampler: s.choice(
+                "sampler",
+                "Which items of the train split an epoch consists of. Metrics of the train split are those of these items.",
+                Sampler::Random,
+            ),
             gradient_checkpointing: s
                 .field(
                     "gradient_checkpointing",

@@ -100,11 +100,13 @@ fn losses_of_what_is_no_number_are_none() {
         LossFunction::CrossEntropy {
             label_smoothing: 0.0,
             class_weights: Vec::new(),
+            is_balanced: false,
             focal_gamma: 0.0,
         },
         LossFunction::CrossEntropy {
             label_smoothing: 0.1,
             class_weights: vec![1.0, 2.0, 3.0],
+            is_balanced: false,
             focal_gamma: 0.0,
         },
         LossFunction::MultiMargin { margin: 1.0, p: 1 },

@@ -31,6 +31,7 @@ fn cross_entropy() -> LossFunction {
     LossFunction::CrossEntropy {
         label_smoothing: 0.0,
         class_weights: Vec::new(),
+        is_balanced: false,
         focal_gamma: 0.0,
     }
 }

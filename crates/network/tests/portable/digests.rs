@@ -229,11 +229,13 @@ fn losses() -> Vec<LossFunction> {
         LossFunction::CrossEntropy {
             label_smoothing: 0.1,
             class_weights: Vec::new(),
+            is_balanced: false,
             focal_gamma: 0.0,
         },
         LossFunction::CrossEntropy {
             label_smoothing: 0.0,
             class_weights: Vec::new(),
+            is_balanced: false,
             focal_gamma: 1.5,
         },
         LossFunction::Dice {

@@ -97,7 +97,7 @@ pub fn trained(text: &str) -> u64 {
             }
             let seed = plan.seed;
             device.seed(stream_seed(seed, Purpose::Step, step as u64));
-            let items = split.serve(places, Some(Moment { seed, epoch }));
+            let items = split.serve(places, Some(Moment::new(plan.train.sampler, seed, epoch)));
             let batch = Batch::new(items, &plan.data.input, false, &device);
             let losses = network.output(batch).losses;
             digest.tensor(losses.clone());

@@ -41,6 +41,8 @@ pub struct DataSpec {
     pub augment: Option<AugmentSpec>,
     /// How items are split.
     pub split: SplitSpec,
+    /// Whether a loss needs to know how often each class occurs.
+    pub counts_classes: bool,
 }
 
 /// The sources of items.
@@ -211,6 +213,7 @@ impl DataSpec {
                 false,
                 SplitSpec::decode,
             ),
+            counts_classes: false,
         }
     }
 }

@@ -669,11 +669,32 @@ pub(super) const ROWS: &[Remedy] = &[
         "train.validation_split = 0.2",
         "data.split.valid = 0.2",
     ),
-    none(
-        "train model",
-        "class_weight class_weights sample_weight",
-        "class weights are set in the loss: `[loss]` with `type = \"cross_entropy\"` and `class_weights = […]`, one for each class",
+    other(
+        "train model data",
+        "class_weight class_weights",
+        "class weights are set in the loss: `[loss]` with `type = \"cross_entropy\"` and `class_weights = \"balanced\"`, or a list with one for each class",
         "train.class_weight = \"balanced\"",
+        "loss = { type = \"cross_entropy\", class_weights = \"balanced\" }",
+    ),
+    none(
+        "train model data",
+        "sample_weight sample_weights",
+        "items have no weights of their own: classes have them, in `class_weights` of `[loss]`",
+        "train.sample_weight = \"w\"",
+    ),
+    other(
+        "/ train data",
+        "balanced_sampler weighted_sampler weighted_random_sampler imbalanced_sampler oversample oversampling balance_classes",
+        "set `sampler = \"balanced\"` in `[train]`: each class is drawn equally often, with replacement",
+        "train.weighted_sampler = true",
+        "train.sampler = \"balanced\"",
+    ),
+    other(
+        "data",
+        "sampler",
+        "set it in `[train]`: `sampler = \"balanced\"` draws each class equally often, with replacement",
+        "data.sampler = \"balanced\"",
+        "train.sampler = \"balanced\"",
     ),
     other(
         "train model",
