@@ -19,6 +19,7 @@ use super::metrics::Outputs;
 use runner_core::plan::RunPlan;
 use runner_network::batch::Batch;
 use runner_network::copies::Average;
+use runner_network::hybrid::Machine;
 use runner_network::network::Network;
 use runner_network::scores::Scores;
 use runner_network::trained::Trained;
@@ -79,6 +80,20 @@ impl SharedNetwork {
                 .as_ref()
                 .expect("the network is only absent during an update"),
         )
+    }
+
+    /// Changes the network without the optimizer.
+    pub fn change<T>(&self, change: impl FnOnce(&mut Trained) -> T) -> T {
+        change(
+            self.lock()
+                .as_mut()
+                .expect("the network is only absent during an update"),
+        )
+    }
+
+    /// The same with the decisions about predictions of a checkpoint.
+    pub fn deciding(self, machine: Option<Machine>) -> Self {
+        self.update(|held| held.deciding(machine))
     }
 
     fn update(self, change: impl FnOnce(Trained) -> Trained) -> Self {

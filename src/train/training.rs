@@ -30,6 +30,7 @@ use runner_core::spec::predictions::PredictedSplit;
 use runner_network::digest::weights_digest;
 use runner_network::evaluation::Errors;
 use runner_network::failure::{LOWER_RATE, WrongCount, wrong_count};
+use runner_network::hybrid::Probe;
 use runner_network::network::Network;
 use runner_network::paths::Paths;
 use runner_network::schedule::Reductions;
@@ -137,7 +138,8 @@ impl Training<'_> {
         let network = optimizer::freeze(plan, &parameters, network);
         let reductions = Reductions::default();
         let learner = Learner::new(
-            SharedNetwork::new(plan, network, start.step(plan), splits.scores.clone()),
+            SharedNetwork::new(plan, network, start.step(plan), splits.scores.clone())
+                .deciding(start.machine.clone()),
             optimizer::optimizer(plan, &parameters),
             schedule::schedule(plan, &parameters, &job.adjustments, &reductions),
         );
@@ -202,6 +204,8 @@ impl Training<'_> {
             start,
             started: job.started,
             cursor: Arc::default(),
+            items: splits.train.clone(),
+            probe: Probe::of(&job.plan, &splits.device),
             sums: SharedSums::default(),
             scores: splits.scores.clone(),
             checkpoints: self.checkpoints.clone(),

@@ -32,6 +32,7 @@ mod foreign;
 mod generated;
 mod graded;
 mod history;
+mod hybrid;
 mod identity;
 mod imports;
 mod index;

@@ -69,6 +69,16 @@ impl Batch {
         }
     }
 
+    /// The same on the device without autodiff.
+    pub fn without_autodiff(self) -> Self {
+        let more = self.more_targets.into_iter();
+        Self {
+            inputs: self.inputs.without_autodiff(),
+            targets: self.targets.without_autodiff(),
+            more_targets: more.map(Targets::without_autodiff).collect(),
+        }
+    }
+
     /// The items at some positions, in that order.
     pub fn pick(&self, places: &[u32]) -> Self {
         let places: Vec<i32> = places.iter().map(|place| *place as i32).collect();

@@ -39,7 +39,7 @@ impl Copy {
             start: ema.start_step,
         });
         let of_strategy = match plan.strategy {
-            StrategySpec::Standard => None,
+            StrategySpec::Standard | StrategySpec::Hybrid(_) => None,
             StrategySpec::Lookahead { sync_steps, alpha } => Some(Rule::Slow {
                 every: sync_steps,
                 alpha,
@@ -179,7 +179,7 @@ pub fn of_objective(objective: Objective, averages: &[Average]) -> Option<Networ
 
 /// Which tensors of a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Part {
+pub(crate) enum Part {
     All,
     /// All but the running statistics of batch norms.
     Weights,
@@ -196,15 +196,15 @@ fn toward(copy: Network, network: &Network, share: f64, part: Part) -> Network {
 }
 
 /// Tensors by parameter, without autodiff; Burn has a container of tensors of any rank only for gradients.
-struct Collected {
-    found: GradientsParams,
+pub(crate) struct Collected {
+    pub(crate) found: GradientsParams,
     part: Part,
     /// The names of the modules around the tensor that is visited.
     names: Vec<String>,
 }
 
 impl Collected {
-    fn of(network: &Network, part: Part) -> Self {
+    pub(crate) fn of(network: &Network, part: Part) -> Self {
         let mut collected = Self {
             found: GradientsParams::new(),
             part,
@@ -260,7 +260,7 @@ impl ModuleMapper for Mover {
 }
 
 /// Lets a trained network continue from other weights.
-struct Resume(Collected);
+pub(crate) struct Resume(pub(crate) Collected);
 
 impl ModuleMapper for Resume {
     fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {

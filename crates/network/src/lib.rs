@@ -28,6 +28,7 @@ pub mod function;
 mod golden;
 pub mod gradients;
 pub mod graph;
+pub mod hybrid;
 mod initial;
 pub mod layer;
 pub mod leaves;

@@ -15,6 +15,8 @@ pub struct NormLog {
     log: GradientNorms,
     max_norm: Option<f64>,
     paths: Option<Paths>,
+    /// Whether the norm is watched for signs of divergence.
+    is_watched: bool,
     arithmetic: Arithmetic,
 }
 
@@ -27,6 +29,7 @@ impl NormLog {
             log,
             max_norm: clip.and_then(|clip| clip.global_norm),
             paths: (log == GradientNorms::Parameters).then(|| Paths::new(plan)),
+            is_watched: plan.strategy.hybrid().is_some(),
             arithmetic: plan.arithmetic,
         }
     }
@@ -39,7 +42,7 @@ impl NormLog {
         gradients: GradientsParams,
         measured: Option<&mut Measured>,
     ) -> GradientsParams {
-        if self.log == GradientNorms::None && self.max_norm.is_none() {
+        if self.log == GradientNorms::None && self.max_norm.is_none() && !self.is_watched {
             return gradients;
         }
         let Some(norms) =
@@ -51,7 +54,13 @@ impl NormLog {
             Some(max_norm) => gradients::clip(network, gradients, norms.global.clone(), max_norm),
             None => gradients,
         };
-        if let (Some(measured), true) = (measured, self.log != GradientNorms::None) {
+        let Some(measured) = measured else {
+            return gradients;
+        };
+        if self.is_watched {
+            measured.watched = Some(norms.global.clone());
+        }
+        if self.log != GradientNorms::None {
             measured.norm("gradient_norm".into(), norms.global);
             for (path, norm) in norms.parameters {
                 measured.norm(format!("gradient_norm/{path}"), norm);

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::hybrid::Machine;
 use crate::sums::Sums;
 use runner_core::event::{Adjustment, Epoch};
 use runner_core::plan::RunPlan;
@@ -31,6 +32,9 @@ pub struct State {
     /// The trace up to here; none if it was at another step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<TraceSums>,
+    /// What decides about predictions, in a training that predicts updates.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<Machine>,
 }
 
 /// The best epoch by the objective.

@@ -205,6 +205,18 @@ impl DynTensor {
         }
     }
 
+    /// The same on the device without autodiff.
+    pub fn without_autodiff(self) -> Self {
+        match self {
+            DynTensor::Tokens(t) => DynTensor::Tokens(t.without_autodiff()),
+            DynTensor::Parts(parts) => {
+                let parts = parts.into_iter().map(Self::without_autodiff);
+                DynTensor::Parts(parts.collect())
+            }
+            numbers => map_rank!(numbers, t => t.without_autodiff()),
+        }
+    }
+
     /// Number of dimensions.
     pub fn rank(&self) -> usize {
         self.dims().len()

@@ -5,10 +5,11 @@ use std::fmt;
 use burn::module::{Module, ModuleMapper, ModuleVisitor};
 use burn::optim::lr_scheduler::module_lr_scheduler::ModuleLearningRate;
 use burn::optim::{GradientsParams, ModuleOptimizer};
-use burn::tensor::Device;
+use burn::tensor::{Device, TensorReadError};
 
 use crate::batch::Batch;
 use crate::copies::{Average, Copy};
+use crate::hybrid::{Counters, Hybrid, Machine, Probed, Seen};
 use crate::network::Network;
 use crate::scores::{Measured, Scores};
 use runner_core::plan::RunPlan;
@@ -18,8 +19,10 @@ use runner_core::plan::RunPlan;
 pub struct Trained {
     network: Network,
     copies: Vec<Copy>,
-    /// Optimizer updates so far.
+    /// Updates so far, real or predicted.
     num_updates: usize,
+    /// Of a training that predicts updates.
+    hybrid: Option<Hybrid>,
 }
 
 impl Trained {
@@ -27,9 +30,33 @@ impl Trained {
     pub fn new(plan: &RunPlan, network: Network, num_updates: usize) -> Self {
         Self {
             copies: Copy::of(plan, &network),
+            hybrid: Hybrid::of(plan, &network),
             network,
             num_updates,
         }
+    }
+
+    /// The same with the decisions about predictions of a checkpoint.
+    pub fn deciding(self, machine: Option<Machine>) -> Self {
+        Self {
+            hybrid: self.hybrid.map(|hybrid| hybrid.at(machine)),
+            ..self
+        }
+    }
+
+    /// What decides about predictions, in a training that predicts updates.
+    pub fn machine(&self) -> Option<&Machine> {
+        self.hybrid.as_ref().map(Hybrid::machine)
+    }
+
+    /// What was computed so far, in a training that predicts updates.
+    pub fn counters(&self) -> Option<Counters> {
+        Some(self.machine()?.counters)
+    }
+
+    /// Whether the update of the next step is predicted.
+    pub fn is_predicting(&self) -> bool {
+        self.hybrid.as_ref().is_some_and(Hybrid::is_predicting)
     }
 
     /// The network with its current weights.
@@ -85,6 +112,40 @@ impl Trained {
         (gradients, measured)
     }
 
+    /// The measurements of a batch without a backward pass, as in validation.
+    pub fn forward(&self, batch: Batch, scores: &Scores) -> Measured {
+        let output = self.network.valid().output(batch.without_autodiff());
+        scores.measure(output, false)
+    }
+
+    /// Ends a step after its update, with its loss and the norm of its gradients. May jump.
+    ///
+    /// # Errors
+    /// The device's, if the loss on the probe cannot be read.
+    pub fn after_update(&mut self, seen: Seen, probed: Probed<'_>) -> Result<(), TensorReadError> {
+        if let Some(hybrid) = &mut self.hybrid {
+            let network = self.network.clone();
+            self.network = hybrid.after_update(network, seen, probed)?;
+        }
+        Ok(())
+    }
+
+    /// Makes the predicted update of a step whose batch had this loss. Returns whether the step is over: if the loss is
+    /// too high, the prediction is rolled back instead, and the step has to be repeated as a real one.
+    ///
+    /// # Errors
+    /// The device's, if the loss on the probe cannot be read.
+    pub fn predict(&mut self, loss: f64, probed: Probed<'_>) -> Result<bool, TensorReadError> {
+        let Some(hybrid) = &mut self.hybrid else {
+            return Ok(false);
+        };
+        let network = self.network.clone();
+        let (network, is_over) = hybrid.predict(network, loss, probed)?;
+        self.network = network;
+        self.num_updates += is_over as usize;
+        Ok(is_over)
+    }
+
     /// Updates the weights, and then their copies.
     pub fn update(
         self,
@@ -105,7 +166,13 @@ impl Trained {
             network,
             copies,
             num_updates,
+            hybrid: self.hybrid,
         }
+    }
+
+    /// Whether a checkpoint has other networks than the trained one.
+    fn has_more(&self) -> bool {
+        !self.copies.is_empty() || self.hybrid.is_some()
     }
 
     /// The copies stay on their device: they are not trained.
@@ -139,6 +206,7 @@ impl Module for Trained {
             network: self.judged().unwrap_or_else(|| self.network.valid()),
             copies: self.copies.clone(),
             num_updates: self.num_updates,
+            hybrid: self.hybrid.clone(),
         }
     }
 
@@ -147,37 +215,42 @@ impl Module for Trained {
     }
 
     fn visit<V: ModuleVisitor>(&self, visitor: &mut V) {
-        if self.copies.is_empty() {
+        if !self.has_more() {
             self.network.visit(visitor);
             return;
         }
-        let copies = self.copies.iter().map(|copy| (copy.name(), &copy.network));
-        for (name, network) in [(NETWORK, &self.network)].into_iter().chain(copies) {
-            visitor.enter_module(name, CONTAINER);
+        let copies = self.copies.iter();
+        let copies = copies.map(|copy| (copy.name().to_owned(), &copy.network));
+        let kept = self.hybrid.iter().flat_map(Hybrid::kept);
+        let all = [(NETWORK.to_owned(), &self.network)].into_iter();
+        for (name, network) in all.chain(copies).chain(kept) {
+            visitor.enter_module(&name, CONTAINER);
             network.visit(visitor);
-            visitor.exit_module(name, CONTAINER);
+            visitor.exit_module(&name, CONTAINER);
         }
     }
 
     fn map<M: ModuleMapper>(self, mapper: &mut M) -> Self {
-        let mut map = |name: Option<&str>, network: Network| {
-            name.into_iter()
-                .for_each(|name| mapper.enter_module(name, CONTAINER));
+        if !self.has_more() {
+            return self.map_network(|network| network.map(mapper));
+        }
+        let mut map = |name: &str, network: Network| {
+            mapper.enter_module(name, CONTAINER);
             let network = network.map(mapper);
-            name.into_iter()
-                .for_each(|name| mapper.exit_module(name, CONTAINER));
+            mapper.exit_module(name, CONTAINER);
             network
         };
-        let name = (!self.copies.is_empty()).then_some(NETWORK);
-        let network = map(name, self.network);
+        let network = map(NETWORK, self.network);
         let copies = self.copies.into_iter().map(|copy| {
             let name = copy.name();
-            copy.map_network(|network| map(Some(name), network))
+            copy.map_network(|network| map(name, network))
         });
+        let copies = copies.collect();
         Self {
             network,
-            copies: copies.collect(),
+            copies,
             num_updates: self.num_updates,
+            hybrid: self.hybrid.map(|hybrid| hybrid.map_kept(map)),
         }
     }
 }

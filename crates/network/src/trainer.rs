@@ -5,20 +5,22 @@ use std::sync::atomic::Ordering;
 
 use burn::module::Module;
 use burn::optim::lr_scheduler::LrSchedulerRecord;
-use burn::optim::lr_scheduler::module_lr_scheduler::ModuleLrScheduler;
+use burn::optim::lr_scheduler::module_lr_scheduler::{ModuleLearningRate, ModuleLrScheduler};
 use burn::optim::{ModuleOptimizer, OptimizerRecord};
 use burn::store::ModuleRecord;
 use burn::tensor::{Bytes, Device};
 use serde::{Deserialize, Serialize};
 
+use crate::batch::Batch;
 use crate::digest::parameter_digests;
 use crate::evaluation::Errors;
 use crate::failure::{LOWER_RATE, WrongCount, all_finite, weights_not_finite, wrong_count};
+use crate::hybrid::{Counters, Probe};
 use crate::network::Network;
 use crate::norms::NormLog;
 use crate::paths::Paths;
 use crate::schedule::Reductions;
-use crate::scores::{Measured, Scores, read};
+use crate::scores::{Measured, Scores, read, step_loss};
 use crate::serve::{Order, Serve};
 use crate::state::State;
 use crate::sums::{EpochSums, NotFinite};
@@ -42,6 +44,8 @@ pub struct Trainer {
     sizes: PieceSizes,
     scores: Scores,
     norms: NormLog,
+    /// The items that decide about predictions.
+    probe: Option<Probe>,
     paths: Paths,
     /// Only absent during an update.
     trained: Option<Trained>,
@@ -149,6 +153,7 @@ impl Trainer {
             },
             sizes: PieceSizes::new(plan, &[]),
             norms: NormLog::new(plan),
+            probe: Probe::of(plan, host),
             trained: Some(Trained::new(plan, network, 0)),
             optimizer: optimizer::optimizer(plan, &parameters),
             schedule: schedule::schedule(plan, &parameters, &[], &reductions),
@@ -198,7 +203,10 @@ impl Trainer {
         let optimizer = OptimizerRecord::from_bytes(Bytes::from_bytes_vec(saved.optimizer));
         let schedule = LrSchedulerRecord::from_bytes(Bytes::from_bytes_vec(saved.scheduler));
         Ok(Self {
-            trained: Some(trained.map_err(|e| wrong(&e))?.at_step(step)),
+            trained: Some({
+                let trained = trained.map_err(|e| wrong(&e))?.at_step(step);
+                trained.deciding(state.machine.clone())
+            }),
             optimizer: self
                 .optimizer
                 .load_record(optimizer.map_err(|e| wrong(&e))?),
@@ -276,19 +284,13 @@ impl Trainer {
         let step = self.step();
         let seed = stream_seed(self.plan.seed, Purpose::Step, step as u64);
         self.device.seed(seed);
-        let mut trained = self
-            .trained
-            .take()
-            .expect("the network is only absent during an update");
-        let (gradients, mut measured) = self.backward(step, &trained);
-        let network = trained.current();
-        let gradients = self
-            .norms
-            .measure_and_clip(network, gradients, measured.last_mut());
         let rate = self.schedule.step();
         self.state.learning_rate = rate.base();
-        trained = trained.update(&mut self.optimizer, rate, gradients);
-        self.trained = Some(trained);
+        let pieces = self.batches(step);
+        let measured = match self.predicted(&pieces)? {
+            Some(measured) => measured,
+            None => self.real(step, pieces, rate)?,
+        };
         self.state.steps_in_epoch += 1;
         let clip = self.plan.optimizer.clip.as_ref();
         let max_norm = clip.and_then(|clip| clip.global_norm);
@@ -298,20 +300,90 @@ impl Trainer {
         Ok(self.sums.losses.pop().unwrap_or(f64::NAN))
     }
 
+    /// The pieces of a step.
+    fn batches(&self, step: usize) -> Vec<Batch> {
+        let in_epoch = step % self.plan.steps_per_epoch;
+        let mut from = in_epoch * self.plan.train.batch_size;
+        let pieces = self.plan.pieces(in_epoch, self.sizes.at(step));
+        let pieces = pieces.map(|piece| {
+            let batch = self.order.batch(&self.splits.train, from, piece);
+            from += piece;
+            batch
+        });
+        pieces.collect()
+    }
+
+    /// The measurements of a step whose update is predicted; none if the update has to be a real one.
+    fn predicted(&mut self, pieces: &[Batch]) -> Result<Option<Vec<Measured>>, Outcome> {
+        if !self.held().is_predicting() {
+            return Ok(None);
+        }
+        let forward = pieces.iter().map(|batch| {
+            let mut measured = self.held().forward(batch.clone(), &self.scores);
+            measured.goes_on = true;
+            measured
+        });
+        let mut measured: Vec<Measured> = forward.collect();
+        if let Some(last) = measured.last_mut() {
+            last.goes_on = false;
+        }
+        let (loss, _) = step_loss(&measured).map_err(unread)?;
+        let mut trained = self.take();
+        let is_over = trained.predict(loss, &|network| self.probed(network));
+        self.trained = Some(trained);
+        Ok(is_over.map_err(unread)?.then_some(measured))
+    }
+
+    /// The measurements of a step with a backward pass, after its update.
+    fn real(
+        &mut self,
+        step: usize,
+        pieces: Vec<Batch>,
+        rate: ModuleLearningRate,
+    ) -> Result<Vec<Measured>, Outcome> {
+        let mut trained = self.take();
+        let (gradients, mut measured) = self.backward(step, &trained, pieces);
+        let network = trained.current();
+        let gradients = self
+            .norms
+            .measure_and_clip(network, gradients, measured.last_mut());
+        trained = trained.update(&mut self.optimizer, rate, gradients);
+        let mut after = Ok(());
+        if self.probe.is_some() {
+            let seen = step_loss(&measured).map_err(unread)?;
+            after = trained.after_update(seen, &|network| self.probed(network));
+        }
+        self.trained = Some(trained);
+        after.map_err(unread)?;
+        Ok(measured)
+    }
+
+    fn take(&mut self) -> Trained {
+        self.trained
+            .take()
+            .expect("the network is only absent during an update")
+    }
+
+    /// The loss of a network on the probe.
+    fn probed(&self, network: &Network) -> Result<f64, burn::tensor::TensorReadError> {
+        let Some(probe) = &self.probe else {
+            return Ok(f64::NAN);
+        };
+        probe.loss(&self.plan, self.splits.train.split(), network)
+    }
+
     /// The gradients of a step and its measurements, piece by piece.
     fn backward(
         &self,
         step: usize,
         trained: &Trained,
+        batches: Vec<Batch>,
     ) -> (burn::optim::GradientsParams, Vec<Measured>) {
         let in_epoch = step % self.plan.steps_per_epoch;
         let pieces: Vec<usize> = self.plan.pieces(in_epoch, self.sizes.at(step)).collect();
         let num_items: usize = pieces.iter().sum();
-        let mut from = in_epoch * self.plan.train.batch_size;
         let (mut sum, mut measured) = (None, Vec::<Measured>::new());
-        for piece in pieces {
-            let batch = self.order.batch(&self.splits.train, from, piece);
-            from += piece;
+        for (piece, batch) in pieces.into_iter().zip(batches) {
             let (gradients, of_piece) = trained.backward(batch, &self.scores);
             let weight = piece as f64 / num_items as f64;
             let network = trained.current();
@@ -358,6 +430,8 @@ impl Trainer {
         let digests = self.digests()?;
         let mut metrics = self.sums.metrics(&self.scores, averaged);
         metrics.insert("learning_rate".into(), self.state.learning_rate);
+        let counters = self.held().counters();
+        metrics.extend(counters.iter().flat_map(Counters::metrics));
         all_finite(&metrics, "")?;
         let epoch = Epoch {
             epoch: self.state.epochs_done + 1,
@@ -429,6 +503,7 @@ impl Trainer {
             best: self.best.clone().map(bytes).transpose()?,
             state: State {
                 train_sums: self.sums.train.clone(),
+                machine: self.held().machine().cloned(),
                 ..self.state.clone()
             },
         })

@@ -14,7 +14,9 @@ use crate::train::metrics::Outputs;
 use crate::train::shared::SharedNetwork;
 use runner_core::event::{Epoch, Event, MemoryGrowth, Metrics};
 use runner_network::failure::WrongCount;
+use runner_network::hybrid::Counters;
 use runner_network::state::State;
+use runner_network::trained::Trained;
 
 impl Epochs {
     /// Metrics of the averages of the weights, if any, each with its split; a failure is recorded.
@@ -75,9 +77,16 @@ impl Epochs {
     }
 
     /// The epoch's metrics by name.
-    pub(super) fn metrics(&self, averaged: Vec<(&'static str, Metrics)>, state: &State) -> Metrics {
+    pub(super) fn metrics(
+        &self,
+        averaged: Vec<(&'static str, Metrics)>,
+        state: &State,
+        learner: &Learner<SharedNetwork>,
+    ) -> Metrics {
         let mut metrics = self.sums.lock().metrics(&self.scores, averaged);
         metrics.insert("learning_rate".into(), state.learning_rate);
+        let counters = learner.model().hold(Trained::counters);
+        metrics.extend(counters.iter().flat_map(Counters::metrics));
         metrics
     }
 

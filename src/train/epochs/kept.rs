@@ -30,6 +30,7 @@ impl Epochs {
             let mut state = State {
                 wall_secs: self.start.wall_secs + self.started.elapsed().as_secs_f64(),
                 trace: None,
+                machine: learner.model().hold(|held| held.machine().cloned()),
                 ..state.clone()
             };
             self.trace(|trace| {

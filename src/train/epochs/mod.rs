@@ -5,6 +5,7 @@
 
 mod ends;
 mod kept;
+mod predicted;
 mod steps;
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,7 +23,7 @@ use super::Emit;
 use super::checkpoint::Checkpoints;
 use super::diagnose::Watch;
 use super::fault::{Fault, Phase};
-use super::loader::Cursor;
+use super::loader::{Cursor, Loader};
 use super::memory::Meter;
 use super::metrics::SharedSums;
 use super::pause::Pause;
@@ -32,6 +33,7 @@ use runner_core::plan::{PieceSizes, RunPlan};
 use runner_core::record::TraceWriter;
 use runner_network::batch::Batch;
 use runner_network::failure::{all_finite, wrong_count};
+use runner_network::hybrid::Probe;
 use runner_network::schedule::Reductions;
 use runner_network::scores::Scores;
 use runner_network::state::State;
@@ -51,6 +53,10 @@ pub struct Epochs {
     pub started: Instant,
     /// What the schedule knows of the history.
     pub reductions: Reductions,
+    /// The train split.
+    pub items: Loader,
+    /// The items that decide about predictions.
+    pub probe: Option<Probe>,
     /// The position of the train loader.
     pub cursor: Arc<Cursor>,
     /// The sums of Burn's metrics.
@@ -131,6 +137,9 @@ impl SupervisedLearningStrategy<SharedNetwork> for Epochs {
             self.reach(Phase::Epoch(epoch));
             let train_started = Instant::now();
             self.train(epoch, &mut state, &mut parts, &mut learner, &train);
+            if self.is_failed() {
+                break;
+            }
             self.trace_losses();
             let train_secs = train_started.elapsed().as_secs_f64();
             if self.is_last_step(&state) {
@@ -193,7 +202,7 @@ impl Epochs {
         let averaged = self.validate_averages(learner, valid)?;
         let digests = self.digests(epoch * self.plan.steps_per_epoch, learner)?;
         let valid_secs = valid_started.elapsed().as_secs_f64();
-        let metrics = self.metrics(averaged, state);
+        let metrics = self.metrics(averaged, state, learner);
         all_finite(&metrics, "").map_err(|outcome| self.fail(outcome))?;
         let improved = self.finish_epoch(state, metrics, train_secs, valid_secs);
         self.trace(|trace| trace.add_digests(&digests));

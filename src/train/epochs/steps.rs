@@ -20,6 +20,7 @@ use runner_network::norms::NormLog;
 use runner_network::scores::Measured;
 use runner_network::state::State;
 use runner_network::sums::Sums;
+use runner_network::trained::Trained;
 
 impl Epochs {
     pub(super) fn train(
@@ -54,21 +55,10 @@ impl Epochs {
             self.reach(Phase::Training(step + 1));
             self.device
                 .seed(stream_seed(self.plan.seed, Purpose::Step, step as u64));
-            let Some((gradients, mut pieces)) =
-                self.backward(step, learner, &mut *batches, &interrupter)
+            let Some(mut pieces) = self.step(step, learner, &mut *batches, &interrupter, &norms)
             else {
                 break;
             };
-            if let Some(watch) = &self.watch {
-                let look =
-                    |network: &Network| watch.look_at_gradients(step + 1, network, &gradients);
-                learner.model().look(look);
-            }
-            let gradients = learner
-                .model()
-                .look(|network| norms.measure_and_clip(network, gradients, pieces.0.last_mut()));
-            learner.lr_step();
-            learner.optimizer_step(gradients);
             state.steps_in_epoch += 1;
             state.learning_rate = learner.lr_current().base();
             staged.0.append(&mut pieces.0);
@@ -138,22 +128,75 @@ impl Epochs {
         }
     }
 
+    /// A step with its update, predicted or not; returns its measurements, or `None` if a batch is not available.
+    fn step(
+        &self,
+        step: usize,
+        learner: &mut Learner<SharedNetwork>,
+        batches: &mut dyn DataLoaderIterator<Batch>,
+        interrupter: &Interrupter,
+        norms: &NormLog,
+    ) -> Option<Outputs> {
+        let mut next = || next_batch(batches, interrupter);
+        let is_predicting = learner.model().hold(Trained::is_predicting);
+        if !is_predicting {
+            let outputs = self.real_step(step, learner, &mut next, norms)?;
+            return self.observe(learner, outputs);
+        }
+        let mut pieces = Vec::new();
+        for _ in self.pieces(step) {
+            pieces.push(next()?);
+        }
+        let predicted = self.predicted_step(learner, &pieces)?;
+        if let Some(outputs) = predicted {
+            learner.lr_step();
+            return Some(outputs);
+        }
+        let mut pieces = pieces.into_iter();
+        let outputs = self.real_step(step, learner, &mut || pieces.next(), norms)?;
+        self.observe(learner, outputs)
+    }
+
+    /// A step whose update the optimizer makes.
+    fn real_step(
+        &self,
+        step: usize,
+        learner: &mut Learner<SharedNetwork>,
+        next: &mut dyn FnMut() -> Option<Batch>,
+        norms: &NormLog,
+    ) -> Option<Outputs> {
+        let (gradients, mut pieces) = self.backward(step, learner, next)?;
+        if let Some(watch) = &self.watch {
+            let look = |network: &Network| watch.look_at_gradients(step + 1, network, &gradients);
+            learner.model().look(look);
+        }
+        let gradients = learner
+            .model()
+            .look(|network| norms.measure_and_clip(network, gradients, pieces.0.last_mut()));
+        learner.lr_step();
+        learner.optimizer_step(gradients);
+        Some(pieces)
+    }
+
+    /// The sizes of the pieces of a step.
+    pub(super) fn pieces(&self, step: usize) -> Vec<usize> {
+        let in_epoch = step % self.plan.steps_per_epoch;
+        self.plan.pieces(in_epoch, self.sizes.at(step)).collect()
+    }
+
     /// The gradients of a step and its measurements, piece by piece; `None` if a batch is not available.
     pub(super) fn backward(
         &self,
         step: usize,
         learner: &Learner<SharedNetwork>,
-        batches: &mut dyn DataLoaderIterator<Batch>,
-        interrupter: &Interrupter,
+        next: &mut dyn FnMut() -> Option<Batch>,
     ) -> Option<(GradientsParams, Outputs)> {
-        let in_epoch = step % self.plan.steps_per_epoch;
-        let pieces = self.plan.pieces(in_epoch, self.sizes.at(step));
-        let pieces: Vec<_> = pieces.collect();
+        let pieces = self.pieces(step);
         let num_items: usize = pieces.iter().sum();
         let mut sum = None;
         let mut measured: Vec<Measured> = Vec::new();
         for piece in pieces {
-            let batch = next_batch(batches, interrupter)?;
+            let batch = next()?;
             if let Some(watch) = &self.watch {
                 let look = |network: &Network| watch.look_at_outputs(step + 1, network, &batch);
                 learner.model().look(look);

@@ -60,6 +60,24 @@ const VALUES: Edits = &[
 ];
 const LOOKAHEAD: Edits = &[("strategy.type", "'lookahead'")];
 const SWA: Edits = &[("strategy.type", "'swa'"), ("strategy.start_epoch", "1")];
+/// Something is predicted in the three steps of the table.
+const HYBRID: Edits = &[
+    ("strategy.type", "'hybrid'"),
+    ("strategy.warmup_steps", "0"),
+    ("strategy.full_steps", "1"),
+];
+const MOMENTUM: Edits = &[
+    ("strategy.type", "'hybrid'"),
+    ("strategy.warmup_steps", "0"),
+    ("strategy.full_steps", "1"),
+    ("strategy.predictor", "'momentum'"),
+];
+const DMD: Edits = &[
+    ("strategy.type", "'hybrid'"),
+    ("strategy.warmup_steps", "0"),
+    ("strategy.full_steps", "1"),
+    ("strategy.predictor", "'dmd'"),
+];
 const FIRST: Edits = &[("init.from", "'first.json'")];
 const SLURM: Edits = &[("launch.type", "'slurm'")];
 const COMMANDS: Edits = &[
@@ -515,6 +533,25 @@ const ROWS: &[Row] = &[
     (CSV, LOOKAHEAD, "strategy.alpha", "0.3", Other),
     (CSV, SWA, "strategy.start_epoch", "2", Other),
     (CSV, SWA, "strategy.every_steps", "1", Other),
+    (CSV, HYBRID, "strategy.preset", "'balanced'", Same),
+    (CSV, HYBRID, "strategy.preset", "'aggressive'", Other),
+    (CSV, HYBRID, "strategy.predictor", "'hold'", Other),
+    (CSV, HYBRID, "strategy.mode", "'jump'", Other),
+    (CSV, HYBRID, "strategy.warmup_steps", "1", Other),
+    (CSV, HYBRID, "strategy.full_steps", "2", Other),
+    (CSV, HYBRID, "strategy.correction_steps", "2", Other),
+    (CSV, HYBRID, "strategy.max_predict_steps", "2", Other),
+    (CSV, HYBRID, "strategy.confidence_threshold", "0.5", Other),
+    (CSV, HYBRID, "strategy.correction_interval", "2", Other),
+    (CSV, HYBRID, "strategy.tolerance", "0.1", Other),
+    (CSV, HYBRID, "strategy.probe_batches", "2", Other),
+    (CSV, HYBRID, "strategy.snapshots", "4", Other),
+    (CSV, HYBRID, "strategy.max_loss_sigma", "3", Other),
+    (CSV, HYBRID, "strategy.max_gradient_factor", "3", Other),
+    (CSV, HYBRID, "strategy.max_prediction_error", "3", Other),
+    (CSV, HYBRID, "strategy.max_oscillation", "0.3", Other),
+    (CSV, MOMENTUM, "strategy.decay", "0.5", Other),
+    (CSV, DMD, "strategy.rank", "2", Other),
     (CSV, &[], "checkpoint.every_epochs", "2", Same),
     (CSV, &[], "checkpoint.every_steps", "2", Same),
     (CSV, &[], "checkpoint.keep_last", "2", Same),

@@ -65,7 +65,7 @@ pub fn averages_start(point: &Point<'_>) -> Option<Diagnostic> {
         );
     }
     let (key, interval, left) = match point.spec.strategy {
-        StrategySpec::Standard => return None,
+        StrategySpec::Standard | StrategySpec::Hybrid(_) => return None,
         StrategySpec::Lookahead { sync_steps, .. } => ("sync_steps", sync_steps, num_steps),
         StrategySpec::Swa {
             start_epoch,
@@ -98,13 +98,25 @@ pub fn averages_start(point: &Point<'_>) -> Option<Diagnostic> {
 
 pub fn averages_are_precise(point: &Point<'_>) -> Option<Diagnostic> {
     let is_swa = matches!(point.spec.strategy, StrategySpec::Swa { .. });
-    let (table, path, what) = if point.spec.train.ema.is_some() {
-        ("`[train.ema]`", "train.ema", "each step")
+    const AVERAGED: &str = "changes the average by a small amount, which is lost in 16 bits";
+    let (table, path, note) = if point.spec.train.ema.is_some() {
+        (
+            "`[train.ema]`",
+            "train.ema",
+            format!("each step {AVERAGED}"),
+        )
     } else if is_swa {
         (
             "`strategy.type = \"swa\"`",
             "strategy.type",
-            "each new point",
+            format!("each new point {AVERAGED}"),
+        )
+    } else if point.spec.strategy.hybrid().is_some() {
+        (
+            "`strategy.type = \"hybrid\"`",
+            "strategy.type",
+            "updates are predicted from small changes of the weights, which are lost in 16 bits"
+                .to_owned(),
         )
     } else {
         return None;
@@ -112,12 +124,8 @@ pub fn averages_are_precise(point: &Point<'_>) -> Option<Diagnostic> {
     let precision = point.spec.backend.precision;
     matches!(precision, Precision::F16 | Precision::Bf16).then(|| {
         let message = format!("{table} does not work in {}", precision.name());
-        contradiction(point, path, message)
-            .note(format!(
-                "{what} changes the average by a small amount, which is lost in 16 bits"
-            ))
-            .help(format!(
-                "set `backend.precision = \"f32\"`, or remove {table}"
-            ))
+        contradiction(point, path, message).note(note).help(format!(
+            "set `backend.precision = \"f32\"`, or remove {table}"
+        ))
     })
 }

@@ -10,6 +10,7 @@ mod failure;
 mod fit;
 pub mod forecast;
 mod groups;
+mod hybrid;
 mod losses;
 pub mod measured;
 pub mod network;
@@ -202,6 +203,18 @@ pub const RULES: &[Rule] = &[
     Rule {
         reads: &["train.ema", "strategy", "backend.precision"],
         check: average::averages_are_precise,
+    },
+    Rule {
+        reads: &["data", "train", "strategy"],
+        check: hybrid::something_is_predicted,
+    },
+    Rule {
+        reads: &["data", "train", "strategy"],
+        check: hybrid::probe_fits_split,
+    },
+    Rule {
+        reads: &["train.ema", "strategy"],
+        check: hybrid::no_average_of_predictions,
     },
     Rule {
         reads: &["scheduler"],

@@ -14,6 +14,7 @@ pub mod failure;
 mod functions;
 pub mod generate;
 mod hints;
+pub mod hybrid;
 pub mod init;
 pub mod kind;
 pub mod launch;

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::hybrid::HybridSpec;
 use super::kind::Kind;
 use super::section::{Section, choices};
 
@@ -27,6 +28,8 @@ pub enum StrategySpec {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         every_steps: Option<usize>,
     },
+    /// Some updates are predicted instead of computed.
+    Hybrid(HybridSpec),
 }
 
 choices! {
@@ -35,6 +38,7 @@ choices! {
         Standard "standard" "Each update changes the weights, and that is all.",
         Lookahead "lookahead" "Lookahead (Zhang et al., 2019): every `sync_steps` updates, slow weights move toward the trained ones by `alpha`, and the training continues from them. The slow weights are validated, tested and saved.",
         Swa "swa" "Stochastic weight averaging (Izmailov et al., 2018): the mean of the weights at regular intervals, from `start_epoch` on, evaluated in addition to the weights as `valid_swa` and `test_swa`.",
+        Hybrid "hybrid" "Some updates are predicted from earlier weights instead of computed by a backward pass. A prediction is kept if the loss on a probe allows it, and rolled back otherwise.",
     }
 }
 
@@ -49,6 +53,15 @@ impl StrategySpec {
         match self {
             Self::Standard => 0,
             Self::Lookahead { .. } | Self::Swa { .. } => 1,
+            Self::Hybrid(hybrid) => hybrid.num_copies(),
+        }
+    }
+
+    /// The settings of a training that predicts updates.
+    pub fn hybrid(&self) -> Option<&HybridSpec> {
+        match self {
+            Self::Hybrid(hybrid) => Some(hybrid),
+            _ => None,
         }
     }
 
@@ -93,6 +106,7 @@ impl StrategySpec {
                     )
                     .optional(),
             },
+            StrategyKind::Hybrid => Self::Hybrid(HybridSpec::decode(s)),
         })
     }
 }

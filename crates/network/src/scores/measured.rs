@@ -14,6 +14,8 @@ pub struct Measured {
     pub ranked: Option<(Tensor<2>, Targets)>,
     /// Whether more pieces of the same step follow.
     pub goes_on: bool,
+    /// The norm of the step's gradients, \[1\], where signs of divergence are looked for.
+    pub watched: Option<Tensor<1>>,
     /// The terms of the loss by name.
     pub(super) terms: Vec<(String, Measured)>,
 }
@@ -149,6 +151,21 @@ pub fn read(all: Vec<Measured>) -> Result<Vec<Read>, TensorReadError> {
         .into_iter()
         .map(|asked| asked.take(&mut data))
         .collect())
+}
+
+/// The mean loss of the items of a step, and the norm of its gradients if it is watched, waiting for the device.
+pub fn step_loss(pieces: &[Measured]) -> Result<(f64, Option<f64>), TensorReadError> {
+    let losses = pieces.iter().map(|piece| Measured {
+        parts: piece.parts.iter().take(1).cloned().collect(),
+        ..Measured::default()
+    });
+    let read = read(losses.collect())?;
+    let losses = read.iter().flat_map(|piece| &piece.losses);
+    let (sum, num) = losses.fold((0.0, 0), |(sum, num), loss| (sum + loss, num + 1));
+    let watched = pieces.iter().find_map(|piece| piece.watched.clone());
+    let watched = watched.map(Tensor::try_into_data).transpose()?;
+    let norm = watched.and_then(|norm| norm.iter::<f64>().next());
+    Ok((sum / num as f64, norm))
 }
 
 /// A batch whose numbers are part of a transaction.

@@ -9,7 +9,7 @@ mod counts;
 mod measured;
 mod ranked;
 
-pub use measured::{Measured, Read, read};
+pub use measured::{Measured, Read, read, step_loss};
 pub use ranked::Ranked;
 
 use burn::tensor::ops::ConvOptions;

@@ -6,6 +6,7 @@ mod effects;
 mod evaluation;
 mod learning;
 mod origin;
+mod passes;
 mod problems;
 mod search;
 mod verdicts;
@@ -106,6 +107,7 @@ pub fn sections(report: &Report) -> Vec<Section> {
     all.extend(verdicts::seeds(report));
     all.extend(verdicts::metrics(report));
     all.extend(cost::cost(report));
+    all.extend(passes::passes(report));
     all.extend(cost::backends(report));
     all.extend(cost::memory(report));
     all.extend(evaluation::evaluation(report));
