@@ -19,7 +19,7 @@ mod space;
 mod tpe;
 
 use std::cmp::Ordering;
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 
 pub use rungs::{Climber, Job, Rule, Rungs};
 pub use sampler::{By, Method, NUM_STARTUP, Suggestion, suggest};
@@ -79,7 +79,7 @@ impl Shown {
 }
 
 /// A set of points.
-struct Known(HashSet<Vec<Option<u64>>>);
+struct Known(BTreeSet<Vec<Option<u64>>>);
 
 impl Known {
     fn contains(&self, point: &Point) -> bool {
