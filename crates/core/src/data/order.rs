@@ -23,8 +23,10 @@ pub enum Purpose {
     Sweep = 7,
     /// Perturbations of the last bit and orders of summation, for comparing devices.
     Rounding = 8,
+    /// The items of a probe of the loss.
+    Probe = 9,
     /// Items drawn with replacement.
-    Sampler = 9,
+    Sampler = 10,
 }
 
 /// The seed of one stream, mixed by the finalizer of SplitMix64 (Steele, Lea and Flood, 2014).

@@ -22,8 +22,7 @@ impl Probe {
     /// The probe of a plan, on its device without autodiff; none of a plan that predicts nothing.
     pub fn of(plan: &RunPlan, device: &Device) -> Option<Self> {
         let spec = plan.strategy.hybrid()?;
-        // A stream of its own: the epochs of a sampler are counted from 1.
-        let mut places = permutation(plan.data.num_train, plan.seed, Purpose::Sampler, 0);
+        let mut places = permutation(plan.data.num_train, plan.seed, Purpose::Probe, 0);
         places.truncate(spec.probe_batches.saturating_mul(plan.train.batch_size));
         Some(Self {
             places,
