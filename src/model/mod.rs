@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use burn::module::Module;
 use burn::store::ModuleRecord;
-use burn::tensor::{Bytes, Device};
+use burn::tensor::{Bytes, Device, TensorData};
 
 pub use assess::{Assessed, LEVEL};
 pub use find::{Found, find, find_seeds};
@@ -40,6 +40,7 @@ use runner_core::spec::plain_file;
 use runner_network::batch;
 use runner_network::network::Network;
 use runner_network::stepwise::unfit;
+use runner_network::values;
 
 /// The maximum size of a transforms file in bytes: vocabularies and names of classes.
 const MAX_TRANSFORMS: u64 = 1 << 30;
@@ -101,6 +102,7 @@ pub struct Model {
     transforms: Transforms,
     meaning: Meaning,
     network: Network,
+    adapters: Vec<(String, TensorData)>,
     device: Device,
     found: Found,
     weights: &'static str,
@@ -130,7 +132,14 @@ impl Model {
         };
         let record = RunRecord::read_for(folder, &plan).map_err(|e| unreadable(&e))?;
         let name = weights_of(folder, &plan, options)?;
-        for file in ["transforms.json".to_owned(), format!("model/{name}.bpk")] {
+        let base = plan
+            .network
+            .has_adapters()
+            .then_some(Weights::Initial.name());
+        let weights = [Some(name), base.filter(|base| *base != name)];
+        let weights = weights.into_iter().flatten();
+        let files = weights.map(|name| format!("model/{name}.bpk"));
+        for file in ["transforms.json".to_owned()].into_iter().chain(files) {
             folder
                 .check_file(&record, &file)
                 .map_err(|e| unreadable(&e))?;
@@ -162,13 +171,24 @@ impl Model {
             Box::new(diagnostic.help("pass `--device flex` to compute on the processor"))
         })?;
         let network = Network::undrawn(&plan, &device);
-        let path = folder.model(name);
-        let network = load(network, &path)?;
+        // The other weights of a run with adapters lack those under them.
+        let network = match base {
+            Some(base) => load(network, &folder.model(base), false)?,
+            None => network,
+        };
+        let network = load(network, &folder.model(name), base.is_some())?;
+        let adapters = match base {
+            Some(_) => adapters_of(&network),
+            None => Vec::new(),
+        };
+        // What reads weights from here on needs no adapters.
+        let network = network.merged();
         Ok(Self {
             meaning: Meaning::new(&plan, &transforms),
             plan,
             transforms,
             network,
+            adapters,
             device,
             found,
             weights: name,
@@ -188,6 +208,11 @@ impl Model {
     /// Which weights it has: `best`, `final`, `ema`, `swa` or `initial`.
     pub fn weights(&self) -> &'static str {
         self.weights
+    }
+
+    /// The matrices of its adapters by path, which are already a part of its weights.
+    pub fn adapters(&self) -> &[(String, TensorData)] {
+        &self.adapters
     }
 
     /// How new data is transformed.
@@ -420,8 +445,15 @@ fn fits(transforms: &Transforms, plan: &RunPlan, path: &Path) -> Result<(), Refu
     ))
 }
 
+/// The matrices of adapters.
+fn adapters_of(network: &Network) -> Vec<(String, TensorData)> {
+    let mut all = values::of_graph(network.graph());
+    all.retain(|(path, _)| path.contains(".lora."));
+    all
+}
+
 /// A network with the weights of a file.
-fn load(network: Network, path: &Path) -> Result<Network, Refusal> {
+fn load(network: Network, path: &Path, is_partial: bool) -> Result<Network, Refusal> {
     let damaged = |reason: String| -> Refusal {
         let message = format!("the weights `{}` cannot be used: {reason}", path.display());
         Box::new(
@@ -435,7 +467,8 @@ fn load(network: Network, path: &Path) -> Result<Network, Refusal> {
         let bytes = plain_file::read_whole(path).map_err(|e| plain_io_error(&e))?;
         let bytes = Bytes::from_bytes_vec(bytes);
         let record = ModuleRecord::from_bytes(bytes).map_err(|e| e.to_string())?;
-        let network = network.try_load_record(record.cast_to_module_dtype());
+        let record = record.cast_to_module_dtype().allow_partial(is_partial);
+        let network = network.try_load_record(record);
         network.map_err(|e| e.to_string())
     });
     loaded

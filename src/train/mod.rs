@@ -59,7 +59,7 @@ use runner_network::own;
 use runner_network::scores::{self, Ranked, Scores};
 use runner_network::state::State;
 use runner_network::sums::Sums;
-use training::{Splits, Training, save, trace_failure};
+use training::{INITIAL, Splits, Training, save, trace_failure};
 
 /// Receives the events of a run, from any thread.
 pub type Emit = Arc<dyn Fn(Event) + Send + Sync>;
@@ -157,12 +157,7 @@ fn run(job: &Job) -> Result<Executed, Outcome> {
     let (resumed_step, start) = found.state.unzip();
     let mut start = start.unwrap_or_default();
     start.adjustments = job.adjustments.clone();
-    let network = if resumed_step.is_some() {
-        // All of its weights are in the checkpoint.
-        drawn_network(plan, &device)?
-    } else {
-        initial_network(plan, job.initial.as_deref(), &device)?
-    };
+    let network = first_network(job, plan, resumed_step.is_some(), &device)?;
     (job.emit)(Event::RunStarted(Started {
         data_digests: loaded.digests.clone(),
         rejected_checkpoints: found.rejected,
@@ -170,7 +165,7 @@ fn run(job: &Job) -> Result<Executed, Outcome> {
     }));
     let (step, epoch_end) = (start.step(plan), start.epochs_done * plan.steps_per_epoch);
     if step == 0 {
-        save(&job.folder, network.clone(), "initial")?;
+        save((&job.folder, plan), network.clone(), INITIAL)?;
     }
     let trace = TraceWriter::open(&job.folder, step, epoch_end, start.trace.as_ref());
     let trace = trace.map_err(trace_failure)?;
@@ -258,6 +253,21 @@ fn drawn_network(plan: &RunPlan, device: &Device) -> Result<Network, Outcome> {
         Some(_) => network.fork(&device),
         None => network,
     })
+}
+
+/// The network that an attempt begins with, before it loads a checkpoint if it resumes.
+fn first_network(
+    job: &Job,
+    plan: &RunPlan,
+    is_resumed: bool,
+    device: &Device,
+) -> Result<Network, Outcome> {
+    // A checkpoint has all weights but those under adapters.
+    if is_resumed && !plan.network.has_adapters() {
+        drawn_network(plan, device)
+    } else {
+        initial_network(plan, job.initial.as_deref(), device)
+    }
 }
 
 /// The network as training begins with it: with all the weights of a file, which may be of another device, or drawn,

@@ -18,13 +18,10 @@ use super::loader::Loader;
 use super::memory::is_out_of_memory;
 use super::metrics::{Nothing, SharedSums, Tap};
 use super::shared::SharedNetwork;
-use super::{
-    Executed, Interrupter, Job, drawn_network, evaluate, initial_network, predictions,
-    training_device,
-};
+use super::{Executed, Interrupter, Job, evaluate, first_network, predictions, training_device};
 use runner_core::data::{Loaded, Split, Transforms};
 use runner_core::event::{Event, FailureClass, Outcome};
-use runner_core::plan::PieceSizes;
+use runner_core::plan::{PieceSizes, RunPlan};
 use runner_core::record::{Digests, RunFolder, TraceWriter};
 use runner_core::spec::predictions::PredictedSplit;
 use runner_network::digest::weights_digest;
@@ -37,7 +34,10 @@ use runner_network::schedule::Reductions;
 use runner_network::scores::Scores;
 use runner_network::state::State;
 use runner_network::sums::NotFinite;
-use runner_network::{copies, optimizer, schedule};
+use runner_network::{copies, lora, optimizer, schedule};
+
+/// The name of the weights before the first step.
+pub const INITIAL: &str = "initial";
 
 /// Validation batches of a memory probe.
 const PROBED_BATCHES: usize = 4;
@@ -285,11 +285,7 @@ impl Training<'_> {
             };
             let (from_step, start) = self.checkpoints.newest().state.unzip();
             let from = (from_step, start.unwrap_or_default());
-            let network = if from_step.is_some() {
-                drawn_network(plan, &self.device)
-            } else {
-                initial_network(plan, self.job.initial.as_deref(), &self.device)
-            };
+            let network = first_network(self.job, plan, from_step.is_some(), &self.device);
             let again =
                 network.and_then(|network| self.train(network, from, None, Some(watch.clone())));
             let first = match again {
@@ -328,9 +324,10 @@ impl Training<'_> {
         } = self;
         let folder = &job.folder;
         let weights_digest = weights_digest(&model.network());
-        save(folder, model.network(), "final")?;
+        let plan = &job.plan;
+        save((folder, plan), model.network(), "final")?;
         for average in model.averages() {
-            save(folder, average.network, average.name)?;
+            save((folder, plan), average.network, average.name)?;
         }
         self.trace_optimizer(progressed.state.step(&job.plan))?;
         Fault::reach(job.fault.as_ref(), Phase::Evaluating);
@@ -345,7 +342,7 @@ impl Training<'_> {
             let averages = best.averages();
             let chosen = copies::of_objective(job.plan.objective, &averages);
             let chosen = chosen.unwrap_or_else(|| best.network());
-            save(folder, chosen.clone(), "best")?;
+            save((folder, plan), chosen.clone(), "best")?;
             let averages = averages.into_iter();
             let averages = averages.map(|average| (average.test, average.network));
             for (name, network) in [("test", best.network())].into_iter().chain(averages) {
@@ -449,13 +446,22 @@ pub fn trace_failure(error: std::io::Error) -> Outcome {
     )
 }
 
-/// Saves weights under a name.
-pub fn save(folder: &RunFolder, network: Network, name: &str) -> Result<(), Outcome> {
+/// Saves weights under a name; weights under adapters are only in the initial ones.
+pub fn save(
+    (folder, plan): (&RunFolder, &RunPlan),
+    network: Network,
+    name: &str,
+) -> Result<(), Outcome> {
     let path = folder.model(name);
     if let Some(parent) = path.parent() {
         fs::create_dir_all(parent).map_err(|e| unsaved(folder, &e))?;
     }
-    let saved = network.into_record().save(&path);
+    let record = if name == INITIAL {
+        network.into_record()
+    } else {
+        lora::record(plan, network)
+    };
+    let saved = record.save(&path);
     saved.map_err(|e| unsaved(folder, &e))
 }
 

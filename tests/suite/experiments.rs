@@ -214,3 +214,12 @@ fn rents_follow_from_numbers_categories_and_texts() {
     let errors = reached("flats", &[], "valid/target_mae");
     assert!(errors[0] <= 50.0, "{errors:?}");
 }
+
+/// One seed: 0.60 with all weights, 0.67 with an adapter of rank 8 and 0.95 of rank 2 were measured, 0.69 from drawn ones.
+#[test]
+fn adapters_of_a_larger_rank_learn_more() {
+    let sets = ["experiment.seeds=[1]"];
+    let losses = reached("harbour_lora", &sets, "valid/loss");
+    assert!(losses[0] < 0.65 && losses[3] > 0.85, "{losses:?}");
+    assert!(losses[1] < 0.75, "{losses:?}");
+}

@@ -24,6 +24,10 @@ const OUT: &[(&str, &str)] = &[
     ("on_failure", "adjustments are recorded"),
     ("time_limit_secs", "a limit"),
     ("skip", "the run does not start"),
+    (
+        "data.files.tokens.path",
+        "the digest of the data covers the content of a tokenizer",
+    ),
     ("forecast", "a forecast"),
     ("checkpoint", "a resumed run gives the same numbers"),
     ("predictions", "written after the last number"),

@@ -1,5 +1,6 @@
 //! The tests by subject.
 
+mod adapters;
 mod arrows;
 mod assess;
 mod balance;

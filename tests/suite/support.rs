@@ -70,6 +70,7 @@ pub fn init_from(file: &str) -> InitSpec {
         partial: false,
         transpose: Vec::new(),
         skip_mismatched: false,
+        adapter: None,
     }
 }
 

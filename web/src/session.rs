@@ -272,7 +272,7 @@ impl Session {
     /// Why the format does not support the network.
     pub fn export(&self, format: &str) -> Result<Vec<u8>, String> {
         let plan = self.plan();
-        let network = self.network();
+        let network = self.network().merged();
         let mut burn = Tensors::new();
         for (name, data) in values::of_graph(network.graph()) {
             let dtype = Dtype::of_burn(data.dtype()).ok_or("weights are floats")?;

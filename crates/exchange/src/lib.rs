@@ -13,6 +13,7 @@
 pub mod error;
 pub mod init;
 pub mod onnx;
+pub mod peft;
 pub mod read;
 pub mod slots;
 pub mod state;

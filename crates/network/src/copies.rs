@@ -3,7 +3,10 @@
 //! The running statistics of batch norms are averaged with the weights, as PyTorch's `AveragedModel` does with
 //! `use_buffers=True`. Lookahead leaves them to the trained network.
 
-use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use burn::module::{Module, ModuleMapper, ModuleVisitor, Param, ParamId};
 use burn::optim::GradientsParams;
 use burn::tensor::Tensor;
 
@@ -16,6 +19,8 @@ use runner_core::spec::strategy::StrategySpec;
 #[derive(Clone, Debug)]
 pub struct Copy {
     rule: Rule,
+    /// Weights under adapters, which it shares with the network.
+    fixed: Arc<BTreeSet<ParamId>>,
     /// The copy, on the device without autodiff.
     pub network: Network,
 }
@@ -32,8 +37,8 @@ enum Rule {
 }
 
 impl Copy {
-    /// The copies that a plan keeps, at the start of a training.
-    pub fn of(plan: &RunPlan, network: &Network) -> Vec<Self> {
+    /// The copies that a plan keeps, at the start of a training. They share the weights at Burn's paths `fixed`.
+    pub fn of(plan: &RunPlan, network: &Network, fixed: &BTreeSet<String>) -> Vec<Self> {
         let ema = plan.train.ema.map(|ema| Rule::Ema {
             share: 1.0 - ema.decay,
             start: ema.start_step,
@@ -53,9 +58,14 @@ impl Copy {
             }),
         };
         // Slow weights change the network, which an average then follows.
-        let rules = of_strategy.into_iter().chain(ema);
-        let copies = rules.map(|rule| Self {
+        let rules: Vec<Rule> = of_strategy.into_iter().chain(ema).collect();
+        if rules.is_empty() {
+            return Vec::new();
+        }
+        let fixed = Arc::new(Ids::at(network, fixed));
+        let copies = rules.into_iter().map(|rule| Self {
             rule,
+            fixed: fixed.clone(),
             network: network.valid(),
         });
         copies.collect()
@@ -100,7 +110,13 @@ impl Copy {
                 (network, self.with(copy))
             }
             Rule::Ema { share, .. } => {
-                let moved = toward(self.network.clone(), &network, share, Part::All);
+                let moved = toward(
+                    self.network.clone(),
+                    &network,
+                    share,
+                    Part::All,
+                    &self.fixed,
+                );
                 (network, self.with(moved))
             }
             Rule::Swa { start, every } => {
@@ -115,14 +131,24 @@ impl Copy {
                     newest
                 } else {
                     let share = 1.0 / num as f64;
-                    toward(self.network.clone(), &newest, share, Part::All)
+                    toward(self.network.clone(), &newest, share, Part::All, &self.fixed)
                 };
                 (network, self.with(mean))
             }
             Rule::Slow { every, .. } if !step.is_multiple_of(every) => (network, self),
             Rule::Slow { alpha, .. } => {
-                let slow = toward(self.network.clone(), &network, alpha, Part::Weights);
-                let network = network.map(&mut Resume(Collected::of(&slow, Part::Weights)));
+                let slow = toward(
+                    self.network.clone(),
+                    &network,
+                    alpha,
+                    Part::Weights,
+                    &self.fixed,
+                );
+                let network = network.map(&mut Resume(Collected::of(
+                    &slow,
+                    Part::Weights,
+                    &self.fixed,
+                )));
                 (network, self.with(slow))
             }
         }
@@ -136,7 +162,7 @@ impl Copy {
     pub fn map_network(self, map: impl FnOnce(Network) -> Network) -> Self {
         Self {
             network: map(self.network),
-            rule: self.rule,
+            ..self
         }
     }
 
@@ -152,6 +178,7 @@ impl Copy {
                 &network.valid(),
                 1.0,
                 Part::Statistics,
+                &self.fixed,
             ),
         }
     }
@@ -188,25 +215,34 @@ pub(crate) enum Part {
 }
 
 /// Moves a copy by `share` of the way to a network's tensors; all the way is exact.
-fn toward(copy: Network, network: &Network, share: f64, part: Part) -> Network {
+fn toward(
+    copy: Network,
+    network: &Network,
+    share: f64,
+    part: Part,
+    fixed: &BTreeSet<ParamId>,
+) -> Network {
     copy.map(&mut Mover {
-        newest: Collected::of(network, part).found,
+        newest: Collected::of(network, part, fixed).found,
         share,
     })
 }
 
 /// Tensors by parameter, without autodiff; Burn has a container of tensors of any rank only for gradients.
-pub(crate) struct Collected {
+pub(crate) struct Collected<'a> {
     pub(crate) found: GradientsParams,
+    /// Those that are left out.
+    fixed: &'a BTreeSet<ParamId>,
     part: Part,
     /// The names of the modules around the tensor that is visited.
     names: Vec<String>,
 }
 
-impl Collected {
-    pub(crate) fn of(network: &Network, part: Part) -> Self {
+impl<'a> Collected<'a> {
+    pub(crate) fn of(network: &Network, part: Part, fixed: &'a BTreeSet<ParamId>) -> Self {
         let mut collected = Self {
             found: GradientsParams::new(),
+            fixed,
             part,
             names: Vec::new(),
         };
@@ -215,7 +251,7 @@ impl Collected {
     }
 }
 
-impl ModuleVisitor for Collected {
+impl ModuleVisitor for Collected<'_> {
     fn enter_module(&mut self, name: &str, _: &str) {
         if self.part != Part::All {
             self.names.push(name.to_owned());
@@ -234,9 +270,44 @@ impl ModuleVisitor for Collected {
             Part::Weights => !is_statistic,
             Part::Statistics => is_statistic,
         };
-        if is_wanted {
+        if is_wanted && !self.fixed.contains(&param.id) {
             self.found
                 .register(param.id, param.val().without_autodiff());
+        }
+    }
+}
+
+/// The ids of the parameters at some paths.
+struct Ids<'a> {
+    at: &'a BTreeSet<String>,
+    path: Vec<String>,
+    found: BTreeSet<ParamId>,
+}
+
+impl<'a> Ids<'a> {
+    fn at(network: &Network, at: &'a BTreeSet<String>) -> BTreeSet<ParamId> {
+        let mut ids = Self {
+            at,
+            path: Vec::new(),
+            found: BTreeSet::new(),
+        };
+        network.visit(&mut ids);
+        ids.found
+    }
+}
+
+impl ModuleVisitor for Ids<'_> {
+    fn enter_module(&mut self, name: &str, _: &str) {
+        self.path.push(name.to_owned());
+    }
+
+    fn exit_module(&mut self, _: &str, _: &str) {
+        self.path.pop();
+    }
+
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        if self.at.contains(&self.path.join(".")) {
+            self.found.insert(param.id);
         }
     }
 }
@@ -260,9 +331,9 @@ impl ModuleMapper for Mover {
 }
 
 /// Lets a trained network continue from other weights.
-pub(crate) struct Resume(pub(crate) Collected);
+pub(crate) struct Resume<'a>(pub(crate) Collected<'a>);
 
-impl ModuleMapper for Resume {
+impl ModuleMapper for Resume<'_> {
     fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
         let Some(slow) = self.0.found.remove::<D>(param.id) else {
             return param;

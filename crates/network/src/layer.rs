@@ -14,6 +14,7 @@ use burn::nn::conv::{
 };
 use burn::nn::transformer::*;
 use burn::nn::*;
+use burn::tensor::activation::silu;
 use burn::tensor::ops::ConvOptions;
 use burn::tensor::{Device, Tensor, TensorData};
 
@@ -25,6 +26,7 @@ use crate::fast::{
     activation, attention, embedding, linear, norm, recurrent::Recurrent, transpose,
 };
 use crate::function;
+use crate::lora;
 use crate::masks::{self, Masks, Stepped};
 use crate::numeric;
 use crate::own::OwnModule;
@@ -429,7 +431,7 @@ impl Layer {
                 if plan.kernels.is_fast() {
                     return map_rank!(input, t => linear::linear(linear, t, plan.arithmetic));
                 }
-                map_rank!(input, t => linear.forward(t))
+                map_rank!(input, t => lora::forward(linear, t))
             }
             Layer::Conv1d(conv) => DynTensor::R3(conv.forward(input.r3())),
             Layer::Conv2d(conv) => DynTensor::R4(conv.forward(input.r4())),
@@ -523,7 +525,7 @@ impl Layer {
             Layer::Rotary(encoding) => DynTensor::R3(encoding.forward(input.r3())),
             Layer::Prelu(prelu) => map_rank!(input, t => leaky(prelu, t, plan.arithmetic)),
             Layer::Swiglu(swiglu) => {
-                map_rank!(input, t => fast!(activation::swiglu(swiglu, &t, plan.arithmetic), swiglu.forward(t)))
+                map_rank!(input, t => fast!(activation::swiglu(swiglu, &t, plan.arithmetic), gated(swiglu, t)))
             }
             Layer::Parameter1(learned) => learned.repeated(input.dims()[0], plan.arithmetic),
             Layer::Parameter2(learned) => learned.repeated(input.dims()[0], plan.arithmetic),
@@ -568,6 +570,12 @@ fn leaky<const D: usize>(prelu: &PRelu, x: Tensor<D>, arithmetic: Arithmetic) ->
     shape[1] = alpha.dims()[0];
     let alpha = numeric::expand(arithmetic, alpha.reshape(shape), x.dims());
     x.clone().clamp_min(0.0) + alpha * x.clamp_max(0.0)
+}
+
+/// SwiGLU as Burn computes it, with adapters of its layers.
+fn gated<const D: usize>(swiglu: &SwiGlu, x: Tensor<D>) -> Tensor<D> {
+    let gate = silu(lora::forward(&swiglu.linear_inner, x.clone()));
+    gate.mul(lora::forward(&swiglu.linear_outer, x))
 }
 
 /// The epsilon of a layer norm.

@@ -32,6 +32,7 @@ pub mod hybrid;
 mod initial;
 pub mod layer;
 pub mod leaves;
+pub mod lora;
 pub mod loss;
 pub mod masks;
 pub mod network;

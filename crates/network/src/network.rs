@@ -6,6 +6,7 @@ use burn::tensor::{Device, Tensor};
 use crate::batch::Batch;
 use crate::finite::is_finite;
 use crate::graph::Graph;
+use crate::lora;
 use crate::loss::{item_losses, item_penalties};
 use crate::targets::Targets;
 use crate::tensor::DynTensor;
@@ -51,14 +52,21 @@ impl Network {
 
     /// The same for weights that will be loaded: none is sampled.
     pub fn undrawn(plan: &RunPlan, device: &Device) -> Self {
+        let computed = (plan.kernels, plan.arithmetic);
+        let graph = Graph::new(&plan.network, computed, device);
         Self {
-            graph: Graph::new(&plan.network, (plan.kernels, plan.arithmetic), device),
+            graph: lora::attached(graph, &plan.network, plan.seed, plan.arithmetic),
             task: plan.task.kind,
             loss: plan.loss.clone(),
             terms: plan.losses.clone(),
             more_tasks: plan.more_tasks(),
-            computed: (plan.kernels, plan.arithmetic),
+            computed,
         }
+    }
+
+    /// The same with adapters added to the weights under them.
+    pub fn merged(self) -> Self {
+        self.materialize()
     }
 
     /// The layers.

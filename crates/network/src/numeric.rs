@@ -138,7 +138,7 @@ pub fn linear<const D: usize>(arithmetic: Arithmetic, layer: &Linear, x: Tensor<
         arithmetic,
         x,
         crate::fast::linear::linear(layer, x, arithmetic),
-        layer.forward(x)
+        crate::lora::forward(layer, x)
     )
 }
 

@@ -40,6 +40,14 @@ impl Paths {
             .unwrap_or_else(|| burn.to_owned())
     }
 
+    /// Whether the parameter at one of Burn's paths is frozen because the network has adapters.
+    pub fn is_fixed(&self, burn: &str) -> bool {
+        let located = burn
+            .strip_prefix("graph.")
+            .and_then(|path| self.0.located(path));
+        located.is_some_and(|(layer, path)| layer.frozen.contains(&path))
+    }
+
     fn is_inputs_first(&self, burn: &str) -> bool {
         let layers = burn.strip_prefix("graph.layers.");
         let at = layers.and_then(|path| path.split('.').next()?.parse().ok());

@@ -1,6 +1,8 @@
 //! A network in training, with the copies of its weights: averages, and slow weights.
 
+use std::collections::BTreeSet;
 use std::fmt;
+use std::sync::Arc;
 
 use burn::module::{Module, ModuleMapper, ModuleVisitor};
 use burn::optim::lr_scheduler::module_lr_scheduler::ModuleLearningRate;
@@ -10,6 +12,7 @@ use burn::tensor::{Device, TensorReadError};
 use crate::batch::Batch;
 use crate::copies::{Average, Copy};
 use crate::hybrid::{Counters, Hybrid, Machine, Probed, Seen};
+use crate::lora::{self, Without};
 use crate::network::Network;
 use crate::scores::{Measured, Scores};
 use runner_core::plan::RunPlan;
@@ -23,16 +26,20 @@ pub struct Trained {
     num_updates: usize,
     /// Of a training that predicts updates.
     hybrid: Option<Hybrid>,
+    /// Burn's paths of the weights under adapters, which are in no saved state.
+    fixed: Arc<BTreeSet<String>>,
 }
 
 impl Trained {
     /// A network that has had `num_updates` updates, and is to be trained by a plan.
     pub fn new(plan: &RunPlan, network: Network, num_updates: usize) -> Self {
+        let fixed = lora::fixed(plan, &network);
         Self {
-            copies: Copy::of(plan, &network),
+            copies: Copy::of(plan, &network, &fixed),
             hybrid: Hybrid::of(plan, &network),
             network,
             num_updates,
+            fixed: Arc::new(fixed),
         }
     }
 
@@ -167,6 +174,7 @@ impl Trained {
             copies,
             num_updates,
             hybrid: self.hybrid,
+            fixed: self.fixed,
         }
     }
 
@@ -207,6 +215,7 @@ impl Module for Trained {
             copies: self.copies.clone(),
             num_updates: self.num_updates,
             hybrid: self.hybrid.clone(),
+            fixed: self.fixed.clone(),
         }
     }
 
@@ -215,8 +224,15 @@ impl Module for Trained {
     }
 
     fn visit<V: ModuleVisitor>(&self, visitor: &mut V) {
+        let visit = |network: &Network, visitor: &mut V| {
+            if self.fixed.is_empty() {
+                network.visit(visitor);
+            } else {
+                network.visit(&mut Without::new(visitor, &self.fixed));
+            }
+        };
         if !self.has_more() {
-            self.network.visit(visitor);
+            visit(&self.network, visitor);
             return;
         }
         let copies = self.copies.iter();
@@ -225,32 +241,40 @@ impl Module for Trained {
         let all = [(NETWORK.to_owned(), &self.network)].into_iter();
         for (name, network) in all.chain(copies).chain(kept) {
             visitor.enter_module(&name, CONTAINER);
-            network.visit(visitor);
+            visit(network, visitor);
             visitor.exit_module(&name, CONTAINER);
         }
     }
 
     fn map<M: ModuleMapper>(self, mapper: &mut M) -> Self {
-        if !self.has_more() {
-            return self.map_network(|network| network.map(mapper));
-        }
-        let mut map = |name: &str, network: Network| {
-            mapper.enter_module(name, CONTAINER);
-            let network = network.map(mapper);
-            mapper.exit_module(name, CONTAINER);
+        let name = self.has_more().then_some(NETWORK);
+        let fixed = self.fixed;
+        let mut map = |name: Option<&str>, network: Network| {
+            name.into_iter()
+                .for_each(|name| mapper.enter_module(name, CONTAINER));
+            let network = if fixed.is_empty() {
+                network.map(mapper)
+            } else {
+                network.map(&mut Without::new(mapper, &fixed))
+            };
+            name.into_iter()
+                .for_each(|name| mapper.exit_module(name, CONTAINER));
             network
         };
-        let network = map(NETWORK, self.network);
+        let network = map(name, self.network);
         let copies = self.copies.into_iter().map(|copy| {
             let name = copy.name();
-            copy.map_network(|network| map(name, network))
+            copy.map_network(|network| map(Some(name), network))
         });
         let copies = copies.collect();
+        let hybrid = self.hybrid;
+        let hybrid = hybrid.map(|hybrid| hybrid.map_kept(|name, network| map(Some(name), network)));
         Self {
             network,
             copies,
             num_updates: self.num_updates,
-            hybrid: self.hybrid.map(|hybrid| hybrid.map_kept(map)),
+            hybrid,
+            fixed,
         }
     }
 }

@@ -12,6 +12,7 @@ use runner_core::spec::backend::Arithmetic;
 use runner_core::spec::model::activation::Activation;
 use runner_core::spec::model::layer::{FeedforwardActivation, Transformer};
 
+use crate::lora;
 use crate::masks::{Masks, Seen};
 use crate::numeric;
 
@@ -34,7 +35,7 @@ impl Computed {
         if self.is_fast {
             return crate::fast::linear::linear(layer, x, self.arithmetic);
         }
-        layer.forward(x)
+        lora::forward(layer, x)
     }
 
     fn normalized(self, norm: &LayerNorm, x: Tensor<3>) -> Tensor<3> {
@@ -104,7 +105,8 @@ pub fn attended(
     {
         return context;
     }
-    if !seen.is_all() {
+    let projections = [&mha.query, &mha.key, &mha.value, &mha.output];
+    if !seen.is_all() || projections.into_iter().any(lora::is_adapted) {
         return stored(mha, &query, memory, is_causal, seen, computed.arithmetic);
     }
     let ([items, queries, _], keys) = (query.dims(), memory.dims()[1]);

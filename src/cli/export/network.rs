@@ -12,10 +12,10 @@ use crate::cli::tell::Teller;
 use crate::error::Error;
 use crate::ops::Sink;
 use crate::ops::export::{
-    ExportOnnx, ExportPytorch, ExportWeights, Exported, Format, Naming, Numbers, export_onnx,
-    export_pytorch, export_weights,
+    ExportAdapter, ExportOnnx, ExportPytorch, ExportWeights, Exported, Format, Naming, Numbers,
+    export_adapter, export_onnx, export_pytorch, export_weights,
 };
-use runner_core::diagnostic::counted;
+use runner_core::diagnostic::{Diagnostic, counted};
 use runner_core::spec::section::{Choice, by_name};
 use runner_report::console::Mode;
 
@@ -35,10 +35,13 @@ pub struct WeightsArgs {
     /// Of JSON, the layers and where the weights come from, too
     #[arg(long)]
     full: bool,
-    /// The file to write
+    /// Only the adapter, as a folder that peft reads; the other weights are left out
+    #[arg(long, conflicts_with_all = ["names", "full"])]
+    adapter: bool,
+    /// The file to write, or with `--adapter` the folder
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
-    /// Replace a file that is there
+    /// Replace a file or folder that is there
     #[arg(long)]
     force: bool,
 }
@@ -81,6 +84,9 @@ fn one_of<C: Choice + Clone + Send + Sync + 'static>() -> impl TypedValueParser<
 
 /// `runner export weights`
 pub fn weights(args: &WeightsArgs, output: &mut Output) -> u8 {
+    if args.adapter {
+        return adapter(args, output);
+    }
     let asked = ExportWeights {
         options: args.model.options(),
         names: args.names,
@@ -90,6 +96,21 @@ pub fn weights(args: &WeightsArgs, output: &mut Output) -> u8 {
         ..ExportWeights::new(&args.model.run, args.format, &args.out)
     };
     done(&args.out, output, |sink| export_weights(&asked, sink))
+}
+
+fn adapter(args: &WeightsArgs, output: &mut Output) -> u8 {
+    if args.format != Format::Safetensors {
+        let diagnostic = Diagnostic::error("usage", "only safetensors supports `--adapter`");
+        let help = "pass `--format safetensors`, or omit `--adapter` for merged weights";
+        return output.fail(&Error::refused(diagnostic.help(help)));
+    }
+    let asked = ExportAdapter {
+        options: args.model.options(),
+        dtype: args.dtype,
+        force: args.force,
+        ..ExportAdapter::new(&args.model.run, &args.out)
+    };
+    done(&args.out, output, |sink| export_adapter(&asked, sink))
 }
 
 /// `runner export pytorch`

@@ -1,5 +1,6 @@
 //! Trained networks in the formats of other programs.
 
+mod adapter;
 mod bpk;
 mod example;
 mod run;
@@ -11,6 +12,7 @@ use std::path::Path;
 
 use burn::tensor::Device;
 
+pub use adapter::{ExportAdapter, export_adapter};
 pub use run::{
     ExportOnnx, ExportPytorch, ExportWeights, Exported, Format, Naming, Numbers, export_onnx,
     export_pytorch, export_weights,

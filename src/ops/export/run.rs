@@ -112,7 +112,7 @@ impl Choice for Numbers {
 }
 
 impl Numbers {
-    fn dtype(self) -> Dtype {
+    pub(super) fn dtype(self) -> Dtype {
         match self {
             Self::F64 => Dtype::F64,
             Self::F32 => Dtype::F32,
@@ -235,7 +235,12 @@ const PYTORCH_FILES: [&str; 4] = [
 
 /// Opens a run, and reports which one if there was a choice. With `computes`, in a precision that other programs
 /// support on any machine.
-fn open(run: &Path, options: &Options, computes: bool, sink: &Sink<'_>) -> Result<Model, Error> {
+pub(super) fn open(
+    run: &Path,
+    options: &Options,
+    computes: bool,
+    sink: &Sink<'_>,
+) -> Result<Model, Error> {
     let mut found = find(run, options).map_err(Error::Refused)?;
     if let Some(why) = &found.why {
         sink(Progress::Note(why));
@@ -255,7 +260,7 @@ fn open(run: &Path, options: &Options, computes: bool, sink: &Sink<'_>) -> Resul
     Ok(model)
 }
 
-fn exported(model: &Model, tensors: &Tensors) -> Exported {
+pub(super) fn exported(model: &Model, tensors: &Tensors) -> Exported {
     Exported {
         run: model.plan().id.clone(),
         weights: model.weights(),

@@ -78,6 +78,17 @@ const DMD: Edits = &[
     ("strategy.full_steps", "1"),
     ("strategy.predictor", "'dmd'"),
 ];
+const ADAPTED: Edits = &[(
+    "adapters",
+    "[{ type = 'lora', parameters = 'linear_1.weight' }]",
+)];
+const WITH_ADAPTER: Edits = &[
+    ("init.from", "'first.json'"),
+    (
+        "adapters",
+        "[{ type = 'lora', parameters = 'linear_1.weight', rank = 1 }]",
+    ),
+];
 const FIRST: Edits = &[("init.from", "'first.json'")];
 const SLURM: Edits = &[("launch.type", "'slurm'")];
 const COMMANDS: Edits = &[
@@ -565,9 +576,67 @@ const ROWS: &[Row] = &[
         Same,
     ),
     // Initial weights: what the file holds, and what is taken of it.
+    (
+        IRIS,
+        &[],
+        "adapters",
+        "[{ type = 'lora', parameters = 'linear_1.weight' }]",
+        Other,
+    ),
+    (
+        IRIS,
+        ADAPTED,
+        "adapters",
+        "[{ type = 'lora', parameters = 'linear_1.weight', rank = 2 }]",
+        Other,
+    ),
+    (
+        IRIS,
+        ADAPTED,
+        "adapters",
+        "[{ type = 'lora', parameters = 'linear_1.weight', alpha = 4 }]",
+        Other,
+    ),
+    (
+        IRIS,
+        ADAPTED,
+        "adapters",
+        "[{ type = 'lora', parameters = 'linear_1.weight', dropout = 0.1 }]",
+        Other,
+    ),
+    (
+        IRIS,
+        ADAPTED,
+        "adapters",
+        "[{ type = 'lora', parameters = 'linear_1.weight', scaling = 'rslora' }]",
+        Other,
+    ),
+    (
+        IRIS,
+        ADAPTED,
+        "adapters",
+        "[{ type = 'lora', parameters = 'linear_1.weight', train = 'linear_2.bias' }]",
+        Other,
+    ),
+    (
+        IRIS,
+        ADAPTED,
+        "adapters",
+        "[{ type = 'lora', parameters = '*.weight' }]",
+        Other,
+    ),
+    (
+        IRIS,
+        ADAPTED,
+        "adapters",
+        "[{ type = 'lora', parameters = ['linear_1.w*'], rank = 8, alpha = 8.0 }]",
+        Same,
+    ),
     (IRIS, &[], "init.from", "'first.json'", Other),
     (IRIS, FIRST, "init.from", "'copy of first.json'", Same),
     (IRIS, FIRST, "init.from", "'second.json'", Other),
+    (IRIS, WITH_ADAPTER, "init.adapter", "'adapter'", Other),
+    (IRIS, WITH_ADAPTER, "init.adapter", "'other adapter'", Other),
     (IRIS, FIRST, "init.layout", "'pytorch'", Same),
     (IRIS, FIRST, "init.top_level_key", "'more'", Other),
     (IRIS, FIRST, "init.remap", "[['^none', 'x']]", Same),
@@ -667,6 +736,24 @@ fn write_data(folder: &Path) {
         });
         let file = json!({ "state_dict": tensors, "more": tensors });
         write(&format!("{name}.json"), file.to_string().as_bytes());
+    }
+    // Adapters of the same network.
+    for (name, value) in [("adapter", 0.5_f32), ("other adapter", 0.25)] {
+        let tensor = |from: usize, shape: [usize; 2]| json!({ "dtype": "F32", "shape": shape, "data_offsets": [from, from + 16] });
+        let head = json!({
+            "base_model.model.linear_1.lora_A.weight": tensor(0, [1, 4]),
+            "base_model.model.linear_1.lora_B.weight": tensor(16, [4, 1]),
+        });
+        let head = head.to_string();
+        let mut bytes = (head.len() as u64).to_le_bytes().to_vec();
+        bytes.extend(head.as_bytes());
+        bytes.extend([value.to_le_bytes(); 8].concat());
+        write(&format!("{name}/adapter_model.safetensors"), &bytes);
+        let config = json!({ "peft_type": "LORA", "r": 1, "lora_alpha": 8 });
+        write(
+            &format!("{name}/adapter_config.json"),
+            config.to_string().as_bytes(),
+        );
     }
     write("rows.csv", rows.as_bytes());
     write("copy.csv", rows.as_bytes());

@@ -94,6 +94,12 @@ impl Forecast {
         let trained_in = trained_parameters(network, optimizer);
         let trained = trained_in.iter().copied().fold(0, u64::saturating_add);
         let trained = trained.saturating_mul(float);
+        // Copies share the weights under adapters.
+        let copied = if network.has_adapters() {
+            trained
+        } else {
+            weights
+        };
         let item = data.input.shape.iter().product::<usize>() as u64;
         let item = item.saturating_mul(match data.input.vocabulary {
             None => float,
@@ -113,7 +119,7 @@ impl Forecast {
             parameters: weights,
             gradients: trained.saturating_mul(1 + is_in_pieces as u64),
             optimizer: trained.saturating_mul(optimizer.method.num_states()),
-            average: weights.saturating_mul(train.ema.is_some() as u64 + strategy.num_copies()),
+            average: copied.saturating_mul(train.ema.is_some() as u64 + strategy.num_copies()),
             activations: of_batch(kept),
             batch: of_batch(item).saturating_mul(1 + on_host as u64 * ahead),
             workspace: of_batch(
@@ -200,7 +206,7 @@ impl Forecast {
 /// How many numbers of each layer are trained: frozen layers and groups have no gradients.
 pub fn trained_parameters(network: &Network, optimizer: &OptimizerSpec) -> Vec<u64> {
     let layers = network.layers.iter();
-    if optimizer.groups.iter().all(|group| !group.freeze) {
+    if optimizer.groups.iter().all(|group| !group.freeze) && !network.has_adapters() {
         let trained = layers.map(|layer| {
             if layer.freeze {
                 0
@@ -213,7 +219,7 @@ pub fn trained_parameters(network: &Network, optimizer: &OptimizerSpec) -> Vec<u
     let is_frozen = |path: &str| group_of(&optimizer.groups, path).is_some_and(|g| g.freeze);
     let mut trained: BTreeMap<&str, u64> = BTreeMap::new();
     for (layer, path, count) in network.named_parameters() {
-        if !layer.freeze && !is_frozen(&path) {
+        if !layer.freezes(&path) && !is_frozen(&path) {
             let sum = trained.entry(&layer.name).or_default();
             *sum = sum.saturating_add(count);
         }

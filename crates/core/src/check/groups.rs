@@ -56,7 +56,7 @@ pub fn patterns_match(point: &Point<'_>) -> Option<Diagnostic> {
 }
 
 /// The first paths, and how many more there are.
-fn shortened(paths: &[String]) -> String {
+pub(super) fn shortened(paths: &[String]) -> String {
     const SHOWN: usize = 8;
     let quoted = paths.iter().take(SHOWN).map(|path| format!("`{path}`"));
     let mut text = quoted.collect::<Vec<_>>().join(", ");
@@ -114,20 +114,17 @@ pub fn something_is_trained(point: &Point<'_>) -> Option<Diagnostic> {
     let network = point.network?;
     let paths = network.parameter_paths();
     let groups = &point.spec.optimizer.groups;
-    let frozen_layers = network.layers.iter().filter(|layer| layer.freeze);
-    let frozen_layers: Vec<_> = frozen_layers
-        .map(|layer| format!("{}.", layer.name))
-        .collect();
-    let is_frozen = |path: &String| {
-        frozen_layers.iter().any(|layer| path.starts_with(layer))
-            || group_of(groups, path).is_some_and(|group| group.freeze)
-    };
+    let mut parameters = network.named_parameters();
+    let are_frozen = parameters.all(|(layer, path, _)| {
+        layer.freezes(&path) || group_of(groups, &path).is_some_and(|group| group.freeze)
+    });
     if paths.is_empty() {
         let message = "no layer of the network has parameters, so there is nothing to train";
         let diagnostic = Diagnostic::error("contradiction", message).at(point.span("model"));
         return Some(diagnostic.help("add a layer with weights, such as `linear`"));
     }
-    if !paths.iter().all(is_frozen) {
+    // Adapters that match nothing are refused themselves.
+    if !are_frozen || (!point.spec.adapters.is_empty() && !network.has_adapters()) {
         return None;
     }
     let message = "every parameter is frozen, so there is nothing to train";

@@ -3,6 +3,7 @@
 //! [`RULES`] is the complete list. A rule is a pure function of a [`Point`]; it lists the keys that it reads, and is
 //! skipped if one of them was already refused, so that each mistake is reported once.
 
+mod adapters;
 mod average;
 mod balance;
 mod data;
@@ -265,7 +266,31 @@ pub const RULES: &[Rule] = &[
         check: recipe::epsilon_is_not_zero,
     },
     Rule {
-        reads: &["data", "model", "optimizer"],
+        reads: &["data", "model", "adapters"],
+        check: adapters::weights_can_be_adapted,
+    },
+    Rule {
+        reads: &["data", "model", "adapters"],
+        check: adapters::weights_are_adapted_once,
+    },
+    Rule {
+        reads: &["data", "model", "adapters"],
+        check: adapters::adapted_weights_are_not_tied,
+    },
+    Rule {
+        reads: &["data", "model", "adapters"],
+        check: adapters::trained_parameters_are_there,
+    },
+    Rule {
+        reads: &["data", "model", "adapters"],
+        check: adapters::rank_is_small,
+    },
+    Rule {
+        reads: &["data", "model", "adapters", "optimizer"],
+        check: adapters::groups_name_trained_parameters,
+    },
+    Rule {
+        reads: &["data", "model", "optimizer", "adapters"],
         check: groups::patterns_match,
     },
     Rule {

@@ -9,6 +9,7 @@ use super::{Point, span, task};
 use crate::data::{DataError, DataPlan, Located};
 use crate::diagnostic::{Diagnostic, counted};
 use crate::spec::ExperimentSpec;
+use crate::spec::adapters::AdapterSpec;
 use crate::spec::data::DataSpec;
 use crate::spec::document::Table;
 use crate::spec::model::layer_spec::LayerSpec;
@@ -50,6 +51,7 @@ struct Blueprint {
     items: Items,
     output: Vec<usize>,
     heads: Vec<Head>,
+    adapters: Vec<AdapterSpec>,
 }
 
 /// A network with its serialized form.
@@ -101,8 +103,9 @@ impl<'a> Checker<'a> {
             items,
             output,
             heads,
+            adapters,
         } = &blueprint;
-        let network = lay_out(layers, items, output, heads)?;
+        let network = lay_out(layers, items, output, heads)?.adapted(adapters);
         let work = network.work().to_string();
         let laid_out = Rc::new(LaidOut { network, work });
         self.last = Some((blueprint, laid_out.clone()));
@@ -190,6 +193,11 @@ impl<'a> Checker<'a> {
                 items: Items::of(&data.input, &data.noticed.padding),
                 output: goal.output_shape.clone(),
                 heads: goal.heads.clone(),
+                adapters: if findings.is_poisoned("adapters") {
+                    Vec::new()
+                } else {
+                    spec.adapters.clone()
+                },
             };
             let used = goal.all_are_used(&spec.model.layers);
             match used.and_then(|()| self.lay_out(blueprint)) {

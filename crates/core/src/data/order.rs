@@ -1,8 +1,8 @@
 //! Every random number of a run as a pure function of its seed: streams and orders.
 
-use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
 use rand::seq::SliceRandom;
+use rand::{RngExt, SeedableRng};
 
 /// The purpose of a stream of random numbers; equal seeds with different purposes are unrelated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +27,8 @@ pub enum Purpose {
     Probe = 9,
     /// Items drawn with replacement.
     Sampler = 10,
+    /// Initial matrices of adapters.
+    Adapter = 11,
 }
 
 /// The seed of one stream, mixed by the finalizer of SplitMix64 (Steele, Lea and Flood, 2014).
@@ -56,6 +58,13 @@ pub fn permutation(num: usize, seed: u64, purpose: Purpose, index: u64) -> Vec<u
 pub fn shuffle(items: &mut [u32], seed: u64, purpose: Purpose, index: u64) {
     let mut rng = ChaCha8Rng::seed_from_u64(stream_seed(seed, purpose, index));
     items.shuffle(&mut rng);
+}
+
+/// Numbers between `-bound` and `bound`, as a pure function of the arguments.
+pub fn uniform(num: usize, bound: f64, seed: u64, purpose: Purpose, index: u64) -> Vec<f64> {
+    let mut rng = ChaCha8Rng::seed_from_u64(stream_seed(seed, purpose, index));
+    let draw = |_| (2.0 * rng.random::<f64>() - 1.0) * bound;
+    (0..num).map(draw).collect()
 }
 
 #[cfg(test)]

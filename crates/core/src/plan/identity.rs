@@ -340,6 +340,7 @@ fn weights_of(init: &InitPlan) -> Json {
         layout,
         top_level_key,
         tensors,
+        adapter,
         report: _,
     } = init;
     let tensors = tensors.iter().map(|taken| {
@@ -349,7 +350,19 @@ fn weights_of(init: &InitPlan) -> Json {
             json!([taken.at, taken.from])
         }
     });
-    json!([digest, layout, top_level_key, tensors.collect::<Vec<_>>()])
+    let base = json!([digest, layout, top_level_key, tensors.collect::<Vec<_>>()]);
+    let Some(adapter) = adapter else {
+        return base;
+    };
+    let matrices = adapter.matrices.iter().map(|matrix| &matrix.from);
+    let tensors = adapter.tensors.iter();
+    let tensors = tensors.map(|taken| json!([taken.at, taken.from]));
+    json!({
+        "base": base,
+        "adapter": adapter.digest,
+        "matrices": matrices.collect::<Vec<_>>(),
+        "tensors": tensors.collect::<Vec<_>>(),
+    })
 }
 
 /// The optimizer without its patterns, which are meaningless without the names that they match.

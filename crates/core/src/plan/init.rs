@@ -22,6 +22,9 @@ pub struct InitPlan {
     pub top_level_key: Option<String>,
     /// The tensors that are loaded, in the network's order.
     pub tensors: Vec<Taken>,
+    /// The adapter that is loaded too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub adapter: Option<AdapterInit>,
     /// All tensors on either side, for the user.
     #[serde(skip)]
     pub report: InitReport,
@@ -39,6 +42,29 @@ pub struct Taken {
     /// Whether it is a matrix that is transposed first.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_transposed: bool,
+}
+
+/// The source of the first values of adapters.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AdapterInit {
+    /// The folder.
+    pub path: PathBuf,
+    /// sha256 of its files.
+    pub digest: String,
+    /// The matrices of adapters.
+    pub matrices: Vec<TakenMatrix>,
+    /// Other tensors, in PyTorch's layout.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tensors: Vec<Taken>,
+}
+
+/// A matrix of an adapter that is loaded.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TakenMatrix {
+    /// Its path in the network.
+    pub path: String,
+    /// The name of the tensor in the file, which is its transpose.
+    pub from: String,
 }
 
 /// The fate of each tensor of a file and of a network.

@@ -28,6 +28,8 @@ pub struct InitSpec {
     pub partial: bool,
     /// Whether tensors with a different shape keep their random values.
     pub skip_mismatched: bool,
+    /// The folder of an adapter that is loaded too.
+    pub adapter: Option<String>,
 }
 
 choices! {
@@ -114,6 +116,13 @@ impl InitSpec {
                     "Whether tensors with a different shape in the file keep random values.",
                 )
                 .or(false),
+            adapter: s
+                .field(
+                    "adapter",
+                    Kind::Path,
+                    "The folder of an adapter as the library `peft` saves it, with `adapter_config.json` and `adapter_model.safetensors`: the first values of `[[adapters]]`.",
+                )
+                .optional(),
         };
         refuse_patterns(s, &spec.remap);
         spec

@@ -3,6 +3,7 @@
 //! Each table is one type with one `decode` function, which declares its keys, their ranges, defaults and meanings.
 //! Nothing here looks at more than one table at a time: that is `check`.
 
+pub mod adapters;
 pub mod adjustment;
 pub mod backend;
 pub mod data;
@@ -53,6 +54,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::diagnostic::Diagnostic;
 pub use crate::diagnostic::{is_odd, printable, printable_in_color, printable_lines};
+use adapters::AdapterSpec;
 use backend::BackendSpec;
 use data::DataSpec;
 use document::{Table, Value};
@@ -89,6 +91,8 @@ pub struct ExperimentSpec {
     pub model: ModelSpec,
     /// `[init]`; if not set, weights are random.
     pub init: Option<InitSpec>,
+    /// `[[adapters]]`
+    pub adapters: Vec<AdapterSpec>,
     /// `[task]`
     pub task: TaskTable,
     /// `[loss]`; the default of the task if not set.
@@ -259,6 +263,12 @@ fn decode_tables(s: &mut Section<'_>) -> ExperimentSpec {
             "init",
             "Initial weights from a file instead of random ones.",
             InitSpec::decode,
+        ),
+        adapters: s.tables(
+            "adapters",
+            "Small trained matrices beside frozen weights, for fine-tuning.",
+            false,
+            AdapterSpec::decode,
         ),
         task: s.table("task", "The prediction target and the metrics.", false, TaskTable::decode),
         loss: s.optional_table("loss", "The loss to minimize; the usual loss of the task when not set.", LossSpec::decode),

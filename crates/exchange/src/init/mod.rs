@@ -17,6 +17,7 @@ use runner_core::show::plain_io_error;
 use runner_core::spec::init::{InitLayout, InitSpec};
 use runner_core::spec::plain_file;
 
+use crate::peft;
 use crate::slots;
 use crate::tensors::{Dtype, NamedTensor};
 pub use open::Opened;
@@ -69,7 +70,7 @@ pub fn resolve(
     spec: &InitSpec,
     network: &Network,
     base: &Path,
-    digest: Digest<'_>,
+    digest_of: Digest<'_>,
 ) -> Result<InitPlan, InitRefusal> {
     let path = base.join(&spec.from);
     let path = std::path::absolute(&path).unwrap_or(path);
@@ -82,15 +83,24 @@ pub fn resolve(
     let matched = matching::matched(spec, network, layout, &opened)?;
     let refuse = |error: DataError| words::refusal("init.from", &error);
     refuse_not_finite(&opened, &matched.taken, &path).map_err(refuse)?;
-    let digest = opened.digest(digest).map_err(refuse)?;
-    Ok(InitPlan {
+    let digest = opened.digest(digest_of).map_err(refuse)?;
+    let mut plan = InitPlan {
         path,
         digest,
         layout,
         top_level_key: spec.top_level_key.clone(),
         tensors: matched.taken,
+        adapter: None,
         report: matched.report,
-    })
+    };
+    if let Some(folder) = &spec.adapter {
+        let folder = base.join(folder);
+        let folder = std::path::absolute(&folder).unwrap_or(folder);
+        let adapter = peft::resolve(&folder, network, &plan, digest_of);
+        let adapter = adapter.map_err(|error| words::refusal("init.adapter", &error))?;
+        plan.adapter = Some(adapter);
+    }
+    Ok(plan)
 }
 
 /// Refuses weights that cannot be used to start training.
@@ -122,13 +132,7 @@ pub fn load(
     network: &Network,
 ) -> Result<BTreeMap<String, NamedTensor>, DataError> {
     let opened = Opened::open(&plan.path, plan.top_level_key.as_deref(), network)?;
-    let digest = opened.digest(&mut |path| {
-        let digest = plain_file::open(path).and_then(|mut file| sha256_of(&mut file));
-        digest.map_err(|e| {
-            let (place, reason) = (path.display(), plain_io_error(&e));
-            DataError::new(format!("`{place}` cannot be read: {reason}"))
-        })
-    })?;
+    let digest = opened.digest(&mut whole_digest)?;
     if digest != plan.digest {
         let message = format!(
             "`{}` has changed since the run was planned",
@@ -159,6 +163,9 @@ pub fn load(
         Ok(())
     })?;
     if num == wanted.len() {
+        if let Some(adapter) = &plan.adapter {
+            loaded.extend(peft::load(adapter, network, &mut whole_digest)?);
+        }
         Ok(loaded)
     } else {
         let message = format!(
@@ -167,4 +174,13 @@ pub fn load(
         );
         Err(DataError::new(message).help("plan the run again with `runner run`"))
     }
+}
+
+/// The digest of a file, all of which is read.
+fn whole_digest(path: &Path) -> Result<String, DataError> {
+    let digest = plain_file::open(path).and_then(|mut file| sha256_of(&mut file));
+    digest.map_err(|e| {
+        let (place, reason) = (path.display(), plain_io_error(&e));
+        DataError::new(format!("`{place}` cannot be read: {reason}"))
+    })
 }

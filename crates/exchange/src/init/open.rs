@@ -1,16 +1,20 @@
 //! The source in `init.from`: a file of weights, the folder of a run, or a capsule.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use runner_core::check::network::Network;
+use runner_core::check::network::adapters::Adapter;
 use runner_core::data::{DataError, sha256_hex};
 #[cfg(feature = "native")]
 use runner_core::record::capsule;
 use runner_core::record::{ExperimentFolder, RunFolder};
 use runner_core::show::plain_io_error;
+use runner_core::spec::init::InitLayout;
 use tempfile::TempDir;
 
 use crate::read::{Format, Weights};
+use crate::tensors::{Dtype, NamedTensor, TensorError, Tensors};
 
 /// The file extension of capsules.
 const CAPSULE: &str = ".capsule.tar.zst";
@@ -124,8 +128,93 @@ fn of_run(folder: &RunFolder, key: Option<&str>) -> Result<(Weights, PathBuf), D
             DataError::new(message).help("complete the run with `runner run`, or use another one")
         );
     }
+    if plan.network.has_adapters() {
+        let base = folder.model("initial");
+        let merged = merged(&file, &base, &plan.network)?;
+        let weights = Weights::of(&file, merged, InitLayout::Burn).and_file(base);
+        return Ok((weights, file));
+    }
     let weights = Weights::open(&file, key)?;
     Ok((in_words_of_users(weights, &plan.network), file))
+}
+
+/// The weights of a run with adapters: those that it saved over those under them, with the products of the adapters.
+fn merged(best: &Path, base: &Path, network: &Network) -> Result<Tensors, DataError> {
+    let mut all: BTreeMap<String, NamedTensor> = BTreeMap::new();
+    for file in [base, best] {
+        let weights = in_words_of_users(Weights::open(file, None)?, network);
+        let names = weights.entries().iter().map(|entry| entry.name.as_str());
+        weights.read(&names.collect(), &mut |tensor| {
+            all.insert(tensor.name().to_owned(), tensor);
+            Ok(())
+        })?;
+    }
+    for layer in &network.layers {
+        for adapter in &layer.adapters {
+            let path = format!("{}.{}", layer.name, adapter.path);
+            let mut take = |name: String| {
+                let found = all.remove(&name);
+                found.ok_or_else(|| {
+                    DataError::new(format!("`{}` has no `{name}`", best.display()))
+                        .help("repeat the run, or copy its folder again")
+                })
+            };
+            let [a, b] = ["a", "b"].map(|matrix| take(format!("{path}.lora.{matrix}")));
+            let weight = take(path.clone())?;
+            let sum = sum(&weight, (&a?, &b?), adapter)
+                .map_err(|e| DataError::new(format!("`{}` cannot be used: {e}", best.display())))?;
+            all.insert(path, sum);
+        }
+    }
+    let mut tensors = Tensors::new();
+    for tensor in all.into_values() {
+        let pushed = tensors.push(tensor);
+        pushed.map_err(|e| DataError::new(format!("`{}` cannot be used: {e}", best.display())))?;
+    }
+    Ok(tensors)
+}
+
+/// A weight plus the product of the matrices of its adapter.
+fn sum(
+    weight: &NamedTensor,
+    (a, b): (&NamedTensor, &NamedTensor),
+    adapter: &Adapter,
+) -> Result<NamedTensor, TensorError> {
+    let Adapter {
+        inputs,
+        outputs,
+        rank,
+        scale,
+        ..
+    } = *adapter;
+    let (mut values, a, b) = (weight.to_f64s(), a.to_f64s(), b.to_f64s());
+    if values.len() != inputs * outputs || a.len() != inputs * rank || b.len() != rank * outputs {
+        return Err(TensorError::Size {
+            name: weight.name().to_owned(),
+            shape: weight.shape().to_vec(),
+            dtype: weight.dtype(),
+            found: weight.bytes().len(),
+        });
+    }
+    for (row, a) in values.chunks_exact_mut(outputs).zip(a.chunks_exact(rank)) {
+        for (a, b) in a.iter().zip(b.chunks_exact(outputs)) {
+            for (value, b) in row.iter_mut().zip(b) {
+                *value += scale * a * b;
+            }
+        }
+    }
+    let is_wide = weight.dtype() == Dtype::F64;
+    let bytes = if is_wide {
+        values
+            .iter()
+            .flat_map(|value| value.to_le_bytes())
+            .collect()
+    } else {
+        let narrow = values.iter().map(|value| *value as f32);
+        narrow.flat_map(f32::to_le_bytes).collect()
+    };
+    let dtype = if is_wide { Dtype::F64 } else { Dtype::F32 };
+    NamedTensor::new(weight.name(), weight.shape().to_vec(), dtype, bytes)
 }
 
 /// The same with the names that users know: the layer's and Burn's path inside it.

@@ -181,6 +181,12 @@ impl Weights {
         }
     }
 
+    /// The same with another file that its values come from.
+    pub fn and_file(mut self, path: PathBuf) -> Self {
+        self.beside.push(path);
+        self
+    }
+
     /// The tensors, in the order of the file.
     pub fn entries(&self) -> &[Entry] {
         &self.entries

@@ -7,6 +7,7 @@ use runner_kernels::linear::Linear;
 
 use super::rounding;
 use super::weighted::{Weighted, apply};
+use crate::lora;
 
 impl Weighted for Linear {
     fn output_sizes(&self, input: &[usize]) -> Vec<usize> {
@@ -34,10 +35,15 @@ impl Weighted for Linear {
 
 /// The output of a linear layer, \[.., inputs\] to \[.., outputs\], by Burn's where it cannot be computed here.
 pub fn linear<const D: usize>(
-    linear: &nn::Linear,
+    layer: &nn::Linear,
     x: Tensor<D>,
     arithmetic: Arithmetic,
 ) -> Tensor<D> {
+    lora::linear(layer, x, |layer, x| plain(layer, x, arithmetic))
+}
+
+/// The same without an adapter.
+fn plain<const D: usize>(linear: &nn::Linear, x: Tensor<D>, arithmetic: Arithmetic) -> Tensor<D> {
     let weight = linear.weight.val();
     let [inputs, outputs] = weight.dims();
     let dims = x.dims();

@@ -1,6 +1,8 @@
 //! Weights moved by differences of earlier ones, and restored.
 
-use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
+use std::collections::BTreeSet;
+
+use burn::module::{Module, ModuleMapper, ModuleVisitor, Param, ParamId};
 use burn::optim::GradientsParams;
 use burn::tensor::{Tensor, TensorReadError};
 
@@ -13,7 +15,7 @@ use runner_core::spec::backend::Arithmetic;
 /// are not changed, to the bit.
 pub fn moved(network: Network, snapshots: &[Network], factors: &[f64]) -> Network {
     let snapshots = snapshots.iter();
-    let snapshots = snapshots.map(|snapshot| Collected::of(snapshot, Part::Weights).found);
+    let snapshots = snapshots.map(|snapshot| weights(snapshot).found);
     network.map(&mut Mover {
         snapshots: snapshots.collect(),
         factors,
@@ -21,8 +23,14 @@ pub fn moved(network: Network, snapshots: &[Network], factors: &[f64]) -> Networ
 }
 
 /// A network with the weights of another one, and its own running statistics.
-pub fn restored(network: Network, weights: &Network) -> Network {
-    network.map(&mut Resume(Collected::of(weights, Part::Weights)))
+pub fn restored(network: Network, from: &Network) -> Network {
+    network.map(&mut Resume(weights(from)))
+}
+
+/// All tensors of a network but running statistics.
+fn weights(network: &Network) -> Collected<'static> {
+    static NONE: BTreeSet<ParamId> = BTreeSet::new();
+    Collected::of(network, Part::Weights, &NONE)
 }
 
 /// The inner products of each two differences between consecutive snapshots, row by row.
@@ -38,7 +46,7 @@ pub fn products(
         return Ok(Vec::new());
     };
     let each = snapshots.iter();
-    let each = each.map(|snapshot| Collected::of(snapshot, Part::Weights).found);
+    let each = each.map(|snapshot| weights(snapshot).found);
     let mut visitor = Products {
         snapshots: each.collect(),
         sums: vec![None; num * num],

@@ -7,10 +7,27 @@ use crate::spec::model::layer::{Cell, LayerKind, Norm, Recurrent, Steps, Transfo
 
 /// Paths inside the layer with the number of elements of each.
 pub fn parameters(kind: &LayerKind, inputs: &[Input], shape: &[usize]) -> Vec<(String, u64)> {
+    listed(kind, inputs, shape).all
+}
+
+/// Paths inside the layer of the matrices that an adapter can be added to, with their inputs and outputs.
+pub fn matrices(kind: &LayerKind, inputs: &[Input], shape: &[usize]) -> Vec<(String, [usize; 2])> {
+    match kind {
+        LayerKind::Linear { .. }
+        | LayerKind::MultiHeadAttention { .. }
+        | LayerKind::GroupedAttention(_)
+        | LayerKind::TransformerEncoder(_)
+        | LayerKind::TransformerDecoder(_)
+        | LayerKind::Swiglu { .. } => listed(kind, inputs, shape).matrices,
+        _ => Vec::new(),
+    }
+}
+
+fn listed(kind: &LayerKind, inputs: &[Input], shape: &[usize]) -> Parameters {
     let first = |at: usize| inputs[0].shape.dims.get(at).copied().unwrap_or(1);
     let last = |dims: &[usize]| dims.last().copied().unwrap_or(1);
     let width = last(&inputs[0].shape.dims);
-    let mut list = Parameters(Vec::new());
+    let mut list = Parameters::default();
     match kind {
         LayerKind::Linear { bias, .. } => list.linear("", width, last(shape), *bias),
         LayerKind::Conv(conv) => {
@@ -70,14 +87,19 @@ pub fn parameters(kind: &LayerKind, inputs: &[Input], shape: &[usize]) -> Vec<(S
         }
         _ => {}
     }
-    list.0
+    list
 }
 
-struct Parameters(Vec<(String, u64)>);
+#[derive(Default)]
+struct Parameters {
+    all: Vec<(String, u64)>,
+    /// Those of linear layers.
+    matrices: Vec<(String, [usize; 2])>,
+}
 
 impl Parameters {
     fn add(&mut self, path: impl Into<String>, count: u64) {
-        self.0.push((path.into(), count));
+        self.all.push((path.into(), count));
     }
 
     fn bias(&mut self, path: impl Into<String>, count: usize, is_there: bool) {
@@ -87,7 +109,9 @@ impl Parameters {
     }
 
     fn linear(&mut self, prefix: &str, inputs: usize, outputs: usize, bias: bool) {
-        self.add(format!("{prefix}weight"), times(&[inputs, outputs]));
+        let path = format!("{prefix}weight");
+        self.matrices.push((path.clone(), [inputs, outputs]));
+        self.add(path, times(&[inputs, outputs]));
         self.bias(format!("{prefix}bias"), outputs, bias);
     }
 

@@ -75,7 +75,11 @@ impl Network {
             } else {
                 per_item
             };
-            values.saturating_mul(float).saturating_add(beside)
+            let adapters = layer.kept_by_adapters().saturating_mul(float);
+            values
+                .saturating_mul(float)
+                .saturating_add(beside)
+                .saturating_add(adapters)
         });
         kept.fold(0, u64::saturating_add)
     }

@@ -2,6 +2,7 @@
 //!
 //! Nothing here needs a device. The tests of `train` check the numbers against Burn.
 
+pub mod adapters;
 mod attention;
 pub mod axes;
 mod cost;
@@ -24,6 +25,7 @@ use crate::diagnostic::Diagnostic;
 use crate::spec::backend::{Arithmetic, Kernels};
 use crate::spec::model::layer::LayerKind;
 use crate::spec::model::layer_spec::{LayerSpec, MaskKey, Source, Weights};
+use adapters::Adapter;
 use heads::Head;
 use shape::Mismatch;
 
@@ -65,6 +67,12 @@ pub struct Layer {
     /// The layer whose weights it uses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weights: Option<Weights>,
+    /// What is added to its matrices.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub adapters: Vec<Adapter>,
+    /// Paths inside it of the parameters that are frozen because the network has adapters.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub frozen: Vec<String>,
     /// Number of its own weights.
     pub num_parameters: u64,
     /// Values that one item's forward pass keeps.
@@ -185,10 +193,14 @@ impl Network {
                 [] => own,
                 masks => serde_json::json!([own, masks]),
             };
-            match layer.weights {
+            let own = match layer.weights {
                 Some(weights) => serde_json::json!([own, weights]),
                 None => own,
+            };
+            if layer.adapters.is_empty() && layer.frozen.is_empty() {
+                return own;
             }
+            serde_json::json!({ "base": own, "adapters": layer.adapters, "frozen": layer.frozen })
         });
         let layers = layers.collect::<Vec<_>>();
         if self.parts.is_empty() {
@@ -223,7 +235,8 @@ impl Network {
             let layer = network.layers.get(at)?;
             let (kind, inputs) = (layer.kind.clone(), layer.inputs.clone());
             let masks = layer.masks.clone();
-            Some((kind, inputs, masks, layer.freeze, layer.weights))
+            let fixed = (layer.freeze, layer.frozen.clone(), layer.adapters.clone());
+            Some((kind, inputs, masks, fixed, layer.weights))
         };
         let num = self.layers.len().max(now.layers.len());
         let at = (0..num).find(|at| work(self, *at) != work(now, *at))?;
@@ -256,9 +269,15 @@ impl Network {
     /// The path of a parameter as users know it, for Burn's path `<layer's index>.<its module>.<rest>` in the list of
     /// layers.
     pub fn user_path(&self, path: &str) -> Option<String> {
+        let (layer, inner) = self.located(path)?;
+        Some(format!("{}.{inner}", layer.name))
+    }
+
+    /// The layer of a parameter and its path inside, for Burn's path `layers.<index>.<its module>.<rest>`.
+    pub fn located(&self, path: &str) -> Option<(&Layer, String)> {
         let mut parts = path.splitn(4, '.').skip(1);
         let layer = self.layers.get(parts.next()?.parse::<usize>().ok()?)?;
-        Some(format!("{}.{}", layer.name, parts.nth(1)?))
+        Some((layer, parts.nth(1)?.to_owned()))
     }
 
     /// Why this program cannot compute a layer of an own type, if there is one that it does not have as planned.
@@ -295,6 +314,11 @@ impl Layer {
 
     /// Paths of its own parameters inside the layer, with the number of elements of each.
     fn parameters(&self) -> Vec<(String, u64)> {
+        self.with_adapters(self.base_parameters())
+    }
+
+    /// The same without adapters.
+    pub fn base_parameters(&self) -> Vec<(String, u64)> {
         let mut all = cost::parameters(&self.kind, self.values(), &self.shape);
         all.retain(|(path, _)| self.owns(path));
         all
@@ -405,6 +429,8 @@ pub fn append(
         masks: spec.masks.clone(),
         freeze: spec.freeze,
         weights: spec.weights,
+        adapters: Vec::new(),
+        frozen: Vec::new(),
         num_parameters: 0,
         activations_per_item: activations,
         multiply_adds_per_item: multiply_adds,

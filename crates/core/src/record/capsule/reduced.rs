@@ -11,7 +11,7 @@ use super::super::{Environment, RunFolder, run_folder::run_toml, write::json_tex
 use super::manifest::{DataRoot, FileSum};
 use super::write::Source;
 use crate::plan::RunPlan;
-use crate::plan::init::InitPlan;
+use crate::plan::init::{AdapterInit, InitPlan};
 use crate::spec::plain_file;
 
 /// The home folder of any user in a path.
@@ -31,6 +31,13 @@ pub(super) fn run(plan: &RunPlan, roots: &[DataRoot]) -> std::io::Result<Option<
             .path
             .file_name()
             .map_or_else(PathBuf::new, PathBuf::from),
+        adapter: init.adapter.map(|adapter| AdapterInit {
+            path: adapter
+                .path
+                .file_name()
+                .map_or_else(PathBuf::new, PathBuf::from),
+            ..adapter
+        }),
         ..init
     });
     let place = |key: &str, number: usize| {

@@ -1,0 +1,175 @@
+//! An adapter of a run for `peft`.
+
+use std::fmt;
+
+use serde_json::{Map, Value as Json, json};
+
+use super::{PREFIX, Place, file_name, name_of, places};
+use crate::state::{StateDict, StateError};
+use crate::tensors::{NamedTensor, TensorError, Tensors};
+use runner_core::check::network::{Layer, Network};
+use runner_core::plan::init::InitPlan;
+
+/// Why an adapter cannot be written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NotWritten {
+    /// The network has none.
+    NoAdapter,
+    /// A layer is trained in part, which the layout cannot say.
+    PartOfModule {
+        /// The layer.
+        layer: String,
+        /// A trained parameter of it.
+        parameter: String,
+    },
+    /// A tensor is missing, or there twice.
+    Tensors(StateError),
+}
+
+impl From<StateError> for NotWritten {
+    fn from(error: StateError) -> Self {
+        Self::Tensors(error)
+    }
+}
+
+impl From<TensorError> for NotWritten {
+    fn from(error: TensorError) -> Self {
+        Self::Tensors(error.into())
+    }
+}
+
+impl fmt::Display for NotWritten {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoAdapter => f.write_str("the run has no adapter"),
+            Self::PartOfModule { layer, parameter } => write!(
+                f,
+                "`{parameter}` is trained, but not all of `{layer}`: peft saves whole modules"
+            ),
+            Self::Tensors(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for NotWritten {}
+
+/// The settings of the adapters of a network, as `peft` reads them.
+///
+/// # Errors
+/// If the network has none, or a layer is trained in part.
+pub fn config(network: &Network, init: Option<&InitPlan>) -> Result<Json, NotWritten> {
+    let places = places(network, init);
+    let Some(first) = places.first() else {
+        return Err(NotWritten::NoAdapter);
+    };
+    let saved = saved(network)?;
+    let (rank, alpha) = (first.adapter.rank, alpha(first));
+    let (mut ranks, mut alphas) = (Map::new(), Map::new());
+    for place in &places {
+        let module = place.modules[0].clone();
+        if place.adapter.rank != rank {
+            ranks.insert(module.clone(), json!(place.adapter.rank));
+        }
+        if self::alpha(place) != alpha {
+            alphas.insert(module, number(self::alpha(place)));
+        }
+    }
+    let targets: Vec<&String> = places.iter().map(|place| &place.modules[0]).collect();
+    let modules: Vec<String> = saved.iter().map(|(_, module)| module.clone()).collect();
+    Ok(json!({
+        "peft_type": "LORA",
+        "task_type": null,
+        "base_model_name_or_path": init.map(|init| init.path.display().to_string()),
+        "r": rank,
+        "lora_alpha": number(alpha),
+        "lora_dropout": first.adapter.dropout,
+        "rank_pattern": ranks,
+        "alpha_pattern": alphas,
+        "target_modules": targets,
+        "modules_to_save": if modules.is_empty() { Json::Null } else { json!(modules) },
+        "bias": "none",
+        "use_rslora": false,
+        "use_dora": false,
+        "fan_in_fan_out": false,
+        "init_lora_weights": true,
+        "inference_mode": true,
+    }))
+}
+
+/// The numerator of the scale, whatever it was made from.
+fn alpha(place: &Place<'_>) -> f64 {
+    place.adapter.scale * place.adapter.rank as f64
+}
+
+/// A whole number without a point, as `peft` declares it.
+fn number(value: f64) -> Json {
+    if value.fract() == 0.0 && value.abs() < 1e15 {
+        json!(value as i64)
+    } else {
+        json!(value)
+    }
+}
+
+/// The layers that are trained as a whole beside the adapters, with their names in PyTorch.
+fn saved(network: &Network) -> Result<Vec<(&Layer, String)>, NotWritten> {
+    let modules = StateDict::of(network).modules;
+    let mut saved = Vec::new();
+    for (layer, module) in network.layers.iter().zip(modules) {
+        let base = layer.base_parameters();
+        let is_trained = |(path, _): &&(String, u64)| !layer.frozen.contains(path);
+        let Some((path, _)) = base.iter().find(is_trained) else {
+            continue;
+        };
+        if !base.iter().all(|parameter| is_trained(&parameter)) {
+            return Err(NotWritten::PartOfModule {
+                layer: layer.name.clone(),
+                parameter: format!("{}.{path}", layer.name),
+            });
+        }
+        saved.push((layer, module));
+    }
+    Ok(saved)
+}
+
+/// The tensors of a network as `peft` names them: the matrices of `adapters`, by their paths here, and those of layers
+/// that are trained beside them, among `merged`, which have Burn's layout.
+///
+/// # Errors
+/// As of [`config`], or if a tensor is missing.
+pub fn tensors(
+    network: &Network,
+    init: Option<&InitPlan>,
+    (adapters, merged): (&Tensors, &Tensors),
+) -> Result<Tensors, NotWritten> {
+    let mut written = Tensors::new();
+    for place in places(network, init) {
+        for matrix in ['a', 'b'] {
+            let name = place.path(matrix);
+            let found = adapters.get(&name);
+            let tensor = found.ok_or(StateError::Missing { name })?;
+            let name = name_of(&place.modules[0], matrix);
+            written.push(tensor.transposed().named(&name))?;
+        }
+    }
+    if written.is_empty() {
+        return Err(NotWritten::NoAdapter);
+    }
+    let state = StateDict::of(network);
+    for (layer, module) in saved(network)? {
+        let own = format!("{}.", layer.name);
+        let entries = state.entries.iter();
+        for entry in entries.filter(|entry| entry.burn.iter().all(|name| name.starts_with(&own))) {
+            let parts = entry.burn.iter().map(|name| {
+                let missing = || StateError::Missing { name: name.clone() };
+                merged.get(name).ok_or_else(missing)
+            });
+            let parts: Vec<&NamedTensor> = parts.collect::<Result<_, _>>()?;
+            let tensor = entry.to_torch(&parts);
+            let inner = entry.torch.strip_prefix(&format!("{module}."));
+            let slot = format!("{own}{}", inner.unwrap_or_default());
+            let name = file_name(init, &slot).unwrap_or(&entry.torch);
+            written.push(tensor.named(format!("{PREFIX}{name}")))?;
+        }
+    }
+    Ok(written)
+}
