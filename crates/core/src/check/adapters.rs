@@ -7,6 +7,7 @@ use super::groups::{matches, shortened};
 use super::network::Network;
 use crate::diagnostic::{Diagnostic, Severity, nearest};
 use crate::spec::model::layer_spec::Weights;
+use crate::spec::strategy::StrategySpec;
 
 /// What can be adapted, for notes.
 const ADAPTABLE: &str =
@@ -233,6 +234,17 @@ pub fn rank_is_small(point: &Point<'_>) -> Option<Diagnostic> {
         diagnostic.severity = Severity::Warning;
         Some(diagnostic.help(format!("use a rank of at most {least}, or train the weight itself")))
     })
+}
+
+pub fn updates_are_computed(point: &Point<'_>) -> Option<Diagnostic> {
+    let is_hybrid = matches!(point.spec.strategy, StrategySpec::Hybrid(_));
+    if point.spec.adapters.is_empty() || !is_hybrid {
+        return None;
+    }
+    let message =
+        "`strategy.type` \"hybrid\" predicts all weights, but those under adapters are frozen";
+    let diagnostic = refuse(point, "contradiction", "strategy.type", message.to_owned());
+    Some(diagnostic.help("use another strategy, or remove `[[adapters]]`"))
 }
 
 pub fn groups_name_trained_parameters(point: &Point<'_>) -> Option<Diagnostic> {

@@ -286,6 +286,10 @@ pub const RULES: &[Rule] = &[
         check: adapters::rank_is_small,
     },
     Rule {
+        reads: &["adapters", "strategy"],
+        check: adapters::updates_are_computed,
+    },
+    Rule {
         reads: &["data", "model", "adapters", "optimizer"],
         check: adapters::groups_name_trained_parameters,
     },
