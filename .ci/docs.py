@@ -47,6 +47,8 @@ NOT_ALONE = [
     'baseline = "optimizer=sgd,learning_rate=0.01"',
     'from = "results/digits/runs/base-s1"   # a run, a capsule, or a file of weights',
     'from = "resnet.pth"',
+    'from = "results/harbour_llama/runs/base-s1"',
+    'adapter = "my_adapter"',
     'parameters = "body*"',
 ]
 
