@@ -80,6 +80,33 @@ pub(super) struct DescribeArgs {
 }
 
 #[derive(Args)]
+pub(super) struct LrFindArgs {
+    #[command(flatten)]
+    pub(super) spec: SpecArgs,
+    /// The trial to train; the first one by default
+    #[arg(long, value_name = "ID")]
+    pub(super) trial: Option<String>,
+    /// The learning rate of the first update
+    #[arg(long, value_name = "RATE", default_value = "1e-7")]
+    pub(super) min: f64,
+    /// The learning rate of the last update, unless the loss diverges before
+    #[arg(long, value_name = "RATE", default_value = "10")]
+    pub(super) max: f64,
+    /// Number of updates
+    #[arg(long, value_name = "N", default_value = "100")]
+    pub(super) steps: usize,
+    /// Print the losses and the suggestions as JSON
+    #[arg(long)]
+    pub(super) json: bool,
+    /// Also draw the losses over the learning rates into this file
+    #[arg(long, value_name = "FILE")]
+    pub(super) svg: Option<PathBuf>,
+    /// Also write the plot and all numbers as a page into this file
+    #[arg(long, value_name = "FILE")]
+    pub(super) html: Option<PathBuf>,
+}
+
+#[derive(Args)]
 pub(super) struct MemoryArgs {
     /// The experiment file
     #[arg(required_unless_present = "reference")]

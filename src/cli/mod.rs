@@ -22,6 +22,7 @@ mod init;
 mod launch;
 mod leash;
 mod list;
+mod lr_find;
 pub mod manual;
 mod memory;
 mod output;
@@ -122,6 +123,8 @@ enum Verb {
     Data(DataArgs),
     /// Show the network: layers, shapes, parameters, multiply-adds, memory
     Describe(DescribeArgs),
+    /// Train with a rising learning rate, and suggest one: a range test (Smith, 2017)
+    LrFind(LrFindArgs),
     /// Forecast the memory of a run for other batches and precisions, and show whether it fits
     Memory(MemoryArgs),
     /// Print an experiment file with its layers, references and edits resolved, and the origin of each value
@@ -299,6 +302,7 @@ fn run_verb(cli: Cli, output: &mut Output) -> u8 {
         } => plan::plan(&spec, json, &results, output),
         Verb::Data(args) => data::data(&args, output),
         Verb::Describe(args) => describe::describe(&args, output),
+        Verb::LrFind(args) => lr_find::lr_find(&args, output),
         Verb::Memory(args) => memory::memory(&args, output),
         Verb::Render(args) => render::render(&args, output),
         Verb::Run(args) => run::run(&args, &cli.logging, output),

@@ -37,6 +37,7 @@ pub mod import;
 mod init;
 mod label;
 mod list;
+mod lr_find;
 mod memory;
 mod outlook;
 mod parity;
@@ -75,6 +76,7 @@ pub use import::{ImportHub, ImportOnnx, ImportedHub, ImportedOnnx, import_hub, i
 pub use init::{Init, Starter, init};
 pub use label::{LabelChange, LabelRun, label_run};
 pub use list::{List, Listing, list};
+pub use lr_find::{Ended, LrFind, LrFound, lr_find};
 pub use memory::{Budget, Memory, memory};
 pub use outlook::{Consequence, Excess, Outlook, OutlookOptions, outlook};
 pub(crate) use parity::examples;

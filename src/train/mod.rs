@@ -272,7 +272,7 @@ fn first_network(
 
 /// The network as training begins with it: with all the weights of a file, which may be of another device, or drawn,
 /// and then those that the plan takes from elsewhere.
-fn initial_network(
+pub(crate) fn initial_network(
     plan: &RunPlan,
     file: Option<&Path>,
     device: &Device,

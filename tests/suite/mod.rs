@@ -46,6 +46,7 @@ mod live;
 mod looks;
 mod losses;
 mod lost;
+mod lr_find;
 mod memory;
 mod mlflow;
 mod models;

@@ -396,6 +396,19 @@ impl Trainer {
         (sum.unwrap_or_default(), measured)
     }
 
+    /// Continues with the next epoch when this one has no more updates, without validating it: for trainings whose
+    /// metrics do not matter.
+    pub fn skip_validation(&mut self) {
+        if self.state.steps_in_epoch < self.plan.steps_per_epoch {
+            return;
+        }
+        self.state.epochs_done += 1;
+        self.state.steps_in_epoch = 0;
+        self.sums = EpochSums::default();
+        let next = self.state.epochs_done + 1;
+        self.order = Order::of(&self.plan, self.splits.train.split(), next);
+    }
+
     fn check_finite(&self) -> Result<(), Outcome> {
         let Some(NotFinite { what, step }) = self.sums.not_finite else {
             return Ok(());

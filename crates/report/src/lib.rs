@@ -10,6 +10,7 @@
 pub mod console;
 pub mod diff;
 pub mod export;
+pub mod rates;
 pub mod report;
 pub mod serve;
 pub mod sheet;

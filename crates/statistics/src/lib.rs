@@ -19,6 +19,7 @@
 //! - the best of many: the trials that no other beats (Gupta 1965)
 //! - several looks at growing samples: each with an equal part of the level ([`Looks`])
 //! - probabilities: ROC and precision-recall curves, and calibration, by thresholds ([`Separation`])
+//! - learning rates: what a range test suggests ([`RateRange`])
 //! - effect of an axis: the mean over all other settings within each seed, and Student's interval over the seeds
 //!
 //! Two numbers are easily confused. A `level` is a confidence level, such as 0.95, and belongs to an interval. An
@@ -37,6 +38,7 @@ mod pairs;
 mod pareto;
 mod power;
 mod ranks;
+mod rates;
 mod sample;
 mod sign_flip;
 mod student;
@@ -59,6 +61,7 @@ pub use pairs::{Pairs, cohens_d_z, paired_t_test};
 pub use pareto::pareto_front;
 pub use power::{Approximation, SeedsForPower, TARGET_POWER, detectable_effect, seeds_for_power};
 pub use ranks::{MOST_RANKED, mann_whitney, smallest_rank_p};
+pub use rates::{RatePoint, RateRange};
 pub use sample::{Description, Interval, IntervalMethod};
 pub use sign_flip::{MOST_ENUMERATED, NUM_FLIPS, pairs_to_reach, sign_flip, smallest_sign_flip_p};
 pub use student::Overlap;
