@@ -25,19 +25,20 @@ const END: usize = 1;
 pub struct RateRange {
     points: Vec<RatePoint>,
     average: f64,
-    power: Option<f64>,
+    /// The sum of the average's weights, where that of the last loss is 1.
+    weights: f64,
 }
 
 impl RateRange {
     /// Adds the loss of an update.
     pub fn add(&mut self, learning_rate: f64, loss: f64) {
-        self.average = KEPT * self.average + (1.0 - KEPT) * loss;
-        let power = self.power.unwrap_or(1.0) * KEPT;
-        self.power = Some(power);
+        self.weights = 1.0 + KEPT * self.weights;
+        // As a step towards the loss, so that losses that do not change are not changed by rounding.
+        self.average += (loss - self.average) / self.weights;
         self.points.push(RatePoint {
             learning_rate,
             loss,
-            smoothed: self.average / (1.0 - power),
+            smoothed: self.average,
         });
     }
 
