@@ -15,7 +15,7 @@ from torch import nn
 torch.manual_seed(8)
 torch.set_default_dtype(torch.float64)
 folder = Path(sys.argv[1])
-COUNTS, STEPS, RATE = {"a": 20, "b": 8, "c": 2}, 20, 0.02
+COUNTS, STEPS, RATE = {"a": 21, "b": 7, "c": 2}, 20, 0.02
 
 rng = np.random.default_rng(8)
 x = np.round(rng.normal(size=(30, 4)) * 64) / 64

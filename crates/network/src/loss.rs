@@ -189,9 +189,8 @@ pub(crate) fn cross_entropies(
 }
 
 fn weights(values: &[f64], device: &Device) -> Tensor<1> {
-    let values: Vec<f32> = values.iter().map(|value| *value as f32).collect();
-    let num = values.len();
-    Tensor::from_data(TensorData::new(values, [num]), device)
+    let data = TensorData::new(values.to_vec(), [values.len()]);
+    Tensor::from_data(data, device)
 }
 
 fn of_values(
