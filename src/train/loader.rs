@@ -161,6 +161,7 @@ impl Loader {
     ) -> Gathering {
         let (sender, pieces) = mpsc::sync_channel(STAGED);
         let (split, name, fault) = (self.split.clone(), self.name, self.fault.clone());
+        let batch_size = self.batch_size;
         let gather = move || {
             let mut from = first;
             for end in ends {
@@ -172,9 +173,12 @@ impl Loader {
                         return;
                     }
                 }
-                let moment = moment.map(|moment| moment.from(from));
-                let places = &order[std::mem::replace(&mut from, end)..end];
-                if sender.send(split.serve(places, moment)).is_err() {
+                let places = std::mem::replace(&mut from, end)..end;
+                let piece = match moment {
+                    Some(moment) => split.serve_epoch(&order, places, batch_size, moment),
+                    None => split.serve(&order[places], None),
+                };
+                if sender.send(piece).is_err() {
                     return;
                 }
             }
@@ -340,6 +344,7 @@ mod tests {
             values: Values::Floats(vec![0.0; num_items]),
             targets: TargetValues::Classes(vec![0; num_items]),
             more_targets: Vec::new(),
+            mixed: None,
             num_items,
         }
     }

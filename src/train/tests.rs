@@ -345,6 +345,49 @@ fn batches_from_the_device_are_those_that_are_staged() {
     }
 }
 
+/// A batch that is computed in pieces has the same mixed items, also if it is the first after a resume.
+#[test]
+fn pieces_of_a_mixed_batch_are_those_of_the_batch() {
+    let text = "data = { type = \"digits\", augment = { shift = 0.2, mixup = {}, cutmix = {} } }\nmodel.type = \"mlp\"\n\
+        optimizer = { type = \"adamw\", learning_rate = 1e-2 }\ntrain = { epochs = 3, batch_size = 100, PIECES }\n";
+    let served = |pieces: &str, first_step: usize| {
+        let plan = planned(&text.edit("PIECES", pieces));
+        let loaded = data::load(&plan.data, &|_, _| {}).unwrap();
+        let device = device::open(plan.device, plan.precision).unwrap();
+        let cursor = Arc::new(Cursor::default());
+        cursor.set(2, first_step);
+        let loader = Loader::in_order("train", Arc::new(loaded.train), &plan, &device);
+        let loader = loader.shuffled(plan.seed, cursor);
+        let mut all = vec![Vec::new(); 4];
+        for batch in loader.iter() {
+            let batch = batch.unwrap();
+            let mixed = batch.mixed.clone().unwrap();
+            let Targets::Classes(others) = mixed.targets else {
+                unreachable!()
+            };
+            let shares = mixed.shares.into_data();
+            all[2].extend(others.into_data().as_bytes());
+            all[3].extend(shares.as_bytes());
+            let [inputs, targets] = bytes(batch).try_into().unwrap();
+            all[0].extend(inputs);
+            all[1].extend(targets);
+        }
+        all
+    };
+    let whole = served("micro_batch_size = 100", 0);
+    assert_eq!(whole, served("micro_batch_size = 7", 0));
+    let later = served("micro_batch_size = 30", 3);
+    for (later, whole) in later.iter().zip(&whole) {
+        assert!(!later.is_empty() && whole.ends_with(later));
+    }
+    let shares = whole[3]
+        .chunks(4)
+        .map(|share| f32::from_le_bytes(share.try_into().unwrap()));
+    let shares: Vec<f32> = shares.collect();
+    assert!(shares.iter().all(|share| (0.0..=0.5).contains(share)));
+    assert!(shares.iter().any(|share| *share > 0.1));
+}
+
 /// An image that is drawn twice in an epoch is augmented twice.
 #[test]
 fn each_occurrence_of_an_image_is_augmented() {

@@ -48,6 +48,7 @@ mod losses;
 mod lost;
 mod lr_find;
 mod memory;
+mod mixing;
 mod mlflow;
 mod models;
 mod ops;

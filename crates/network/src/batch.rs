@@ -17,6 +17,17 @@ pub struct Batch {
     pub targets: Targets,
     /// The targets of `[[losses]]` that are other columns.
     pub more_targets: Vec<Targets>,
+    /// With what the items are mixed, if they are.
+    pub mixed: Option<MixedTargets>,
+}
+
+/// The other classes of mixed items.
+#[derive(Clone, Debug)]
+pub struct MixedTargets {
+    /// The class of the smaller part of each item.
+    pub targets: Targets,
+    /// The share of the smaller part, \[batch\].
+    pub shares: Tensor<1>,
 }
 
 /// Items on a device, \[batch, item shape\], or a tensor for each named input.
@@ -66,6 +77,10 @@ impl Batch {
             inputs,
             targets,
             more_targets: more.map(|more| on_device(more, num, device)).collect(),
+            mixed: items.mixed.map(|mixed| MixedTargets {
+                targets: on_device(TargetValues::Classes(mixed.classes), num, device),
+                shares: Tensor::from_data(TensorData::new(mixed.shares, [num]), device),
+            }),
         }
     }
 
@@ -76,10 +91,14 @@ impl Batch {
             inputs: self.inputs.without_autodiff(),
             targets: self.targets.without_autodiff(),
             more_targets: more.map(Targets::without_autodiff).collect(),
+            mixed: self.mixed.map(|mixed| MixedTargets {
+                targets: mixed.targets.without_autodiff(),
+                shares: mixed.shares.without_autodiff(),
+            }),
         }
     }
 
-    /// The items at some positions, in that order.
+    /// The items at some positions, in that order; those that are kept on a device are not mixed.
     pub fn pick(&self, places: &[u32]) -> Self {
         let places: Vec<i32> = places.iter().map(|place| *place as i32).collect();
         let num = places.len();
@@ -92,6 +111,7 @@ impl Batch {
                 let more = self.more_targets.iter().cloned();
                 more.map(|more| more.select(places.clone())).collect()
             },
+            mixed: None,
         }
     }
 }

@@ -61,6 +61,7 @@ fn batches(device: &Device, num: usize) -> Vec<Batch> {
             inputs: DynTensor::from_values(values, &[BATCH, 1, 8, 8], device),
             targets: Targets::Classes(Tensor::from_data(classes, device)),
             more_targets: Vec::new(),
+            mixed: None,
         }
     };
     (0..num).map(batch).collect()

@@ -3,7 +3,7 @@
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::tensor::{Device, Tensor};
 
-use crate::batch::Batch;
+use crate::batch::{Batch, MixedTargets};
 use crate::finite::is_finite;
 use crate::graph::Graph;
 use crate::lora;
@@ -85,13 +85,15 @@ impl Network {
         items: &DynTensor,
         outputs: &[DynTensor],
         (targets, more): (&Targets, &[Targets]),
+        mixed: Option<&MixedTargets>,
     ) -> Tensor<1> {
-        let Some(last) = outputs.last() else {
-            return self.losses(items.clone(), targets);
-        };
-        let main = self.losses(last.clone(), targets);
+        let last = outputs.last().unwrap_or(items).clone();
+        let main = self.mixed_losses(&self.loss, flat(self.task, last), targets, mixed);
+        if outputs.is_empty() {
+            return main;
+        }
         let used = self.terms.iter().map(|term| outputs[term.layer].clone());
-        let terms = self.terms(used.collect(), items, (targets, more));
+        let terms = self.terms(used.collect(), items, (targets, more), mixed);
         self.sum(main, &terms)
     }
 
@@ -101,6 +103,7 @@ impl Network {
         outputs: Vec<DynTensor>,
         items: &DynTensor,
         (targets, more): (&Targets, &[Targets]),
+        mixed: Option<&MixedTargets>,
     ) -> Vec<Term> {
         let each = self.terms.iter().zip(outputs);
         let each = each.map(|(term, output)| {
@@ -123,13 +126,31 @@ impl Network {
                 Some(TermTarget::More(at)) => (self.more_tasks[at], more[at].clone()),
             };
             let outputs = flat(task, output);
-            let losses = item_losses(&term.loss, self.computed, outputs.clone(), &targets);
+            let mixed = mixed.filter(|_| term.target == Some(TermTarget::Task));
+            let losses = self.mixed_losses(&term.loss, outputs.clone(), &targets, mixed);
             Term {
                 losses,
                 compared: Some((outputs, targets)),
             }
         });
         each.collect()
+    }
+
+    /// The loss of each item. Of mixed ones, it is that of both classes by their shares: for cross-entropy, the loss of
+    /// the mixed target.
+    fn mixed_losses(
+        &self,
+        loss: &LossSpec,
+        outputs: Tensor<2>,
+        targets: &Targets,
+        mixed: Option<&MixedTargets>,
+    ) -> Tensor<1> {
+        let of = |targets: &Targets| item_losses(loss, self.computed, outputs.clone(), targets);
+        let Some(mixed) = mixed else {
+            return of(targets);
+        };
+        let shares = mixed.shares.clone();
+        of(targets) * (shares.clone().neg() + 1.0) + of(&mixed.targets) * shares
     }
 
     /// The loss of the task and the terms, each times its weight.
@@ -181,11 +202,13 @@ impl Network {
             inputs,
             targets,
             more_targets,
+            mixed,
         } = batch;
+        let mixed = mixed.as_ref();
         if self.terms.is_empty() {
             let outputs = self.outputs(inputs);
             return Output {
-                losses: item_losses(&self.loss, self.computed, outputs.clone(), &targets),
+                losses: self.mixed_losses(&self.loss, outputs.clone(), &targets, mixed),
                 outputs,
                 targets,
                 terms: Vec::new(),
@@ -194,8 +217,8 @@ impl Network {
         let layers = self.terms.iter().map(|term| term.layer);
         let (output, others) = self.graph.with_outputs_of(inputs.clone(), layers);
         let outputs = flat(self.task, output);
-        let main = item_losses(&self.loss, self.computed, outputs.clone(), &targets);
-        let mut terms = self.terms(others, &inputs, (&targets, &more_targets));
+        let main = self.mixed_losses(&self.loss, outputs.clone(), &targets, mixed);
+        let mut terms = self.terms(others, &inputs, (&targets, &more_targets), mixed);
         let losses = self.sum(main.clone(), &terms);
         terms.insert(
             0,
@@ -274,6 +297,51 @@ impl Output {
             outputs: self.outputs.without_autodiff(),
             targets: self.targets.without_autodiff(),
             terms: terms.collect(),
+        }
+    }
+}
+
+#[cfg(all(test, feature = "flex"))]
+mod tests {
+    use super::*;
+    use crate::testing::{generator, planned};
+    use burn::tensor::TensorData;
+
+    /// The loss of a mixed item is the cross-entropy of the mixed target.
+    #[test]
+    fn mixed_items_have_mixed_targets() {
+        let _generator = generator();
+        let plan = planned(
+            "data = { type = 'iris' }\nmodel = { type = 'mlp', hidden = [] }\noptimizer = { type = 'sgd', learning_rate = 0.1 }\ntrain.epochs = 1\n",
+        );
+        let device = Device::flex();
+        let network = Network::drawn(&plan, &device);
+        let outputs = [[1.0f32, 2.0, 0.5], [-1.0, 0.0, 3.0]];
+        let classes = |values: [i32; 2]| {
+            Targets::Classes(Tensor::from_data(
+                TensorData::new(values.to_vec(), [2, 1]),
+                &device,
+            ))
+        };
+        let shares = [0.25f32, 0.5];
+        let mixed = MixedTargets {
+            targets: classes([2, 0]),
+            shares: Tensor::from_data(TensorData::new(shares.to_vec(), [2]), &device),
+        };
+        let data = TensorData::new(outputs.concat(), [2, 3]);
+        let found = network.mixed_losses(
+            &plan.loss,
+            Tensor::from_data(data, &device),
+            &classes([1, 0]),
+            Some(&mixed),
+        );
+        let found: Vec<f32> = found.into_data().iter::<f32>().collect();
+        let targets = [[0.0, 0.75, 0.25], [1.0, 0.0, 0.0]];
+        for ((found, output), target) in found.iter().zip(outputs).zip(targets) {
+            let sum: f32 = output.iter().map(|x| x.exp()).sum();
+            let terms = output.iter().zip(target);
+            let wanted: f32 = terms.map(|(x, t)| -t * (x.exp() / sum).ln()).sum();
+            assert!((found - wanted).abs() < 1e-6, "{found}, {wanted}");
         }
     }
 }

@@ -3,7 +3,7 @@
 use burn::tensor::Device;
 
 use crate::batch::{Batch, piece_ends};
-use runner_core::data::{InputPlan, Moment, Split, epoch_order};
+use runner_core::data::{InputPlan, Moment, Served, Split, epoch_order};
 use runner_core::plan::RunPlan;
 use runner_core::spec::task::TaskKind;
 
@@ -31,7 +31,7 @@ impl Serve {
             kept: None,
         };
         if keep {
-            serve.kept = Some(serve.batch(&serve.places(), None));
+            serve.kept = Some(serve.batch(&serve.places()));
         }
         serve
     }
@@ -42,14 +42,15 @@ impl Serve {
     }
 
     /// The items at some positions, in that order.
-    pub fn batch(&self, places: &[u32], moment: Option<Moment>) -> Batch {
+    fn batch(&self, places: &[u32]) -> Batch {
         match &self.kept {
             Some(kept) => kept.pick(places),
-            None => {
-                let items = self.split.serve(places, moment);
-                Batch::new(items, &self.input, self.is_autoencoding, &self.device)
-            }
+            None => self.on_device(self.split.serve(places, None)),
         }
+    }
+
+    fn on_device(&self, items: Served) -> Batch {
+        Batch::new(items, &self.input, self.is_autoencoding, &self.device)
     }
 
     /// All items in their order, in batches and in pieces of at most `size`.
@@ -59,7 +60,7 @@ impl Serve {
         let mut from = 0;
         ends.into_iter().map(move |end| {
             let from = std::mem::replace(&mut from, end);
-            self.batch(&places[from..end], None)
+            self.batch(&places[from..end])
         })
     }
 
@@ -93,6 +94,13 @@ impl Order {
 
     /// `num` items from a position on.
     pub fn batch(&self, of: &Serve, from: usize, num: usize) -> Batch {
-        of.batch(&self.places[from..from + num], Some(self.moment.from(from)))
+        let range = from..from + num;
+        match &of.kept {
+            Some(kept) => kept.pick(&self.places[range]),
+            None => {
+                let (split, size) = (&of.split, of.batch_size);
+                of.on_device(split.serve_epoch(&self.places, range, size, self.moment))
+            }
+        }
     }
 }

@@ -4,13 +4,14 @@ use burn::module::Module;
 use burn::optim::lr_scheduler::module_lr_scheduler::ModuleLrScheduler;
 use burn::optim::{GradientsParams, ModuleOptimizer};
 use burn::store::ModuleRecord;
-use burn::tensor::{Device, TensorData};
+use burn::tensor::{Device, Tensor, TensorData};
 
 use super::host::{self, HostTargets, Order};
 use super::noise::Noise;
 use super::wrong::WrongLayer;
 use runner_core::check::network::Layer as LayerPlan;
 use runner_core::plan::RunPlan;
+use runner_network::batch::MixedTargets;
 use runner_network::function::Combine;
 use runner_network::layer::Layer;
 use runner_network::network::Network;
@@ -65,6 +66,8 @@ pub struct HostBatch {
     pub targets: HostTargets,
     /// Further targets.
     pub more_targets: Vec<HostTargets>,
+    /// The other classes of mixed items and their shares.
+    pub mixed: Option<(HostTargets, TensorData)>,
 }
 
 /// The results of a step. Rows are in the batch's order, whatever the lane's is.
@@ -119,6 +122,11 @@ impl Lane {
         let targets = batch.targets.put(&order, &self.device);
         let more = batch.more_targets.iter();
         let more: Vec<Targets> = more.map(|more| more.put(&order, &self.device)).collect();
+        let mixed = batch.mixed.as_ref();
+        let mixed = mixed.map(|(targets, shares)| MixedTargets {
+            targets: targets.put(&order, &self.device),
+            shares: Tensor::from_data(order.apply(shares), &self.device),
+        });
         let (mut outputs, mut probes) = (Vec::new(), Vec::new());
         let (network, manner) = (&self.network, &mut self.manner);
         network
@@ -132,7 +140,7 @@ impl Lane {
                 outputs.push(output.clone());
                 output
             });
-        let losses = network.total_losses(&inputs, &outputs, (&targets, &more));
+        let losses = network.total_losses(&inputs, &outputs, (&targets, &more), mixed.as_ref());
         let gradients = losses.clone().mean().backward();
         // The mean as in the metrics of a run.
         let losses: Vec<f64> = losses.into_data().iter::<f64>().collect();

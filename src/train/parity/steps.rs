@@ -130,6 +130,9 @@ pub fn train_in_lock_step(plan: &RunPlan, pair: &Pair, num_steps: usize, say: Sa
                             let more = batch.more_targets.into_iter();
                             more.map(HostTargets::get).collect()
                         },
+                        mixed: batch.mixed.map(|mixed| {
+                            (HostTargets::get(mixed.targets), mixed.shares.into_data())
+                        }),
                     };
                     say(Said::Stepped(lanes.step(step, &batch)));
                 }

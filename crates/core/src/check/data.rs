@@ -251,7 +251,9 @@ pub fn augment_changes_pictures(point: &Point<'_>) -> Option<Diagnostic> {
         augment.rotate,
         augment.erase,
     ];
-    (augment.crop == 0 && numbers.iter().all(|number| *number == 0.0)).then(|| {
+    let is_used = augment.mixes() || augment.changes_colors() || augment.crop > 0;
+    let is_used = is_used || augment.resized_crop.is_some();
+    (!is_used && numbers.iter().all(|number| *number == 0.0)).then(|| {
         Diagnostic::warning("no-effect", "`[data.augment]` is empty")
             .at(point.span("data.augment"))
             .help("set for example `flip = 0.5`, or remove the table")

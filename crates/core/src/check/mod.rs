@@ -14,6 +14,7 @@ mod groups;
 mod hybrid;
 mod losses;
 pub mod measured;
+mod mixing;
 pub mod network;
 mod portable;
 mod predictions;
@@ -129,6 +130,22 @@ pub const RULES: &[Rule] = &[
     Rule {
         reads: &["data"],
         check: data::augment_changes_pictures,
+    },
+    Rule {
+        reads: &["data", "task", "loss", "losses", "train.batch_size"],
+        check: mixing::classes_can_be_mixed,
+    },
+    Rule {
+        reads: &["data.augment"],
+        check: mixing::mixing_is_one_way,
+    },
+    Rule {
+        reads: &["data"],
+        check: mixing::colors_are_there,
+    },
+    Rule {
+        reads: &["data"],
+        check: mixing::noise_has_labels,
     },
     Rule {
         reads: &["data", "train.batch_size"],

@@ -87,6 +87,7 @@ pub(super) fn splits(plan: &DataPlan, trust: Trust, watch: Watch<'_>) -> Result<
                     Some(axis) => ScaleAxis::Along(axis as i64),
                 },
                 augment: plan.augment.as_ref(),
+                label_noise: plan.label_noise,
                 measure: true,
             };
             reading.files(files, &now, cache, watch)?

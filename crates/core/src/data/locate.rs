@@ -248,6 +248,7 @@ fn files_plan(
         scale: spec.scale,
         scale_axis: spec.scale_axis,
         augment: spec.augment.as_ref(),
+        label_noise: spec.label_noise,
         measure: false,
     };
     let splits = reading.files(&files, &digest, &cache, watch)?;
@@ -272,6 +273,7 @@ fn files_plan(
         scale: spec.scale,
         scale_axis: encoder.input.scale_axis(),
         augment: spec.augment.clone(),
+        label_noise: spec.label_noise,
         split: SplitSpec {
             stratified: spec.split.stratified && encoder.target.is_class(),
             ..spec.split.clone()
@@ -335,6 +337,7 @@ fn plan(
         scale,
         scale_axis,
         augment: spec.augment.clone(),
+        label_noise: spec.label_noise,
         // Only items with a class can be stratified.
         split: SplitSpec {
             stratified: split.stratified && matches!(target, TargetPlan::Class { .. }),

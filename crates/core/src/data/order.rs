@@ -29,6 +29,10 @@ pub enum Purpose {
     Sampler = 10,
     /// Initial matrices of adapters.
     Adapter = 11,
+    /// How the items of a batch are mixed.
+    Mix = 12,
+    /// Labels that are changed on purpose.
+    LabelNoise = 13,
 }
 
 /// The seed of one stream, mixed by the finalizer of SplitMix64 (Steele, Lea and Flood, 2014).

@@ -31,6 +31,9 @@ pub struct DataPlan {
     pub scale_axis: Option<usize>,
     /// Augmentation of the images of the train split.
     pub augment: Option<AugmentSpec>,
+    /// The fraction of the labels of the train split that are changed.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub label_noise: f64,
     /// The kind of an item.
     pub input: InputPlan,
     /// The kind of the targets.
@@ -83,7 +86,7 @@ impl DataPlan {
             None => String::new(),
         };
         format!(
-            "`{}`{stands_in}: {} train, {} valid{test} items of {}, {}, {}{}",
+            "`{}`{stands_in}: {} train, {} valid{test} items of {}, {}, {}{}{}",
             self.dataset.name(),
             self.num_train,
             self.num_valid,
@@ -95,9 +98,17 @@ impl DataPlan {
                 Scale::Standardize => ", standardized",
                 Scale::MinMax => ", scaled from 0 to 1",
                 Scale::Normalize => ", scaled to unit length",
+            },
+            match self.label_noise {
+                0.0 => String::new(),
+                noise => format!(", {} % of the labels of train changed", 100.0 * noise),
             }
         )
     }
+}
+
+fn is_zero(number: &f64) -> bool {
+    *number == 0.0
 }
 
 /// The kind of an item.

@@ -1,18 +1,22 @@
 //! Serves the items of a split on request: from the records, through the encoder.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
 use rayon::prelude::*;
 use sha2::{Digest, Sha256};
 
-use super::encode::augment::{augment, augment_seed};
+use super::encode::augment::augment_seed;
 use super::encode::{Encoder, InputEncoder, TargetEncoder};
+use super::noise::changed_classes;
 use super::order::{Purpose, stream_seed};
 use super::records::{ColumnKind, Records};
 use super::{TargetValues, hex};
 use crate::spec::data::AugmentSpec;
 use crate::spec::train::Sampler;
+
+mod changes;
 
 /// The items of all splits and how they are encoded.
 #[derive(Debug)]
@@ -34,6 +38,8 @@ pub struct Split {
     /// Running text.
     tokens: Arc<[i32]>,
     augment: Option<AugmentSpec>,
+    /// Classes that are changed on purpose, by the record of the target.
+    changed: Arc<BTreeMap<u32, i32>>,
 }
 
 /// Requested items, in contiguous memory.
@@ -45,8 +51,19 @@ pub struct Served {
     pub targets: TargetValues,
     /// The targets of `[[losses]]` that are other columns.
     pub more_targets: Vec<TargetValues>,
+    /// With what the items are mixed, if they are.
+    pub mixed: Option<Mixed>,
     /// Number of items.
     pub num_items: usize,
+}
+
+/// The other classes of mixed items.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Mixed {
+    /// The class of the smaller part of each item. That of the larger one is its target.
+    pub classes: Vec<i32>,
+    /// The share of the smaller part.
+    pub shares: Vec<f32>,
 }
 
 /// The inputs.
@@ -107,6 +124,7 @@ impl Split {
             starts: None,
             tokens: Arc::new([]),
             augment: None,
+            changed: Arc::default(),
         }
     }
 
@@ -129,6 +147,26 @@ impl Split {
     /// Augments its images when they are served with a moment.
     pub fn augmented(self, augment: Option<AugmentSpec>) -> Self {
         Self { augment, ..self }
+    }
+
+    /// Changes the classes of a fraction of the items on purpose, if each item has one.
+    pub fn with_label_noise(self, fraction: f64, seed: u64) -> Self {
+        let TargetEncoder::Class { num_classes, .. } = self.set.encoder.target else {
+            return self;
+        };
+        if fraction == 0.0 {
+            return self;
+        }
+        let all: Vec<u32> = (0..self.num_items() as u32).collect();
+        let changed = changed_classes(&self.classes(&all), num_classes, fraction, seed);
+        let by_row = changed.into_iter().filter_map(|(item, class)| {
+            let row = self.row(item as usize)?;
+            Some((row as u32, class))
+        });
+        Self {
+            changed: Arc::new(by_row.collect()),
+            ..self
+        }
     }
 
     /// Number of items.
@@ -214,6 +252,7 @@ impl Split {
                 }
                 TargetEncoder::Class { .. } | TargetEncoder::Classes { .. } => {
                     encoder.target.classes(records, row(asked), &mut classes);
+                    self.change_class(row(asked), &mut classes);
                 }
             }
             for (target, values) in encoder.more_targets.iter().zip(&mut more) {
@@ -239,6 +278,7 @@ impl Split {
                 TargetValues::Floats(numbers)
             },
             more_targets: more,
+            mixed: None,
             num_items: places.len(),
         }
     }
@@ -256,8 +296,18 @@ impl Split {
         for place in places {
             let row = self.rows[self.start(*place) + ahead] as usize;
             target.classes(records, row, &mut classes);
+            if std::ptr::eq(target, &self.set.encoder.target) {
+                self.change_class(row, &mut classes);
+            }
         }
         classes
+    }
+
+    /// Changes the class of a record that was added last, if it is one of those to change.
+    fn change_class(&self, row: usize, classes: &mut [i32]) {
+        if let (Some(class), Some(last)) = (self.changed.get(&(row as u32)), classes.last_mut()) {
+            *last = *class;
+        }
     }
 
     /// The start of the item at a position, in `rows` or in `tokens`.
@@ -277,37 +327,6 @@ impl Split {
             } => window.length - 1 + window.horizon,
             _ => 0,
         }
-    }
-
-    /// Augments the image, and its mask, at the end of the buffers.
-    fn change(&self, spec: &AugmentSpec, seed: u64, floats: &mut [f32], classes: &mut [i32]) {
-        let input = &self.set.encoder.input;
-        let (InputEncoder::Array { shape, .. }, Some(scaling)) = (input, input.array_scaling())
-        else {
-            return;
-        };
-        let [channels, height, width] = shape[..] else {
-            return;
-        };
-        let size = channels * height * width;
-        let from = floats.len() - size;
-        let mask = match &self.set.encoder.target {
-            TargetEncoder::Classes { shape, .. } if shape[..] == [height, width] => {
-                let from = classes.len() - height * width;
-                Some(&mut classes[from..])
-            }
-            _ => None,
-        };
-        let black = |channel: usize| scaling.at(channel * height * width).apply(0.0);
-        let black: Vec<f32> = (0..channels).map(black).collect();
-        augment(
-            spec,
-            seed,
-            &mut floats[from..],
-            [channels, height, width],
-            &black,
-            mask,
-        );
     }
 
     /// sha256 over the stored source of the items, in order: of chunks on all cores, and of their sums.

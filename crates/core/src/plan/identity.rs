@@ -43,6 +43,9 @@ struct Work<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     scale_axis: Option<usize>,
     augment: Option<&'a AugmentSpec>,
+    /// If labels are changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    label_noise: Option<f64>,
     items: [usize; 3],
     train: Json,
     task: &'a TaskSpec,
@@ -198,6 +201,7 @@ impl RunPlan {
             scale,
             scale_axis,
             augment,
+            label_noise,
             // The content of the data determines these: the digest covers them, and loading checks them.
             input: _,
             target: _,
@@ -232,6 +236,7 @@ impl RunPlan {
             scale: *scale,
             scale_axis: *scale_axis,
             augment: augment.as_ref(),
+            label_noise: Some(*label_noise).filter(|noise| *noise > 0.0),
             items: [*num_train, *num_valid, *num_test],
             train,
             task,

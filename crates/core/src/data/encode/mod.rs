@@ -3,7 +3,10 @@
 pub mod augment;
 mod fit;
 mod inputs;
+pub mod jitter;
+pub mod mix;
 mod pixels;
+pub mod resized;
 mod scaling;
 mod statistics;
 pub mod tokenizer;

@@ -28,6 +28,11 @@ impl Pixels {
         }
     }
 
+    /// The factor of a value of an item, and what is added then.
+    pub fn of(&self, at: usize) -> (f32, f32) {
+        self.each[self.groups.place(at)]
+    }
+
     /// The factor of each value of an item, and what is added then.
     pub fn of_each(&self, num_values: usize) -> (Vec<f32>, Vec<f32>) {
         let each = |at: usize| self.each[self.groups.place(at)];

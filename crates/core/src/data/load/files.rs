@@ -23,6 +23,8 @@ pub(in crate::data) struct Reading<'a> {
     pub(in crate::data) scale: Scale,
     pub(in crate::data) scale_axis: ScaleAxis,
     pub(in crate::data) augment: Option<&'a AugmentSpec>,
+    /// The fraction of the labels of the train split that are changed.
+    pub(in crate::data) label_noise: f64,
     /// Whether numbers are measured, or only shapes are needed.
     pub(in crate::data) measure: bool,
 }
@@ -76,7 +78,9 @@ impl Reading<'_> {
         };
         let has_test = !assigned.test.is_empty();
         Ok(Splits {
-            train: split(assigned.train, train_starts).augmented(self.augment.cloned()),
+            train: split(assigned.train, train_starts)
+                .augmented(self.augment.cloned())
+                .with_label_noise(self.label_noise, self.split.seed),
             valid: split(assigned.valid, valid_starts),
             test: has_test.then(|| split(assigned.test, test_starts)),
             num_dropped: dropped.iter().filter(|is| **is).count(),

@@ -85,7 +85,9 @@ pub(super) fn of_items(items: Items, official_test: Option<Items>, plan: &DataPl
     });
     let split = |rows: Vec<u32>| Split::of_rows(set.clone(), rows);
     Splits {
-        train: split(assigned.train).augmented(plan.augment.clone()),
+        train: split(assigned.train)
+            .augmented(plan.augment.clone())
+            .with_label_noise(plan.label_noise, plan.split.seed),
         valid: split(assigned.valid),
         test: (!assigned.test.is_empty()).then(|| split(assigned.test)),
         num_dropped: 0,

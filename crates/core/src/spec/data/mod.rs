@@ -9,7 +9,7 @@ mod rows;
 mod split;
 mod values;
 
-pub use augment::AugmentSpec;
+pub use augment::{AugmentSpec, MixSpec, ResizedCropSpec};
 pub use columns::{
     ColumnSpec, ColumnType, Encode, Missing, MoreTarget, RolesSpec, Scale, ScaleAxis,
     TokenizerKind, TokensSpec, WindowSpec,
@@ -41,6 +41,8 @@ pub struct DataSpec {
     pub augment: Option<AugmentSpec>,
     /// How items are split.
     pub split: SplitSpec,
+    /// The fraction of the labels of the train split that are changed.
+    pub label_noise: f64,
     /// Whether a loss needs to know how often each class occurs.
     pub counts_classes: bool,
 }
@@ -213,6 +215,18 @@ impl DataSpec {
                 false,
                 SplitSpec::decode,
             ),
+            label_noise: s
+                .field(
+                    "label_noise",
+                    Kind::Float {
+                        min: 0.0,
+                        open_min: false,
+                        max: 1.0,
+                        open_max: true,
+                    },
+                    "Fraction of the items of the train split whose class is replaced by another one, each equally likely, to measure what wrong labels do. They are drawn by `data.split.seed`.",
+                )
+                .or(0.0),
             counts_classes: false,
         }
     }

@@ -201,9 +201,15 @@ pub(super) const ROWS: &[Remedy] = &[
     ),
     none(
         "/ train",
-        "auto_lr_find auto_scale_batch_size lr_find",
-        "there is no automatic search: list values in `[sweep.grid]` with `optimizer.learning_rate = [1e-4, 1e-3, 1e-2]`",
+        "auto_lr_find lr_find lr_finder",
+        "remove it: `runner lr-find SPEC` suggests a learning rate, which you then set in `[optimizer]`",
         "train.auto_lr_find = true",
+    ),
+    none(
+        "/ train",
+        "auto_scale_batch_size",
+        "there is no automatic search: `runner memory SPEC` shows which batch sizes fit",
+        "train.auto_scale_batch_size = true",
     ),
     none(
         "/ train data",

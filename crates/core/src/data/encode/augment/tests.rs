@@ -3,14 +3,7 @@
 use super::*;
 
 fn spec() -> AugmentSpec {
-    AugmentSpec {
-        crop: 0,
-        flip: 0.0,
-        flip_vertical: 0.0,
-        shift: 0.0,
-        rotate: 0.0,
-        erase: 0.0,
-    }
+    AugmentSpec::default()
 }
 
 fn all() -> AugmentSpec {
@@ -21,6 +14,7 @@ fn all() -> AugmentSpec {
         shift: 0.2,
         rotate: 30.0,
         erase: 0.5,
+        ..spec()
     }
 }
 
