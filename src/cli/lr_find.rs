@@ -32,10 +32,10 @@ pub fn lr_find(args: &LrFindArgs, output: &mut Output) -> u8 {
         points: &found.points,
         suggestions: &suggestions(&found),
     };
-    let files = [(&args.svg, plot(&drawn)), (&args.html, page(&drawn))];
-    for (path, text) in files {
+    let draw: [fn(&RatePlot<'_>) -> String; 2] = [plot, page];
+    for (path, draw) in [&args.svg, &args.html].into_iter().zip(draw) {
         if let Some(path) = path
-            && let Err(error) = write(path, &text)
+            && let Err(error) = write(path, &draw(&drawn))
         {
             return output.fail(&error);
         }

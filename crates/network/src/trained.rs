@@ -125,6 +125,20 @@ impl Trained {
         scores.measure(output, false)
     }
 
+    /// The same for the pieces of a step, one after the other.
+    pub fn forward_pieces(
+        &self,
+        pieces: impl Iterator<Item = Batch>,
+        scores: &Scores,
+    ) -> Vec<Measured> {
+        let mut all: Vec<Measured> = pieces.map(|batch| self.forward(batch, scores)).collect();
+        let num = all.len();
+        for measured in all.iter_mut().take(num.saturating_sub(1)) {
+            measured.goes_on = true;
+        }
+        all
+    }
+
     /// Ends a step after its update, with its loss and the norm of its gradients. May jump.
     ///
     /// # Errors

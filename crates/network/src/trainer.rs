@@ -286,10 +286,9 @@ impl Trainer {
         self.device.seed(seed);
         let rate = self.schedule.step();
         self.state.learning_rate = rate.base();
-        let pieces = self.batches(step);
-        let measured = match self.predicted(&pieces)? {
+        let measured = match self.predicted(step)? {
             Some(measured) => measured,
-            None => self.real(step, pieces, rate)?,
+            None => self.real(step, rate)?,
         };
         self.state.steps_in_epoch += 1;
         let clip = self.plan.optimizer.clip.as_ref();
@@ -300,33 +299,25 @@ impl Trainer {
         Ok(self.sums.losses.pop().unwrap_or(f64::NAN))
     }
 
-    /// The pieces of a step.
-    fn batches(&self, step: usize) -> Vec<Batch> {
+    /// The pieces of a step with their numbers of items, each gathered when it is computed.
+    fn pieces(&self, step: usize) -> impl Iterator<Item = (usize, Batch)> {
         let in_epoch = step % self.plan.steps_per_epoch;
         let mut from = in_epoch * self.plan.train.batch_size;
         let pieces = self.plan.pieces(in_epoch, self.sizes.at(step));
-        let pieces = pieces.map(|piece| {
+        pieces.map(move |piece| {
             let batch = self.order.batch(&self.splits.train, from, piece);
             from += piece;
-            batch
-        });
-        pieces.collect()
+            (piece, batch)
+        })
     }
 
     /// The measurements of a step whose update is predicted; none if the update has to be a real one.
-    fn predicted(&mut self, pieces: &[Batch]) -> Result<Option<Vec<Measured>>, Outcome> {
+    fn predicted(&mut self, step: usize) -> Result<Option<Vec<Measured>>, Outcome> {
         if !self.held().is_predicting() {
             return Ok(None);
         }
-        let forward = pieces.iter().map(|batch| {
-            let mut measured = self.held().forward(batch.clone(), &self.scores);
-            measured.goes_on = true;
-            measured
-        });
-        let mut measured: Vec<Measured> = forward.collect();
-        if let Some(last) = measured.last_mut() {
-            last.goes_on = false;
-        }
+        let pieces = self.pieces(step).map(|(_, batch)| batch);
+        let measured = self.held().forward_pieces(pieces, &self.scores);
         let (loss, _) = step_loss(&measured).map_err(unread)?;
         let mut trained = self.take();
         let is_over = trained.predict(loss, &|network| self.probed(network));
@@ -335,14 +326,9 @@ impl Trainer {
     }
 
     /// The measurements of a step with a backward pass, after its update.
-    fn real(
-        &mut self,
-        step: usize,
-        pieces: Vec<Batch>,
-        rate: ModuleLearningRate,
-    ) -> Result<Vec<Measured>, Outcome> {
+    fn real(&mut self, step: usize, rate: ModuleLearningRate) -> Result<Vec<Measured>, Outcome> {
         let mut trained = self.take();
-        let (gradients, mut measured) = self.backward(step, &trained, pieces);
+        let (gradients, mut measured) = self.backward(step, &trained);
         let network = trained.current();
         let gradients = self
             .norms
@@ -350,8 +336,9 @@ impl Trainer {
         trained = trained.update(&mut self.optimizer, rate, gradients);
         let mut after = Ok(());
         if self.probe.is_some() {
-            let seen = step_loss(&measured).map_err(unread)?;
-            after = trained.after_update(seen, &|network| self.probed(network));
+            let seen = step_loss(&measured);
+            let probed = |network: &Network| self.probed(network);
+            after = seen.and_then(|seen| trained.after_update(seen, &probed));
         }
         self.trained = Some(trained);
         after.map_err(unread)?;
@@ -377,13 +364,11 @@ impl Trainer {
         &self,
         step: usize,
         trained: &Trained,
-        batches: Vec<Batch>,
     ) -> (burn::optim::GradientsParams, Vec<Measured>) {
         let in_epoch = step % self.plan.steps_per_epoch;
-        let pieces: Vec<usize> = self.plan.pieces(in_epoch, self.sizes.at(step)).collect();
-        let num_items: usize = pieces.iter().sum();
+        let num_items: usize = self.plan.pieces(in_epoch, self.sizes.at(step)).sum();
         let (mut sum, mut measured) = (None, Vec::<Measured>::new());
-        for (piece, batch) in pieces.into_iter().zip(batches) {
+        for (piece, batch) in self.pieces(step) {
             let (gradients, of_piece) = trained.backward(batch, &self.scores);
             let weight = piece as f64 / num_items as f64;
             let network = trained.current();

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use crate::report::plot::escape;
 use runner_statistics::RatePoint;
 
 /// What is drawn.
@@ -62,7 +63,7 @@ pub fn plot(plot: &RatePlot<'_>) -> String {
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" font-family=\"sans-serif\" font-size=\"12\">\n\
          <title>Loss over learning rate of {}</title>\n<rect width=\"{WIDTH}\" height=\"{HEIGHT}\" fill=\"#fff\"/>\n",
-        escaped(plot.run)
+        escape(plot.run)
     );
     if let Some(scales) = Scales::of(plot.points) {
         axes(&mut svg, &scales);
@@ -159,14 +160,14 @@ fn line(
 
 /// The plot with all numbers as a page without scripts and other files.
 pub fn page(of: &RatePlot<'_>) -> String {
-    let title = format!("Learning rates of {}", escaped(of.run));
+    let title = format!("Learning rates of {}", escape(of.run));
     let mut page = format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width\">\n<title>{title}</title>\n\
          <style>\nbody {{ font: 14px/1.4 system-ui, sans-serif; margin: 1.5rem; max-width: 60rem; }}\n\
          td, th {{ text-align: right; padding: 0 1rem 0 0; font-variant-numeric: tabular-nums; }}\nsvg {{ max-width: 100%; }}\n</style>\n</head>\n<body>\n\
          <h1>{title}</h1>\n<p>{} updates on {}.</p>\n<ul>\n",
         of.points.len(),
-        escaped(of.device),
+        escape(of.device),
     );
     for (how, rate) in of.suggestions {
         let _ = writeln!(
@@ -185,11 +186,6 @@ pub fn page(of: &RatePlot<'_>) -> String {
         );
     }
     page + "</table>\n</body>\n</html>\n"
-}
-
-fn escaped(text: &str) -> String {
-    let text = text.replace('&', "&amp;").replace('<', "&lt;");
-    text.replace('>', "&gt;").replace('"', "&quot;")
 }
 
 #[cfg(test)]

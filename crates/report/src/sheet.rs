@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use crate::report::plot::escape;
 use runner_core::data::picture::{Picture, data_url, png, png_of_rgba};
 
 /// The size in screen pixels that small images are enlarged to.
@@ -18,7 +19,7 @@ pub struct Section {
 
 /// The page. Masks are shown next to their images, and over them when the checkbox is on.
 pub fn sheet(title: &str, sections: &[Section]) -> String {
-    let title = escaped(title);
+    let title = escape(title);
     let pictures = || sections.iter().flat_map(|section| &section.pictures);
     let has_masks = pictures().any(|picture| picture.mask.is_some());
     let mut page = format!(
@@ -32,7 +33,7 @@ pub fn sheet(title: &str, sections: &[Section]) -> String {
         page += &legend(pictures());
     }
     for section in sections {
-        let _ = writeln!(page, "<h2>{}</h2>\n<section>", escaped(&section.heading));
+        let _ = writeln!(page, "<h2>{}</h2>\n<section>", escape(&section.heading));
         for picture in &section.pictures {
             page += &figure(picture);
         }
@@ -82,7 +83,7 @@ fn legend<'a>(pictures: impl Iterator<Item = &'a Picture>) -> String {
 }
 
 fn figure(picture: &Picture) -> String {
-    let caption = escaped(&picture.caption);
+    let caption = escape(&picture.caption);
     let [channels, height, width] = picture.shape;
     let len = height * width;
     let is_whole = len > 0
@@ -162,13 +163,6 @@ fn colour(class: i32) -> [u8; 3] {
         4 => [along, 40, 255],
         _ => [255, 40, 255 - along],
     }
-}
-
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;")
-        .replace('"', "&quot;")
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use crate::train::shared::SharedNetwork;
 use runner_core::event::{FailureClass, Outcome};
 use runner_network::batch::Batch;
 use runner_network::network::Network;
-use runner_network::scores::{Measured, step_loss};
+use runner_network::scores::step_loss;
 
 impl Epochs {
     /// A step whose update is predicted: `Some(None)` if its loss is too high, so that it has to be repeated as a real
@@ -20,15 +20,8 @@ impl Epochs {
         pieces: &[Batch],
     ) -> Option<Option<Outputs>> {
         let model = learner.model();
-        let forward = |batch: &Batch| {
-            let mut measured = model.hold(|held| held.forward(batch.clone(), &self.scores));
-            measured.goes_on = true;
-            measured
-        };
-        let mut measured: Vec<Measured> = pieces.iter().map(forward).collect();
-        if let Some(last) = measured.last_mut() {
-            last.goes_on = false;
-        }
+        let pieces = pieces.iter().cloned();
+        let measured = model.hold(|held| held.forward_pieces(pieces, &self.scores));
         let (loss, _) = self.readable(step_loss(&measured))?;
         let is_over = model.change(|held| held.predict(loss, &|network| self.probed(network)));
         let is_over = self.readable(is_over)?;

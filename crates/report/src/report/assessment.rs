@@ -108,7 +108,8 @@ fn about(found: &Assessment) -> String {
         0 => "without intervals, since there are too many items for resampling".to_owned(),
         num => format!(
             "{} % intervals from {num} bootstrap resamples of the items",
-            short_number(100.0 * found.level)
+            // Without the digits that a level does not have.
+            (1e6 * found.level).round() / 1e4
         ),
     };
     format!(

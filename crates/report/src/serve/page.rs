@@ -6,6 +6,7 @@ use runner_http::{Answer, encoded};
 use sha2::{Digest, Sha256};
 
 use crate::report::list::age;
+use crate::report::plot::escape;
 use crate::report::{Brief, Report, html, markdown};
 
 /// Keeps a page up to date.
@@ -66,8 +67,8 @@ pub fn list<'a>(
             Ok(None) => ["no plan", "", "", ""].map(str::to_owned),
             Err(reason) => [format!("cannot be read: {reason}"), String::new(), String::new(), String::new()],
         };
-        let [state, runs, best, age] = cells.map(|cell| escaped(&cell));
-        let (path, name) = (encoded(name), escaped(name));
+        let [state, runs, best, age] = cells.map(|cell| escape(&cell));
+        let (path, name) = (encoded(name), escape(name));
         format!("<tr><td><a href=\"/{path}/\">{name}</a></td><td>{state}</td><td>{runs}</td><td>{best}</td><td>{age}</td></tr>\n")
     });
     let rows: String = rows.collect();
@@ -85,11 +86,11 @@ pub fn list<'a>(
 }
 
 fn text_page(title: &str, text: &str) -> String {
-    page(title, &format!("<pre>{}</pre>", escaped(text)))
+    page(title, &format!("<pre>{}</pre>", escape(text)))
 }
 
 fn page(title: &str, body: &str) -> String {
-    let title = escaped(title);
+    let title = escape(title);
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>{title}</title>\n<style>:root {{ color-scheme: light dark; font-family: system-ui, sans-serif; }} body {{ margin: 1rem; }} pre, .wrap {{ overflow-x: auto; }} table {{ border-collapse: collapse; font-variant-numeric: tabular-nums; }} th, td {{ padding: .35rem .8rem .35rem 0; text-align: left; border-bottom: 1px solid #8884; vertical-align: top; }} td:nth-child(n+3) {{ overflow-wrap: anywhere; min-width: 4rem; }} @media (max-width: 40rem) {{ thead {{ display: none; }} tr {{ display: block; padding: .5rem 0; border-bottom: 1px solid #8884; }} td {{ display: inline-block; border: 0; padding: 0 .8rem 0 0; min-width: 0; }} td:first-child {{ display: block; }} }}</style>\n</head>\n<body>\n{body}\n</body>\n</html>\n"
     )
@@ -99,7 +100,7 @@ fn page(title: &str, body: &str) -> String {
 /// before its first request; the tag is that of the page without the script.
 fn live(page: &str) -> Page {
     let tag = tag(page.as_bytes());
-    let quoted = escaped(&tag);
+    let quoted = escape(&tag);
     let script =
         format!("{LOST}\n<script id=\"runner-live\" data-tag=\"{quoted}\">\n{LIVE}</script>\n");
     let text = match page.rfind("</body>") {
@@ -117,9 +118,4 @@ pub fn tag(body: &[u8]) -> String {
         .map(|byte| format!("{byte:02x}"))
         .collect();
     format!("\"{digest}\"")
-}
-
-fn escaped(text: &str) -> String {
-    let text = text.replace('&', "&amp;").replace('<', "&lt;");
-    text.replace('>', "&gt;").replace('"', "&quot;")
 }
