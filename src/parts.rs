@@ -1,10 +1,11 @@
 //! What a program of one's own is written with: a type for each part, which [`Runner`](crate::Runner) registers.
 //!
-//! `examples/own-layer` is a program with a layer, and the manual's chapter on extending explains it.
+//! `examples/own-parts` is a program with one part of each kind, and the manual's chapter on extending explains it.
 
 pub use burn::tensor::Device;
 pub use runner_core::spec::kind::Kind;
-pub use runner_core::spec::own::{Dims, Unfit};
+pub use runner_core::spec::own::{Dims, Place, SchedulePart, Unfit};
 pub use runner_core::spec::section::{Choice, Field, Section};
-pub use runner_network::own::LayerPart;
+pub use runner_core::spec::task::TaskKind;
+pub use runner_network::own::{LayerPart, LossPart, LossTargets, OptimizerPart};
 pub use runner_network::tensor::{DynTensor, map_rank};

@@ -4,8 +4,8 @@ use std::process::ExitCode;
 
 use crate::cli;
 use runner_core::diagnostic::{Diagnostic, Reason};
-use runner_core::spec::own::{self, OwnLayer};
-use runner_network::own::{LayerPart, part};
+use runner_core::spec::own::{self, Parts, SchedulePart};
+use runner_network::own::{self as network, LayerPart, LossPart, OptimizerPart};
 
 /// A program with the verbs of `runner` and parts of its own.
 ///
@@ -18,7 +18,7 @@ use runner_network::own::{LayerPart, part};
 /// ```
 #[derive(Debug, Default)]
 pub struct Runner {
-    layers: Vec<OwnLayer>,
+    parts: Parts,
 }
 
 impl Runner {
@@ -30,7 +30,28 @@ impl Runner {
     /// Adds a layer type.
     #[must_use]
     pub fn layer<L: LayerPart>(mut self) -> Self {
-        self.layers.push(part::<L>());
+        self.parts.layers.push(network::layer::<L>());
+        self
+    }
+
+    /// Adds a loss.
+    #[must_use]
+    pub fn loss<L: LossPart>(mut self) -> Self {
+        self.parts.losses.push(network::loss::<L>());
+        self
+    }
+
+    /// Adds an optimizer.
+    #[must_use]
+    pub fn optimizer<O: OptimizerPart>(mut self) -> Self {
+        self.parts.optimizers.push(network::optimizer::<O>());
+        self
+    }
+
+    /// Adds a learning rate schedule.
+    #[must_use]
+    pub fn schedule<S: SchedulePart>(mut self) -> Self {
+        self.parts.schedules.push(own::schedule::<S>());
         self
     }
 
@@ -40,7 +61,7 @@ impl Runner {
     /// # Errors
     /// If a name is not valid or taken, or parts were installed before.
     pub fn install(self) -> Result<(), Reason> {
-        own::install(self.layers)
+        own::install(self.parts)
     }
 
     /// Runs the command line. Workers are processes of the same program.

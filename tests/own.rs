@@ -1,4 +1,4 @@
-//! A program with layers of its own: this one. With `OWN_PROGRAM` set, it is the program; otherwise it runs itself and
+//! A program with parts of its own: this one. With `OWN_PROGRAM` set, it is the program; otherwise it runs itself and
 //! checks what it does.
 
 #![allow(
@@ -6,9 +6,19 @@
     reason = "tests read what they wrote, and a program of its own reads its own environment"
 )]
 
-#[allow(dead_code, reason = "the example's layer, as it is there")]
-#[path = "../examples/own-layer/src/low_rank.rs"]
-mod low_rank;
+mod own {
+    #[path = "../../examples/own-parts/src/low_rank.rs"]
+    pub mod low_rank;
+    #[path = "../../examples/own-parts/src/poly.rs"]
+    pub mod poly;
+    #[path = "../../examples/own-parts/src/polynomial.rs"]
+    pub mod polynomial;
+    #[path = "../../examples/own-parts/src/signum.rs"]
+    pub mod signum;
+
+    pub mod broken;
+    pub mod training;
+}
 
 use std::fs;
 use std::path::Path;
@@ -16,11 +26,18 @@ use std::process::{Command, ExitCode, Output};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use burn::module::Module;
+// Burn's derive of `RecordState` expects these at the root of the crate.
+use burn::optim::{RecordState, StateSink, StateSource};
 use burn::tensor::Tensor;
 use burn_runner::Runner;
 use burn_runner::parts::{Device, Dims, DynTensor, LayerPart, Section, Unfit};
 use libtest_mimic::{Arguments, Failed, Trial};
-use low_rank::LowRank;
+use own::broken;
+use own::low_rank::LowRank;
+use own::poly::Poly;
+use own::polynomial::Polynomial;
+use own::signum::Signum;
+use own::training;
 use serde::{Deserialize, Serialize};
 
 #[global_allocator]
@@ -102,17 +119,26 @@ layer!(Relu, "relu", |x| x, |inputs| same(inputs));
 
 fn main() -> ExitCode {
     match std::env::var("OWN_PROGRAM").as_deref() {
-        Ok("good") => return Runner::new().layer::<LowRank>().main(),
+        Ok("good") => {
+            let program = Runner::new().layer::<LowRank>().loss::<Poly>();
+            let program = program.optimizer::<Signum>();
+            return program.schedule::<Polynomial>().main();
+        }
         Ok("other") => return Runner::new().layer::<OtherLowRank>().main(),
         Ok("taken") => return Runner::new().layer::<Relu>().main(),
         Ok("broken") => {
             let program = Runner::new().layer::<Random>().layer::<Liar>();
             let program = program.layer::<Panics>().layer::<PanicsEarly>();
-            return program.layer::<Empty>().main();
+            return broken::training(program.layer::<Empty>()).main();
         }
-        _ => {}
+        Ok(name) => {
+            if let Some(program) = broken::taken(name) {
+                return program.main();
+            }
+        }
+        Err(_) => {}
     }
-    let tests: [(&str, fn()); 7] = [
+    let tests: [(&str, fn()); 12] = [
         ("an_own_layer_is_read_like_any_other", reads),
         ("a_sweep_over_its_keys_is_run_and_survives_a_kill", runs),
         ("a_run_is_reproduced_and_used", is_used),
@@ -120,6 +146,14 @@ fn main() -> ExitCode {
         ("another_layer_of_its_name_is_refused", is_not_replaced),
         ("a_broken_promise_is_named", is_broken),
         ("a_taken_name_is_refused", is_taken),
+        ("own_training_is_read_like_any_other", training::reads),
+        ("own_training_survives_a_kill", training::runs),
+        ("own_training_is_what_it_says", training::is_right),
+        (
+            "own_training_is_named_elsewhere",
+            training::is_named_elsewhere,
+        ),
+        ("broken_promises_of_training_are_named", training::is_broken),
     ];
     let trials = tests.map(|(name, test)| {
         Trial::test(name, move || {
@@ -155,7 +189,7 @@ every_steps = 2
 
 const SWEEP: &str = "\n[values]\nrank = 2\n\n[sweep.grid]\nvalues.rank = [1, 3]\n";
 
-fn folder(spec: &str) -> tempfile::TempDir {
+pub fn folder(spec: &str) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("spec.toml"), spec).unwrap();
     folder
@@ -170,37 +204,42 @@ fn texts(output: &Output) -> (i32, String, String) {
     )
 }
 
-fn start(program: &Path, which: &str, folder: &Path, arguments: &[&str]) -> (i32, String, String) {
+pub fn start(
+    program: &Path,
+    which: &str,
+    folder: &Path,
+    arguments: &[&str],
+) -> (i32, String, String) {
     let mut command = Command::new(program);
     command.env("OWN_PROGRAM", which).current_dir(folder);
     texts(&command.args(arguments).output().unwrap())
 }
 
-fn own(which: &str, folder: &Path, arguments: &[&str]) -> (i32, String, String) {
+pub fn program(which: &str, folder: &Path, arguments: &[&str]) -> (i32, String, String) {
     start(&std::env::current_exe().unwrap(), which, folder, arguments)
 }
 
-fn read(path: &Path) -> String {
+pub fn read(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }
 
 fn reads() {
     let folder = folder(SPEC);
     let at = folder.path();
-    let (code, _, stderr) = own("good", at, &["check", "spec.toml"]);
+    let (code, _, stderr) = program("good", at, &["check", "spec.toml"]);
     assert_eq!(code, 0, "{stderr}");
-    let (_, said, _) = own("good", at, &["explain", "model.layers.low_rank"]);
+    let (_, said, _) = program("good", at, &["explain", "model.layers.low_rank"]);
     assert!(
         said.contains("rank") && said.contains("product of two thin"),
         "{said}"
     );
-    let (_, schema, _) = own("good", at, &["schema", "-"]);
+    let (_, schema, _) = program("good", at, &["schema", "-"]);
     assert!(schema.contains("\"low_rank\"") && schema.contains("Rank of the matrix."));
     let wrong = |from: &str, to: &str| {
         let edited = SPEC.replacen(from, to, 1);
         assert_ne!(edited, SPEC);
         fs::write(at.join("wrong.toml"), edited).unwrap();
-        let (code, _, stderr) = own("good", at, &["check", "wrong.toml"]);
+        let (code, _, stderr) = program("good", at, &["check", "wrong.toml"]);
         assert_eq!(code, 2, "{stderr}");
         stderr
     };
@@ -234,7 +273,7 @@ fn reads() {
         let stderr = wrong(from, to);
         assert!(parts.iter().all(|part| stderr.contains(part)), "{stderr}");
     }
-    let (_, described, _) = own("good", at, &["describe", "spec.toml"]);
+    let (_, described, _) = program("good", at, &["describe", "spec.toml"]);
     // 4 x 2, 2 x 8 and 8; then 8 x 3 and 3.
     assert!(
         described.contains("32") && described.contains("59"),
@@ -243,7 +282,7 @@ fn reads() {
 }
 
 /// The numbers of each run of a folder, by its name.
-fn numbers(at: &Path) -> Vec<(String, String, String)> {
+pub fn numbers(at: &Path) -> Vec<(String, String, String)> {
     let runs = fs::read_dir(at.join("results/spec/runs")).unwrap();
     let mut all: Vec<_> = runs
         .map(|run| {
@@ -263,7 +302,7 @@ fn numbers(at: &Path) -> Vec<(String, String, String)> {
 fn runs() {
     let spec = format!("{SPEC}{SWEEP}").replace("rank = 2, ", "rank = \"${values.rank}\", ");
     let straight = folder(&spec);
-    let (code, _, stderr) = own(
+    let (code, _, stderr) = program(
         "good",
         straight.path(),
         &["run", "spec.toml", "--jobs", "2"],
@@ -276,9 +315,9 @@ fn runs() {
     for moment in ["training:3", "checkpointing:8", "training:13"] {
         let fault = format!("*@{moment}=kill");
         let arguments = ["run", "spec.toml", "--quiet", "--inject-fault", &fault];
-        assert_eq!(own("good", killed.path(), &arguments).0, 1, "{moment}");
+        assert_eq!(program("good", killed.path(), &arguments).0, 1, "{moment}");
     }
-    let (code, _, stderr) = own("good", killed.path(), &["run", "spec.toml", "--quiet"]);
+    let (code, _, stderr) = program("good", killed.path(), &["run", "spec.toml", "--quiet"]);
     assert_eq!(code, 0, "{stderr}");
     assert_eq!(expected, numbers(killed.path()));
 }
@@ -286,10 +325,10 @@ fn runs() {
 fn is_used() {
     let folder = folder(SPEC);
     let at = folder.path();
-    let (code, _, stderr) = own("good", at, &["run", "spec.toml", "--quiet"]);
+    let (code, _, stderr) = program("good", at, &["run", "spec.toml", "--quiet"]);
     assert_eq!(code, 0, "{stderr}");
     let run = "results/spec/runs/base-s1";
-    let (code, said, stderr) = own("good", at, &["reproduce", run]);
+    let (code, said, stderr) = program("good", at, &["reproduce", run]);
     assert_eq!(code, 0, "{said}{stderr}");
     assert!(said.contains("bitwise"), "{said}");
     let environment = read(&at.join(run).join("environment.json"));
@@ -299,7 +338,7 @@ fn is_used() {
         environment.contains(&format!("\"program\": \"{name}\"")) && environment.contains("sha256"),
         "{environment}"
     );
-    let (code, ..) = own(
+    let (code, ..) = program(
         "good",
         at,
         &[
@@ -309,7 +348,7 @@ fn is_used() {
     assert_eq!(code, 0);
     for form in [["onnx", "n.onnx"], ["pytorch", "torch"]] {
         let arguments = ["export", form[0], run, "--out", form[1]];
-        let (code, _, stderr) = own("good", at, &arguments);
+        let (code, _, stderr) = program("good", at, &arguments);
         assert_eq!(code, 2, "{stderr}");
         assert!(
             stderr.contains("`first`") && stderr.contains("`low_rank`"),
@@ -322,7 +361,7 @@ fn is_used() {
 fn is_named_elsewhere() {
     let folder = folder(SPEC);
     let at = folder.path();
-    let (code, _, stderr) = own("good", at, &["run", "spec.toml", "--quiet"]);
+    let (code, _, stderr) = program("good", at, &["run", "spec.toml", "--quiet"]);
     assert_eq!(code, 0, "{stderr}");
     let runner = Path::new(env!("CARGO_BIN_EXE_runner"));
     let run = "results/spec/runs/base-s1";
@@ -348,13 +387,13 @@ fn is_named_elsewhere() {
 fn is_not_replaced() {
     let folder = folder(SPEC);
     let at = folder.path();
-    let (code, _, stderr) = own("good", at, &["run", "spec.toml", "--quiet"]);
+    let (code, _, stderr) = program("good", at, &["run", "spec.toml", "--quiet"]);
     assert_eq!(code, 0, "{stderr}");
     let run = "results/spec/runs/base-s1";
     let out = ["--format", "bpk", "--out", "w.bpk"];
     let weights = [&["export", "weights", run][..], &out].concat();
     for arguments in [&weights[..], &["reproduce", run]] {
-        let (code, _, stderr) = own("other", at, arguments);
+        let (code, _, stderr) = program("other", at, arguments);
         assert_eq!(code, 2, "{stderr}");
         let said = "the layer type `low_rank` of this program panicked";
         assert!(
@@ -370,7 +409,7 @@ fn is_not_replaced() {
     let plan = at.join(run).join("run.toml");
     let changed = read(&plan).replace("rank = 2\n", "rank = 3\n");
     fs::write(&plan, changed).unwrap();
-    let (code, _, stderr) = own("good", at, &weights);
+    let (code, _, stderr) = program("good", at, &weights);
     assert_eq!(code, 2, "{stderr}");
 }
 
@@ -416,7 +455,8 @@ fn is_broken() {
             &format!("type = \"{layer}\", name = \"broken\""),
         );
         let folder = folder(&spec);
-        let (code, said, stderr) = own("broken", folder.path(), &["run", "spec.toml", "--quiet"]);
+        let (code, said, stderr) =
+            program("broken", folder.path(), &["run", "spec.toml", "--quiet"]);
         assert_eq!(code, expected, "{layer}: {said}{stderr}");
         assert!(
             parts.iter().all(|part| stderr.contains(part)),
@@ -427,11 +467,16 @@ fn is_broken() {
 
 fn is_taken() {
     let folder = folder(SPEC);
-    let (code, said, stderr) = own("taken", folder.path(), &["check", "spec.toml"]);
-    assert_eq!(code, 2, "{stderr}");
-    assert_eq!(said, "");
-    assert!(
-        stderr.contains("there already is a layer type `relu`"),
-        "{stderr}"
-    );
+    for (which, expected) in [
+        ("taken", "the layer type `relu` already exists"),
+        ("taken_loss", "the loss `mse` already exists"),
+        ("taken_optimizer", "the optimizer `adam` already exists"),
+        ("taken_schedule", "the schedule `cosine` already exists"),
+        ("no_word", "the loss cannot be named `My-Loss`"),
+    ] {
+        let (code, said, stderr) = program(which, folder.path(), &["check", "spec.toml"]);
+        assert_eq!(code, 2, "{stderr}");
+        assert_eq!(said, "");
+        assert!(stderr.contains(expected), "{which}: {stderr}");
+    }
 }

@@ -159,7 +159,7 @@ impl Model {
         let transforms =
             Transforms::parse(&path, &text.unwrap_or_default()).map_err(|e| refusal(&e))?;
         fits(&transforms, &plan, &path)?;
-        if let Some(unusable) = plan.network.unusable_part() {
+        if let Some(unusable) = plan.unusable_part() {
             let remedy = "use the program that trained the run";
             return Err(Box::new(
                 Diagnostic::error("own-part", unusable).help(remedy),

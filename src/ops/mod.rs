@@ -104,6 +104,7 @@ use runner_core::diagnostic::{Diagnostic, Diagnostics, Sources};
 use runner_core::event::Event;
 use runner_core::plan::RunPlan;
 use runner_core::record::RunRecord;
+use runner_core::spec::notify::NotifySpec;
 
 /// The progress of an operation.
 #[derive(Debug)]
@@ -166,6 +167,8 @@ pub struct Training<'a> {
     pub steps: &'a [usize],
     /// The number of concurrent runs.
     pub jobs: usize,
+    /// Who is told of what happens.
+    pub notify: &'a [NotifySpec],
 }
 
 /// Receives progress, possibly from several threads.

@@ -198,11 +198,10 @@ fn run(job: &Job) -> Result<Executed, Outcome> {
     Ok(executed)
 }
 
-/// Checks the promises of the program's own layers.
+/// Checks the promises of the program's own parts.
 fn verify_parts(plan: &RunPlan, device: &Device) -> Result<(), Outcome> {
     let on = training_device(plan, device);
-    own::verify(&plan.network, &on)
-        .map_err(|reason| Outcome::failed(FailureClass::Internal, reason))
+    own::verify(plan, &on).map_err(|reason| Outcome::failed(FailureClass::Internal, reason))
 }
 
 /// The start of an attempt from a state; the data and the checkpoints of the run are not described yet.

@@ -13,7 +13,7 @@ use super::support::{IRIS, SLOW, completed, folder_with, goes_on, numbers, run, 
 
 /// Finite for an epoch, and then NaN until the learning rate is 1e-30 of the one in the file: by powers of 2, so that
 /// no digit is lost.
-const DIVERGES: &str = r#"
+pub const DIVERGES: &str = r#"
 [data]
 type = "iris"
 

@@ -51,6 +51,7 @@ mod memory;
 mod mixing;
 mod mlflow;
 mod models;
+mod notify;
 mod ops;
 mod orphans;
 mod pages;

@@ -9,6 +9,7 @@ use burn::tensor::activation::log_softmax;
 use burn::tensor::{Device, Int, Tensor, TensorData};
 
 use crate::numeric::{exp, log, log_sigmoid, mean_axis, softmax, softplus, sum_axis};
+use crate::own::{self, LossTargets};
 use crate::targets::Targets;
 use runner_core::spec::backend::{Arithmetic, Kernels};
 use runner_core::spec::loss::{LossFunction, LossSpec, Reduction};
@@ -107,6 +108,10 @@ fn of_classes(
             let num = sum_axis(arithmetic, counted, 1).clamp_min(1.0);
             let mean = sum_axis(arithmetic, entropies, 1) / num;
             return overlap + mean.squeeze_dim(1) * *cross_entropy_weight;
+        }
+        LossFunction::Own { used, .. } => {
+            let classes = LossTargets::Classes(flat.clone());
+            own::losses(used, outputs, classes).squeeze_dim(1)
         }
         other => panic!("{other:?} was planned for classes"),
     };
@@ -288,6 +293,7 @@ fn of_values(
                 losses * weights.unsqueeze::<2>()
             }
         }
+        LossFunction::Own { used, .. } => own::losses(used, outputs, LossTargets::Values(targets)),
         other => panic!("{other:?} was planned for values"),
     }
 }

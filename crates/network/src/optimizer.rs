@@ -5,6 +5,7 @@ use burn::optim::grad_clipping::GradientClipping;
 use burn::optim::{AdafactorConfig, ModuleOptimizer, Optimizer};
 
 use crate::network::Network;
+use crate::own::put_own;
 use crate::paths::Parameter;
 use crate::updates::Momentum;
 use crate::updates::adam::{Adam, Decay};
@@ -111,7 +112,7 @@ fn burn_clipping(clip: &ClipSpec) -> Option<GradientClipping> {
 }
 
 /// Adds the optimizer of a group; the first one is the default.
-fn put<O: Optimizer>(
+pub(crate) fn put<O: Optimizer>(
     base: Option<ModuleOptimizer>,
     group: ParamGroup,
     optimizer: O,
@@ -266,6 +267,7 @@ fn with_group(
             };
             put(base, group, lion, clip)
         }
+        Method::Own { ref used, .. } => put_own(base, group, (used, weight_decay), clip),
         Method::Muon {
             adamw: ref spec, ..
         } if treatment.is_left_to_adamw => {

@@ -1,9 +1,11 @@
-//! Layers of a program's own: a type that implements [`LayerPart`] becomes a layer type.
+//! Parts of a program's own: a type that implements [`LayerPart`] becomes a layer type, one that implements [`LossPart`]
+//! a loss, and one that implements [`OptimizerPart`] an optimizer.
 //!
 //! Burn's `Module` has generic methods, so that a network cannot hold modules of unknown types. [`OwnModule`] holds
 //! them behind a trait whose visitors and mappers are erased (`erased`).
 
 mod erased;
+mod training;
 mod verify;
 
 use std::any::Any;
@@ -16,14 +18,17 @@ use burn::module::{
 use burn::tensor::Device;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value as Json;
 
 use crate::leaves;
 use crate::tensor::DynTensor;
 use erased::Erased;
 use runner_core::check::network::Layer as LayerPlan;
-use runner_core::spec::own::{Dims, Own, OwnLayer, Parameter, Settings, Unfit, panicked};
+use runner_core::spec::own::{
+    Dims, Entry, Own, OwnLayer, Parameter, Part, Settings, Unfit, panicked, recorded, restored,
+};
 use runner_core::spec::section::Section;
+pub use training::{LossPart, LossTargets, OptimizerPart, loss, optimizer};
+pub(crate) use training::{losses, put_own};
 pub use verify::verify;
 
 /// A layer type, written in Rust.
@@ -69,27 +74,21 @@ pub trait LayerPart: Module + Sync + 'static {
 }
 
 /// The entry of a layer type in the table of parts.
-pub fn part<L: LayerPart>() -> OwnLayer {
+pub fn layer<L: LayerPart>() -> OwnLayer {
     OwnLayer {
-        name: L::NAME,
-        doc: L::DOC,
-        num_inputs: L::NUM_INPUTS,
-        decode: |section| match serde_json::to_value(L::settings(section)) {
-            Ok(Json::Object(settings)) => settings,
-            // A unit struct: a layer without settings.
-            Ok(Json::Null) => Settings::new(),
-            Ok(other) => panic!("its settings must be a struct, and serialize to {other}"),
-            Err(e) => panic!("its settings cannot be serialized: {e}"),
+        entry: Entry {
+            name: L::NAME,
+            doc: L::DOC,
+            decode: |section| recorded(&L::settings(section)),
         },
-        output: |settings, inputs| L::output_shape(&settings_of::<L>(settings), inputs),
+        num_inputs: L::NUM_INPUTS,
+        output: |settings, inputs| L::output_shape(&restored(settings), inputs),
         parameters: |settings, inputs| {
-            let layer = L::new(&settings_of::<L>(settings), inputs, &planning_device());
+            let layer = L::new(&restored(settings), inputs, &planning_device());
             parameters_of(&layer)
         },
-        multiply_adds: |settings, inputs| L::multiply_adds(&settings_of::<L>(settings), inputs),
-        kept_values: |settings, inputs, output| {
-            L::kept_values(&settings_of::<L>(settings), inputs, output)
-        },
+        multiply_adds: |settings, inputs| L::multiply_adds(&restored(settings), inputs),
+        kept_values: |settings, inputs, output| L::kept_values(&restored(settings), inputs, output),
         module: Build::of::<L>(),
     }
 }
@@ -102,23 +101,11 @@ impl Build {
         struct Of<L>(std::marker::PhantomData<L>);
         impl<L: LayerPart> Of<L> {
             const BUILD: Build = Build(|settings, inputs, device| {
-                Box::new(L::new(&settings_of::<L>(settings), inputs, device))
+                Box::new(L::new(&restored(settings), inputs, device))
             });
         }
         &Of::<L>::BUILD
     }
-}
-
-fn settings_of<L: LayerPart>(settings: &Settings) -> L::Settings {
-    let object = serde_json::from_value(Json::Object(settings.clone()));
-    // A unit struct is not an object.
-    let settings_read = object.or_else(|e| {
-        let unit = settings
-            .is_empty()
-            .then(|| serde_json::from_value(Json::Null));
-        unit.and_then(Result::ok).ok_or(e)
-    });
-    settings_read.unwrap_or_else(|e| panic!("its settings cannot be deserialized: {e}"))
 }
 
 /// Networks are planned on the processor.
@@ -160,7 +147,7 @@ impl OwnModule {
             .downcast_ref()
             .expect("parts are made by `part`");
         let inputs: Vec<_> = plan.inputs.iter().map(|i| i.shape.dims.clone()).collect();
-        named(part.name, &plan.name, "while it was built", || {
+        named(part.entry.name, &plan.name, "while it was built", || {
             Self((build.0)(&own.settings, &inputs, device))
         })
     }
@@ -188,7 +175,10 @@ impl OwnModule {
 /// Runs code of a part; a panic in it names the part.
 fn named<T>(part: &str, layer: &str, when: &str, run: impl FnOnce() -> T) -> T {
     catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|payload: Box<dyn Any + Send>| {
-        panic!("`{layer}`: {}", panicked(part, when, &*payload))
+        panic!(
+            "`{layer}`: {}",
+            panicked(OwnLayer::KIND, part, when, &*payload)
+        )
     })
 }
 

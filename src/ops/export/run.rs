@@ -478,12 +478,11 @@ fn with_transforms(model: &Model) -> Result<Vec<u8>, ExportError> {
     let items = onnx::transforms::encode(&mut made, transforms).map_err(ExportError::Transforms)?;
     let network = &model.plan().network;
     let (given, shape) = onnx_network(&mut made, network, model.network().graph(), &items)?;
+    let task = model.meaning().task();
     let meaning = match &model.plan().loss.function {
-        LossFunction::CrossEntropy { .. } if model.meaning().task() == TaskKind::NextToken => {
-            Meaning::Tokens
-        }
-        loss if loss.is_of_softmax() => Meaning::Classes,
-        LossFunction::BinaryCrossEntropy { .. } | LossFunction::SoftMargin => Meaning::Labels,
+        loss if loss.gives_probabilities() && task == TaskKind::MultiLabel => Meaning::Labels,
+        loss if loss.is_of_softmax() && task == TaskKind::NextToken => Meaning::Tokens,
+        loss if loss.is_of_softmax() && task.is_of_classes() => Meaning::Classes,
         LossFunction::PoissonNll { log_input, .. } => Meaning::Rates { is_log: *log_input },
         LossFunction::GaussianNll => Meaning::Gaussian,
         _ => Meaning::Numbers,

@@ -147,7 +147,7 @@ fn one(
     sink: &Sink<'_>,
 ) -> Result<Option<Reproduction>, Error> {
     let plan = planned_now(original, options);
-    if let Some(unusable) = plan.network.unusable_part() {
+    if let Some(unusable) = plan.unusable_part().or(plan.missing_in_training()) {
         let remedy = "use the program that trained the run";
         return Err(Error::refused(
             Diagnostic::error("own-part", unusable).help(remedy),
@@ -458,6 +458,7 @@ fn train(
         runs: std::slice::from_ref(plan),
         steps: &[0],
         jobs: 1,
+        notify: &[],
     }));
     let cancel = &options.cancel;
     sink(Progress::MayCancel);

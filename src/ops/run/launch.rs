@@ -118,6 +118,7 @@ impl Launch<'_> {
             runs: &plans,
             steps: &steps,
             jobs: settings.jobs,
+            notify: &self.plan.notify,
         }));
         let tasks = collector.runs.iter().zip(pauses);
         let tasks: Vec<_> = tasks

@@ -1,6 +1,7 @@
 //! Trains the runs of an experiment that are not completed, and writes its report.
 
 mod launch;
+mod notify;
 mod on_cluster;
 mod prepare;
 mod search;
@@ -170,17 +171,20 @@ impl RunOutcome {
 /// # Ok::<(), burn_runner::Error>(())
 /// ```
 pub fn run(options: &Run, sink: &Sink<'_>) -> Result<RunOutcome, Error> {
-    if options.until_decided {
-        until::run(options, sink)
-    } else {
-        run_once(options, sink)
-    }
+    notify::told(sink, |sink| {
+        if options.until_decided {
+            until::run(options, sink)
+        } else {
+            run_once(options, sink)
+        }
+    })
 }
 
 /// Trains the runs of a plan.
 fn run_once(options: &Run, sink: &Sink<'_>) -> Result<RunOutcome, Error> {
     let mut planned = plan_as_begun(&options.experiment, &options.results, true, sink)?;
     assume_devices(options, &mut planned)?;
+    notify::refuse_unreachable(&planned.plan.notify)?;
     if planned.plan.search.is_some() {
         return search::run(options, planned, sink);
     }

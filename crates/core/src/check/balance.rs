@@ -107,7 +107,7 @@ pub(super) fn weights_can_be_balanced(
     data: &DataPlan,
 ) -> Option<Diagnostic> {
     let function = &goal.loss.function;
-    let fits = function.kind().tasks().contains(&goal.task);
+    let fits = function.tasks().contains(&goal.task);
     if !function.is_balanced() || !fits || data.num_train == 0 {
         return None;
     }

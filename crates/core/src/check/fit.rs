@@ -5,9 +5,9 @@ use super::task::{Goal, listed};
 use crate::data::{DataPlan, Dataset, TargetPlan};
 use crate::diagnostic::Diagnostic;
 use crate::spec::generate::{Generator, RegressionTarget};
-use crate::spec::loss::{LossFunction, LossKind, LossSpec};
+use crate::spec::loss::{LossFunction, LossSpec, LossType};
 use crate::spec::metric::Metric;
-use crate::spec::section::Choice;
+use crate::spec::section::{Choice, Types};
 use crate::spec::task::TaskKind;
 
 /// A loss with its metrics, of the task or of a term.
@@ -47,18 +47,20 @@ impl<'a> Checked<'a> {
 }
 
 pub(super) fn loss_fits_task(point: &Point<'_>, goal: &Checked<'_>) -> Option<Diagnostic> {
-    let (kind, task) = (goal.loss.function.kind(), goal.task);
-    if kind.tasks().contains(&task) {
+    let (function, task) = (&goal.loss.function, goal.task);
+    if function.tasks().contains(&task) {
         return None;
     }
     let message = format!(
         "the loss `{}` does not support the task `{}`",
-        kind.name(),
+        function.name(),
         task.name()
     );
-    let fitting = LossKind::ALL
-        .iter()
-        .filter(|(loss, _, _)| loss.tasks().contains(&task));
+    let fitting = LossType::all();
+    let fitting = fitting.iter().filter(|(loss, _, _)| match loss {
+        LossType::BuiltIn(kind) => kind.tasks().contains(&task),
+        LossType::Own(part) => part.tasks.contains(&task),
+    });
     let names = listed(fitting.map(|(_, name, _)| *name));
     let diagnostic = Diagnostic::error("task", message).at(point.span(&goal.of_loss("type")));
     Some(diagnostic.help(format!("use {names}")))
@@ -189,18 +191,12 @@ pub(super) fn probabilities_are_there(point: &Point<'_>, goal: &Checked<'_>) -> 
         .metrics
         .iter()
         .find(|metric| metric.needs_probabilities())?;
-    let kind = goal.loss.function.kind();
-    let fits = match goal.task {
-        TaskKind::MultiLabel => {
-            [LossKind::BinaryCrossEntropy, LossKind::SoftMargin].contains(&kind)
-        }
-        _ => kind == LossKind::CrossEntropy,
-    };
-    (!fits && metric.tasks().contains(&goal.task)).then(|| {
+    let function = &goal.loss.function;
+    (!function.gives_probabilities() && metric.tasks().contains(&goal.task)).then(|| {
         let message = format!(
             "the metric `{}` needs probabilities, but outputs trained with the loss `{}` are not probabilities",
             metric.name(),
-            kind.name()
+            function.name()
         );
         Diagnostic::error("task", message)
             .at(point.span(&goal.of_metrics()))

@@ -81,6 +81,19 @@ pub fn groups_change_something(point: &Point<'_>) -> Option<Diagnostic> {
                 format!("`{path}` sets both `freeze` and `{other}`, but frozen parameters are not updated");
             return Some(refuse(other, message).help(format!("remove `{other}`, or `freeze`")));
         }
+        if let Method::Own {
+            weight_decay: None,
+            used,
+            ..
+        } = &point.spec.optimizer.method
+            && group.weight_decay.is_some()
+        {
+            let message = format!(
+                "`{path}.weight_decay` has no effect: the optimizer `{}` has no weight decay",
+                used.part
+            );
+            return Some(refuse("weight_decay", message).help("remove `weight_decay`"));
+        }
         (!group.freeze && group.weight_decay.is_none() && !has_factor).then(|| {
             refuse("parameters", format!("`{path}` has no effect")).help(
                 "add `weight_decay = 1e-2`, `learning_rate_factor = 0.1` or `freeze = true` to it, or remove it",

@@ -7,7 +7,7 @@ use super::network::heads::{Head, Needs};
 use super::task::{Goal, output_shape, usual_task};
 use crate::data::{DataPlan, TargetPlan};
 use crate::diagnostic::{Diagnostic, nearest};
-use crate::spec::loss::LossKind;
+use crate::spec::loss::{LossFunction, LossKind};
 use crate::spec::losses::{ITEMS, LossTerm, MAIN, TermName, TermTable, TermTarget};
 use crate::spec::metric::Metric;
 use crate::spec::model::layer::LayerKind;
@@ -160,7 +160,7 @@ fn term(
             data,
             &table.loss,
         )),
-        (None, LossKind::KlNormal) => Needs::Halves,
+        (None, Some(LossKind::KlNormal)) => Needs::Halves,
         (None, _) => Needs::Anything,
     };
     let term = LossTerm {
@@ -192,12 +192,12 @@ fn target<'a>(
     path: &str,
     table: &TermTable,
 ) -> Result<Option<Compared<'a>>, Vec<Diagnostic>> {
-    let kind = table.loss.function.kind();
+    let function = &table.loss.function;
     let refuse = |key: &str, message: String, help: String| {
         let at = point.span(&format!("{path}.{key}"));
         Err(vec![Diagnostic::error("task", message).at(at).help(help)])
     };
-    if kind.is_penalty() {
+    if function.is_penalty() {
         let unused = [
             ("target", table.target.is_some()),
             ("metrics", table.metrics.is_some()),
@@ -208,13 +208,13 @@ fn target<'a>(
                 key,
                 format!(
                     "`{path}.{key}` has no effect: `{}` is about the output alone",
-                    kind.name()
+                    function.name()
                 ),
-                match kind {
-                    LossKind::L1 => {
+                match function {
+                    LossFunction::L1 => {
                         format!("remove `{key}`, or use `mae` for the error of a target")
                     }
-                    LossKind::L2 => {
+                    LossFunction::L2 => {
                         format!("remove `{key}`, or use `mse` for the error of a target")
                     }
                     _ => format!("remove `{key}`"),

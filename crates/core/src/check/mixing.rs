@@ -37,13 +37,13 @@ pub fn classes_can_be_mixed(point: &Point<'_>) -> Option<Diagnostic> {
     let loss = loss.unwrap_or_else(|| LossSpec::default_for(kind));
     let terms = point.spec.losses.iter();
     let of_classes = terms.filter(|term| term.target.is_none());
-    let of_classes = of_classes.filter(|term| !term.loss.function.kind().is_penalty());
+    let of_classes = of_classes.filter(|term| !term.loss.function.is_penalty());
     let mut losses = [&loss].into_iter().chain(of_classes.map(|term| &term.loss));
-    if let Some(other) = losses.find(|loss| loss.function.kind() != LossKind::CrossEntropy) {
+    if let Some(other) = losses.find(|loss| loss.function.kind() != Some(LossKind::CrossEntropy)) {
         return refuse(
             format!(
                 "`{key}` mixes classes, which the loss `{}` does not support",
-                other.function.kind().name()
+                other.function.name()
             ),
             "use \"cross_entropy\", or remove the table",
         );

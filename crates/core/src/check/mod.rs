@@ -16,6 +16,7 @@ mod losses;
 pub mod measured;
 mod mixing;
 pub mod network;
+mod notify;
 mod portable;
 mod predictions;
 mod recipe;
@@ -193,7 +194,7 @@ pub const RULES: &[Rule] = &[
         check: portable::loss_is_portable,
     },
     Rule {
-        reads: &["optimizer", "backend"],
+        reads: &["optimizer", "scheduler", "backend"],
         check: portable::updates_are_portable,
     },
     Rule {
@@ -267,6 +268,10 @@ pub const RULES: &[Rule] = &[
         check: schedule::schedule_changes,
     },
     Rule {
+        reads: &["data", "train", "scheduler"],
+        check: schedule::own_factors_are_rates,
+    },
+    Rule {
         reads: &["optimizer"],
         check: recipe::momentum_is_there,
     },
@@ -315,7 +320,7 @@ pub const RULES: &[Rule] = &[
         check: groups::patterns_match,
     },
     Rule {
-        reads: &["optimizer.groups"],
+        reads: &["optimizer"],
         check: groups::groups_change_something,
     },
     Rule {
@@ -325,6 +330,14 @@ pub const RULES: &[Rule] = &[
     Rule {
         reads: &["data", "model", "optimizer"],
         check: groups::something_is_trained,
+    },
+    Rule {
+        reads: &["notify"],
+        check: notify::notifications_have_a_way,
+    },
+    Rule {
+        reads: &["notify"],
+        check: notify::notifications_come_once,
     },
     Rule {
         reads: &["on_failure.not_finite"],

@@ -93,17 +93,20 @@ pub fn loss_is_portable(point: &Point<'_>) -> Option<Diagnostic> {
     main.into_iter().chain(terms).find_map(|(path, function)| {
         let (name, other) = unportable(function)?;
         let message = format!("the loss `{name}` is not available with portable arithmetic");
-        let help =
-            format!("choose another loss, such as `{other}`, or write `arithmetic = \"fast\"`");
+        let help = format!("{other}, or write `arithmetic = \"fast\"`");
         Some(refused(point, &format!("{path}.type"), message).help(help))
     })
 }
 
-/// A loss that is not computed portably, with the name of one that is.
-fn unportable(function: &LossFunction) -> Option<(&'static str, &'static str)> {
+/// A loss that is not computed portably, with what to do instead.
+fn unportable(function: &LossFunction) -> Option<(&str, &'static str)> {
     match function {
-        LossFunction::Lp { .. } => Some(("lp", "mae")),
-        LossFunction::MultiMargin { .. } => Some(("multi_margin", "cross_entropy")),
+        LossFunction::Own { used, .. } => Some((&used.part, "use a built-in loss")),
+        LossFunction::Lp { .. } => Some(("lp", "choose another loss, such as `mae`")),
+        LossFunction::MultiMargin { .. } => Some((
+            "multi_margin",
+            "choose another loss, such as `cross_entropy`",
+        )),
         LossFunction::CrossEntropy { .. }
         | LossFunction::Dice { .. }
         | LossFunction::BinaryCrossEntropy { .. }
@@ -125,9 +128,16 @@ pub fn updates_are_portable(point: &Point<'_>) -> Option<Diagnostic> {
     if point.spec.backend.arithmetic.is_fast() {
         return None;
     }
+    if let Some(used) = point.spec.scheduler.own() {
+        let name = &used.part;
+        let message = format!("the schedule `{name}` is not available with portable arithmetic");
+        let help = "use a built-in schedule, or write `arithmetic = \"fast\"`";
+        return Some(refused(point, "scheduler.type", message).help(help));
+    }
     let optimizer = &point.spec.optimizer;
-    let is_portable = match optimizer.method {
-        Method::Adafactor { .. } => false,
+    let unportable = match &optimizer.method {
+        Method::Adafactor { .. } => Some("adafactor"),
+        Method::Own { used, .. } => Some(used.part.as_str()),
         Method::Sgd { .. }
         | Method::Adam(_)
         | Method::Adamw(_)
@@ -136,10 +146,10 @@ pub fn updates_are_portable(point: &Point<'_>) -> Option<Diagnostic> {
         | Method::Adan { .. }
         | Method::Lamb { .. }
         | Method::Lion { .. }
-        | Method::Muon { .. } => true,
+        | Method::Muon { .. } => None,
     };
-    if !is_portable {
-        let message = "the optimizer `adafactor` is not available with portable arithmetic".into();
+    if let Some(name) = unportable {
+        let message = format!("the optimizer `{name}` is not available with portable arithmetic");
         let help = "choose another optimizer, such as `adamw`, or write `arithmetic = \"fast\"`";
         return Some(refused(point, "optimizer.type", message).help(help));
     }

@@ -3,6 +3,7 @@
 use super::Point;
 use super::recipe::contradiction;
 use crate::diagnostic::Diagnostic;
+use crate::spec::own::{self, Place};
 use crate::spec::scheduler::{Curve, Unit};
 use crate::spec::section::Choice;
 
@@ -236,6 +237,35 @@ pub fn milestones_are_in_order(point: &Point<'_>) -> Option<Diagnostic> {
         let diagnostic = contradiction(point, &format!("{path}.milestones[{at}]"), message);
         Some(diagnostic.help(format!("use `milestones = {sorted:?}`")))
     })
+}
+
+/// Factors of a schedule of the program's own, at a sample of its steps.
+pub fn own_factors_are_rates(point: &Point<'_>) -> Option<Diagnostic> {
+    const SAMPLE: usize = 10_000;
+    let (steps_per_epoch, _) = steps(point)?;
+    curves(point)
+        .into_iter()
+        .find_map(|(path, curve, _, num_steps)| {
+            let Curve::Own(used) = curve else {
+                return None;
+            };
+            let apart = num_steps.div_ceil(SAMPLE).max(1);
+            let sample = (0..num_steps).step_by(apart);
+            let wrong = sample.chain(num_steps.checked_sub(1)).find_map(|step| {
+                let place = Place {
+                    step,
+                    num_steps,
+                    steps_per_epoch,
+                };
+                own::factor(used, place).err()
+            })?;
+            let at = point.span(&format!("{path}.type"));
+            Some(
+                Diagnostic::error("own-part", wrong)
+                    .at(at)
+                    .help(own::REMEDY),
+            )
+        })
 }
 
 pub fn schedule_changes(point: &Point<'_>) -> Option<Diagnostic> {

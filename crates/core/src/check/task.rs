@@ -207,7 +207,7 @@ pub fn one_softmax(point: &Point<'_>) -> Option<Diagnostic> {
             LossSpec::default_for(task).function.kind()
         }
     };
-    (is_softmax && loss == LossKind::CrossEntropy).then(|| {
+    (is_softmax && loss == Some(LossKind::CrossEntropy)).then(|| {
         let message = format!(
             "`{}` is the {}, but cross-entropy already includes the softmax",
             last.name,

@@ -9,7 +9,6 @@ use crate::diagnostic::{Diagnostic, Span, nearest};
 use crate::show::show_duration;
 use crate::spec::ExperimentSpec;
 use crate::spec::document::{Document, Table};
-use crate::spec::launch::LaunchSpec;
 use crate::spec::metric::Objective;
 use crate::spec::portable::is_reserved;
 use crate::spec::section::Choice;
@@ -125,39 +124,22 @@ pub(super) fn one_limit(
     Err(Box::new(diagnostic))
 }
 
-/// The smallest difference that matters belongs to the experiment, not to a trial.
-pub(super) fn one_verdict(
-    written: &VerdictSpec,
-    spec: &ExperimentSpec,
+/// A table that belongs to the experiment, not to a trial.
+pub(super) fn one_table<T: PartialEq>(
+    name: &'static str,
+    (written, found): (&T, &T),
     trial: &str,
     root: &Table,
 ) -> Result<(), Box<Diagnostic>> {
-    if spec.verdict == *written {
+    if found == written {
         return Ok(());
     }
     let message =
-        format!("`[verdict]` differs in trial `{trial}`, but must be the same for all trials");
-    let mut diagnostic = Diagnostic::error("sweep", message)
-        .help("write it in `[verdict]` as it is, and set no key that it refers to");
-    diagnostic.span = root.span_at("verdict");
-    Err(Box::new(diagnostic))
-}
-
-/// Where runs are trained belongs to the experiment, not to a trial.
-pub(super) fn one_launch(
-    written: &LaunchSpec,
-    spec: &ExperimentSpec,
-    trial: &str,
-    root: &Table,
-) -> Result<(), Box<Diagnostic>> {
-    if spec.launch == *written {
-        return Ok(());
-    }
-    let message =
-        format!("`[launch]` differs in trial `{trial}`, but must be the same for all trials");
-    let mut diagnostic = Diagnostic::error("sweep", message)
-        .help("set plain values in `[launch]`, and no axis over a key that it refers to");
-    diagnostic.span = root.span_at("launch");
+        format!("`[{name}]` differs in trial `{trial}`, but must be the same for all trials");
+    let mut diagnostic = Diagnostic::error("sweep", message).help(format!(
+        "set plain values in `[{name}]`, and no axis over a key that it refers to"
+    ));
+    diagnostic.span = root.span_at(name);
     Err(Box::new(diagnostic))
 }
 

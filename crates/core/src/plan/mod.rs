@@ -34,8 +34,8 @@ use crate::spec::ExperimentSpec;
 use crate::spec::document::{Document, Table};
 use crate::spec::reference::{References, unused_values};
 use agree::{
-    further_objectives, known_baseline, one_launch, one_limit, one_name, one_objective,
-    one_verdict, prior_of_objective, room_for_seeds,
+    further_objectives, known_baseline, one_limit, one_name, one_objective, one_table,
+    prior_of_objective, room_for_seeds,
 };
 pub use best::Ties;
 pub use calibration::{Basis, Calibration, Expected, Probe};
@@ -108,8 +108,18 @@ pub fn plan(
         }
         if let Some(trial) = trial {
             if let Err(diagnostic) = one_limit(limit, &trial.spec, &point.id, &root)
-                .and_then(|()| one_verdict(&written.verdict, &trial.spec, &point.id, &root))
-                .and_then(|()| one_launch(&written.launch, &trial.spec, &point.id, &root))
+                .and_then(|()| {
+                    let both = (&written.verdict, &trial.spec.verdict);
+                    one_table("verdict", both, &point.id, &root)
+                })
+                .and_then(|()| {
+                    let both = (&written.launch, &trial.spec.launch);
+                    one_table("launch", both, &point.id, &root)
+                })
+                .and_then(|()| {
+                    let both = (&written.notify, &trial.spec.notify);
+                    one_table("notify", both, &point.id, &root)
+                })
             {
                 return Err(Diagnostics(vec![*diagnostic]));
             }
@@ -174,6 +184,7 @@ pub fn plan(
         axes: expansion.keys(),
         search: search_plan(document, &expansion, confirm),
         launch: written.launch,
+        notify: written.notify,
         runs,
     };
     Ok((plan, diagnostics))

@@ -15,10 +15,13 @@ use crate::spec::CheckpointSpec;
 use crate::spec::backend::{Arithmetic, DeviceName, Kernels, Precision};
 use crate::spec::failure::OnFailure;
 use crate::spec::launch::LaunchSpec;
-use crate::spec::loss::LossSpec;
+use crate::spec::loss::{LossFunction, LossSpec};
 use crate::spec::losses::LossTerm;
+use crate::spec::method::Method;
 use crate::spec::metric::Objective;
+use crate::spec::notify::NotifySpec;
 use crate::spec::optimizer::OptimizerSpec;
+use crate::spec::own::{OwnLoss, OwnOptimizer, OwnSchedule, Part};
 use crate::spec::predictions::PredictionsSpec;
 use crate::spec::scheduler::SchedulerSpec;
 use crate::spec::search::{Budget, Prior, PruneSpec, SearchMethod, Suggestion};
@@ -69,6 +72,9 @@ pub struct Plan {
     /// Where its runs are trained, according to the file.
     #[serde(skip)]
     pub launch: LaunchSpec,
+    /// Who is told of what happens, according to the file.
+    #[serde(skip)]
+    pub notify: Vec<NotifySpec>,
     /// Trials in file order, the seeds of a trial side by side.
     pub runs: Vec<RunPlan>,
 }
@@ -263,6 +269,27 @@ impl RunPlan {
     pub fn more_tasks(&self) -> Vec<TaskKind> {
         let more = self.data.more_targets.iter();
         more.map(|target| usual_task(target, &self.data)).collect()
+    }
+
+    /// Why this program cannot compute the network and its losses, if it lacks a part that the plan was made with.
+    pub fn unusable_part(&self) -> Option<String> {
+        let terms = self.losses.iter().map(|term| &term.loss);
+        let mut losses = terms.chain([&self.loss]);
+        let loss = losses.find_map(|loss| match &loss.function {
+            LossFunction::Own { used, .. } => OwnLoss::missing(&used.part),
+            _ => None,
+        });
+        self.network.unusable_part().or(loss)
+    }
+
+    /// Why this program cannot train the network, if it lacks the optimizer or the schedule.
+    pub fn missing_in_training(&self) -> Option<String> {
+        let optimizer = match &self.optimizer.method {
+            Method::Own { used, .. } => OwnOptimizer::missing(&used.part),
+            _ => None,
+        };
+        let schedule = self.scheduler.own();
+        optimizer.or(schedule.and_then(|used| OwnSchedule::missing(&used.part)))
     }
 
     /// The metric that early stopping watches, if any.

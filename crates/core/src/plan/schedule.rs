@@ -5,6 +5,7 @@ use std::f64::consts::PI;
 
 use crate::plan::RunPlan;
 use crate::spec::backend::{Arithmetic, power};
+use crate::spec::own::{self, Place};
 use crate::spec::scheduler::{Curve, Unit};
 
 impl RunPlan {
@@ -42,6 +43,15 @@ fn factor(
     match curve {
         // What it depends on is known only in the training (`Curve::reduced`).
         Curve::Constant | Curve::Noam | Curve::ReduceOnPlateau { .. } => 1.0,
+        Curve::Own(used) => {
+            let place = Place {
+                step,
+                num_steps,
+                steps_per_epoch,
+            };
+            // In a worker, where a panic fails the run with its message.
+            own::factor(used, place).unwrap_or_else(|wrong| panic!("{wrong}"))
+        }
         Curve::Linear { final_fraction, .. } => {
             let change = (final_fraction - 1.0) / num as f64;
             final_fraction - change * (num - at.min(num)) as f64

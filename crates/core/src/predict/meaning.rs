@@ -171,7 +171,7 @@ impl Meaning {
                     .chunks_exact_mut(self.num_classes().max(1))
                     .for_each(softmax)
             }
-            (LossFunction::BinaryCrossEntropy { .. } | LossFunction::SoftMargin, _) => {
+            (loss, TaskKind::MultiLabel) if loss.gives_probabilities() => {
                 outputs.iter_mut().for_each(|x| *x = sigmoid(*x));
             }
             (LossFunction::PoissonNll { log_input, .. }, _) => {

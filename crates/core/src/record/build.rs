@@ -48,7 +48,7 @@ pub fn this_build() -> Option<Build> {
 
 /// Whether this program has parts that `runner` does not have.
 fn has_parts() -> bool {
-    !own::layers().is_empty()
+    own::is_extended()
 }
 
 fn name_of_program() -> Option<String> {

@@ -5,6 +5,7 @@ use serde_json::{Value as Json, json};
 
 use super::document::Value;
 use super::kind::{Kind, Scalar};
+use super::own::{OrOwn, OwnLoss, Used};
 use super::section::{Choice, Section, Types, choices};
 use super::task::TaskKind;
 
@@ -105,6 +106,16 @@ pub enum LossFunction {
     L1,
     /// Square; a penalty.
     L2,
+    /// A loss of the program's own.
+    Own {
+        /// The tasks that it supports.
+        tasks: Vec<TaskKind>,
+        /// Whether outputs are logits: of classes under a softmax, of labels under a sigmoid.
+        of_logits: bool,
+        /// The loss.
+        #[serde(flatten)]
+        used: Used,
+    },
 }
 
 choices! {
@@ -174,11 +185,16 @@ impl LossFunction {
             )
     }
 
-    /// Whether outputs become probabilities of classes through a softmax.
+    /// Whether outputs become probabilities of classes through a softmax, if it is used for classes.
     pub fn is_of_softmax(&self) -> bool {
         matches!(
             self,
-            LossFunction::CrossEntropy { .. } | LossFunction::Dice { .. }
+            LossFunction::CrossEntropy { .. }
+                | LossFunction::Dice { .. }
+                | LossFunction::Own {
+                    of_logits: true,
+                    ..
+                }
         )
     }
 
@@ -207,8 +223,29 @@ impl LossFunction {
     }
 
     /// Its `type`.
-    pub fn kind(&self) -> LossKind {
-        match self {
+    pub fn name(&self) -> &str {
+        match (self, self.kind()) {
+            (LossFunction::Own { used, .. }, _) => &used.part,
+            (_, kind) => kind.map_or("", |kind| kind.name()),
+        }
+    }
+
+    /// The tasks that it supports.
+    pub fn tasks(&self) -> &[TaskKind] {
+        match (self, self.kind()) {
+            (LossFunction::Own { tasks, .. }, _) => tasks,
+            (_, kind) => kind.map_or(&[], LossKind::tasks),
+        }
+    }
+
+    /// Whether it is about an output alone, without a target.
+    pub fn is_penalty(&self) -> bool {
+        self.tasks().is_empty()
+    }
+
+    /// Its `type`, if it is built in.
+    pub fn kind(&self) -> Option<LossKind> {
+        Some(match self {
             LossFunction::CrossEntropy { .. } => LossKind::CrossEntropy,
             LossFunction::MultiMargin { .. } => LossKind::MultiMargin,
             LossFunction::Dice { .. } => LossKind::Dice,
@@ -225,9 +262,13 @@ impl LossFunction {
             LossFunction::KlNormal => LossKind::KlNormal,
             LossFunction::L1 => LossKind::L1,
             LossFunction::L2 => LossKind::L2,
-        }
+            LossFunction::Own { .. } => return None,
+        })
     }
 }
+
+/// The `type` of `[[losses]]`.
+pub type LossType = OrOwn<LossKind, OwnLoss>;
 
 /// The `type` of `[loss]`: all but penalties, which are only added to it.
 #[derive(Clone, Copy, PartialEq)]
@@ -267,16 +308,21 @@ impl LossSpec {
     }
 
     pub(super) fn decode(s: &mut Section<'_>) -> Self {
-        s.variant("The loss to minimize.", None, |s, WithTarget(kind)| {
-            Self::of_kind(s, kind)
-        })
+        s.variant(
+            "The loss to minimize.",
+            None,
+            |s, loss: OrOwn<WithTarget, OwnLoss>| match loss {
+                OrOwn::BuiltIn(WithTarget(kind)) => Self::of_type(s, LossType::BuiltIn(kind)),
+                OrOwn::Own(part) => Self::of_type(s, LossType::Own(part)),
+            },
+        )
     }
 
     /// The keys of a loss besides its `type`.
-    pub(super) fn of_kind(s: &mut Section<'_>, kind: LossKind) -> Self {
-        let usual = match kind {
+    pub(super) fn of_type(s: &mut Section<'_>, loss: LossType) -> Self {
+        let usual = match loss {
             // The divergence of independent distributions is the sum of theirs.
-            LossKind::KlNormal => Reduction::Sum,
+            LossType::BuiltIn(LossKind::KlNormal) => Reduction::Sum,
             _ => Reduction::Mean,
         };
         Self {
@@ -285,7 +331,14 @@ impl LossSpec {
                 "How the elements of an item (positions, pixels, labels or values) are reduced to one number; items are always averaged.",
                 usual,
             ),
-            function: LossFunction::decode(s, kind),
+            function: match loss {
+                LossType::BuiltIn(kind) => LossFunction::decode(s, kind),
+                LossType::Own(part) => LossFunction::Own {
+                    tasks: part.tasks.to_vec(),
+                    of_logits: part.of_logits,
+                    used: Used::decode(s, part),
+                },
+            },
         }
     }
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::kind::Kind;
 use super::loss::LossSpec;
 use super::metric::Metric;
-use super::section::{Choice, Section};
+use super::section::Section;
 use super::task::metrics;
 
 /// A table of `[[losses]]` as written.
@@ -78,13 +78,11 @@ impl TermTable {
     /// The columns that it is compared with, if it names some.
     pub fn columns(&self) -> Option<&[String]> {
         let target = self.target.as_deref()?;
-        (target != [ITEMS] && !self.loss.function.kind().is_penalty()).then_some(target)
+        (target != [ITEMS] && !self.loss.function.is_penalty()).then_some(target)
     }
 
     pub(super) fn decode(s: &mut Section<'_>) -> Self {
-        let (loss, kind) = s.variant("The loss of an item.", None, |s, kind| {
-            (LossSpec::of_kind(s, kind), kind)
-        });
+        let loss = s.variant("The loss of an item.", None, LossSpec::of_type);
         let output: Option<String> = s
             .field(
                 "output",
@@ -99,7 +97,10 @@ impl TermTable {
                 "What its metrics are named after: `valid/NAME/loss`; the name of the layer or, without `output`, the type when not set.",
             )
             .optional();
-        let usual = || output.clone().unwrap_or_else(|| kind.name().to_owned());
+        let usual = || {
+            let function = &loss.function;
+            output.clone().unwrap_or_else(|| function.name().to_owned())
+        };
         Self {
             name: name.unwrap_or_else(usual),
             target: s

@@ -26,6 +26,7 @@ pub mod memory;
 pub mod method;
 pub mod metric;
 pub mod model;
+pub mod notify;
 pub mod optimizer;
 pub mod own;
 pub mod plain_file;
@@ -69,6 +70,7 @@ use losses::TermTable;
 use memory::MemorySpec;
 use metric::Objective;
 use model::ModelSpec;
+use notify::NotifySpec;
 use optimizer::OptimizerSpec;
 use predictions::PredictionsSpec;
 use scheduler::SchedulerSpec;
@@ -125,6 +127,8 @@ pub struct ExperimentSpec {
     pub on_failure: OnFailure,
     /// `[launch]`
     pub launch: LaunchSpec,
+    /// `[[notify]]`
+    pub notify: Vec<NotifySpec>,
 }
 
 /// The `[experiment]` table.
@@ -332,6 +336,7 @@ fn decode_tables(s: &mut Section<'_>) -> ExperimentSpec {
             failure::decode,
         ),
         launch: s.table("launch", "Where runs are trained: on this machine, or as jobs of a cluster.", false, LaunchSpec::decode),
+        notify: s.tables("notify", "Programs and webhooks that are told of the end of the training, and of runs that fail.", false, NotifySpec::decode),
     }
 }
 

@@ -1,267 +1,290 @@
-//! Layer types of a program that uses runner as a library.
+//! Parts of a program that uses runner as a library: types of layers, losses, optimizers and schedules.
 //!
 //! A program installs its parts once, before anything is read ([`install`]). They are decoded, explained, planned and
 //! recorded as the built-in types are. The functions of a part are its author's code: a panic in one of them becomes a
 //! message that names the part.
+
+mod layer;
+mod training;
 
 use std::any::Any;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::OnceLock;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 
-use super::section::{Section, Types};
+use super::section::{Choice, Section, Types};
 use crate::diagnostic::{Diagnostic, Reason};
+pub use layer::{AnyLayer, Dims, Own, OwnLayer, Parameter, Planned, Unfit};
+pub use training::{
+    AnySchedule, OwnLoss, OwnOptimizer, OwnSchedule, Place, SchedulePart, factor, schedule,
+};
 
-/// The settings of a layer, as its part serializes them.
+/// The settings of a part, as it serializes them.
 pub type Settings = Map<String, Json>;
 
-/// Sizes of an item, without the batch.
-pub type Dims = Vec<usize>;
-
-/// A layer type of the program.
+/// What every part has.
 #[derive(Clone, Copy)]
-pub struct OwnLayer {
+pub struct Entry {
     /// The `type` in the file.
     pub name: &'static str,
     /// Its meaning, as one sentence.
     pub doc: &'static str,
-    /// The least and the greatest number of inputs.
-    pub num_inputs: (usize, usize),
     /// Reads its keys.
     pub decode: fn(&mut Section<'_>) -> Settings,
-    /// The shape of its output for the shapes of its inputs.
-    pub output: fn(&Settings, &[Dims]) -> Result<Dims, Unfit>,
-    /// The path of each parameter inside the layer, with its number of elements.
-    pub parameters: fn(&Settings, &[Dims]) -> Vec<Parameter>,
-    /// Multiply-adds of one item's forward pass.
-    pub multiply_adds: fn(&Settings, &[Dims]) -> u64,
-    /// Values of one item that the backward pass needs.
-    pub kept_values: fn(&Settings, &[Dims], &Dims) -> u64,
-    /// What the crate of networks builds it with.
-    pub module: &'static (dyn Any + Send + Sync),
 }
 
-impl fmt::Debug for OwnLayer {
+/// The parts of a program.
+#[derive(Clone, Default)]
+pub struct Parts {
+    /// Layer types.
+    pub layers: Vec<OwnLayer>,
+    /// Losses.
+    pub losses: Vec<OwnLoss>,
+    /// Optimizers.
+    pub optimizers: Vec<OwnOptimizer>,
+    /// Learning rate schedules.
+    pub schedules: Vec<OwnSchedule>,
+}
+
+impl fmt::Debug for Parts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "OwnLayer({})", self.name)
+        f.debug_struct("Parts")
+            .field("layers", &names(&self.layers))
+            .field("losses", &names(&self.losses))
+            .field("optimizers", &names(&self.optimizers))
+            .field("schedules", &names(&self.schedules))
+            .finish()
     }
 }
 
-impl PartialEq for OwnLayer {
-    fn eq(&self, other: &Self) -> bool {
-        self.name == other.name
+fn names<P: Part>(parts: &[P]) -> Vec<&'static str> {
+    parts.iter().map(|part| part.entry().name).collect()
+}
+
+/// A kind of part.
+pub trait Part: Sized + 'static {
+    /// What it is called in messages.
+    const KIND: &'static str;
+
+    /// Those of a program.
+    fn of(parts: &Parts) -> &[Self];
+
+    /// Its name and keys.
+    fn entry(&self) -> &Entry;
+
+    /// Those of this program.
+    fn installed() -> &'static [Self] {
+        PARTS.get().map_or(&[], Self::of)
+    }
+
+    /// The one of a name, if this program has it.
+    fn named(name: &str) -> Option<&'static Self> {
+        let mut installed = Self::installed().iter();
+        installed.find(|part| part.entry().name == name)
+    }
+
+    /// Why this program cannot compute with the one of a name, if it cannot.
+    fn missing(name: &str) -> Option<String> {
+        let kind = Self::KIND;
+        let message = || format!("the {kind} `{name}` is not part of this program");
+        Self::named(name).is_none().then(message)
+    }
+
+    /// Runs code of the part.
+    ///
+    /// # Errors
+    /// A message that names the part, if it panicked.
+    fn guarded<T>(&self, when: &str, run: impl FnOnce() -> T) -> Result<T, String> {
+        catch_unwind(AssertUnwindSafe(run))
+            .map_err(|payload| panicked(Self::KIND, self.entry().name, when, &*payload))
+    }
+
+    /// The settings in a table.
+    fn decode(&self, s: &mut Section<'_>) -> Settings {
+        let settings = self.reported(s, |s| (self.entry().decode)(s));
+        // TOML, the format of plans, has no null.
+        let set = settings.into_iter().filter(|(_, value)| !value.is_null());
+        set.collect()
+    }
+
+    /// Runs code of the part for a table. If it panics, that is a finding about the table.
+    fn reported<T: Default>(
+        &self,
+        s: &mut Section<'_>,
+        run: impl FnOnce(&mut Section<'_>) -> T,
+    ) -> T {
+        let done = self.guarded("while reading its keys", || run(s));
+        done.unwrap_or_else(|panicked| {
+            if let Some((span, findings)) = s.reading() {
+                let wrong = Diagnostic::error("own-part", panicked).at(span);
+                findings.diagnostics.push(wrong.help(REMEDY));
+            }
+            T::default()
+        })
     }
 }
 
-/// Why a layer does not fit its inputs.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Unfit {
-    /// The key of the layer to point at; `type` for none in particular.
-    pub key: &'static str,
-    /// What is wrong, as a continuation of the layer's name, such as "needs an even number of features, got 3".
-    pub message: String,
-    /// What to do about it.
-    pub help: String,
+/// A part as an experiment uses it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Used {
+    /// The `type` in the file.
+    pub part: String,
+    /// Its settings as decoded.
+    pub settings: Settings,
 }
 
-impl Unfit {
-    /// A layer that does not fit.
-    pub fn new(key: &'static str, message: impl Into<String>, help: impl Into<String>) -> Self {
+impl Used {
+    pub(super) fn decode(s: &mut Section<'_>, part: &impl Part) -> Self {
         Self {
-            key,
-            message: message.into(),
-            help: help.into(),
+            part: part.entry().name.to_owned(),
+            settings: part.decode(s),
         }
     }
+
+    /// The part.
+    ///
+    /// # Panics
+    /// If this program does not have it.
+    pub fn installed<P: Part>(&self) -> &'static P {
+        P::named(&self.part).unwrap_or_else(|| panic!("the {} `{}` is missing", P::KIND, self.part))
+    }
 }
 
-/// A parameter of an own layer.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Parameter {
-    /// Its path inside the layer, such as `linear.weight`.
-    pub path: String,
-    /// Its number of elements.
-    pub count: u64,
+static PARTS: OnceLock<Parts> = OnceLock::new();
+
+/// Whether this program has parts that `runner` does not have.
+pub fn is_extended() -> bool {
+    PARTS.get().is_some_and(|parts| {
+        !(parts.layers.is_empty()
+            && parts.losses.is_empty()
+            && parts.optimizers.is_empty()
+            && parts.schedules.is_empty())
+    })
 }
 
-static LAYERS: OnceLock<Vec<OwnLayer>> = OnceLock::new();
-
-/// The installed layer types.
-pub fn layers() -> &'static [OwnLayer] {
-    LAYERS.get().map_or(&[], Vec::as_slice)
-}
-
-/// Installs the layer types of the program, once, before any file is read.
+/// Installs the parts of the program, once, before any file is read.
 ///
 /// # Errors
 /// If a name cannot be a type, is taken, or something was installed before.
-pub fn install(parts: Vec<OwnLayer>) -> Result<(), Reason> {
-    let built_in = super::model::layer::built_in_types();
-    let mut taken: Vec<&str> = built_in.chain(["sequence", "layers"]).collect();
-    for part in &parts {
-        let name = part.name;
+pub fn install(parts: Parts) -> Result<(), Reason> {
+    let layers = super::model::layer::built_in_types();
+    are_new(&parts.layers, layers.chain(["sequence", "layers"]))?;
+    are_new(&parts.losses, names_of::<super::loss::LossKind>())?;
+    are_new(&parts.optimizers, super::method::built_in_types())?;
+    are_new(&parts.schedules, super::scheduler::built_in_types())?;
+    PARTS
+        .set(parts)
+        .map_err(|_| Reason("the parts of this program were already installed".into()))
+}
+
+pub(super) fn names_of<T: Choice>() -> impl Iterator<Item = &'static str> {
+    T::ALL.iter().map(|(_, name, _)| *name)
+}
+
+/// Parts with names that can be types and are not taken.
+fn are_new<P: Part>(
+    parts: &[P],
+    built_in: impl Iterator<Item = &'static str>,
+) -> Result<(), Reason> {
+    let (kind, mut taken) = (P::KIND, built_in.collect::<Vec<_>>());
+    for name in names(parts) {
         let is_word = name.starts_with(|c: char| c.is_ascii_lowercase())
             && name
                 .chars()
                 .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
         if !is_word {
+            let example = kind.split(' ').next().unwrap_or_default();
             return Err(Reason(format!(
-                "`{name}` cannot be the name of a layer type: use lowercase letters, digits and `_`, such as \"my_layer\""
+                "the {kind} cannot be named `{name}`: use lowercase letters, digits and `_`, such as \"my_{example}\""
             )));
         }
         if taken.contains(&name) {
             return Err(Reason(format!(
-                "there already is a layer type `{name}`: choose another name"
+                "the {kind} `{name}` already exists: choose another name"
             )));
         }
         taken.push(name);
     }
-    LAYERS
-        .set(parts)
-        .map_err(|_| Reason("the parts of this program were already installed".into()))
+    Ok(())
 }
 
-/// A layer of an own type: its type, and its settings as decoded.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Own {
-    /// The `type` in the file.
-    pub layer: String,
-    /// Its settings.
-    pub settings: Settings,
-    /// Its parameters, once its inputs are known.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub parameters: Vec<Parameter>,
-}
-
-/// What follows from the settings of a layer and the shapes of its inputs.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Planned {
-    /// The shape of its output.
-    pub shape: Dims,
-    /// Its parameters.
-    pub parameters: Vec<Parameter>,
-    /// Multiply-adds of one item's forward pass.
-    pub multiply_adds: u64,
-    /// Values of one item that the backward pass needs.
-    pub kept_values: u64,
-}
-
-impl Own {
-    pub(super) fn decode(s: &mut Section<'_>, part: &OwnLayer) -> Self {
-        let decoded = catch_unwind(AssertUnwindSafe(|| (part.decode)(s)));
-        let settings = decoded.unwrap_or_else(|payload| {
-            let message = panicked(part.name, "while reading its keys", &*payload);
-            if let Some((span, findings)) = s.reading() {
-                let wrong = Diagnostic::error("own-part", message).at(span);
-                findings.diagnostics.push(wrong.help(REMEDY));
-            }
-            Settings::new()
-        });
-        Self {
-            layer: part.name.to_owned(),
-            // TOML, the format of plans, has no null.
-            settings: settings
-                .into_iter()
-                .filter(|(_, value)| !value.is_null())
-                .collect(),
-            parameters: Vec::new(),
-        }
-    }
-
-    /// Its part, if this program has it.
-    pub fn part(&self) -> Option<&'static OwnLayer> {
-        layers().iter().find(|part| part.name == self.layer)
-    }
-
-    /// Why this program cannot compute it, if it cannot.
-    pub fn missing(&self) -> Option<String> {
-        self.part().is_none().then(|| {
-            format!(
-                "the layer type `{}` is not part of this program",
-                self.layer
-            )
-        })
-    }
-
-    /// Why this program cannot compute a planned layer: it does not have the part, or another one of that name.
-    pub fn unusable(&self, inputs: &[Dims], shape: &Dims) -> Option<String> {
-        if let Some(missing) = self.missing() {
-            return Some(missing);
-        }
-        let name = &self.layer;
-        match self.plan(inputs) {
-            Err(unfit) => Some(format!("a layer of the type `{name}` {}", unfit.message)),
-            Ok(planned) if planned.shape != *shape || planned.parameters != self.parameters => {
-                Some(format!(
-                    "the layer type `{name}` of this program is not the one that trained the run: its shape or parameters differ"
-                ))
-            }
-            Ok(_) => None,
-        }
-    }
-
-    /// What follows from the shapes of its inputs.
-    ///
-    /// # Errors
-    /// If it does not fit them, or its part panicked.
-    pub fn plan(&self, inputs: &[Dims]) -> Result<Planned, Unfit> {
-        let part = self
-            .part()
-            .ok_or_else(|| Unfit::new("type", self.missing().unwrap_or_default(), REMEDY))?;
-        let plan = || {
-            let shape = (part.output)(&self.settings, inputs)?;
-            if shape.is_empty() || shape.contains(&0) {
-                let message =
-                    format!("would output {shape:?}, but every item needs at least one value");
-                return Err(Unfit::new("type", message, REMEDY));
-            }
-            Ok(Planned {
-                parameters: (part.parameters)(&self.settings, inputs),
-                multiply_adds: (part.multiply_adds)(&self.settings, inputs),
-                kept_values: (part.kept_values)(&self.settings, inputs, &shape),
-                shape,
-            })
-        };
-        catch_unwind(AssertUnwindSafe(plan)).unwrap_or_else(|payload| {
-            let what = format!("for inputs {inputs:?}");
-            let message = format!(
-                "cannot be planned: {}",
-                panicked(part.name, &what, &*payload)
-            );
-            Err(Unfit::new("type", message, REMEDY))
-        })
+/// The settings of a part as recorded.
+///
+/// # Panics
+/// If they are not a struct that can be serialized.
+pub fn recorded(settings: &impl Serialize) -> Settings {
+    match serde_json::to_value(settings) {
+        Ok(Json::Object(settings)) => settings,
+        // A unit struct: a part without settings.
+        Ok(Json::Null) => Settings::new(),
+        Ok(other) => panic!("its settings must be a struct, and serialize to {other}"),
+        Err(e) => panic!("its settings cannot be serialized: {e}"),
     }
 }
 
-const REMEDY: &str = "correct the part in the source of this program";
+/// Recorded settings as the part's type.
+///
+/// # Panics
+/// If they are not those of the type.
+pub fn restored<T: DeserializeOwned>(settings: &Settings) -> T {
+    let object = serde_json::from_value(Json::Object(settings.clone()));
+    // A unit struct is not an object.
+    let restored = object.or_else(|e| {
+        let unit = settings
+            .is_empty()
+            .then(|| serde_json::from_value(Json::Null));
+        unit.and_then(Result::ok).ok_or(e)
+    });
+    restored.unwrap_or_else(|e| panic!("its settings cannot be deserialized: {e}"))
+}
+
+pub(crate) const REMEDY: &str = "correct the part in the source of this program";
 
 /// The message about a panic in a part.
-pub fn panicked(name: &str, when: &str, payload: &(dyn Any + Send)) -> String {
+pub fn panicked(kind: &str, name: &str, when: &str, payload: &(dyn Any + Send)) -> String {
     let text = payload.downcast_ref::<&str>().copied();
     let text = text.or(payload.downcast_ref::<String>().map(String::as_str));
     let text = text.unwrap_or("a panic without a message");
-    format!("the layer type `{name}` of this program panicked {when}: {text}")
+    format!("the {kind} `{name}` of this program panicked {when}: {text}")
 }
 
-/// A layer type, built in or of the program.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum AnyLayer {
+/// A type, built in or of the program.
+#[derive(Debug)]
+pub enum OrOwn<B, P: 'static> {
     /// Built in.
-    BuiltIn(super::model::layer::LayerType),
+    BuiltIn(B),
     /// Of the program.
-    Own(&'static OwnLayer),
+    Own(&'static P),
 }
 
-impl Types for AnyLayer {
+impl<B: Copy, P> Clone for OrOwn<B, P> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<B: Copy, P> Copy for OrOwn<B, P> {}
+
+impl<B: PartialEq, P: Part> PartialEq for OrOwn<B, P> {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::BuiltIn(a), Self::BuiltIn(b)) => a == b,
+            (Self::Own(a), Self::Own(b)) => a.entry().name == b.entry().name,
+            _ => false,
+        }
+    }
+}
+
+impl<B: Types, P: Part> Types for OrOwn<B, P> {
     fn all() -> Vec<(Self, &'static str, &'static str)> {
-        let built_in = super::model::layer::LayerType::all().into_iter();
-        let built_in = built_in.map(|(layer, name, doc)| (Self::BuiltIn(layer), name, doc));
-        let own = layers()
-            .iter()
-            .map(|part| (Self::Own(part), part.name, part.doc));
+        let built_in = B::all().into_iter();
+        let built_in = built_in.map(|(kind, name, doc)| (Self::BuiltIn(kind), name, doc));
+        let own = P::installed().iter();
+        let own = own.map(|part| (Self::Own(part), part.entry().name, part.entry().doc));
         built_in.chain(own).collect()
     }
 }

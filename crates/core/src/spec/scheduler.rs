@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::backend::power;
 use super::kind::Kind;
 use super::metric::{Objective, min_delta};
+use super::own::{AnySchedule, OrOwn, OwnSchedule, Used, names_of};
 use super::section::{Choice, Section, choices};
 
 /// The `[scheduler]` table.
@@ -107,6 +108,8 @@ pub enum Curve {
         /// The curves.
         stages: Vec<Stage>,
     },
+    /// A schedule of the program's own.
+    Own(Used),
 }
 
 /// A table of `[[scheduler.stages]]`.
@@ -136,8 +139,8 @@ choices! {
 }
 
 choices! {
-
-    enum CurveKind {
+    /// The `type` of `[scheduler]`.
+    pub enum CurveKind {
         Constant "constant" "Constant learning rate.",
         Linear "linear" "Linear decay over the whole training.",
         Cosine "cosine" "Cosine decay over the whole training.",
@@ -172,6 +175,11 @@ impl Choice for StageKind {
     };
 }
 
+/// The names of the built-in types.
+pub(super) fn built_in_types() -> impl Iterator<Item = &'static str> {
+    names_of::<CurveKind>()
+}
+
 impl SchedulerSpec {
     /// The metric that it follows, if it is set.
     pub fn metric(&self) -> Option<Objective> {
@@ -179,6 +187,19 @@ impl SchedulerSpec {
             Curve::ReduceOnPlateau { metric, .. } => metric,
             _ => None,
         }
+    }
+
+    /// A schedule of the program's own in it.
+    pub fn own(&self) -> Option<&Used> {
+        let stages = match &self.curve {
+            Curve::Sequence { stages } => stages.as_slice(),
+            _ => &[],
+        };
+        let curves = stages.iter().map(|stage| &stage.curve);
+        curves.chain([&self.curve]).find_map(|curve| match curve {
+            Curve::Own(used) => Some(used),
+            _ => None,
+        })
     }
 
     /// Steps of the warm-up.
@@ -193,8 +214,11 @@ impl SchedulerSpec {
         Self {
             curve: s.variant(
                 "The learning rate schedule after the warm-up.",
-                Some(CurveKind::Constant),
-                Curve::decode,
+                Some(AnySchedule::BuiltIn(CurveKind::Constant)),
+                |s, schedule| match schedule {
+                    AnySchedule::BuiltIn(kind) => Curve::decode(s, kind),
+                    AnySchedule::Own(part) => Curve::Own(Used::decode(s, part)),
+                },
             ),
             warmup_steps: s
                 .field(
@@ -228,7 +252,8 @@ impl Curve {
             | Curve::Noam
             | Curve::OneCycle { .. }
             | Curve::ReduceOnPlateau { .. }
-            | Curve::Sequence { .. } => Unit::Step,
+            | Curve::Sequence { .. }
+            | Curve::Own(_) => Unit::Step,
         }
     }
 
@@ -372,9 +397,14 @@ impl Stage {
     fn decode(s: &mut Section<'_>) -> Self {
         let length = Kind::at_least(1);
         Self {
-            curve: s.variant("The learning rate schedule.", None, |s, kind: StageKind| {
-                Curve::decode(s, kind.0)
-            }),
+            curve: s.variant(
+                "The learning rate schedule.",
+                None,
+                |s, schedule: OrOwn<StageKind, OwnSchedule>| match schedule {
+                    OrOwn::BuiltIn(kind) => Curve::decode(s, kind.0),
+                    OrOwn::Own(part) => Curve::Own(Used::decode(s, part)),
+                },
+            ),
             epochs: s
                 .field(
                     "epochs",

@@ -89,6 +89,14 @@ choices! {
 }
 
 impl TaskKind {
+    /// Whether each item, position or pixel has one class.
+    pub fn is_of_classes(self) -> bool {
+        matches!(
+            self,
+            TaskKind::Classification | TaskKind::NextToken | TaskKind::Segmentation
+        )
+    }
+
     /// The default metrics.
     pub fn default_metrics(self) -> &'static [Metric] {
         match self {
@@ -100,9 +108,7 @@ impl TaskKind {
             TaskKind::Segmentation => &[Metric::Accuracy, Metric::MeanIou],
         }
     }
-}
 
-impl TaskKind {
     /// The default objective on the valid split.
     pub fn default_objective(self, metrics: &[Metric]) -> Metric {
         match self {

@@ -11,18 +11,18 @@ use runner_core::spec::task::TaskKind;
 pub fn decode(transforms: &Transforms, task: TaskKind, loss: &LossFunction) -> String {
     let scaling = scalings(transforms, task);
     let (meaning, lines) = match (task, loss) {
-        (TaskKind::Classification, LossFunction::CrossEntropy { .. }) => {
+        (TaskKind::Classification, loss) if loss.is_of_softmax() => {
             ("the probability of each class", softmax(1))
         }
         (TaskKind::Segmentation, loss) if loss.is_of_softmax() => (
             "the probability of each class for each pixel: [items, classes, height, width]",
             softmax(1),
         ),
-        (TaskKind::NextToken, LossFunction::CrossEntropy { .. }) => (
+        (TaskKind::NextToken, loss) if loss.is_of_softmax() => (
             "the probability of each token at each position: [items, positions, tokens]",
             softmax(-1),
         ),
-        (_, LossFunction::BinaryCrossEntropy { .. } | LossFunction::SoftMargin) => (
+        (TaskKind::MultiLabel, loss) if loss.gives_probabilities() => (
             "the probability of each label",
             "    return outputs.sigmoid()\n".to_owned(),
         ),

@@ -1,14 +1,21 @@
-//! The promises of own layers, checked before a training: parameters as planned, and no randomness besides the
-//! device's.
+//! The promises of own parts, checked before a training: parameters and states as planned, no randomness besides the
+//! device's, and nothing that a resumed run would lose.
 
-use burn::tensor::Device;
+use burn::tensor::{Device, Tensor, TensorData};
 
+use super::training::{LossTargets, losses, tried};
 use super::{OwnModule, parameters_of};
 use crate::leaves;
 use crate::tensor::DynTensor;
-use runner_core::check::network::{Layer, Network};
+use runner_core::check::network::Layer;
+use runner_core::data::TargetPlan;
+use runner_core::plan::RunPlan;
+use runner_core::spec::loss::{LossFunction, LossSpec};
+use runner_core::spec::losses::TermTarget;
+use runner_core::spec::method::Method;
 use runner_core::spec::model::layer::LayerKind;
-use runner_core::spec::own::Own;
+use runner_core::spec::own::{Own, Parameter};
+use runner_core::spec::task::TaskKind;
 
 /// Items of the batch that the promises are checked with: a batch norm needs two.
 const BATCH: usize = 2;
@@ -16,22 +23,123 @@ const BATCH: usize = 2;
 /// Seeds of the device for the weights and for the forward pass.
 const SEEDS: [u64; 2] = [1, 2];
 
-/// Checks the own layers of a network on the device of its training, with modules of its own. The device's generator is
-/// in an unknown state afterwards.
+/// Checks the parts of a plan on the device of its training, with modules of its own. The device's generator is in an
+/// unknown state afterwards.
 ///
 /// # Errors
 /// The first promise that a part breaks.
 ///
 /// # Panics
 /// With the name of the part, if it panics.
-pub fn verify(plan: &Network, device: &Device) -> Result<(), String> {
-    for layer in &plan.layers {
+pub fn verify(plan: &RunPlan, device: &Device) -> Result<(), String> {
+    if let Some(missing) = plan.unusable_part().or(plan.missing_in_training()) {
+        return Err(missing);
+    }
+    for layer in &plan.network.layers {
         if let LayerKind::Own(own) = &layer.kind {
-            if let Some(missing) = own.missing() {
-                return Err(missing);
-            }
             verify_layer(own, layer, device)?;
         }
+    }
+    verify_loss(&plan.loss, plan.task.kind, &plan.data.target, plan, device)?;
+    let more_tasks = plan.more_tasks();
+    for term in &plan.losses {
+        let (task, target) = match term.target {
+            None => continue,
+            Some(TermTarget::Task) => (plan.task.kind, &plan.data.target),
+            Some(TermTarget::Items) => (TaskKind::Autoencoding, &TargetPlan::None),
+            Some(TermTarget::More(at)) => (more_tasks[at], &plan.data.more_targets[at]),
+        };
+        verify_loss(&term.loss, task, target, plan, device)?;
+    }
+    verify_optimizer(&plan.optimizer.method, device)
+}
+
+/// Losses that are the same twice, and have a gradient.
+fn verify_loss(
+    spec: &LossSpec,
+    task: TaskKind,
+    target: &TargetPlan,
+    plan: &RunPlan,
+    device: &Device,
+) -> Result<(), String> {
+    let LossFunction::Own { used, .. } = &spec.function else {
+        return Ok(());
+    };
+    let size = match target {
+        TargetPlan::Class { num_classes } | TargetPlan::Classes { num_classes, .. } => *num_classes,
+        TargetPlan::None => plan.data.input.shape.iter().product(),
+        other => other.size(),
+    };
+    let shape = [BATCH, size];
+    let number = |at: usize| (at as f32 * 0.7).sin();
+    let outputs = (0..BATCH * size).map(number).collect::<Vec<_>>();
+    let outputs = || {
+        let data = TensorData::new(outputs.clone(), shape);
+        Tensor::<2>::from_data(data, device).require_grad()
+    };
+    let targets = || {
+        if task.is_of_classes() {
+            let classes = (0..BATCH).map(|at| (at % size) as i64).collect::<Vec<_>>();
+            let data = TensorData::new(classes, [BATCH]);
+            return LossTargets::Classes(Tensor::from_data(data, device));
+        }
+        let values = (0..BATCH * size).map(|at| (at % 2) as f32);
+        let data = TensorData::new(values.collect::<Vec<_>>(), shape);
+        LossTargets::Values(Tensor::from_data(data, device))
+    };
+    let name = &used.part;
+    let broken = |promise: &str| {
+        Err(format!(
+            "the loss `{name}` of this program broke its promise: {promise}"
+        ))
+    };
+    let compute = || {
+        device.seed(SEEDS[1]);
+        let outputs = outputs();
+        let losses = losses(used, outputs.clone(), targets());
+        let gradient = outputs.grad(&losses.clone().sum().backward());
+        (losses.into_data(), gradient.map(Tensor::into_data))
+    };
+    let (first, second) = (compute(), compute());
+    if first.1.is_none() {
+        return broken(
+            "its losses have no gradient with respect to the outputs, so that nothing would be learned; compute them from `outputs` with operations of tensors",
+        );
+    }
+    if first != second {
+        return broken(
+            "two computations of the same losses differ, so that no run could be repeated; use nothing but its settings, outputs and targets",
+        );
+    }
+    Ok(())
+}
+
+/// Updates that follow from the state, which is what the forecast was told.
+fn verify_optimizer(method: &Method, device: &Device) -> Result<(), String> {
+    let Method::Own {
+        used, num_states, ..
+    } = method
+    else {
+        return Ok(());
+    };
+    let name = &used.part;
+    let broken = |promise: String| {
+        Err(format!(
+            "the optimizer `{name}` of this program broke its promise: {promise}"
+        ))
+    };
+    let tried = tried(used, &device.clone().inner())?;
+    let bits = |values: &[f64]| values.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+    if bits(&tried.straight) != bits(&tried.resumed) {
+        return broken(
+            "an update from a checkpoint differs from an update without one, so that no run could be resumed; keep everything that changes in `State`".into(),
+        );
+    }
+    if tried.num_states != *num_states {
+        return broken(format!(
+            "its state has {} tensors of a parameter's size, and `num_states` says {num_states}",
+            tried.num_states
+        ));
     }
     Ok(())
 }
@@ -54,7 +162,7 @@ fn verify_layer(own: &Own, layer: &Layer, device: &Device) -> Result<(), String>
     };
     let (module, found, weights) = draw();
     if found != own.parameters {
-        let names = |parameters: &[runner_core::spec::own::Parameter]| {
+        let names = |parameters: &[Parameter]| {
             let named = parameters
                 .iter()
                 .map(|parameter| format!("`{}` ({})", parameter.path, parameter.count));

@@ -55,7 +55,7 @@ impl Scores {
     /// A metric of each class, averaged as set.
     pub(super) fn averaged(&self, metric: Metric, sum: &dyn Fn(&str) -> Option<f64>) -> f64 {
         let counts = all(sum, self.num_classes);
-        let is_of_labels = self.is_of_labels();
+        let is_of_labels = self.is_of_labels;
         // Of classes, an item has one; a label is decided for every item.
         let decided = sum("counted").unwrap_or(0.0);
         let decided = if is_of_labels {

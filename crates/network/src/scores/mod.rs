@@ -45,6 +45,8 @@ pub struct Scores {
     pub settings: MetricSettings,
     /// The loss, which determines the meaning of outputs.
     pub loss: LossFunction,
+    /// Whether values are labels.
+    pub is_of_labels: bool,
     /// \[channels, height, width\], if items are images that the network reconstructs.
     pub image: Option<[usize; 3]>,
     /// What brings values of images back to pixels.
@@ -73,6 +75,7 @@ impl Scores {
             },
             settings: plan.task.settings,
             loss: loss.clone(),
+            is_of_labels: task == TaskKind::MultiLabel,
             arithmetic: plan.arithmetic,
             image: match (task, plan.data.input.shape.as_slice()) {
                 (TaskKind::Autoencoding, &[channels, height, width]) => {
@@ -160,7 +163,7 @@ impl Scores {
     fn compare(&self, outputs: Tensor<2>, targets: Targets, to: &mut Measured) {
         match targets {
             Targets::Classes(classes) => self.measure_classes(outputs, classes, to),
-            Targets::Values(labels) if self.is_of_labels() => {
+            Targets::Values(labels) if self.is_of_labels => {
                 self.measure_labels(outputs, labels, to);
             }
             Targets::Values(values) => self.measure_values(outputs, values, to),
@@ -173,13 +176,6 @@ impl Scores {
             Targets::Classes(_) => log_softmax(self.arithmetic, outputs),
             Targets::Values(_) => outputs,
         }
-    }
-
-    fn is_of_labels(&self) -> bool {
-        matches!(
-            self.loss,
-            LossFunction::BinaryCrossEntropy { .. } | LossFunction::SoftMargin
-        )
     }
 
     /// `outputs` is \[batch * positions, classes\].
@@ -408,7 +404,7 @@ impl Scores {
             Metric::Mcc => matthews(&all(sum, self.num_classes), total("counted")),
             Metric::CohenKappa => cohen_kappa(&all(sum, self.num_classes), total("counted")),
             // Of labels, the mean over an item's is summed; of classes, every item counts.
-            Metric::LogLoss if self.is_of_labels() => -share("log_likelihood", "items"),
+            Metric::LogLoss if self.is_of_labels => -share("log_likelihood", "items"),
             Metric::LogLoss => -share("log_likelihood", "counted"),
             Metric::Brier => share("brier", "items"),
             Metric::CalibrationError => {

@@ -19,6 +19,7 @@ fn scores(metrics: &[Metric], average: Average, loss: LossFunction) -> Scores {
             zero_division: None,
         },
         units: Vec::new(),
+        is_of_labels: matches!(loss, LossFunction::BinaryCrossEntropy { .. }),
         loss,
         image: None,
         pixels: Pixels::default(),

@@ -2,12 +2,33 @@
 
 use super::super::kind::Kind;
 use super::super::optimizer::patterns;
+use super::super::own::{OwnOptimizer, Part, Used};
 use super::super::section::Section;
-use super::{AdamSpec, AdjustLearningRate, Method, MethodKind, MuonAdamw};
+use super::{AdamSpec, AdjustLearningRate, AnyMethod, Method, MethodKind, MuonAdamw};
 
 impl Method {
     pub(in crate::spec) fn decode(s: &mut Section<'_>) -> Self {
-        s.variant("The optimizer.", None, |s, kind| match kind {
+        s.variant("The optimizer.", None, |s, method| match method {
+            AnyMethod::BuiltIn(kind) => Self::of_kind(s, kind),
+            AnyMethod::Own(part) => Self::own(s, part),
+        })
+    }
+
+    fn own(s: &mut Section<'_>, part: &OwnOptimizer) -> Self {
+        let used = Used::decode(s, part);
+        let (weight_decay, num_states) = part.reported(s, |_| {
+            let settings = &used.settings;
+            ((part.weight_decay)(settings), (part.num_states)(settings))
+        });
+        Method::Own {
+            weight_decay,
+            num_states,
+            used,
+        }
+    }
+
+    fn of_kind(s: &mut Section<'_>, kind: MethodKind) -> Self {
+        match kind {
             MethodKind::Sgd => Method::Sgd {
                 momentum: momentum(s, 0.0),
                 dampening: share(
@@ -164,7 +185,7 @@ impl Method {
                     },
                 ),
             },
-        })
+        }
     }
 }
 

@@ -4,6 +4,7 @@ mod decode;
 
 use serde::{Deserialize, Serialize};
 
+use super::own::{OrOwn, OwnOptimizer, Used, names_of};
 use super::section::{Choice, choices};
 
 /// The update rules.
@@ -82,6 +83,16 @@ pub enum Method {
         weight_decay: f64,
         adamw: MuonAdamw,
     },
+    /// An optimizer of the program's own.
+    Own {
+        /// The weight decay of parameters without a group; none if it has no weight decay.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        weight_decay: Option<f64>,
+        /// The number of tensors of a parameter's size that it keeps.
+        num_states: u64,
+        #[serde(flatten)]
+        used: Used,
+    },
 }
 
 /// The keys of `adam` and `adamw`.
@@ -137,6 +148,14 @@ impl Choice for AdjustLearningRate {
         ),
     ];
 }
+
+/// The names of the built-in types.
+pub(super) fn built_in_types() -> impl Iterator<Item = &'static str> {
+    names_of::<MethodKind>()
+}
+
+/// An optimizer, built in or of the program.
+type AnyMethod = OrOwn<MethodKind, OwnOptimizer>;
 
 choices! {
 
@@ -227,6 +246,10 @@ impl Method {
             Method::Lion { beta_1, beta_2, .. } => {
                 vec![("beta_1", *beta_1, Share), ("beta_2", *beta_2, Share)]
             }
+            Method::Own { weight_decay, .. } => {
+                let decay = weight_decay.map(|decay| ("weight_decay", decay, Scale));
+                return decay.into_iter().collect();
+            }
             Method::Muon {
                 momentum,
                 epsilon,
@@ -261,6 +284,7 @@ impl Method {
             | Method::Lamb { weight_decay, .. }
             | Method::Lion { weight_decay, .. }
             | Method::Muon { weight_decay, .. } => *weight_decay,
+            Method::Own { weight_decay, .. } => weight_decay.unwrap_or(0.0),
         }
     }
 
@@ -279,6 +303,7 @@ impl Method {
             Method::Lamb { .. } => 2,
             // AdamW's parameters have 2, and are few.
             Method::Muon { .. } => 1,
+            Method::Own { num_states, .. } => *num_states,
         }
     }
 }
