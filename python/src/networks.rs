@@ -22,6 +22,12 @@ use crate::models::{model_of, pooled};
 /// The items of a raw array, [batch, item shape]: numbers as 32-bit or 64-bit floats, tokens as 32-bit integers.
 fn inputs(network: &Model, array: &Array) -> Result<TensorData, Failure> {
     let plan = network.plan();
+    if plan.network.graph.is_some() {
+        return Err(wrong(
+            "the items are the nodes of a graph, which an array does not have",
+            "predict the nodes of a split with `runner predict --split`",
+        ));
+    }
     let expected = &plan.network.items.dims;
     let may_be_shorter = network.is_of_running_text();
     let fits = match array.shape.split_first() {
@@ -217,7 +223,7 @@ pub fn gradients(py: Python<'_>, args: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny
         let items = items(&model, &x, &device)?;
         let targets = targets(&model, &items, &y)?;
         let items = match items {
-            other @ (DynTensor::Tokens(_) | DynTensor::Parts(_)) => other,
+            other @ (DynTensor::Tokens(_) | DynTensor::Parts(_) | DynTensor::Nodes(_)) => other,
             numbers => map_rank!(numbers, tensor => tensor.require_grad()),
         };
         // A layer of dropout has no state that says that it is not trained.
@@ -242,7 +248,7 @@ pub fn gradients(py: Python<'_>, args: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny
             DynTensor::R3(tensor) => tensor.grad(&all).map(Tensor::into_data),
             DynTensor::R4(tensor) => tensor.grad(&all).map(Tensor::into_data),
             DynTensor::R5(tensor) => tensor.grad(&all).map(Tensor::into_data),
-            DynTensor::Tokens(_) | DynTensor::Parts(_) => None,
+            DynTensor::Tokens(_) | DynTensor::Parts(_) | DynTensor::Nodes(_) => None,
         };
         let paths = Paths::new(model.plan());
         let gradients = GradientsParams::from_grads(all, &network);

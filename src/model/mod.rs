@@ -423,7 +423,9 @@ fn weights_of(
 
 /// Refuses transforms of another run: the plan defines the inputs and outputs of the network.
 fn fits(transforms: &Transforms, plan: &RunPlan, path: &Path) -> Result<(), Refusal> {
-    let input = transforms.input.plan();
+    let mut input = transforms.input.plan();
+    // The edges are those of the data.
+    input.graph = plan.data.input.graph;
     let target = transforms.target.plan(&input);
     let more = transforms.more_targets.iter();
     let more: Vec<_> = more.map(|target| target.plan(&input)).collect();

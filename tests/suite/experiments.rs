@@ -138,6 +138,18 @@ fn small_networks_tell_flowers_of_a_table() {
 }
 
 /// All of it: 0.933 was measured with the largest rate.
+/// By layers of messages; a linear layer sees nothing that nodes have in common.
+#[test]
+fn friendships_tell_the_club() {
+    let sets = ["experiment.seeds=[1]"];
+    let accuracies = reached("karate_club", &sets, "valid/accuracy");
+    let [first, second, linear] = accuracies[..] else {
+        panic!("three trials: {accuracies:?}");
+    };
+    assert!(first > 0.8 && second > 0.8, "{accuracies:?}");
+    assert!(linear < 0.8, "{accuracies:?}");
+}
+
 #[test]
 fn large_steps_tell_flowers_of_arrays() {
     let accuracies = reached("iris_npy", &["experiment.seeds=[1]"], "valid/accuracy");

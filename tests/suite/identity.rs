@@ -42,6 +42,11 @@ const OUT: &[(&str, &str)] = &[
     ("network.multiply_adds_per_item", "a count"),
     ("data.files.roles.inputs.[].name", "a name"),
     ("network.parts.[].name", "a name"),
+    (
+        "network.graph",
+        "a size; the digest of the data covers the edges",
+    ),
+    ("data.split.by_run", "the seed of the split is resolved"),
     ("network.layers.[].name", "a name; groups are resolved"),
     ("network.layers.[].num_parameters", "a count"),
     ("network.layers.[].activations_per_item", "a count"),

@@ -32,6 +32,7 @@ mod first_weights;
 mod foreign;
 mod generated;
 mod graded;
+mod graphs;
 mod history;
 mod hybrid;
 mod identity;

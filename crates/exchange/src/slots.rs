@@ -11,6 +11,7 @@ use runner_core::data::DataError;
 use runner_core::spec::init::InitLayout;
 use runner_core::spec::model::attention::Attention;
 use runner_core::spec::model::layer::{Cell, LayerKind, Norm, Recurrent, Transformer};
+use runner_core::spec::model::message::Message;
 
 use crate::state::names::identifiers;
 use crate::tensors::NamedTensor;
@@ -173,6 +174,7 @@ pub fn mappings(layer: &Layer) -> Vec<Mapping> {
         LayerKind::PositionEmbedding { max_length, .. } => {
             list.same("value", &[*max_length, width]);
         }
+        LayerKind::Message(message) => list.message(message, width),
         LayerKind::Swiglu {
             out_features, bias, ..
         } => {
@@ -235,6 +237,46 @@ impl Mappings {
         self.renamed(&format!("{torch}weight"), &format!("{burn}gamma"), &[size]);
         if bias {
             self.renamed(&format!("{torch}bias"), &format!("{burn}beta"), &[size]);
+        }
+    }
+
+    /// With the names of PyTorch Geometric.
+    fn message(&mut self, message: &Message, width: usize) {
+        match *message {
+            Message::Gcn {
+                out_features, bias, ..
+            } => {
+                self.linear("lin.", "linear.", width, out_features, false);
+                self.same_if(bias, "bias", &[out_features]);
+            }
+            Message::Sage { out_features, bias } => {
+                self.linear("lin_l.", "neighbors.", width, out_features, bias);
+                self.linear("lin_r.", "own.", width, out_features, false);
+            }
+            Message::Gat {
+                out_features,
+                num_heads,
+                bias,
+                ..
+            } => {
+                self.linear("lin.", "linear.", width, out_features * num_heads, false);
+                let shape = [1, num_heads, out_features];
+                self.same("att_src", &shape);
+                self.same("att_dst", &shape);
+                self.same_if(bias, "bias", &[message.width()]);
+            }
+            Message::Gin {
+                out_features,
+                hidden_features,
+                learn_epsilon,
+                ..
+            } => {
+                self.linear("nn.0.", "first.", width, hidden_features, true);
+                self.linear("nn.2.", "second.", hidden_features, out_features, true);
+                if learn_epsilon {
+                    self.renamed("eps", "epsilon", &[1]);
+                }
+            }
         }
     }
 

@@ -5,6 +5,7 @@ use std::ops::Range;
 use burn::tensor::{Device, Tensor, TensorData};
 use runner_core::data::{InputPart, InputPlan, Served, TargetValues, Values};
 
+use crate::message::Nodes;
 use crate::targets::Targets;
 use crate::tensor::DynTensor;
 
@@ -60,6 +61,9 @@ pub fn of_shape(values: Values, num_items: usize, shape: &[usize], device: &Devi
     match values {
         Values::Floats(values) => DynTensor::from_values(values, &shape, device),
         Values::Tokens(tokens) => DynTensor::from_data(TensorData::new(tokens, shape), device),
+        Values::Nodes { graph, rows } => {
+            DynTensor::Nodes(Box::new(Nodes::new(&graph, &rows, device)))
+        }
     }
 }
 

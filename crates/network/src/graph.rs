@@ -12,6 +12,7 @@ use crate::layer::Layer;
 use crate::tensor::DynTensor;
 use runner_core::check::network::{Layer as LayerPlan, Network as NetworkPlan};
 use runner_core::spec::backend::{Arithmetic, Kernels};
+use runner_core::spec::model::layer::LayerKind;
 use runner_core::spec::model::layer_spec::Weights;
 
 /// A graph of layers in an order in which they can be computed.
@@ -107,9 +108,10 @@ impl Graph {
         layers: impl Iterator<Item = usize> + Clone,
     ) -> (DynTensor, Vec<DynTensor>) {
         let mut seen: BTreeMap<usize, DynTensor> = BTreeMap::new();
+        let nodes = items.clone();
         let output = self.outputs(items, |at, output| {
             if layers.clone().any(|layer| layer == at) {
-                seen.insert(at, output.clone());
+                seen.insert(at, of_items(&nodes, output.clone()));
             }
         });
         (output, layers.map(|layer| seen[&layer].clone()).collect())
@@ -149,9 +151,22 @@ impl Graph {
                 };
                 inputs.push(output.expect("a layer uses outputs of earlier ones"));
             }
+            if matches!(plan.kind, LayerKind::Message(_)) {
+                // Its edges.
+                inputs.push(items.clone());
+            }
             outputs[at] = Some(compute(at, &self.layer(at), plan, inputs));
         }
-        outputs.pop().flatten().unwrap_or(items)
+        let output = outputs.pop().flatten();
+        output.map_or_else(|| items.clone(), |output| of_items(&items, output))
+    }
+}
+
+/// The rows of a layer's output that belong to the items: of a graph, those of the nodes in the batch.
+fn of_items(items: &DynTensor, output: DynTensor) -> DynTensor {
+    match items {
+        DynTensor::Nodes(nodes) => output.select(nodes.places.clone()),
+        _ => output,
     }
 }
 
@@ -166,10 +181,28 @@ mod tests {
 
     use super::*;
     use crate::leaves;
+    use crate::message::Nodes;
     use crate::testing::generator;
-    use runner_core::check::network::examples::{Example, examples};
+    use runner_core::check::network::examples::{Example, examples, graph_examples};
+    use runner_core::data::graph::Edge;
+    use runner_core::data::{Edges, NodeGraph};
     use runner_core::spec::model::layer::LayerType;
     use runner_core::spec::section::Choice;
+
+    /// Two nodes of 5 numbers with an edge.
+    fn nodes(device: &Device) -> DynTensor {
+        let edge = Edge {
+            from: 0,
+            to: 1,
+            weight: 2.0,
+        };
+        let graph = NodeGraph {
+            edges: Edges::new(2, &[edge], false).unwrap(),
+            features: (0..10).map(|at| (at as f32 * 0.7).sin()).collect(),
+            width: 5,
+        };
+        DynTensor::Nodes(Box::new(Nodes::new(&graph, &[0, 1], device)))
+    }
 
     /// Every kind of layer gives the planned shape, has the planned parameters, and passes gradients.
     #[test]
@@ -180,7 +213,7 @@ mod tests {
         for Example {
             layers,
             network: plan,
-        } in examples()
+        } in examples().into_iter().chain(graph_examples())
         {
             let graph = Graph::new(&plan, Default::default(), &device).materialize();
             let dims = &plan.items.dims;
@@ -189,6 +222,7 @@ mod tests {
                     TensorData::new((0..12i64).map(|at| at % 7).collect(), [2, 6]),
                     &device,
                 )),
+                None if plan.graph.is_some() => nodes(&device),
                 None => {
                     let num = 2 * dims.iter().product::<usize>();
                     let values = (0..num).map(|at| (at as f32 * 0.7).sin()).collect();

@@ -28,6 +28,7 @@ use crate::fast::{
 use crate::function;
 use crate::lora;
 use crate::masks::{self, Masks, Stepped};
+use crate::message::{Gat, Gcn, Gin, Sage};
 use crate::numeric;
 use crate::own::OwnModule;
 use crate::tensor::{DynTensor, map_rank};
@@ -80,6 +81,10 @@ pub enum Layer {
     Parameter3(Learned<3>),
     Parameter4(Learned<4>),
     Function(Stateless),
+    Gcn(Gcn),
+    Sage(Sage),
+    Gat(Gat),
+    Gin(Gin),
     Own(OwnModule),
 }
 
@@ -244,6 +249,7 @@ impl Layer {
                 3 => Layer::Parameter3(Learned::new(shape, [*mean, *std], device)),
                 _ => Layer::Parameter4(Learned::new(shape, [*mean, *std], device)),
             },
+            LayerKind::Message(message) => Self::of_messages(message, width, device),
             LayerKind::Own(own) => Layer::Own(OwnModule::new(own, plan, device)),
             kind => Layer::Function(Stateless { kind: kind.clone() }),
         }
@@ -384,6 +390,13 @@ impl Layer {
 
     /// The output for a batch of inputs, whose shapes the plan has checked.
     pub fn forward(&self, plan: &LayerPlan, mut inputs: Vec<DynTensor>) -> DynTensor {
+        if let LayerKind::Message(message) = &plan.kind {
+            let Some(DynTensor::Nodes(nodes)) = inputs.pop() else {
+                panic!("messages pass between nodes of a graph");
+            };
+            let output = self.passed(message, inputs.remove(0).flatten(), &nodes.links);
+            return DynTensor::R2(output);
+        }
         let masks = Masks::take(plan, &mut inputs);
         if let Layer::Function(_) = self {
             return function::apply(plan, inputs, &masks);
@@ -531,6 +544,9 @@ impl Layer {
             Layer::Parameter2(learned) => learned.repeated(input.dims()[0], plan.arithmetic),
             Layer::Parameter3(learned) => learned.repeated(input.dims()[0], plan.arithmetic),
             Layer::Parameter4(learned) => learned.repeated(input.dims()[0], plan.arithmetic),
+            Layer::Gcn(_) | Layer::Sage(_) | Layer::Gat(_) | Layer::Gin(_) => {
+                unreachable!("messages were passed above")
+            }
             Layer::Function(_) | Layer::Own(_) | Layer::Tied(_) => {
                 unreachable!("they were applied above, or got their matrix")
             }

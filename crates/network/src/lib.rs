@@ -35,6 +35,7 @@ pub mod leaves;
 pub mod lora;
 pub mod loss;
 pub mod masks;
+pub mod message;
 pub mod network;
 pub mod norms;
 pub mod numeric;

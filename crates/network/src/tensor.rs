@@ -4,6 +4,7 @@ use burn::tensor::{Device, Int, Tensor, TensorData};
 
 use crate::finite::is_finite;
 use crate::function::Combine;
+use crate::message::Nodes;
 use crate::numeric;
 use runner_core::spec::backend::{Arithmetic, Kernels};
 
@@ -24,6 +25,8 @@ pub enum DynTensor {
     Tokens(Tensor<2, Int>),
     /// The named inputs of a network, with the same batch; none of them consists of parts.
     Parts(Vec<DynTensor>),
+    /// Nodes of a graph: the items of a network, and never the output of a layer.
+    Nodes(Box<Nodes>),
 }
 
 /// Applies a function that keeps the rank to the inner tensor of numbers.
@@ -37,7 +40,9 @@ macro_rules! map_rank {
             $crate::tensor::DynTensor::R4($tensor) => $crate::tensor::DynTensor::R4($result),
             $crate::tensor::DynTensor::R5($tensor) => $crate::tensor::DynTensor::R5($result),
             $crate::tensor::DynTensor::Tokens(_) => panic!("tokens where numbers are needed"),
-            $crate::tensor::DynTensor::Parts(_) => panic!("parts where a tensor is needed"),
+            $crate::tensor::DynTensor::Parts(_) | $crate::tensor::DynTensor::Nodes(_) => {
+                panic!("parts or nodes where a tensor is needed")
+            }
         }
     };
 }
@@ -70,6 +75,7 @@ impl DynTensor {
             DynTensor::R5(tensor) => is_finite(tensor),
             DynTensor::Tokens(_) => true,
             DynTensor::Parts(parts) => parts.iter().all(DynTensor::is_finite),
+            DynTensor::Nodes(nodes) => is_finite(nodes.features),
         }
     }
 
@@ -85,6 +91,8 @@ impl DynTensor {
     pub fn part(&self, at: Option<usize>) -> Self {
         match (self, at) {
             (DynTensor::Parts(parts), Some(at)) => parts[at].clone(),
+            // Layers compute all nodes.
+            (DynTensor::Nodes(nodes), _) => DynTensor::R2(nodes.features.clone()),
             (single, _) => single.clone(),
         }
     }
@@ -148,6 +156,7 @@ impl DynTensor {
                 let flat = parts.into_iter().map(DynTensor::flatten);
                 Tensor::cat(flat.collect(), 1)
             }
+            DynTensor::Nodes(nodes) => nodes.items(),
         }
     }
 
@@ -164,6 +173,9 @@ impl DynTensor {
                 let sizes = |part: &DynTensor| part.dims()[1..].iter().product::<usize>();
                 vec![parts[0].dims()[0], parts.iter().map(sizes).sum()]
             }
+            DynTensor::Nodes(nodes) => {
+                vec![nodes.places.dims()[0], nodes.features.dims()[1]]
+            }
         }
     }
 
@@ -177,6 +189,7 @@ impl DynTensor {
             DynTensor::R5(t) => t.device(),
             DynTensor::Tokens(t) => t.device(),
             DynTensor::Parts(parts) => parts[0].device(),
+            DynTensor::Nodes(nodes) => nodes.features.device(),
         }
     }
 
@@ -189,7 +202,7 @@ impl DynTensor {
             DynTensor::R4(t) => t.into_data(),
             DynTensor::R5(t) => t.into_data(),
             DynTensor::Tokens(t) => t.into_data(),
-            DynTensor::Parts(_) => self.flatten().into_data(),
+            DynTensor::Parts(_) | DynTensor::Nodes(_) => self.flatten().into_data(),
         }
     }
 
@@ -201,6 +214,7 @@ impl DynTensor {
                 let parts = parts.into_iter().map(|part| part.select(places.clone()));
                 DynTensor::Parts(parts.collect())
             }
+            DynTensor::Nodes(nodes) => DynTensor::Nodes(Box::new(nodes.select(places))),
             numbers => map_rank!(numbers, t => t.select(0, places)),
         }
     }
@@ -213,6 +227,7 @@ impl DynTensor {
                 let parts = parts.into_iter().map(Self::without_autodiff);
                 DynTensor::Parts(parts.collect())
             }
+            DynTensor::Nodes(nodes) => DynTensor::Nodes(Box::new(nodes.without_autodiff())),
             numbers => map_rank!(numbers, t => t.without_autodiff()),
         }
     }
@@ -234,7 +249,7 @@ impl DynTensor {
             DynTensor::R4(t) => reshaped(t, shape),
             DynTensor::R5(t) => reshaped(t, shape),
             DynTensor::Tokens(t) => reshaped(t.float(), shape),
-            DynTensor::Parts(_) => reshaped(self.flatten(), shape),
+            DynTensor::Parts(_) | DynTensor::Nodes(_) => reshaped(self.flatten(), shape),
         }
     }
 
@@ -331,7 +346,7 @@ impl DynTensor {
                         });
                         DynTensor::$variant(cat(each.collect(), axis, kernels))
                     })+
-                    DynTensor::Tokens(_) | DynTensor::Parts(_) => {
+                    DynTensor::Tokens(_) | DynTensor::Parts(_) | DynTensor::Nodes(_) => {
                         panic!("tokens where numbers are needed")
                     }
                 }

@@ -14,11 +14,13 @@ use crate::error::Error;
 use crate::model::{Model, Options, find};
 use crate::ops::place::{File, Folder};
 use crate::ops::{Progress, Sink};
+use runner_core::check::network::Network;
 use runner_core::data::encode::TargetEncoder;
 use runner_core::diagnostic::Diagnostic;
 use runner_core::plan::RunPlan;
 use runner_core::spec::backend::Precision;
 use runner_core::spec::loss::LossFunction;
+use runner_core::spec::model::layer::LayerKind;
 use runner_core::spec::section::Choice;
 use runner_core::spec::task::TaskKind;
 use runner_exchange::onnx::{self, transforms::Meaning};
@@ -407,6 +409,7 @@ pub fn export_pytorch(asked: &ExportPytorch, sink: &Sink<'_>) -> Result<Exported
     let model = open(&asked.run, &asked.options, true, sink)?;
     let wrong = |error: ExportError| failed(&asked.out, &error);
     let plan = model.plan();
+    refuse_graphs(&plan.network)?;
     let example = Example::of_model(&model);
     // The names of tokens are part of the encoding of texts.
     let transforms = model.transforms().of_new_data(&plan.data);
@@ -459,6 +462,7 @@ pub fn export_onnx(asked: &ExportOnnx, sink: &Sink<'_>) -> Result<Exported, Erro
     let model = open(&asked.run, &asked.options, true, sink)?;
     let graph = model.network().graph();
     let network = &model.plan().network;
+    refuse_graphs(network)?;
     let wrong = |error: ExportError| failed(&asked.out, &error);
     let bytes = if asked.with_transforms {
         with_transforms(&model)
@@ -469,6 +473,23 @@ pub fn export_onnx(asked: &ExportOnnx, sink: &Sink<'_>) -> Result<Exported, Erro
     let burn = tensors(graph).map_err(|e| wrong(e.into()))?;
     file.write(|to| to.write_all(&bytes).map_err(|e| wrong(e.into())))?;
     Ok(exported(&model, &burn))
+}
+
+/// Layers of messages need edges, which exported networks do not get.
+fn refuse_graphs(network: &Network) -> Result<(), Error> {
+    let mut layers = network.layers.iter();
+    let Some(layer) = layers.find(|layer| matches!(layer.kind, LayerKind::Message(_))) else {
+        return Ok(());
+    };
+    let message = format!(
+        "layer `{}` passes messages along the edges of a graph, which exported networks do not get",
+        layer.name
+    );
+    let help =
+        "export the weights with `runner export weights`, under the names of PyTorch Geometric";
+    Err(Error::refused(
+        Diagnostic::error("usage", message).help(help),
+    ))
 }
 
 /// An ONNX file from untransformed data to predictions.

@@ -53,6 +53,12 @@ impl Comparing<'_> {
             let diagnostic = Diagnostic::error("usage", message);
             return Err(Error::refused(diagnostic.help("use fewer steps")));
         }
+        if run.data.input.graph.is_some() {
+            let message = "devices are not compared on the nodes of a graph";
+            let diagnostic = Diagnostic::error("usage", message);
+            let help = "compare them on another experiment, or on layers with `--layers`";
+            return Err(Error::refused(diagnostic.help(help)));
+        }
         let (run, notes) = determinate(run.clone());
         sink(Progress::Step(&format!(
             "trial `{}` with seed {} for {} in {}",

@@ -18,7 +18,7 @@ pub fn get(tensor: DynTensor) -> TensorData {
 /// The tensor with its gradient tracked; tokens have none.
 pub fn tracked(tensor: DynTensor) -> DynTensor {
     match tensor {
-        DynTensor::Tokens(_) | DynTensor::Parts(_) => tensor,
+        DynTensor::Tokens(_) | DynTensor::Parts(_) | DynTensor::Nodes(_) => tensor,
         numbers => map_rank!(numbers, t => t.require_grad()),
     }
 }
@@ -31,7 +31,7 @@ pub fn gradient(tensor: &DynTensor, gradients: &Gradients) -> Option<TensorData>
         DynTensor::R3(t) => t.grad(gradients).map(Tensor::into_data),
         DynTensor::R4(t) => t.grad(gradients).map(Tensor::into_data),
         DynTensor::R5(t) => t.grad(gradients).map(Tensor::into_data),
-        DynTensor::Tokens(_) | DynTensor::Parts(_) => None,
+        DynTensor::Tokens(_) | DynTensor::Parts(_) | DynTensor::Nodes(_) => None,
     }
 }
 

@@ -58,6 +58,14 @@ const VALUES: Edits = &[
     ("data.features", "['b']"),
     ("data.missing", "'mean'"),
 ];
+/// Rows as the nodes of a graph.
+const NODES: Edits = &[
+    ("data.type", "'csv'"),
+    ("data.path", "'nodes.csv'"),
+    ("data.target", "'kind'"),
+    ("data.ignore", "'name'"),
+    ("data.graph.edges", "'edges.csv'"),
+];
 const LOOKAHEAD: Edits = &[("strategy.type", "'lookahead'")];
 const SWA: Edits = &[("strategy.type", "'swa'"), ("strategy.start_epoch", "1")];
 /// Something is predicted in the three steps of the table.
@@ -272,6 +280,14 @@ const ROWS: &[Row] = &[
         Other,
     ),
     (CSV, &[], "data.on_bad_item", "'skip'", Other),
+    (CSV, &[], "data.graph", "{ edges = 'edges.csv' }", Other),
+    (NODES, &[], "data.graph.edges", "'edges copy.csv'", Same),
+    (NODES, &[], "data.graph.edges", "'other edges.csv'", Other),
+    (NODES, &[], "data.graph.id", "'name'", Other),
+    (NODES, &[], "data.graph.from", "'other'", Other),
+    (NODES, &[], "data.graph.to", "'other'", Other),
+    (NODES, &[], "data.graph.weight", "'weight'", Other),
+    (NODES, &[], "data.graph.directed", "true", Other),
     (VALUES, &[], "data.window", "{ length = 2 }", Other),
     (
         VALUES,
@@ -822,6 +838,19 @@ fn write_data(folder: &Path) {
 ",
     ) + &(0..60).map(pair).collect::<String>();
     write("pairs.csv", pairs.as_bytes());
+    let (mut nodes, mut edges) = (String::from("name,a,kind\n"), String::new());
+    for at in 0..60 {
+        nodes += &format!("{},{}.5,{}\n", 59 - at, at * 37 % 60, ["x", "y"][at % 2]);
+        edges += &format!("{at},{},{},{}\n", at * 7 % 60, at * 11 % 60, 1 + at % 3);
+    }
+    let head = "source,target,other,weight\n";
+    write("nodes.csv", nodes.as_bytes());
+    write("edges.csv", format!("{head}{edges}").as_bytes());
+    write("edges copy.csv", format!("{head}{edges}").as_bytes());
+    write(
+        "other edges.csv",
+        format!("{head}{edges}8,9,10,1\n").as_bytes(),
+    );
     let words = |name: &str, word: &str| {
         let model = format!(
             r#"{{ "type": "WordLevel", "vocab": {{ "?": 0, "{word}": 1 }}, "unk_token": "?" }}"#

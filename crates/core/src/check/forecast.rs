@@ -100,6 +100,7 @@ impl Forecast {
         } else {
             weights
         };
+        let computed = network.num_computed(batch);
         let item = data.input.shape.iter().product::<usize>() as u64;
         let item = item.saturating_mul(match data.input.vocabulary {
             None => float,
@@ -120,13 +121,16 @@ impl Forecast {
             gradients: trained.saturating_mul(1 + is_in_pieces as u64),
             optimizer: trained.saturating_mul(optimizer.method.num_states()),
             average: copied.saturating_mul(train.ema.is_some() as u64 + strategy.num_copies()),
-            activations: of_batch(kept),
-            batch: of_batch(item).saturating_mul(1 + on_host as u64 * ahead),
-            workspace: of_batch(
-                network
-                    .moment_per_item(is_flex, has_own)
-                    .saturating_mul(float),
-            ),
+            activations: kept.saturating_mul(computed),
+            batch: data
+                .input
+                .graph_bytes(float)
+                .unwrap_or(of_batch(item))
+                .saturating_mul(1 + on_host as u64 * ahead),
+            workspace: network
+                .moment_per_item(is_flex, has_own)
+                .saturating_mul(float)
+                .saturating_mul(computed),
         }
     }
 

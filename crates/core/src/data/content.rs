@@ -3,7 +3,7 @@
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
-use super::{DataError, Inputs, Items, TargetValues, embedded, generate, hex};
+use super::{DataError, Inputs, Items, TargetValues, embedded, generate, hex, sha256_hex};
 use crate::spec::data::ImageSize;
 use crate::spec::generate::Generated;
 
@@ -20,6 +20,12 @@ pub fn of_digits(size: ImageSize) -> Result<String, DataError> {
 /// The digest of the iris flowers.
 pub fn of_iris() -> Result<String, DataError> {
     Ok(of_items(&embedded::iris()?))
+}
+
+/// The digest of the karate club.
+pub fn of_karate_club() -> String {
+    let (items, edges) = embedded::karate_club();
+    sha256_hex(format!("{} {}", of_items(&items), edges.digest()).as_bytes())
 }
 
 /// The digest of the first items of a generator. Each item depends only on the seed and its index, so a generator of

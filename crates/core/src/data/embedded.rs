@@ -2,7 +2,9 @@
 
 use std::io::Read;
 
-use super::{DataError, Items};
+use super::graph::Edge;
+use super::plan::{InputPlan, TargetPlan};
+use super::{DataError, Edges, Inputs, Items, TargetValues};
 use crate::spec::data::ImageSize;
 
 static IRIS: &[u8] = include_bytes!("embedded/iris.bin");
@@ -12,6 +14,49 @@ static DIGITS: &[u8] = include_bytes!("embedded/digits.bin.gz");
 pub const NUM_IRIS: usize = 150;
 /// Images of `digits`.
 pub const NUM_DIGITS: usize = 1797;
+
+/// Members of the karate club.
+pub const NUM_KARATE_CLUB: usize = 34;
+
+/// The friends of each member of the karate club with a higher number, counted from 0.
+const FRIENDS: [&[u32]; 33] = [
+    &[1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 12, 13, 17, 19, 21, 31],
+    &[2, 3, 7, 13, 17, 19, 21, 30],
+    &[3, 7, 8, 9, 13, 27, 28, 32],
+    &[7, 12, 13],
+    &[6, 10],
+    &[6, 10, 16],
+    &[16],
+    &[],
+    &[30, 32, 33],
+    &[33],
+    &[],
+    &[],
+    &[],
+    &[33],
+    &[32, 33],
+    &[32, 33],
+    &[],
+    &[],
+    &[32, 33],
+    &[33],
+    &[32, 33],
+    &[],
+    &[32, 33],
+    &[25, 27, 29, 32, 33],
+    &[25, 27, 31],
+    &[31],
+    &[29, 33],
+    &[33],
+    &[31, 33],
+    &[32, 33],
+    &[32, 33],
+    &[32, 33],
+    &[33],
+];
+
+/// The members who stayed with the instructor; the others joined the officers' club.
+const INSTRUCTORS: [u32; 17] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 12, 13, 16, 17, 19, 21];
 
 /// sha256 of the unpacked rows.
 pub const IRIS_SHA256: &str = "c422544ce98e916f6b0fa262c8fd870d0f40e973d98e0e4999c7e50fc3084311";
@@ -44,6 +89,32 @@ pub fn digits(size: ImageSize) -> Result<Items, DataError> {
         .collect();
     let shape = vec![1, side, side];
     Ok(Items::of_bytes(shape, bytes, 1.0 / 240.0, &labels, 10))
+}
+
+/// Zachary's karate club: the features of a member are 1 at its own number and 0 elsewhere.
+pub fn karate_club() -> (Items, Edges) {
+    let num = NUM_KARATE_CLUB;
+    let features = (0..num * num).map(|at| f32::from(u8::from(at / num == at % num)));
+    let classes = (0..num as u32).map(|at| i32::from(!INSTRUCTORS.contains(&at)));
+    let friends = (0u32..).zip(FRIENDS).flat_map(|(from, friends)| {
+        let edge = move |to: &u32| Edge {
+            from,
+            to: *to,
+            weight: 1.0,
+        };
+        friends.iter().map(edge)
+    });
+    let items = Items {
+        input: InputPlan::single(vec![num], None),
+        inputs: Inputs::Floats(features.collect()),
+        target: TargetPlan::Class { num_classes: 2 },
+        targets: TargetValues::Classes(classes.collect()),
+    };
+    let edges = Edges::new(num, &friends.collect::<Vec<_>>(), false);
+    (
+        items,
+        edges.unwrap_or_else(|_| unreachable!("all have weight 1")),
+    )
 }
 
 fn verify(name: &str, bytes: &[u8], expected: &str) -> Result<(), DataError> {
@@ -133,6 +204,20 @@ mod tests {
             [0, 0, 10, 14, 8, 1, 0, 0, 0, 2, 16, 14, 6, 1, 0, 0]
         );
         assert_eq!(labels[1796], 8);
+    }
+
+    /// Sizes as published; the instructor is member 0, the officer member 33.
+    #[test]
+    fn the_karate_club_is_the_published_one() {
+        let (items, edges) = karate_club();
+        let degree = |of| edges.targets.iter().filter(|at| **at == of).count();
+        assert_eq!((items.len(), edges.sources.len()), (34, 2 * 78));
+        assert_eq!((degree(0), degree(33), degree(11)), (16, 17, 1));
+        let TargetValues::Classes(classes) = items.targets else {
+            panic!("each has a class");
+        };
+        assert_eq!((classes[0], classes[33]), (0, 1));
+        assert_eq!(classes.iter().sum::<i32>(), 17);
     }
 
     #[test]

@@ -93,15 +93,20 @@ pub(super) fn splits(plan: &DataPlan, trust: Trust, watch: Watch<'_>) -> Result<
             reading.files(files, &now, cache, watch)?
         }
         Dataset::Iris => embedded(embedded::iris()?, plan)?,
+        Dataset::KarateClub => {
+            as_planned(plan, &content::of_karate_club())?;
+            let (items, edges) = embedded::karate_club();
+            of_items(items, None, Some(edges), plan)?
+        }
         Dataset::Digits { image_size } => embedded(embedded::digits(*image_size)?, plan)?,
         Dataset::Mnist { folder, part } => {
             let loaded = mnist::load(folder, *part)?;
             as_planned(plan, &loaded.digest)?;
-            of_items(loaded.items, loaded.test, plan)
+            of_items(loaded.items, loaded.test, None, plan)?
         }
         Dataset::Synthetic(generated) => {
             as_planned(plan, &content::of_generated(generated))?;
-            of_items(generate::generate(generated), None, plan)
+            of_items(generate::generate(generated), None, None, plan)?
         }
     };
     items_as_planned(plan, &splits)?;
@@ -111,7 +116,7 @@ pub(super) fn splits(plan: &DataPlan, trust: Trust, watch: Watch<'_>) -> Result<
 /// Embedded data.
 fn embedded(items: Items, plan: &DataPlan) -> Result<Splits, DataError> {
     as_planned(plan, &content::of_items(&items))?;
-    Ok(of_items(items, None, plan))
+    of_items(items, None, None, plan)
 }
 
 fn changed(how: &str) -> DataError {
@@ -130,7 +135,7 @@ fn as_planned(plan: &DataPlan, digest: &str) -> Result<(), DataError> {
         Dataset::Mnist { .. } | Dataset::Files { .. } => {
             changed("the content of its files changed")
         }
-        Dataset::Digits { .. } | Dataset::Iris | Dataset::Synthetic(_) => {
+        Dataset::Digits { .. } | Dataset::Iris | Dataset::KarateClub | Dataset::Synthetic(_) => {
             let message = format!(
                 "this build of runner has a different data set `{}` than the run was planned with",
                 plan.dataset.name()
@@ -153,7 +158,7 @@ fn items_as_planned(plan: &DataPlan, splits: &Splits) -> Result<(), DataError> {
         )));
     }
     let encoder = &splits.train.set().encoder;
-    let input = encoder.input.plan();
+    let input = splits.train.set().input_plan();
     let target = encoder.target.plan(&input);
     let more = encoder.more_plans(&input);
     if input != plan.input || target != plan.target || more != plan.more_targets {

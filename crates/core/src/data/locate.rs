@@ -55,6 +55,18 @@ pub fn locate(
             &spec.split,
             spec,
         )?),
+        DataSource::KarateClub => {
+            let (items, edges) = embedded::karate_club();
+            let mut plan = classes_plan(
+                (Dataset::KarateClub, content::of_karate_club()),
+                (items.input.shape.clone(), 2),
+                (items.len(), 0),
+                &spec.split,
+                spec,
+            )?;
+            plan.input.graph = Some(edges.plan());
+            plain(plan)
+        }
         DataSource::Generated(generated) => {
             let (input, target) = generate::plans(generated);
             let dataset = Dataset::Synthetic(generated.clone());
@@ -253,7 +265,7 @@ fn files_plan(
     };
     let splits = reading.files(&files, &digest, &cache, watch)?;
     let encoder = &splits.train.set().encoder;
-    let input = encoder.input.plan();
+    let input = splits.train.set().input_plan();
     let skipped = splits.train.set().records.header.skipped.len();
     let notice = (skipped > 0).then(|| {
         let are = if skipped == 1 { "was" } else { "were" };

@@ -57,7 +57,10 @@ impl DataPlan {
                 }
                 roots
             }
-            Dataset::Digits { .. } | Dataset::Iris | Dataset::Synthetic(_) => Vec::new(),
+            Dataset::Digits { .. }
+            | Dataset::Iris
+            | Dataset::KarateClub
+            | Dataset::Synthetic(_) => Vec::new(),
         }
     }
 
@@ -92,7 +95,10 @@ impl DataPlan {
                 }
                 *kept = cache.to_owned();
             }
-            Dataset::Digits { .. } | Dataset::Iris | Dataset::Synthetic(_) => {}
+            Dataset::Digits { .. }
+            | Dataset::Iris
+            | Dataset::KarateClub
+            | Dataset::Synthetic(_) => {}
         }
         self
     }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::noticed::Noticed;
+use crate::diagnostic::counted;
 use crate::spec::data::{
     AugmentSpec, FilesSpec, ImageSize, MnistPart, MoreTarget, Scale, SplitSpec,
 };
@@ -67,12 +68,16 @@ impl DataPlan {
     pub fn held_bytes(&self) -> u64 {
         let size = match self.dataset {
             Dataset::Mnist { .. } | Dataset::Digits { .. } | Dataset::Iris => 1,
+            Dataset::KarateClub => 4,
             Dataset::Synthetic(_) => 4,
             Dataset::Files { .. } => 0,
         };
         let num = (self.num_train + self.num_valid + self.num_test) as u64;
         let item = self.input.shape.iter().product::<usize>() as u64;
-        num.saturating_mul(item).saturating_mul(size)
+        let graph = self.input.graph_bytes(4).unwrap_or(0);
+        num.saturating_mul(item)
+            .saturating_mul(size)
+            .saturating_add(graph)
     }
 
     /// The data set with its split, for reports.
@@ -122,6 +127,18 @@ pub struct InputPlan {
     /// The named inputs of which an item consists, one after the other; empty if it is a single one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<InputPart>,
+    /// The graph whose nodes the items are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub graph: Option<GraphPlan>,
+}
+
+/// The size of a graph whose nodes are items.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GraphPlan {
+    /// Nodes, also those in no split.
+    pub num_nodes: usize,
+    /// Edges along which messages pass: an undirected edge counts twice, and one from a node to itself does not count.
+    pub num_edges: usize,
 }
 
 /// A named input.
@@ -150,6 +167,7 @@ impl InputPlan {
             shape,
             vocabulary,
             parts: Vec::new(),
+            graph: None,
         }
     }
 
@@ -159,7 +177,17 @@ impl InputPlan {
             shape: vec![parts.iter().map(InputPart::size).sum()],
             vocabulary: None,
             parts,
+            graph: None,
         }
+    }
+
+    /// Bytes of the graph with the features of all nodes, if items are nodes, with numbers of `float` bytes.
+    pub fn graph_bytes(&self, float: u64) -> Option<u64> {
+        let graph = self.graph?;
+        let (nodes, edges) = (graph.num_nodes as u64, graph.num_edges as u64);
+        let width = self.shape.iter().product::<usize>() as u64 + 1;
+        let features = nodes.saturating_mul(width).saturating_mul(float);
+        Some(features.saturating_add(edges.saturating_mul(8 + float)))
     }
 
     /// Whether there are only indices.
@@ -175,7 +203,15 @@ impl InputPlan {
         let parts = self.parts.iter();
         let parts = parts.map(|part| format!("`{}` {:?}", part.name, part.shape));
         match self.parts.len() {
-            0 => format!("shape {:?}", self.shape),
+            0 => match self.graph {
+                None => format!("shape {:?}", self.shape),
+                Some(graph) => format!(
+                    "shape {:?} ({} with {})",
+                    self.shape,
+                    counted(graph.num_nodes, "node"),
+                    counted(graph.num_edges, "edge")
+                ),
+            },
             _ => parts.collect::<Vec<_>>().join(", "),
         }
     }
@@ -276,6 +312,8 @@ pub enum Dataset {
     },
     /// The embedded iris flowers.
     Iris,
+    /// The embedded karate club.
+    KarateClub,
     /// Generated.
     Synthetic(Generated),
     /// The user's files.
@@ -294,6 +332,7 @@ impl Dataset {
             Dataset::Mnist { .. } => "mnist",
             Dataset::Digits { .. } => "digits",
             Dataset::Iris => "iris",
+            Dataset::KarateClub => "karate_club",
             Dataset::Synthetic(generated) => generated.name(),
             Dataset::Files { files, .. } => files.kind().name(),
         }

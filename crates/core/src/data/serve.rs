@@ -12,7 +12,7 @@ use super::encode::{Encoder, InputEncoder, TargetEncoder};
 use super::noise::changed_classes;
 use super::order::{Purpose, stream_seed};
 use super::records::{ColumnKind, Records};
-use super::{TargetValues, hex};
+use super::{InputPlan, NodeGraph, TargetValues, hex};
 use crate::spec::data::AugmentSpec;
 use crate::spec::train::Sampler;
 
@@ -25,6 +25,17 @@ pub struct Set {
     pub records: Records,
     /// The encoder.
     pub encoder: Arc<Encoder>,
+    /// The graph whose nodes the records are.
+    pub graph: Option<Arc<NodeGraph>>,
+}
+
+impl Set {
+    /// The kind of an item.
+    pub fn input_plan(&self) -> InputPlan {
+        let mut plan = self.encoder.input.plan();
+        plan.graph = self.graph.as_ref().map(|graph| graph.edges.plan());
+        plan
+    }
 }
 
 /// The items of one split.
@@ -73,6 +84,13 @@ pub enum Values {
     Floats(Vec<f32>),
     /// Tokens.
     Tokens(Vec<i32>),
+    /// Nodes of a graph.
+    Nodes {
+        /// The graph.
+        graph: Arc<NodeGraph>,
+        /// The numbers of the nodes.
+        rows: Vec<u32>,
+    },
 }
 
 /// The moment at which items are served: augmentation is a function of it and of the item.
@@ -209,7 +227,11 @@ impl Split {
 
     /// The items at some positions, in that order. With a moment, images are augmented.
     pub fn serve(&self, places: &[u32], moment: Option<Moment>) -> Served {
-        let Set { records, encoder } = &*self.set;
+        let Set {
+            records,
+            encoder,
+            graph,
+        } = &*self.set;
         let mut floats = Vec::new();
         let mut tokens = Vec::new();
         let (mut classes, mut numbers) = (Vec::new(), Vec::new());
@@ -242,6 +264,7 @@ impl Split {
                     tokens.extend(&self.tokens[start..start + length]);
                     classes.extend(&self.tokens[start + 1..start + length + 1]);
                 }
+                _ if graph.is_some() => {}
                 input if input.is_tokens() => input.tokens(records, row(start), &mut tokens),
                 input => input.numbers(records, row(start), &mut floats),
             }
@@ -267,7 +290,12 @@ impl Split {
             }
         }
         Served {
-            values: if encoder.input.is_tokens() {
+            values: if let Some(graph) = graph {
+                Values::Nodes {
+                    graph: graph.clone(),
+                    rows: places.iter().map(|at| self.rows[*at as usize]).collect(),
+                }
+            } else if encoder.input.is_tokens() {
                 Values::Tokens(tokens)
             } else {
                 Values::Floats(floats)
@@ -366,6 +394,11 @@ impl Split {
         }
         for start in self.starts.iter().flat_map(|starts| starts.iter()) {
             hasher.update(start.to_le_bytes());
+        }
+        if let Some(graph) = &self.set.graph {
+            // Messages come from all nodes.
+            hasher.update(graph.edges.digest());
+            hasher.update(records.record(0..records.len()));
         }
         hex(&hasher.finalize())
     }

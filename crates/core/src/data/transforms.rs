@@ -150,6 +150,7 @@ impl Transforms {
         Set {
             records: writer.into_records(),
             encoder: Arc::new(self.encoder(true)),
+            graph: None,
         }
     }
 

@@ -86,6 +86,8 @@ impl Uses {
         };
         let order_by = by(&split.order_by, "data.split.order_by")?;
         let group_by = by(&split.group_by, "data.split.group_by")?;
+        let graph = files.graph.as_ref().and_then(|graph| graph.id.clone());
+        let id = by(&graph, "data.graph.id")?;
         let all_targets = more_targets.iter().flatten();
         let all_targets: Vec<usize> = targets.iter().chain(all_targets).copied().collect();
         let apart = inputs::Apart {
@@ -95,6 +97,7 @@ impl Uses {
                 .copied()
                 .chain(order_by)
                 .chain(group_by)
+                .chain(id)
                 .collect(),
         };
         let inputs = inputs::columns_of(files, columns, &apart)?;
@@ -105,7 +108,7 @@ impl Uses {
                 // Earlier values of a series are used to predict its next value.
                 let is_target = |at: &usize| all_targets.contains(at) && roles.window.is_none();
                 let apart = |at: &usize| {
-                    ignored.contains(at) || order_by == Some(*at) || group_by == Some(*at)
+                    ignored.contains(at) || [order_by, group_by, id].contains(&Some(*at))
                 };
                 (0..columns.len())
                     .filter(|at| !is_target(at) && !apart(at))

@@ -316,7 +316,10 @@ fn dataset_of(data: &DataPlan) -> Json {
             // The digest contains the content of the tokenizer's file.
             "tokens": TokensSpec { path: Vec::new(), ..files.tokens.clone() },
         }),
-        other @ (Dataset::Digits { .. } | Dataset::Iris | Dataset::Synthetic(_)) => json!(other),
+        other @ (Dataset::Digits { .. }
+        | Dataset::Iris
+        | Dataset::KarateClub
+        | Dataset::Synthetic(_)) => json!(other),
     };
     // Plans of earlier versions contain it only for files.
     if let Some(dataset) = dataset.as_object_mut()

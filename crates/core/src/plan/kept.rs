@@ -24,9 +24,14 @@ impl RunPlan {
             ("valid", data.num_valid, true),
         ];
         let item = self.bytes_per_item();
+        let float = self.precision.num_bytes();
+        let graph = data.input.graph_bytes(float).unwrap_or(0);
         let same = splits.into_iter().filter(|(_, _, is_same)| *is_same);
         let kept: BTreeMap<&'static str, u64> = same
-            .map(|(name, num, _)| (name, (num as u64).saturating_mul(item)))
+            .map(|(name, num, _)| {
+                let items = (num as u64).saturating_mul(item);
+                (name, graph.saturating_add(items))
+            })
             .collect();
         let room = self.memory_limit_bytes.map_or(MOST, |limit| {
             (limit.saturating_sub(self.forecast.without_kept()) / SHARE).min(MOST)
@@ -48,6 +53,8 @@ impl RunPlan {
         let parts = input.parts.iter();
         let parts = parts.map(|part| bytes(&part.shape, part.vocabulary));
         let input = match input.parts.len() {
+            // The number of the node.
+            _ if input.graph.is_some() => INTEGER,
             0 => bytes(&input.shape, input.vocabulary),
             _ => parts.fold(0, u64::saturating_add),
         };

@@ -208,6 +208,10 @@ fn variables(network: &Network, state: &StateDict) -> Vec<String> {
     names.collect()
 }
 
+/// Why layers of messages cannot be written.
+pub(crate) const GRAPHS: &str =
+    "passes messages along the edges of a graph, which exported networks do not get";
+
 /// Why layers of the program's own cannot be written.
 pub(crate) const OWN: &str =
     "it is a layer type of the program that trained it, which other programs do not have";
@@ -297,6 +301,7 @@ fn piece(layer: &Layer, names: &Names<'_>) -> Result<Piece, Reason> {
         | LayerKind::Einsum { .. }
         | LayerKind::Cumsum { .. }
         | LayerKind::Concat { .. } => Piece::expression(names, axes::expression(layer, names)),
+        LayerKind::Message(_) => return Err(Reason(GRAPHS.into())),
         LayerKind::Own(_) => return Err(Reason(OWN.into())),
     })
 }

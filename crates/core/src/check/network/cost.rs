@@ -4,6 +4,7 @@
 use super::{Input, einsum};
 use crate::spec::model::attention::Attention;
 use crate::spec::model::layer::{Cell, LayerKind, Norm, Recurrent, Steps, Transformer};
+use crate::spec::model::message::Message;
 
 /// Paths inside the layer with the number of elements of each.
 pub fn parameters(kind: &LayerKind, inputs: &[Input], shape: &[usize]) -> Vec<(String, u64)> {
@@ -80,6 +81,7 @@ fn listed(kind: &LayerKind, inputs: &[Input], shape: &[usize]) -> Parameters {
             list.linear("linear_inner.", width, *out_features, *bias);
             list.linear("linear_outer.", width, *out_features, *bias);
         }
+        LayerKind::Message(message) => list.message(message, width),
         LayerKind::Own(own) => {
             for parameter in &own.parameters {
                 list.add(parameter.path.clone(), parameter.count);
@@ -113,6 +115,43 @@ impl Parameters {
         self.matrices.push((path.clone(), [inputs, outputs]));
         self.add(path, times(&[inputs, outputs]));
         self.bias(format!("{prefix}bias"), outputs, bias);
+    }
+
+    fn message(&mut self, message: &Message, width: usize) {
+        match *message {
+            Message::Gcn {
+                out_features, bias, ..
+            } => {
+                self.linear("linear.", width, out_features, false);
+                self.bias("bias", out_features, bias);
+            }
+            Message::Sage { out_features, bias } => {
+                self.linear("neighbors.", width, out_features, bias);
+                self.linear("own.", width, out_features, false);
+            }
+            Message::Gat {
+                out_features,
+                num_heads,
+                bias,
+                ..
+            } => {
+                let inner = out_features.saturating_mul(num_heads);
+                self.linear("linear.", width, inner, false);
+                self.add("att_src", inner as u64);
+                self.add("att_dst", inner as u64);
+                self.bias("bias", message.width(), bias);
+            }
+            Message::Gin {
+                out_features,
+                hidden_features,
+                learn_epsilon,
+                ..
+            } => {
+                self.linear("first.", width, hidden_features, true);
+                self.linear("second.", hidden_features, out_features, true);
+                self.bias("epsilon", 1, learn_epsilon);
+            }
+        }
     }
 
     fn recurrent(&mut self, recurrent: &Recurrent, width: usize) {
@@ -217,6 +256,7 @@ fn wide_multiply_adds(kind: &LayerKind, inputs: &[Input], shape: &[usize]) -> u1
             product(&einsum::sizes(equation, inputs))
         }
         LayerKind::Swiglu { .. } => 2 * product(shape) * width,
+        LayerKind::Message(message) => per_node(message, width),
         LayerKind::Conv(conv) => {
             product(shape) * product(&conv.kernel_size) * (input[0] / conv.groups) as u128
         }
@@ -250,6 +290,51 @@ fn wide_multiply_adds(kind: &LayerKind, inputs: &[Input], shape: &[usize]) -> u1
             stack.num_layers as u128 * (attentions + feedforward)
         }
         _ => 0,
+    }
+}
+
+/// Multiply-adds of a node's linear layers.
+fn per_node(message: &Message, width: u128) -> u128 {
+    match *message {
+        Message::Gcn { out_features, .. } => width * out_features as u128,
+        Message::Sage { out_features, .. } => 2 * width * out_features as u128,
+        Message::Gat {
+            out_features,
+            num_heads,
+            ..
+        } => (width + 2) * (out_features as u128 * num_heads as u128),
+        Message::Gin {
+            out_features,
+            hidden_features,
+            ..
+        } => hidden_features as u128 * (width + out_features as u128),
+    }
+}
+
+/// What messages keep of a node and of each edge, and what of each edge exists only while it is added: messages that
+/// are not multiplied by something learned are not needed again.
+pub fn of_messages(message: &Message, width: usize) -> [u64; 3] {
+    let width = width as u64;
+    match *message {
+        Message::Gcn { out_features, .. } => {
+            let output = out_features as u64;
+            [output, 1, output]
+        }
+        Message::Sage { out_features, .. } => [width + out_features as u64, 0, width],
+        Message::Gat {
+            out_features,
+            num_heads,
+            ..
+        } => {
+            let inner = times(&[out_features, num_heads]);
+            let scores = 4 * num_heads as u64;
+            [inner + message.width() as u64, inner + scores, 2 * inner]
+        }
+        Message::Gin {
+            out_features,
+            hidden_features,
+            ..
+        } => [width + (hidden_features + out_features) as u64, 0, width],
     }
 }
 

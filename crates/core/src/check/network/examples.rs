@@ -2,6 +2,7 @@
 //! plans against Burn and to compare devices.
 
 use super::{Items, Network, Shape, infer};
+use crate::data::GraphPlan;
 use crate::spec::document::Document;
 use crate::spec::model::expand::expand;
 use crate::spec::model::layer::{LayerKind, LayerType};
@@ -367,6 +368,37 @@ pub fn examples() -> Vec<Example> {
     all.map(|(items, layers)| example(items, &layers)).collect()
 }
 
+/// Layers over the nodes of a graph.
+const GRAPH_EXAMPLES: &[&str] = &[
+    "{ type = 'gcn', out_features = 3 }",
+    "{ type = 'gcn', out_features = 3, bias = false, self_loops = false, normalize = false }",
+    "{ type = 'sage', out_features = 3 }",
+    "{ type = 'gat', out_features = 3, num_heads = 2 }",
+    "{ type = 'gat', out_features = 3, num_heads = 2, concat = false, self_loops = false, negative_slope = 0.1 }",
+    "{ type = 'gin', out_features = 3, epsilon = 0.1 }",
+    "{ type = 'gin', out_features = 3, hidden_features = 4, learn_epsilon = true }",
+];
+
+/// The examples whose items are the nodes of a graph: 2 nodes of 5 numbers, and an edge in both directions.
+///
+/// # Panics If one of them is invalid, which a test would have detected.
+pub fn graph_examples() -> Vec<Example> {
+    let graph = GraphPlan {
+        num_nodes: 2,
+        num_edges: 2,
+    };
+    let items = Items {
+        graph: Some(graph),
+        ..Items::single(Shape::numbers(&[5]))
+    };
+    let each = GRAPH_EXAMPLES.iter();
+    each.map(|layers| Example {
+        network: planned(&items, layers),
+        layers: (*layers).to_owned(),
+    })
+    .collect()
+}
+
 /// The network of some layers in the syntax of the file, over numbers of a shape or, if it is empty, over 6 tokens out
 /// of 7.
 ///
@@ -387,7 +419,7 @@ pub fn network(items: &[usize], layers: &str) -> Network {
     if items.is_empty() {
         return of_tokens(6, layers);
     }
-    planned(&Shape::numbers(items), layers)
+    planned(&Items::single(Shape::numbers(items)), layers)
 }
 
 /// The same over so many tokens out of 7, of which 0 is padding.
@@ -400,10 +432,10 @@ pub fn of_tokens(length: usize, layers: &str) -> Network {
         vocabulary: Some(7),
         padding: Some(0),
     };
-    planned(&items, layers)
+    planned(&Items::single(items), layers)
 }
 
-fn planned(items: &Shape, layers: &str) -> Network {
+fn planned(items: &Items, layers: &str) -> Network {
     let text = format!("layers = [{layers}]");
     let document = Document::parse("example", &text)
         .unwrap_or_else(|(sources, wrong)| panic!("{}", wrong.render(&sources, false)));
@@ -411,6 +443,5 @@ fn planned(items: &Shape, layers: &str) -> Network {
     let layers = expand(&document.root, Vec::new(), None, &[], &mut findings);
     let messages = findings.diagnostics.render(&document.sources, false);
     assert!(messages.is_empty(), "{messages}");
-    infer(&layers, &Items::single(items.clone()), &[])
-        .unwrap_or_else(|d| panic!("{}", d.render(&document.sources, false)))
+    infer(&layers, items, &[]).unwrap_or_else(|d| panic!("{}", d.render(&document.sources, false)))
 }

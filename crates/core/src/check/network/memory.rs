@@ -114,6 +114,7 @@ impl Network {
                     gradients.saturating_mul(2)
                 }
                 LayerKind::ConvTranspose(_) if is_flex => gradients.saturating_mul(2),
+                LayerKind::Message(_) => gradients.saturating_add(self.messages_per_item(layer)),
                 _ => gradients,
             }
         };

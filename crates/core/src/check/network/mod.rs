@@ -8,6 +8,7 @@ pub mod axes;
 mod cost;
 pub mod einsum;
 pub mod examples;
+mod graphs;
 pub mod heads;
 mod joins;
 pub mod kernels;
@@ -20,7 +21,7 @@ pub mod windows;
 
 use serde::{Deserialize, Serialize};
 
-use crate::data::InputPlan;
+use crate::data::{GraphPlan, InputPlan};
 use crate::diagnostic::Diagnostic;
 use crate::spec::backend::{Arithmetic, Kernels};
 use crate::spec::model::layer::LayerKind;
@@ -43,6 +44,9 @@ pub struct Network {
     /// The named inputs; empty if there is a single one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<Part>,
+    /// The graph whose nodes the items are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub graph: Option<GraphPlan>,
     /// The layers; each uses outputs of earlier ones, and the last one computes the network's output.
     pub layers: Vec<Layer>,
 }
@@ -118,6 +122,8 @@ pub struct Items {
     pub shape: Shape,
     /// The named inputs of which it consists; empty if it is a single one.
     pub parts: Vec<Part>,
+    /// The graph whose nodes the items are.
+    pub graph: Option<GraphPlan>,
 }
 
 impl Items {
@@ -126,6 +132,7 @@ impl Items {
         Self {
             shape,
             parts: Vec::new(),
+            graph: None,
         }
     }
 
@@ -143,6 +150,7 @@ impl Items {
         Self {
             shape: shape(&input.shape, input.vocabulary, 0),
             parts: parts.collect(),
+            graph: input.graph,
         }
     }
 }
@@ -358,6 +366,7 @@ fn empty(items: &Items, num_layers: usize) -> Network {
         multiply_adds_per_item: 0,
         items: items.shape.clone(),
         parts: items.parts.clone(),
+        graph: items.graph,
         layers: Vec::with_capacity(num_layers),
     }
 }
@@ -416,6 +425,10 @@ pub fn append(
     masks::resolve(&mut kind, spec, values).map_err(refused)?;
     let mut activations = cost::activations(&kind, values, &shape);
     let mut multiply_adds = cost::multiply_adds(&kind, values, &shape);
+    if let LayerKind::Message(message) = &kind {
+        let kept = graphs::kept_per_node(message, network.graph, values);
+        activations = kept.map_err(refused)?;
+    }
     if let LayerKind::Own(own) = &mut kind {
         let planned = own.plan(&shape::dims(values));
         let planned =

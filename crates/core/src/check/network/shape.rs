@@ -168,6 +168,10 @@ pub fn output(spec: &LayerSpec, inputs: &[Input], wanted: &[usize]) -> Result<Di
         LayerKind::Pad { padding, mode, .. } => padded(padding, *mode, input)?,
         LayerKind::Parameter { shape, .. } => shape.clone(),
         LayerKind::Concat { axis } => concatenated(inputs, *axis)?,
+        LayerKind::Message(message) => {
+            rank(input, 1..=1, "[features]")?;
+            vec![message.width()]
+        }
         LayerKind::Own(own) => own.plan(&dims(inputs))?.shape,
         LayerKind::Interpolate { .. } => interpolated(&spec.kind, input)?,
         LayerKind::PixelShuffle { factor } => shuffled(*factor, input)?,

@@ -85,6 +85,7 @@ fn digest_of(files: &FilesSpec, contents: Vec<Json>, readers: u32) -> String {
         roles,
         // This is fitted to texts after they were read; the run's fingerprint includes it.
         tokens: _,
+        graph,
     } = files;
     let types = roles.columns.iter().map(|c| {
         if readers == FORMER_READERS {
@@ -110,6 +111,9 @@ fn digest_of(files: &FilesSpec, contents: Vec<Json>, readers: u32) -> String {
     }
     if !roles.more_targets.is_empty() {
         work["more_targets"] = json!(roles.more_targets);
+    }
+    if let Some(graph) = graph {
+        work["graph"] = json!(graph);
     }
     if readers != FORMER_READERS {
         work["values"] = json!(roles.values);

@@ -47,6 +47,9 @@ pub(in crate::data) fn lists(files: &mut FilesSpec) -> Vec<(&'static str, &mut V
             ("test_target_path", &mut targets.test_path),
         ]);
     }
+    if let Some(graph) = &mut files.graph {
+        lists.push(("graph.edges", &mut graph.edges));
+    }
     lists
 }
 

@@ -136,6 +136,7 @@ impl<'a> Incoming<'a> {
         read: &dyn Fn(Take<'_>) -> Result<(), DataError>,
         see: &mut dyn FnMut(Piece) -> ControlFlow<()>,
     ) -> Result<(), DataError> {
+        self.refuse_graphs()?;
         let mut pieces = Pieces::new(self);
         let mut is_ended = false;
         let mut num_items = 0;
@@ -160,6 +161,7 @@ impl<'a> Incoming<'a> {
     /// The same for rows that are JSON objects, one text each, instead of a file: [`Incoming::path`] is only their
     /// name.
     pub fn read_objects(&self, objects: &[&str]) -> Result<Piece, DataError> {
+        self.refuse_graphs()?;
         let mut pieces = Pieces::new(self);
         let mut piece = None;
         let mut take = |raw: Raw| {
@@ -169,6 +171,17 @@ impl<'a> Incoming<'a> {
         let read = tables::incoming::of_objects(self, objects, &mut take);
         read.map_err(|error| self.renamed(error))?;
         piece.ok_or_else(|| pieces.nothing_left())
+    }
+
+    /// Nodes cannot be predicted without the edges to their neighbors.
+    fn refuse_graphs(&self) -> Result<(), DataError> {
+        match self.plan.input.graph {
+            None => Ok(()),
+            Some(_) => Err(DataError::new(
+                "the items of this run are the nodes of a graph, and new ones have no edges here",
+            )
+            .help("predict the nodes of a split instead: `--split test` of `runner predict` and `runner evaluate`")),
+        }
     }
 
     fn read_raw(&self, take: Take<'_>) -> Result<(), DataError> {
@@ -348,7 +361,11 @@ impl<'a> Pieces<'a> {
                 skipped,
             });
         }
-        let set = Arc::new(Set { records, encoder });
+        let set = Arc::new(Set {
+            records,
+            encoder,
+            graph: None,
+        });
         let mut ids = Vec::with_capacity(rows.len());
         let mut kept = Vec::with_capacity(rows.len());
         let mut good = rows.iter().peekable();

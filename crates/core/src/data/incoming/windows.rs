@@ -77,6 +77,7 @@ impl Windows {
         let set = Arc::new(Set {
             records: joined,
             encoder,
+            graph: None,
         });
         let all = (0..num as u32).collect();
         (Split::of_windows(set, all, starts), ids, kept)

@@ -13,7 +13,7 @@ use crate::data::series::Series;
 use crate::data::serve::{Set, Split};
 use crate::data::split::{Assigned, Known, assign, ordered};
 use crate::data::uses::Uses;
-use crate::data::{DataError, Trust, cache};
+use crate::data::{DataError, Trust, cache, graph};
 use crate::diagnostic::counted;
 use crate::spec::data::{AugmentSpec, FilesSpec, Scale, ScaleAxis, SplitOrder, SplitSpec};
 
@@ -52,6 +52,12 @@ impl Reading<'_> {
             && records.columns()[column].kind == ColumnKind::Text
             && uses.all_targets().next().is_none()
         {
+            if files.graph.is_some() {
+                let message = "the nodes of a graph need a list of numbers each, but the only feature is text";
+                return Err(DataError::new(message)
+                    .key("data.graph")
+                    .help("list columns of numbers or categories in `features`"));
+            }
             return self.running_text(files, records, uses);
         }
         refuse_empty_columns(files, &records, &uses)?;
@@ -68,9 +74,17 @@ impl Reading<'_> {
         let train_starts = starts(&mut assigned.train);
         let valid_starts = starts(&mut assigned.valid);
         let test_starts = starts(&mut assigned.test);
+        let graph = graph::of_files(
+            files,
+            &records,
+            (&encoder.input, &uses.features),
+            cache,
+            watch,
+        )?;
         let set = Arc::new(Set {
             records,
             encoder: Arc::new(encoder),
+            graph,
         });
         let split = |rows: Vec<u32>, starts: Option<Vec<u32>>| match starts {
             Some(starts) => Split::of_windows(set.clone(), rows, starts),

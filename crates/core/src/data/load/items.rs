@@ -6,11 +6,16 @@ use super::Splits;
 use crate::data::encode::{Encoder, InputEncoder, Scaling, TargetEncoder, array_scaling};
 use crate::data::serve::{Set, Split};
 use crate::data::split::{Known, assign};
-use crate::data::{DataPlan, Inputs, Items, TargetPlan, TargetValues};
+use crate::data::{DataError, DataPlan, Edges, Inputs, Items, NodeGraph, TargetPlan, TargetValues};
 use crate::spec::data::Scale;
 
-/// Embedded or generated items as records of one input and one target.
-pub(super) fn of_items(items: Items, official_test: Option<Items>, plan: &DataPlan) -> Splits {
+/// Embedded or generated items as records of one input and one target, and the nodes of a graph if there are edges.
+pub(super) fn of_items(
+    items: Items,
+    official_test: Option<Items>,
+    edges: Option<Edges>,
+    plan: &DataPlan,
+) -> Result<Splits, DataError> {
     let classes = match (&items.target, &items.targets) {
         (TargetPlan::Class { .. }, TargetValues::Classes(classes)) => Some(classes.clone()),
         _ => None,
@@ -75,6 +80,8 @@ pub(super) fn of_items(items: Items, official_test: Option<Items>, plan: &DataPl
             shape,
         },
     };
+    let graph = edges.map(|edges| NodeGraph::new(edges, &records, &input));
+    let graph = graph.transpose()?;
     let set = Arc::new(Set {
         records,
         encoder: Arc::new(Encoder {
@@ -82,14 +89,15 @@ pub(super) fn of_items(items: Items, official_test: Option<Items>, plan: &DataPl
             target,
             more_targets: Vec::new(),
         }),
+        graph,
     });
     let split = |rows: Vec<u32>| Split::of_rows(set.clone(), rows);
-    Splits {
+    Ok(Splits {
         train: split(assigned.train)
             .augmented(plan.augment.clone())
             .with_label_noise(plan.label_noise, plan.split.seed),
         valid: split(assigned.valid),
         test: (!assigned.test.is_empty()).then(|| split(assigned.test)),
         num_dropped: 0,
-    }
+    })
 }

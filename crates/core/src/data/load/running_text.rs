@@ -80,6 +80,7 @@ impl Reading<'_> {
         let set = Arc::new(Set {
             records,
             encoder: Arc::new(encoder),
+            graph: None,
         });
         let [train, valid, test] =
             streams.map(|(tokens, starts)| Split::of_tokens(set.clone(), tokens, starts));

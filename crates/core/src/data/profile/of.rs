@@ -232,6 +232,14 @@ fn item(split: &Split, at: u32) -> String {
         }
         (Values::Tokens(tokens), encoder) => shown_tokens(tokens, encoder),
         (Values::Floats(values), _) => listed(values.iter().map(|value| short(*value))),
+        (Values::Nodes { graph, rows }, _) => {
+            let row = rows[0] as usize;
+            let values = &graph.features[row * graph.width..(row + 1) * graph.width];
+            format!(
+                "node {row} {}",
+                listed(values.iter().map(|value| short(*value)))
+            )
+        }
     };
     let asked = match (&served.targets, &set.encoder.target) {
         (_, TargetEncoder::None) => return given,

@@ -278,6 +278,7 @@ mod tests {
             on_bad_item,
             roles: RolesSpec::default(),
             tokens: TokensSpec::default(),
+            graph: None,
         }
     }
 

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::values::{self, ValuesSpec};
-use super::{DataKind, RolesSpec, RowsSpec, TokensSpec};
+use super::{DataKind, GraphSpec, RolesSpec, RowsSpec, TokensSpec};
 use crate::diagnostic::Span;
 use crate::spec::document::{Entry, Node, Table, Value};
 use crate::spec::kind::Kind;
@@ -26,6 +26,9 @@ pub struct FilesSpec {
     pub roles: RolesSpec,
     /// How text is tokenized.
     pub tokens: TokensSpec,
+    /// The edges, if items are the nodes of a graph.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub graph: Option<GraphSpec>,
 }
 
 /// The format of files.
@@ -222,6 +225,15 @@ impl FilesSpec {
                     ..RolesSpec::default()
                 },
                 (false, _) => RolesSpec::default(),
+            },
+            graph: if has_names {
+                s.optional_table(
+                    "graph",
+                    "Makes each row or item the node of one graph, whose edges are in files of their own.",
+                    GraphSpec::decode,
+                )
+            } else {
+                None
             },
             tokens: if has_texts {
                 s.table(

@@ -4,6 +4,7 @@ mod augment;
 mod columns;
 mod dates;
 mod files;
+mod graph;
 mod inputs;
 mod rows;
 mod split;
@@ -16,6 +17,7 @@ pub use columns::{
 };
 pub use dates::{DateFormat, date_of, days_of};
 pub use files::{Channels, FilesSpec, Format, OnBadItem, Targets};
+pub use graph::GraphSpec;
 pub use inputs::{InputEncode, InputSpec};
 pub use rows::RowsSpec;
 pub use split::{SplitOrder, SplitSpec};
@@ -68,6 +70,8 @@ pub enum DataSource {
     },
     /// The embedded iris flowers.
     Iris,
+    /// The embedded karate club, a graph.
+    KarateClub,
     /// Generated.
     Generated(Generated),
     /// The user's files.
@@ -103,6 +107,7 @@ choices! {
         Mnist "mnist" "Handwritten digits, 28x28, 10 classes: the four IDX files, gzipped or not.",
         Digits "digits" "UCI handwritten digits, 1,797 images of 8x8, 10 classes, embedded in the binary.",
         Iris "iris" "Iris flowers, 150 rows of 4 measurements, 3 classes, embedded in the binary.",
+        KarateClub "karate_club" "Zachary's karate club, a graph of 34 members and 78 friendships; the 2 classes are the clubs after it split, and the features say which member a node is. Embedded in the binary.",
         Csv "csv" "Delimiter-separated values, plain or gzipped.",
         JsonLines "json_lines" "One JSON object per line, plain or gzipped.",
         Parquet "parquet" "Apache Parquet; needs the feature `parquet`.",
@@ -192,6 +197,7 @@ impl DataSpec {
                 image_size: s.choice("image_size", "The size of the images.", ImageSize::Eight),
             },
             DataKind::Iris => DataSource::Iris,
+            DataKind::KarateClub => DataSource::KarateClub,
             kind if kind.is_files() => DataSource::Files(Box::new(FilesSpec::decode(s, kind))),
             generated => DataSource::Generated(Generated::decode(s, generated)),
         });

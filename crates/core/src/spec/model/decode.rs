@@ -7,6 +7,7 @@ use super::attention::Attention;
 use super::initializer::Initializer;
 use super::layer::*;
 use super::layer_spec::MaskKey;
+use super::message::Message;
 use crate::spec::kind::Kind;
 use crate::spec::own::{AnyLayer, Own};
 use crate::spec::section::{Choice, Section};
@@ -226,6 +227,10 @@ impl LayerKind {
             T::Concat => LayerKind::Concat {
                 axis: axis(s, "axis", 0),
             },
+            T::Gcn => LayerKind::Message(Message::gcn(s)),
+            T::Sage => LayerKind::Message(Message::sage(s)),
+            T::Gat => LayerKind::Message(Message::gat(s)),
+            T::Gin => LayerKind::Message(Message::gin(s)),
             T::Identity => LayerKind::Identity,
             activation => unreachable!("{} is decoded above", activation.name()),
         }
@@ -320,7 +325,7 @@ fn mask(s: &mut Section<'_>, key: MaskKey, doc: &'static str) {
 /// Widths and counts above this are mistakes.
 pub(super) const MAX_SIZE: i64 = 1 << 24;
 
-fn size(s: &mut Section<'_>, key: &'static str, doc: &'static str) -> usize {
+pub(super) fn size(s: &mut Section<'_>, key: &'static str, doc: &'static str) -> usize {
     s.field(key, Kind::Int(1, MAX_SIZE), doc).required()
 }
 
@@ -348,7 +353,7 @@ fn axis(s: &mut Section<'_>, key: &'static str, default: i64) -> i64 {
     s.field(key, Kind::Int(-5, 4), doc).or(default)
 }
 
-fn bias(s: &mut Section<'_>) -> bool {
+pub(super) fn bias(s: &mut Section<'_>) -> bool {
     s.field("bias", Kind::Bool, "Whether to add a learned bias.")
         .or(true)
 }

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::activation::Activation;
 use super::attention::Attention;
 use super::initializer::Initializer;
+use super::message::Message;
 use crate::spec::kind::Padding;
 use crate::spec::own::{AnyLayer, Own};
 use crate::spec::section::{Choice, Types, choices};
@@ -161,6 +162,8 @@ pub enum LayerKind {
     Cumsum { axis: i64 },
     /// Concatenates all inputs along an axis.
     Concat { axis: i64 },
+    /// Messages along the edges of a graph.
+    Message(Message),
     /// A layer of the program's own.
     Own(Own),
 }
@@ -460,6 +463,10 @@ choices! {
         Einsum "einsum" "Products of one or two `inputs`, summed over axes, in Einstein's notation.",
         Cumsum "cumsum" "The sums up to each position of an axis.",
         Concat "concat" "Concatenates all `inputs` along an axis.",
+        Gcn "gcn" "Sums of the neighbors in a graph, normalized by the degrees of both (Kipf and Welling, 2017).",
+        Sage "sage" "The mean of the neighbors in a graph, and the node itself, each by a linear layer (Hamilton et al., 2017).",
+        Gat "gat" "Attention to the neighbors in a graph (Velickovic et al., 2018).",
+        Gin "gin" "The sum of the neighbors in a graph and of the node itself, through two linear layers (Xu et al., 2019).",
     }
 }
 
@@ -490,6 +497,7 @@ impl LayerKind {
             LayerKind::Norm(norm) => format!("{}_norm", tag(norm, "norm")),
             LayerKind::Recurrent(recurrent) => tag(recurrent, "cell"),
             LayerKind::Activation(activation) => tag(activation, "function"),
+            LayerKind::Message(message) => tag(message, "layer"),
             LayerKind::Own(own) => own.layer.clone(),
             LayerKind::GroupedAttention(_) => "multi_head_attention".to_owned(),
             other => tag(other, "type"),

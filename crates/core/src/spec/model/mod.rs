@@ -11,6 +11,7 @@ pub mod initializer;
 pub mod layer;
 pub mod layer_spec;
 mod mask;
+pub mod message;
 mod name;
 mod one;
 pub mod preset;

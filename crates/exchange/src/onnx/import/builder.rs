@@ -43,6 +43,7 @@ impl Builder {
                 multiply_adds_per_item: 0,
                 items,
                 parts: Vec::new(),
+                graph: None,
                 layers: Vec::new(),
             },
             weights: BTreeMap::new(),
@@ -163,6 +164,7 @@ impl Builder {
             multiply_adds_per_item: 0,
             items: self.network.items.clone(),
             parts: Vec::new(),
+            graph: None,
         };
         let (mut lines, mut tensors) = (Vec::new(), Tensors::new());
         let is_named = self.is_named(&needed);

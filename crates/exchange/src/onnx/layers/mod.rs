@@ -164,6 +164,7 @@ pub fn output(scope: &mut Scope<'_>, inputs: &[String]) -> Result<String, OnnxEr
         | LayerKind::Cumsum { .. }
         | LayerKind::Pad { .. }
         | LayerKind::Concat { .. } => axes::output(scope, inputs),
+        LayerKind::Message(_) => return Err(scope.unsupported(crate::torch::GRAPHS)),
         LayerKind::Own(_) => return Err(scope.unsupported(crate::torch::OWN)),
     })
 }

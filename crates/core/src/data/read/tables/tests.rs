@@ -27,6 +27,7 @@ fn spec(format: Format, path: &Path) -> FilesSpec {
         on_bad_item: OnBadItem::Refuse,
         roles: RolesSpec::default(),
         tokens: TokensSpec::default(),
+        graph: None,
     }
 }
 

@@ -42,6 +42,7 @@ impl Folder {
             on_bad_item: OnBadItem::Refuse,
             roles: RolesSpec::default(),
             tokens: TokensSpec::default(),
+            graph: None,
         }
     }
 

@@ -1,0 +1,410 @@
+//! Graphs whose nodes are records: which edges pass messages, and the features of all nodes.
+//!
+//! Edges are sorted by the node that receives and then by the one that sends, so that sums over them have one order.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use sha2::{Digest, Sha256};
+
+use super::encode::InputEncoder;
+use super::incoming::kind_of;
+use super::read::Watch;
+use super::records::{ColumnKind, Records};
+use super::{DataError, GraphPlan, Trust, cache, hex};
+use crate::diagnostic::nearest;
+use crate::spec::data::{DataKind, FilesSpec, GraphSpec, Missing};
+use crate::spec::section::Choice;
+
+/// The edges along which messages pass.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Edges {
+    /// Number of nodes.
+    pub num_nodes: usize,
+    /// The node that each edge begins at; edges from a node to itself are in `loops`.
+    pub sources: Vec<i32>,
+    /// The node that each edge ends at, ascending.
+    pub targets: Vec<i32>,
+    /// The weight of each edge.
+    pub weights: Vec<f32>,
+    /// For each node, the weight of the edge to itself; 0 if it has none.
+    pub loops: Vec<f32>,
+}
+
+/// A graph on the host.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NodeGraph {
+    /// Its edges.
+    pub edges: Edges,
+    /// The encoded features of all nodes, \[nodes, width\].
+    pub features: Vec<f32>,
+    /// Features of a node.
+    pub width: usize,
+}
+
+/// An edge as it was given.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Edge {
+    /// The node it begins at.
+    pub from: u32,
+    /// The node it ends at.
+    pub to: u32,
+    /// Its weight.
+    pub weight: f32,
+}
+
+impl Edges {
+    /// Given edges in their order; those that are not directed pass messages both ways. An edge that is given again with
+    /// the same weight counts once.
+    ///
+    /// # Errors
+    /// The positions of an edge and of the same one before it, with another weight.
+    pub fn new(num_nodes: usize, edges: &[Edge], directed: bool) -> Result<Self, [usize; 2]> {
+        let mut all = Vec::with_capacity(edges.len() * (2 - usize::from(directed)));
+        for (at, edge) in edges.iter().enumerate() {
+            all.push((edge.to, edge.from, at));
+            if !directed && edge.to != edge.from {
+                all.push((edge.from, edge.to, at));
+            }
+        }
+        all.sort_unstable();
+        for pair in all.windows(2) {
+            let [(to, from, first), (next_to, next_from, next)] = [pair[0], pair[1]];
+            let is_again = (to, from) == (next_to, next_from);
+            if is_again && edges[first].weight != edges[next].weight {
+                return Err([first, next]);
+            }
+        }
+        all.dedup_by_key(|(to, from, _)| (*to, *from));
+        let mut loops = vec![0.0; num_nodes];
+        for (to, _, at) in all.iter().filter(|(to, from, _)| to == from) {
+            loops[*to as usize] = edges[*at].weight;
+        }
+        all.retain(|(to, from, _)| to != from);
+        Ok(Self {
+            num_nodes,
+            sources: all.iter().map(|(_, from, _)| *from as i32).collect(),
+            targets: all.iter().map(|(to, _, _)| *to as i32).collect(),
+            weights: all.iter().map(|(_, _, at)| edges[*at].weight).collect(),
+            loops,
+        })
+    }
+
+    /// Its size.
+    pub fn plan(&self) -> GraphPlan {
+        GraphPlan {
+            num_nodes: self.num_nodes,
+            num_edges: self.sources.len(),
+        }
+    }
+
+    /// sha256 of the edges and their weights.
+    pub fn digest(&self) -> String {
+        let mut sum = Sha256::new();
+        sum.update((self.num_nodes as u64).to_le_bytes());
+        for (source, target) in self.sources.iter().zip(&self.targets) {
+            sum.update(source.to_le_bytes());
+            sum.update(target.to_le_bytes());
+        }
+        for weight in self.weights.iter().chain(&self.loops) {
+            sum.update(weight.to_le_bytes());
+        }
+        hex(&sum.finalize())
+    }
+}
+
+impl NodeGraph {
+    /// The graph of records, each a node.
+    pub fn new(
+        edges: Edges,
+        records: &Records,
+        input: &InputEncoder,
+    ) -> Result<Arc<Self>, DataError> {
+        let plan = input.plan();
+        if plan.vocabulary.is_some() || !plan.parts.is_empty() || plan.shape.len() != 1 {
+            let message = format!(
+                "the nodes of a graph need a list of numbers each, but the features have {}",
+                plan.show()
+            );
+            return Err(DataError::new(message)
+                .key("data.graph")
+                .help("list columns of numbers or categories in `features`, without `inputs` and `window`"));
+        }
+        let width = plan.shape[0];
+        let mut features = Vec::with_capacity(records.len() * width);
+        for row in 0..records.len() {
+            input.numbers(records, row, &mut features);
+        }
+        Ok(Arc::new(Self {
+            edges,
+            features,
+            width,
+        }))
+    }
+}
+
+/// The graph of files that have edges.
+pub(super) fn of_files(
+    files: &FilesSpec,
+    records: &Records,
+    (input, features): (&InputEncoder, &[usize]),
+    cache: &Path,
+    watch: Watch<'_>,
+) -> Result<Option<Arc<NodeGraph>>, DataError> {
+    let Some(graph) = &files.graph else {
+        return Ok(None);
+    };
+    if let Some(skipped) = records.header.skipped.first() {
+        let message = format!("a node was skipped: {}", skipped.show());
+        return Err(DataError::new(message)
+            .key("data.on_bad_item")
+            .note("edges may name it, and without `id` all later nodes would have other numbers")
+            .help("repair the file, or remove the node and its edges"));
+    }
+    refuse_gaps(files, records, features)?;
+    let nodes = Nodes::new(graph, records)?;
+    let edges =
+        read(files, graph, &nodes, cache, watch).map_err(|e| e.or_key("data.graph.edges"))?;
+    NodeGraph::new(edges, records, input).map(Some)
+}
+
+/// Refuses nodes without a feature that is not filled in: an item that is dropped remains a neighbor.
+fn refuse_gaps(files: &FilesSpec, records: &Records, features: &[usize]) -> Result<(), DataError> {
+    for at in features {
+        let name = &records.columns()[*at].name;
+        let is_dropped = files.roles.missing_of(name) == Missing::Drop;
+        let mut rows = 0..records.len();
+        if is_dropped && let Some(row) = rows.find(|row| records.lacks(*row, *at)) {
+            let message = format!(
+                "the node in row {} has no `{name}`, which its neighbors need",
+                row + 1
+            );
+            return Err(DataError::new(message).key("data.missing").help(format!(
+                "add `[[data.columns]]` with `name = \"{name}\"` and `missing = \"mean\"`; \"drop\" only works for targets"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// The numbers of nodes by their names.
+struct Nodes<'a> {
+    /// None if rows are numbered.
+    names: Option<(&'a str, BTreeMap<String, u32>)>,
+    num: usize,
+}
+
+impl<'a> Nodes<'a> {
+    fn new(graph: &'a GraphSpec, records: &Records) -> Result<Self, DataError> {
+        let num = records.len();
+        let Some(id) = &graph.id else {
+            return Ok(Self { names: None, num });
+        };
+        let column = records.column(id).unwrap_or_default();
+        let mut names = BTreeMap::new();
+        for row in 0..num {
+            let Some(name) = name_of(records, row, column) else {
+                let message = format!("the node in row {} has no name in `{id}`", row + 1);
+                return Err(DataError::new(message)
+                    .key("data.graph.id")
+                    .help("give every node a name, or remove `id` to number the rows from 0"));
+            };
+            if let Some(first) = names.insert(name.clone(), row as u32) {
+                let message = format!(
+                    "two nodes have the name `{name}` in `{id}`: those in row {} and row {}",
+                    first + 1,
+                    row + 1
+                );
+                return Err(DataError::new(message)
+                    .key("data.graph.id")
+                    .help("give each node a name of its own"));
+            }
+        }
+        Ok(Self {
+            names: Some((id, names)),
+            num,
+        })
+    }
+
+    /// The number of a node, or why there is none.
+    fn find(&self, name: &str) -> Result<u32, DataError> {
+        match &self.names {
+            Some((id, names)) => names.get(name).copied().ok_or_else(|| {
+                let error = DataError::new(format!("`{name}` is no node: no row has it in `{id}`"));
+                match nearest(name, names.keys().map(String::as_str)) {
+                    Some(near) => error.help(format!("did you mean `{near}`?")),
+                    None => error.help("add the node, or remove the edge"),
+                }
+            }),
+            None => {
+                let found = name.parse().ok().filter(|at| (*at as usize) < self.num);
+                found.ok_or_else(|| {
+                    let last = self.num.saturating_sub(1);
+                    DataError::new(format!("`{name}` is no node: they have the numbers 0 to {last}"))
+                        .help("nodes are numbered from 0 by their rows; if they have names, set `id` to the column of the names")
+                })
+            }
+        }
+    }
+}
+
+/// A value as the name of a node: whole numbers without decimals.
+fn name_of(records: &Records, row: usize, column: usize) -> Option<String> {
+    match &records.columns()[column].kind {
+        ColumnKind::Text => records.text(row, column).map(str::to_owned),
+        ColumnKind::Categories { names } => {
+            let code = records.category(row, column)?;
+            names.get(code).cloned()
+        }
+        _ => {
+            let value = records.number(row, column, 0);
+            value.is_finite().then(|| value.to_string())
+        }
+    }
+}
+
+/// Reads the files of edges.
+fn read(
+    files: &FilesSpec,
+    graph: &GraphSpec,
+    nodes: &Nodes<'_>,
+    cache: &Path,
+    watch: Watch<'_>,
+) -> Result<Edges, DataError> {
+    let first = graph.edges.first().map(Path::new).unwrap_or(Path::new(""));
+    let kind = kind_of(first).unwrap_or(files.kind());
+    if !matches!(
+        kind,
+        DataKind::Csv
+            | DataKind::JsonLines
+            | DataKind::Parquet
+            | DataKind::Npz
+            | DataKind::Safetensors
+    ) {
+        let message = format!("edges cannot be read from files of type `{}`", kind.name());
+        return Err(DataError::new(message).help("use csv, jsonl, parquet, npz or safetensors"));
+    }
+    let mut of_edges = FilesSpec::usual(kind, String::new());
+    of_edges.path = graph.edges.clone();
+    if kind == files.kind() {
+        of_edges.format = files.format.clone();
+    }
+    // Errors name keys of the nodes' files.
+    let plain = |mut error: DataError| {
+        error.key.clear();
+        error
+    };
+    let digest = cache::digest(&of_edges, cache, Trust::Stamps).map_err(plain)?;
+    let records = cache::open(&of_edges, &digest, cache, Trust::Stamps, watch).map_err(plain)?;
+    let column = |name: &str, key: &str| {
+        let names: Vec<&str> = records.columns().iter().map(|c| c.name.as_str()).collect();
+        let Some(at) = records.column(name) else {
+            let message = format!("the edges have no column `{name}`");
+            let error = DataError::new(message)
+                .key(format!("data.graph.{key}"))
+                .note(format!("their columns are {}", names.join(", ")));
+            return Err(match nearest(name, names.iter().copied()) {
+                Some(near) => error.help(format!("did you mean `{near}`?")),
+                None => error.help(format!("set `{key}` to one of them")),
+            });
+        };
+        if records.columns()[at].len() != 1 {
+            let message = format!("the column `{name}` of edges has several values in each row");
+            return Err(DataError::new(message)
+                .key(format!("data.graph.{key}"))
+                .help("use a column with one value for each edge"));
+        }
+        Ok(at)
+    };
+    let (from, to) = (column(&graph.from, "from")?, column(&graph.to, "to")?);
+    let weight = graph.weight.as_ref();
+    let weight = weight.map(|name| column(name, "weight")).transpose()?;
+    let place = |row: usize| {
+        let file = records.file_of(row).max(1) - 1;
+        let start = records.header.files.get(file).copied().unwrap_or(0);
+        let name = graph
+            .edges
+            .get(file)
+            .map(Path::new)
+            .and_then(Path::file_name);
+        let name = name.unwrap_or_default().to_string_lossy().into_owned();
+        format!("edge {} of `{name}`", row - start + 1)
+    };
+    let mut edges = Vec::with_capacity(records.len());
+    for row in 0..records.len() {
+        let end = |column: usize| {
+            let found = match name_of(&records, row, column) {
+                Some(name) => nodes.find(&name),
+                None => {
+                    let name = &records.columns()[column].name;
+                    let error = DataError::new(format!("`{name}` is missing"));
+                    Err(error.help("name both ends of each edge"))
+                }
+            };
+            found.map_err(|mut error| {
+                error.message = format!("{}: {}", place(row), error.message);
+                error
+            })
+        };
+        let weight = weight.map_or(1.0, |column| records.number(row, column, 0) as f32);
+        if !(weight.is_finite() && weight >= 0.0) {
+            let message = format!("{}: its weight is not a number of at least 0", place(row));
+            return Err(DataError::new(message)
+                .key("data.graph.weight")
+                .help("repair the weight, or remove the edge"));
+        }
+        let (from, to) = (end(from)?, end(to)?);
+        edges.push(Edge { from, to, weight });
+    }
+    Edges::new(nodes.num, &edges, graph.directed).map_err(|[first, next]| {
+        let message = format!(
+            "{} is the same as {}, with another weight",
+            place(next),
+            place(first)
+        );
+        let error = DataError::new(message).key("data.graph.weight");
+        if graph.directed {
+            error.help("give each edge once")
+        } else {
+            error.help("give each edge once, or set `directed = true` if the directions differ")
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn edge(from: u32, to: u32, weight: f32) -> Edge {
+        Edge { from, to, weight }
+    }
+
+    #[test]
+    fn edges_are_sorted_and_counted_once() {
+        let given = [
+            edge(2, 0, 1.0),
+            edge(0, 1, 2.0),
+            edge(1, 0, 2.0),
+            edge(1, 1, 3.0),
+        ];
+        let both = Edges::new(4, &given, false).unwrap();
+        assert_eq!(both.targets, [0, 0, 1, 2]);
+        assert_eq!(both.sources, [1, 2, 0, 0]);
+        assert_eq!(both.weights, [2.0, 1.0, 2.0, 1.0]);
+        assert_eq!(both.loops, [0.0, 3.0, 0.0, 0.0]);
+        let one_way = Edges::new(4, &given, true).unwrap();
+        assert_eq!(one_way.targets, [0, 0, 1]);
+        assert_eq!(one_way.sources, [1, 2, 0]);
+        let mut reversed = given;
+        reversed.reverse();
+        assert_eq!(Edges::new(4, &reversed, false), Ok(both));
+    }
+
+    #[test]
+    fn an_edge_has_one_weight() {
+        let given = [edge(0, 1, 1.0), edge(1, 0, 2.0)];
+        assert!(Edges::new(2, &given, true).is_ok());
+        assert_eq!(Edges::new(2, &given, false), Err([0, 1]));
+    }
+}

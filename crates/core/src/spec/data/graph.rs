@@ -1,0 +1,53 @@
+//! `[data.graph]`: the edges between the rows of a table.
+
+use serde::{Deserialize, Serialize};
+
+use crate::spec::kind::Kind;
+use crate::spec::section::Section;
+
+/// The edges of a graph whose nodes are the rows of a table.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct GraphSpec {
+    /// The files of edges: resolved like the data's files.
+    pub edges: Vec<String>,
+    /// The column of the nodes' names; rows are numbered from 0 if not set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// The column of the node at which an edge begins.
+    pub from: String,
+    /// The column of the node at which it ends.
+    pub to: String,
+    /// The column of weights.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weight: Option<String>,
+    /// Whether edges pass messages in one direction only.
+    pub directed: bool,
+}
+
+impl GraphSpec {
+    pub(super) fn decode(s: &mut Section<'_>) -> Self {
+        let text = |s: &mut Section<'_>, key, doc, usual: &str| -> String {
+            s.field(key, Kind::Text, doc).or(usual.to_owned())
+        };
+        Self {
+            edges: s
+                .field(
+                    "edges",
+                    Kind::one_or_many(Kind::Path),
+                    "The file or files of edges, one per row or item: csv, json lines, parquet, npz or safetensors, by the ending of the name.",
+                )
+                .required(),
+            id: s
+                .field("id", Kind::Text, "The column of `path` with the name of each node, which edges use; when not set, nodes are numbered from 0 in the order of `path`.")
+                .optional(),
+            from: text(s, "from", "The column of edges with the node at which each begins.", "source"),
+            to: text(s, "to", "The column of edges with the node at which each ends, which receives its messages.", "target"),
+            weight: s
+                .field("weight", Kind::Text, "The column of edges with their weights, which `gcn` layers use; all are 1 when not set.")
+                .optional(),
+            directed: s
+                .field("directed", Kind::Bool, "Whether messages pass only from `from` to `to`; otherwise in both directions.")
+                .or(false),
+        }
+    }
+}

@@ -1,0 +1,352 @@
+//! Layers that pass messages along the edges of a graph: gathered by the node they come from, and added up at the node
+//! they go to, in the order of the edges.
+
+use burn::module::{Module, Param};
+use burn::nn::{Dropout, DropoutConfig, Initializer, Linear, LinearConfig};
+use burn::tensor::activation::{leaky_relu, relu};
+use burn::tensor::{Device, IndexingUpdateOp, Int, Tensor, TensorData};
+
+use crate::layer::Layer;
+use crate::lora;
+use runner_core::data::{Edges, NodeGraph};
+use runner_core::spec::model::message::Message;
+
+/// Edges on a device.
+#[derive(Clone, Debug)]
+pub struct Links {
+    num_nodes: usize,
+    sources: Tensor<1, Int>,
+    targets: Tensor<1, Int>,
+    /// \[edges, 1\]
+    weights: Tensor<2>,
+    /// The weights of the edges from each node to itself, \[nodes, 1\].
+    loops: Tensor<2>,
+}
+
+/// Items that are nodes of a graph.
+#[derive(Clone, Debug)]
+pub struct Nodes {
+    /// The features of all nodes, \[nodes, width\].
+    pub features: Tensor<2>,
+    /// The edges.
+    pub links: Links,
+    /// The nodes that are items of the batch.
+    pub places: Tensor<1, Int>,
+}
+
+impl Links {
+    fn new(edges: &Edges, device: &Device) -> Self {
+        let indices = |all: &[i32]| {
+            let data = TensorData::new(all.to_vec(), [all.len()]);
+            Tensor::from_data(data, device)
+        };
+        let column = |all: &[f32]| {
+            let data = TensorData::new(all.to_vec(), [all.len(), 1]);
+            Tensor::from_data(data, device)
+        };
+        Self {
+            num_nodes: edges.num_nodes,
+            sources: indices(&edges.sources),
+            targets: indices(&edges.targets),
+            weights: column(&edges.weights),
+            loops: column(&edges.loops),
+        }
+    }
+
+    /// The values of the nodes that edges begin at.
+    fn sent(&self, nodes: Tensor<2>) -> Tensor<2> {
+        nodes.select(0, self.sources.clone())
+    }
+
+    /// The sums over the edges that end at each node.
+    fn received(&self, messages: Tensor<2>) -> Tensor<2> {
+        let shape = [self.num_nodes, messages.dims()[1]];
+        let options = (&messages.device(), messages.dtype());
+        let zeros = Tensor::zeros(shape, options);
+        zeros.select_assign(0, self.targets.clone(), messages, IndexingUpdateOp::Add)
+    }
+
+    /// 1 for each node with an edge to itself, \[nodes, 1\].
+    fn has_loop(&self) -> Tensor<2> {
+        self.loops.clone().greater_elem(0.0).float()
+    }
+
+    /// The same on the device without autodiff.
+    fn without_autodiff(self) -> Self {
+        Self {
+            num_nodes: self.num_nodes,
+            sources: self.sources.without_autodiff(),
+            targets: self.targets.without_autodiff(),
+            weights: self.weights.without_autodiff(),
+            loops: self.loops.without_autodiff(),
+        }
+    }
+}
+
+impl Nodes {
+    /// Some nodes of a graph.
+    pub fn new(graph: &NodeGraph, rows: &[u32], device: &Device) -> Self {
+        let shape = [graph.edges.num_nodes, graph.width];
+        let features = TensorData::new(graph.features.clone(), shape);
+        let rows: Vec<i32> = rows.iter().map(|row| *row as i32).collect();
+        let num = rows.len();
+        Self {
+            features: Tensor::from_data(features, device),
+            links: Links::new(&graph.edges, device),
+            places: Tensor::from_data(TensorData::new(rows, [num]), device),
+        }
+    }
+
+    /// The items at some positions of the batch.
+    pub fn select(self, places: Tensor<1, Int>) -> Self {
+        Self {
+            places: self.places.select(0, places),
+            ..self
+        }
+    }
+
+    /// The features of the items.
+    pub fn items(self) -> Tensor<2> {
+        self.features.select(0, self.places)
+    }
+
+    /// The same on the device without autodiff.
+    pub fn without_autodiff(self) -> Self {
+        Self {
+            features: self.features.without_autodiff(),
+            links: self.links.without_autodiff(),
+            places: self.places.without_autodiff(),
+        }
+    }
+}
+
+/// Normalized sums.
+#[derive(Module, Debug)]
+pub struct Gcn {
+    linear: Linear,
+    bias: Option<Param<Tensor<1>>>,
+}
+
+/// Means, and the node itself.
+#[derive(Module, Debug)]
+pub struct Sage {
+    neighbors: Linear,
+    own: Linear,
+}
+
+/// Attention.
+#[derive(Module, Debug)]
+pub struct Gat {
+    linear: Linear,
+    att_src: Param<Tensor<3>>,
+    att_dst: Param<Tensor<3>>,
+    bias: Option<Param<Tensor<1>>>,
+    dropout: Dropout,
+}
+
+/// Sums through two linear layers.
+#[derive(Module, Debug)]
+pub struct Gin {
+    first: Linear,
+    second: Linear,
+    epsilon: Option<Param<Tensor<1>>>,
+}
+
+/// A linear layer without bias, drawn as in the papers.
+fn glorot(width: usize, outputs: usize, device: &Device) -> Linear {
+    LinearConfig::new(width, outputs)
+        .with_bias(false)
+        .with_initializer(Initializer::XavierUniform { gain: 1.0 })
+        .init(device)
+}
+
+fn zeros(size: usize, device: &Device) -> Param<Tensor<1>> {
+    Initializer::Zeros.init([size], device)
+}
+
+impl Layer {
+    /// A layer of messages for nodes of some features, with uninitialized weights.
+    pub(crate) fn of_messages(message: &Message, width: usize, device: &Device) -> Self {
+        let linear = |inputs, outputs, bias| {
+            let config = LinearConfig::new(inputs, outputs).with_bias(bias);
+            config.init(device)
+        };
+        match *message {
+            Message::Gcn {
+                out_features, bias, ..
+            } => Layer::Gcn(Gcn {
+                linear: glorot(width, out_features, device),
+                bias: bias.then(|| zeros(out_features, device)),
+            }),
+            Message::Sage { out_features, bias } => Layer::Sage(Sage {
+                neighbors: linear(width, out_features, bias),
+                own: linear(width, out_features, false),
+            }),
+            Message::Gat {
+                out_features,
+                num_heads,
+                dropout,
+                bias,
+                ..
+            } => {
+                // PyTorch Geometric's fans of a parameter [1, heads, features].
+                let bound = (6.0 / (num_heads + out_features) as f64).sqrt();
+                let initializer = Initializer::Uniform {
+                    min: -bound,
+                    max: bound,
+                };
+                let shape = [1, num_heads, out_features];
+                Layer::Gat(Gat {
+                    linear: glorot(width, num_heads * out_features, device),
+                    att_src: initializer.init(shape, device),
+                    att_dst: initializer.init(shape, device),
+                    bias: bias.then(|| zeros(message.width(), device)),
+                    dropout: DropoutConfig::new(dropout).init(),
+                })
+            }
+            Message::Gin {
+                out_features,
+                hidden_features,
+                epsilon,
+                learn_epsilon,
+            } => Layer::Gin(Gin {
+                first: linear(width, hidden_features, true),
+                second: linear(hidden_features, out_features, true),
+                epsilon: learn_epsilon.then(|| {
+                    let initializer = Initializer::Constant { value: epsilon };
+                    initializer.init([1], device)
+                }),
+            }),
+        }
+    }
+
+    /// New features of all nodes by a layer of messages.
+    pub(crate) fn passed(&self, message: &Message, x: Tensor<2>, links: &Links) -> Tensor<2> {
+        match (self, message) {
+            (
+                Layer::Gcn(gcn),
+                Message::Gcn {
+                    self_loops,
+                    normalize,
+                    ..
+                },
+            ) => gcn.forward(x, links, *self_loops, *normalize),
+            (Layer::Sage(sage), _) => sage.forward(x, links),
+            (Layer::Gat(gat), Message::Gat { .. }) => gat.forward(message, x, links),
+            (Layer::Gin(gin), Message::Gin { epsilon, .. }) => gin.forward(*epsilon, x, links),
+            (_, other) => unreachable!("{other:?} was planned"),
+        }
+    }
+}
+
+fn with_bias(x: Tensor<2>, bias: Option<&Param<Tensor<1>>>) -> Tensor<2> {
+    match bias {
+        Some(bias) => x + bias.val().unsqueeze::<2>(),
+        None => x,
+    }
+}
+
+impl Gcn {
+    fn forward(&self, x: Tensor<2>, links: &Links, self_loops: bool, normalize: bool) -> Tensor<2> {
+        let x = lora::forward(&self.linear, x);
+        let mut own = links.loops.clone();
+        if self_loops {
+            // A node that has an edge to itself gets no other.
+            own = own.clone() + own.equal_elem(0.0).float();
+        }
+        let mut weights = links.weights.clone();
+        if normalize {
+            let degrees = links.received(weights.clone()) + own.clone();
+            let is_alone = degrees.clone().equal_elem(0.0);
+            let factors = degrees.sqrt().recip().mask_fill(is_alone, 0.0);
+            let ends = factors.clone().select(0, links.targets.clone());
+            weights = links.sent(factors.clone()) * weights * ends;
+            own = factors.clone() * own * factors;
+        }
+        let sums = links.received(links.sent(x.clone()) * weights);
+        with_bias(sums + x * own, self.bias.as_ref())
+    }
+}
+
+impl Sage {
+    fn forward(&self, x: Tensor<2>, links: &Links) -> Tensor<2> {
+        let is_own = links.has_loop();
+        let num = links.received(links.weights.ones_like()) + is_own.clone();
+        let sums = links.received(links.sent(x.clone())) + x.clone() * is_own;
+        let means = sums / num.clamp_min(1.0);
+        lora::forward(&self.neighbors, means) + lora::forward(&self.own, x)
+    }
+}
+
+impl Gat {
+    fn forward(&self, message: &Message, x: Tensor<2>, links: &Links) -> Tensor<2> {
+        let Message::Gat {
+            out_features,
+            num_heads,
+            concat,
+            negative_slope,
+            self_loops,
+            ..
+        } = *message
+        else {
+            unreachable!("attention was planned");
+        };
+        let num_nodes = links.num_nodes;
+        let x = lora::forward(&self.linear, x);
+        let heads = x.clone().reshape([num_nodes, num_heads, out_features]);
+        let score = |by: &Param<Tensor<3>>| -> Tensor<2> {
+            (heads.clone() * by.val()).sum_dim(2).squeeze_dim(2)
+        };
+        let (by_source, by_target) = (score(&self.att_src), score(&self.att_dst));
+        let at_targets = |nodes: Tensor<2>| nodes.select(0, links.targets.clone());
+        let of_edges = links.sent(by_source.clone()) + at_targets(by_target.clone());
+        let of_edges = leaky_relu(of_edges, negative_slope);
+        let of_nodes = leaky_relu(by_source + by_target, negative_slope);
+        // The weight of a node itself.
+        let is_own = if self_loops {
+            links.loops.ones_like()
+        } else {
+            links.has_loop()
+        };
+        // Any number for all edges of a node gives the same weights: the largest score, a constant for gradients, keeps
+        // them in range.
+        let ends = links.targets.clone().without_autodiff();
+        let most = of_nodes.clone().without_autodiff().select_assign(
+            0,
+            ends.clone(),
+            of_edges.clone().without_autodiff(),
+            IndexingUpdateOp::Max,
+        );
+        let of_edges = (of_edges - most.clone().select(0, ends)).exp();
+        let of_nodes = (of_nodes - most).exp() * is_own;
+        let sums = links.received(of_edges.clone()) + of_nodes.clone() + 1e-16;
+        let of_edges = self.dropout.forward(of_edges / at_targets(sums.clone()));
+        let of_nodes = self.dropout.forward(of_nodes / sums);
+        let num_edges = of_edges.dims()[0];
+        let sent = links.sent(x).reshape([num_edges, num_heads, out_features]);
+        let messages = sent * of_edges.unsqueeze_dim::<3>(2);
+        let width = num_heads * out_features;
+        let sums = links.received(messages.reshape([num_edges, width]));
+        let own = heads * of_nodes.unsqueeze_dim::<3>(2);
+        let outputs = sums + own.reshape([num_nodes, width]);
+        let outputs = if concat {
+            outputs
+        } else {
+            let outputs = outputs.reshape([num_nodes, num_heads, out_features]);
+            outputs.mean_dim(1).squeeze_dim(1)
+        };
+        with_bias(outputs, self.bias.as_ref())
+    }
+}
+
+impl Gin {
+    fn forward(&self, epsilon: f64, x: Tensor<2>, links: &Links) -> Tensor<2> {
+        let neighbors = links.received(links.sent(x.clone())) + x.clone() * links.has_loop();
+        let own = match &self.epsilon {
+            Some(epsilon) => x * (epsilon.val() + 1.0).unsqueeze::<2>(),
+            None => x * (1.0 + epsilon),
+        };
+        let hidden = relu(lora::forward(&self.first, neighbors + own));
+        lora::forward(&self.second, hidden)
+    }
+}
