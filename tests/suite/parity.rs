@@ -169,7 +169,9 @@ fn every_type_of_layer_has_a_row() {
         .map(|row| row["kind"].as_str().unwrap())
         .collect();
     let all: BTreeSet<_> = LayerType::ALL.iter().map(|(_, name, _)| *name).collect();
-    assert_eq!(named, all);
+    // Layers of graphs have no items of their own.
+    let of_graphs = BTreeSet::from(["gat", "gcn", "gin", "sage"]);
+    assert_eq!(named, &all - &of_graphs);
     for row in rows {
         match row["kind"].as_str().unwrap() {
             "dropout" | "channel_dropout" | "stochastic_depth" | "gaussian_noise"

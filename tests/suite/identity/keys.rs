@@ -724,6 +724,7 @@ const ROWS: &[Row] = &[
     (CSV, &[], "limits.experiment", "'2h'", Same),
     // Where runs are trained.
     (CSV, &[], "launch.type", "'slurm'", Same),
+    (CSV, &[], "notify", "[{ url_variable = 'HOOK' }]", Same),
     (CSV, SLURM, "launch.partition", "'gpu'", Same),
     (CSV, SLURM, "launch.account", "'ours'", Same),
     (CSV, SLURM, "launch.time", "'4h'", Same),
