@@ -282,7 +282,7 @@ fn reads() {
 }
 
 /// The numbers of each run of a folder, by its name.
-pub fn numbers(at: &Path) -> Vec<(String, String, String)> {
+fn numbers(at: &Path) -> Vec<(String, String, String)> {
     let runs = fs::read_dir(at.join("results/spec/runs")).unwrap();
     let mut all: Vec<_> = runs
         .map(|run| {
@@ -301,7 +301,13 @@ pub fn numbers(at: &Path) -> Vec<(String, String, String)> {
 
 fn runs() {
     let spec = format!("{SPEC}{SWEEP}").replace("rank = 2, ", "rank = \"${values.rank}\", ");
-    let straight = folder(&spec);
+    survives_kills(&spec);
+}
+
+/// Runs a sweep of two trials as a whole, and again with kills and resumes: the numbers are the same. Returns the folder
+/// of the latter.
+pub fn survives_kills(spec: &str) -> tempfile::TempDir {
+    let straight = folder(spec);
     let (code, _, stderr) = program(
         "good",
         straight.path(),
@@ -311,7 +317,7 @@ fn runs() {
     let expected = numbers(straight.path());
     assert_eq!(expected.len(), 2);
     assert_ne!(expected[0].1, expected[1].1);
-    let killed = folder(&spec);
+    let killed = folder(spec);
     for moment in ["training:3", "checkpointing:8", "training:13"] {
         let fault = format!("*@{moment}=kill");
         let arguments = ["run", "spec.toml", "--quiet", "--inject-fault", &fault];
@@ -320,6 +326,7 @@ fn runs() {
     let (code, _, stderr) = program("good", killed.path(), &["run", "spec.toml", "--quiet"]);
     assert_eq!(code, 0, "{stderr}");
     assert_eq!(expected, numbers(killed.path()));
+    killed
 }
 
 fn is_used() {

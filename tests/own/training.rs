@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::{folder, numbers, program, read, start};
+use crate::{folder, program, read, start, survives_kills};
 
 const SPEC: &str = r#"
 [data]
@@ -127,25 +127,7 @@ pub fn runs() {
             "type = \"sequence\"\nstages = [{ type = \"constant\", steps = 3 }, { type = \"polynomial\" }]"
         )
     );
-    let straight = folder(&spec);
-    let (code, _, stderr) = program(
-        "good",
-        straight.path(),
-        &["run", "spec.toml", "--jobs", "2"],
-    );
-    assert_eq!(code, 0, "{stderr}");
-    let expected = numbers(straight.path());
-    assert_eq!(expected.len(), 2);
-    assert_ne!(expected[0].1, expected[1].1);
-    let killed = folder(&spec);
-    for moment in ["training:3", "checkpointing:8", "training:13"] {
-        let fault = format!("*@{moment}=kill");
-        let arguments = ["run", "spec.toml", "--quiet", "--inject-fault", &fault];
-        assert_eq!(program("good", killed.path(), &arguments).0, 1, "{moment}");
-    }
-    let (code, _, stderr) = program("good", killed.path(), &["run", "spec.toml", "--quiet"]);
-    assert_eq!(code, 0, "{stderr}");
-    assert_eq!(expected, numbers(killed.path()));
+    let killed = survives_kills(&spec);
     let run = killed.path().join("results/spec/runs");
     let run = fs::read_dir(run).unwrap().next().unwrap().unwrap().path();
     let run = run.to_string_lossy().into_owned();

@@ -8,9 +8,7 @@ mod erased;
 mod training;
 mod verify;
 
-use std::any::Any;
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use burn::module::{
     Content, Module, ModuleDisplay, ModuleDisplayDefault, ModuleMapper, ModuleVisitor,
@@ -24,7 +22,7 @@ use crate::tensor::DynTensor;
 use erased::Erased;
 use runner_core::check::network::Layer as LayerPlan;
 use runner_core::spec::own::{
-    Dims, Entry, Own, OwnLayer, Parameter, Part, Settings, Unfit, panicked, recorded, restored,
+    Dims, Entry, Own, OwnLayer, Parameter, Part, Settings, Unfit, recorded, restored,
 };
 use runner_core::spec::section::Section;
 pub use training::{LossPart, LossTargets, OptimizerPart, loss, optimizer};
@@ -89,24 +87,14 @@ pub fn layer<L: LayerPart>() -> OwnLayer {
         },
         multiply_adds: |settings, inputs| L::multiply_adds(&restored(settings), inputs),
         kept_values: |settings, inputs, output| L::kept_values(&restored(settings), inputs, output),
-        module: Build::of::<L>(),
+        module: const {
+            &Build(|settings, inputs, device| Box::new(L::new(&restored(settings), inputs, device)))
+        },
     }
 }
 
 /// What [`OwnLayer::module`] refers to.
 struct Build(fn(&Settings, &[Dims], &Device) -> Box<dyn Erased>);
-
-impl Build {
-    fn of<L: LayerPart>() -> &'static Self {
-        struct Of<L>(std::marker::PhantomData<L>);
-        impl<L: LayerPart> Of<L> {
-            const BUILD: Build = Build(|settings, inputs, device| {
-                Box::new(L::new(&restored(settings), inputs, device))
-            });
-        }
-        &Of::<L>::BUILD
-    }
-}
 
 /// Networks are planned on the processor.
 fn planning_device() -> Device {
@@ -163,23 +151,20 @@ impl OwnModule {
             self.0.forward(inputs)
         });
         let (dims, promised) = (output.dims(), [&[batch], plan.shape.as_slice()].concat());
-        assert!(
-            dims == promised,
-            "the layer type `{kind}` of this program broke its promise: the output of `{}` has the shape {dims:?}, and {promised:?} was promised (a batch of {batch} items)",
-            plan.name
-        );
+        if dims != promised {
+            let name = &plan.name;
+            let promise = format!(
+                "the output of `{name}` has the shape {dims:?}, and {promised:?} was promised (a batch of {batch} items)"
+            );
+            panic!("{}", OwnLayer::broken(&kind, promise));
+        }
         output
     }
 }
 
-/// Runs code of a part; a panic in it names the part.
+/// Runs code of a part; a panic in it names the layer and its type.
 fn named<T>(part: &str, layer: &str, when: &str, run: impl FnOnce() -> T) -> T {
-    catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|payload: Box<dyn Any + Send>| {
-        panic!(
-            "`{layer}`: {}",
-            panicked(OwnLayer::KIND, part, when, &*payload)
-        )
-    })
+    OwnLayer::guarded(part, when, run).unwrap_or_else(|panicked| panic!("`{layer}`: {panicked}"))
 }
 
 impl Clone for OwnModule {

@@ -33,7 +33,7 @@ pub struct DataPlan {
     /// Augmentation of the images of the train split.
     pub augment: Option<AugmentSpec>,
     /// The fraction of the labels of the train split that are changed.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "crate::spec::is_zero")]
     pub label_noise: f64,
     /// The kind of an item.
     pub input: InputPlan,
@@ -110,10 +110,6 @@ impl DataPlan {
             }
         )
     }
-}
-
-fn is_zero(number: &f64) -> bool {
-    *number == 0.0
 }
 
 /// The kind of an item.

@@ -37,7 +37,7 @@ pub enum LossFunction {
         #[serde(skip)]
         is_balanced: bool,
         /// Exponent of the focal loss; 0 for none.
-        #[serde(default, skip_serializing_if = "is_zero")]
+        #[serde(default, skip_serializing_if = "crate::spec::is_zero")]
         focal_gamma: f64,
     },
     /// Hinge of the margins between the class and each other class, divided by the number of classes.
@@ -61,7 +61,7 @@ pub enum LossFunction {
         /// Weight of each label in the loss; empty for 1.
         label_weights: Vec<f64>,
         /// Exponent of the focal loss; 0 for none.
-        #[serde(default, skip_serializing_if = "is_zero")]
+        #[serde(default, skip_serializing_if = "crate::spec::is_zero")]
         focal_gamma: f64,
     },
     /// `ln(1 + exp(-y x))` with labels y of 1 and -1.
@@ -347,10 +347,6 @@ fn focal_gamma(s: &mut Section<'_>) -> f64 {
     let doc = "Exponent of the focal loss (Lin et al., 2017): a loss is multiplied by (1 - p)^focal_gamma, where p is the probability of the right class or label; 0 for none.";
     s.field("focal_gamma", Kind::between(0.0, 10.0), doc)
         .or(0.0)
-}
-
-fn is_zero(value: &f64) -> bool {
-    *value == 0.0
 }
 
 /// `class_weights` as written.

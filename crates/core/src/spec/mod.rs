@@ -131,6 +131,11 @@ pub struct ExperimentSpec {
     pub notify: Vec<NotifySpec>,
 }
 
+/// For settings that plans leave out.
+pub(crate) fn is_zero(number: &f64) -> bool {
+    *number == 0.0
+}
+
 /// The `[experiment]` table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExperimentTable {

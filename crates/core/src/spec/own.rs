@@ -94,13 +94,19 @@ pub trait Part: Sized + 'static {
         Self::named(name).is_none().then(message)
     }
 
-    /// Runs code of the part.
+    /// The message about a promise that the one of a name broke.
+    fn broken(name: &str, promise: impl fmt::Display) -> String {
+        let kind = Self::KIND;
+        format!("the {kind} `{name}` of this program broke its promise: {promise}")
+    }
+
+    /// Runs code of the one of a name.
     ///
     /// # Errors
     /// A message that names the part, if it panicked.
-    fn guarded<T>(&self, when: &str, run: impl FnOnce() -> T) -> Result<T, String> {
+    fn guarded<T>(name: &str, when: &str, run: impl FnOnce() -> T) -> Result<T, String> {
         catch_unwind(AssertUnwindSafe(run))
-            .map_err(|payload| panicked(Self::KIND, self.entry().name, when, &*payload))
+            .map_err(|payload| panicked(Self::KIND, name, when, &*payload))
     }
 
     /// The settings in a table.
@@ -117,7 +123,8 @@ pub trait Part: Sized + 'static {
         s: &mut Section<'_>,
         run: impl FnOnce(&mut Section<'_>) -> T,
     ) -> T {
-        let done = self.guarded("while reading its keys", || run(s));
+        let name = self.entry().name;
+        let done = Self::guarded(name, "while reading its keys", || run(s));
         done.unwrap_or_else(|panicked| {
             if let Some((span, findings)) = s.reading() {
                 let wrong = Diagnostic::error("own-part", panicked).at(span);
@@ -245,7 +252,7 @@ pub fn restored<T: DeserializeOwned>(settings: &Settings) -> T {
 pub(crate) const REMEDY: &str = "correct the part in the source of this program";
 
 /// The message about a panic in a part.
-pub fn panicked(kind: &str, name: &str, when: &str, payload: &(dyn Any + Send)) -> String {
+fn panicked(kind: &str, name: &str, when: &str, payload: &(dyn Any + Send)) -> String {
     let text = payload.downcast_ref::<&str>().copied();
     let text = text.or(payload.downcast_ref::<String>().map(String::as_str));
     let text = text.unwrap_or("a panic without a message");

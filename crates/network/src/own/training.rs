@@ -85,7 +85,9 @@ pub fn loss<L: LossPart>() -> OwnLoss {
         },
         tasks: L::TASKS,
         of_logits: L::OF_LOGITS,
-        module: Losses::of::<L>(),
+        module: const {
+            &Losses(|settings, outputs, targets| L::losses(&restored(settings), outputs, targets))
+        },
     }
 }
 
@@ -99,45 +101,41 @@ pub fn optimizer<O: OptimizerPart>() -> OwnOptimizer {
         },
         weight_decay: |settings| O::weight_decay(&restored(settings)),
         num_states: |settings| O::num_states(&restored(settings)),
-        module: Updates::of::<O>(),
+        module: const {
+            &Updates {
+                put: |base, group, Own(settings, weight_decay, clip)| {
+                    let own = O::new(&restored(settings), weight_decay);
+                    put(base, group, Named(own), clip)
+                },
+                try_out: try_out::<O>,
+            }
+        },
     }
 }
 
 /// What [`OwnLoss::module`] refers to.
 struct Losses(fn(&Settings, Tensor<2>, LossTargets) -> Tensor<2>);
 
-impl Losses {
-    fn of<L: LossPart>() -> &'static Self {
-        struct Of<L>(std::marker::PhantomData<L>);
-        impl<L: LossPart> Of<L> {
-            const LOSSES: Losses = Losses(|settings, outputs, targets| {
-                L::losses(&restored(settings), outputs, targets)
-            });
-        }
-        &Of::<L>::LOSSES
-    }
-}
-
 /// The loss of each row or value.
 ///
 /// # Panics
 /// With the name of the loss, if it panics or breaks its promise about the shape.
 pub(crate) fn losses(used: &Used, outputs: Tensor<2>, targets: LossTargets) -> Tensor<2> {
-    let (part, name) = (used.installed::<OwnLoss>(), &used.part);
+    let part = used.installed::<OwnLoss>();
     let promised = match &targets {
         LossTargets::Classes(classes) => [classes.dims()[0], 1],
         LossTargets::Values(values) => values.dims(),
     };
     let module: &Losses = part.module.downcast_ref().expect("`loss` made it");
-    let losses = part.guarded("for a batch", || {
+    let losses = OwnLoss::guarded(&used.part, "for a batch", || {
         (module.0)(&used.settings, outputs, targets)
     });
     let losses = losses.unwrap_or_else(|panicked| panic!("{panicked}"));
     let dims = losses.dims();
-    assert!(
-        dims == promised,
-        "the loss `{name}` of this program broke its promise: its losses have the shape {dims:?}, and {promised:?} was promised"
-    );
+    if dims != promised {
+        let promise = format!("its losses have the shape {dims:?}, and {promised:?} was promised");
+        panic!("{}", OwnLoss::broken(&used.part, promise));
+    }
     losses
 }
 
@@ -151,20 +149,6 @@ struct Updates {
 }
 
 impl Updates {
-    fn of<O: OptimizerPart>() -> &'static Self {
-        struct Of<O>(std::marker::PhantomData<O>);
-        impl<O: OptimizerPart> Of<O> {
-            const UPDATES: Updates = Updates {
-                put: |base, group, Own(settings, weight_decay, clip)| {
-                    let own = O::new(&restored(settings), weight_decay);
-                    put(base, group, Named(own), clip)
-                },
-                try_out: try_out::<O>,
-            };
-        }
-        &Of::<O>::UPDATES
-    }
-
     fn of_part(part: &'static OwnOptimizer) -> &'static Self {
         part.module.downcast_ref().expect("`optimizer` made it")
     }
@@ -183,7 +167,7 @@ pub(crate) fn put_own(
     let part = used.installed::<OwnOptimizer>();
     let own = Own(&used.settings, weight_decay, clip);
     let build = || (Updates::of_part(part).put)(base, group, own);
-    let built = part.guarded("while it was built", build);
+    let built = OwnOptimizer::guarded(&used.part, "while it was built", build);
     built.unwrap_or_else(|panicked| panic!("{panicked}"))
 }
 
@@ -203,14 +187,13 @@ impl<O: OptimizerPart> Optimizer for Named<O> {
     ) -> (Tensor<D>, Option<O::State<D>>) {
         let promised = weights.dims();
         let step = || self.0.step(rate, weights, gradient, state);
-        let stepped = optimizer::<O>().guarded("in an update", step);
+        let stepped = OwnOptimizer::guarded(O::NAME, "in an update", step);
         let (weights, state) = stepped.unwrap_or_else(|panicked| panic!("{panicked}"));
         let dims = weights.dims();
-        assert!(
-            dims == promised,
-            "the optimizer `{}` of this program broke its promise: a parameter of the shape {promised:?} became {dims:?}",
-            O::NAME
-        );
+        if dims != promised {
+            let promise = format!("a parameter of the shape {promised:?} became {dims:?}");
+            panic!("{}", OwnOptimizer::broken(O::NAME, promise));
+        }
         (weights, state)
     }
 
@@ -236,7 +219,7 @@ pub(super) struct Tried {
 pub(super) fn tried(used: &Used, device: &Device) -> Result<Tried, String> {
     let part = used.installed::<OwnOptimizer>();
     let tried = || (Updates::of_part(part).try_out)(&used.settings, device);
-    part.guarded("when it was tried", tried)
+    OwnOptimizer::guarded(&used.part, "when it was tried", tried)
 }
 
 fn try_out<O: OptimizerPart>(settings: &Settings, device: &Device) -> Tried {

@@ -14,7 +14,7 @@ use runner_core::spec::loss::{LossFunction, LossSpec};
 use runner_core::spec::losses::TermTarget;
 use runner_core::spec::method::Method;
 use runner_core::spec::model::layer::LayerKind;
-use runner_core::spec::own::{Own, Parameter};
+use runner_core::spec::own::{Own, OwnLayer, OwnLoss, OwnOptimizer, Parameter, Part};
 use runner_core::spec::task::TaskKind;
 
 /// Items of the batch that the promises are checked with: a batch norm needs two.
@@ -87,12 +87,7 @@ fn verify_loss(
         let data = TensorData::new(values.collect::<Vec<_>>(), shape);
         LossTargets::Values(Tensor::from_data(data, device))
     };
-    let name = &used.part;
-    let broken = |promise: &str| {
-        Err(format!(
-            "the loss `{name}` of this program broke its promise: {promise}"
-        ))
-    };
+    let broken = |promise: &str| Err(OwnLoss::broken(&used.part, promise));
     let compute = || {
         device.seed(SEEDS[1]);
         let outputs = outputs();
@@ -122,12 +117,7 @@ fn verify_optimizer(method: &Method, device: &Device) -> Result<(), String> {
     else {
         return Ok(());
     };
-    let name = &used.part;
-    let broken = |promise: String| {
-        Err(format!(
-            "the optimizer `{name}` of this program broke its promise: {promise}"
-        ))
-    };
+    let broken = |promise: String| Err(OwnOptimizer::broken(&used.part, promise));
     let tried = tried(used, &device.clone().inner())?;
     let bits = |values: &[f64]| values.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
     if bits(&tried.straight) != bits(&tried.resumed) {
@@ -145,12 +135,9 @@ fn verify_optimizer(method: &Method, device: &Device) -> Result<(), String> {
 }
 
 fn verify_layer(own: &Own, layer: &Layer, device: &Device) -> Result<(), String> {
-    let kind = &own.layer;
     let broken = |promise: String| {
-        Err(format!(
-            "the layer type `{kind}` of this program broke its promise: {promise} (layer `{}`)",
-            layer.name
-        ))
+        let promise = format!("{promise} (layer `{}`)", layer.name);
+        Err(OwnLayer::broken(&own.layer, promise))
     };
     let draw = || {
         device.seed(SEEDS[0]);

@@ -38,11 +38,15 @@ impl Split {
             shares: vec![0.0; classes.len()],
         };
         // From the last one on: each is mixed with the one before it, which must not be mixed yet.
+        let mut drawn: Option<(usize, Option<Mix>)> = None;
         for number in (0..places.len()).rev() {
             let position = positions.start + number;
-            let seeds = (moment.seed, moment.epoch);
-            let drawn = Mix::draw(spec, seeds, position / batch_size, [height, width]);
-            let Some(mix) = drawn else {
+            let batch = position / batch_size;
+            if drawn.is_none_or(|(of, _)| of != batch) {
+                let seeds = (moment.seed, moment.epoch);
+                drawn = Some((batch, Mix::draw(spec, seeds, batch, [height, width])));
+            }
+            let Some((_, Some(mix))) = drawn else {
                 continue;
             };
             let at = partner(position, batch_size, order.len());

@@ -22,16 +22,16 @@ pub struct AugmentSpec {
     /// The probability that a rectangle is erased.
     pub erase: f64,
     /// The maximum change of the brightness.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "crate::spec::is_zero")]
     pub brightness: f64,
     /// The maximum change of the contrast.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "crate::spec::is_zero")]
     pub contrast: f64,
     /// The maximum change of the saturation.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "crate::spec::is_zero")]
     pub saturation: f64,
     /// The maximum change of the hue.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "crate::spec::is_zero")]
     pub hue: f64,
     /// Resizes a random part of the image to its size.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -60,10 +60,6 @@ pub struct MixSpec {
     pub alpha: f64,
     /// The fraction of the batches that are mixed.
     pub probability: f64,
-}
-
-fn is_zero(number: &f64) -> bool {
-    *number == 0.0
 }
 
 impl AugmentSpec {

@@ -145,7 +145,7 @@ pub enum LayerKind {
     Parameter {
         shape: Vec<usize>,
         std: f64,
-        #[serde(default, skip_serializing_if = "is_zero")]
+        #[serde(default, skip_serializing_if = "crate::spec::is_zero")]
         mean: f64,
     },
     /// The sum of all inputs.
@@ -166,10 +166,6 @@ pub enum LayerKind {
     Message(Message),
     /// A layer of the program's own.
     Own(Own),
-}
-
-fn is_zero(number: &f64) -> bool {
-    *number == 0.0
 }
 
 /// A convolution.

@@ -160,7 +160,7 @@ impl Own {
             })
         };
         let when = format!("for inputs {inputs:?}");
-        part.guarded(&when, plan).unwrap_or_else(|panicked| {
+        OwnLayer::guarded(&self.layer, &when, plan).unwrap_or_else(|panicked| {
             let message = format!("cannot be planned: {panicked}");
             Err(Unfit::new("type", message, REMEDY))
         })

@@ -146,15 +146,15 @@ pub fn factor(used: &Used, at: Place) -> Result<f64, String> {
     let part = OwnSchedule::named(name);
     let part = part.ok_or_else(|| OwnSchedule::missing(name).unwrap_or_default())?;
     let step = at.step;
-    let factor = part.guarded(&format!("at step {step}"), || {
+    let factor = OwnSchedule::guarded(name, &format!("at step {step}"), || {
         (part.factor)(&used.settings, at)
     })?;
     if factor >= 0.0 && factor.is_finite() {
         return Ok(factor);
     }
-    Err(format!(
-        "the schedule `{name}` of this program broke its promise: its factor at step {step} is {factor}, and must be at least 0 and finite"
-    ))
+    let promise =
+        format!("its factor at step {step} is {factor}, and must be at least 0 and finite");
+    Err(OwnSchedule::broken(name, promise))
 }
 
 /// A schedule, built in or of the program.
