@@ -51,6 +51,7 @@ NOT_ALONE = [
     'adapter = "my_adapter"',
     'parameters = "body*"',
     'edges = "citations.csv"',
+    'path = "survey.csv"',
 ]
 
 problems = []

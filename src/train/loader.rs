@@ -345,6 +345,7 @@ mod tests {
             targets: TargetValues::Classes(vec![0; num_items]),
             more_targets: Vec::new(),
             mixed: None,
+            weights: None,
             num_items,
         }
     }

@@ -93,3 +93,4 @@ mod tasks;
 #[cfg(unix)]
 mod terminal;
 mod warm_start;
+mod weights;

@@ -20,6 +20,8 @@ pub struct Batch {
     pub more_targets: Vec<Targets>,
     /// With what the items are mixed, if they are.
     pub mixed: Option<MixedTargets>,
+    /// The weights of the items in the loss, \[batch\], if they differ.
+    pub weights: Option<Tensor<1>>,
 }
 
 /// The other classes of mixed items.
@@ -77,6 +79,8 @@ impl Batch {
             targets => on_device(targets, num, device),
         };
         let more = items.more_targets.into_iter();
+        let weights =
+            |weights: Vec<f64>| Tensor::from_data(TensorData::new(weights, [num]), device);
         Self {
             inputs,
             targets,
@@ -85,6 +89,7 @@ impl Batch {
                 targets: on_device(TargetValues::Classes(mixed.classes), num, device),
                 shares: Tensor::from_data(TensorData::new(mixed.shares, [num]), device),
             }),
+            weights: items.weights.map(weights),
         }
     }
 
@@ -99,6 +104,7 @@ impl Batch {
                 targets: mixed.targets.without_autodiff(),
                 shares: mixed.shares.without_autodiff(),
             }),
+            weights: self.weights.map(Tensor::without_autodiff),
         }
     }
 
@@ -116,6 +122,10 @@ impl Batch {
                 more.map(|more| more.select(places.clone())).collect()
             },
             mixed: None,
+            weights: {
+                let weights = self.weights.clone();
+                weights.map(|weights| weights.select(0, places))
+            },
         }
     }
 }

@@ -62,6 +62,7 @@ fn batches(device: &Device, num: usize) -> Vec<Batch> {
             targets: Targets::Classes(Tensor::from_data(classes, device)),
             more_targets: Vec::new(),
             mixed: None,
+            weights: None,
         }
     };
     (0..num).map(batch).collect()

@@ -84,27 +84,20 @@ impl Network {
         &self,
         items: &DynTensor,
         outputs: &[DynTensor],
-        (targets, more): (&Targets, &[Targets]),
-        mixed: Option<&MixedTargets>,
+        wanted: Wanted<'_>,
     ) -> Tensor<1> {
         let last = outputs.last().unwrap_or(items).clone();
-        let main = self.mixed_losses(&self.loss, flat(self.task, last), targets, mixed);
+        let main = self.losses_of(&self.loss, flat(self.task, last), wanted.targets, wanted);
         if outputs.is_empty() {
             return main;
         }
         let used = self.terms.iter().map(|term| outputs[term.layer].clone());
-        let terms = self.terms(used.collect(), items, (targets, more), mixed);
+        let terms = self.terms(used.collect(), items, wanted);
         self.sum(main, &terms)
     }
 
     /// The terms for the outputs that they are about.
-    fn terms(
-        &self,
-        outputs: Vec<DynTensor>,
-        items: &DynTensor,
-        (targets, more): (&Targets, &[Targets]),
-        mixed: Option<&MixedTargets>,
-    ) -> Vec<Term> {
+    fn terms(&self, outputs: Vec<DynTensor>, items: &DynTensor, wanted: Wanted<'_>) -> Vec<Term> {
         let each = self.terms.iter().zip(outputs);
         let each = each.map(|(term, output)| {
             let (task, targets) = match term.target {
@@ -113,21 +106,27 @@ impl Network {
                     let values = dims[1..].last().copied().unwrap_or(1);
                     let positions = dims[1..].iter().product::<usize>() / values.max(1);
                     let output = output.reshape(&[dims[0], positions, values]).r3();
+                    let losses = item_penalties(&term.loss, self.computed.1, output);
                     return Term {
-                        losses: item_penalties(&term.loss, self.computed.1, output),
+                        losses: wanted.weighed(losses),
                         compared: None,
                     };
                 }
-                Some(TermTarget::Task) => (self.task, targets.clone()),
+                Some(TermTarget::Task) => (self.task, wanted.targets.clone()),
                 Some(TermTarget::Items) => {
                     let items = items.clone().flatten();
                     (TaskKind::Autoencoding, Targets::Values(items))
                 }
-                Some(TermTarget::More(at)) => (self.more_tasks[at], more[at].clone()),
+                Some(TermTarget::More(at)) => (self.more_tasks[at], wanted.more[at].clone()),
             };
             let outputs = flat(task, output);
-            let mixed = mixed.filter(|_| term.target == Some(TermTarget::Task));
-            let losses = self.mixed_losses(&term.loss, outputs.clone(), &targets, mixed);
+            let wanted = Wanted {
+                mixed: wanted
+                    .mixed
+                    .filter(|_| term.target == Some(TermTarget::Task)),
+                ..wanted
+            };
+            let losses = self.losses_of(&term.loss, outputs.clone(), &targets, wanted);
             Term {
                 losses,
                 compared: Some((outputs, targets)),
@@ -136,21 +135,24 @@ impl Network {
         each.collect()
     }
 
-    /// The loss of each item. Of mixed ones, it is that of both classes by their shares: for cross-entropy, the loss of
-    /// the mixed target.
-    fn mixed_losses(
+    /// The loss of each item, times its weight. Of mixed ones, it is that of both classes by their shares: for
+    /// cross-entropy, the loss of the mixed target.
+    fn losses_of(
         &self,
         loss: &LossSpec,
         outputs: Tensor<2>,
         targets: &Targets,
-        mixed: Option<&MixedTargets>,
+        wanted: Wanted<'_>,
     ) -> Tensor<1> {
         let of = |targets: &Targets| item_losses(loss, self.computed, outputs.clone(), targets);
-        let Some(mixed) = mixed else {
-            return of(targets);
+        let losses = match wanted.mixed {
+            None => of(targets),
+            Some(mixed) => {
+                let shares = mixed.shares.clone();
+                of(targets) * (shares.clone().neg() + 1.0) + of(&mixed.targets) * shares
+            }
         };
-        let shares = mixed.shares.clone();
-        of(targets) * (shares.clone().neg() + 1.0) + of(&mixed.targets) * shares
+        wanted.weighed(losses)
     }
 
     /// The loss of the task and the terms, each times its weight.
@@ -203,12 +205,18 @@ impl Network {
             targets,
             more_targets,
             mixed,
+            weights,
         } = batch;
-        let mixed = mixed.as_ref();
+        let wanted = Wanted {
+            targets: &targets,
+            more: &more_targets,
+            mixed: mixed.as_ref(),
+            weights: weights.as_ref(),
+        };
         if self.terms.is_empty() {
             let outputs = self.outputs(inputs);
             return Output {
-                losses: self.mixed_losses(&self.loss, outputs.clone(), &targets, mixed),
+                losses: self.losses_of(&self.loss, outputs.clone(), &targets, wanted),
                 outputs,
                 targets,
                 terms: Vec::new(),
@@ -217,8 +225,8 @@ impl Network {
         let layers = self.terms.iter().map(|term| term.layer);
         let (output, others) = self.graph.with_outputs_of(inputs.clone(), layers);
         let outputs = flat(self.task, output);
-        let main = self.mixed_losses(&self.loss, outputs.clone(), &targets, mixed);
-        let mut terms = self.terms(others, &inputs, (&targets, &more_targets), mixed);
+        let main = self.losses_of(&self.loss, outputs.clone(), &targets, wanted);
+        let mut terms = self.terms(others, &inputs, wanted);
         let losses = self.sum(main.clone(), &terms);
         terms.insert(
             0,
@@ -258,6 +266,28 @@ struct Draw;
 impl ModuleVisitor for Draw {
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
         param.val();
+    }
+}
+
+/// What the outputs of a batch are compared with.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted<'a> {
+    /// The targets.
+    pub targets: &'a Targets,
+    /// The targets of `[[losses]]` that are other columns.
+    pub more: &'a [Targets],
+    /// With what the items are mixed, if they are.
+    pub mixed: Option<&'a MixedTargets>,
+    /// The weights of the items, if they differ.
+    pub weights: Option<&'a Tensor<1>>,
+}
+
+impl Wanted<'_> {
+    fn weighed(&self, losses: Tensor<1>) -> Tensor<1> {
+        match self.weights {
+            Some(weights) => losses * weights.clone(),
+            None => losses,
+        }
     }
 }
 
@@ -329,12 +359,15 @@ mod tests {
             shares: Tensor::from_data(TensorData::new(shares.to_vec(), [2]), &device),
         };
         let data = TensorData::new(outputs.concat(), [2, 3]);
-        let found = network.mixed_losses(
-            &plan.loss,
-            Tensor::from_data(data, &device),
-            &classes([1, 0]),
-            Some(&mixed),
-        );
+        let targets = classes([1, 0]);
+        let wanted = Wanted {
+            targets: &targets,
+            more: &[],
+            mixed: Some(&mixed),
+            weights: None,
+        };
+        let outputs_of = Tensor::from_data(data, &device);
+        let found = network.losses_of(&plan.loss, outputs_of, &targets, wanted);
         let found: Vec<f32> = found.into_data().iter::<f32>().collect();
         let targets = [[0.0, 0.75, 0.25], [1.0, 0.0, 0.0]];
         for ((found, output), target) in found.iter().zip(outputs).zip(targets) {

@@ -14,7 +14,7 @@ use runner_core::plan::RunPlan;
 use runner_network::batch::MixedTargets;
 use runner_network::function::Combine;
 use runner_network::layer::Layer;
-use runner_network::network::Network;
+use runner_network::network::{Network, Wanted};
 use runner_network::norms::NormLog;
 use runner_network::paths::Paths;
 use runner_network::targets::Targets;
@@ -68,6 +68,8 @@ pub struct HostBatch {
     pub more_targets: Vec<HostTargets>,
     /// The other classes of mixed items and their shares.
     pub mixed: Option<(HostTargets, TensorData)>,
+    /// The weights of the items.
+    pub weights: Option<TensorData>,
 }
 
 /// The results of a step. Rows are in the batch's order, whatever the lane's is.
@@ -127,6 +129,8 @@ impl Lane {
             targets: targets.put(&order, &self.device),
             shares: Tensor::from_data(order.apply(shares), &self.device),
         });
+        let weights = batch.weights.as_ref();
+        let weights = weights.map(|all| Tensor::from_data(order.apply(all), &self.device));
         let (mut outputs, mut probes) = (Vec::new(), Vec::new());
         let (network, manner) = (&self.network, &mut self.manner);
         network
@@ -140,7 +144,13 @@ impl Lane {
                 outputs.push(output.clone());
                 output
             });
-        let losses = network.total_losses(&inputs, &outputs, (&targets, &more), mixed.as_ref());
+        let wanted = Wanted {
+            targets: &targets,
+            more: &more,
+            mixed: mixed.as_ref(),
+            weights: weights.as_ref(),
+        };
+        let losses = network.total_losses(&inputs, &outputs, wanted);
         let gradients = losses.clone().mean().backward();
         // The mean as in the metrics of a run.
         let losses: Vec<f64> = losses.into_data().iter::<f64>().collect();

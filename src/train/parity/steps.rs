@@ -133,6 +133,7 @@ pub fn train_in_lock_step(plan: &RunPlan, pair: &Pair, num_steps: usize, say: Sa
                         mixed: batch.mixed.map(|mixed| {
                             (HostTargets::get(mixed.targets), mixed.shares.into_data())
                         }),
+                        weights: batch.weights.map(burn::tensor::Tensor::into_data),
                     };
                     say(Said::Stepped(lanes.step(step, &batch)));
                 }

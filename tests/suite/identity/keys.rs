@@ -219,6 +219,7 @@ const ROWS: &[Row] = &[
     (CSV, &[], "data.strip", "['$']", Other),
     (CSV, &[], "data.date_format", "'%Y-%m-%d'", Other),
     (CSV, &[], "data.features", "['a']", Other),
+    (CSV, &[], "data.weight", "'a'", Other),
     (
         CSV,
         &[("data.inputs", "[{ name = 'x' }]")],

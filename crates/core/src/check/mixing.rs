@@ -62,6 +62,12 @@ pub fn classes_can_be_mixed(point: &Point<'_>) -> Option<Diagnostic> {
             "remove one of them",
         );
     }
+    if data.weight().is_some() {
+        return refuse(
+            format!("`{key}` mixes items, but `data.weight` gives each a weight of its own"),
+            "remove one of them",
+        );
+    }
     (point.spec.train.batch_size == 1).then(|| {
         contradiction(format!(
             "`{key}` mixes the images of a batch, but batches have one item"

@@ -11,7 +11,8 @@ use crate::spec::data::{FilesSpec, Format, Missing};
 
 /// The columns in which a missing value matters.
 fn needed(uses: &Uses) -> Vec<usize> {
-    let all = uses.used().chain(uses.order_by).chain(uses.group_by);
+    let others = [uses.weight, uses.order_by, uses.group_by];
+    let all = uses.used().chain(others.into_iter().flatten());
     let mut needed: Vec<usize> = all.collect();
     needed.sort_unstable();
     needed.dedup();
@@ -52,6 +53,8 @@ pub(super) fn refuse_empty_columns(
         true if is_target || !uses.features.contains(first) => error
             .key(if is_target {
                 "data.target"
+            } else if uses.weight == Some(*first) {
+                "data.weight"
             } else {
                 "data.split"
             })
@@ -182,7 +185,7 @@ pub(super) fn dropped(
         if let Some(at) = refused.iter().find(|at| !is_filled(at)) {
             let name = &records.columns()[*at].name;
             error = error.help(if has_names { format!(
-                "targets and the values of `order_by` cannot be imputed: add `[[data.columns]]` with `name = \"{name}\"` and `missing = \"drop\"` to drop such items"
+                "targets, weights and the values of `order_by` cannot be imputed: add `[[data.columns]]` with `name = \"{name}\"` and `missing = \"drop\"` to drop such items"
             ) } else { "targets cannot be imputed: set `missing = \"drop\"` under `[data]` to drop such items".into() });
         }
         return Err(error);

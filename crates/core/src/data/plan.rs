@@ -64,6 +64,14 @@ impl DataPlan {
         }
     }
 
+    /// The column of the weights of items.
+    pub fn weight(&self) -> Option<&String> {
+        match &self.dataset {
+            Dataset::Files { files, .. } => files.roles.weight.as_ref(),
+            _ => None,
+        }
+    }
+
     /// Bytes of the items that a run holds in memory; those of files are mapped and can be dropped.
     pub fn held_bytes(&self) -> u64 {
         let size = match self.dataset {
@@ -91,7 +99,7 @@ impl DataPlan {
             None => String::new(),
         };
         format!(
-            "`{}`{stands_in}: {} train, {} valid{test} items of {}, {}, {}{}{}",
+            "`{}`{stands_in}: {} train, {} valid{test} items of {}, {}, {}{}{}{}",
             self.dataset.name(),
             self.num_train,
             self.num_valid,
@@ -107,6 +115,10 @@ impl DataPlan {
             match self.label_noise {
                 0.0 => String::new(),
                 noise => format!(", {} % of the labels of train changed", 100.0 * noise),
+            },
+            match self.weight() {
+                Some(column) => format!(", weighted by `{column}`"),
+                None => String::new(),
             }
         )
     }

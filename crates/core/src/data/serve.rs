@@ -12,7 +12,7 @@ use super::encode::{Encoder, InputEncoder, TargetEncoder};
 use super::noise::changed_classes;
 use super::order::{Purpose, stream_seed};
 use super::records::{ColumnKind, Records};
-use super::{InputPlan, NodeGraph, TargetValues, hex};
+use super::{DataError, InputPlan, NodeGraph, TargetValues, hex};
 use crate::spec::data::AugmentSpec;
 use crate::spec::train::Sampler;
 
@@ -51,6 +51,16 @@ pub struct Split {
     augment: Option<AugmentSpec>,
     /// Classes that are changed on purpose, by the record of the target.
     changed: Arc<BTreeMap<u32, i32>>,
+    /// The weights of the items, if they differ.
+    weights: Option<Arc<Weights>>,
+}
+
+/// The weights of the items of a split.
+#[derive(Debug)]
+struct Weights {
+    column: usize,
+    /// Their mean over the split.
+    mean: f64,
 }
 
 /// Requested items, in contiguous memory.
@@ -64,6 +74,8 @@ pub struct Served {
     pub more_targets: Vec<TargetValues>,
     /// With what the items are mixed, if they are.
     pub mixed: Option<Mixed>,
+    /// The weights of the items, if they differ: 1 on average over the split.
+    pub weights: Option<Vec<f64>>,
     /// Number of items.
     pub num_items: usize,
 }
@@ -143,6 +155,7 @@ impl Split {
             tokens: Arc::new([]),
             augment: None,
             changed: Arc::default(),
+            weights: None,
         }
     }
 
@@ -185,6 +198,32 @@ impl Split {
             changed: Arc::new(by_row.collect()),
             ..self
         }
+    }
+
+    /// Weights its items by a column, if one is named, relative to their mean: so that the mean loss of all items is
+    /// their weighted mean, and a batch of any size has its share of it.
+    ///
+    /// # Errors
+    /// If all weights are 0.
+    pub fn weighted(self, column: Option<usize>) -> Result<Self, DataError> {
+        let Some(column) = column else {
+            return Ok(self);
+        };
+        let records = &self.set.records;
+        let weight = |item: usize| Some(records.number(self.row(item)?, column, 0));
+        let sum: f64 = (0..self.num_items()).filter_map(weight).sum();
+        if sum <= 0.0 && self.num_items() > 0 {
+            let name = &records.columns()[column].name;
+            let message = format!("the weights `{name}` are 0 for all items of the train split");
+            return Err(DataError::new(message)
+                .key("data.weight")
+                .help("use another column, or remove `weight`"));
+        }
+        let mean = sum / self.num_items() as f64;
+        Ok(Self {
+            weights: Some(Arc::new(Weights { column, mean })),
+            ..self
+        })
     }
 
     /// Number of items.
@@ -307,8 +346,20 @@ impl Split {
             },
             more_targets: more,
             mixed: None,
+            weights: {
+                let weights = self.weights.as_deref();
+                weights.map(|weights| self.weights_of(weights, places))
+            },
             num_items: places.len(),
         }
+    }
+
+    fn weights_of(&self, weights: &Weights, places: &[u32]) -> Vec<f64> {
+        let Weights { column, mean } = *weights;
+        let ahead = self.ahead();
+        let row = |place: &u32| self.rows[self.start(*place) + ahead] as usize;
+        let weight = |place: &u32| self.set.records.number(row(place), column, 0) / mean;
+        places.iter().map(weight).collect()
     }
 
     /// The classes of the items at some positions, if each has one.

@@ -1,6 +1,7 @@
 //! The role of each column of files, by the names in the experiment file.
 
 mod inputs;
+mod weight;
 
 use super::DataError;
 use super::records::{Column, ColumnKind, NearlyNumbers, Records};
@@ -21,6 +22,8 @@ pub struct Uses {
     pub targets: Vec<usize>,
     /// The targets of `[[losses]]` that are other columns.
     pub more_targets: Vec<Vec<usize>>,
+    /// The weight.
+    pub weight: Option<usize>,
     /// The sort key.
     pub order_by: Option<usize>,
     /// The group.
@@ -88,6 +91,7 @@ impl Uses {
         let group_by = by(&split.group_by, "data.split.group_by")?;
         let graph = files.graph.as_ref().and_then(|graph| graph.id.clone());
         let id = by(&graph, "data.graph.id")?;
+        let weight = by(&roles.weight, "data.weight")?;
         let all_targets = more_targets.iter().flatten();
         let all_targets: Vec<usize> = targets.iter().chain(all_targets).copied().collect();
         let apart = inputs::Apart {
@@ -98,6 +102,7 @@ impl Uses {
                 .chain(order_by)
                 .chain(group_by)
                 .chain(id)
+                .chain(weight)
                 .collect(),
         };
         let inputs = inputs::columns_of(files, columns, &apart)?;
@@ -108,7 +113,7 @@ impl Uses {
                 // Earlier values of a series are used to predict its next value.
                 let is_target = |at: &usize| all_targets.contains(at) && roles.window.is_none();
                 let apart = |at: &usize| {
-                    ignored.contains(at) || [order_by, group_by, id].contains(&Some(*at))
+                    ignored.contains(at) || [order_by, group_by, id, weight].contains(&Some(*at))
                 };
                 (0..columns.len())
                     .filter(|at| !is_target(at) && !apart(at))
@@ -120,10 +125,12 @@ impl Uses {
             inputs,
             targets,
             more_targets,
+            weight,
             order_by,
             group_by,
         };
         uses.refuse_ignored(&ignored, columns)?;
+        uses.check_weight(&ignored, records)?;
         uses.fit(files, records)?;
         uses.refuse_without_effect(roles, columns)?;
         Ok(uses)

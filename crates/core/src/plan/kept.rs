@@ -69,6 +69,12 @@ impl RunPlan {
             TaskKind::Autoencoding => 0,
             _ => bytes(&self.data.target),
         };
+        let target = target
+            + if self.data.weight().is_some() {
+                float
+            } else {
+                0
+            };
         let more = self.data.more_targets.iter().map(bytes);
         more.fold(input.saturating_add(target), u64::saturating_add)
     }

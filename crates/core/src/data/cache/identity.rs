@@ -115,6 +115,9 @@ fn digest_of(files: &FilesSpec, contents: Vec<Json>, readers: u32) -> String {
     if let Some(graph) = graph {
         work["graph"] = json!(graph);
     }
+    if let Some(weight) = &roles.weight {
+        work["weight"] = json!(weight);
+    }
     if readers != FORMER_READERS {
         work["values"] = json!(roles.values);
     }

@@ -94,7 +94,8 @@ impl Reading<'_> {
         Ok(Splits {
             train: split(assigned.train, train_starts)
                 .augmented(self.augment.cloned())
-                .with_label_noise(self.label_noise, self.split.seed),
+                .with_label_noise(self.label_noise, self.split.seed)
+                .weighted(uses.weight)?,
             valid: split(assigned.valid, valid_starts),
             test: has_test.then(|| split(assigned.test, test_starts)),
             num_dropped: dropped.iter().filter(|is| **is).count(),
@@ -245,9 +246,8 @@ fn of_rows<T: Copy>(all: &[T], rows: &[u32]) -> Vec<T> {
 }
 
 fn refuse_infinite(records: &Records, uses: &Uses) -> Result<(), DataError> {
-    let found = uses
-        .used()
-        .find(|at| records.header.extents[*at].infinite > 0);
+    let mut used = uses.used().chain(uses.weight);
+    let found = used.find(|at| records.header.extents[*at].infinite > 0);
     let Some(at) = found else { return Ok(()) };
     let num = records.header.extents[at].infinite;
     let name = &records.columns()[at].name;

@@ -27,6 +27,11 @@ impl Reading<'_> {
                     .help("remove `folds` and `group_by`"),
             );
         }
+        if uses.weight.is_some() {
+            return Err(DataError::new("running text has no items with weights")
+                .key("data.weight")
+                .help("remove it"));
+        }
         let column = uses.features[0];
         let [num_train, num_valid, num_test] = records.header.parts;
         let texts = |rows: std::ops::Range<usize>| -> Vec<&str> {

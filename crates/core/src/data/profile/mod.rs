@@ -55,6 +55,8 @@ pub enum Role {
     Feature,
     /// A target.
     Target,
+    /// The weight.
+    Weight,
     /// The sort key.
     OrderBy,
     /// The group.

@@ -40,7 +40,9 @@ impl Profile {
         let mut columns = ColumnProfile::all(records);
         for (at, profile) in columns.iter_mut().enumerate() {
             let named = |name: &Option<String>| name.as_ref() == Some(&profile.column.name);
-            profile.role = Some(if named(&plan.split.order_by) {
+            profile.role = Some(if plan.weight() == Some(&profile.column.name) {
+                Role::Weight
+            } else if named(&plan.split.order_by) {
                 Role::OrderBy
             } else if named(&plan.split.group_by) {
                 Role::GroupBy

@@ -47,6 +47,7 @@ impl Role {
         match self {
             Role::Feature => "feature",
             Role::Target => "target",
+            Role::Weight => "weight",
             Role::OrderBy => "order",
             Role::GroupBy => "group",
             Role::Unused => "-",

@@ -154,7 +154,8 @@ fn refuse_apart(at: usize, columns: &[Column], apart: &Apart<'_>) -> Result<(), 
             .help("remove it from the input: the network would only have to copy it"));
     }
     if apart.others.contains(&at) {
-        let message = format!("`{name}` is in an input, and in `ignore`, `order_by` or `group_by`");
+        let message =
+            format!("`{name}` is in an input, and in `ignore`, `weight`, `order_by` or `group_by`");
         return Err(DataError::new(message).help("remove it from one of them"));
     }
     Ok(())

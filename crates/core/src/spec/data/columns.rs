@@ -22,6 +22,9 @@ pub struct RolesSpec {
     /// The targets of `[[losses]]` that are other columns.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub more_targets: Vec<MoreTarget>,
+    /// The column of the weights of items, if they differ.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weight: Option<String>,
     /// Unused columns.
     pub ignore: Vec<String>,
     /// How missing values are handled in columns that do not set it.
@@ -282,6 +285,13 @@ impl RolesSpec {
             ),
             target: names(s, "target", "The column or columns to predict.").unwrap_or_default(),
             more_targets: Vec::new(),
+            weight: s
+                .field(
+                    "weight",
+                    Kind::Text,
+                    "The column of the weight of each item of the train split in the loss: 0 or more, relative to their mean; it is not a feature.",
+                )
+                .optional(),
             ignore: names(
                 s,
                 "ignore",

@@ -32,6 +32,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("cutmix.alpha", "1.0"),
     ("cutmix.probability", "0.5"),
     ("data.label_noise", "0.2"),
+    ("data.weight", "\"weight\""),
     ("graph.edges", "\"edges.csv\""),
     ("graph.id", "\"id\""),
     ("graph.weight", "\"weight\""),

@@ -682,11 +682,12 @@ pub(super) const ROWS: &[Remedy] = &[
         "train.class_weight = \"balanced\"",
         "loss = { type = \"cross_entropy\", class_weights = \"balanced\" }",
     ),
-    none(
-        "train model data",
-        "sample_weight sample_weights",
-        "items have no weights of their own: classes have them, in `class_weights` of `[loss]`",
-        "train.sample_weight = \"w\"",
+    other(
+        "train model data loss",
+        "sample_weight sample_weights item_weights",
+        "name the column of the weights in `[data]`: `weight = \"NAME\"`; classes have weights in `class_weights` of `[loss]`",
+        "train.sample_weight = \"a\"",
+        "data = { type = \"csv\", path = \"t.csv\", target = \"y\", weight = \"a\" }",
     ),
     other(
         "/ train data",

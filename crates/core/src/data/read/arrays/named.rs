@@ -111,7 +111,7 @@ fn select<'a>(
         array.map(|array| (name, array))
     };
     let wanted = wanted(roles, first, &all);
-    for name in roles.targets() {
+    for name in roles.targets().chain(&roles.weight) {
         if !wanted.contains(name) {
             take(name)?;
         }
@@ -159,7 +159,8 @@ fn wanted(roles: &RolesSpec, first: Option<&(Vec<String>, String)>, all: &[Strin
         (Some((names, _)), _) => names.clone(),
         (None, Some(features)) => {
             let mut wanted: Vec<String> = Vec::new();
-            for name in features.iter().chain(roles.targets()) {
+            let named = features.iter().chain(roles.targets());
+            for name in named.chain(&roles.weight) {
                 if !wanted.contains(name) {
                     wanted.push(name.clone());
                 }

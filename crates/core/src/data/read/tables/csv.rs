@@ -48,7 +48,8 @@ impl<'a> Csv<'a> {
             .inputs
             .iter()
             .flat_map(|input| input.columns.iter().flatten());
-        let named = features.chain(inputs).chain(roles.targets()).chain(columns);
+        let named = features.chain(inputs).chain(roles.targets());
+        let named = named.chain(columns).chain(&roles.weight);
         Some(Self {
             delimiter: *delimiter,
             header: *header,
