@@ -107,6 +107,58 @@ class InceptionTime(nn.Module):
         return self.head(self.blocks(x.transpose(1, 2)).mean(2))
 
 
+class Reglu(nn.Module):
+    def __init__(self, features, inner):
+        super().__init__()
+        self.both, self.out = nn.Linear(features, 2 * inner), nn.Linear(inner, features)
+
+    def forward(self, x):
+        a, b = self.both(x).chunk(2, dim=-1)
+        return self.out(a * torch.relu(b))
+
+
+class FeatureLayer(nn.Module):
+    """Attention between the tokens of features; there is no norm before that of the first layer."""
+
+    def __init__(self, features, is_first):
+        super().__init__()
+        self.norm = nn.Identity() if is_first else nn.LayerNorm(features)
+        self.attention = nn.MultiheadAttention(features, 2, batch_first=True)
+        self.inner = nn.Sequential(nn.LayerNorm(features), Reglu(features, 12))
+
+    def forward(self, x):
+        normed = self.norm(x)
+        x = x + self.attention(normed, normed, normed, need_weights=False)[0]
+        return x + self.inner(x)
+
+
+class FtTransformer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.token = nn.Parameter(torch.zeros(1, 16))
+        self.directions, self.offsets = (nn.Parameter(torch.zeros(5, 16)) for _ in range(2))
+        self.layers = nn.Sequential(*(FeatureLayer(16, at == 0) for at in range(3)))
+        self.head = nn.Sequential(nn.LayerNorm(16), nn.ReLU(), nn.Linear(16, 4))
+
+    def forward(self, x):
+        tokens = x[:, :, None] * self.directions + self.offsets
+        tokens = torch.cat((self.token.expand(len(x), 1, 16), tokens), dim=1)
+        return self.head(self.layers(tokens)[:, 0])
+
+
+class Vae(nn.Module):
+    """Outside of training: the code is its mean."""
+
+    def __init__(self):
+        super().__init__()
+        self.encoder = nn.Sequential(nn.Flatten(), nn.Linear(36, 24), nn.ReLU(), nn.Linear(24, 6))
+        self.decoder = nn.Sequential(nn.Linear(3, 24), nn.ReLU(), nn.Linear(24, 36), nn.Unflatten(1, (1, 6, 6)))
+
+    def forward(self, x):
+        mean, _ = self.encoder(x).chunk(2, dim=1)
+        return self.decoder(mean)
+
+
 def eegnet():
     conv = partial(nn.Conv2d, bias=False)
     return nn.Sequential(
@@ -130,6 +182,8 @@ NETWORKS = {
     "convnext": convnext,
     "vit": partial(models.VisionTransformer, image_size=64, patch_size=16, num_layers=3, num_heads=2, hidden_dim=16,
                    mlp_dim=24, num_classes=10),
+    "ft_transformer": FtTransformer,
+    "vae": Vae,
     "tcn": Tcn,
     "inception_time": InceptionTime,
     "eegnet": eegnet,

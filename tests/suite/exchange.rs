@@ -245,6 +245,14 @@ fn presets() -> Vec<(&'static str, Network)> {
             "image_size = 32, patch_size = 8, d_model = 8, num_heads = 2, num_layers = 2, feedforward_size = 9",
         )],
         ModelType::Unet => vec![(masks, "channels = 4, levels = 3")],
+        ModelType::Vae => vec![(
+            "task = { type = 'autoencoding' }\ndata = { type = 'digits' }",
+            "image_size = 8, hidden_size = 9, latent_size = 3",
+        )],
+        ModelType::FtTransformer => vec![(
+            "data = { type = 'iris' }",
+            "features = 4, d_model = 8, num_heads = 2, feedforward_size = 9, num_layers = 2",
+        )],
         ModelType::Tcn => vec![(series, "channels = 4, blocks = 3")],
         ModelType::InceptionTime => vec![(series, "filters = 3, kernel_size = 9")],
         // Below: no generated data has recordings.

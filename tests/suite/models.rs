@@ -154,6 +154,14 @@ const PRESETS: &[(&str, &str)] = &[
         "type = \"vit\"\nimage_size = 32\nd_model = 8\nnum_heads = 2\nnum_layers = 2\nfeedforward_size = 9\ndropout = 0.1",
     ),
     (MASKS, "type = \"unet\"\nchannels = 4\nlevels = 2"),
+    (
+        "digits\"\n[task]\ntype = \"autoencoding",
+        "type = \"vae\"\nimage_size = 8\nhidden_size = 9\nlatent_size = 3\nactivation = \"gelu\"",
+    ),
+    (
+        "iris",
+        "type = \"ft_transformer\"\nfeatures = 4\nd_model = 8\nnum_heads = 2\ndropout = 0.0",
+    ),
     ("sine_windows", "type = \"tcn\"\nchannels = 4\nblocks = 3"),
     (
         "sine_windows",

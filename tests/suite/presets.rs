@@ -55,6 +55,11 @@ fn presets_have_as_many_parameters_as_torchvisions_networks() {
     // As the papers' code for 4 classes: 22 electrodes and 256 samples; one feature.
     let eegnet = network(ModelType::Eegnet, &[("channels", 22)], &[22, 256], &[4]);
     assert_eq!(eegnet.num_parameters, 1_972);
+    // `FTTransformer` of the authors' package with its defaults, and PyTorch's example of a VAE.
+    let tables = network(ModelType::FtTransformer, &[], &[8], &[1]);
+    assert_eq!(tables.num_parameters, 894_913);
+    let vae = network(ModelType::Vae, &[], &[1, 28, 28], &[1, 28, 28]);
+    assert_eq!(vae.num_parameters, 652_824);
     let tcn = network(ModelType::Tcn, &[], &[784, 1], &[10]);
     assert_eq!(tcn.num_parameters, 66_510);
     // The U-Net of the paper, with padding and batch norm instead of biases, for two classes.
@@ -98,6 +103,21 @@ fn presets_give_the_outputs_of_torchvisions_networks() {
         &[5, 32, 32],
     );
     write("unet", unet);
+    let tables: Keys<'_> = &[
+        ("features", 5),
+        ("d_model", 16),
+        ("num_heads", 2),
+        ("feedforward_size", 12),
+    ];
+    write(
+        "ft_transformer",
+        network(ModelType::FtTransformer, tables, &[5], &[4]),
+    );
+    let sizes: Keys<'_> = &[("image_size", 6), ("hidden_size", 24), ("latent_size", 3)];
+    write(
+        "vae",
+        network(ModelType::Vae, sizes, &[1, 6, 6], &[1, 6, 6]),
+    );
     let series: [(ModelType, &str, Keys<'_>, [usize; 2]); 3] = [
         (
             ModelType::Tcn,
@@ -121,6 +141,6 @@ fn presets_give_the_outputs_of_torchvisions_networks() {
     for (kind, name, keys, items) in series {
         write(name, network(kind, keys, &items, &[4]));
     }
-    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 9);
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 11);
     println!("{}", python.run("presets_check.py", &[folder.path()]));
 }

@@ -728,7 +728,7 @@ pub(super) const ROWS: &[Remedy] = &[
     ),
     none(
         "model.type",
-        "vgg vgg16 inception swin t5 autoencoder vae gan diffusion",
+        "vgg vgg16 inception swin t5 autoencoder gan diffusion",
         "this preset does not exist: define its layers in `[[model.layers]]`, with blocks in `[model.blocks]`",
         "model = { type = \"vgg16\" }",
     ),
