@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use crate::cli;
 use runner_core::diagnostic::{Diagnostic, Reason};
 use runner_core::spec::own::{self, Parts, SchedulePart};
-use runner_network::own::{self as network, LayerPart, LossPart, OptimizerPart};
+use runner_network::own::{self as network, LayerPart, LossPart, MetricPart, OptimizerPart};
 
 /// A program with the verbs of `runner` and parts of its own.
 ///
@@ -52,6 +52,13 @@ impl Runner {
     #[must_use]
     pub fn schedule<S: SchedulePart>(mut self) -> Self {
         self.parts.schedules.push(own::schedule::<S>());
+        self
+    }
+
+    /// Adds a metric.
+    #[must_use]
+    pub fn metric<M: MetricPart>(mut self) -> Self {
+        self.parts.metrics.push(network::metric::<M>());
         self
     }
 

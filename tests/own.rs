@@ -9,6 +9,8 @@
 mod own {
     #[path = "../../examples/own-parts/src/low_rank.rs"]
     pub mod low_rank;
+    #[path = "../../examples/own-parts/src/margin.rs"]
+    pub mod margin;
     #[path = "../../examples/own-parts/src/poly.rs"]
     pub mod poly;
     #[path = "../../examples/own-parts/src/polynomial.rs"]
@@ -17,6 +19,7 @@ mod own {
     pub mod signum;
 
     pub mod broken;
+    pub mod measuring;
     pub mod training;
 }
 
@@ -34,6 +37,8 @@ use burn_runner::parts::{Device, Dims, DynTensor, LayerPart, Section, Unfit};
 use libtest_mimic::{Arguments, Failed, Trial};
 use own::broken;
 use own::low_rank::LowRank;
+use own::margin::Margin;
+use own::measuring;
 use own::poly::Poly;
 use own::polynomial::Polynomial;
 use own::signum::Signum;
@@ -122,7 +127,8 @@ fn main() -> ExitCode {
         Ok("good") => {
             let program = Runner::new().layer::<LowRank>().loss::<Poly>();
             let program = program.optimizer::<Signum>();
-            return program.schedule::<Polynomial>().main();
+            let program = program.schedule::<Polynomial>();
+            return program.metric::<Margin>().main();
         }
         Ok("other") => return Runner::new().layer::<OtherLowRank>().main(),
         Ok("taken") => return Runner::new().layer::<Relu>().main(),
@@ -132,13 +138,13 @@ fn main() -> ExitCode {
             return broken::training(program.layer::<Empty>()).main();
         }
         Ok(name) => {
-            if let Some(program) = broken::taken(name) {
+            if let Some(program) = broken::taken(name).or_else(|| measuring::with(name)) {
                 return program.main();
             }
         }
         Err(_) => {}
     }
-    let tests: [(&str, fn()); 12] = [
+    let tests: [(&str, fn()); 17] = [
         ("an_own_layer_is_read_like_any_other", reads),
         ("a_sweep_over_its_keys_is_run_and_survives_a_kill", runs),
         ("a_run_is_reproduced_and_used", is_used),
@@ -154,6 +160,14 @@ fn main() -> ExitCode {
             training::is_named_elsewhere,
         ),
         ("broken_promises_of_training_are_named", training::is_broken),
+        ("own_metrics_are_read_like_any_other", measuring::reads),
+        ("own_metrics_survive_a_kill", measuring::survives),
+        ("own_metrics_are_what_they_say", measuring::is_right),
+        (
+            "own_metrics_are_named_elsewhere",
+            measuring::is_named_elsewhere,
+        ),
+        ("broken_promises_of_metrics_are_named", measuring::is_broken),
     ];
     let trials = tests.map(|(name, test)| {
         Trial::test(name, move || {
@@ -479,6 +493,7 @@ fn is_taken() {
         ("taken_loss", "the loss `mse` already exists"),
         ("taken_optimizer", "the optimizer `adam` already exists"),
         ("taken_schedule", "the schedule `cosine` already exists"),
+        ("taken_metric", "the metric `accuracy` already exists"),
         ("no_word", "the loss cannot be named `My-Loss`"),
     ] {
         let (code, said, stderr) = program(which, folder.path(), &["check", "spec.toml"]);

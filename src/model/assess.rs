@@ -13,7 +13,7 @@ use runner_core::record::evaluation::{ClassSeparation, Confusion};
 use runner_core::spec::loss::LossSpec;
 use runner_core::spec::losses::LossTerm;
 use runner_core::spec::metric::Metric;
-use runner_core::spec::section::{Choice, by_name};
+use runner_core::spec::section::Choice;
 use runner_core::spec::task::TaskKind;
 use runner_network::batch::Batch;
 use runner_network::network::Output;
@@ -245,7 +245,7 @@ impl Assessed {
             found.map(|(_, value)| *value)
         };
         let is_scaled = |metric| matches!(metric, Metric::Mae | Metric::Mse | Metric::Rmse);
-        let is_comparable = |name: &str| match by_name::<Metric>(name) {
+        let is_comparable = |name: &str| match Metric::named(name) {
             Some(Metric::Loss) => {
                 (&self.loss, &self.terms) == (&other.loss, &other.terms)
                     && self.units == other.units

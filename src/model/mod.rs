@@ -159,12 +159,7 @@ impl Model {
         let transforms =
             Transforms::parse(&path, &text.unwrap_or_default()).map_err(|e| refusal(&e))?;
         fits(&transforms, &plan, &path)?;
-        if let Some(unusable) = plan.unusable_part() {
-            let remedy = "use the program that trained the run";
-            return Err(Box::new(
-                Diagnostic::error("own-part", unusable).help(remedy),
-            ));
-        }
+        has_parts(plan.unusable_part())?;
         let place = options.device.unwrap_or(plan.device);
         let device = device::open(place, plan.precision).map_err(|reason| -> Refusal {
             let diagnostic = Diagnostic::error("device", reason);
@@ -422,6 +417,16 @@ fn weights_of(
 }
 
 /// Refuses transforms of another run: the plan defines the inputs and outputs of the network.
+/// Refuses a run that this program lacks a part for, with the message that says which.
+pub(crate) fn has_parts(missing: Option<String>) -> Result<(), Refusal> {
+    missing.map_or(Ok(()), |missing| {
+        let remedy = "use the program that trained the run";
+        Err(Box::new(
+            Diagnostic::error("own-part", missing).help(remedy),
+        ))
+    })
+}
+
 fn fits(transforms: &Transforms, plan: &RunPlan, path: &Path) -> Result<(), Refusal> {
     let mut input = transforms.input.plan();
     // The edges are those of the data.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::predict::split_of;
 use super::{Asked, Progress, Sink};
 use crate::error::Error;
-use crate::model::{Assessed, LEVEL, Model, Options, Refusal, refusal};
+use crate::model::{Assessed, LEVEL, Model, Options, Refusal, has_parts, refusal};
 use runner_core::data::TargetValues;
 use runner_core::data::incoming::Incoming;
 use runner_core::diagnostic::Diagnostic;
@@ -74,6 +74,7 @@ impl Evaluate {
 pub fn evaluate(asked: &Evaluate, sink: &Sink<'_>) -> Result<Assessment, Error> {
     let open = |run: &Path| -> Result<Model, Error> {
         let model = Model::open(run, &asked.options).map_err(Error::Refused)?;
+        has_parts(model.plan().missing_in_measuring()).map_err(Error::Refused)?;
         if let Some(why) = &model.found().why {
             sink(Progress::Note(&format!("evaluating {why}")));
         }

@@ -136,7 +136,7 @@ pub fn runs() {
 }
 
 /// The numbers of a column of `metrics.csv`.
-fn column(at: &Path, name: &str) -> Vec<f64> {
+pub fn column(at: &Path, name: &str) -> Vec<f64> {
     let table = read(&at.join(RUN).join("metrics.csv"));
     let mut lines = table.lines();
     let names: Vec<_> = lines.next().unwrap().split(',').collect();

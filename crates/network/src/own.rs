@@ -5,6 +5,7 @@
 //! them behind a trait whose visitors and mappers are erased (`erased`).
 
 mod erased;
+mod metric;
 mod training;
 mod verify;
 
@@ -20,6 +21,8 @@ use serde::de::DeserializeOwned;
 use crate::leaves;
 use crate::tensor::DynTensor;
 use erased::Erased;
+pub use metric::{MetricPart, metric};
+pub(crate) use metric::{of_rows, value};
 use runner_core::check::network::Layer as LayerPlan;
 use runner_core::spec::own::{
     Dims, Entry, Own, OwnLayer, Parameter, Part, Settings, Unfit, recorded, restored,

@@ -1,6 +1,7 @@
-//! The program `own-parts`: everything that `runner` does, with four more types.
+//! The program `own-parts`: everything that `runner` does, with five more parts.
 
 mod low_rank;
+mod margin;
 mod poly;
 mod polynomial;
 mod signum;
@@ -9,6 +10,7 @@ mod signum;
 use burn::optim::{RecordState, StateSink, StateSource};
 use burn_runner::Runner;
 use low_rank::LowRank;
+use margin::Margin;
 use poly::Poly;
 use polynomial::Polynomial;
 use signum::Signum;
@@ -20,5 +22,6 @@ static ALLOCATOR: burn_runner::train::Allocator = burn_runner::train::Allocator;
 fn main() -> std::process::ExitCode {
     let runner = Runner::new().layer::<LowRank>().loss::<Poly>();
     let runner = runner.optimizer::<Signum>();
-    runner.schedule::<Polynomial>().main()
+    let runner = runner.schedule::<Polynomial>();
+    runner.metric::<Margin>().main()
 }

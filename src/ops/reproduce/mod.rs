@@ -13,6 +13,7 @@ use super::trained::train_all;
 use super::{Program, Progress, Sink, Training, devices_of};
 use crate::dispatch::{Cancel, Hardware, Settings, Task, Urgency};
 use crate::error::Error;
+use crate::model::has_parts;
 use crate::train::weight_distances;
 pub(super) use original::side;
 use original::{Original, free, originals};
@@ -147,12 +148,7 @@ fn one(
     sink: &Sink<'_>,
 ) -> Result<Option<Reproduction>, Error> {
     let plan = planned_now(original, options);
-    if let Some(unusable) = plan.unusable_part().or(plan.missing_in_training()) {
-        let remedy = "use the program that trained the run";
-        return Err(Error::refused(
-            Diagnostic::error("own-part", unusable).help(remedy),
-        ));
-    }
+    has_parts(plan.unusable_part().or(plan.missing_in_training())).map_err(Error::Refused)?;
     let parts = Parts::of(original, options.steps.is_some());
     let step = |text: &str| sink(Progress::Step(text));
     step(&format!("reproducing {}", original.folder.0.display()));

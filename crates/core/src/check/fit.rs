@@ -104,10 +104,8 @@ pub(super) fn metrics_fit_task(point: &Point<'_>, goal: &Checked<'_>) -> Option<
         wrong.name(),
         task.name()
     );
-    let fitting = Metric::ALL
-        .iter()
-        .filter(|(metric, _, _)| metric.tasks().contains(&task));
-    let names: Vec<_> = fitting.map(|(_, name, _)| format!("`{name}`")).collect();
+    let fitting = Metric::names_for(task);
+    let names: Vec<_> = fitting.map(|name| format!("`{name}`")).collect();
     let diagnostic = Diagnostic::error("task", message).at(point.span(&goal.of_metrics()));
     Some(diagnostic.help(format!("the metrics of this task are {}", names.join(", "))))
 }

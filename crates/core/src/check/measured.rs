@@ -25,12 +25,8 @@ pub fn unmeasured(objective: Objective, task: &TaskSpec, terms: &[LossTerm]) -> 
     }
     let wrong = |why: String, help: String| Some(Unmeasured { why, help });
     if !metric.tasks().contains(&task.kind) {
-        let fitting = Metric::ALL
-            .iter()
-            .filter(|(metric, _, _)| metric.tasks().contains(&task.kind));
-        let names: Vec<_> = fitting
-            .map(|(_, name, _)| format!("`valid/{name}`"))
-            .collect();
+        let fitting = Metric::names_for(task.kind);
+        let names: Vec<_> = fitting.map(|name| format!("`valid/{name}`")).collect();
         return wrong(
             format!(", which does not support the task `{}`", task.kind.name()),
             format!("use one of {}", names.join(", ")),

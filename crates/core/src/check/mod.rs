@@ -194,6 +194,10 @@ pub const RULES: &[Rule] = &[
         check: portable::loss_is_portable,
     },
     Rule {
+        reads: &["task", "losses", "backend"],
+        check: portable::metrics_are_portable,
+    },
+    Rule {
         reads: &["optimizer", "scheduler", "backend"],
         check: portable::updates_are_portable,
     },

@@ -6,6 +6,7 @@ use crate::diagnostic::Diagnostic;
 use crate::spec::backend::{Backend, Precision};
 use crate::spec::loss::LossFunction;
 use crate::spec::method::Method;
+use crate::spec::metric::Metric;
 use crate::spec::section::Choice;
 
 /// The reason in every diagnostic here.
@@ -122,6 +123,22 @@ fn unportable(function: &LossFunction) -> Option<(&str, &'static str)> {
         | LossFunction::L1
         | LossFunction::L2 => None,
     }
+}
+
+pub fn metrics_are_portable(point: &Point<'_>) -> Option<Diagnostic> {
+    if point.spec.backend.arithmetic.is_fast() {
+        return None;
+    }
+    let main = ("task".to_owned(), &point.spec.task.metrics);
+    let terms = point.spec.losses.iter().enumerate();
+    let terms = terms.map(|(at, term)| (format!("losses[{at}]"), &term.metrics));
+    [main].into_iter().chain(terms).find_map(|(path, metrics)| {
+        let own = |metric: &&Metric| matches!(metric, Metric::Own(_));
+        let name = metrics.as_ref()?.iter().find(own)?.name();
+        let message = format!("the metric `{name}` is not available with portable arithmetic");
+        let help = "remove it, or write `arithmetic = \"fast\"`";
+        Some(refused(point, &format!("{path}.metrics"), message).help(help))
+    })
 }
 
 pub fn updates_are_portable(point: &Point<'_>) -> Option<Diagnostic> {

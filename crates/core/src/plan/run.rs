@@ -18,10 +18,10 @@ use crate::spec::launch::LaunchSpec;
 use crate::spec::loss::{LossFunction, LossSpec};
 use crate::spec::losses::LossTerm;
 use crate::spec::method::Method;
-use crate::spec::metric::Objective;
+use crate::spec::metric::{Metric, Objective};
 use crate::spec::notify::NotifySpec;
 use crate::spec::optimizer::OptimizerSpec;
-use crate::spec::own::{OwnLoss, OwnOptimizer, OwnSchedule, Part};
+use crate::spec::own::{OwnLoss, OwnMetric, OwnOptimizer, OwnSchedule, Part};
 use crate::spec::predictions::PredictionsSpec;
 use crate::spec::scheduler::SchedulerSpec;
 use crate::spec::search::{Budget, Prior, PruneSpec, SearchMethod, Suggestion};
@@ -282,14 +282,25 @@ impl RunPlan {
         self.network.unusable_part().or(loss)
     }
 
-    /// Why this program cannot train the network, if it lacks the optimizer or the schedule.
+    /// Why this program cannot measure the network, if it lacks a metric.
+    pub fn missing_in_measuring(&self) -> Option<String> {
+        let of_terms = self.losses.iter().flat_map(|term| &term.metrics);
+        let mut metrics = self.task.metrics.iter().chain(of_terms);
+        metrics.find_map(|metric| match metric {
+            Metric::Own(own) => OwnMetric::missing(own.name()),
+            _ => None,
+        })
+    }
+
+    /// Why this program cannot train the network, if it lacks the optimizer, the schedule or a metric.
     pub fn missing_in_training(&self) -> Option<String> {
         let optimizer = match &self.optimizer.method {
             Method::Own { used, .. } => OwnOptimizer::missing(&used.part),
             _ => None,
         };
         let schedule = self.scheduler.own();
-        optimizer.or(schedule.and_then(|used| OwnSchedule::missing(&used.part)))
+        let schedule = schedule.and_then(|used| OwnSchedule::missing(&used.part));
+        optimizer.or(schedule).or(self.missing_in_measuring())
     }
 
     /// The metric that early stopping watches, if any.

@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 use super::{Comparison, Side, ulp};
 use crate::event::Metrics;
 use crate::spec::metric::Metric;
-use crate::spec::section::by_name;
 
 /// The first recorded numbers that differ.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -86,7 +85,7 @@ impl Comparison {
 /// The scale of a difference: the numbers themselves, or 1 for a metric such as a fraction, whose errors are those of
 /// numbers near 1 even if it is near 0.
 fn scale(name: &str, a: f64, b: f64) -> f64 {
-    let metric = name.rsplit('/').next().and_then(by_name::<Metric>);
+    let metric = name.rsplit('/').next().and_then(Metric::named);
     let is_share = metric.is_some_and(|metric| metric.bounds().1.is_finite());
     let least = if is_share { 1.0 } else { 0.0 };
     a.abs().max(b.abs()).max(least)

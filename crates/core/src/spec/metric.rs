@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::document::Value;
 use super::kind::{Kind, Scalar};
 use super::losses::TermName;
+use super::own::{MetricName, OwnMetric, Part};
 use super::remedy;
 use super::section::{Choice, Section, by_name, choices};
 use super::task::TaskKind;
@@ -13,7 +14,7 @@ use crate::diagnostic::Reason;
 choices! {
     /// A number that is measured over a whole split.
     #[derive(PartialOrd, Ord, Serialize, Deserialize)]
-    #[serde(rename_all = "snake_case")]
+    #[serde(try_from = "String", into = "String")]
     pub enum Metric {
         Accuracy "accuracy" "Fraction of items, positions or pixels whose class is correct.",
         TopKAccuracy "top_k_accuracy" "Fraction of items whose class is among the `top_k` highest outputs.",
@@ -45,12 +46,55 @@ choices! {
         Psnr "psnr" "Peak signal-to-noise ratio in decibels, averaged over the images: relative to 255 for bytes, to 1 for numbers from 0 to 1, and otherwise to the range of the data.",
         Ssim "ssim" "Structural similarity in windows of 11x11, averaged over the images, for the same range as `psnr`.",
         Loss "loss" "Mean loss over the items; always measured.",
+        + Own(MetricName) "A metric of the program."
     }
 }
 
 impl Metric {
+    /// The metrics of this program: those that are built in, and its own.
+    pub fn all() -> Vec<(Self, &'static str, &'static str)> {
+        let own = OwnMetric::installed().iter();
+        let own = own.map(|own| {
+            (
+                Self::Own(MetricName::of(own)),
+                own.entry.name,
+                own.entry.doc,
+            )
+        });
+        Self::ALL.iter().copied().chain(own).collect()
+    }
+
+    /// The metric of this program that has a name.
+    pub fn named(name: &str) -> Option<Self> {
+        let own = || OwnMetric::named(name).map(|own| Self::Own(MetricName::of(own)));
+        by_name(name).or_else(own)
+    }
+
+    /// The names of the metrics of this program that support a task.
+    pub fn names_for(task: TaskKind) -> impl Iterator<Item = &'static str> {
+        let fitting = Self::all().into_iter();
+        let fitting = fitting.filter(move |(metric, ..)| metric.tasks().contains(&task));
+        fitting.map(|(_, name, _)| name)
+    }
+
+    /// As plans and records have it: a metric of a program with its direction.
+    fn recorded(self) -> String {
+        match self {
+            Metric::Own(own) => own.recorded(),
+            built_in => built_in.name().to_owned(),
+        }
+    }
+
+    /// Reads what [`Self::recorded`] wrote.
+    fn from_record(text: &str) -> Option<Self> {
+        by_name(text).or_else(|| MetricName::from_record(text).map(Self::Own))
+    }
+
     /// Whether more is better.
     pub fn higher_is_better(self) -> bool {
+        if let Metric::Own(own) = self {
+            return own.higher_is_better();
+        }
         !matches!(
             self,
             Metric::Loss
@@ -97,7 +141,7 @@ impl Metric {
             Metric::R2 => (f64::NEG_INFINITY, 1.0),
             Metric::Ssim | Metric::Mcc | Metric::CohenKappa => (-1.0, 1.0),
             // A density can be negative.
-            Metric::Loss | Metric::Psnr => (f64::NEG_INFINITY, f64::INFINITY),
+            Metric::Loss | Metric::Psnr | Metric::Own(_) => (f64::NEG_INFINITY, f64::INFINITY),
         }
     }
 
@@ -105,6 +149,7 @@ impl Metric {
     pub fn tasks(self) -> &'static [TaskKind] {
         use TaskKind::*;
         match self {
+            Metric::Own(own) => own.installed().map_or(&[], |own| own.tasks),
             Metric::Accuracy => &[Classification, NextToken, Segmentation],
             Metric::TopKAccuracy => &[Classification],
             Metric::Precision
@@ -197,15 +242,19 @@ impl Objective {
         }
     }
 
-    /// Parses `split/metric` or `split/term/metric`; the error contains a remedy.
+    /// Parses `split/metric` or `split/term/metric`, with a metric of this program; the error contains a remedy.
     pub fn parse(text: &str) -> Result<Self, Reason> {
+        Self::with_metric(text, Metric::named)
+    }
+
+    fn with_metric(text: &str, metric_of: fn(&str) -> Option<Metric>) -> Result<Self, Reason> {
         let (split, name) = text.split_once('/').unwrap_or(("", text));
         let known = by_name::<ObjectiveSplit>(split);
         let (term, metric) = match name.rsplit_once('/') {
-            None => (None, by_name::<Metric>(name)),
+            None => (None, metric_of(name)),
             Some((term, metric)) => {
                 let term = TermName::new(term);
-                (term, term.and_then(|_| by_name::<Metric>(metric)))
+                (term, term.and_then(|_| metric_of(metric)))
             }
         };
         match (known, metric) {
@@ -219,16 +268,20 @@ impl Objective {
             ))),
             (None, Some(_)) if split.is_empty() => Err(Reason(format!("use `valid/{name}`"))),
             _ => Err(Reason(remedy::for_objective(text).unwrap_or_else(|| {
-                let names = Metric::ALL.iter().map(|(_, name, _)| *name);
+                let names = Metric::all().into_iter().map(|(_, name, _)| name);
                 let names: Vec<_> = names.collect();
                 format!("the metrics are `{}`", names.join("`, `"))
             }))),
         }
     }
 
-    /// As written and recorded: `valid/accuracy`.
+    /// As written: `valid/accuracy`.
     pub fn name(self) -> String {
-        let (split, metric) = (self.split.name(), self.metric.name());
+        self.with_name(self.metric.name())
+    }
+
+    fn with_name(self, metric: &str) -> String {
+        let split = self.split.name();
         match self.term {
             None => format!("{split}/{metric}"),
             Some(term) => format!("{split}/{}/{metric}", term.as_str()),
@@ -298,14 +351,28 @@ impl TryFrom<String> for Objective {
     type Error = Reason;
 
     fn try_from(text: String) -> Result<Self, Reason> {
-        Self::parse(&text)
+        Self::with_metric(&text, Metric::from_record)
             .map_err(|help| Reason(format!("`{text}` is not a metric of a split: {help}")))
     }
 }
 
 impl From<Objective> for String {
     fn from(objective: Objective) -> Self {
-        objective.name()
+        objective.with_name(&objective.metric.recorded())
+    }
+}
+
+impl TryFrom<String> for Metric {
+    type Error = Reason;
+
+    fn try_from(text: String) -> Result<Self, Reason> {
+        Self::from_record(&text).ok_or_else(|| Reason(format!("`{text}` is not a metric")))
+    }
+}
+
+impl From<Metric> for String {
+    fn from(metric: Metric) -> Self {
+        metric.recorded()
     }
 }
 
@@ -341,6 +408,20 @@ mod tests {
         assert!(better("valid_ema/rmse", 1.0, f64::NAN));
         assert!(!better("valid/loss", f64::NAN, 1.0));
         assert!(Objective::parse("test/loss").is_err());
+    }
+
+    #[test]
+    fn records_say_the_direction_of_metrics_of_a_program() {
+        for (text, higher) in [("valid/profit:max", true), ("valid/age/cost:min", false)] {
+            let objective = Objective::try_from(text.to_owned()).unwrap();
+            assert_eq!(objective.metric.higher_is_better(), higher);
+            assert_eq!(objective.name(), text.split(':').next().unwrap());
+            assert_eq!(String::from(objective), text);
+            assert!(Objective::parse(text).is_err());
+        }
+        for wrong in ["valid/profit", "valid/profit:up", "valid/Profit:max"] {
+            assert!(Objective::try_from(wrong.to_owned()).is_err(), "{wrong}");
+        }
     }
 
     #[test]

@@ -1,10 +1,12 @@
-//! Parts of a program that uses runner as a library: types of layers, losses, optimizers and schedules.
+//! Parts of a program that uses runner as a library: types of layers, losses, optimizers, schedules
+//! and metrics.
 //!
 //! A program installs its parts once, before anything is read ([`install`]). They are decoded, explained, planned and
 //! recorded as the built-in types are. The functions of a part are its author's code: a panic in one of them becomes a
 //! message that names the part.
 
 mod layer;
+mod metric;
 mod training;
 
 use std::any::Any;
@@ -19,6 +21,7 @@ use serde_json::{Map, Value as Json};
 use super::section::{Choice, Section, Types};
 use crate::diagnostic::{Diagnostic, Reason};
 pub use layer::{AnyLayer, Dims, Own, OwnLayer, Parameter, Planned, Unfit};
+pub use metric::{MetricName, OwnMetric};
 pub use training::{
     AnySchedule, OwnLoss, OwnOptimizer, OwnSchedule, Place, SchedulePart, factor, schedule,
 };
@@ -48,6 +51,8 @@ pub struct Parts {
     pub optimizers: Vec<OwnOptimizer>,
     /// Learning rate schedules.
     pub schedules: Vec<OwnSchedule>,
+    /// Metrics.
+    pub metrics: Vec<OwnMetric>,
 }
 
 impl fmt::Debug for Parts {
@@ -57,6 +62,7 @@ impl fmt::Debug for Parts {
             .field("losses", &names(&self.losses))
             .field("optimizers", &names(&self.optimizers))
             .field("schedules", &names(&self.schedules))
+            .field("metrics", &names(&self.metrics))
             .finish()
     }
 }
@@ -169,7 +175,8 @@ pub fn is_extended() -> bool {
         !(parts.layers.is_empty()
             && parts.losses.is_empty()
             && parts.optimizers.is_empty()
-            && parts.schedules.is_empty())
+            && parts.schedules.is_empty()
+            && parts.metrics.is_empty())
     })
 }
 
@@ -183,6 +190,7 @@ pub fn install(parts: Parts) -> Result<(), Reason> {
     are_new(&parts.losses, names_of::<super::loss::LossKind>())?;
     are_new(&parts.optimizers, super::method::built_in_types())?;
     are_new(&parts.schedules, super::scheduler::built_in_types())?;
+    are_new(&parts.metrics, names_of::<super::metric::Metric>())?;
     PARTS
         .set(parts)
         .map_err(|_| Reason("the parts of this program were already installed".into()))
@@ -192,6 +200,12 @@ pub(super) fn names_of<T: Choice>() -> impl Iterator<Item = &'static str> {
     T::ALL.iter().map(|(_, name, _)| *name)
 }
 
+/// Whether a part can have a name: lowercase letters, digits and `_`.
+fn is_name(name: &str) -> bool {
+    let is_fine = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+    name.starts_with(|c: char| c.is_ascii_lowercase()) && name.chars().all(is_fine)
+}
+
 /// Parts with names that can be types and are not taken.
 fn are_new<P: Part>(
     parts: &[P],
@@ -199,11 +213,7 @@ fn are_new<P: Part>(
 ) -> Result<(), Reason> {
     let (kind, mut taken) = (P::KIND, built_in.collect::<Vec<_>>());
     for name in names(parts) {
-        let is_word = name.starts_with(|c: char| c.is_ascii_lowercase())
-            && name
-                .chars()
-                .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
-        if !is_word {
+        if !is_name(name) {
             let example = kind.split(' ').next().unwrap_or_default();
             return Err(Reason(format!(
                 "the {kind} cannot be named `{name}`: use lowercase letters, digits and `_`, such as \"my_{example}\""

@@ -186,10 +186,15 @@ impl TaskTable {
 /// The key `metrics`: different metrics, or none.
 pub(super) fn metrics(s: &mut Section<'_>, doc: &'static str) -> Option<Vec<Metric>> {
     let kind = Kind::List {
-        item: Box::new(Kind::of_choice::<Metric>()),
+        item: Box::new(Kind::of_names(Metric::all())),
         min_items: 0,
         unique: true,
     };
     let names: Option<Vec<String>> = s.field("metrics", kind, doc).optional();
-    names.map(|names| names.iter().filter_map(|name| by_name(name)).collect())
+    names.map(|names| {
+        names
+            .iter()
+            .filter_map(|name| Metric::named(name))
+            .collect()
+    })
 }

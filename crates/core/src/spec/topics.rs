@@ -66,9 +66,9 @@ pub fn topics() -> Vec<Topic> {
         "",
         &section::describe(decode_layer),
     );
-    topics.extend(Metric::ALL.iter().map(|(_, name, doc)| Topic {
+    topics.extend(Metric::all().into_iter().map(|(_, name, doc)| Topic {
         path: format!("metrics.{name}"),
-        doc: (*doc).to_owned(),
+        doc: doc.to_owned(),
         expects: String::new(),
         example: format!("task.metrics = [\"{name}\"]"),
         parts: Vec::new(),

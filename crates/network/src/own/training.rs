@@ -15,7 +15,7 @@ use runner_core::spec::own::{
 use runner_core::spec::section::Section;
 use runner_core::spec::task::TaskKind;
 
-/// What outputs are compared with.
+/// What a loss or metric compares outputs with.
 #[derive(Clone, Debug)]
 pub enum LossTargets {
     /// The class of each row, \[rows\].

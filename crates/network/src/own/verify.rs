@@ -3,6 +3,7 @@
 
 use burn::tensor::{Device, Tensor, TensorData};
 
+use super::metric::verify as verify_metric;
 use super::training::{LossTargets, losses, tried};
 use super::{OwnModule, parameters_of};
 use crate::leaves;
@@ -13,8 +14,9 @@ use runner_core::plan::RunPlan;
 use runner_core::spec::loss::{LossFunction, LossSpec};
 use runner_core::spec::losses::TermTarget;
 use runner_core::spec::method::Method;
+use runner_core::spec::metric::Metric;
 use runner_core::spec::model::layer::LayerKind;
-use runner_core::spec::own::{Own, OwnLayer, OwnLoss, OwnOptimizer, Parameter, Part};
+use runner_core::spec::own::{Own, OwnLayer, OwnLoss, OwnOptimizer, Parameter, Part, Used};
 use runner_core::spec::task::TaskKind;
 
 /// Items of the batch that the promises are checked with: a batch norm needs two.
@@ -40,7 +42,8 @@ pub fn verify(plan: &RunPlan, device: &Device) -> Result<(), String> {
             verify_layer(own, layer, device)?;
         }
     }
-    verify_loss(&plan.loss, plan.task.kind, &plan.data.target, plan, device)?;
+    let compared = Compared::new(plan.task.kind, &plan.data.target, plan);
+    compared.verify(&plan.loss, &plan.task.metrics, device)?;
     let more_tasks = plan.more_tasks();
     for term in &plan.losses {
         let (task, target) = match term.target {
@@ -49,64 +52,86 @@ pub fn verify(plan: &RunPlan, device: &Device) -> Result<(), String> {
             Some(TermTarget::Items) => (TaskKind::Autoencoding, &TargetPlan::None),
             Some(TermTarget::More(at)) => (more_tasks[at], &plan.data.more_targets[at]),
         };
-        verify_loss(&term.loss, task, target, plan, device)?;
+        Compared::new(task, target, plan).verify(&term.loss, &term.metrics, device)?;
     }
     verify_optimizer(&plan.optimizer.method, device)
 }
 
-/// Losses that are the same twice, and have a gradient.
-fn verify_loss(
-    spec: &LossSpec,
-    task: TaskKind,
-    target: &TargetPlan,
-    plan: &RunPlan,
-    device: &Device,
-) -> Result<(), String> {
-    let LossFunction::Own { used, .. } = &spec.function else {
-        return Ok(());
-    };
-    let size = match target {
-        TargetPlan::Class { num_classes } | TargetPlan::Classes { num_classes, .. } => *num_classes,
-        TargetPlan::None => plan.data.input.shape.iter().product(),
-        other => other.size(),
-    };
-    let shape = [BATCH, size];
-    let number = |at: usize| (at as f32 * 0.7).sin();
-    let outputs = (0..BATCH * size).map(number).collect::<Vec<_>>();
-    let outputs = || {
-        let data = TensorData::new(outputs.clone(), shape);
-        Tensor::<2>::from_data(data, device).require_grad()
-    };
-    let targets = || {
-        if task.is_of_classes() {
-            let classes = (0..BATCH).map(|at| (at % size) as i64).collect::<Vec<_>>();
-            let data = TensorData::new(classes, [BATCH]);
+/// Outputs and targets of a few items, for the parts that compare them.
+struct Compared {
+    /// Classes, values or labels of an item.
+    size: usize,
+    is_of_classes: bool,
+}
+
+impl Compared {
+    fn new(task: TaskKind, target: &TargetPlan, plan: &RunPlan) -> Self {
+        let size = match target {
+            TargetPlan::Class { num_classes } | TargetPlan::Classes { num_classes, .. } => {
+                *num_classes
+            }
+            TargetPlan::None => plan.data.input.shape.iter().product(),
+            other => other.size(),
+        };
+        let is_of_classes = task.is_of_classes();
+        Self {
+            size,
+            is_of_classes,
+        }
+    }
+
+    fn outputs(&self) -> TensorData {
+        let num = BATCH * self.size;
+        let values = (0..num).map(|at| (at as f32 * 0.7).sin());
+        TensorData::new(values.collect::<Vec<_>>(), [BATCH, self.size])
+    }
+
+    fn targets(&self, device: &Device) -> LossTargets {
+        if self.is_of_classes {
+            let classes = (0..BATCH).map(|at| (at % self.size) as i64);
+            let data = TensorData::new(classes.collect::<Vec<_>>(), [BATCH]);
             return LossTargets::Classes(Tensor::from_data(data, device));
         }
-        let values = (0..BATCH * size).map(|at| (at % 2) as f32);
-        let data = TensorData::new(values.collect::<Vec<_>>(), shape);
+        let values = (0..BATCH * self.size).map(|at| (at % 2) as f32);
+        let data = TensorData::new(values.collect::<Vec<_>>(), [BATCH, self.size]);
         LossTargets::Values(Tensor::from_data(data, device))
-    };
-    let broken = |promise: &str| Err(OwnLoss::broken(&used.part, promise));
-    let compute = || {
-        device.seed(SEEDS[1]);
-        let outputs = outputs();
-        let losses = losses(used, outputs.clone(), targets());
-        let gradient = outputs.grad(&losses.clone().sum().backward());
-        (losses.into_data(), gradient.map(Tensor::into_data))
-    };
-    let (first, second) = (compute(), compute());
-    if first.1.is_none() {
-        return broken(
-            "its losses have no gradient with respect to the outputs, so that nothing would be learned; compute them from `outputs` with operations of tensors",
-        );
     }
-    if first != second {
-        return broken(
-            "two computations of the same losses differ, so that no run could be repeated; use nothing but its settings, outputs and targets",
-        );
+
+    fn verify(&self, loss: &LossSpec, metrics: &[Metric], device: &Device) -> Result<(), String> {
+        if let LossFunction::Own { used, .. } = &loss.function {
+            self.verify_loss(used, device)?;
+        }
+        metrics.iter().try_for_each(|metric| match metric {
+            Metric::Own(own) => {
+                verify_metric(*own, &self.outputs(), &|| self.targets(device), device)
+            }
+            _ => Ok(()),
+        })
     }
-    Ok(())
+
+    /// Losses that are the same twice, and have a gradient.
+    fn verify_loss(&self, used: &Used, device: &Device) -> Result<(), String> {
+        let broken = |promise: &str| Err(OwnLoss::broken(&used.part, promise));
+        let compute = || {
+            device.seed(SEEDS[1]);
+            let outputs = Tensor::<2>::from_data(self.outputs(), device).require_grad();
+            let losses = losses(used, outputs.clone(), self.targets(device));
+            let gradient = outputs.grad(&losses.clone().sum().backward());
+            (losses.into_data(), gradient.map(Tensor::into_data))
+        };
+        let (first, second) = (compute(), compute());
+        if first.1.is_none() {
+            return broken(
+                "its losses have no gradient with respect to the outputs, so that nothing would be learned; compute them from `outputs` with operations of tensors",
+            );
+        }
+        if first != second {
+            return broken(
+                "two computations of the same losses differ, so that no run could be repeated; use nothing but its settings, outputs and targets",
+            );
+        }
+        Ok(())
+    }
 }
 
 /// Updates that follow from the state, which is what the forecast was told.

@@ -27,6 +27,8 @@ enum Part {
     Losses,
     /// Accumulated under a name.
     Sum(&'static str),
+    /// Numbers of each row with this many columns, each of which is accumulated under a name and its number.
+    Columns(String, usize),
     /// Counts of each class or label, accumulated under a name and its number.
     Counts(&'static str),
     /// The squared error of each item, with the square of the factor that scales values to pixels from 0 to 1.
@@ -63,6 +65,12 @@ impl Measured {
     /// Numbers that are accumulated one after the other, in double precision.
     pub(super) fn sum(&mut self, name: &'static str, each: Tensor<1>) {
         self.parts.push((Part::Sum(name), Numbers::Floats(each)));
+    }
+
+    /// \[rows, columns\].
+    pub(super) fn columns(&mut self, name: String, rows: Tensor<2>) {
+        let part = Part::Columns(name, rows.dims()[1]);
+        self.parts.push((part, Numbers::Floats(rows.flatten(0, 1))));
     }
 
     /// A count, \[1\].
@@ -230,6 +238,13 @@ impl Read {
             match part {
                 Part::Losses | Part::Norm(_) => {}
                 Part::Sum(name) => add(name, data.iter::<f64>().sum()),
+                Part::Columns(name, num) => {
+                    let all: Vec<f64> = data.iter::<f64>().collect();
+                    for at in 0..*num {
+                        let column = all[at.min(all.len())..].iter().step_by(*num);
+                        add(&format!("{name} {at}"), column.sum());
+                    }
+                }
                 Part::Counts(name) => {
                     let counts = data.iter::<f64>().enumerate();
                     for (at, count) in counts.filter(|(_, count)| *count > 0.0) {

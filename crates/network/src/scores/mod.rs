@@ -20,6 +20,7 @@ use crate::network::Output;
 use crate::numeric::{
     self, exp, log_sigmoid, log_softmax, mean_axis, sigmoid, softmax, softplus, sum_axis,
 };
+use crate::own::{self, LossTargets};
 use crate::targets::Targets;
 use runner_core::data::TargetPlan;
 use runner_core::data::encode::Pixels;
@@ -28,6 +29,7 @@ use runner_core::spec::backend::{Arithmetic, Kernels};
 use runner_core::spec::loss::LossFunction;
 use runner_core::spec::losses::{MAIN, TermTarget};
 use runner_core::spec::metric::Metric;
+use runner_core::spec::own::MetricName;
 use runner_core::spec::section::Choice;
 use runner_core::spec::task::{MetricSettings, TaskKind};
 
@@ -185,6 +187,12 @@ impl Scores {
         let wanted: Tensor<2, Int> = classes.reshape([num, 1]);
         let counts = wanted.clone().greater_equal_scalar(0);
         to.count("counted", counts.clone().int().sum());
+        for own in self.own() {
+            let classes = LossTargets::Classes(wanted.clone().clamp_min(0).flatten(0, 1));
+            let counts = Some(counts.clone().int());
+            let rows = own::of_rows(own, outputs.clone(), classes, counts);
+            to.columns(of_own(own), rows);
+        }
         let of_classes = [
             Precision,
             Recall,
@@ -275,6 +283,11 @@ impl Scores {
     /// \[batch, labels\] each.
     fn measure_labels(&self, outputs: Tensor<2>, labels: Tensor<2>, to: &mut Measured) {
         let [num_items, num_labels] = labels.dims();
+        for own in self.own() {
+            let values = LossTargets::Values(labels.clone());
+            let rows = own::of_rows(own, outputs.clone(), values, None);
+            to.columns(of_own(own), rows);
+        }
         let chosen = outputs.clone().greater_scalar(0.0);
         let wanted = labels.clone().greater_scalar(0.5);
         to.know("items", num_items as f64);
@@ -316,6 +329,13 @@ impl Scores {
         if self.wants(&[Metric::Mape]) {
             let units = (0..num_values).map(|value| self.unit(value)).collect();
             to.percent(predicted.clone(), targets.clone(), units);
+        }
+        for own in self.own() {
+            let [unit, zero] = self.of_values(num_values, &predicted.device());
+            let in_units = |values: Tensor<2>| values * unit.clone() + zero.clone();
+            let wanted = LossTargets::Values(in_units(targets.clone()));
+            let rows = own::of_rows(own, in_units(predicted.clone()), wanted, None);
+            to.columns(of_own(own), rows);
         }
         let errors = predicted.clone() - targets.clone();
         let mean_of = |each: Tensor<2>| mean_axis(self.arithmetic, each, 1).flatten(0, 1);
@@ -362,6 +382,20 @@ impl Scores {
     /// The factor that brings a value of a target to its units, and what is added then.
     fn unit(&self, value: usize) -> (f64, f64) {
         self.units.get(value).copied().unwrap_or((1.0, 0.0))
+    }
+
+    /// What each value is multiplied by to be in the units of the data, and what is added then, \[1, values\].
+    fn of_values(&self, num_values: usize, device: &Device) -> [Tensor<2>; 2] {
+        let (units, zeros): (Vec<f64>, Vec<f64>) = (0..num_values).map(|at| self.unit(at)).unzip();
+        [units, zeros].map(|each| Tensor::from_data(TensorData::new(each, [1, num_values]), device))
+    }
+
+    /// The metrics of the program.
+    fn own(&self) -> impl Iterator<Item = MetricName> {
+        self.metrics.iter().filter_map(|metric| match metric {
+            Metric::Own(own) => Some(*own),
+            _ => None,
+        })
     }
 
     /// What each value is multiplied by to become a pixel, and what is added then, \[1, values\].
@@ -450,6 +484,7 @@ impl Scores {
                 let each: Vec<f64> = each.collect();
                 each.iter().sum::<f64>() / each.len().max(1) as f64
             }
+            Metric::Own(own) => own::value(*own, &|at| total(&format!("{} {at}", of_own(*own)))),
             Metric::Auroc | Metric::AucPr | Metric::Loss => f64::NAN,
         };
         values
@@ -485,6 +520,11 @@ fn similarities(arithmetic: Arithmetic, a: Tensor<4>, b: Tensor<4>) -> Tensor<1>
     let below = (square_a + square_b + c1) * (variances + c2);
     let map: Tensor<2> = (above / below).flatten(1, 3);
     mean_axis(arithmetic, map, 1).squeeze_dim(1)
+}
+
+/// The name that sums of a metric of the program are accumulated under.
+fn of_own(metric: MetricName) -> String {
+    format!("own {}", metric.name())
 }
 
 /// For each value of an item: the sum of the targets, of their squares, and of the squared errors.

@@ -11,7 +11,6 @@ use super::sample::CONFIDENCE;
 use runner_core::event::Epoch;
 use runner_core::record::{ExperimentFolder, Index, RunEntry, RunRecord, State};
 use runner_core::spec::metric::Metric;
-use runner_core::spec::section::by_name;
 use runner_statistics::Interval;
 
 /// Maximum number of trials with curves, so that they can be told apart.
@@ -167,7 +166,7 @@ fn names<'a>(epochs: impl Iterator<Item = &'a Epoch>, objective: &str) -> Vec<St
         .filter_map(|name| SPLITS.iter().find_map(|split| name.strip_prefix(split)))
         .filter(|name| match name.rsplit_once('/') {
             None => true,
-            Some((_, metric)) => by_name::<Metric>(metric).is_some(),
+            Some((_, metric)) => Metric::named(metric).is_some(),
         })
         .collect();
     names.sort_unstable();

@@ -6,7 +6,6 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use runner_core::spec::metric::Metric;
-use runner_core::spec::section::by_name;
 use runner_statistics::{Description, Direction, Interval, IntervalMethod, Overlap};
 
 /// The level of confidence of every interval in a report.
@@ -184,7 +183,7 @@ pub fn bounds(name: &str) -> (f64, f64) {
     if COSTS.contains(&name) {
         return (0.0, f64::INFINITY);
     }
-    let metric = name.rsplit('/').next().and_then(by_name::<Metric>);
+    let metric = name.rsplit('/').next().and_then(Metric::named);
     metric.map_or((f64::NEG_INFINITY, f64::INFINITY), Metric::bounds)
 }
 
@@ -200,6 +199,6 @@ pub fn direction(name: &str) -> Option<Direction> {
     if COSTS.contains(&name) {
         return Some(Direction::LowerIsBetter);
     }
-    let metric = by_name::<Metric>(name.rsplit('/').next()?)?;
+    let metric = Metric::named(name.rsplit('/').next()?)?;
     Some(Direction::of(metric.higher_is_better()))
 }

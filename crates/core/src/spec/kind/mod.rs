@@ -188,7 +188,12 @@ impl Kind {
 
     /// The names of the types of a table.
     pub fn of_types<T: Types>() -> Self {
-        let all = T::all().into_iter();
+        Self::of_names(T::all())
+    }
+
+    /// The names of values.
+    pub fn of_names<T>(all: Vec<(T, &'static str, &'static str)>) -> Self {
+        let all = all.into_iter();
         Kind::OneOf(all.map(|(_, name, doc)| (name, doc)).collect())
     }
 

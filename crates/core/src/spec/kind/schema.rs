@@ -51,7 +51,7 @@ impl Kind {
             }
             Kind::Slug => json!({ "type": "string", "pattern": "^[A-Za-z0-9_-][A-Za-z0-9._-]*$" }),
             Kind::Objective => {
-                let names: Vec<_> = Metric::ALL.iter().map(|(_, name, _)| *name).collect();
+                let names: Vec<_> = Metric::all().into_iter().map(|(_, name, _)| name).collect();
                 let splits: Vec<_> = ObjectiveSplit::ALL
                     .iter()
                     .map(|(_, name, _)| *name)

@@ -5,7 +5,7 @@ use std::any::Any;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::{Entry, OrOwn, Part, Parts, Settings, Used, recorded, restored};
+use super::{Entry, OrOwn, OwnMetric, Part, Parts, Settings, Used, recorded, restored};
 use crate::spec::scheduler::CurveKind;
 use crate::spec::section::Section;
 use crate::spec::task::TaskKind;
@@ -65,6 +65,7 @@ parts! {
     OwnLoss "loss" losses
     OwnOptimizer "optimizer" optimizers
     OwnSchedule "schedule" schedules
+    OwnMetric "metric" metrics
 }
 
 /// A step of a schedule.

@@ -21,7 +21,6 @@ use super::document::{Entry, Table, Value};
 use super::hints::key_paths;
 use super::metric::{Metric, Objective, ObjectiveSplit};
 use super::reference::unnumbered;
-use super::section::{Choice, by_name};
 use crate::diagnostic::nearest;
 pub use command::{Command, FLAGS, VERBS, for_argument, for_verb};
 pub use metrics::OBJECTIVES;
@@ -386,9 +385,9 @@ fn meant(text: &str) -> Option<Meant> {
         }
     }
     let (split, name) = found;
-    let names = || Metric::ALL.iter().map(|(_, name, _)| *name);
+    let names = || Metric::all().into_iter().map(|(_, name, _)| name);
     let of = |name: &str| {
-        let metric = by_name::<Metric>(name)?;
+        let metric = Metric::named(name)?;
         Some(Objective {
             split,
             term: None,

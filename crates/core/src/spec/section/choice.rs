@@ -24,10 +24,12 @@ impl<T: Choice> Types for T {
     }
 }
 
-/// Declares a fixed set of names: `Variant "name" "meaning",` for each.
+/// Declares a fixed set of names: `Variant "name" "meaning",` for each. After `+`, a variant for names that are not
+/// fixed may follow, with the type that has them.
 macro_rules! choices {
     ($(#[$meta:meta])* $vis:vis enum $choice:ident {
         $($(#[$mark:meta])* $variant:ident $name:literal $doc:literal,)+
+        $(+ $more:ident($named:ty) $more_doc:literal)?
     }) => {
         $(#[$meta])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,11 +37,19 @@ macro_rules! choices {
         #[allow(rustdoc::broken_intra_doc_links)]
         $vis enum $choice {
             $($(#[$mark])* #[doc = $doc] $variant,)+
+            $(#[doc = $more_doc] $more($named),)?
         }
 
         impl $crate::spec::section::Choice for $choice {
             const ALL: &'static [(Self, &'static str, &'static str)] =
                 &[$(($choice::$variant, $name, $doc),)+];
+
+            fn name(self) -> &'static str {
+                match self {
+                    $($choice::$variant => $name,)+
+                    $($choice::$more(named) => <$named>::name(named),)?
+                }
+            }
         }
     };
 }
