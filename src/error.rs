@@ -76,9 +76,15 @@ impl Error {
             )
         };
         let diagnostic = Diagnostic::error("results", message);
-        Self::refused(
-            diagnostic.help("use another folder with `--results DIR`, or make this one writable"),
-        )
+        let is_full = matches!(
+            error.kind(),
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
+        );
+        Self::refused(diagnostic.help(if is_full {
+            "free some space on this disk, or use a folder on another one with `--results DIR`"
+        } else {
+            "use another folder with `--results DIR`, or make this one writable"
+        }))
     }
 
     /// The content of a run's folder cannot be read.

@@ -38,6 +38,7 @@ fn make_run(run: &RunPlan, at: usize, folder: &RunFolder, environment: &Environm
         rejected_checkpoints: Vec::new(),
         startup_secs: 0.03,
         kept_on_device: BTreeMap::from([("train".into(), 1_000_000)]),
+        instructions: None,
         layers: BTreeMap::new(),
         build: None,
     };

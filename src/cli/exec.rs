@@ -119,18 +119,14 @@ fn limit_instructions() -> Result<(), Box<Diagnostic>> {
     let Some(name) = std::env::var_os("RUNNER_SIMD") else {
         return Ok(());
     };
-    let most = match name.to_str() {
-        Some("baseline") => Instructions::Baseline,
-        Some("avx2") => Instructions::Avx2,
-        Some("avx512") => Instructions::Avx512,
-        _ => {
-            let name = name.display();
-            let message = format!("`RUNNER_SIMD` is `{name}`, which is not a set of instructions");
-            let diagnostic = Diagnostic::error("argument", message);
-            return Err(Box::new(
-                diagnostic.help("use `baseline`, `avx2` or `avx512`, or unset it"),
-            ));
-        }
+    let mut known = Instructions::ALL.into_iter();
+    let Some(most) = known.find(|it| name == it.name()) else {
+        let name = name.display();
+        let message = format!("`RUNNER_SIMD` is `{name}`, which is not a set of instructions");
+        let diagnostic = Diagnostic::error("argument", message);
+        return Err(Box::new(
+            diagnostic.help("use `baseline`, `avx2` or `avx512`, or unset it"),
+        ));
     };
     let used = limit(most);
     tracing::info!(?used, "instructions of kernels are limited");

@@ -33,7 +33,7 @@ use runner_core::data::{DataError, Set, Split, Transforms, Values};
 use runner_core::diagnostic::Diagnostic;
 use runner_core::plan::RunPlan;
 use runner_core::predict::{Meaning, Prediction};
-use runner_core::record::{RunRecord, remedy};
+use runner_core::record::{FILE_REMEDY, RunRecord, is_damaged, remedy};
 use runner_core::show::plain_io_error;
 use runner_core::spec::backend::DeviceName;
 use runner_core::spec::plain_file;
@@ -131,7 +131,7 @@ impl Model {
             Box::new(Diagnostic::error("results", plain_io_error(e)).help(remedy(e)))
         };
         let record = RunRecord::read_for(folder, &plan).map_err(|e| unreadable(&e))?;
-        let name = weights_of(folder, &plan, options)?;
+        let name = weights_of(folder, &plan, &record, options)?;
         let base = plan
             .network
             .has_adapters()
@@ -140,9 +140,14 @@ impl Model {
         let weights = weights.into_iter().flatten();
         let files = weights.map(|name| format!("model/{name}.bpk"));
         for file in ["transforms.json".to_owned()].into_iter().chain(files) {
-            folder
-                .check_file(&record, &file)
-                .map_err(|e| unreadable(&e))?;
+            folder.check_file(&record, &file).map_err(|e| -> Refusal {
+                let help = if is_damaged(&e) {
+                    FILE_REMEDY
+                } else {
+                    remedy(&e)
+                };
+                Box::new(Diagnostic::error("results", plain_io_error(&e)).help(help))
+            })?;
         }
         let path = folder.transforms_json();
         let text = plain_file::read(&path, MAX_TRANSFORMS).map_err(|e| -> Refusal {
@@ -382,6 +387,7 @@ pub fn refusal(error: &DataError) -> Refusal {
 fn weights_of(
     folder: &runner_core::record::RunFolder,
     plan: &RunPlan,
+    record: &RunRecord,
     options: &Options,
 ) -> Result<&'static str, Refusal> {
     let wanted = options.weights.map(Weights::name);
@@ -389,9 +395,11 @@ fn weights_of(
         Some(name) => vec![name],
         None => vec!["best", "final"],
     };
+    // A recorded file that is gone is not replaced by another one.
+    let is_recorded = |name: &str| record.files.contains_key(&format!("model/{name}.bpk"));
     let mut there = names
         .into_iter()
-        .filter(|name| folder.model(name).is_file());
+        .filter(|name| folder.model(name).is_file() || is_recorded(name));
     if let Some(name) = there.next() {
         return Ok(name);
     }
@@ -416,7 +424,6 @@ fn weights_of(
     }))
 }
 
-/// Refuses transforms of another run: the plan defines the inputs and outputs of the network.
 /// Refuses a run that this program lacks a part for, with the message that says which.
 pub(crate) fn has_parts(missing: Option<String>) -> Result<(), Refusal> {
     missing.map_or(Ok(()), |missing| {
@@ -427,6 +434,7 @@ pub(crate) fn has_parts(missing: Option<String>) -> Result<(), Refusal> {
     })
 }
 
+/// Refuses transforms of another run: the plan defines the inputs and outputs of the network.
 fn fits(transforms: &Transforms, plan: &RunPlan, path: &Path) -> Result<(), Refusal> {
     let mut input = transforms.input.plan();
     // The edges are those of the data.

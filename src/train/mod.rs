@@ -219,6 +219,7 @@ fn started(job: &Job, device: &Device, resumed_step: Option<usize>, start: &Stat
         layers: plan
             .network
             .computed_by(plan.kernels, plan.device.backend, plan.precision),
+        instructions: instructions().map(str::to_owned),
         build: this_build(),
         resumed_step: resumed_step.unwrap_or(0),
         resumed_secs: start.wall_secs,
@@ -226,6 +227,16 @@ fn started(job: &Job, device: &Device, resumed_step: Option<usize>, start: &Stat
         data_digests: BTreeMap::new(),
         rejected_checkpoints: Vec::new(),
     }
+}
+
+/// The instructions that kernels of runner use.
+fn instructions() -> Option<&'static str> {
+    #[cfg(all(feature = "flex", target_arch = "x86_64"))]
+    let used = Some(runner_network::instructions().name());
+    // Other processors have one kind each.
+    #[cfg(not(all(feature = "flex", target_arch = "x86_64")))]
+    let used = None;
+    used
 }
 
 /// The device with autodiff, as planned.

@@ -159,11 +159,11 @@ pub fn is_right() {
     let classes = SPEC.replace("margin", "error_rate");
     let tokens = edited(
         "type = \"iris\"",
-        "type = \"text\"\npath = \"a.txt\"\nencode = \"characters\"\ncontext = 8",
+        "type = \"text\"\npath = \"a.txt\"\ntokens = { tokenizer = \"char\", length = 8 }",
     )
     .replace(
         "[{ type = \"linear\"",
-        "[{ type = \"embedding\", dim = 4 }, { type = \"linear\"",
+        "[{ type = \"embedding\", embedding_dim = 4 }, { type = \"linear\"",
     )
     .replace("margin", "token_errors");
     for (spec, own, built_in, value) in [
@@ -178,7 +178,7 @@ pub fn is_right() {
     ] {
         let folder = folder(&spec);
         let at = folder.path();
-        fs::write(at.join("a.txt"), "to be or not to be, ".repeat(40)).unwrap();
+        fs::write(at.join("a.txt"), "to be or not to be, ".repeat(60)).unwrap();
         let (code, _, stderr) = program("measuring", at, &["run", "spec.toml", "--quiet"]);
         assert_eq!(code, 0, "{stderr}");
         for split in ["train", "valid"] {

@@ -56,6 +56,7 @@ fn begin(run: &mut Exported, resumed_epochs: usize) {
         rejected_checkpoints: Vec::new(),
         startup_secs: 0.0,
         kept_on_device: Default::default(),
+        instructions: None,
         layers: std::collections::BTreeMap::new(),
         build: None,
     };

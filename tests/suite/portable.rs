@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use super::support::{IRIS, completed, folder_with, numbers, runner, texts};
+use super::support::{IRIS, completed, folder_with, numbers, run, runner, texts};
 
 /// Small runs of all kinds of layers, each with the data that it is trained on.
 const SPECS: [&str; 5] = [
@@ -103,6 +103,28 @@ fn portable_runs_are_other_work_and_are_reproduced_to_the_bit() {
     let (code, stdout, stderr) = texts(&output);
     assert_eq!(code, 0, "{stdout}{stderr}");
     assert!(stdout.contains("bitwise"), "{stdout}");
+}
+
+/// Numbers that are not portable depend on the instructions, which the record says.
+#[test]
+fn other_instructions_are_a_difference_of_the_environment() {
+    let folders = ["avx2", "baseline"].map(|instructions| {
+        let folder = folder_with(IRIS);
+        let output = runner(folder.path())
+            .args(["run", "spec.toml", "--quiet"])
+            .env("RUNNER_SIMD", instructions)
+            .output()
+            .unwrap();
+        assert!(output.status.success());
+        folder
+    });
+    let runs = folders.each_ref().map(|folder| {
+        let place = folder.path().join("results/spec/runs/base-s1");
+        place.to_str().unwrap().to_owned()
+    });
+    let (_, stdout, stderr) = run(folders[0].path(), &["diff", &runs[0], &runs[1]]);
+    let is_x86 = cfg!(target_arch = "x86_64");
+    assert_eq!(stdout.contains("instructions"), is_x86, "{stdout}{stderr}");
 }
 
 #[test]

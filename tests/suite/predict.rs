@@ -562,6 +562,42 @@ fn an_experiment_takes_its_best_trial_and_seeds_can_be_averaged() {
     );
 }
 
+/// A value may be missing in a column that was complete in training.
+#[test]
+fn missing_values_are_filled_with_the_statistic_of_the_train_split() {
+    for (missing, expected) in [("mean", 4.5), ("median", 3.5), ("most_common", 2.0)] {
+        let text = spec(
+            &format!(
+                "type = \"csv\"\npath = \"t.csv\"\ntarget = \"y\"\nmissing = \"{missing}\"\nvalid_path = \"v.csv\""
+            ),
+            MLP,
+        );
+        let folder = folder_with(&text);
+        let rows = ["2,0.5", "2,0.7", "5,0.1", "9,0.2"].repeat(4);
+        let rows = format!("x,y\n{}\n", rows.join("\n"));
+        fs::write(folder.path().join("t.csv"), rows).unwrap();
+        let valid = "x,y\n100,0.3\n100,0.4\n";
+        fs::write(folder.path().join("v.csv"), valid).unwrap();
+        let (code, _, stderr) = run(folder.path(), &["run", "spec.toml", "--quiet"]);
+        assert_eq!(code, 0, "{stderr}");
+        let new = format!("x\n\"\"\n{expected}\n0\n");
+        fs::write(folder.path().join("new.csv"), new).unwrap();
+        let predict = ["predict", "results/spec/runs/base-s1", "--data", "new.csv"];
+        let (code, stdout, stderr) = run(folder.path(), &predict);
+        assert_eq!(code, 0, "{stderr}");
+        let cells = stdout
+            .lines()
+            .skip(1)
+            .filter_map(|line| line.split(',').nth(1));
+        let cells: Vec<&str> = cells.collect();
+        assert_eq!(cells.len(), 3, "{stdout}");
+        assert!(
+            cells[0] == cells[1] && cells[0] != cells[2],
+            "{missing}: {stdout}"
+        );
+    }
+}
+
 #[test]
 fn damaged_and_missing_weights_are_refused() {
     let folder = pets();
@@ -583,6 +619,15 @@ fn damaged_and_missing_weights_are_refused() {
         assert_eq!((code, stdout.as_str()), (2, ""), "{stderr}");
         assert!(stderr.contains("best.bpk"), "{stderr}");
     }
+    // Others are not used in their place, and the remedy is one that helps.
+    fs::remove_file(&weights).unwrap();
+    let (code, _, stderr) = predict();
+    assert_eq!(code, 2, "{stderr}");
+    assert!(
+        stderr.contains("best.bpk` is damaged: it is missing")
+            && stderr.contains("delete the run's folder and run the experiment again"),
+        "{stderr}"
+    );
     fs::write(&weights, &whole).unwrap();
     assert_eq!(predict().0, 0);
     fs::write(run_folder.join("transforms.json"), "{}").unwrap();

@@ -749,6 +749,90 @@ fn pictures(places: &[&str], num: usize) -> tempfile::TempDir {
 }
 
 #[test]
+fn images_in_other_formats_are_told() {
+    let folder = pictures(&["cat", "dog"], 8);
+    for name in ["cat/a.webp", "cat/b.BMP", "dog/c.bmp", "dog/notes.txt"] {
+        fs::write(folder.path().join("pictures").join(name), "x").unwrap();
+    }
+    let (code, _, stderr) = run(folder.path(), &["check", "spec.toml"]);
+    assert_eq!(code, 0, "{stderr}");
+    for said in [
+        "warning: 3 images in other formats are left out (2 .bmp, 1 .webp)",
+        "convert them, such as to .png",
+    ] {
+        assert!(stderr.contains(said), "{stderr}");
+    }
+    fs::create_dir(folder.path().join("pictures/cow")).unwrap();
+    fs::write(folder.path().join("pictures/cow/a.gif"), "x").unwrap();
+    let (code, _, stderr) = run(folder.path(), &["check", "spec.toml"]);
+    assert_eq!(code, 2, "{stderr}");
+    assert!(
+        stderr.contains("images in other formats (1 .gif)") && !stderr.contains("move the folder"),
+        "{stderr}"
+    );
+}
+
+fn csv(target: &str) -> String {
+    format!("type = \"csv\"\npath = \"rows.csv\"\ntarget = {target}")
+}
+
+/// Several columns of 0 and 1 are labels, and others numbers.
+#[test]
+fn several_columns_of_integers_are_labels_or_numbers() {
+    let row = |at: usize| format!("{},{},{},{}", some(at), at % 2, (at / 2) % 2, at % 7);
+    for (target, task) in [
+        ("\"u\", \"v\"", "multi_label"),
+        ("\"u\", \"w\"", "regression"),
+    ] {
+        let folder = folder(&csv(&format!("[{target}]")), &rows("x,u,v,w", 60, row));
+        let (code, _, stderr) = run(folder.path(), &["run", "spec.toml", "--quiet"]);
+        assert_eq!(code, 0, "{stderr}");
+        let plan = fs::read_to_string(folder.path().join("results/spec/runs/base-s1/run.toml"));
+        let plan = plan.unwrap();
+        assert!(plan.contains(&format!("= \"{task}\"")), "{plan}");
+        let predict = ["predict", "results/spec/runs/base-s1", "--split", "valid"];
+        let (code, stdout, stderr) = run(folder.path(), &predict);
+        assert_eq!(code, 0, "{stderr}");
+        let names = stdout.lines().next().unwrap_or_default();
+        assert!(names.contains('u'), "{names}");
+    }
+}
+
+/// Integers are classes, unless the task says otherwise: then the message says how.
+#[test]
+fn few_integers_can_be_numbers() {
+    let row = |at: usize| format!("{},{}", some(at), at % 5);
+    let folder = folder(&csv("\"n\""), &rows("x,n", 60, row));
+    let task = ["check", "spec.toml", "--set", "task.type=regression"];
+    let (code, _, stderr) = run(folder.path(), &task);
+    let columns = "[{ name = \"n\", type = \"number\" }]";
+    let help = format!("columns = {columns}");
+    assert!(code == 2 && stderr.contains(&help), "{stderr}");
+    let set = format!("data.columns={columns}");
+    let followed = [&task[..], &["--set", &set]].concat();
+    let (code, _, stderr) = run(folder.path(), &followed);
+    assert_eq!(code, 0, "{stderr}");
+}
+
+/// A pattern beside an experiment file that is named without a folder.
+#[test]
+fn patterns_are_relative_to_a_bare_file() {
+    let folder = folder(
+        &csv("\"n\""),
+        &rows("x,n", 60, |at| format!("{},{}", some(at), at % 2)),
+    );
+    for (path, code, said) in [
+        ("*.csv", 0, "no errors"),
+        ("z*.csv", 2, "no file matches `z*.csv`"),
+    ] {
+        let set = format!("data.path={path}");
+        let (got, stdout, stderr) = run(folder.path(), &["check", "spec.toml", "--set", &set]);
+        let all = format!("{stdout}{stderr}");
+        assert!(got == code && all.contains(said), "{all}");
+    }
+}
+
+#[test]
 fn folders_that_are_split_already_are_taken_so() {
     for (train, valid, test) in [
         ("train", "valid", "test"),

@@ -157,6 +157,9 @@ pub struct Started {
     /// Bytes of each split that is kept on the device; a thread prefetches batches of the others.
     #[serde(default)]
     pub kept_on_device: BTreeMap<String, u64>,
+    /// The vector instructions of runner's kernels: `baseline`, `avx2` or `avx512`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instructions: Option<String>,
     /// Whose kernels compute each layer, `runner` or `burn`, by its name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub layers: BTreeMap<String, String>,

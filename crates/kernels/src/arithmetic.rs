@@ -25,6 +25,20 @@ pub enum Instructions {
     Avx512 = 3,
 }
 
+impl Instructions {
+    /// All, from few to many.
+    pub const ALL: [Self; 3] = [Self::Baseline, Self::Avx2, Self::Avx512];
+
+    /// The name: `baseline`, `avx2` or `avx512`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Baseline => "baseline",
+            Self::Avx2 => "avx2",
+            Self::Avx512 => "avx512",
+        }
+    }
+}
+
 /// The instructions that are used; 0 before the first use.
 static USED: AtomicU8 = AtomicU8::new(0);
 

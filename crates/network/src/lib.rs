@@ -9,7 +9,7 @@
 #![warn(missing_docs)]
 
 #[cfg(feature = "flex")]
-pub use runner_kernels::{Instructions, limit};
+pub use runner_kernels::{Instructions, instructions, limit};
 
 pub mod attention;
 pub mod batch;

@@ -34,6 +34,7 @@ pub fn split_leaves_items(point: &Point<'_>) -> Option<Diagnostic> {
         .into_iter()
         .find(|(_, num, wanted)| *wanted && *num == 0)?;
     let key = if name == "train" { "valid" } else { name };
+    let wanted = empty.iter().filter(|(.., wanted)| *wanted).count();
     let is_windows = files(point).is_some_and(|files| files.roles.window.is_some());
     Some(
         contradiction(format!("the {name} split has no items"))
@@ -42,6 +43,8 @@ pub fn split_leaves_items(point: &Point<'_>) -> Option<Diagnostic> {
             .help(match (is_windows, data.input.vocabulary) {
                 (true, _) => "a split needs at least as many consecutive rows as a window and its horizon; files, groups and dropped rows interrupt the sequence: choose a larger fraction or a shorter window",
                 (false, Some(_)) => "a split needs more tokens than an item has: choose a larger fraction or a shorter `length`",
+                (false, None) if data.num_train + data.num_valid + data.num_test < wanted => "there are fewer items than splits: use more data",
+                (false, None) if name == "train" => "choose smaller fractions for the other splits",
                 (false, None) => "choose a larger fraction for this split",
             }),
     )

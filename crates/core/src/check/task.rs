@@ -35,6 +35,19 @@ pub struct Goal {
     pub heads: Vec<Head>,
 }
 
+/// The column of classes of a table, which could be numbers.
+fn number_column(point: &Point<'_>, data: &DataPlan) -> Option<String> {
+    let files = super::data::files(point)?;
+    let is_class = matches!(data.target, TargetPlan::Class { .. });
+    let [column] = files.roles.target.as_slice() else {
+        return None;
+    };
+    let is_free = files.roles.of(column).is_none();
+    let names = &data.noticed.target_names;
+    let are_numbers = !names.is_empty() && names.iter().all(|name| name.parse::<f64>().is_ok());
+    (is_class && is_free && are_numbers && files.format.has_columns()).then(|| column.clone())
+}
+
 /// The goal of a point for its data, or everything that is wrong with it.
 pub fn goal(point: &Point<'_>, data: &DataPlan) -> Result<Goal, Vec<Diagnostic>> {
     let table = &point.spec.task;
@@ -49,7 +62,13 @@ pub fn goal(point: &Point<'_>, data: &DataPlan) -> Result<Goal, Vec<Diagnostic>>
         );
         let diagnostic = Diagnostic::error("task", message).at(point.span("task.type"));
         let names = listed(fitting.iter().map(|kind| kind.name()));
-        return Err(vec![diagnostic.help(format!("use {names}"))]);
+        let diagnostic = diagnostic.help(format!("use {names}"));
+        return Err(vec![match number_column(point, data) {
+            Some(name) if kind == TaskKind::Regression => diagnostic.help(format!(
+                "or say that the column has numbers: `columns = [{{ name = \"{name}\", type = \"number\" }}]` under `[data]`"
+            )),
+            _ => diagnostic,
+        }]);
     }
     if kind == TaskKind::Autoencoding && !data.input.parts.is_empty() {
         // Without a target and without a task, the target is missing.

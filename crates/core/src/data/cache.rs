@@ -21,6 +21,10 @@ pub(super) use identity::{digest_and_former, digests_by, file_sum};
 pub(super) use paths::lists;
 pub use paths::{refuse_twice, resolve};
 
+/// Incremented when readers find other oddities or refuse other files: these are cached with the records, whose digest
+/// stays the same.
+const FINDINGS: u32 = 2;
+
 /// The records of resolved files with a digest, from the cache or decoded into it. With [`Trust::Bytes`], everything in
 /// the cache is checked; otherwise only if the stamp of the cached file does not prove that it was checked before.
 pub fn open(
@@ -34,7 +38,8 @@ pub fn open(
         let writer = build(files, digest, cache, Writer::in_memory(), watch)?;
         return Ok(writer.into_records());
     }
-    let path = cache.join(format!("{}.records", &digest[..32.min(digest.len())]));
+    let name = &digest[..32.min(digest.len())];
+    let path = cache.join(format!("{name}-{FINDINGS}.records"));
     let roots = roots(files);
     let found = |trust| -> Result<Option<Records>, Reason> {
         let mut records = sound(&path, digest, cache, trust)?;

@@ -26,6 +26,12 @@ pub fn is_dir(path: &Path) -> bool {
     metadata(path).is_ok_and(|there| there.is_dir())
 }
 
+/// The folder of a path; that of a bare name is the working directory.
+pub fn folder_of(path: &Path) -> &Path {
+    let folder = path.parent().filter(|it| !it.as_os_str().is_empty());
+    folder.unwrap_or(Path::new("."))
+}
+
 /// Whether there is anything.
 pub fn exists(path: &Path) -> bool {
     metadata(path).is_ok()

@@ -60,6 +60,8 @@ pub struct Environment {
 pub const OPERATING_SYSTEM: &str = "operating system";
 /// The label of the processor.
 pub const PROCESSOR: &str = "processor";
+/// The label of the vector instructions.
+pub const INSTRUCTIONS: &str = "instructions";
 /// The label of the selected kernels.
 pub const KERNELS: &str = "kernels chosen";
 
@@ -75,6 +77,9 @@ pub struct Worker {
     pub threads: usize,
     /// sha256 of each split's items.
     pub data_digests: BTreeMap<String, String>,
+    /// The vector instructions of runner's kernels: `baseline`, `avx2` or `avx512`; none in records of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instructions: Option<String>,
     /// Whose kernels computed each layer, `runner` or `burn`, by its name; empty in records of earlier versions.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub layers: BTreeMap<String, String>,
@@ -171,6 +176,7 @@ impl Environment {
                 threads: started.threads,
                 data_digests: started.data_digests.clone(),
                 layers: started.layers.clone(),
+                instructions: started.instructions.clone(),
                 kernels: None,
             }),
             ..self.clone()
@@ -215,6 +221,7 @@ impl Environment {
             (PROCESSOR, Some(self.cpu.clone())),
             (DEVICE, worker.map(|w| w.device_name.clone())),
             ("driver", self.drivers.values().next().cloned()),
+            (INSTRUCTIONS, worker.and_then(|w| w.instructions.clone())),
             ("layers by", worker.and_then(Worker::computed_by)),
         ]
     }

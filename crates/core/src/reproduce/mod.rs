@@ -15,7 +15,9 @@ pub use spread::{Spread, prediction_interval};
 pub use weights::WeightDistance;
 
 use crate::event::{Epoch, Metrics};
-use crate::record::{Digests, Environment, KERNELS, OPERATING_SYSTEM, OPTIMIZER, PROCESSOR, Trace};
+use crate::record::{
+    Digests, Environment, INSTRUCTIONS, KERNELS, OPERATING_SYSTEM, OPTIMIZER, PROCESSOR, Trace,
+};
 use crate::spec::backend::Arithmetic;
 
 /// The label of the number of threads.
@@ -255,7 +257,8 @@ pub fn environment_differences(
     let both = both.filter(|[name, then, now]| name != KERNELS && then != now);
     // Those change no bit of a run whose arithmetic is portable.
     let both = both.filter(|[name, ..]| {
-        arithmetic.is_fast() || ![OPERATING_SYSTEM, PROCESSOR, THREADS].contains(&name.as_str())
+        arithmetic.is_fast()
+            || ![OPERATING_SYSTEM, PROCESSOR, INSTRUCTIONS, THREADS].contains(&name.as_str())
     });
     let mut differing: Vec<_> = both.collect();
     // Other runs may have added selections since; only keys that both have selected count.

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use runner_core::data::DataError;
+use runner_core::disk;
 use runner_core::show::show_bytes;
 use runner_core::spec::plain_file;
 
@@ -17,7 +18,7 @@ pub fn open(path: &Path) -> Result<(Vec<Entry>, Source, Vec<PathBuf>), DataError
         let reason = format!("it has more than {}", show_bytes(MAX_BYTES as u64));
         return Err(damaged(path, reason));
     };
-    let folder = path.parent().unwrap_or(Path::new("."));
+    let folder = disk::folder_of(path);
     let (tensors, beside) = weights(&bytes, folder).map_err(|error| DataError {
         helps: error.helps.clone(),
         ..damaged(path, &error.message)

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
 
 use runner_core::data::DataError;
+use runner_core::disk;
 use runner_core::spec::plain_file;
 use serde::Deserialize;
 
@@ -36,7 +37,7 @@ pub fn open(path: &Path) -> Result<(Vec<Entry>, Vec<Weights>), DataError> {
     if names.len() > MOST_FILES {
         return Err(damaged(path, format!("it names {} files", names.len())));
     }
-    let folder = path.parent().unwrap_or(Path::new("."));
+    let folder = disk::folder_of(path);
     let mut files = Vec::new();
     for name in names {
         let mut parts = Path::new(name).components();

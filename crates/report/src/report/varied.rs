@@ -67,6 +67,9 @@ pub fn varied_briefly(report: &Report) -> Option<String> {
 /// tails.
 const FAR: f64 = 10.0;
 
+/// The same, as a share of the others' value, where these have no spread.
+const CLEAR: f64 = 0.2;
+
 /// A line about the runs that are far worse than the others of their trial, because their mean is then not very
 /// informative.
 pub fn collapsed(report: &Report) -> Option<String> {
@@ -84,7 +87,11 @@ pub fn collapsed(report: &Report) -> Option<String> {
     let mut ranges: Vec<f64> = apart.iter().map(|(_, apart)| apart.range).collect();
     ranges.sort_by(f64::total_cmp);
     let usual = ranges.get(ranges.len() / 2).copied().unwrap_or(0.0);
-    let is_far = |apart: &Apart| apart.gap > FAR * apart.range.max(usual) && apart.gap > 0.0;
+    let is_far = |apart: &Apart| match apart.range.max(usual) {
+        // Equal values, such as accuracies on few items, say nothing about the noise either.
+        0.0 => apart.gap > CLEAR * apart.low.abs().max(apart.high.abs()),
+        range => apart.gap > FAR * range,
+    };
     let far: Vec<_> = apart.iter().filter(|(_, apart)| is_far(apart)).collect();
     let (trial, first) = far.first()?;
     let more = match far.len() {

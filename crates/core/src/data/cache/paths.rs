@@ -56,7 +56,7 @@ pub(in crate::data) fn lists(files: &mut FilesSpec) -> Vec<(&'static str, &mut V
 /// The files of a path, sorted by name if it is a pattern.
 fn expand(path: &Path, written: &str, key: &str, folders: bool) -> Result<Vec<String>, DataError> {
     let missing = |what: String| {
-        let folder = path.parent().unwrap_or(Path::new("."));
+        let folder = disk::folder_of(path);
         let mut names: Vec<_> = disk::read_dir(folder)
             .into_iter()
             .flatten()
@@ -79,7 +79,7 @@ fn expand(path: &Path, written: &str, key: &str, folders: bool) -> Result<Vec<St
     let places: Vec<PathBuf> = if is_pattern {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let pattern = WildMatch::new(&name);
-        let folder = path.parent().unwrap_or(Path::new("."));
+        let folder = disk::folder_of(path);
         let entries = disk::read_dir(folder).map_err(|e| unreadable(folder, &e))?;
         let mut places: Vec<_> = entries
             .flatten()

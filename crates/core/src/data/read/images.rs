@@ -50,6 +50,7 @@ pub fn read(files: &FilesSpec, writer: &mut Writer, watch: Watch<'_>) -> Result<
         return Err(DataError::new(message).help("set a smaller `size` under `[data]`"));
     }
     let listing = folder::list(files, masks)?;
+    writer.note_oddities(listing.oddity().into_iter().collect());
     let total = listing.parts.iter().map(|(_, items)| items.len() as u64);
     let total = total.sum();
     watch(0, total);

@@ -258,6 +258,13 @@ impl RolesSpec {
         self.targets().any(|target| target == name)
     }
 
+    /// Whether a column is one of several of a target.
+    pub fn is_one_of_several(&self, name: &String) -> bool {
+        let more = self.more_targets.iter().map(|more| &more.columns);
+        let mut all = more.chain([&self.target]);
+        all.any(|columns| columns.len() > 1 && columns.contains(name))
+    }
+
     /// The names of all targets.
     pub fn targets(&self) -> impl Iterator<Item = &String> {
         let more = self.more_targets.iter();

@@ -44,7 +44,11 @@ pub(in crate::spec) fn parse_table(
         lines_seen.push(line);
         let span = to_span(source, range);
         let message = format!("not valid TOML: {}", error.message().trim());
-        let help = if keys_at_once(text, line) {
+        let is_duplicate = message.contains("duplicate key");
+        let help = if is_duplicate {
+            "a key or table stands only once in a file: remove one of the two, or merge the tables"
+                .to_owned()
+        } else if keys_at_once(text, line) {
             "quote the name of an axis over several keys: `\"train.batch_size, train.epochs\" = [[32, 10], [64, 20]]`".to_owned()
         } else {
             let written = text.lines().nth(line).unwrap_or_default();
@@ -54,6 +58,10 @@ pub(in crate::spec) fn parse_table(
             })
         };
         diagnostics.push(Diagnostic::error("syntax", message).at(span).help(help));
+        if is_duplicate {
+            // The keys of a second table are duplicates of those of the first.
+            break;
+        }
     }
     let mut converter = Converter {
         source,

@@ -112,13 +112,11 @@ impl<'a> Parser<'a> {
             return Ok(left);
         };
         let right = self.sum()?;
-        if let (Value::Str(_) | Value::Bool(_), "==" | "!=") = (&left, sign) {
-            return Ok(Value::Bool((left == right) == (sign == "==")));
+        if let "==" | "!=" = sign {
+            return Ok(Value::Bool(same(&left, &right) == (sign == "==")));
         }
         let (a, b) = (number(&left)?, number(&right)?);
         Ok(Value::Bool(match sign {
-            "==" => a == b,
-            "!=" => a != b,
             "<=" => a <= b,
             ">=" => a >= b,
             "<" => a < b,

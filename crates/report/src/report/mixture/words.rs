@@ -115,6 +115,7 @@ fn how(what: &str) -> &'static str {
         "processor" => "on different processors",
         "device" => "on different devices",
         "driver" => "with different drivers",
+        "instructions" => "with different instructions (`RUNNER_SIMD`)",
         KERNELS => "with different kernels, which are selected by timing",
         _ => "with layers computed by different kernels",
     }
@@ -125,6 +126,7 @@ fn with(what: &str, value: &str) -> String {
         "runner" => format!("by {value}"),
         "operating system" | "processor" | "device" => format!("on {value}"),
         KERNELS => format!("with digest {value}"),
+        "instructions" => format!("with `RUNNER_SIMD={value}`"),
         "layers by" => format!("with layers computed by {value}"),
         _ => format!("with {value}"),
     }

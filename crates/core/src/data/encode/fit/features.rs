@@ -134,7 +134,12 @@ impl Fitting<'_> {
             factor: unit,
         };
         let mut fill = vec![0.0; width];
-        if self.measure && self.records.header.extents[at].missing > 0 {
+        let is_measured = matches!(
+            missing,
+            Missing::Mean | Missing::Median | Missing::MostCommon
+        );
+        // Even if no value of these files is missing: one of new items may be.
+        if self.measure && is_measured {
             // Of the values as used: clipped.
             let number = |row: usize, value: usize| {
                 let number = self.records.number(row, at, value);

@@ -134,7 +134,7 @@ impl Fitting<'_> {
                     column.kind.show()
                 ))
                 .key(key)
-                .help("use one column of classes, or only numeric columns"));
+                .help("use one column of classes, only numeric columns, or only columns of 0 and 1, which are labels"));
             }
         }
         let mut columns = Vec::new();

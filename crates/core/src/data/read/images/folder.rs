@@ -5,8 +5,10 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use crate::data::DataError;
+use crate::data::oddity::Oddity;
 use crate::data::read::{self, parts};
 use crate::data::records::Part;
+use crate::diagnostic::counted;
 use crate::disk;
 use crate::spec::data::{FilesSpec, Targets};
 
@@ -35,6 +37,28 @@ pub struct Listing {
     pub parts: Vec<(Part, Vec<Item>)>,
     /// The names of the classes; `None` if images have masks.
     pub classes: Option<Vec<String>>,
+    /// How many images there are in formats that are not read, by extension.
+    pub other_formats: BTreeMap<String, usize>,
+}
+
+impl Listing {
+    /// What is left out.
+    pub fn oddity(&self) -> Option<Oddity> {
+        let num: usize = self.other_formats.values().sum();
+        (num > 0).then(|| {
+            let images = counted(num, "image");
+            let formats = show_formats(&self.other_formats);
+            let message = format!("{images} in other formats are left out ({formats})");
+            Oddity::new(Vec::new(), message)
+                .note("images are read from .png, .jpg and .jpeg files")
+                .help("convert them, such as to .png, or move them elsewhere if they are not items")
+        })
+    }
+}
+
+fn show_formats(formats: &BTreeMap<String, usize>) -> String {
+    let each = formats.iter().map(|(name, num)| format!("{num} .{name}"));
+    each.collect::<Vec<_>>().join(", ")
 }
 
 /// Lists the images: folders in the given order, their content by name.
@@ -50,6 +74,7 @@ pub fn list(files: &FilesSpec, masks: &Targets) -> Result<Listing, DataError> {
 fn with_classes(files: &FilesSpec) -> Result<Listing, DataError> {
     let mut classes: Vec<String> = Vec::new();
     let mut listed = Vec::new();
+    let mut other_formats = BTreeMap::new();
     for (part, folders) in parts(files) {
         let mut found: Vec<(String, Walked)> = Vec::new();
         for folder in folders {
@@ -65,9 +90,12 @@ fn with_classes(files: &FilesSpec) -> Result<Listing, DataError> {
                 if let Some((_, walked)) = of_name.clone().next()
                     && of_name.all(|(_, walked)| walked.pictures.is_empty())
                 {
-                    return Err(no_picture(walked)
-                        .note("each folder is a class")
-                        .help("move the folder elsewhere if it is not a class"));
+                    let error = no_picture(walked).note("each folder is a class");
+                    return Err(if walked.other_formats.is_empty() {
+                        error.help("move the folder elsewhere if it is not a class")
+                    } else {
+                        error
+                    });
                 }
             }
             classes = names.into_iter().cloned().collect();
@@ -81,6 +109,7 @@ fn with_classes(files: &FilesSpec) -> Result<Listing, DataError> {
         }
         let mut items = Vec::new();
         for (name, walked) in &found {
+            walked.add_formats(&mut other_formats);
             let Ok(class) = classes.binary_search(name) else {
                 return Err(DataError::new(format!(
                     "`{}` is a class that is not in `path`",
@@ -103,6 +132,7 @@ fn with_classes(files: &FilesSpec) -> Result<Listing, DataError> {
     Ok(Listing {
         parts: listed,
         classes: Some(classes),
+        other_formats,
     })
 }
 
@@ -135,6 +165,7 @@ fn class_folders(folder: &Path) -> Result<Vec<(String, PathBuf)>, DataError> {
 
 fn with_masks(files: &FilesSpec, masks: &Targets) -> Result<Listing, DataError> {
     let mut listed = Vec::new();
+    let mut other_formats = BTreeMap::new();
     for (part, key, target_key, folders, masks) in [
         (Part::Train, "path", "target_path", &files.path, &masks.path),
         (
@@ -153,7 +184,10 @@ fn with_masks(files: &FilesSpec, masks: &Targets) -> Result<Listing, DataError> 
         ),
     ] {
         if folders.len() != masks.len() {
-            let numbers = (counted(folders.len()), counted(masks.len()));
+            let numbers = (
+                folders_in_words(folders.len()),
+                folders_in_words(masks.len()),
+            );
             return Err(DataError::new(format!(
                 "`{key}` lists {}, but `{target_key}` lists {}",
                 numbers.0, numbers.1
@@ -173,6 +207,7 @@ fn with_masks(files: &FilesSpec, masks: &Targets) -> Result<Listing, DataError> 
             if walked.pictures.is_empty() {
                 return Err(no_picture(&walked).key(part.key()));
             }
+            walked.add_formats(&mut other_formats);
             let of_masks = |error: DataError| error.or_key(part.target_key());
             let masks = walk(masks, &[])
                 .and_then(|walked| by_name(&walked))
@@ -188,6 +223,7 @@ fn with_masks(files: &FilesSpec, masks: &Targets) -> Result<Listing, DataError> 
     Ok(Listing {
         parts: listed,
         classes: None,
+        other_formats,
     })
 }
 
@@ -223,6 +259,16 @@ struct Walked {
     pictures: Vec<PathBuf>,
     /// Files that are not images by name.
     num_others: usize,
+    /// Those of them that are images in a format that is not read, by extension.
+    other_formats: BTreeMap<String, usize>,
+}
+
+impl Walked {
+    fn add_formats(&self, to: &mut BTreeMap<String, usize>) {
+        for (format, num) in &self.other_formats {
+            *to.entry(format.clone()).or_default() += num;
+        }
+    }
 }
 
 fn walk(folder: &Path, without: &[&Path]) -> Result<Walked, DataError> {
@@ -230,12 +276,16 @@ fn walk(folder: &Path, without: &[&Path]) -> Result<Walked, DataError> {
         folder: folder.to_owned(),
         pictures: Vec::new(),
         num_others: 0,
+        other_formats: BTreeMap::new(),
     };
     read::walk::walk(folder, without, &mut |path| {
         if is_picture(&path) {
             walked.pictures.push(path);
         } else {
             walked.num_others += 1;
+            if let Some(format) = other_format(&path) {
+                *walked.other_formats.entry(format).or_default() += 1;
+            }
         }
     })?;
     Ok(walked)
@@ -286,12 +336,28 @@ pub(super) fn is_picture(path: &Path) -> bool {
     known.any(|name| extension.eq_ignore_ascii_case(name))
 }
 
+/// The extension of an image in a format that is not read.
+fn other_format(path: &Path) -> Option<String> {
+    const OTHERS: [&str; 12] = [
+        "avif", "bmp", "dcm", "gif", "heic", "heif", "jp2", "jxl", "tga", "tif", "tiff", "webp",
+    ];
+    let extension = path.extension().and_then(OsStr::to_str)?;
+    let extension = extension.to_ascii_lowercase();
+    OTHERS.contains(&extension.as_str()).then_some(extension)
+}
+
 fn no_picture(walked: &Walked) -> DataError {
     let message = format!(
         "`{}` contains no images (.png, .jpg, .jpeg)",
         walked.folder.display()
     );
     let error = DataError::new(message);
+    if !walked.other_formats.is_empty() {
+        let formats = show_formats(&walked.other_formats);
+        return error
+            .note(format!("it contains images in other formats ({formats})"))
+            .help("convert them, such as to .png");
+    }
     match walked.num_others {
         0 => error,
         1 => error.note("it contains a file with another extension"),
@@ -299,7 +365,7 @@ fn no_picture(walked: &Walked) -> DataError {
     }
 }
 
-fn counted(num: usize) -> String {
+fn folders_in_words(num: usize) -> String {
     match num {
         0 => "none".into(),
         1 => "one folder".into(),

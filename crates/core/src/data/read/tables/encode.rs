@@ -167,6 +167,10 @@ impl Encoded {
                 let number = number(&cell)?;
                 chunk.records[start..start + 8].copy_from_slice(&number.to_le_bytes());
             }
+            (ColumnKind::Whole, cell) if self.column.shape.is_empty() => {
+                let number = number(&cell)?;
+                self.encode_value(number, &mut chunk.records[start..start + 4])?;
+            }
             _ => return Err("a single value, where others contain lists".into()),
         }
         Ok(())

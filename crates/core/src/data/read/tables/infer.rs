@@ -12,7 +12,7 @@ use crate::data::oddity::Oddity;
 use crate::data::records::{Column, NearlyNumbers};
 use crate::data::uses::unknown;
 use crate::spec::data::{ColumnType, FilesSpec, RolesSpec};
-use seen::Seen;
+use seen::{Seen, Use};
 
 /// The maximum number of columns.
 const MAX_COLUMNS: usize = 1 << 16;
@@ -227,8 +227,12 @@ impl Columns {
         let names = self.names.names.into_iter().zip(self.seen);
         names
             .map(|(name, seen)| {
-                let is_target = roles.is_target(&name);
-                seen.decide(roles.kind_of(&name), is_target, name)
+                let use_of = match (roles.is_one_of_several(&name), roles.is_target(&name)) {
+                    (true, _) => Use::OneTarget,
+                    (false, true) => Use::Target,
+                    (false, false) => Use::Input,
+                };
+                seen.decide(roles.kind_of(&name), use_of, name)
             })
             .collect()
     }

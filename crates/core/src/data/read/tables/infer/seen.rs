@@ -27,6 +27,17 @@ const MAX_NAME_LEN: usize = 100;
 /// classes.
 const FEW: usize = 20;
 
+/// What a column is used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Use {
+    /// An input, or nothing.
+    Input,
+    /// It is the target: few integers are classes.
+    Target,
+    /// One of several columns of a target: integers are labels if they are 0 and 1, and otherwise numbers.
+    OneTarget,
+}
+
 /// What is known about a column.
 #[derive(Debug)]
 pub(super) struct Seen {
@@ -195,7 +206,7 @@ impl Seen {
     pub(super) fn decide(
         self,
         forced: Option<ColumnType>,
-        is_target: bool,
+        use_of: Use,
         name: String,
     ) -> Result<Decided, DataError> {
         if self.first_list.is_some() {
@@ -213,7 +224,7 @@ impl Seen {
                 };
                 categories(names)
             }
-            None => self.find_out(is_target),
+            None => self.find_out(use_of),
         };
         Ok(Decided {
             column: Column::scalar(name, kind),
@@ -221,17 +232,22 @@ impl Seen {
         })
     }
 
-    pub(super) fn find_out(self, is_target: bool) -> ColumnKind {
+    pub(super) fn find_out(self, use_of: Use) -> ColumnKind {
+        let is_target = use_of != Use::Input;
         let num = self.names.as_ref().map_or(usize::MAX, BTreeSet::len);
         let are_categories = match (self.present, self.texts) {
             (0, _) => false,
-            (_, 0) => is_target && self.all_whole && num <= FEW,
+            (_, 0) => use_of == Use::Target && self.all_whole && num <= FEW,
             (present, _) => {
                 let are_repeated = is_target || num as u64 <= present / 2;
                 num <= FEW || num <= MAX_NAMES && are_repeated || self.all_dates
             }
         };
+        let is_label = |name: &String| name == "0" || name == "1";
         match self.names {
+            Some(names) if use_of == Use::OneTarget && names.iter().all(is_label) => {
+                ColumnKind::Whole
+            }
             Some(names) if are_categories => categories(names),
             _ if self.texts == 0 => ColumnKind::Doubles,
             _ => ColumnKind::Text,
