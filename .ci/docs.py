@@ -52,6 +52,7 @@ NOT_ALONE = [
     'parameters = "body*"',
     'edges = "citations.csv"',
     'path = "survey.csv"',
+    'edges = "data/motifs_edges.csv"',
 ]
 
 problems = []

@@ -1,6 +1,7 @@
 """Trains the networks of tests/suite/graphs.rs with PyTorch Geometric in 64 bits: python3 tests/graphs_check.py FOLDER
 
-Writes a graph (nodes.csv, valid.csv, edges.csv and links.csv, which has directions) and, for each network, its initial
+Writes a graph (nodes.csv, valid.csv, edges.csv and links.csv, which has directions), many small ones (many.csv,
+many_valid.csv and many_edges.csv) and, for each network, its initial
 weights (NAME.safetensors) and the losses of each step (NAME.json)."""
 
 import json
@@ -11,7 +12,8 @@ import torch
 from safetensors.torch import save_file
 from torch import nn
 from torch.nn import functional as F
-from torch_geometric.nn import GATConv, GCNConv, GINConv, SAGEConv
+from torch_geometric.nn import GATConv, GCNConv, GINConv, SAGEConv, global_add_pool, global_max_pool, global_mean_pool
+from torch_geometric.nn.aggr import AttentionalAggregation
 
 torch.manual_seed(7)
 torch.set_default_dtype(torch.float64)
@@ -114,6 +116,46 @@ class Plain(nn.Module):
         return self.two(torch.tanh(self.one(x, directed)), directed)
 
 
+GRAPHS, TRAINED = 14, 10
+sizes = [3 + at * 5 % 4 for at in range(GRAPHS)]
+member = torch.tensor([at for at, size in enumerate(sizes) for _ in range(size)])
+starts = [sum(sizes[:at]) for at in range(GRAPHS)]
+# A path through each graph, and one more edge in every other.
+steps = [(start + at, start + at + 1) for start, size in zip(starts, sizes) for at in range(size - 1)]
+steps += [(start, start + 2) for start in starts[::2]]
+many = torch.tensor(steps + [(b, a) for a, b in steps]).T
+many_x = (torch.randn(len(member), FEATURES) * 64).round() / 64
+answer = torch.arange(GRAPHS) % 2
+
+
+def graph_rows(graphs):
+    lines = ["graph," + ",".join(f"f{at}" for at in range(FEATURES)) + ",kind"]
+    for node, graph in enumerate(member.tolist()):
+        if graph in graphs:
+            lines.append(",".join([f"g{graph}", *map(str, many_x[node].tolist()), f"c{answer[graph]}"]))
+    return "\n".join(lines) + "\n"
+
+
+(folder / "many.csv").write_text(graph_rows(range(TRAINED)))
+(folder / "many_valid.csv").write_text(graph_rows(range(TRAINED, GRAPHS)))
+(folder / "many_edges.csv").write_text("source,target\n" + "".join(f"{a},{b}\n" for a, b in steps))
+
+
+class Pooled(nn.Module):
+    """Graphs as rows."""
+
+    def __init__(self, pool):
+        super().__init__()
+        self.one, self.head = GCNConv(FEATURES, 6), nn.Linear(6, 2)
+        if pool == "attention":
+            self.pool = AttentionalAggregation(nn.Linear(6, 1))
+        else:
+            self.pool = {"mean": global_mean_pool, "sum": global_add_pool, "max": global_max_pool}[pool]
+
+    def forward(self):
+        return self.head(self.pool(F.relu(self.one(many_x, many)), member))
+
+
 def train(name, network):
     for parameter in network.parameters():
         parameter.data = parameter.data.float().double()
@@ -123,8 +165,11 @@ def train(name, network):
     optimizer = torch.optim.AdamW(network.parameters(), lr=RATE, weight_decay=0.01)
     losses = []
     for _ in range(STEPS):
-        output = network()[:TRAIN]
-        if name == "gin":
+        output = network()
+        output = output[: TRAINED if name.startswith("pool") else TRAIN]
+        if name.startswith("pool"):
+            loss = F.cross_entropy(output, answer[:TRAINED])
+        elif name == "gin":
             loss = F.mse_loss(output[:, 0], amount[:TRAIN])
         else:
             loss = F.cross_entropy(output, kind[:TRAIN])
@@ -137,3 +182,5 @@ def train(name, network):
 
 for name, network in [("gcn", Gcn), ("sage", Sage), ("gat", Gat), ("gin", Gin), ("plain", Plain)]:
     train(name, network())
+for pool in ("mean", "sum", "max", "attention"):
+    train(f"pool_{pool}", Pooled(pool))

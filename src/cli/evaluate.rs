@@ -44,6 +44,7 @@ pub(super) fn evaluate(args: &EvaluateArgs, output: &mut Output) -> u8 {
             asked,
             against: args.against.clone(),
             targets: args.targets.clone(),
+            edges: args.items.edges.clone(),
             kind: args.items.kind(&copied),
             skips_bad: args.items.on_bad_item == "skip",
             ignore: args.items.ignore.clone(),

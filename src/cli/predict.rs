@@ -58,6 +58,9 @@ pub(super) struct ItemsArgs {
     /// The items of a split of the run's own data: `train`, `valid` or `test`
     #[arg(long, value_name = "SPLIT", conflicts_with = "data", value_parser = ["train", "valid", "test"])]
     pub(super) split: Option<String>,
+    /// If items are graphs: the file of edges, with the columns of the run's edges; `--data` is the table of nodes
+    #[arg(long, value_name = "PATH", conflicts_with = "split")]
+    pub(super) edges: Option<PathBuf>,
     /// The type of the data if it does not follow from its name: `csv`, `json_lines`, `npy`, `text`, …
     #[arg(long, value_name = "TYPE", value_parser = kind, conflicts_with = "split")]
     pub(super) data_type: Option<DataKind>,
@@ -184,6 +187,7 @@ pub(super) fn predict(args: &PredictArgs, output: &mut Output) -> u8 {
     let made = args.items.asked().and_then(|(asked, copied)| {
         let asked = Predict {
             asked,
+            edges: args.items.edges.clone(),
             kind: args.items.kind(&copied),
             skips_bad: args.items.on_bad_item == "skip",
             keep: args.keep.clone(),

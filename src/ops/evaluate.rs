@@ -27,6 +27,8 @@ pub struct Evaluate {
     pub asked: Asked,
     /// The file or folder of targets, if they are not next to the inputs.
     pub targets: Option<PathBuf>,
+    /// The file of edges between new nodes, if the items are graphs.
+    pub edges: Option<PathBuf>,
     /// The type of the file, if it does not follow from its name.
     pub kind: Option<DataKind>,
     /// Whether items that cannot be used are skipped instead of refused.
@@ -47,6 +49,7 @@ impl Evaluate {
             against: None,
             asked: Asked::File(data.into(), None),
             targets: None,
+            edges: None,
             kind: None,
             skips_bad: false,
             ignore: Vec::new(),
@@ -184,6 +187,7 @@ fn file(
         shown,
         kind: asked.kind,
         targets: asked.targets.as_deref(),
+        edges: asked.edges.as_deref(),
         has_targets: true,
         skips_bad: asked.skips_bad,
         ignore: &asked.ignore,

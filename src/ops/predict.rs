@@ -38,6 +38,8 @@ pub struct Predict {
     pub run: PathBuf,
     /// The items.
     pub asked: Asked,
+    /// The file of edges between new nodes, if the items are graphs.
+    pub edges: Option<PathBuf>,
     /// The type of the file, if it does not follow from its name.
     pub kind: Option<DataKind>,
     /// Whether items that cannot be used are skipped instead of refused.
@@ -75,6 +77,7 @@ impl Predict {
         Self {
             run: run.into(),
             asked: Asked::File(data.into(), None),
+            edges: None,
             kind: None,
             skips_bad: false,
             keep: Vec::new(),
@@ -285,6 +288,7 @@ impl<W: Write> Predicting<'_, W> {
         let models = self.models;
         let incoming = data::incoming::Incoming {
             shown,
+            edges: asked.edges.as_deref(),
             kind: asked.kind,
             skips_bad: asked.skips_bad,
             keep: &asked.keep,

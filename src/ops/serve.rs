@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::{Sink, quiet, refresh_jobs};
 use crate::error::Error;
-use crate::model::{self, Model};
+use crate::model::{self, Model, refusal};
 use crate::service::{self, Predictions};
 use runner_core::diagnostic::Diagnostic;
 use runner_core::record::ExperimentFolder;
@@ -129,6 +129,8 @@ fn predictions(
     service: &service::Options,
 ) -> Result<Serving, Error> {
     let model = Model::open(&options.folder, model).map_err(Error::Refused)?;
+    let requests = model.incoming(Path::new("the request")).check();
+    requests.map_err(|e| Error::Refused(refusal(&e)))?;
     let run = model.plan().id.clone();
     let limits = Limits {
         connections: 256,

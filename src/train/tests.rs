@@ -399,7 +399,7 @@ fn each_occurrence_of_an_image_is_augmented() {
     let served = |moment: Moment, places: &[u32]| -> Vec<Vec<f32>> {
         match train.serve(places, Some(moment)).values {
             Values::Floats(values) => values.chunks(64).map(<[f32]>::to_vec).collect(),
-            Values::Tokens(_) | Values::Nodes { .. } => unreachable!(),
+            Values::Tokens(_) | Values::Nodes { .. } | Values::Graphs { .. } => unreachable!(),
         }
     };
     let drawn = Moment::new(Sampler::Balanced, 1, 2);

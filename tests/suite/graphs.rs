@@ -1,5 +1,7 @@
-//! Networks over the nodes of a graph: equal to PyTorch Geometric's, resumed exactly, predicted over all splits.
+//! Networks over the nodes of a graph, and over many graphs: equal to PyTorch Geometric's, resumed exactly, predicted
+//! over all splits, and for new graphs.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
@@ -151,6 +153,255 @@ fn graph_networks_train_as_in_pytorch_geometric() {
         let largest = difference_from_pytorch(folder.path(), name, &files, &spec);
         assert!(largest < 1e-10, "{name}: {largest}");
     }
+
+    for pool in ["mean", "sum", "max", "attention"] {
+        let spec = format!(
+            "data = {{ type = 'csv', path = 'many.csv', valid_path = 'many_valid.csv', target = 'kind', scale = 'none', split.test = 0, graph = {{ edges = 'many_edges.csv', of = 'graph' }} }}\n\
+             optimizer = {{ type = 'adamw', learning_rate = 0.02, weight_decay = 0.01 }}\n\
+             scheduler = {{ type = 'constant' }}\n\
+             train = {{ epochs = 20, batch_size = 10 }}\n\
+             backend = {{ precision = 'f64' }}\n\
+             init = {{ from = 'pool_{pool}.safetensors' }}\n\
+             model.layers = [{{ type = 'gcn', name = 'one', out_features = 6 }}, {{ type = 'relu' }}, {{ type = 'graph_pool', name = 'pool', operation = '{pool}' }}, {{ type = 'linear', name = 'head' }}]\n"
+        );
+        let files = ["many.csv", "many_valid.csv", "many_edges.csv"];
+        let name = format!("pool_{pool}");
+        let largest = difference_from_pytorch(folder.path(), &name, &files, &spec);
+        assert!(largest < 1e-10, "{name}: {largest}");
+    }
+}
+
+/// 40 paths and rings of 3 to 8 nodes.
+fn rings_and_paths(folder: &Path) {
+    let (mut nodes, mut edges) = (
+        String::from("graph,a,kind\n"),
+        String::from("source,target\n"),
+    );
+    let mut num = 0;
+    for graph in 0..40 {
+        let (size, is_ring) = (3 + graph * 5 % 6, graph % 2 == 0);
+        for at in 0..size {
+            nodes += &format!(
+                "{graph},{}.5,{}\n",
+                at % 2,
+                if is_ring { "ring" } else { "path" }
+            );
+            if at + 1 < size {
+                edges += &format!("{},{}\n", num + at, num + at + 1);
+            }
+        }
+        if is_ring {
+            edges += &format!("{},{num}\n", num + size - 1);
+        }
+        num += size;
+    }
+    fs::write(folder.join("nodes.csv"), nodes).unwrap();
+    fs::write(folder.join("edges.csv"), edges).unwrap();
+}
+
+const GRAPHS: &str = r#"
+data = { type = "csv", path = "nodes.csv", target = "kind", graph = { edges = "edges.csv", of = "graph" }, split = { valid = 0.2, test = 0.2 } }
+optimizer = { type = "adam", learning_rate = 1e-2 }
+train = { epochs = 6, batch_size = 8, micro_batch_size = 5 }
+checkpoint = { every_steps = 2 }
+
+[[model.layers]]
+type = "gin"
+out_features = 8
+
+[[model.layers]]
+type = "batch_norm"
+
+[[model.layers]]
+type = "graph_pool"
+operation = "attention"
+
+[[model.layers]]
+type = "linear"
+"#;
+
+/// Items are graphs: batches, splits, predictions and metrics count them, and not their nodes.
+#[test]
+fn graphs_are_items_and_resume_exactly() {
+    let folder = |arguments: &[&str]| {
+        let folder = folder_with(GRAPHS);
+        rings_and_paths(folder.path());
+        let (code, _, said) = run(
+            folder.path(),
+            &[&["run", "spec.toml", "--quiet"], arguments].concat(),
+        );
+        assert!(code == 0 || arguments.contains(&"--inject-fault"), "{said}");
+        folder
+    };
+    let straight = folder(&["--jobs", "2"]);
+    let stopped = folder(&["--inject-fault", "*@7"]);
+    goes_on(stopped.path());
+    assert_eq!(numbers(straight.path()), numbers(stopped.path()));
+    for (split, num) in [("train", 24), ("valid", 8), ("test", 8)] {
+        let arguments = ["predict", "results/spec", "--split", split];
+        let (code, table, said) = run(straight.path(), &arguments);
+        assert_eq!(code, 0, "{said}");
+        assert_eq!(table.lines().count(), 1 + num, "{table}");
+    }
+}
+
+/// Rows of some graphs as a table of their own, with their edges, whose nodes have other numbers.
+fn some_graphs(folder: &Path, graphs: &[&str]) {
+    let rows = fs::read_to_string(folder.join("nodes.csv")).unwrap();
+    let (mut nodes, mut numbers) = (String::from("graph,a,kind\n"), BTreeMap::new());
+    for (row, line) in rows.lines().skip(1).enumerate() {
+        if graphs.contains(&line.split(',').next().unwrap()) {
+            numbers.insert(row.to_string(), numbers.len());
+            nodes += &format!("{line}\n");
+        }
+    }
+    fs::write(folder.join("new.csv"), nodes).unwrap();
+    let mut edges = String::from("source,target\n");
+    for line in fs::read_to_string(folder.join("edges.csv"))
+        .unwrap()
+        .lines()
+    {
+        let (from, to) = line.split_once(',').unwrap();
+        if let (Some(from), Some(to)) = (numbers.get(from), numbers.get(to)) {
+            edges += &format!("{from},{to}\n");
+        }
+    }
+    fs::write(folder.join("new_edges.csv"), edges).unwrap();
+}
+
+/// Many graphs are inductive: the same graphs in other files have the same predictions.
+#[test]
+fn new_graphs_are_predicted_with_their_edges() {
+    let folder = folder_with(GRAPHS);
+    let root = folder.path();
+    rings_and_paths(root);
+    let (code, _, said) = run(root, &["run", "spec.toml", "--quiet"]);
+    assert_eq!(code, 0, "{said}");
+    let predict = |arguments: &[&str]| {
+        let (code, table, said) = run(root, &[&["predict", "results/spec"], arguments].concat());
+        assert_eq!(code, 0, "{said}");
+        table
+    };
+    let whole = [
+        "--data",
+        "nodes.csv",
+        "--edges",
+        "edges.csv",
+        "--keep",
+        "graph",
+    ];
+    let whole = predict(&whole);
+    assert_eq!(whole.lines().count(), 1 + 40, "{whole}");
+    // The numbers of a row without its identifier.
+    let numbers_of = |line: &str| line.split_once(',').unwrap().1.to_owned();
+    let by_graph: BTreeMap<String, String> = whole
+        .lines()
+        .skip(1)
+        .map(|line| {
+            let rest = numbers_of(line);
+            (rest.split(',').next().unwrap().to_owned(), rest)
+        })
+        .collect();
+    let chosen = ["3", "17", "18", "39"];
+    some_graphs(root, &chosen);
+    let arguments = [
+        "--data",
+        "new.csv",
+        "--edges",
+        "new_edges.csv",
+        "--keep",
+        "graph",
+    ];
+    let some = predict(&[&arguments[..], &["--batch-size", "3"]].concat());
+    let found: Vec<String> = some.lines().skip(1).map(numbers_of).collect();
+    let wanted: Vec<&String> = chosen.iter().map(|graph| &by_graph[*graph]).collect();
+    assert_eq!(found.iter().collect::<Vec<_>>(), wanted);
+    let of_split = predict(&["--split", "valid"]);
+    for line in of_split.lines().skip(1) {
+        let rest = numbers_of(line);
+        assert!(by_graph.values().any(|one| one.ends_with(&rest)), "{line}");
+    }
+    let evaluate = |arguments: &[&str]| {
+        let (code, report, said) = run(root, &[&["evaluate", "results/spec"], arguments].concat());
+        assert_eq!(code, 0, "{said}");
+        let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+        report
+    };
+    let report = evaluate(&["--data", "new.csv", "--edges", "new_edges.csv", "--json"]);
+    assert_eq!(report["num_items"], 4, "{report}");
+}
+
+/// What cannot be a new graph is refused.
+#[test]
+fn new_graphs_need_their_edges() {
+    let folder = folder_with(&GRAPHS.edit("epochs = 6", "epochs = 1"));
+    let root = folder.path();
+    rings_and_paths(root);
+    some_graphs(root, &["1", "2"]);
+    fs::write(
+        root.join("club.toml"),
+        CLUB.edit("epochs = 6", "epochs = 1"),
+    )
+    .unwrap();
+    for spec in ["spec.toml", "club.toml"] {
+        let (code, _, said) = run(root, &["run", spec, "--quiet"]);
+        assert_eq!(code, 0, "{said}");
+    }
+    let write = |name: &str, text: &str| fs::write(root.join(name), text).unwrap();
+    let nodes = fs::read_to_string(root.join("new.csv")).unwrap();
+    write("gap.csv", &nodes.edit_first("0.5", ""));
+    write("nameless.csv", &nodes.edit_first("1,", ","));
+    write("no_graph.csv", "a\n0.5\n");
+    write("across.csv", "source,target\n0,9\n");
+    write("nowhere.csv", "source,target\n0,99\n");
+    write("ends.csv", "from,to\n0,1\n");
+    write("x.npy", "");
+    let cases = [
+        ("new.csv", "", "new ones need edges"),
+        ("gap.csv", "new_edges.csv", "nodes are never skipped"),
+        ("nameless.csv", "new_edges.csv", "is in no graph"),
+        ("no_graph.csv", "new_edges.csv", "lacks the column `graph`"),
+        ("new.csv", "across.csv", "different graphs"),
+        ("new.csv", "nowhere.csv", "`99` is no node"),
+        ("new.csv", "ends.csv", "no column `source`"),
+        ("new.csv", "missing.csv", "cannot read"),
+        ("x.npy", "new_edges.csv", "read as"),
+    ];
+    for (data, edges, reason) in cases {
+        let mut arguments = vec![
+            "predict",
+            "results/spec",
+            "--on-bad-item",
+            "skip",
+            "--data",
+            data,
+        ];
+        if !edges.is_empty() {
+            arguments.extend(["--edges", edges]);
+        }
+        let (code, _, said) = run(root, &arguments);
+        assert_eq!(code, 2, "{data} {edges}: {said}");
+        assert!(said.contains(reason), "{data} {edges}: {said}");
+    }
+    for folder in ["results/spec", "results/club"] {
+        let arguments = ["serve", "--predict", folder, "--port", "0"];
+        let (code, _, said) = run(root, &arguments);
+        assert_eq!(code, 2, "{said}");
+        assert!(said.contains("edges"), "{said}");
+    }
+    let two = nodes.edit_first("path", "ring");
+    write("two.csv", &two);
+    let arguments = [
+        "evaluate",
+        "results/spec",
+        "--data",
+        "two.csv",
+        "--edges",
+        "new_edges.csv",
+    ];
+    let (code, _, said) = run(root, &arguments);
+    assert_eq!(code, 2, "{said}");
+    assert!(said.contains("different values of `kind`"), "{said}");
 }
 
 #[test]

@@ -43,6 +43,10 @@ const OUT: &[(&str, &str)] = &[
     ("data.files.roles.inputs.[].name", "a name"),
     ("network.parts.[].name", "a name"),
     (
+        "data.files.graph",
+        "the digest of the data covers the edges and how they are read",
+    ),
+    (
         "network.graph",
         "a size; the digest of the data covers the edges",
     ),

@@ -11,7 +11,7 @@ use runner_core::data::DataError;
 use runner_core::spec::init::InitLayout;
 use runner_core::spec::model::attention::Attention;
 use runner_core::spec::model::layer::{Cell, LayerKind, Norm, Recurrent, Transformer};
-use runner_core::spec::model::message::Message;
+use runner_core::spec::model::message::{GraphPooling, Message};
 
 use crate::state::names::identifiers;
 use crate::tensors::NamedTensor;
@@ -175,6 +175,9 @@ pub fn mappings(layer: &Layer) -> Vec<Mapping> {
             list.same("value", &[*max_length, width]);
         }
         LayerKind::Message(message) => list.message(message, width),
+        LayerKind::GraphPool {
+            operation: GraphPooling::Attention,
+        } => list.linear("gate_nn.", "gate.", width, 1, true),
         LayerKind::Swiglu {
             out_features, bias, ..
         } => {

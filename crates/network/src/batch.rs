@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use burn::tensor::{Device, Tensor, TensorData};
-use runner_core::data::{InputPart, InputPlan, Served, TargetValues, Values};
+use runner_core::data::{InputPart, InputPlan, NodeGraph, Served, TargetValues, Values};
 
 use crate::message::Nodes;
 use crate::targets::Targets;
@@ -63,8 +63,12 @@ pub fn of_shape(values: Values, num_items: usize, shape: &[usize], device: &Devi
     match values {
         Values::Floats(values) => DynTensor::from_values(values, &shape, device),
         Values::Tokens(tokens) => DynTensor::from_data(TensorData::new(tokens, shape), device),
+        Values::Graphs { graph, of } => {
+            DynTensor::Nodes(Box::new(Nodes::of_graphs(*graph, of, shape[0], device)))
+        }
         Values::Nodes { graph, rows } => {
-            DynTensor::Nodes(Box::new(Nodes::new(&graph, &rows, device)))
+            let graph = NodeGraph::clone(&graph);
+            DynTensor::Nodes(Box::new(Nodes::new(graph, &rows, device)))
         }
     }
 }

@@ -151,7 +151,10 @@ impl Graph {
                 };
                 inputs.push(output.expect("a layer uses outputs of earlier ones"));
             }
-            if matches!(plan.kind, LayerKind::Message(_)) {
+            if matches!(
+                plan.kind,
+                LayerKind::Message(_) | LayerKind::GraphPool { .. }
+            ) {
                 // Its edges.
                 inputs.push(items.clone());
             }
@@ -165,7 +168,7 @@ impl Graph {
 /// The rows of a layer's output that belong to the items: of a graph, those of the nodes in the batch.
 fn of_items(items: &DynTensor, output: DynTensor) -> DynTensor {
     match items {
-        DynTensor::Nodes(nodes) => output.select(nodes.places.clone()),
+        DynTensor::Nodes(nodes) if nodes.graphs.is_none() => output.select(nodes.places.clone()),
         _ => output,
     }
 }
@@ -189,6 +192,18 @@ mod tests {
     use runner_core::spec::model::layer::LayerType;
     use runner_core::spec::section::Choice;
 
+    /// Two graphs of 2 nodes and of 1, of 5 numbers.
+    fn graphs(device: &Device) -> DynTensor {
+        let graph = NodeGraph {
+            edges: Edges::new(3, &[], false).unwrap(),
+            features: (0..15).map(|at| (at as f32 * 0.7).sin()).collect(),
+            width: 5,
+            members: None,
+        };
+        let nodes = Nodes::of_graphs(graph, vec![0, 0, 1], 2, device);
+        DynTensor::Nodes(Box::new(nodes))
+    }
+
     /// Two nodes of 5 numbers with an edge.
     fn nodes(device: &Device) -> DynTensor {
         let edge = Edge {
@@ -200,8 +215,9 @@ mod tests {
             edges: Edges::new(2, &[edge], false).unwrap(),
             features: (0..10).map(|at| (at as f32 * 0.7).sin()).collect(),
             width: 5,
+            members: None,
         };
-        DynTensor::Nodes(Box::new(Nodes::new(&graph, &[0, 1], device)))
+        DynTensor::Nodes(Box::new(Nodes::new(graph, &[0, 1], device)))
     }
 
     /// Every kind of layer gives the planned shape, has the planned parameters, and passes gradients.
@@ -222,6 +238,9 @@ mod tests {
                     TensorData::new((0..12i64).map(|at| at % 7).collect(), [2, 6]),
                     &device,
                 )),
+                None if plan.graph.is_some_and(|graph| graph.num_graphs.is_some()) => {
+                    graphs(&device)
+                }
                 None if plan.graph.is_some() => nodes(&device),
                 None => {
                     let num = 2 * dims.iter().product::<usize>();

@@ -28,7 +28,7 @@ use crate::fast::{
 use crate::function;
 use crate::lora;
 use crate::masks::{self, Masks, Stepped};
-use crate::message::{Gat, Gcn, Gin, Sage};
+use crate::message::{Gat, Gate, Gcn, Gin, Sage};
 use crate::numeric;
 use crate::own::OwnModule;
 use crate::tensor::{DynTensor, map_rank};
@@ -38,6 +38,7 @@ use runner_core::check::network::windows::padding;
 use runner_core::spec::backend::Arithmetic;
 use runner_core::spec::model::layer::{self, Cell, FeedforwardActivation, LayerKind, Norm, Steps};
 use runner_core::spec::model::layer_spec::Weights;
+use runner_core::spec::model::message::GraphPooling;
 
 /// One layer of a network. [`Layer::new`] maps layer types to variants.
 #[derive(Module, Debug)]
@@ -82,6 +83,7 @@ pub enum Layer {
     Parameter4(Learned<4>),
     Function(Stateless),
     Gcn(Gcn),
+    Gate(Gate),
     Sage(Sage),
     Gat(Gat),
     Gin(Gin),
@@ -250,6 +252,9 @@ impl Layer {
                 _ => Layer::Parameter4(Learned::new(shape, [*mean, *std], device)),
             },
             LayerKind::Message(message) => Self::of_messages(message, width, device),
+            LayerKind::GraphPool {
+                operation: GraphPooling::Attention,
+            } => Layer::Gate(Gate::new(width, device)),
             LayerKind::Own(own) => Layer::Own(OwnModule::new(own, plan, device)),
             kind => Layer::Function(Stateless { kind: kind.clone() }),
         }
@@ -396,6 +401,18 @@ impl Layer {
             };
             let output = self.passed(message, inputs.remove(0).flatten(), &nodes.links);
             return DynTensor::R2(output);
+        }
+        if let LayerKind::GraphPool { operation } = plan.kind {
+            let Some(DynTensor::Nodes(nodes)) = inputs.pop() else {
+                panic!("the nodes of graphs are pooled");
+            };
+            let graphs = nodes.graphs.expect("graphs were planned");
+            let gate = match self {
+                Layer::Gate(gate) => Some(gate),
+                _ => None,
+            };
+            let x = inputs.remove(0).flatten();
+            return DynTensor::R2(graphs.pooled(operation, gate, x));
         }
         let masks = Masks::take(plan, &mut inputs);
         if let Layer::Function(_) = self {
@@ -547,7 +564,7 @@ impl Layer {
             Layer::Gcn(_) | Layer::Sage(_) | Layer::Gat(_) | Layer::Gin(_) => {
                 unreachable!("messages were passed above")
             }
-            Layer::Function(_) | Layer::Own(_) | Layer::Tied(_) => {
+            Layer::Function(_) | Layer::Own(_) | Layer::Gate(_) | Layer::Tied(_) => {
                 unreachable!("they were applied above, or got their matrix")
             }
         }

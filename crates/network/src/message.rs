@@ -9,7 +9,7 @@ use burn::tensor::{Device, IndexingUpdateOp, Int, Tensor, TensorData};
 use crate::layer::Layer;
 use crate::lora;
 use runner_core::data::{Edges, NodeGraph};
-use runner_core::spec::model::message::Message;
+use runner_core::spec::model::message::{GraphPooling, Message};
 
 /// Edges on a device.
 #[derive(Clone, Debug)]
@@ -23,7 +23,7 @@ pub struct Links {
     loops: Tensor<2>,
 }
 
-/// Items that are nodes of a graph.
+/// Items that are nodes of a graph, or whole graphs.
 #[derive(Clone, Debug)]
 pub struct Nodes {
     /// The features of all nodes, \[nodes, width\].
@@ -32,24 +32,36 @@ pub struct Nodes {
     pub links: Links,
     /// The nodes that are items of the batch.
     pub places: Tensor<1, Int>,
+    /// The graphs, if they are the items.
+    pub graphs: Option<Graphs>,
+}
+
+/// The graphs of a batch.
+#[derive(Clone, Debug)]
+pub struct Graphs {
+    num: usize,
+    /// The graph of each node.
+    of: Tensor<1, Int>,
+    /// The nodes of each graph, \[graphs, 1\].
+    sizes: Tensor<2>,
 }
 
 impl Links {
-    fn new(edges: &Edges, device: &Device) -> Self {
-        let indices = |all: &[i32]| {
-            let data = TensorData::new(all.to_vec(), [all.len()]);
-            Tensor::from_data(data, device)
+    fn new(edges: Edges, device: &Device) -> Self {
+        let indices = |all: Vec<i32>| {
+            let num = all.len();
+            Tensor::from_data(TensorData::new(all, [num]), device)
         };
-        let column = |all: &[f32]| {
-            let data = TensorData::new(all.to_vec(), [all.len(), 1]);
-            Tensor::from_data(data, device)
+        let column = |all: Vec<f32>| {
+            let num = all.len();
+            Tensor::from_data(TensorData::new(all, [num, 1]), device)
         };
         Self {
             num_nodes: edges.num_nodes,
-            sources: indices(&edges.sources),
-            targets: indices(&edges.targets),
-            weights: column(&edges.weights),
-            loops: column(&edges.loops),
+            sources: indices(edges.sources),
+            targets: indices(edges.targets),
+            weights: column(edges.weights),
+            loops: column(edges.loops),
         }
     }
 
@@ -85,22 +97,49 @@ impl Links {
 
 impl Nodes {
     /// Some nodes of a graph.
-    pub fn new(graph: &NodeGraph, rows: &[u32], device: &Device) -> Self {
+    pub fn new(graph: NodeGraph, rows: &[u32], device: &Device) -> Self {
         let shape = [graph.edges.num_nodes, graph.width];
-        let features = TensorData::new(graph.features.clone(), shape);
         let rows: Vec<i32> = rows.iter().map(|row| *row as i32).collect();
         let num = rows.len();
         Self {
-            features: Tensor::from_data(features, device),
-            links: Links::new(&graph.edges, device),
+            features: Tensor::from_data(TensorData::new(graph.features, shape), device),
+            links: Links::new(graph.edges, device),
             places: Tensor::from_data(TensorData::new(rows, [num]), device),
+            graphs: None,
         }
+    }
+
+    /// Graphs without edges between them; `of` is the position of each node's graph.
+    pub fn of_graphs(graph: NodeGraph, of: Vec<i32>, num: usize, device: &Device) -> Self {
+        let mut sizes = vec![0.0_f32; num];
+        of.iter().for_each(|at| sizes[*at as usize] += 1.0);
+        let sizes = TensorData::new(sizes, [num, 1]);
+        let num_nodes = of.len();
+        let of = TensorData::new(of, [num_nodes]);
+        Self {
+            graphs: Some(Graphs {
+                num,
+                of: Tensor::from_data(of, device),
+                sizes: Tensor::from_data(sizes, device),
+            }),
+            ..Self::new(graph, &[], device)
+        }
+    }
+
+    /// Number of items, and features of a node.
+    pub fn dims(&self) -> [usize; 2] {
+        let nodes = self.places.dims()[0];
+        let num = self.graphs.as_ref().map_or(nodes, |graphs| graphs.num);
+        [num, self.features.dims()[1]]
     }
 
     /// The items at some positions of the batch.
     pub fn select(self, places: Tensor<1, Int>) -> Self {
         Self {
-            places: self.places.select(0, places),
+            places: match self.graphs {
+                None => self.places.select(0, places),
+                Some(_) => panic!("graphs are put together on the host"),
+            },
             ..self
         }
     }
@@ -116,6 +155,73 @@ impl Nodes {
             features: self.features.without_autodiff(),
             links: self.links.without_autodiff(),
             places: self.places.without_autodiff(),
+            graphs: self.graphs.map(|graphs| Graphs {
+                of: graphs.of.without_autodiff(),
+                sizes: graphs.sizes.without_autodiff(),
+                ..graphs
+            }),
+        }
+    }
+}
+
+/// The learned score of nodes by which they are pooled.
+#[derive(Module, Debug)]
+pub struct Gate {
+    gate: Linear,
+}
+
+impl Gate {
+    /// For nodes of some features, with uninitialized weights.
+    pub fn new(width: usize, device: &Device) -> Self {
+        Self {
+            gate: LinearConfig::new(width, 1).init(device),
+        }
+    }
+}
+
+impl Graphs {
+    fn sums(&self, nodes: Tensor<2>) -> Tensor<2> {
+        let options = (&nodes.device(), nodes.dtype());
+        let zeros = Tensor::zeros([self.num, nodes.dims()[1]], options);
+        let of = self.of.clone();
+        let of = if nodes.is_autodiff() {
+            of
+        } else {
+            of.without_autodiff()
+        };
+        zeros.select_assign(0, of, nodes, IndexingUpdateOp::Add)
+    }
+
+    /// The largest number of each graph, for each of its nodes; it has no gradient.
+    fn largest(&self, nodes: &Tensor<2>) -> Tensor<2> {
+        let values = nodes.clone().without_autodiff();
+        let of = self.of.clone().without_autodiff();
+        let options = (&values.device(), values.dtype());
+        let least = Tensor::full([self.num, values.dims()[1]], f32::MIN, options);
+        let most = least.select_assign(0, of.clone(), values, IndexingUpdateOp::Max);
+        most.select(0, of)
+    }
+
+    /// One row for each graph.
+    pub fn pooled(&self, by: GraphPooling, gate: Option<&Gate>, x: Tensor<2>) -> Tensor<2> {
+        match (by, gate) {
+            (GraphPooling::Sum, _) => self.sums(x),
+            (GraphPooling::Mean, _) => self.sums(x) / self.sizes.clone(),
+            (GraphPooling::Max, _) => {
+                // Equal nodes share the gradient.
+                let most = self.largest(&x);
+                let is_most = x.clone().without_autodiff().equal(most).float();
+                let num = self.sums(is_most.clone());
+                self.sums(x * is_most) / num
+            }
+            (GraphPooling::Attention, Some(gate)) => {
+                let scores = lora::forward(&gate.gate, x.clone());
+                let weights = (scores.clone() - self.largest(&scores)).exp();
+                let sums = self.sums(weights.clone()) + 1e-16;
+                let weights = weights / sums.select(0, self.of.clone());
+                self.sums(x * weights)
+            }
+            (GraphPooling::Attention, None) => unreachable!("a gate was planned"),
         }
     }
 }

@@ -173,9 +173,7 @@ impl DynTensor {
                 let sizes = |part: &DynTensor| part.dims()[1..].iter().product::<usize>();
                 vec![parts[0].dims()[0], parts.iter().map(sizes).sum()]
             }
-            DynTensor::Nodes(nodes) => {
-                vec![nodes.places.dims()[0], nodes.features.dims()[1]]
-            }
+            DynTensor::Nodes(nodes) => nodes.dims().to_vec(),
         }
     }
 

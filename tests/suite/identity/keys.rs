@@ -66,6 +66,21 @@ const NODES: Edits = &[
     ("data.ignore", "'name'"),
     ("data.graph.edges", "'edges.csv'"),
 ];
+/// Rows as the nodes of many graphs.
+const GRAPHS: Edits = &[
+    ("data.type", "'csv'"),
+    ("data.path", "'graphs.csv'"),
+    ("data.target", "'kind'"),
+    ("data.ignore", "['graph', 'other']"),
+    ("data.graph.edges", "'pairs of nodes.csv'"),
+    ("data.graph.of", "'graph'"),
+    ("model.type", ""),
+    ("model.hidden", ""),
+    (
+        "model.layers",
+        "[{ type = 'graph_pool' }, { type = 'linear' }]",
+    ),
+];
 const LOOKAHEAD: Edits = &[("strategy.type", "'lookahead'")];
 const SWA: Edits = &[("strategy.type", "'swa'"), ("strategy.start_epoch", "1")];
 /// Something is predicted in the three steps of the table.
@@ -289,6 +304,14 @@ const ROWS: &[Row] = &[
     (NODES, &[], "data.graph.to", "'other'", Other),
     (NODES, &[], "data.graph.weight", "'weight'", Other),
     (NODES, &[], "data.graph.directed", "true", Other),
+    (GRAPHS, &[], "data.graph.of", "'other'", Other),
+    (
+        GRAPHS,
+        &[],
+        "model.layers",
+        "[{ type = 'graph_pool', operation = 'sum' }, { type = 'linear' }]",
+        Other,
+    ),
     (VALUES, &[], "data.window", "{ length = 2 }", Other),
     (
         VALUES,
@@ -853,6 +876,24 @@ fn write_data(folder: &Path) {
         "other edges.csv",
         format!("{head}{edges}8,9,10,1\n").as_bytes(),
     );
+    let (mut graphs, mut pairs) = (
+        String::from("graph,other,a,kind\n"),
+        String::from("source,target\n"),
+    );
+    for at in 0..60 {
+        let graph = at / 2;
+        graphs += &format!(
+            "{graph},{},{}.5,{}\n",
+            graph / 4 * 2 + graph % 2,
+            at * 37 % 60,
+            ["x", "y"][graph % 2]
+        );
+        if at % 2 == 1 {
+            pairs += &format!("{},{at}\n", at - 1);
+        }
+    }
+    write("graphs.csv", graphs.as_bytes());
+    write("pairs of nodes.csv", pairs.as_bytes());
     let words = |name: &str, word: &str| {
         let model = format!(
             r#"{{ "type": "WordLevel", "vocab": {{ "?": 0, "{word}": 1 }}, "unk_token": "?" }}"#

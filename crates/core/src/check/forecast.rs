@@ -124,7 +124,7 @@ impl Forecast {
             activations: kept.saturating_mul(computed),
             batch: data
                 .input
-                .graph_bytes(float)
+                .graph_bytes_in(batch, float)
                 .unwrap_or(of_batch(item))
                 .saturating_mul(1 + on_host as u64 * ahead),
             workspace: network

@@ -70,6 +70,13 @@ pub fn goal(point: &Point<'_>, data: &DataPlan) -> Result<Goal, Vec<Diagnostic>>
             _ => diagnostic,
         }]);
     }
+    let has_graphs = data
+        .input
+        .graph
+        .is_some_and(|graph| graph.num_graphs.is_some());
+    if kind == TaskKind::Autoencoding && has_graphs {
+        return Err(vec![reconstructs_graphs(point)]);
+    }
     if kind == TaskKind::Autoencoding && !data.input.parts.is_empty() {
         // Without a target and without a task, the target is missing.
         let asked = table.kind.map(|_| reconstructs_inputs(point, data));
@@ -136,6 +143,14 @@ pub fn goal(point: &Point<'_>, data: &DataPlan) -> Result<Goal, Vec<Diagnostic>>
     } else {
         Err(wrong)
     }
+}
+
+/// A graph is not a list of numbers, which a network could reconstruct.
+fn reconstructs_graphs(point: &Point<'_>) -> Diagnostic {
+    let message = "`task.type` is \"autoencoding\", which reconstructs a list of numbers, but the items are graphs";
+    Diagnostic::error("task", message)
+        .at(point.span("task.type"))
+        .help("remove `type` to predict the target")
 }
 
 /// Named inputs are not one item, which a network could reconstruct.

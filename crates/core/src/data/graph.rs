@@ -2,6 +2,8 @@
 //!
 //! Edges are sorted by the node that receives and then by the one that sends, so that sums over them have one order.
 
+mod members;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -10,12 +12,13 @@ use sha2::{Digest, Sha256};
 
 use super::encode::InputEncoder;
 use super::incoming::kind_of;
-use super::read::Watch;
-use super::records::{ColumnKind, Records};
+use super::read::{self, Watch};
+use super::records::{ColumnKind, Records, Writer};
 use super::{DataError, GraphPlan, Trust, cache, hex};
 use crate::diagnostic::nearest;
 use crate::spec::data::{DataKind, FilesSpec, GraphSpec, Missing};
 use crate::spec::section::Choice;
+pub use members::Members;
 
 /// The edges along which messages pass.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,6 +44,8 @@ pub struct NodeGraph {
     pub features: Vec<f32>,
     /// Features of a node.
     pub width: usize,
+    /// The graphs, if they are items.
+    pub members: Option<Members>,
 }
 
 /// An edge as it was given.
@@ -55,6 +60,17 @@ pub struct Edge {
 }
 
 impl Edges {
+    /// Without nodes.
+    fn none() -> Self {
+        Self {
+            num_nodes: 0,
+            sources: Vec::new(),
+            targets: Vec::new(),
+            weights: Vec::new(),
+            loops: Vec::new(),
+        }
+    }
+
     /// Given edges in their order; those that are not directed pass messages both ways. An edge that is given again with
     /// the same weight counts once.
     ///
@@ -96,6 +112,8 @@ impl Edges {
         GraphPlan {
             num_nodes: self.num_nodes,
             num_edges: self.sources.len(),
+            num_graphs: None,
+            largest_graph: None,
         }
     }
 
@@ -115,11 +133,21 @@ impl Edges {
 }
 
 impl NodeGraph {
+    /// The size of the graph, or of all graphs.
+    pub fn plan(&self) -> GraphPlan {
+        GraphPlan {
+            num_graphs: self.members.as_ref().map(Members::num),
+            largest_graph: self.members.as_ref().map(Members::largest),
+            ..self.edges.plan()
+        }
+    }
+
     /// The graph of records, each a node.
     pub fn new(
         edges: Edges,
         records: &Records,
         input: &InputEncoder,
+        members: Option<Members>,
     ) -> Result<Arc<Self>, DataError> {
         let plan = input.plan();
         if plan.vocabulary.is_some() || !plan.parts.is_empty() || plan.shape.len() != 1 {
@@ -140,6 +168,7 @@ impl NodeGraph {
             edges,
             features,
             width,
+            members,
         }))
     }
 }
@@ -149,6 +178,7 @@ pub(super) fn of_files(
     files: &FilesSpec,
     records: &Records,
     (input, features): (&InputEncoder, &[usize]),
+    members: Option<Members>,
     cache: &Path,
     watch: Watch<'_>,
 ) -> Result<Option<Arc<NodeGraph>>, DataError> {
@@ -163,10 +193,52 @@ pub(super) fn of_files(
             .help("repair the file, or remove the node and its edges"));
     }
     refuse_gaps(files, records, features)?;
-    let nodes = Nodes::new(graph, records)?;
-    let edges =
-        read(files, graph, &nodes, cache, watch).map_err(|e| e.or_key("data.graph.edges"))?;
-    NodeGraph::new(edges, records, input).map(Some)
+    let names = |id: &str| {
+        let column = records.column(id).unwrap_or_default();
+        move |row| name_of(records, row, column)
+    };
+    let nodes = Nodes::new(graph, records.len(), names)?;
+    let keyed = |error: DataError| error.or_key("data.graph.edges");
+    let (of_edges, rows) = edge_files(files, graph)
+        .and_then(|of_edges| {
+            let rows = cached(&of_edges, cache, watch)?;
+            Ok((of_edges, rows))
+        })
+        .map_err(keyed)?;
+    let edges = edges_of(&of_edges.path, &rows, graph, &nodes).map_err(keyed)?;
+    if let Some(members) = &members {
+        members.refuse_edges_between(graph, &edges)?;
+    }
+    NodeGraph::new(edges, records, input, members).map(Some)
+}
+
+/// Graphs of new data: `group` and `name` tell the graph and the name of each record.
+pub(super) fn of_new_data(
+    (files, edges): (&FilesSpec, &Path),
+    records: &Records,
+    input: &InputEncoder,
+    targets: &[usize],
+    group: impl Fn(usize) -> Option<String>,
+    name: impl Fn(usize) -> Option<String>,
+) -> Result<Arc<NodeGraph>, DataError> {
+    let graph = files.graph.clone().unwrap_or_default();
+    let graph = GraphSpec {
+        edges: vec![edges.display().to_string()],
+        ..graph
+    };
+    let members = Members::new(
+        graph.of.as_deref().unwrap_or_default(),
+        group,
+        records,
+        targets,
+    )?;
+    let nodes = Nodes::new(&graph, records.len(), |_| name)?;
+    let of_edges = edge_files(files, &graph)?;
+    let mut writer = Writer::in_memory();
+    read::read(&of_edges, &mut writer, &|_, _| {})?;
+    let edges = edges_of(&of_edges.path, &writer.into_records(), &graph, &nodes)?;
+    members.refuse_edges_between(&graph, &edges)?;
+    NodeGraph::new(edges, records, input, Some(members))
 }
 
 /// Refuses nodes without a feature that is not filled in: an item that is dropped remains a neighbor.
@@ -196,15 +268,19 @@ struct Nodes<'a> {
 }
 
 impl<'a> Nodes<'a> {
-    fn new(graph: &'a GraphSpec, records: &Records) -> Result<Self, DataError> {
-        let num = records.len();
+    /// `names` gives the names in a column.
+    fn new<N: Fn(usize) -> Option<String>>(
+        graph: &'a GraphSpec,
+        num: usize,
+        names: impl FnOnce(&str) -> N,
+    ) -> Result<Self, DataError> {
         let Some(id) = &graph.id else {
             return Ok(Self { names: None, num });
         };
-        let column = records.column(id).unwrap_or_default();
+        let given = names(id);
         let mut names = BTreeMap::new();
         for row in 0..num {
-            let Some(name) = name_of(records, row, column) else {
+            let Some(name) = given(row) else {
                 let message = format!("the node in row {} has no name in `{id}`", row + 1);
                 return Err(DataError::new(message)
                     .key("data.graph.id")
@@ -264,14 +340,8 @@ fn name_of(records: &Records, row: usize, column: usize) -> Option<String> {
     }
 }
 
-/// Reads the files of edges.
-fn read(
-    files: &FilesSpec,
-    graph: &GraphSpec,
-    nodes: &Nodes<'_>,
-    cache: &Path,
-    watch: Watch<'_>,
-) -> Result<Edges, DataError> {
+/// How the files of edges are read.
+fn edge_files(files: &FilesSpec, graph: &GraphSpec) -> Result<FilesSpec, DataError> {
     let first = graph.edges.first().map(Path::new).unwrap_or(Path::new(""));
     let kind = kind_of(first).unwrap_or(files.kind());
     if !matches!(
@@ -290,13 +360,27 @@ fn read(
     if kind == files.kind() {
         of_edges.format = files.format.clone();
     }
+    Ok(of_edges)
+}
+
+/// The records of edges, from the cache if they are in it.
+fn cached(files: &FilesSpec, cache: &Path, watch: Watch<'_>) -> Result<Records, DataError> {
     // Errors name keys of the nodes' files.
     let plain = |mut error: DataError| {
         error.key.clear();
         error
     };
-    let digest = cache::digest(&of_edges, cache, Trust::Stamps).map_err(plain)?;
-    let records = cache::open(&of_edges, &digest, cache, Trust::Stamps, watch).map_err(plain)?;
+    let digest = cache::digest(files, cache, Trust::Stamps).map_err(plain)?;
+    cache::open(files, &digest, cache, Trust::Stamps, watch).map_err(plain)
+}
+
+/// The edges of records.
+fn edges_of(
+    paths: &[String],
+    records: &Records,
+    graph: &GraphSpec,
+    nodes: &Nodes<'_>,
+) -> Result<Edges, DataError> {
     let column = |name: &str, key: &str| {
         let names: Vec<&str> = records.columns().iter().map(|c| c.name.as_str()).collect();
         let Some(at) = records.column(name) else {
@@ -323,18 +407,14 @@ fn read(
     let place = |row: usize| {
         let file = records.file_of(row).max(1) - 1;
         let start = records.header.files.get(file).copied().unwrap_or(0);
-        let name = graph
-            .edges
-            .get(file)
-            .map(Path::new)
-            .and_then(Path::file_name);
+        let name = paths.get(file).map(Path::new).and_then(Path::file_name);
         let name = name.unwrap_or_default().to_string_lossy().into_owned();
         format!("edge {} of `{name}`", row - start + 1)
     };
     let mut edges = Vec::with_capacity(records.len());
     for row in 0..records.len() {
         let end = |column: usize| {
-            let found = match name_of(&records, row, column) {
+            let found = match name_of(records, row, column) {
                 Some(name) => nodes.find(&name),
                 None => {
                     let name = &records.columns()[column].name;

@@ -147,6 +147,22 @@ pub struct GraphPlan {
     pub num_nodes: usize,
     /// Edges along which messages pass: an undirected edge counts twice, and one from a node to itself does not count.
     pub num_edges: usize,
+    /// Graphs, if they are the items instead of the nodes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub num_graphs: Option<usize>,
+    /// Nodes of the largest of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub largest_graph: Option<usize>,
+}
+
+impl GraphPlan {
+    /// Nodes that a batch of so many items computes: all nodes of one graph; of many graphs at most as many as if each
+    /// were the largest.
+    pub fn nodes_in(&self, batch: u64) -> u64 {
+        let largest = self.largest_graph.map(|nodes| nodes as u64);
+        let all = self.num_nodes as u64;
+        largest.map_or(all, |nodes| nodes.saturating_mul(batch).min(all))
+    }
 }
 
 /// A named input.
@@ -198,6 +214,13 @@ impl InputPlan {
         Some(features.saturating_add(edges.saturating_mul(8 + float)))
     }
 
+    /// The share of a batch of so many items.
+    pub fn graph_bytes_in(&self, batch: u64, float: u64) -> Option<u64> {
+        let (graph, all) = (self.graph?, self.graph_bytes(float)?);
+        let share = all.saturating_mul(graph.nodes_in(batch));
+        Some(share.div_ceil(graph.num_nodes.max(1) as u64))
+    }
+
     /// Whether there are only indices.
     pub fn is_all_indices(&self) -> bool {
         match self.parts.as_slice() {
@@ -213,6 +236,18 @@ impl InputPlan {
         match self.parts.len() {
             0 => match self.graph {
                 None => format!("shape {:?}", self.shape),
+                Some(GraphPlan {
+                    num_graphs: Some(num),
+                    num_nodes,
+                    num_edges,
+                    ..
+                }) => format!(
+                    "{} (nodes of shape {:?}; {} and {} in all)",
+                    counted(num, "graph"),
+                    self.shape,
+                    counted(num_nodes, "node"),
+                    counted(num_edges, "edge")
+                ),
                 Some(graph) => format!(
                     "shape {:?} ({} with {})",
                     self.shape,

@@ -33,7 +33,7 @@ impl Set {
     /// The kind of an item.
     pub fn input_plan(&self) -> InputPlan {
         let mut plan = self.encoder.input.plan();
-        plan.graph = self.graph.as_ref().map(|graph| graph.edges.plan());
+        plan.graph = self.graph.as_ref().map(|graph| graph.plan());
         plan
     }
 }
@@ -102,6 +102,13 @@ pub enum Values {
         graph: Arc<NodeGraph>,
         /// The numbers of the nodes.
         rows: Vec<u32>,
+    },
+    /// Graphs.
+    Graphs {
+        /// All nodes and their edges.
+        graph: Box<NodeGraph>,
+        /// The position of each node's graph.
+        of: Vec<i32>,
     },
 }
 
@@ -330,9 +337,14 @@ impl Split {
         }
         Served {
             values: if let Some(graph) = graph {
-                Values::Nodes {
-                    graph: graph.clone(),
-                    rows: places.iter().map(|at| self.rows[*at as usize]).collect(),
+                let rows: Vec<u32> = places.iter().map(|at| self.rows[*at as usize]).collect();
+                if graph.members.is_some() {
+                    let (graph, of) = graph.union(&rows);
+                    let graph = Box::new(graph);
+                    Values::Graphs { graph, of }
+                } else {
+                    let graph = graph.clone();
+                    Values::Nodes { graph, rows }
                 }
             } else if encoder.input.is_tokens() {
                 Values::Tokens(tokens)

@@ -92,6 +92,8 @@ impl Uses {
         let graph = files.graph.as_ref().and_then(|graph| graph.id.clone());
         let id = by(&graph, "data.graph.id")?;
         let weight = by(&roles.weight, "data.weight")?;
+        let of = files.graph.as_ref().and_then(|graph| graph.of.clone());
+        let of = by(&of, "data.graph.of")?;
         let all_targets = more_targets.iter().flatten();
         let all_targets: Vec<usize> = targets.iter().chain(all_targets).copied().collect();
         let apart = inputs::Apart {
@@ -103,6 +105,7 @@ impl Uses {
                 .chain(group_by)
                 .chain(id)
                 .chain(weight)
+                .chain(of)
                 .collect(),
         };
         let inputs = inputs::columns_of(files, columns, &apart)?;
@@ -113,7 +116,8 @@ impl Uses {
                 // Earlier values of a series are used to predict its next value.
                 let is_target = |at: &usize| all_targets.contains(at) && roles.window.is_none();
                 let apart = |at: &usize| {
-                    ignored.contains(at) || [order_by, group_by, id, weight].contains(&Some(*at))
+                    let others = [order_by, group_by, id, of, weight];
+                    ignored.contains(at) || others.contains(&Some(*at))
                 };
                 (0..columns.len())
                     .filter(|at| !is_target(at) && !apart(at))

@@ -19,6 +19,14 @@ impl RunPlan {
     /// worth the memory.
     pub fn kept_on_device(&self) -> BTreeMap<&'static str, u64> {
         let data = &self.data;
+        if data
+            .input
+            .graph
+            .is_some_and(|graph| graph.num_graphs.is_some())
+        {
+            // Batches are put together from graphs of different sizes on the host.
+            return BTreeMap::new();
+        }
         let splits = [
             ("train", data.num_train, data.augment.is_none()),
             ("valid", data.num_valid, true),

@@ -301,7 +301,7 @@ fn piece(layer: &Layer, names: &Names<'_>) -> Result<Piece, Reason> {
         | LayerKind::Einsum { .. }
         | LayerKind::Cumsum { .. }
         | LayerKind::Concat { .. } => Piece::expression(names, axes::expression(layer, names)),
-        LayerKind::Message(_) => return Err(Reason(GRAPHS.into())),
+        LayerKind::Message(_) | LayerKind::GraphPool { .. } => return Err(Reason(GRAPHS.into())),
         LayerKind::Own(_) => return Err(Reason(OWN.into())),
     })
 }

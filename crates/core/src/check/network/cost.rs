@@ -4,7 +4,7 @@
 use super::{Input, einsum};
 use crate::spec::model::attention::Attention;
 use crate::spec::model::layer::{Cell, LayerKind, Norm, Recurrent, Steps, Transformer};
-use crate::spec::model::message::Message;
+use crate::spec::model::message::{GraphPooling, Message};
 
 /// Paths inside the layer with the number of elements of each.
 pub fn parameters(kind: &LayerKind, inputs: &[Input], shape: &[usize]) -> Vec<(String, u64)> {
@@ -82,6 +82,9 @@ fn listed(kind: &LayerKind, inputs: &[Input], shape: &[usize]) -> Parameters {
             list.linear("linear_outer.", width, *out_features, *bias);
         }
         LayerKind::Message(message) => list.message(message, width),
+        LayerKind::GraphPool {
+            operation: GraphPooling::Attention,
+        } => list.linear("gate.", width, 1, true),
         LayerKind::Own(own) => {
             for parameter in &own.parameters {
                 list.add(parameter.path.clone(), parameter.count);
@@ -257,6 +260,9 @@ fn wide_multiply_adds(kind: &LayerKind, inputs: &[Input], shape: &[usize]) -> u1
         }
         LayerKind::Swiglu { .. } => 2 * product(shape) * width,
         LayerKind::Message(message) => per_node(message, width),
+        LayerKind::GraphPool {
+            operation: GraphPooling::Attention,
+        } => width,
         LayerKind::Conv(conv) => {
             product(shape) * product(&conv.kernel_size) * (input[0] / conv.groups) as u128
         }
@@ -383,6 +389,12 @@ fn wide_activations(kind: &LayerKind, inputs: &[Input], shape: &[usize]) -> u128
         | LayerKind::Squeeze { .. }
         | LayerKind::Parameter { .. }
         | LayerKind::Identity => 0,
+        // Nodes and their weights, or which of them are the largest.
+        LayerKind::GraphPool { operation } => match operation {
+            GraphPooling::Mean | GraphPooling::Sum => output,
+            GraphPooling::Max => 2 * width,
+            GraphPooling::Attention => 2 * width + 4,
+        },
         // Windows over height and width come first.
         LayerKind::Pool(pool) if pool.dims == 3 => {
             output + u128::from(times(&[&input[..2], &shape[2..]].concat()))

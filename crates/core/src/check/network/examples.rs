@@ -376,6 +376,10 @@ const GRAPH_EXAMPLES: &[&str] = &[
     "{ type = 'gat', out_features = 3, num_heads = 2 }",
     "{ type = 'gat', out_features = 3, num_heads = 2, concat = false, self_loops = false, negative_slope = 0.1 }",
     "{ type = 'gin', out_features = 3, epsilon = 0.1 }",
+    "{ type = 'graph_pool' }",
+    "{ type = 'graph_pool', operation = 'sum' }",
+    "{ type = 'graph_pool', operation = 'max' }",
+    "{ type = 'graph_pool', operation = 'attention' }",
     "{ type = 'gin', out_features = 3, hidden_features = 4, learn_epsilon = true }",
 ];
 
@@ -386,15 +390,24 @@ pub fn graph_examples() -> Vec<Example> {
     let graph = GraphPlan {
         num_nodes: 2,
         num_edges: 2,
+        num_graphs: None,
+        largest_graph: None,
     };
-    let items = Items {
+    let items = |graph| Items {
         graph: Some(graph),
         ..Items::single(Shape::numbers(&[5]))
     };
     let each = GRAPH_EXAMPLES.iter();
-    each.map(|layers| Example {
-        network: planned(&items, layers),
-        layers: (*layers).to_owned(),
+    each.map(|layers| {
+        let graph = GraphPlan {
+            num_graphs: layers.contains("graph_pool").then_some(2),
+            largest_graph: layers.contains("graph_pool").then_some(2),
+            ..graph
+        };
+        Example {
+            network: planned(&items(graph), layers),
+            layers: (*layers).to_owned(),
+        }
     })
     .collect()
 }

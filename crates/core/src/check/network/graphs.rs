@@ -25,6 +25,80 @@ pub fn kept_per_node(
     Ok(node.saturating_add(of_node(edge, graph)))
 }
 
+/// Whether the output of each layer is one of whole graphs, and not of their nodes.
+fn are_pooled(network: &Network) -> Vec<bool> {
+    let mut pooled: Vec<bool> = Vec::with_capacity(network.layers.len());
+    for layer in &network.layers {
+        let of_input = |input: &Input| input.layer.is_some_and(|at| pooled[at]);
+        let is_pooled = layer.inputs.iter().any(of_input);
+        pooled.push(is_pooled || matches!(layer.kind, LayerKind::GraphPool { .. }));
+    }
+    pooled
+}
+
+/// Refuses layers that mix nodes with graphs, and pooling where there is nothing to pool.
+pub fn check(kind: &LayerKind, network: &Network, inputs: &[Input]) -> Result<(), Mismatch> {
+    let num_graphs = network.graph.and_then(|graph| graph.num_graphs);
+    let is_pool = matches!(kind, LayerKind::GraphPool { .. });
+    if num_graphs.is_none() {
+        return if is_pool {
+            wrong(
+                "type",
+                "pools the nodes of each graph, but the items are not graphs",
+                "name the column of each node's graph in `data.graph.of`, or remove the layer",
+            )
+        } else {
+            Ok(())
+        };
+    }
+    let pooled = are_pooled(network);
+    let of_input = |input: &Input| input.layer.is_some_and(|at| pooled[at]);
+    let num_pooled = inputs.iter().filter(|input| of_input(input)).count();
+    if num_pooled > 0 && (is_pool || matches!(kind, LayerKind::Message(_))) {
+        return wrong(
+            "type",
+            "needs nodes, but its input has one row for each graph",
+            if is_pool {
+                "remove it: the nodes are already pooled"
+            } else {
+                "move it before `graph_pool`"
+            },
+        );
+    }
+    if num_pooled > 0 && num_pooled < inputs.len() {
+        return wrong(
+            "inputs",
+            "combines values of nodes with values of whole graphs",
+            "pool the nodes first, with `graph_pool`",
+        );
+    }
+    Ok(())
+}
+
+/// Refuses networks over graphs whose output is one of nodes; `layers` are those whose outputs are used.
+pub fn outputs_are_of_graphs(
+    network: &Network,
+    mut layers: impl Iterator<Item = usize>,
+) -> Result<(), (usize, Mismatch)> {
+    if network.graph.and_then(|graph| graph.num_graphs).is_none() {
+        return Ok(());
+    }
+    let pooled = are_pooled(network);
+    match layers.find(|at| !pooled[*at]) {
+        None => Ok(()),
+        Some(at) => Err((
+            at,
+            Mismatch {
+                key: "type",
+                message: "outputs values of nodes, but the items are graphs".into(),
+                help:
+                    "put `{ type = \"graph_pool\" }` before it, which takes the mean of the nodes"
+                        .into(),
+            },
+        )),
+    }
+}
+
 /// A node's share of values that each edge has.
 fn of_node(per_edge: u64, graph: GraphPlan) -> u64 {
     let edges = per_edge.saturating_mul(graph.num_edges as u64);
@@ -42,9 +116,9 @@ impl Network {
         of_node(edge, graph)
     }
 
-    /// How many items a forward pass computes for a batch of a size: of a graph, all nodes.
+    /// How many items, or nodes of a graph, a forward pass computes for a batch of a size.
     pub fn num_computed(&self, batch_size: u64) -> u64 {
-        self.graph
-            .map_or(batch_size, |graph| graph.num_nodes as u64)
+        let graph = self.graph.as_ref();
+        graph.map_or(batch_size, |graph| graph.nodes_in(batch_size))
     }
 }

@@ -356,6 +356,12 @@ pub fn lay_out(
         append(&mut network, spec, wanted)?;
     }
     heads::fit(&network, layers, output, heads)?;
+    let last = network.layers.len().checked_sub(1);
+    let used = heads.iter().map(|head| head.layer).chain(last);
+    graphs::outputs_are_of_graphs(&network, used).map_err(|(at, mismatch)| {
+        let inputs = &network.layers[at].inputs;
+        refusal(&network, &layers[at], inputs, mismatch)
+    })?;
     Ok(network)
 }
 
@@ -425,6 +431,7 @@ pub fn append(
     masks::resolve(&mut kind, spec, values).map_err(refused)?;
     let mut activations = cost::activations(&kind, values, &shape);
     let mut multiply_adds = cost::multiply_adds(&kind, values, &shape);
+    graphs::check(&kind, network, values).map_err(refused)?;
     if let LayerKind::Message(message) = &kind {
         let kept = graphs::kept_per_node(message, network.graph, values);
         activations = kept.map_err(refused)?;

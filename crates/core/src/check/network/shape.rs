@@ -172,6 +172,10 @@ pub fn output(spec: &LayerSpec, inputs: &[Input], wanted: &[usize]) -> Result<Di
             rank(input, 1..=1, "[features]")?;
             vec![message.width()]
         }
+        LayerKind::GraphPool { .. } => {
+            rank(input, 1..=1, "[features]")?;
+            input.to_vec()
+        }
         LayerKind::Own(own) => own.plan(&dims(inputs))?.shape,
         LayerKind::Interpolate { .. } => interpolated(&spec.kind, input)?,
         LayerKind::PixelShuffle { factor } => shuffled(*factor, input)?,

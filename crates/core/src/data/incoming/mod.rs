@@ -4,6 +4,7 @@
 //! Nothing is fitted to new data, and no column is guessed. A piece takes some MiB of memory, whatever the size of the
 //! file. Every item keeps its identifier in the file: its row number or its name.
 
+mod graphs;
 mod source;
 mod windows;
 
@@ -36,6 +37,8 @@ pub struct Incoming<'a> {
     pub kind: Option<DataKind>,
     /// The file or folder of targets, if they are not next to the inputs.
     pub targets: Option<&'a Path>,
+    /// The file of edges, if the items are graphs.
+    pub edges: Option<&'a Path>,
     /// Whether targets are read.
     pub has_targets: bool,
     /// Whether items that cannot be used are skipped instead of refused.
@@ -68,8 +71,10 @@ pub(in crate::data) struct Origin {
     pub line: u64,
     /// Values that are copied to the output.
     pub kept: Vec<String>,
-    /// Its group.
+    /// Its group, or its graph.
     pub group: Option<String>,
+    /// The name of the node, if it is one of a graph.
+    pub node: Option<String>,
 }
 
 /// The identifier of an item.
@@ -106,6 +111,7 @@ impl<'a> Incoming<'a> {
             shown: None,
             kind: None,
             targets: None,
+            edges: None,
             has_targets: false,
             skips_bad: false,
             keep: &[],
@@ -136,8 +142,12 @@ impl<'a> Incoming<'a> {
         read: &dyn Fn(Take<'_>) -> Result<(), DataError>,
         see: &mut dyn FnMut(Piece) -> ControlFlow<()>,
     ) -> Result<(), DataError> {
-        self.refuse_graphs()?;
         let mut pieces = Pieces::new(self);
+        if let Some(edges) = self.edges_of_graphs()? {
+            let piece = pieces.graphs(read, edges);
+            let _ = see(piece.map_err(|error| self.renamed(error))?);
+            return Ok(());
+        }
         let mut is_ended = false;
         let mut num_items = 0;
         let mut take = |raw: Raw| {
@@ -161,7 +171,7 @@ impl<'a> Incoming<'a> {
     /// The same for rows that are JSON objects, one text each, instead of a file: [`Incoming::path`] is only their
     /// name.
     pub fn read_objects(&self, objects: &[&str]) -> Result<Piece, DataError> {
-        self.refuse_graphs()?;
+        self.check()?;
         let mut pieces = Pieces::new(self);
         let mut piece = None;
         let mut take = |raw: Raw| {
@@ -171,17 +181,6 @@ impl<'a> Incoming<'a> {
         let read = tables::incoming::of_objects(self, objects, &mut take);
         read.map_err(|error| self.renamed(error))?;
         piece.ok_or_else(|| pieces.nothing_left())
-    }
-
-    /// Nodes cannot be predicted without the edges to their neighbors.
-    fn refuse_graphs(&self) -> Result<(), DataError> {
-        match self.plan.input.graph {
-            None => Ok(()),
-            Some(_) => Err(DataError::new(
-                "the items of this run are the nodes of a graph, and new ones have no edges here",
-            )
-            .help("predict the nodes of a split instead: `--split test` of `runner predict` and `runner evaluate`")),
-        }
     }
 
     fn read_raw(&self, take: Take<'_>) -> Result<(), DataError> {

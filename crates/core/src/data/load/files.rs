@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::Splits;
 use crate::data::encode::{Fitting, fit};
+use crate::data::graph::Members;
 use crate::data::missing::{all_dropped, dropped, refuse_empty_columns};
 use crate::data::read::Watch;
 use crate::data::records::{ColumnKind, Records};
@@ -63,9 +64,26 @@ impl Reading<'_> {
         refuse_empty_columns(files, &records, &uses)?;
         let dropped = dropped(files, &records, &uses)?;
         let series = Series::new(files, &records, &uses)?;
-        let mut assigned = self.assign(files, &records, &uses, &series, &dropped)?;
+        let targets: Vec<usize> = uses.all_targets().collect();
+        let members = Members::of_files(files, &records, &targets, uses.weight)?;
+        // The first node of a graph stands for it.
+        let is_item = |row: usize| {
+            let members = members.as_ref();
+            members.is_none_or(|members| members.is_first(row as u32))
+        };
+        let is_dropped = |row: usize| dropped.get(row).is_some_and(|is| *is);
+        let rows = 0..records.len();
+        let num_dropped = rows.clone().filter(|row| is_dropped(*row) && is_item(*row));
+        let num_dropped = num_dropped.count();
+        let left_out = rows.map(|row| is_dropped(row) || !is_item(row));
+        let left_out: Vec<bool> = left_out.collect();
+        let mut assigned = self.assign(files, &records, &uses, &series, &left_out)?;
         let windows = files.roles.window.as_ref();
-        let encoder = fit(&self.fitting(files, &records, &uses, &assigned.train, None))?;
+        let mut encoder = fit(&self.fitting(files, &records, &uses, &assigned.train, None))?;
+        if let Some(members) = &members {
+            let nodes = members.nodes_of(&assigned.train);
+            encoder.input = fit(&self.fitting(files, &records, &uses, &nodes, None))?.input;
+        }
         let places = windows.map(|window| (window, series.places(&records)));
         let starts = |rows: &mut Vec<u32>| {
             let (window, places) = places.as_ref()?;
@@ -78,6 +96,7 @@ impl Reading<'_> {
             files,
             &records,
             (&encoder.input, &uses.features),
+            members,
             cache,
             watch,
         )?;
@@ -98,7 +117,7 @@ impl Reading<'_> {
                 .weighted(uses.weight)?,
             valid: split(assigned.valid, valid_starts),
             test: has_test.then(|| split(assigned.test, test_starts)),
-            num_dropped: dropped.iter().filter(|is| **is).count(),
+            num_dropped,
         })
     }
 

@@ -80,7 +80,7 @@ pub(super) fn of_items(
             shape,
         },
     };
-    let graph = edges.map(|edges| NodeGraph::new(edges, &records, &input));
+    let graph = edges.map(|edges| NodeGraph::new(edges, &records, &input, None));
     let graph = graph.transpose()?;
     let set = Arc::new(Set {
         records,

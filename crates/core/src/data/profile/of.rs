@@ -97,7 +97,13 @@ fn source(plan: &DataPlan, loaded: &Loaded) -> Vec<String> {
     let mut lines = vec![format!(
         "`{}`: {}, {split}",
         plan.dataset.name(),
-        counted(records.len(), what),
+        match set.graph.as_ref().and_then(|graph| graph.plan().num_graphs) {
+            None => counted(records.len(), what),
+            Some(num) => {
+                let nodes = counted(records.len(), "node");
+                format!("{} of {nodes}", counted(num, "graph"))
+            }
+        }
     )];
     if loaded.num_dropped > 0 {
         lines.push(format!(
@@ -234,6 +240,11 @@ fn item(split: &Split, at: u32) -> String {
         }
         (Values::Tokens(tokens), encoder) => shown_tokens(tokens, encoder),
         (Values::Floats(values), _) => listed(values.iter().map(|value| short(*value))),
+        (Values::Graphs { graph, .. }, _) => {
+            let plan = graph.plan();
+            let nodes = counted(plan.num_nodes, "node");
+            format!("{nodes} with {}", counted(plan.num_edges, "edge"))
+        }
         (Values::Nodes { graph, rows }, _) => {
             let row = rows[0] as usize;
             let values = &graph.features[row * graph.width..(row + 1) * graph.width];

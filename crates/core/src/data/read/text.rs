@@ -123,6 +123,7 @@ pub(in crate::data) fn incoming(incoming: &Incoming<'_>, take: Take<'_>) -> Resu
                         line: number,
                         kept: Vec::new(),
                         group: None,
+                        node: None,
                     });
                 }
                 Err(e) => {

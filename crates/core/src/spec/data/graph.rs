@@ -13,6 +13,9 @@ pub struct GraphSpec {
     /// The column of the nodes' names; rows are numbered from 0 if not set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
+    /// The column of the graph that each node is in; all are in one if not set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub of: Option<String>,
     /// The column of the node at which an edge begins.
     pub from: String,
     /// The column of the node at which it ends.
@@ -39,6 +42,9 @@ impl GraphSpec {
                 .required(),
             id: s
                 .field("id", Kind::Text, "The column of `path` with the name of each node, which edges use; when not set, nodes are numbered from 0 in the order of `path`.")
+                .optional(),
+            of: s
+                .field("of", Kind::Text, "The column of `path` with the graph of each node, if there are many: items are then graphs, and all nodes of a graph have its target.")
                 .optional(),
             from: text(s, "from", "The column of edges with the node at which each begins.", "source"),
             to: text(s, "to", "The column of edges with the node at which each ends, which receives its messages.", "target"),

@@ -35,6 +35,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("data.weight", "\"weight\""),
     ("graph.edges", "\"edges.csv\""),
     ("graph.id", "\"id\""),
+    ("graph.of", "\"graph\""),
     ("graph.weight", "\"weight\""),
     ("hidden_features", "64"),
     ("notify.command", "[\"notify-send\", \"runner\"]"),

@@ -7,7 +7,7 @@ use super::attention::Attention;
 use super::initializer::Initializer;
 use super::layer::*;
 use super::layer_spec::MaskKey;
-use super::message::Message;
+use super::message::{GraphPooling, Message};
 use crate::spec::kind::Kind;
 use crate::spec::own::{AnyLayer, Own};
 use crate::spec::section::{Choice, Section};
@@ -231,6 +231,9 @@ impl LayerKind {
             T::Sage => LayerKind::Message(Message::sage(s)),
             T::Gat => LayerKind::Message(Message::gat(s)),
             T::Gin => LayerKind::Message(Message::gin(s)),
+            T::GraphPool => LayerKind::GraphPool {
+                operation: s.choice("operation", "How the nodes are pooled.", GraphPooling::Mean),
+            },
             T::Identity => LayerKind::Identity,
             activation => unreachable!("{} is decoded above", activation.name()),
         }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::activation::Activation;
 use super::attention::Attention;
 use super::initializer::Initializer;
-use super::message::Message;
+use super::message::{GraphPooling, Message};
 use crate::spec::kind::Padding;
 use crate::spec::own::{AnyLayer, Own};
 use crate::spec::section::{Choice, Types, choices};
@@ -164,6 +164,8 @@ pub enum LayerKind {
     Concat { axis: i64 },
     /// Messages along the edges of a graph.
     Message(Message),
+    /// The nodes of each graph as one row.
+    GraphPool { operation: GraphPooling },
     /// A layer of the program's own.
     Own(Own),
 }
@@ -463,6 +465,7 @@ choices! {
         Sage "sage" "The mean of the neighbors in a graph, and the node itself, each by a linear layer (Hamilton et al., 2017).",
         Gat "gat" "Attention to the neighbors in a graph (Velickovic et al., 2018).",
         Gin "gin" "The sum of the neighbors in a graph and of the node itself, through two linear layers (Xu et al., 2019).",
+        GraphPool "graph_pool" "The nodes of each graph as one row.",
     }
 }
 

@@ -4,7 +4,19 @@ use serde::{Deserialize, Serialize};
 
 use super::decode::{bias, size};
 use crate::spec::kind::Kind;
-use crate::spec::section::Section;
+use crate::spec::section::{Section, choices};
+
+choices! {
+    /// How the nodes of a graph become one row.
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum GraphPooling {
+        Mean "mean" "The mean of the nodes.",
+        Sum "sum" "The sum of the nodes.",
+        Max "max" "The maximum of the nodes, for each feature.",
+        Attention "attention" "The mean of the nodes, weighted by the softmax of a learned score of each.",
+    }
+}
 
 /// A layer that passes messages.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -164,7 +164,9 @@ pub fn output(scope: &mut Scope<'_>, inputs: &[String]) -> Result<String, OnnxEr
         | LayerKind::Cumsum { .. }
         | LayerKind::Pad { .. }
         | LayerKind::Concat { .. } => axes::output(scope, inputs),
-        LayerKind::Message(_) => return Err(scope.unsupported(crate::torch::GRAPHS)),
+        LayerKind::Message(_) | LayerKind::GraphPool { .. } => {
+            return Err(scope.unsupported(crate::torch::GRAPHS));
+        }
         LayerKind::Own(_) => return Err(scope.unsupported(crate::torch::OWN)),
     })
 }

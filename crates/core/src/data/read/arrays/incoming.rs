@@ -236,6 +236,7 @@ fn pump(
                         line: number,
                         kept: Vec::new(),
                         group: None,
+                        node: None,
                     });
                 }
                 Err((place, Reason(reason))) => {

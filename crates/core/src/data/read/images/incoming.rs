@@ -92,6 +92,7 @@ impl Reading<'_> {
                         line: 0,
                         kept: Vec::new(),
                         group: None,
+                        node: None,
                     });
                 }
                 Err(Reason(reason)) => {

@@ -80,7 +80,9 @@ fn unused(incoming: &Incoming<'_>) -> Vec<String> {
     let used = incoming.used();
     let columns = incoming.transforms.columns.iter().enumerate();
     let unused = columns.filter(|(at, _)| !used.contains(at));
+    let of_nodes = of_nodes(incoming);
     let unused = unused.map(|(_, column)| column.name.clone());
+    let unused = unused.filter(|name| !of_nodes.contains(name));
     unused.chain(incoming.ignore.iter().cloned()).collect()
 }
 
@@ -123,6 +125,15 @@ struct Layout {
     unit: Option<f64>,
     keep: Vec<String>,
     group: Option<String>,
+    /// The column of the names of nodes.
+    node: Option<String>,
+}
+
+/// The values of a row that are not part of its record.
+struct Apart {
+    kept: Vec<String>,
+    group: Option<String>,
+    node: Option<String>,
 }
 
 impl Layout {
@@ -149,7 +160,9 @@ impl Layout {
         let targets = transforms.targets();
         let name = |at: &usize| transforms.columns[*at].name.clone();
         let mut apart: BTreeSet<String> = targets.iter().map(name).collect();
-        apart.extend(incoming.ignore.iter().chain(incoming.keep).cloned());
+        let of_nodes = of_nodes(incoming);
+        let apart_too = incoming.ignore.iter().chain(incoming.keep).chain(&of_nodes);
+        apart.extend(apart_too.cloned());
         let array = transforms
             .array()
             .filter(|(_, column)| !known.is_empty() && !known.contains(&column.name));
@@ -163,7 +176,7 @@ impl Layout {
             let is_array =
                 |name: &String| in_order.as_ref().is_some_and(|(array, _)| array == name);
             let needed = used.iter().filter(|name| !is_array(name));
-            let needed = needed.chain(incoming.keep);
+            let needed = needed.chain(incoming.keep).chain(&of_nodes);
             let lacking: Vec<&String> = needed.filter(|name| !known.contains(*name)).collect();
             if !lacking.is_empty() {
                 return Err(lacks(incoming, &lacking, &names));
@@ -198,6 +211,7 @@ impl Layout {
             unit,
             keep: incoming.keep.to_vec(),
             group,
+            node: incoming.graph().and_then(|graph| graph.id.clone()),
         })
     }
 
@@ -223,11 +237,12 @@ impl Layout {
                         .cells(row)
                         .and_then(|cells| self.encode(writing.read(cells), &mut chunk));
                     match read {
-                        Ok((kept, group)) => origins.push(Origin {
+                        Ok(apart) => origins.push(Origin {
                             id: Id::Row(number),
                             line: *line,
-                            kept,
-                            group,
+                            kept: apart.kept,
+                            group: apart.group,
+                            node: apart.node,
                         }),
                         Err(Reason(reason)) => {
                             let place = T::place(Path::new(&shown), *line);
@@ -261,19 +276,16 @@ impl Layout {
         }
     }
 
-    /// Adds the record of a row; returns the values that are copied to the output, and its group.
-    fn encode(
-        &self,
-        cells: Cells<'_>,
-        chunk: &mut Chunk,
-    ) -> Result<(Vec<String>, Option<String>), Reason> {
+    /// Adds the record of a row; returns its other values.
+    fn encode(&self, cells: Cells<'_>, chunk: &mut Chunk) -> Result<Apart, Reason> {
         let text = |name: &String| {
             let found = cells.iter().find(|(other, _)| other == name);
             found.and_then(|(_, cell)| cell.text()).unwrap_or_default()
         };
         let kept = self.keep.iter().map(|name| text(name).into_owned());
         let kept = kept.collect();
-        let group = self.group.as_ref().map(|name| text(name).into_owned());
+        let named = |name: &Option<String>| Some(text(name.as_ref()?).into_owned());
+        let (group, node) = (named(&self.group), named(&self.node));
         let mut used: Cells<'_> = Vec::with_capacity(self.used.len());
         let mut list = List::new();
         for (name, cell) in cells {
@@ -310,7 +322,7 @@ impl Layout {
             used.push((Cow::Borrowed(name.as_str()), Cell::List(list)));
         }
         self.encoder.encode(used, chunk)?;
-        Ok((kept, group))
+        Ok(Apart { kept, group, node })
     }
 }
 
@@ -328,14 +340,20 @@ fn in_units(mut list: List, unit: f64) -> List {
     list
 }
 
-/// The column that windows are grouped by.
+/// The column that windows are grouped by, or of the graph of each node.
 fn group_by(incoming: &Incoming<'_>) -> Option<String> {
     match &incoming.transforms.input {
         InputEncoder::Features {
             window: Some(_), ..
         } => incoming.plan.split.group_by.clone(),
-        _ => None,
+        _ => incoming.graph().and_then(|graph| graph.of.clone()),
     }
+}
+
+/// The columns that tell the nodes of graphs apart.
+fn of_nodes(incoming: &Incoming<'_>) -> Vec<String> {
+    let columns = incoming.graph().map(|graph| [&graph.of, &graph.id]);
+    columns.into_iter().flatten().flatten().cloned().collect()
 }
 
 /// Refuses rows with a different number of values than the array.
