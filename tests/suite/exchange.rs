@@ -271,6 +271,10 @@ fn presets() -> Vec<(&'static str, Network)> {
         ModelType::TransformerLm => {
             vec![(harbour, "d_model = 8, num_heads = 2, feedforward_size = 9")]
         }
+        ModelType::Bert => vec![(
+            brackets,
+            "d_model = 8, num_heads = 2, feedforward_size = 9, max_length = 12, num_layers = 2",
+        )],
         ModelType::Gpt2 => vec![(
             harbour,
             "d_model = 8, num_heads = 2, feedforward_size = 9, max_length = 12, num_layers = 2",

@@ -119,6 +119,80 @@ fn models_of_hubs_train_and_continue_texts_as_in_transformers() {
     }
 }
 
+/// A classifier of texts from the weights of BERT, whose padding reaches attention.
+const BERT: &str = r#"
+[data]
+type = "csv"
+path = "train.csv"
+valid_path = "valid.csv"
+target = "kind"
+columns = [{ name = "review", type = "text" }]
+tokens = { path = "bert/tokenizer.json", length = 12 }
+split = { test = 0.0 }
+
+[init]
+from = "bert/model.safetensors"
+remap = [
+    ['^bert\.(embeddings\.|encoder\.)?', ''],
+    ['^LayerNorm\.', 'embeddings_norm.'],
+    ['^(position_embeddings|token_type_embeddings)\.weight$', '$1.value'],
+    ['^layer\.0\.', 'layer1.'],
+    ['^layer\.1\.', 'layer2.'],
+    ['\.attention\.self\.query\.', '.attention.q_proj.'],
+    ['\.attention\.self\.key\.', '.attention.k_proj.'],
+    ['\.attention\.self\.value\.', '.attention.v_proj.'],
+    ['\.attention\.output\.dense\.', '.attention.o_proj.'],
+    ['\.attention\.output\.LayerNorm\.', '.attention_norm.'],
+    ['\.output\.LayerNorm\.', '.output_norm.'],
+    ['\.dense\.', '.'],
+]
+
+[model]
+type = "bert"
+d_model = 32
+num_layers = 2
+num_heads = 4
+feedforward_size = 48
+max_length = 20
+dropout = 0.0
+attention_dropout = 0.0
+
+[optimizer]
+type = "adamw"
+learning_rate = 0.003
+weight_decay = 0.01
+
+[scheduler]
+type = "constant"
+
+[train]
+epochs = 20
+batch_size = 32
+
+[backend]
+precision = "f64"
+"#;
+
+#[test]
+fn bert_trains_as_in_transformers() {
+    let Some(python) = python_with(&["torch", "transformers", "tokenizers"]) else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    python.run("bert_check.py", &[folder.path()]);
+    fs::write(folder.path().join("spec.toml"), BERT).unwrap();
+    let (code, _, said) = run(folder.path(), &["run", "spec.toml", "--quiet"]);
+    assert_eq!(code, 0, "{said}");
+    let expected = read_json(&folder.path().join("bert.json"));
+    let of = expected["losses"].as_array().unwrap().iter();
+    let of: Vec<f64> = of.map(|loss| loss.as_f64().unwrap()).collect();
+    let found = losses(&folder.path().join("results/spec"));
+    assert_eq!(found.len(), of.len());
+    let errors = found.iter().zip(&of).map(|(a, b)| ((a - b) / b).abs());
+    let largest = errors.fold(0.0, f64::max);
+    assert!(largest < 1e-7, "{largest}");
+}
+
 /// What a configuration asks for and is not computed is refused by its key, before any weights are read.
 #[test]
 fn folders_that_are_no_models_are_refused_by_key() {

@@ -180,6 +180,10 @@ const PRESETS: &[(&str, &str)] = &[
         "type = \"transformer_lm\"\nd_model = 8\nnum_heads = 2",
     ),
     (
+        "brackets",
+        "type = \"bert\"\nd_model = 8\nnum_heads = 2\nnum_layers = 2\nfeedforward_size = 9",
+    ),
+    (
         "copy_sequence",
         "type = \"gpt2\"\nd_model = 8\nnum_heads = 2",
     ),

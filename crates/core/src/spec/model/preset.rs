@@ -31,6 +31,7 @@ choices! {
         Lstm "lstm" "A long short-term memory over a sequence, and a linear layer on its last step.",
         TransformerClassifier "transformer_classifier" "A transformer encoder over a sequence, and a linear layer on its mean.",
         TransformerLm "transformer_lm" "A transformer that predicts each token from the tokens before it.",
+        Bert "bert" "A transformer over texts in both directions, with learned positions and a pooler (Devlin et al., 2019).",
         Gpt2 "gpt2" "A transformer that predicts each token, with learned positions (Radford et al., 2019).",
         Llama "llama" "A transformer that predicts each token, with grouped queries, rotary positions and gated linear units (Touvron et al., 2023).",
     }
@@ -127,6 +128,7 @@ fn text(kind: ModelType) -> Option<&'static str> {
         ModelType::Lstm => include_str!("presets/lstm.toml"),
         ModelType::TransformerClassifier => include_str!("presets/transformer_classifier.toml"),
         ModelType::TransformerLm => include_str!("presets/transformer_lm.toml"),
+        ModelType::Bert => include_str!("presets/bert.toml"),
         ModelType::Gpt2 => include_str!("presets/gpt2.toml"),
         ModelType::Llama => include_str!("presets/llama.toml"),
     })

@@ -679,10 +679,17 @@ pub(super) const ROWS: &[Remedy] = &[
     ),
     same(
         "model.type",
-        "transformer bert encoder distilbert transformer_encoder roberta",
+        "transformer encoder transformer_encoder",
         "transformer_classifier",
-        "data.type = \"brackets\" ; model = { type = \"bert\" }",
+        "data.type = \"brackets\" ; model = { type = \"encoder\" }",
         "data.type = \"brackets\" ; model = { type = \"transformer_classifier\" }",
+    ),
+    same(
+        "model.type",
+        "distilbert roberta tinybert electra deberta",
+        "bert",
+        "data.type = \"brackets\" ; model = { type = \"roberta\" }",
+        "data.type = \"brackets\" ; model = { type = \"bert\" }",
     ),
     same(
         "model.type",
