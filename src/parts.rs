@@ -3,6 +3,8 @@
 //! `examples/own-parts` is a program with one part of each kind, and the manual's chapter on extending explains it.
 
 pub use burn::tensor::Device;
+pub use runner_core::data::Items;
+pub use runner_core::data::own::DataPart;
 pub use runner_core::spec::kind::Kind;
 pub use runner_core::spec::own::{Dims, Place, SchedulePart, Unfit};
 pub use runner_core::spec::section::{Choice, Field, Section};

@@ -2,8 +2,11 @@
 
 use std::process::ExitCode;
 
-use crate::cli;
+use crate::{cli, ops};
+use runner_core::data::own::{self as data, DataPart};
 use runner_core::diagnostic::{Diagnostic, Reason};
+use runner_core::event::Event;
+use runner_core::plan::RunPlan;
 use runner_core::spec::own::{self, Parts, SchedulePart};
 use runner_network::own::{self as network, LayerPart, LossPart, MetricPart, OptimizerPart};
 
@@ -62,7 +65,33 @@ impl Runner {
         self
     }
 
-    /// Makes the parts known to this process, for a program that uses [`ops`](crate::ops) instead of the command line.
+    /// Adds a data source.
+    #[must_use]
+    pub fn data<D: DataPart>(mut self) -> Self {
+        self.parts.data.push(data::data::<D>());
+        self
+    }
+
+    /// Calls a function at each event of a training, after it was written to the run's record, in the process of
+    /// `runner run`. The training waits for it.
+    ///
+    /// ```no_run
+    /// use burn_runner::{Runner, event::Event};
+    ///
+    /// let runner = Runner::new().on_event(|run, event| {
+    ///     if let Event::RunFinished { outcome, .. } = event {
+    ///         eprintln!("{}: {outcome:?}", run.id);
+    ///     }
+    /// });
+    /// ```
+    #[must_use]
+    pub fn on_event(mut self, hook: impl Fn(&RunPlan, &Event) + Send + Sync + 'static) -> Self {
+        // For as long as the program runs.
+        self.parts.on_event = Some(Box::leak(Box::new(ops::Hook(Box::new(hook)))));
+        self
+    }
+
+    /// Makes the parts known to this process, for a program that uses [`ops`] instead of the command line.
     /// Must be called once, before anything else of this library.
     ///
     /// # Errors

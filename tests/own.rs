@@ -17,9 +17,12 @@ mod own {
     pub mod polynomial;
     #[path = "../../examples/own-parts/src/signum.rs"]
     pub mod signum;
+    #[path = "../../examples/own-parts/src/svmlight.rs"]
+    pub mod svmlight;
 
     pub mod broken;
     pub mod measuring;
+    pub mod sourcing;
     pub mod training;
 }
 
@@ -42,6 +45,8 @@ use own::measuring;
 use own::poly::Poly;
 use own::polynomial::Polynomial;
 use own::signum::Signum;
+use own::sourcing;
+use own::svmlight::Svmlight;
 use own::training;
 use serde::{Deserialize, Serialize};
 
@@ -128,7 +133,7 @@ fn main() -> ExitCode {
             let program = Runner::new().layer::<LowRank>().loss::<Poly>();
             let program = program.optimizer::<Signum>();
             let program = program.schedule::<Polynomial>();
-            return program.metric::<Margin>().main();
+            return program.metric::<Margin>().data::<Svmlight>().main();
         }
         Ok("other") => return Runner::new().layer::<OtherLowRank>().main(),
         Ok("taken") => return Runner::new().layer::<Relu>().main(),
@@ -138,13 +143,14 @@ fn main() -> ExitCode {
             return broken::training(program.layer::<Empty>()).main();
         }
         Ok(name) => {
-            if let Some(program) = broken::taken(name).or_else(|| measuring::with(name)) {
+            let program = broken::taken(name).or_else(|| measuring::with(name));
+            if let Some(program) = program.or_else(|| sourcing::with(name)) {
                 return program.main();
             }
         }
         Err(_) => {}
     }
-    let tests: [(&str, fn()); 17] = [
+    let tests: [(&str, fn()); 23] = [
         ("an_own_layer_is_read_like_any_other", reads),
         ("a_sweep_over_its_keys_is_run_and_survives_a_kill", runs),
         ("a_run_is_reproduced_and_used", is_used),
@@ -168,6 +174,12 @@ fn main() -> ExitCode {
             measuring::is_named_elsewhere,
         ),
         ("broken_promises_of_metrics_are_named", measuring::is_broken),
+        ("own_data_is_read_like_any_other", sourcing::reads),
+        ("own_data_is_what_it_says", sourcing::is_right),
+        ("own_data_survives_a_kill", sourcing::survives),
+        ("own_data_has_all_kinds_of_targets", sourcing::has_kinds),
+        ("broken_promises_of_data_are_named", sourcing::is_broken),
+        ("the_program_is_told_of_events", sourcing::tells),
     ];
     let trials = tests.map(|(name, test)| {
         Trial::test(name, move || {
@@ -315,18 +327,14 @@ fn numbers(at: &Path) -> Vec<(String, String, String)> {
 
 fn runs() {
     let spec = format!("{SPEC}{SWEEP}").replace("rank = 2, ", "rank = \"${values.rank}\", ");
-    survives_kills(&spec);
+    survives_kills("good", &spec);
 }
 
 /// Runs a sweep of two trials as a whole, and again with kills and resumes: the numbers are the same. Returns the folder
 /// of the latter.
-pub fn survives_kills(spec: &str) -> tempfile::TempDir {
+pub fn survives_kills(which: &str, spec: &str) -> tempfile::TempDir {
     let straight = folder(spec);
-    let (code, _, stderr) = program(
-        "good",
-        straight.path(),
-        &["run", "spec.toml", "--jobs", "2"],
-    );
+    let (code, _, stderr) = program(which, straight.path(), &["run", "spec.toml", "--jobs", "2"]);
     assert_eq!(code, 0, "{stderr}");
     let expected = numbers(straight.path());
     assert_eq!(expected.len(), 2);
@@ -335,9 +343,9 @@ pub fn survives_kills(spec: &str) -> tempfile::TempDir {
     for moment in ["training:3", "checkpointing:8", "training:13"] {
         let fault = format!("*@{moment}=kill");
         let arguments = ["run", "spec.toml", "--quiet", "--inject-fault", &fault];
-        assert_eq!(program("good", killed.path(), &arguments).0, 1, "{moment}");
+        assert_eq!(program(which, killed.path(), &arguments).0, 1, "{moment}");
     }
-    let (code, _, stderr) = program("good", killed.path(), &["run", "spec.toml", "--quiet"]);
+    let (code, _, stderr) = program(which, killed.path(), &["run", "spec.toml", "--quiet"]);
     assert_eq!(code, 0, "{stderr}");
     assert_eq!(expected, numbers(killed.path()));
     killed
@@ -494,6 +502,7 @@ fn is_taken() {
         ("taken_optimizer", "the optimizer `adam` already exists"),
         ("taken_schedule", "the schedule `cosine` already exists"),
         ("taken_metric", "the metric `accuracy` already exists"),
+        ("taken_source", "the data source `iris` already exists"),
         ("no_word", "the loss cannot be named `My-Loss`"),
     ] {
         let (code, said, stderr) = program(which, folder.path(), &["check", "spec.toml"]);

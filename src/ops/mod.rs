@@ -93,8 +93,8 @@ pub use records::{
 pub use render::{Render, Rendered, render};
 pub use report::{ReportOptions, Template, report, report_folders};
 pub use reproduce::{Reproduce, Reproduced, Reproduction, reproduce};
+pub(crate) use run::{Hook, document_so_far, plan_as_begun, search_so_far};
 pub use run::{NoClass, Prepared, Retry, Run, RunOutcome, Stopped, run};
-pub(crate) use run::{document_so_far, plan_as_begun, search_so_far};
 pub(crate) use scratch::Scratch;
 pub use serve::{Content, Serve, Serving, Stop, serve};
 pub(crate) use verify::verify_data;

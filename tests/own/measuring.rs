@@ -201,7 +201,7 @@ pub fn is_right() {
 
 pub fn survives() {
     let spec = format!("{SPEC}\n[sweep.grid]\noptimizer.learning_rate = [1e-2, 3e-2]\n");
-    survives_kills(&spec);
+    survives_kills("good", &spec);
 }
 
 pub fn is_named_elsewhere() {

@@ -127,7 +127,7 @@ pub fn runs() {
             "type = \"sequence\"\nstages = [{ type = \"constant\", steps = 3 }, { type = \"polynomial\" }]"
         )
     );
-    let killed = survives_kills(&spec);
+    let killed = survives_kills("good", &spec);
     let run = killed.path().join("results/spec/runs");
     let run = fs::read_dir(run).unwrap().next().unwrap().unwrap().path();
     let run = run.to_string_lossy().into_owned();

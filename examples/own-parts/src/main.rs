@@ -1,19 +1,22 @@
-//! The program `own-parts`: everything that `runner` does, with five more parts.
+//! The program `own-parts`: everything that `runner` does, with six more parts, and a function at each event.
 
 mod low_rank;
 mod margin;
 mod poly;
 mod polynomial;
 mod signum;
+mod svmlight;
 
 // Burn's derive of `RecordState` expects these at the root of the crate.
 use burn::optim::{RecordState, StateSink, StateSource};
 use burn_runner::Runner;
+use burn_runner::event::Event;
 use low_rank::LowRank;
 use margin::Margin;
 use poly::Poly;
 use polynomial::Polynomial;
 use signum::Signum;
+use svmlight::Svmlight;
 
 // Counts memory for `memory.limit`, and keeps large blocks, as `runner` itself does.
 #[global_allocator]
@@ -23,5 +26,11 @@ fn main() -> std::process::ExitCode {
     let runner = Runner::new().layer::<LowRank>().loss::<Poly>();
     let runner = runner.optimizer::<Signum>();
     let runner = runner.schedule::<Polynomial>();
-    runner.metric::<Margin>().main()
+    let runner = runner.metric::<Margin>().data::<Svmlight>();
+    let runner = runner.on_event(|run, event| {
+        if let Event::RunFinished { wall_secs, .. } = event {
+            eprintln!("own-parts: {} ended after {wall_secs:.1} s", run.id);
+        }
+    });
+    runner.main()
 }

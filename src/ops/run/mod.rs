@@ -1,5 +1,6 @@
 //! Trains the runs of an experiment that are not completed, and writes its report.
 
+mod hook;
 mod launch;
 mod notify;
 mod on_cluster;
@@ -31,6 +32,7 @@ use runner_core::record::{ExperimentFolder, Lock, look_at_this_build};
 use runner_core::spec::launch::SystemKind;
 use runner_report::report::{self, Report};
 
+pub(crate) use hook::Hook;
 pub(crate) use launch::hardware_of;
 pub(super) use launch::{Leasehold, train_leased};
 pub use prepare::Prepared;
@@ -171,13 +173,14 @@ impl RunOutcome {
 /// # Ok::<(), burn_runner::Error>(())
 /// ```
 pub fn run(options: &Run, sink: &Sink<'_>) -> Result<RunOutcome, Error> {
-    notify::told(sink, |sink| {
+    let run = |sink: &Sink<'_>| {
         if options.until_decided {
             until::run(options, sink)
         } else {
             run_once(options, sink)
         }
-    })
+    };
+    hook::called(sink, |sink| notify::told(sink, run))
 }
 
 /// Trains the runs of a plan.

@@ -209,6 +209,7 @@ pub fn target_is_named(point: &Point<'_>) -> Option<Diagnostic> {
         )
         .at(point.span("data.type"))
         .help(match files(point).map(|files| &files.format) {
+            None => "use a data source with targets",
             Some(Format::Npy { .. } | Format::Idx { .. }) => "set `target_path` to the file of targets",
             Some(Format::ImageFolder { .. }) => "set `target_path` to the folder of masks, or use one folder of images per class",
             _ => "set `target` to the column to predict",

@@ -40,6 +40,14 @@ pub fn of_generated(generated: &Generated) -> String {
     }))
 }
 
+/// The digest of items, and of those of an official test split.
+pub fn of_both(items: &Items, test: Option<&Items>) -> String {
+    match test {
+        None => of_items(items),
+        Some(test) => sha256_hex(format!("{} {}", of_items(items), of_items(test)).as_bytes()),
+    }
+}
+
 /// sha256 over the specs and content of items.
 pub fn of_items(items: &Items) -> String {
     let Items {

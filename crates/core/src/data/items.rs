@@ -41,6 +41,16 @@ pub enum TargetValues {
     Floats(Vec<f32>),
 }
 
+impl TargetValues {
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        match self {
+            TargetValues::Classes(classes) => classes.len(),
+            TargetValues::Floats(values) => values.len(),
+        }
+    }
+}
+
 impl Items {
     /// Items of bytes with one class each.
     pub fn of_bytes(
@@ -58,19 +68,89 @@ impl Items {
         }
     }
 
+    /// Items of numbers, one item after the other, without targets.
+    pub fn of_numbers(shape: Vec<usize>, values: Vec<f32>) -> Self {
+        Self {
+            input: InputPlan::single(shape, None),
+            inputs: Inputs::Floats(values),
+            target: TargetPlan::None,
+            targets: TargetValues::Classes(Vec::new()),
+        }
+    }
+
+    /// Items of `length` tokens from 0 to below `vocabulary`, one item after the other, without targets.
+    pub fn of_tokens(length: usize, vocabulary: usize, tokens: Vec<i32>) -> Self {
+        Self {
+            input: InputPlan::single(vec![length], Some(vocabulary)),
+            inputs: Inputs::Tokens(tokens),
+            target: TargetPlan::None,
+            targets: TargetValues::Classes(Vec::new()),
+        }
+    }
+
+    /// The same with a class for each item, from 0 to below `num_classes`.
+    #[must_use]
+    pub fn with_classes(self, num_classes: usize, classes: Vec<i32>) -> Self {
+        Self {
+            target: TargetPlan::Class { num_classes },
+            targets: TargetValues::Classes(classes),
+            ..self
+        }
+    }
+
+    /// The same with a class for each position of an item, such as the next token, or the class of a pixel; -1 for a
+    /// position that does not count.
+    #[must_use]
+    pub fn with_classes_of_positions(
+        self,
+        shape: Vec<usize>,
+        num_classes: usize,
+        classes: Vec<i32>,
+    ) -> Self {
+        Self {
+            target: TargetPlan::Classes { shape, num_classes },
+            targets: TargetValues::Classes(classes),
+            ..self
+        }
+    }
+
+    /// The same with labels for each item, each 0 or 1.
+    #[must_use]
+    pub fn with_labels(self, num_labels: usize, labels: Vec<f32>) -> Self {
+        Self {
+            target: TargetPlan::Labels { num_labels },
+            targets: TargetValues::Floats(labels),
+            ..self
+        }
+    }
+
+    /// The same with numbers of a shape for each item. They are not scaled.
+    #[must_use]
+    pub fn with_values(self, shape: Vec<usize>, values: Vec<f32>) -> Self {
+        Self {
+            target: TargetPlan::Values { shape },
+            targets: TargetValues::Floats(values),
+            ..self
+        }
+    }
+
     /// Values of one item.
     pub fn item_size(&self) -> usize {
         self.input.shape.iter().product()
     }
 
-    /// Number of items.
-    pub fn len(&self) -> usize {
-        let num = match &self.inputs {
+    /// Values of all items.
+    pub(super) fn num_values(&self) -> usize {
+        match &self.inputs {
             Inputs::Bytes { bytes, .. } => bytes.len(),
             Inputs::Floats(values) => values.len(),
             Inputs::Tokens(tokens) => tokens.len(),
-        };
-        num / self.item_size()
+        }
+    }
+
+    /// Number of items.
+    pub fn len(&self) -> usize {
+        self.num_values() / self.item_size()
     }
 
     /// Whether there are none.

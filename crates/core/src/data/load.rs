@@ -10,7 +10,7 @@ use super::encode::Pixels;
 use super::read::Watch;
 use super::serve::Split;
 use super::{
-    DataError, DataPlan, Dataset, Items, Trust, cache, content, embedded, generate, mnist,
+    DataError, DataPlan, Dataset, Items, Trust, cache, content, embedded, generate, mnist, own,
 };
 use crate::spec::data::ScaleAxis;
 pub(super) use files::Reading;
@@ -108,6 +108,11 @@ pub(super) fn splits(plan: &DataPlan, trust: Trust, watch: Watch<'_>) -> Result<
             as_planned(plan, &content::of_generated(generated))?;
             of_items(generate::generate(generated), None, None, plan)?
         }
+        Dataset::Own { source, folder } => {
+            let (items, test) = own::items(source, folder)?;
+            as_planned(plan, &content::of_both(&items, test.as_ref()))?;
+            of_items(items, test, None, plan)?
+        }
     };
     items_as_planned(plan, &splits)?;
     Ok(splits)
@@ -141,6 +146,16 @@ fn as_planned(plan: &DataPlan, digest: &str) -> Result<(), DataError> {
                 plan.dataset.name()
             );
             DataError::new(message).help("run `runner run` on the experiment again")
+        }
+        Dataset::Own { source, .. } => {
+            let message = format!(
+                "the data source `{}` gave other items than the run was planned with",
+                source.part
+            );
+            let error = DataError::new(message).note(
+                "its items must be functions of its settings, and of files that do not change",
+            );
+            error.help("run `runner run` on the experiment again if a file changed; otherwise correct the data source")
         }
     })
 }

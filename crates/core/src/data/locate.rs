@@ -6,9 +6,10 @@ use super::encode::scale_axis;
 use super::read::Watch;
 use super::{
     ClassCount, DataError, DataPlan, Dataset, InputPlan, Noticed, Split, TargetPlan, Trust, cache,
-    content, embedded, generate, load, mnist, read, split,
+    content, embedded, generate, load, mnist, own, read, split,
 };
 use crate::diagnostic::{Reason, counted};
+use crate::disk;
 use crate::spec::data::{
     DataSource, DataSpec, Fallback, FilesSpec, ImageSize, MnistPart, Scale, SplitSpec,
 };
@@ -80,6 +81,26 @@ pub fn locate(
                     generated.name()
                 )),
             })
+        }
+        DataSource::Own(source) => {
+            let source = source.clone();
+            // Other commands start in other folders.
+            let folder = folders.base.join(".");
+            let folder = disk::canonicalize(&folder).unwrap_or(folder);
+            let (items, test) = own::items(&source, &folder)?;
+            let content = (
+                Dataset::Own { source, folder },
+                content::of_both(&items, test.as_ref()),
+            );
+            let sizes = (items.len(), test.map_or(0, |test| test.len()));
+            plain(plan(
+                content,
+                items.input,
+                items.target,
+                sizes,
+                &spec.split,
+                spec,
+            )?)
         }
         DataSource::Digits { image_size } => {
             plain(digits_plan(*image_size, None, &spec.split, spec)?)
@@ -327,7 +348,7 @@ fn plan(
     let (scale, scale_axis) = match input.vocabulary {
         Some(_) => (Scale::None, None),
         None => {
-            let is_bytes = !matches!(dataset, Dataset::Synthetic(_));
+            let is_bytes = !matches!(dataset, Dataset::Synthetic(_) | Dataset::Own { .. });
             let axis = scale_axis(spec.scale_axis, spec.scale, &input.shape, is_bytes)?;
             (spec.scale, axis)
         }

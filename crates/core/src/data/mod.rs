@@ -25,6 +25,7 @@ mod noticed;
 pub mod oddity;
 pub mod order;
 pub mod origin;
+pub mod own;
 pub mod picture;
 mod plan;
 pub mod profile;

@@ -60,7 +60,8 @@ impl DataPlan {
             Dataset::Digits { .. }
             | Dataset::Iris
             | Dataset::KarateClub
-            | Dataset::Synthetic(_) => Vec::new(),
+            | Dataset::Synthetic(_)
+            | Dataset::Own { .. } => Vec::new(),
         }
     }
 
@@ -98,7 +99,8 @@ impl DataPlan {
             Dataset::Digits { .. }
             | Dataset::Iris
             | Dataset::KarateClub
-            | Dataset::Synthetic(_) => {}
+            | Dataset::Synthetic(_)
+            | Dataset::Own { .. } => {}
         }
         self
     }

@@ -10,6 +10,7 @@ use crate::spec::data::{
     AugmentSpec, FilesSpec, ImageSize, MnistPart, MoreTarget, Scale, SplitSpec,
 };
 use crate::spec::generate::Generated;
+use crate::spec::own::Used;
 use crate::spec::section::Choice;
 
 /// The data of a run: resolved, so that loading it needs no decision.
@@ -77,7 +78,7 @@ impl DataPlan {
         let size = match self.dataset {
             Dataset::Mnist { .. } | Dataset::Digits { .. } | Dataset::Iris => 1,
             Dataset::KarateClub => 4,
-            Dataset::Synthetic(_) => 4,
+            Dataset::Synthetic(_) | Dataset::Own { .. } => 4,
             Dataset::Files { .. } => 0,
         };
         let num = (self.num_train + self.num_valid + self.num_test) as u64;
@@ -366,11 +367,19 @@ pub enum Dataset {
         /// The cache folder of decoded files.
         cache: PathBuf,
     },
+    /// A data source of the program's own.
+    Own {
+        /// The source.
+        #[serde(flatten)]
+        source: Used,
+        /// The folder that paths in its settings start from.
+        folder: PathBuf,
+    },
 }
 
 impl Dataset {
     /// The name in the experiment file.
-    pub fn name(&self) -> &'static str {
+    pub fn name(&self) -> &str {
         match self {
             Dataset::Mnist { .. } => "mnist",
             Dataset::Digits { .. } => "digits",
@@ -378,6 +387,7 @@ impl Dataset {
             Dataset::KarateClub => "karate_club",
             Dataset::Synthetic(generated) => generated.name(),
             Dataset::Files { files, .. } => files.kind().name(),
+            Dataset::Own { source, .. } => &source.part,
         }
     }
 }

@@ -316,6 +316,7 @@ fn dataset_of(data: &DataPlan) -> Json {
             // The digest contains the content of the tokenizer's file.
             "tokens": TokensSpec { path: Vec::new(), ..files.tokens.clone() },
         }),
+        Dataset::Own { source, folder: _ } => json!({ "type": "own", "source": source }),
         other @ (Dataset::Digits { .. }
         | Dataset::Iris
         | Dataset::KarateClub

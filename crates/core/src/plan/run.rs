@@ -10,7 +10,7 @@ use super::{Forecast, Relief};
 use crate::check::forecast::Demand;
 use crate::check::network::Network;
 use crate::check::task::usual_task;
-use crate::data::DataPlan;
+use crate::data::{DataPlan, Dataset};
 use crate::spec::CheckpointSpec;
 use crate::spec::backend::{Arithmetic, DeviceName, Kernels, Precision};
 use crate::spec::failure::OnFailure;
@@ -21,7 +21,7 @@ use crate::spec::method::Method;
 use crate::spec::metric::{Metric, Objective};
 use crate::spec::notify::NotifySpec;
 use crate::spec::optimizer::OptimizerSpec;
-use crate::spec::own::{OwnLoss, OwnMetric, OwnOptimizer, OwnSchedule, Part};
+use crate::spec::own::{OwnData, OwnLoss, OwnMetric, OwnOptimizer, OwnSchedule, Part};
 use crate::spec::predictions::PredictionsSpec;
 use crate::spec::scheduler::SchedulerSpec;
 use crate::spec::search::{Budget, Prior, PruneSpec, SearchMethod, Suggestion};
@@ -292,7 +292,8 @@ impl RunPlan {
         })
     }
 
-    /// Why this program cannot train the network, if it lacks the optimizer, the schedule or a metric.
+    /// Why this program cannot train the network, if it lacks the data source, the optimizer, the schedule or a
+    /// metric.
     pub fn missing_in_training(&self) -> Option<String> {
         let optimizer = match &self.optimizer.method {
             Method::Own { used, .. } => OwnOptimizer::missing(&used.part),
@@ -300,7 +301,12 @@ impl RunPlan {
         };
         let schedule = self.scheduler.own();
         let schedule = schedule.and_then(|used| OwnSchedule::missing(&used.part));
-        optimizer.or(schedule).or(self.missing_in_measuring())
+        let data = match &self.data.dataset {
+            Dataset::Own { source, .. } => OwnData::missing(&source.part),
+            _ => None,
+        };
+        let recipe = optimizer.or(schedule);
+        data.or(recipe).or(self.missing_in_measuring())
     }
 
     /// The metric that early stopping watches, if any.

@@ -1,10 +1,11 @@
-//! Parts of a program that uses runner as a library: types of layers, losses, optimizers, schedules
-//! and metrics.
+//! Parts of a program that uses runner as a library: types of layers, losses, optimizers, schedules,
+//! metrics and data sources.
 //!
 //! A program installs its parts once, before anything is read ([`install`]). They are decoded, explained, planned and
 //! recorded as the built-in types are. The functions of a part are its author's code: a panic in one of them becomes a
 //! message that names the part.
 
+mod data;
 mod layer;
 mod metric;
 mod training;
@@ -20,6 +21,7 @@ use serde_json::{Map, Value as Json};
 
 use super::section::{Choice, Section, Types};
 use crate::diagnostic::{Diagnostic, Reason};
+pub use data::{AnyData, OwnData};
 pub use layer::{AnyLayer, Dims, Own, OwnLayer, Parameter, Planned, Unfit};
 pub use metric::{MetricName, OwnMetric};
 pub use training::{
@@ -53,6 +55,10 @@ pub struct Parts {
     pub schedules: Vec<OwnSchedule>,
     /// Metrics.
     pub metrics: Vec<OwnMetric>,
+    /// Data sources.
+    pub data: Vec<OwnData>,
+    /// What the program does at each event of a training.
+    pub on_event: Option<&'static (dyn Any + Send + Sync)>,
 }
 
 impl fmt::Debug for Parts {
@@ -63,6 +69,8 @@ impl fmt::Debug for Parts {
             .field("optimizers", &names(&self.optimizers))
             .field("schedules", &names(&self.schedules))
             .field("metrics", &names(&self.metrics))
+            .field("data", &names(&self.data))
+            .field("on_event", &self.on_event.is_some())
             .finish()
     }
 }
@@ -169,6 +177,11 @@ impl Used {
 
 static PARTS: OnceLock<Parts> = OnceLock::new();
 
+/// What the program does at each event of a training, if it does anything.
+pub fn on_event() -> Option<&'static (dyn Any + Send + Sync)> {
+    PARTS.get()?.on_event
+}
+
 /// Whether this program has parts that `runner` does not have.
 pub fn is_extended() -> bool {
     PARTS.get().is_some_and(|parts| {
@@ -176,7 +189,8 @@ pub fn is_extended() -> bool {
             && parts.losses.is_empty()
             && parts.optimizers.is_empty()
             && parts.schedules.is_empty()
-            && parts.metrics.is_empty())
+            && parts.metrics.is_empty()
+            && parts.data.is_empty())
     })
 }
 
@@ -191,6 +205,7 @@ pub fn install(parts: Parts) -> Result<(), Reason> {
     are_new(&parts.optimizers, super::method::built_in_types())?;
     are_new(&parts.schedules, super::scheduler::built_in_types())?;
     are_new(&parts.metrics, names_of::<super::metric::Metric>())?;
+    are_new(&parts.data, names_of::<super::data::DataKind>())?;
     PARTS
         .set(parts)
         .map_err(|_| Reason("the parts of this program were already installed".into()))
@@ -262,7 +277,7 @@ pub fn restored<T: DeserializeOwned>(settings: &Settings) -> T {
 pub(crate) const REMEDY: &str = "correct the part in the source of this program";
 
 /// The message about a panic in a part.
-fn panicked(kind: &str, name: &str, when: &str, payload: &(dyn Any + Send)) -> String {
+pub fn panicked(kind: &str, name: &str, when: &str, payload: &(dyn Any + Send)) -> String {
     let text = payload.downcast_ref::<&str>().copied();
     let text = text.or(payload.downcast_ref::<String>().map(String::as_str));
     let text = text.unwrap_or("a panic without a message");

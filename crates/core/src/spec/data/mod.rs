@@ -28,6 +28,7 @@ use serde::{Deserialize, Serialize};
 use super::generate::Generated;
 use super::kind::Kind;
 use super::losses::TermTable;
+use super::own::{AnyData, Used};
 use super::section::{Choice, Section, choices};
 
 /// The `[data]` table.
@@ -76,6 +77,8 @@ pub enum DataSource {
     Generated(Generated),
     /// The user's files.
     Files(Box<FilesSpec>),
+    /// A data source of the program's own.
+    Own(Used),
 }
 
 impl DataSpec {
@@ -182,7 +185,8 @@ impl DataSpec {
     }
 
     pub(super) fn decode(s: &mut Section<'_>) -> Self {
-        let source = s.variant("The source of the items.", None, |s, kind| match kind {
+        let built_in = |s: &mut Section<'_>, kind: DataKind| {
+            match kind {
             DataKind::Mnist => DataSource::Mnist {
                 root: s
                     .field("root", Kind::Path, "Folder of the IDX files, relative to this file; the cache folder is searched next.")
@@ -200,6 +204,11 @@ impl DataSpec {
             DataKind::KarateClub => DataSource::KarateClub,
             kind if kind.is_files() => DataSource::Files(Box::new(FilesSpec::decode(s, kind))),
             generated => DataSource::Generated(Generated::decode(s, generated)),
+        }
+        };
+        let source = s.variant("The source of the items.", None, |s, kind| match kind {
+            AnyData::BuiltIn(kind) => built_in(s, kind),
+            AnyData::Own(part) => DataSource::Own(Used::decode(s, part)),
         });
         let scale = s.choice(
             "scale",
