@@ -14,7 +14,7 @@ use super::tell::Teller;
 use super::{FAILED, OK};
 use crate::error;
 use crate::ops::{self, EventFiles, ExportTable};
-use runner_core::diagnostic::counted;
+use runner_core::diagnostic::{Diagnostic, counted};
 use runner_core::record::write_whole_by;
 use runner_report::console::Mode;
 use runner_report::export::table::{Format, Rows};
@@ -118,7 +118,49 @@ fn event_files(args: &TensorboardArgs, output: &mut Output) -> u8 {
     if written.is_whole { OK } else { FAILED }
 }
 
+/// Refuses a file whose name says another format than is written.
+fn right_ending(to: Option<&Path>, format: Format) -> Result<(), error::Error> {
+    let Some(path) = to else { return Ok(()) };
+    let ending = path
+        .extension()
+        .map(|ending| ending.to_string_lossy().to_lowercase());
+    let (verb, endings) = match format {
+        Format::Csv => ("csv", &["csv", "txt"][..]),
+        Format::JsonLines => ("jsonl", &["jsonl", "ndjson", "json", "txt"][..]),
+    };
+    let known = [
+        "csv", "tsv", "jsonl", "ndjson", "json", "parquet", "npz", "npy", "xlsx", "db",
+    ];
+    let Some(ending) = ending.filter(|ending| known.contains(&ending.as_str())) else {
+        return Ok(());
+    };
+    if endings.contains(&ending.as_str()) {
+        return Ok(());
+    }
+    let message = format!(
+        "`runner export {verb}` does not write `.{ending}` files: `{}`",
+        path.display()
+    );
+    let wrong = Diagnostic::error("usage", message);
+    let other = match ending.as_str() {
+        "csv" => Some("csv"),
+        "jsonl" | "ndjson" | "json" => Some("jsonl"),
+        _ => None,
+    };
+    let renamed = path.with_extension(verb);
+    let rename = format!("name the file `{}`", renamed.display());
+    Err(error::Error::refused(match other {
+        Some(other) => wrong.help(format!("{rename}, or use `runner export {other}`")),
+        None => wrong.help(rename).note(
+            "tables of runs are written as CSV or JSON lines, which pandas, DuckDB and Polars read",
+        ),
+    }))
+}
+
 fn table(args: &TableArgs, format: Format, output: &mut Output) -> u8 {
+    if let Err(error) = right_ending(args.to.as_deref(), format) {
+        return output.fail(&error);
+    }
     let rows = args.rows.into();
     let options = ExportTable {
         folder: args.folder.clone(),
@@ -184,4 +226,22 @@ fn is_closed_pipe(error: &io::Error) -> bool {
         };
     }
     false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_of_another_format_is_refused() {
+        let refused = |name: &str, format| right_ending(Some(Path::new(name)), format).is_err();
+        for name in ["t.csv", "t.CSV", "t", "t.v2", "t.txt", "-"] {
+            assert!(!refused(name, Format::Csv), "{name}");
+        }
+        for name in ["e.parquet", "t.jsonl", "t.xlsx"] {
+            assert!(refused(name, Format::Csv), "{name}");
+        }
+        assert!(!refused("t.jsonl", Format::JsonLines) && refused("t.csv", Format::JsonLines));
+        assert!(right_ending(None, Format::Csv).is_ok());
+    }
 }

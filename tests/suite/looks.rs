@@ -106,6 +106,52 @@ fn planned_looks_share_the_level_and_end() {
 }
 
 #[test]
+fn no_seeds_are_added_after_the_last_planned_look() {
+    let folder = folder_with(&spec("[1, 2, 3]", "looks = 2\nmax_seeds = 6"));
+    look(folder.path(), "[1, 2, 3]");
+    look(folder.path(), "[1, 2, 3, 4]");
+    let before = report(folder.path());
+    let until = |set: &str| {
+        let arguments = ["run", "spec.toml", "--until-decided", "--set", set];
+        run(folder.path(), &arguments)
+    };
+    let (code, _, stderr) = until("experiment.seeds=[1, 2, 3]");
+    assert_eq!(code, 2, "{stderr}");
+    for said in [
+        "all 2 looks that `verdict.looks` plans were made, the last with 4 seeds",
+        "--> spec.toml:",
+        "looks.json",
+        "set `verdict.max_seeds` to 4",
+    ] {
+        assert!(stderr.contains(said), "{said} in {stderr}");
+    }
+    assert_eq!(report(folder.path()), before, "nothing was trained");
+    let (code, _, stderr) = until("verdict.max_seeds=4");
+    assert_eq!(code, 0, "{stderr}");
+    let verdict = |report: &Json| report["trials"][1]["verdict"].clone();
+    assert_eq!(verdict(&report(folder.path())), verdict(&before));
+}
+
+#[test]
+fn looks_without_seeds_of_their_own_are_warned_of() {
+    let folder = folder_with(&spec("[1, 2, 3]", "looks = 5\nmax_seeds = 5"));
+    let (code, stdout, stderr) = run(folder.path(), &["check", "spec.toml"]);
+    assert_eq!(code, 0, "{stderr}");
+    let said = stdout + &stderr;
+    assert!(
+        said.contains("`verdict.looks` plans 5 looks, and from 3 seeds to 5 there can be 3"),
+        "{said}"
+    );
+    assert!(
+        said.contains("set `verdict.max_seeds` to at least 7, or `verdict.looks` to 3"),
+        "{said}"
+    );
+    let enough = ["check", "spec.toml", "--set", "verdict.max_seeds=7"];
+    let (_, stdout, stderr) = run(folder.path(), &enough);
+    assert!(!(stdout + &stderr).contains("there can be"));
+}
+
+#[test]
 fn seeds_are_added_until_all_is_decided() {
     let until = ["run", "spec.toml", "--until-decided"];
     let folder = folder_with(&spec("[5]", "looks = 4\nmax_seeds = 7"));

@@ -281,6 +281,44 @@ fn a_lost_plan_is_rebuilt_from_the_results() {
 }
 
 #[test]
+fn an_extended_search_is_the_one_begun_with_that_number() {
+    let begun = suggestions(searched(&spec(), &[]).path());
+    // 11 and 13 end within a round of four.
+    let folder = searched(&spec().edit("num_trials = 18", "num_trials = 11"), &[]);
+    for num in [13, 18] {
+        let set = format!("search.num_trials={num}");
+        let arguments = ["run", "spec.toml", "--quiet", "--set", &set];
+        let (code, _, stderr) = run(folder.path(), &arguments);
+        assert_eq!(code, 0, "{stderr}");
+        assert_eq!(suggestions(folder.path()), begun[..num]);
+    }
+    // So a plan that is lost is rebuilt with the same trials.
+    let plan = folder.path().join("results/spec/plan.json");
+    fs::remove_file(plan).unwrap();
+    fs::write(folder.path().join("spec.toml"), spec()).unwrap();
+    let said = goes_on(folder.path());
+    assert_eq!(suggestions(folder.path()), begun);
+    assert!(!said.contains("not of trials of this search"), "{said}");
+}
+
+#[test]
+fn runs_that_a_search_did_not_suggest_are_told() {
+    let folder = searched(&spec().edit("num_trials = 18", "num_trials = 2"), &[]);
+    let runs = folder.path().join("results/spec/runs");
+    let first = suggestions(folder.path())[0]["trial"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let copied = std::process::Command::new("cp")
+        .arg("-r")
+        .args([runs.join(format!("{first}-s1")), runs.join("other-s1")])
+        .status();
+    assert!(copied.unwrap().success());
+    let said = goes_on(folder.path());
+    assert!(said.contains("such as `other-s1`"), "{said}");
+}
+
+#[test]
 fn a_search_ends_when_its_budget_is_spent() {
     let budget = spec().edit("num_trials = 18", "budget = { epochs = 25 }");
     let (plan, _) = plan("spec.toml", &budget).unwrap_or_else(|message| panic!("{message}"));
@@ -347,6 +385,14 @@ fn a_small_space_is_tried_completely_before_points_are_repeated() {
         "{text}"
     );
     assert!(text.contains("10 points had been tried before."), "{text}");
+    // Rounds that only repeat points are not announced.
+    let folder = folder_with(&small);
+    let said = goes_on(folder.path());
+    assert!(!said.contains("to 22 of 22"), "{said}");
+    assert!(
+        said.contains("12 points that were tried, and 10 repeated because no other was found"),
+        "{said}"
+    );
 }
 
 #[test]

@@ -4,7 +4,7 @@
 //! any of them is trained, so that a search that was stopped or killed first completes its last round, and continues
 //! with what is suggested from the same results.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 mod results;
@@ -17,7 +17,7 @@ use crate::ops::{Experiment, Planned, Progress, Sink, default_name, open, prior,
 use results::Results;
 use runner_core::diagnostic::{Diagnostic, Diagnostics, counted};
 use runner_core::plan::{Plan, RunPlan, Search, SearchPlan};
-use runner_core::record::{ExperimentFolder, Index, RunEntry, State, is_damaged};
+use runner_core::record::{ExperimentFolder, Index, RunEntry, State, is_damaged, leftovers};
 use runner_core::show::show_duration;
 use runner_core::spec::document::{Document, Value};
 use runner_core::spec::search::Suggestion;
@@ -58,9 +58,14 @@ pub(super) fn run(options: &Run, planned: Planned, sink: &Sink<'_>) -> Result<Ru
                 results
             }
         };
-        let Some((next, is_last)) = next_step(&planned, results, sink)? else {
+        let Some(step) = next_step(&planned, results, sink)? else {
             break;
         };
+        let Step {
+            next,
+            is_last,
+            said,
+        } = step;
         let mut document = planned.document;
         document.suggestions = Some(next);
         let before = next_epochs(plan);
@@ -79,6 +84,10 @@ pub(super) fn run(options: &Run, planned: Planned, sink: &Sink<'_>) -> Result<Ru
         let now = next_epochs(&planned.plan);
         let is_due = |run: &&RunPlan| before.get(&run.id) != now.get(&run.id);
         let new: Vec<_> = planned.plan.runs.iter().filter(is_due).collect();
+        // Points that were tried before train nothing.
+        if !new.is_empty() {
+            sink(Progress::Step(&said));
+        }
         // The others have not changed since they were inspected.
         trained = session.train(&planned, &new, new.clone(), &|progress| match progress {
             // The step above says what follows.
@@ -90,8 +99,24 @@ pub(super) fn run(options: &Run, planned: Planned, sink: &Sink<'_>) -> Result<Ru
             break;
         }
     }
+    if takes_more && !trained.is_stopped() {
+        of_other_rounds(&planned.plan, &session.folder, sink);
+    }
     trained.selected = selected;
     session.finish(trained)
+}
+
+/// Tells of runs in the folder that the search did not suggest, such as those of a search that was extended while it
+/// pruned, and then lost its plan.
+fn of_other_rounds(plan: &Plan, folder: &ExperimentFolder, sink: &Sink<'_>) {
+    let others = leftovers(plan.runs.iter().map(|run| run.id.as_str()), folder);
+    if let Some(first) = others.first() {
+        sink(Progress::Note(&format!(
+            "{} in `{}` are not of trials of this search, such as `{first}`: they are of an earlier plan, or the search was rebuilt after it had lost its plan. They are kept, and listed in the report",
+            counted(others.len(), "run"),
+            folder.0.display()
+        )));
+    }
 }
 
 /// The plan of a search with the suggestions that the folder contains; any other plan as it is.
@@ -195,18 +220,28 @@ fn read_index(folder: &ExperimentFolder) -> Result<Index, Error> {
     })
 }
 
-/// All suggestions of the next round, or of the confirmation of the best trials, which is the last; none at the end. The
-/// sink has been told.
-fn next_step(
-    planned: &Planned,
-    results: &Results,
-    sink: &Sink<'_>,
-) -> Result<Option<(Vec<Suggestion>, bool)>, Error> {
+/// What follows in a search.
+struct Step {
+    /// All suggestions.
+    next: Vec<Suggestion>,
+    /// Whether it confirms the best trials, which is the last step.
+    is_last: bool,
+    /// In words.
+    said: String,
+}
+
+/// The next round, or the confirmation of the best trials; none at the end, of which the sink has been told.
+fn next_step(planned: &Planned, results: &Results, sink: &Sink<'_>) -> Result<Option<Step>, Error> {
     let plan = &planned.plan;
     let reason = match next_round(planned, results)? {
         Next::Round(next) => {
-            sink(Progress::Step(&in_words(plan, &next, results)));
-            return Ok(Some((next, false)));
+            let said = in_words(plan, &next, results);
+            let is_last = false;
+            return Ok(Some(Step {
+                next,
+                is_last,
+                said,
+            }));
         }
         Next::End(reason) => reason,
     };
@@ -215,10 +250,11 @@ fn next_step(
         return Ok(None);
     };
     let trials = counted(num_new, "trial");
-    sink(Progress::Step(&format!(
-        "search: confirming {trials} with other seeds"
-    )));
-    Ok(Some((next, true)))
+    Ok(Some(Step {
+        next,
+        is_last: true,
+        said: format!("search: confirming {trials} with other seeds"),
+    }))
 }
 
 enum Next {
@@ -247,7 +283,16 @@ fn next_round(planned: &Planned, results: &Results) -> Result<Next, Error> {
             Error::experiment(&planned.document.sources, Diagnostics(vec![*diagnostic]))
         })?;
     if round.is_empty() {
-        return Ok(Next::End(format!("the search has its {trials}")));
+        let trials_of = known.iter().map(|known| known.trial.as_str());
+        let num_points = trials_of.collect::<BTreeSet<_>>().len();
+        let repeated = match known.len() - num_points {
+            0 => String::new(),
+            num => format!(
+                ": {} that were tried, and {num} repeated because no other was found",
+                counted(num_points, "point")
+            ),
+        };
+        return Ok(Next::End(format!("the search has its {trials}{repeated}")));
     }
     Ok(Next::Round(round))
 }

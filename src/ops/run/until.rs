@@ -4,11 +4,14 @@
 //! one for each of `verdict.looks`. Each step is the run of a plan in which the seeds are in the file, so that a step
 //! that was stopped is resumed like any run, and where to continue follows from the runs that have a folder.
 
+use std::collections::BTreeSet;
+
 use super::{Run, RunOutcome, run_once};
-use crate::error::Error;
+use crate::error::{Error, unreadable};
 use crate::ops::cluster::launch_of;
-use crate::ops::{Experiment, Progress, Sink, plan, quiet};
-use runner_core::diagnostic::{Diagnostic, counted};
+use crate::ops::{Experiment, Progress, Sink, open, plan, quiet};
+use crate::report::looks_before;
+use runner_core::diagnostic::{Diagnostic, Diagnostics, counted};
 use runner_core::plan::Plan;
 use runner_core::record::ExperimentFolder;
 
@@ -23,6 +26,7 @@ pub(super) fn run(options: &Run, sink: &Sink<'_>) -> Result<RunOutcome, Error> {
     let follow = options.follow || !launch_of(options, &planned)?.is_local();
     let folder = ExperimentFolder(options.results.join(&planned.experiment));
     let mut at = reached(&planned, &steps, &folder);
+    looks_are_left(options, &steps, at, &folder)?;
     loop {
         let seeds = &steps[at];
         let options = Run {
@@ -114,6 +118,48 @@ fn steps(plan: &Plan) -> Result<Vec<Vec<u64>>, Error> {
         }
     }
     Ok(steps)
+}
+
+/// Refuses seeds after the last of the planned looks: with them, nothing could be claimed any more.
+fn looks_are_left(
+    options: &Run,
+    steps: &[Vec<u64>],
+    at: usize,
+    folder: &ExperimentFolder,
+) -> Result<(), Error> {
+    let recorded = folder.read_looks();
+    let recorded = recorded.map_err(|error| Error::refused(unreadable(&error)))?;
+    let experiment = with_seeds(&options.experiment, &steps[0], &steps[at]);
+    let plan = plan(&experiment, &quiet)?.plan;
+    let before = looks_before(&plan, &recorded);
+    let planned = plan.verdict.looks.unwrap_or(usize::MAX);
+    if before.len() < planned {
+        return Ok(());
+    }
+    let trials = plan.runs.iter().map(|run| &run.trial);
+    let num_trials = trials.collect::<BTreeSet<_>>().len();
+    // With folds, a trial has several runs with each seed.
+    let folds = plan.runs.iter().map(|run| run.axes.get("data.split.fold"));
+    let folds = folds.map(|fold| fold.map(ToString::to_string));
+    let num_folds = folds.collect::<BTreeSet<_>>().len().clamp(1, num_trials);
+    let last = before.last().copied().unwrap_or(0) / num_folds;
+    let document = open(&options.experiment)?;
+    let message = format!(
+        "all {planned} looks that `verdict.looks` plans were made, the last with {}: with more, nothing could be claimed any more",
+        counted(last, "seed")
+    );
+    let mut wrong = Diagnostic::error("results", message);
+    wrong.span = document.root.span_at("verdict.max_seeds");
+    let wrong = wrong
+        .note(format!("the looks are recorded in `{}`", folder.looks_json().display()))
+        .help(format!(
+            "set `verdict.max_seeds` to {last}: the claims of the planned looks stand"
+        ))
+        .help("or begin again with other seeds: set another `experiment.name`, `experiment.seeds` that were not used, and more looks");
+    Err(Error::experiment(
+        &document.sources,
+        Diagnostics(vec![wrong]),
+    ))
 }
 
 /// The last step of which a run has begun.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::RunPlan;
 use super::sweep::search::Search;
 use crate::check::measured::{Unmeasured, unmeasured};
-use crate::diagnostic::{Diagnostic, Span, nearest};
+use crate::diagnostic::{Diagnostic, Span, counted, nearest};
 use crate::show::show_duration;
 use crate::spec::ExperimentSpec;
 use crate::spec::document::{Document, Table};
@@ -143,14 +143,15 @@ pub(super) fn one_table<T: PartialEq>(
     Err(Box::new(diagnostic))
 }
 
-/// Seeds are added between looks, up to a number above that of the file.
+/// Seeds are added between looks, up to a number above that of the file. A warning if there are not enough of them for
+/// each look to have more than the one before.
 pub(super) fn room_for_seeds(
     verdict: &VerdictSpec,
     num_seeds: usize,
     root: &Table,
-) -> Result<(), Box<Diagnostic>> {
+) -> Result<Option<Diagnostic>, Box<Diagnostic>> {
     let Some(most) = verdict.max_seeds else {
-        return Ok(());
+        return Ok(None);
     };
     let mut diagnostic = if verdict.looks.is_none() {
         Diagnostic::error(
@@ -164,10 +165,35 @@ pub(super) fn room_for_seeds(
         Diagnostic::error("contradiction", message)
             .help(format!("set `verdict.max_seeds` to more than {num_seeds}"))
     } else {
-        return Ok(());
+        let mut warning = too_many_looks(verdict.looks.unwrap_or(1), num_seeds, most);
+        if let Some(warning) = &mut warning {
+            warning.span = root.span_at("verdict.max_seeds");
+        }
+        return Ok(warning);
     };
     diagnostic.span = root.span_at("verdict.max_seeds");
     Err(Box::new(diagnostic))
+}
+
+/// Looks without seeds of their own use up their part of the level.
+fn too_many_looks(looks: usize, num_seeds: usize, most: usize) -> Option<Diagnostic> {
+    let possible = most - num_seeds + 1;
+    if possible >= looks {
+        return None;
+    }
+    let message = format!(
+        "`verdict.looks` plans {looks} looks, and from {} to {most} there can be {possible}",
+        counted(num_seeds, "seed")
+    );
+    let enough = num_seeds + looks - 1;
+    let fewer = match possible {
+        1 => String::new(),
+        _ => format!(", or `verdict.looks` to {possible}"),
+    };
+    let warning = Diagnostic::warning("verdict", message)
+        .note("each look has an equal part of the probability of a wrong claim, also one that is not made")
+        .help(format!("set `verdict.max_seeds` to at least {enough}{fewer}"));
+    Some(warning)
 }
 
 /// Whether earlier results that a search learns from have its objective.

@@ -151,12 +151,15 @@ pub fn plan(
     let experiment = name.unwrap_or_else(|| default_name.to_owned());
     one_name(&experiment, &runs, &document.root)
         .map_err(|diagnostic| Diagnostics(vec![*diagnostic]))?;
-    room_for_seeds(
+    let warning = room_for_seeds(
         &written.verdict,
         written.experiment.seeds.len(),
         &document.root,
     )
     .map_err(|diagnostic| Diagnostics(vec![*diagnostic]))?;
+    if let Some(warning) = warning {
+        diagnostics.push(warning);
+    }
     for warning in unused_values(document) {
         diagnostics.push(warning);
     }

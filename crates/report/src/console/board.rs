@@ -167,9 +167,10 @@ impl Board {
         self.rows[run] = Row::new(plan);
     }
 
-    /// Ended runs, and how many of those failed.
+    /// Ended runs, and how many of those failed. Interrupted ones are to be resumed.
     pub fn num_ended(&self) -> (usize, usize) {
         let ended = self.rows.iter().filter_map(|row| match &row.state {
+            State::Ended(Outcome::Interrupted) => None,
             State::Ended(outcome) => Some(matches!(outcome, Outcome::Failed { .. })),
             _ => None,
         });
@@ -178,11 +179,16 @@ impl Board {
         })
     }
 
+    /// Runs that were interrupted and wait to be resumed.
+    pub fn num_interrupted(&self) -> usize {
+        let stopped = State::Ended(Outcome::Interrupted);
+        self.rows.iter().filter(|row| row.state == stopped).count()
+    }
+
     /// How to continue, if no runner is active and work remains.
     pub fn go_on(&self) -> Option<String> {
         let (num_ended, _) = self.num_ended();
-        let stopped = State::Ended(Outcome::Interrupted);
-        let is_left = num_ended < self.rows.len() || self.rows.iter().any(|r| r.state == stopped);
+        let is_left = num_ended < self.rows.len();
         let command = self.abandoned.as_ref().filter(|_| is_left)?;
         Some(format!("no runner is active; resume with: {command}"))
     }

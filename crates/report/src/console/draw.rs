@@ -101,6 +101,12 @@ fn head(board: &Board, view: &View) -> Vec<Line> {
     if num_failed > 0 {
         parts.push((Style::Bad, format!("{num_failed} failed")));
     }
+    if board.num_interrupted() > 0 {
+        parts.push((
+            Style::Bad,
+            format!("{} interrupted", board.num_interrupted()),
+        ));
+    }
     let unreadable = num(board, |state| *state == State::Unreadable);
     if unreadable > 0 {
         parts.push((Style::Bad, format!("{unreadable} cannot be read")));

@@ -27,7 +27,7 @@ fn row(id: &str, state: State) -> Row {
     }
 }
 
-/// Two active runs, of which one is measured, one that is retried, two that wait, and four that have ended.
+/// Two active runs, of which one is measured, one that is retried, two that wait, and three that have ended or were interrupted.
 fn board() -> Board {
     let failed = Outcome::failed(
         FailureClass::NotFinite,
@@ -96,7 +96,7 @@ fn drawn(boards: &[Board], width: usize, height: usize) -> String {
 #[test]
 fn a_board_is_drawn_for_the_width_that_there_is() {
     insta::assert_snapshot!(drawn(&[board()], 140, 24), @r#"
-    mnist_sweep  3 of 8 runs ended  1 failed  3 of 3 slots  about 7 min left (6 to 8 min)
+    mnist_sweep  2 of 8 runs ended  1 failed  1 interrupted  3 of 3 slots  about 7 min left (6 to 8 min)
       run                                   epoch              done  valid/accuracy            steps/s      memory
     > optimizer=adam,learning_rate=0.1-s1    4/10  ━━━╌╌╌╌╌╌╌  35 %  0.8600    ▁▆█               4.980   210.0 MiB
       optimizer=adam,learning_rate=0.1-s2    1/10  ╌╌╌╌╌╌╌╌╌╌   0 %
@@ -107,7 +107,7 @@ fn a_board_is_drawn_for_the_width_that_there_is() {
     up/down select  s stop it  a start no more  q quit  ? help
     "#);
     insta::assert_snapshot!(drawn(&[board()], 80, 24), @r#"
-    mnist_sweep  3 of 8 runs ended  1 failed  3 of 3 slots
+    mnist_sweep  2 of 8 runs ended  1 failed  1 interrupted  3 of 3 slots
     about 7 min left (6 to 8 min)
       run                             epoch  done  valid/accuracy            steps/s
     > optimizer…learning_rate=0.1-s1   4/10  35 %  0.8600    ▁▆█               4.980
@@ -120,7 +120,7 @@ fn a_board_is_drawn_for_the_width_that_there_is() {
     up/down select  s stop it  a start no more  q quit  ? help
     "#);
     insta::assert_snapshot!(drawn(&[board()], 40, 24), @r#"
-    mnist_sweep  3 of 8 runs ended  1 failed
+    mnist_sweep  2 of 8 runs ended  1 failed  1 interrupted
     3 of 3 slots
     about 7 min left (6 to 8 min)
       run             epoch  done  valid/ac…
@@ -177,12 +177,12 @@ fn boards_that_are_over_are_a_line() {
         row.state = State::Incomplete;
     }
     insta::assert_snapshot!(drawn(&[incomplete.clone()], 80, 24), @r#"
-    mnist_sweep  3 of 8 runs ended  1 failed  5 incomplete
+    mnist_sweep  2 of 8 runs ended  1 failed  1 interrupted  5 incomplete
     failed  optimizer=sgd,learning_rate=0.1-s1  not_finite: the loss is infinite si…
     up/down select  s stop it  a start no more  q quit  ? help
     "#);
     insta::assert_snapshot!(words::board(&incomplete), @r#"
-    mnist_sweep: 3 of 8 runs ended, 1 failed
+    mnist_sweep: 2 of 8 runs ended, 1 failed, 1 interrupted
       optimizer=sgd,learning_rate=0.1-s1  failed (not_finite)
       optimizer=sgd,learning_rate=0.1-s2  completed
       optimizer=sgd,learning_rate=0.01-s1  interrupted
@@ -267,14 +267,14 @@ fn what_nobody_works_on_is_waited_for_by_nobody() {
     left.rows[5].state = State::Unreadable;
     left.abandoned = Some("runner run mnist_sweep.toml".into());
     insta::assert_snapshot!(drawn(&[left.clone()], 80, 24), @r#"
-    mnist_sweep  3 of 8 runs ended  1 failed  1 cannot be read  2 incomplete
+    mnist_sweep  2 of 8 runs ended  1 failed  1 interrupted  1 cannot be read  2 incomplete
     no runner is active; resume with: runner run mnist_sweep.toml
     2 not started: optimizer=adam,learning_rate=0.01-s2, optimizer=adam,learning_ra…
     failed  optimizer=sgd,learning_rate=0.1-s1  not_finite: the loss is infinite si…
     up/down select  s stop it  a start no more  q quit  ? help
     "#);
     insta::assert_snapshot!(words::board(&left), @r#"
-    mnist_sweep: 3 of 8 runs ended, 1 failed; no runner is active; resume with: runner run mnist_sweep.toml
+    mnist_sweep: 2 of 8 runs ended, 1 failed, 1 interrupted; no runner is active; resume with: runner run mnist_sweep.toml
       optimizer=sgd,learning_rate=0.1-s1  failed (not_finite)
       optimizer=sgd,learning_rate=0.1-s2  completed
       optimizer=sgd,learning_rate=0.01-s1  interrupted

@@ -164,6 +164,9 @@ pub fn board(board: &Board) -> String {
         board.experiment,
         board.rows.len()
     )];
+    if board.num_interrupted() > 0 {
+        lines[0] += &format!(", {} interrupted", board.num_interrupted());
+    }
     let left = board.time_left();
     if !left.is_empty() {
         lines[0] += &format!(", {left}");

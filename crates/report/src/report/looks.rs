@@ -3,11 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
 
-use super::folds::Folds;
+use super::folds::{Folds, without_fold};
 use super::numbers::percent;
 use super::sample::ALPHA;
 use runner_core::diagnostic::counted;
+use runner_core::plan::Plan;
 use runner_core::record::{Index, Look, RunEntry, State};
 use runner_statistics::Looks;
 
@@ -41,16 +43,7 @@ impl Looking {
             now[at] += 1;
             trial_of.insert(Look::name(run), at);
         }
-        let mut most_runs = Vec::new();
-        for look in &index.looks {
-            let mut then = vec![0; now.len()];
-            let known = look.runs.iter().filter_map(|run| trial_of.get(run));
-            known.for_each(|at| then[*at] += 1);
-            let grown = then.iter().zip(&now);
-            if grown.into_iter().any(|(then, now)| *then > 1 && then < now) {
-                most_runs.push(then.into_iter().max().unwrap_or(0));
-            }
-        }
+        let mut most_runs = earlier(&index.looks, &trial_of, &now);
         most_runs.push(now.into_iter().max().unwrap_or(0));
         let planned = index.plan.verdict.looks;
         Self {
@@ -105,6 +98,38 @@ impl Looking {
             )
         })
     }
+}
+
+/// The runs of the trial with the most at each of the looks that come before the one at all runs of a plan.
+pub fn looks_before(plan: &Plan, looks: &[Look]) -> Vec<usize> {
+    let mut trial_of: BTreeMap<String, usize> = BTreeMap::new();
+    let mut places: BTreeMap<String, usize> = BTreeMap::new();
+    let mut all: Vec<usize> = Vec::new();
+    for run in &plan.runs {
+        let (axes, _) = without_fold(&run.axes);
+        let num = places.len();
+        let at = *places.entry(Json::Object(axes).to_string()).or_insert(num);
+        all.resize(places.len(), 0);
+        all[at] += 1;
+        trial_of.insert(Look::name_of(&run.id, &run.fingerprint), at);
+    }
+    earlier(looks, &trial_of, &all)
+}
+
+/// The runs of the trial with the most at each look at which some trial had at least two of its present runs, and fewer
+/// than now.
+fn earlier(looks: &[Look], trial_of: &BTreeMap<String, usize>, now: &[usize]) -> Vec<usize> {
+    let mut most_runs = Vec::new();
+    for look in looks {
+        let mut then = vec![0; now.len()];
+        let known = look.runs.iter().filter_map(|run| trial_of.get(run));
+        known.for_each(|at| then[*at] += 1);
+        let grown = then.iter().zip(now);
+        if grown.into_iter().any(|(then, now)| *then > 1 && then < now) {
+            most_runs.push(then.into_iter().max().unwrap_or(0));
+        }
+    }
+    most_runs
 }
 
 /// Whether nothing is left to do for any run.

@@ -43,7 +43,7 @@ pub use curves::{Band, Curve, CurvePoint, Curves, TrialCurves};
 pub use evaluation::Selected;
 pub use fit::{Fitted, fit, wrap};
 pub use html::{TEMPLATE, TemplateError, html};
-pub use looks::Looking;
+pub use looks::{Looking, looks_before};
 pub use markdown::markdown;
 pub use mixture::{Differing, Having, SameData};
 pub use model::{AxisEffect, Baseline, Problem, Provenance, Report, Trial};

@@ -193,6 +193,9 @@ fn suggested(
             .for_each(|wrong| diagnostics.push(wrong));
         return None;
     }
+    if let Some(warning) = search.warning() {
+        diagnostics.push(warning);
+    }
     let suggestions = match &document.suggestions {
         Some(suggestions) => suggestions.clone(),
         None => match search.round(&[], &[]) {

@@ -86,6 +86,36 @@ impl Pruning {
         }
     }
 
+    /// A warning if `hyperband` has too few trials for a second bracket.
+    pub(super) fn warning(
+        &self,
+        prune: &PruneSpec,
+        num_trials: Option<usize>,
+    ) -> Option<Diagnostic> {
+        let num = num_trials.filter(|_| prune.rule == PruneRule::Hyperband)?;
+        let sizes = (0..self.epochs.len()).map(|bracket| self.rule.bracket(bracket));
+        let sizes: Vec<(usize, usize)> = sizes.collect();
+        let (first, _) = *sizes.first()?;
+        if num > first {
+            return None;
+        }
+        let brackets = sizes
+            .iter()
+            .map(|(size, rung)| format!("{size} from {}", counted(self.epochs[*rung], "epoch")));
+        let brackets: Vec<String> = brackets.collect();
+        let all: usize = sizes.iter().map(|(size, _)| size).sum();
+        let message = format!(
+            "with {}, `hyperband` is the same as `successive_halving`: its first bracket has {first}",
+            counted(num, "trial")
+        );
+        let warning = Diagnostic::warning("search", message).at(prune.span);
+        let warning = warning.related(self.span, "the number of epochs");
+        let warning = warning.note(format!("trials of the brackets: {}", brackets.join(", ")));
+        Some(warning.help(format!(
+            "set `search.num_trials` to {all} for one of each bracket, or `type = \"successive_halving\"`"
+        )))
+    }
+
     /// Why it cannot prune as requested, in a search of so many trials.
     pub(super) fn refusals(
         &self,
@@ -247,6 +277,30 @@ prune = { type = "asha" }
             ..TrialResult::default()
         });
         assert!(all.iter().all(|known| known.rung.unwrap().epochs == 27));
+    }
+
+    #[test]
+    fn hyperband_with_a_single_bracket_is_told() {
+        let warned = |num: usize| {
+            let text = PRUNED.replace("asha", "hyperband");
+            let text = text.replace("num_trials = 40", &format!("num_trials = {num}"));
+            let document = Document::compose("spec.toml", &text, None).ok().unwrap();
+            Search::of(&document).unwrap().warning()
+        };
+        let few = warned(27).unwrap();
+        assert!(few.message.contains("its first bracket has 27"), "{few:?}");
+        // Table 1 of Li et al. with R = 27: 27, 12, 6 and 4 trials.
+        assert!(
+            few.helps[0].contains("`search.num_trials` to 49"),
+            "{few:?}"
+        );
+        assert_eq!(warned(28), None);
+        // What it is then, it is the same as.
+        let points = |rule: &str| {
+            let text = PRUNED.replace("asha", rule);
+            searched(&text.replace("num_trials = 40", "num_trials = 27"), curve)
+        };
+        assert_eq!(points("hyperband"), points("successive_halving"));
     }
 
     #[test]

@@ -66,7 +66,7 @@ impl Queue {
             let message = format!("`search.num_trials` is {num}, and {all} are enqueued");
             let wrong = Diagnostic::error("contradiction", message).at(spec.span);
             queue.refusals.push(wrong.help(format!(
-                "set `num_trials` to more than {}, or enqueue fewer points",
+                "set `num_trials` to at least {}, or enqueue fewer points",
                 queue.points.len()
             )));
         }

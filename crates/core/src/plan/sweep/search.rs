@@ -174,6 +174,12 @@ impl<'a> Search<'a> {
         refusals
     }
 
+    /// What it does other than its file seems to say.
+    pub fn warning(&self) -> Option<Diagnostic> {
+        let (pruning, prune) = (self.pruning.as_ref()?, self.spec.prune.as_ref()?);
+        pruning.warning(prune, self.spec.num_trials)
+    }
+
     /// Why the sampler cannot search these axes.
     fn unsupported_axis(&self) -> Option<Diagnostic> {
         if self.spec.method != SearchMethod::CmaEs {
@@ -288,17 +294,23 @@ impl<'a> Search<'a> {
         sha256_hex(all.to_string().as_bytes())
     }
 
-    /// The number of suggestions after the round that follows `num`.
-    fn end_of_round(&self, num: usize) -> usize {
-        let most = self.spec.num_trials.unwrap_or(usize::MAX);
+    /// The numbers of suggestions at the beginning and at the end of the round to which the trial with this number
+    /// belongs, from 0. They do not depend on how many trials there will be: a round that `num_trials` cut short is
+    /// completed by a larger one, from the same results.
+    fn round_of(&self, number: usize) -> (usize, usize) {
         let num_startup = sampler(self.spec.method).num_startup(&self.space);
         let is_unlimited = self.spec.budget.is_unlimited() && self.pruning.is_none();
-        let end = match (num_startup, self.spec.num_trials) {
+        let first = match (num_startup, self.spec.num_trials) {
             (None, Some(all)) if is_unlimited => all,
-            (Some(startup), _) if num + self.prior.len() < startup => startup,
-            _ => num + self.spec.parallel,
+            (Some(startup), _) if self.prior.len() < startup => startup,
+            _ => 0,
         };
-        end.min(most)
+        if number < first {
+            return (0, first);
+        }
+        let num_before = (number - first) / self.spec.parallel * self.spec.parallel;
+        let start = first + num_before;
+        (start, start.saturating_add(self.spec.parallel))
     }
 
     /// All suggestions after the round that follows the known ones, each of which has a result: with new ones at the
@@ -312,17 +324,23 @@ impl<'a> Search<'a> {
         known: &[Suggestion],
         results: &[TrialResult],
     ) -> Result<Vec<Suggestion>, Box<Diagnostic>> {
-        let num_new = self.end_of_round(known.len()).saturating_sub(known.len());
-        let shown = self.shown(known, results);
+        let most = self.spec.num_trials.unwrap_or(usize::MAX);
+        let (start, end) = self.round_of(known.len());
+        let num_new = end.min(most).saturating_sub(known.len());
         let Some(pruning) = &self.pruning else {
             if num_new == 0 {
                 return Ok(Vec::new());
             }
-            return self.extended(known.to_vec(), shown, vec![None; num_new]);
+            let mut shown = self.shown(&known[..start], results);
+            let of_round = known[start..].iter();
+            shown.pending = of_round
+                .filter_map(|known| self.point(&known.values))
+                .collect();
+            return self.extended(known.to_vec(), (shown, start), vec![None; num_new]);
         };
+        let shown = self.shown(known, results);
         let rounds = known.iter().filter_map(|known| known.rung);
         let round = rounds.map(|rung| rung.round + 1).max().unwrap_or(0);
-        let most = self.spec.num_trials.unwrap_or(usize::MAX);
         let num = num_new.max(self.spec.parallel);
         let left = most.saturating_sub(known.len());
         let jobs = pruning
@@ -347,29 +365,29 @@ impl<'a> Search<'a> {
                 }
             }
         }
-        self.extended(all, shown, new)
+        self.extended(all, (shown, known.len()), new)
     }
 
-    /// Suggestions with new ones at these rungs.
+    /// Suggestions with new ones at these rungs, from the results of so many trials.
     fn extended(
         &self,
         mut all: Vec<Suggestion>,
-        mut shown: Shown,
+        (mut shown, num_shown): (Shown, usize),
         rungs: Vec<Option<OnRung>>,
     ) -> Result<Vec<Suggestion>, Box<Diagnostic>> {
         let num_known = all.len();
         for (number, rung) in (num_known..).zip(rungs) {
             let suggested = self.suggest(number, &shown);
             let suggested = suggested.ok_or_else(|| Box::new(self.no_point()))?;
-            let (by, num_shown) = match suggested.by {
+            let (by, shown_to_it) = match suggested.by {
                 _ if number < self.queue.points.len() => (SuggestedBy::File, 0),
                 By::Sample => (SuggestedBy::Sample, 0),
-                By::Model => (SuggestedBy::Model, num_known),
+                By::Model => (SuggestedBy::Model, num_shown),
             };
             all.push(Suggestion {
                 trial: String::new(),
                 by,
-                shown: num_shown,
+                shown: shown_to_it,
                 values: self.values(&suggested.point),
                 rung,
                 is_confirmed: false,
@@ -539,6 +557,59 @@ pub(super) mod tests {
                 return known;
             }
             known = all;
+        }
+    }
+
+    /// The suggestions of a search of these numbers of trials, one after the other.
+    fn extended(text: &str, nums: &[usize]) -> Vec<Suggestion> {
+        let mut known: Vec<Suggestion> = Vec::new();
+        for num in nums {
+            let text = text.replace("num_trials = 0", &format!("num_trials = {num}"));
+            let document = Document::compose("spec.toml", &text, None).ok().unwrap();
+            let search = Search::of(&document).unwrap();
+            loop {
+                let results: Vec<_> = known.iter().map(value).collect();
+                let all = search.round(&known, &results).ok().unwrap();
+                if all.is_empty() {
+                    break;
+                }
+                known = all;
+            }
+            assert_eq!(known.len(), *num);
+        }
+        known
+    }
+
+    fn value(suggestion: &Suggestion) -> TrialResult {
+        let rate = suggestion.values["optimizer.learning_rate"].as_f64();
+        TrialResult::of((rate.unwrap().log10() + 2.0).abs())
+    }
+
+    #[test]
+    fn a_search_that_is_extended_is_the_one_begun_with_that_number() {
+        for method in ["tpe", "gp", "cma_es", "random", "sobol"] {
+            let text = format!(
+                r#"
+[search]
+type = "{method}"
+num_trials = 0
+
+[sweep.random.axes]
+"optimizer.learning_rate" = {{ type = "log_uniform", min = 1e-4, max = 1.0 }}
+"train.batch_size" = {{ type = "integer", min = 8, max = 64 }}
+"#
+            );
+            let begun = extended(&text, &[30]);
+            // Within the first round, and within, at the end and at the beginning of others.
+            for nums in [
+                &[3, 30][..],
+                &[12, 30],
+                &[14, 30],
+                &[15, 21, 30],
+                &[17, 19, 20, 30],
+            ] {
+                assert_eq!(extended(&text, nums), begun, "{method} {nums:?}");
+            }
         }
     }
 
