@@ -315,6 +315,45 @@ fn folds_count_as_seeds() {
     assert_eq!(there.comparison.unwrap().test, compared.test);
 }
 
+/// Two seeds on four folds are two seeds: what only they explain is not claimed, and not left out of intervals.
+#[test]
+fn more_folds_are_no_further_seeds() {
+    let text = SWEEP
+        .edit("seeds = [1, 2, 3, 4, 5, 6, 7, 8]", "seeds = [1, 2]")
+        .edit(
+            "[sweep.grid]",
+            "[data.split]\nfolds = 4\n[sweep.grid]\ndata.split.fold = [0, 1, 2, 3]",
+        )
+        .edit("model.hidden = [[8], [16]]\n", "");
+    // The means of both trials are those of their seeds; folds and runs hardly matter.
+    let by_seed = |trial: &str, seed: u64| {
+        let fold: u64 = trial[5..6].parse().unwrap();
+        let of_seed = if trial.contains("adam") {
+            [0.70, 0.90]
+        } else {
+            [0.75, 0.79]
+        };
+        of_seed[seed as usize - 1] + 1e-3 * ((fold + seed) % 3) as f64
+    };
+    let index = index(&text, by_seed);
+    let report = summed_up(&index, Vec::new());
+    let interval = |trial: usize| {
+        let sample = &report.trials[trial].metrics[&report.objective];
+        let student = sample.student.unwrap();
+        student.high - student.low
+    };
+    // With one degree of freedom: 2 * 12.7 * 0.2 / 2 for adam.
+    assert!(interval(0) > 2.5, "{}", interval(0));
+    let verdict = report.trials[1].verdict.as_ref().unwrap();
+    assert_eq!(verdict.if_normal.unwrap().reading, Reading::Undecided);
+    let comparison = compare(&sources(vec![("a", of_all_metrics(&index))]), &ask()).unwrap();
+    let there = comparison.trials[1].verdict.as_ref().unwrap();
+    assert_eq!(there.if_normal.unwrap().reading, Reading::Undecided);
+    assert_eq!(comparison.trials[0].sample.as_ref().unwrap().student, {
+        report.trials[0].metrics[&report.objective].student
+    });
+}
+
 #[test]
 fn costs_and_seeds_are_compared_too() {
     let question = Question {

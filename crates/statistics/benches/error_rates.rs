@@ -3,10 +3,12 @@
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
+mod crossed;
 mod selection;
 mod sequential;
 mod simulation;
 
+use crossed::{Crossed, crossed};
 use selection::{Many, selection};
 use sequential::{Found, Sequence, sequential};
 use simulation::{NUM_TRIALS, Noise, Rates, Setting, simulate};
@@ -52,6 +54,33 @@ fn main() {
     }
     looks();
     best_of_many();
+    folds_and_seeds();
+}
+
+/// The table of folds with several seeds.
+fn folds_and_seeds() {
+    println!(
+        "\n| values vary by | seeds | folds | interval | same seeds | other seeds | equality | best of 3 |\n| --- | --- | --- | --- | --- | --- | --- | --- |"
+    );
+    for (parts, name) in crossed::ALL {
+        for (seeds, folds) in [(2, 3), (2, 5), (2, 10), (3, 5), (5, 5), (10, 5), (10, 10)] {
+            let setting = Crossed {
+                parts,
+                seeds,
+                folds,
+            };
+            let wrong = crossed(setting, NUM, 25);
+            let shown = [
+                wrong.interval,
+                wrong.paired,
+                wrong.unpaired,
+                wrong.equal,
+                wrong.best,
+            ];
+            let shown = shown.map(percent).join(" | ");
+            println!("| {name} | {seeds} | {folds} | {shown} |");
+        }
+    }
 }
 
 /// The table of the best of many trials.

@@ -58,7 +58,7 @@ fn uniform(rng: &mut ChaCha8Rng) -> f64 {
 }
 
 /// By Box and Muller (1958).
-fn normal(rng: &mut ChaCha8Rng) -> f64 {
+pub fn normal(rng: &mut ChaCha8Rng) -> f64 {
     let radius = (-2.0 * uniform(rng).ln()).sqrt();
     radius * (std::f64::consts::TAU * uniform(rng)).cos()
 }

@@ -1,6 +1,7 @@
 //! Which of many trials may be the best one.
 
-use super::student::{Overlap, Student};
+use super::overlap::Overlap;
+use super::student::{Student, values};
 use super::{Direction, Looks, Pairs, Refusal, check_level};
 
 /// Trials that others are compared with: those with the best means. The bound holds for any choice of them.
@@ -72,12 +73,8 @@ fn compared(
     second: &[(u64, f64)],
     overlap: Option<&Overlap>,
 ) -> Result<Student, Refusal> {
-    let values = |sample: &[(u64, f64)]| -> Vec<f64> { sample.iter().map(|(_, v)| *v).collect() };
     match overlap {
-        Some(overlap) => {
-            let pairs = overlap.pairs(&Pairs::of(first, second)?);
-            Student::paired(&pairs.differences, Some(overlap.ratio))
-        }
+        Some(overlap) => overlap.of_pairs(&Pairs::of(first, second)?),
         None => Student::welch(&values(first), &values(second), None),
     }
 }

@@ -2,8 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::overlap::Overlap;
 use super::sample::mean;
-use super::student::{Overlap, Student};
+use super::student::{Student, values};
 use super::{
     Interval, MOST_RANKED, Pairs, Refusal, TestResult, check_level, cohens_d_z, finite, hedges_g,
     mann_whitney, sign_flip, welch_interval,
@@ -155,7 +156,7 @@ impl Comparison {
         })
     }
 
-    /// Over several splits: differences are taken by key and averaged by split.
+    /// Over several splits: differences are taken by key. n is the number of splits; the effect is that of single runs.
     fn over_splits(
         first: &[(u64, f64)],
         second: &[(u64, f64)],
@@ -164,29 +165,26 @@ impl Comparison {
         level: f64,
         overlap: &Overlap,
     ) -> Result<(Self, Option<Student>), Refusal> {
-        let ratio = Some(overlap.ratio);
         let (design, student, effect) = match design {
             Design::Paired { .. } => {
-                let pairs = overlap.pairs(pairs);
-                let student = Student::paired(&pairs.differences, ratio)?;
-                let effect = Effect::of(EffectMeasure::CohensDz, cohens_d_z(&pairs.differences));
                 let design = Design::Paired {
-                    pairs: pairs.n(),
+                    pairs: overlap.num_splits(&pairs.keys),
                     only_first: pairs.only_first,
                     only_second: pairs.only_second,
                 };
-                (design, student, effect)
+                let effect = Effect::of(EffectMeasure::CohensDz, cohens_d_z(&pairs.differences));
+                (design, overlap.of_pairs(pairs)?, effect)
             }
             Design::Independent { common, .. } => {
-                let first = values(&overlap.by_split(first));
-                let second = values(&overlap.by_split(second));
+                let splits = |sample| overlap.by_split(sample).len();
                 let design = Design::Independent {
-                    first: first.len(),
-                    second: second.len(),
+                    first: splits(first),
+                    second: splits(second),
                     common,
                 };
-                let effect = Effect::of(EffectMeasure::HedgesG, hedges_g(&first, &second));
-                (design, Student::welch(&first, &second, ratio)?, effect)
+                let student = overlap.of_two(first, second)?;
+                let hedges = hedges_g(&values(first), &values(second));
+                (design, student, Effect::of(EffectMeasure::HedgesG, hedges))
             }
         };
         let compared = Self {
@@ -247,11 +245,6 @@ impl Comparison {
             _ => self.mean_difference,
         }
     }
-}
-
-/// The values of a sample without their keys.
-fn values(sample: &[(u64, f64)]) -> Vec<f64> {
-    sample.iter().map(|(_, value)| *value).collect()
 }
 
 impl Effect {

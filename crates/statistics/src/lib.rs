@@ -14,7 +14,8 @@
 //!   (1947), exact by counting all assignments, including ties
 //! - a second reading, if the noise is normal: paired t or Welch's, and equality by two one-sided tests
 //!   (Schuirmann 1987)
-//! - repeats over other splits: the t test corrected for shared training items (Nadeau and Bengio 2003)
+//! - repeats over other splits: the t test corrected for shared training items (Nadeau and Bengio 2003);
+//!   with seeds that are used on several splits, the spread over seeds is added (Howe 1974, [`Overlap`])
 //! - several comparisons: Holm (1979)
 //! - the best of many: the trials that no other beats (Gupta 1965)
 //! - several looks at growing samples: each with an equal part of the level ([`Looks`])
@@ -34,6 +35,7 @@ mod independent;
 mod items;
 mod looks;
 mod marginal;
+mod overlap;
 mod pairs;
 mod pareto;
 mod power;
@@ -57,6 +59,7 @@ pub use independent::{hedges_g, welch_interval, welch_t_test};
 pub use items::{mcnemar, percentile_interval, resample};
 pub use looks::Looks;
 pub use marginal::{Balance, Importance, LevelEffect, Marginal, Row, importance, marginal_effect};
+pub use overlap::Overlap;
 pub use pairs::{Pairs, cohens_d_z, paired_t_test};
 pub use pareto::pareto_front;
 pub use power::{Approximation, SeedsForPower, TARGET_POWER, detectable_effect, seeds_for_power};
@@ -64,7 +67,6 @@ pub use ranks::{MOST_RANKED, mann_whitney, smallest_rank_p};
 pub use rates::{RatePoint, RateRange};
 pub use sample::{Description, Interval, IntervalMethod};
 pub use sign_flip::{MOST_ENUMERATED, NUM_FLIPS, pairs_to_reach, sign_flip, smallest_sign_flip_p};
-pub use student::Overlap;
 pub use thresholds::{Bin, STEPS, Scored, Separation, Threshold};
 pub use verdict::{AboutMore, Claims, Equality, Finding, IfNormal, Reading, Verdict, verdicts};
 
@@ -106,7 +108,8 @@ pub enum Test {
     /// The t test for unequal variances (Welch, 1947).
     WelchT,
     /// Student's t for paired values of several splits, corrected for the training items that splits share (Nadeau and
-    /// Bengio, 2003).
+    /// Bengio, 2003). With seeds that are used on several splits, it includes the spread over seeds and has no single
+    /// number of degrees of freedom.
     CorrectedResampledT,
     /// The t test for unequal variances with the same correction.
     CorrectedWelchT,

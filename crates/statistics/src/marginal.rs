@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use super::sample::mean;
-use super::{Interval, Refusal, check_level};
+use super::student::values;
+use super::{Interval, Overlap, Refusal, check_level};
 
 /// One row of a table of results.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -66,11 +67,17 @@ pub struct LevelEffect {
 ///
 /// A seed is a block (Fisher, 1935): its rows share initial weights and data order, so they are not independent
 /// samples, and an interval over all rows would be too narrow. For each level the mean over all other settings is
-/// computed within each seed, and the interval is Student's over these means.
+/// computed within each seed, and the interval is Student's over these means. With an `overlap`, blocks are runs on
+/// several splits, and the interval is corrected for what they share.
 ///
 /// Refuses an empty table, values that are not finite or too large to sum, rows with different numbers of axes or
 /// without this one, and a level of confidence that is not between 0 and 1.
-pub fn marginal_effect(rows: &[Row], axis: usize, level: f64) -> Result<Marginal, Refusal> {
+pub fn marginal_effect(
+    rows: &[Row],
+    axis: usize,
+    level: f64,
+    overlap: Option<&Overlap>,
+) -> Result<Marginal, Refusal> {
     check_level(level)?;
     let Some(first) = rows.first() else {
         return Err(Refusal::TooFew { n: 0, needed: 1 });
@@ -92,7 +99,9 @@ pub fn marginal_effect(rows: &[Row], axis: usize, level: f64) -> Result<Marginal
         });
         by_seed.entry(row.seed).or_default().push(row.value);
     }
-    let effects = names.iter().map(|name| effect(name, &blocks[name], level));
+    let effects = names
+        .iter()
+        .map(|name| effect(name, &blocks[name], level, overlap));
     Ok(Marginal {
         axis,
         balance: Balance::of(rows, axis, names.len()),
@@ -104,6 +113,7 @@ fn effect(
     name: &str,
     blocks: &BTreeMap<u64, Vec<f64>>,
     level: f64,
+    overlap: Option<&Overlap>,
 ) -> Result<LevelEffect, Refusal> {
     let mut by_seed = Vec::new();
     for (seed, values) in blocks {
@@ -115,9 +125,17 @@ fn effect(
         num_rows: blocks.values().map(Vec::len).sum(),
         n: means.len(),
         mean: mean(&means)?,
-        interval: Interval::student(&means, level).ok(),
+        interval: over_blocks(&by_seed, level, overlap),
         by_seed,
     })
+}
+
+/// The interval for the mean of the values of blocks.
+fn over_blocks(by_seed: &[(u64, f64)], level: f64, overlap: Option<&Overlap>) -> Option<Interval> {
+    match overlap {
+        Some(overlap) => Interval::corrected(by_seed, overlap, level).ok(),
+        None => Interval::student(&values(by_seed), level).ok(),
+    }
 }
 
 impl Balance {
@@ -167,8 +185,13 @@ pub struct Importance {
 ///
 /// Refuses what [`marginal_effect`] does, a table that is not balanced ([`Refusal::NoSuchAxis`]), and values that are all
 /// equal.
-pub fn importance(rows: &[Row], axis: usize, level: f64) -> Result<Importance, Refusal> {
-    let marginal = marginal_effect(rows, axis, level)?;
+pub fn importance(
+    rows: &[Row],
+    axis: usize,
+    level: f64,
+    overlap: Option<&Overlap>,
+) -> Result<Importance, Refusal> {
+    let marginal = marginal_effect(rows, axis, level, overlap)?;
     if marginal.balance != Balance::Balanced {
         return Err(Refusal::NoSuchAxis);
     }
@@ -177,16 +200,16 @@ pub fn importance(rows: &[Row], axis: usize, level: f64) -> Result<Importance, R
         by_seed.entry(row.seed).or_default().push(row.value);
     }
     let mut shares = Vec::new();
-    for (seed, values) in &by_seed {
+    for (seed, of_seed) in &by_seed {
         let of_level = |effect: &LevelEffect| {
             let found = effect.by_seed.iter().find(|(known, _)| known == seed);
             found.map(|(_, mean)| *mean)
         };
         let levels: Vec<f64> = marginal.levels.iter().filter_map(of_level).collect();
-        let (of_axis, of_all) = (variance(&levels)?, variance(values)?);
+        let (of_axis, of_all) = (variance(&levels)?, variance(of_seed)?);
         // A seed in which nothing varies has no shares.
         if of_all > 0.0 {
-            shares.push((of_axis / of_all).clamp(0.0, 1.0));
+            shares.push((*seed, (of_axis / of_all).clamp(0.0, 1.0)));
         }
     }
     if shares.is_empty() {
@@ -200,8 +223,8 @@ pub fn importance(rows: &[Row], axis: usize, level: f64) -> Result<Importance, R
     Ok(Importance {
         axis,
         n: shares.len(),
-        share: mean(&shares)?,
-        interval: Interval::student(&shares, level).ok().map(within),
+        share: mean(&values(&shares))?,
+        interval: over_blocks(&shares, level, overlap).map(within),
     })
 }
 
@@ -239,7 +262,7 @@ mod tests {
 
     #[test]
     fn seeds_are_blocks() {
-        let marginal = marginal_effect(&table(), 0, 0.95).unwrap();
+        let marginal = marginal_effect(&table(), 0, 0.95, None).unwrap();
         assert_eq!(marginal.balance, Balance::Balanced);
         let [sgd, adam] = &marginal.levels[..] else {
             panic!("{marginal:?}");
@@ -252,7 +275,7 @@ mod tests {
             Some(Interval::student(&[3.0, 1.5], 0.95).unwrap())
         );
         assert_eq!((adam.mean, adam.by_seed[1]), (7.0, (2, 8.0)));
-        let sizes = marginal_effect(&table(), 1, 0.95).unwrap();
+        let sizes = marginal_effect(&table(), 1, 0.95, None).unwrap();
         assert_eq!(sizes.levels[0].by_seed, [(1, 3.5), (2, 3.5)]);
         assert_eq!(sizes.levels[0].interval, None);
     }
@@ -261,24 +284,27 @@ mod tests {
     fn importance_is_the_share_of_main_effects() {
         // By hand. Seed 1: 2, 4, 5, 7 with a variance of 3.25, level means 3 and 6 (2.25) and 3.5 and 5.5 (1). Seed 2:
         // 1, 2, 6, 10 with 12.6875, level means 1.5 and 8 (10.5625) and 3.5 and 6 (1.5625).
-        let found = |axis| importance(&table(), axis, 0.95).unwrap();
+        let found = |axis| importance(&table(), axis, 0.95, None).unwrap();
         let close = |a: f64, b: f64| assert!((a - b).abs() < 1e-12, "{a} {b}");
         close(found(0).share, 0.5 * (2.25 / 3.25 + 10.5625 / 12.6875));
         close(found(1).share, 0.5 * (1.0 / 3.25 + 1.5625 / 12.6875));
         assert_eq!(found(0).n, 2);
         let interval = found(0).interval.unwrap();
         assert!(interval.low >= 0.0 && interval.high <= 1.0 && interval.low < interval.high);
-        assert_eq!(importance(&table()[1..], 0, 0.95), Err(Refusal::NoSuchAxis));
+        assert_eq!(
+            importance(&table()[1..], 0, 0.95, None),
+            Err(Refusal::NoSuchAxis)
+        );
         let same: Vec<Row> = table()
             .into_iter()
             .map(|row| Row { value: 1.0, ..row })
             .collect();
-        assert_eq!(importance(&same, 0, 0.95), Err(Refusal::NoSpread));
+        assert_eq!(importance(&same, 0, 0.95, None), Err(Refusal::NoSpread));
     }
 
     #[test]
     fn imbalance_is_told() {
-        let balance = |rows: &[Row]| marginal_effect(rows, 0, 0.95).unwrap().balance;
+        let balance = |rows: &[Row]| marginal_effect(rows, 0, 0.95, None).unwrap().balance;
         let unbalanced = |missing, repeated| Balance::Unbalanced { missing, repeated };
         assert_eq!(balance(&table()[1..]), unbalanced(1, 0));
         let mut rows = table();
@@ -291,7 +317,7 @@ mod tests {
 
     #[test]
     fn what_makes_no_table_is_refused() {
-        let refused = |rows: &[Row], axis| marginal_effect(rows, axis, 0.95).unwrap_err();
+        let refused = |rows: &[Row], axis| marginal_effect(rows, axis, 0.95, None).unwrap_err();
         assert_eq!(refused(&[], 0), Refusal::TooFew { n: 0, needed: 1 });
         assert_eq!(refused(&table(), 2), Refusal::NoSuchAxis);
         let mut rows = table();
@@ -300,6 +326,9 @@ mod tests {
         let mut rows = table();
         rows[3].value = f64::NAN;
         assert_eq!(refused(&rows, 0), Refusal::NotFinite);
-        assert_eq!(marginal_effect(&table(), 0, 1.5), Err(Refusal::BadLevel));
+        assert_eq!(
+            marginal_effect(&table(), 0, 1.5, None),
+            Err(Refusal::BadLevel)
+        );
     }
 }

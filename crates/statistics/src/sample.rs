@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::distribution::student_critical;
-use super::student::{Overlap, Student};
+use super::overlap::Overlap;
 use super::{Refusal, bootstrap, check_level, check_values, finite};
 
 /// The summary of a sample. Everything is in the unit of the values.
@@ -88,16 +88,14 @@ impl Interval {
         Self::around(IntervalMethod::StudentT, level, mean, half)
     }
 
-    /// The same for values whose repeats are other splits of the same items: mean ± t sd sqrt(1/n + ratio), over the
-    /// means by split ([`Overlap`]). Refuses the same inputs as [`Self::student`].
+    /// The same for values whose repeats are other splits of the same items: see [`Overlap`], which also allows for the
+    /// spread of seeds that are used on several splits. Refuses the same inputs as [`Self::student`].
     pub fn corrected(
         values: &[(u64, f64)],
         overlap: &Overlap,
         level: f64,
     ) -> Result<Self, Refusal> {
-        let by_split = overlap.by_split(values);
-        let means: Vec<f64> = by_split.iter().map(|(_, mean)| *mean).collect();
-        Student::paired(&means, Some(overlap.ratio))?.interval(level)
+        overlap.of_mean(values)?.interval(level)
     }
 
     /// The prediction interval for one more value of a normal distribution: mean ± t sd sqrt(1 + 1/n), with t as in

@@ -3,7 +3,8 @@
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use super::student::{Overlap, Student};
+use super::overlap::Overlap;
+use super::student::Student;
 use super::{
     Approximation, Comparison, Design, Direction, Looks, Refusal, TestResult, check_level, holm,
     pairs_to_reach, seeds_for_power, smallest_rank_p, smallest_sign_flip_p,

@@ -3,11 +3,14 @@
 #[path = "../benches/simulation.rs"]
 mod simulation;
 
+#[path = "../benches/crossed.rs"]
+mod crossed;
 #[path = "../benches/selection.rs"]
 mod selection;
 #[path = "../benches/sequential.rs"]
 mod sequential;
 
+use crossed::{Crossed, crossed};
 use selection::{Many, selection};
 use sequential::{Sequence, sequential};
 use simulation::{Noise, Setting, simulate};
@@ -95,6 +98,32 @@ fn the_best_of_many_is_rarely_ruled_out() {
             assert!(lost <= 0.08, "{name} {step}: {lost}");
             let is_told = step == 0.0 || kept < 15.0;
             assert!(is_told, "{name}: {kept} of 27 may be the best");
+        }
+    }
+}
+
+/// Runs with the same seed on several folds share its initial weights, so more folds say nothing about other seeds.
+#[test]
+fn seeds_on_several_folds_are_not_forgotten() {
+    for (parts, name) in crossed::ALL {
+        for seeds in [2, 10] {
+            for folds in [3, 10] {
+                let setting = Crossed {
+                    parts,
+                    seeds,
+                    folds,
+                };
+                let wrong = crossed(setting, NUM, 7);
+                let rates = [
+                    wrong.interval,
+                    wrong.paired,
+                    wrong.unpaired,
+                    wrong.equal,
+                    wrong.best,
+                ];
+                let are_kept = rates.into_iter().all(|rate| rate <= 0.08);
+                assert!(are_kept, "{name}, {seeds} seeds, {folds} folds: {wrong:?}");
+            }
         }
     }
 }

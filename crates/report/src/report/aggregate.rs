@@ -15,7 +15,7 @@ use super::mixture::{differing, mixed_data};
 use super::model::{AxisEffect, Baseline, Problem, Provenance, Report, Trial};
 use super::numbers::{natural_order, value_text};
 use super::rank::{is_of_several_losses, ranked};
-use super::sample::{CONFIDENCE, COSTS, Repeat, Sample, keyed};
+use super::sample::{CONFIDENCE, COSTS, Repeat, Sample, keyed, overlap};
 use super::searched::Searched;
 use runner_core::plan::{FORMAT, Plan, Ties, quoted};
 use runner_core::record::{Index, MemoryUse, RunEntry, State};
@@ -79,7 +79,7 @@ fn sum_up(all: &Index, command: &str, leftovers: Vec<String>, is_to_compare: boo
             if !looking.is_too_early {
                 baseline = judge(plan, &mut trials, &order, direction, folds.overlap, looks);
             }
-            effects = axis_effects(&trials, &axes, &name);
+            effects = axis_effects(&trials, &axes, &name, folds.overlap);
             backends = by_backend(&trials, &name, direction, folds.overlap, looks);
         }
         false => remarks.push(format!(
@@ -250,12 +250,18 @@ fn with_values_first(trials: &[Trial], name: &str) -> Vec<usize> {
 }
 
 /// The effect of each axis on a metric, over the values of the other axes, if there are any.
-pub fn axis_effects(trials: &[Trial], axes: &[String], value: &str) -> Vec<AxisEffect> {
+pub fn axis_effects(
+    trials: &[Trial],
+    axes: &[String],
+    value: &str,
+    ratio: Option<f64>,
+) -> Vec<AxisEffect> {
     if axes.len() < 2 {
         return Vec::new();
     }
     let mut rows: Vec<Row> = Vec::new();
     let values: Vec<&[(Repeat, f64)]> = trials.iter().map(|t| t.values(value)).collect();
+    let overlap = overlap(&values, ratio);
     for (trial, by_seed) in trials.iter().zip(keyed(&values)) {
         let level = |key: &String| trial.axes.get(key).map_or("-".into(), value_text);
         let levels: Vec<String> = axes.iter().map(level).collect();
@@ -270,12 +276,14 @@ pub fn axis_effects(trials: &[Trial], axes: &[String], value: &str) -> Vec<AxisE
         let levels: BTreeSet<&String> = rows.iter().map(|row| &row.levels[at]).collect();
         // Sampled values are all different, and single trials do not average over other axes.
         let is_table = (2..=MAX_LEVELS).contains(&levels.len()) && levels.len() < trials.len();
-        if is_table && let Ok(mut marginal) = marginal_effect(&rows, at, CONFIDENCE) {
+        if is_table
+            && let Ok(mut marginal) = marginal_effect(&rows, at, CONFIDENCE, overlap.as_ref())
+        {
             let levels = &mut marginal.levels;
             levels.sort_by(|a, b| natural_order(&a.level, &b.level));
             effects.push(AxisEffect {
                 key: key.clone(),
-                importance: importance(&rows, at, CONFIDENCE).ok(),
+                importance: importance(&rows, at, CONFIDENCE, overlap.as_ref()).ok(),
                 marginal,
             });
         }

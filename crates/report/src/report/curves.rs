@@ -126,7 +126,7 @@ impl Curves {
         let trials = read.iter().map(|(trial, runs)| TrialCurves {
             trial: trial.clone(),
             n: runs.len(),
-            curves: curves(runs, &metrics),
+            curves: curves(runs, &metrics, folds.overlap.is_none()),
         });
         Self {
             trials: trials.filter(|trial| !trial.curves.is_empty()).collect(),
@@ -176,19 +176,21 @@ fn names<'a>(epochs: impl Iterator<Item = &'a Epoch>, objective: &str) -> Vec<St
     names.into_iter().map(str::to_owned).collect()
 }
 
-fn curves(runs: &[Vec<Epoch>], metrics: &[String]) -> Vec<Curve> {
+fn curves(runs: &[Vec<Epoch>], metrics: &[String], are_independent: bool) -> Vec<Curve> {
     let splits = |metric: &String| SPLITS.map(|split| format!("{split}{metric}"));
     let names = metrics.iter().flat_map(splits);
-    let curves = names.map(|metric| Curve::of(metric, runs));
+    let curves = names.map(|metric| Curve::of(metric, runs, are_independent));
     curves.filter(|curve| !curve.points.is_empty()).collect()
 }
 
 impl Curve {
-    /// The curve of a metric over the runs of a trial. Non-finite values are omitted.
-    fn of(metric: String, runs: &[Vec<Epoch>]) -> Self {
+    /// The curve of a metric over the runs of a trial. Non-finite values are omitted. Runs on several splits are not
+    /// independent: their band shows the range.
+    fn of(metric: String, runs: &[Vec<Epoch>], are_independent: bool) -> Self {
         let band = match runs.len() {
             0 | 1 => None,
             2..LEAST_FOR_INTERVAL => Some(Band::Range),
+            _ if !are_independent => Some(Band::Range),
             _ => Some(Band::StudentT),
         };
         let last = runs.iter().flatten().map(|epoch| epoch.epoch).max();
@@ -280,7 +282,7 @@ mod tests {
     }
 
     fn loss(runs: &[Vec<Epoch>]) -> Curve {
-        Curve::of("valid/loss".into(), runs)
+        Curve::of("valid/loss".into(), runs, true)
     }
 
     #[test]

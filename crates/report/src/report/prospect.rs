@@ -42,6 +42,9 @@ pub struct Prospect {
     pub seeds_needed: Option<usize>,
     /// Whether repeats use several splits.
     pub is_over_splits: bool,
+    /// The seeds of each fold, if folds are the repeats.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seeds_by_fold: Option<usize>,
 }
 
 /// A standard deviation over the runs of a trial.
@@ -86,7 +89,12 @@ impl Prospect {
         let looks = plan.verdict.looks.unwrap_or(1);
         let alpha = ALPHA / (num_comparisons * looks) as f64;
         // Differences of two values have √2 times their spread, as if seeds had nothing in common.
-        let found = detectable_effect(EffectMeasure::CohensDz, num_repeats, alpha);
+        // With several seeds on each fold, it depends on how much of the noise is that of seeds.
+        let seeds_by_fold = (folds.len() > 1).then(|| fewest.div_ceil(folds.len()));
+        let found = match seeds_by_fold {
+            Some(2..) => None,
+            _ => detectable_effect(EffectMeasure::CohensDz, num_repeats, alpha),
+        };
         let ratios = plan.runs.iter().map(|run| {
             let data = &run.data;
             data.num_valid as f64 / data.num_train.max(1) as f64
@@ -114,6 +122,7 @@ impl Prospect {
             sd,
             seeds_needed: needed.filter(|_| !is_over_splits),
             is_over_splits,
+            seeds_by_fold,
         })
     }
 
@@ -161,6 +170,13 @@ impl Prospect {
         let looks = self
             .looks
             .map_or(String::new(), |looks| format!(" at each of {looks} looks"));
+        if let Some(seeds) = self.seeds_by_fold.filter(|seeds| *seeds > 1) {
+            return format!(
+                "{comparisons} over {} with {} each{looks}: no exact test is valid for folds that share items; the t test needs a difference that is large compared with the spread over folds and with that over seeds",
+                counted(self.num_repeats, "fold"),
+                counted(seeds, "seed"),
+            );
+        }
         let Some(sds) = self.detectable_sds else {
             return format!(
                 "{comparisons} over {repeats}: a single run cannot show differences; at least 2 seeds are needed"
@@ -233,6 +249,7 @@ mod tests {
             sd: None,
             seeds_needed: None,
             is_over_splits: false,
+            seeds_by_fold: None,
         }
     }
 
@@ -263,5 +280,16 @@ mod tests {
             ..prospect()
         };
         assert!(single.in_words()[0].contains("a single run cannot show differences"));
+        // How large a difference must be depends on two spreads, of which nothing is known yet.
+        let crossed = Prospect {
+            seeds_by_fold: Some(2),
+            detectable_sds: None,
+            is_over_splits: true,
+            ..prospect()
+        };
+        assert!(
+            crossed.in_words()[0]
+                .starts_with("4 comparisons over 3 folds with 2 seeds each: no exact test")
+        );
     }
 }

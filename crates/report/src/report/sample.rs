@@ -72,15 +72,21 @@ impl fmt::Display for Repeat {
     }
 }
 
-/// How the repeats of samples share items: the split of each of [`keyed`]'s numbers, with the items that are held out
-/// over those that are trained on. None where all repeats are on one split.
+/// What the repeats of samples share: the split and the seed of each of [`keyed`]'s numbers, with the items that are held
+/// out over those that are trained on. None where all repeats are on one split.
 pub fn overlap(samples: &[&[(Repeat, f64)]], ratio: Option<f64>) -> Option<Overlap> {
+    let ratio = ratio?;
+    let numbers = numbers(samples);
+    let of = |group: fn(Repeat) -> u64| {
+        let numbers = numbers.iter();
+        numbers
+            .map(|(repeat, number)| (*number, group(*repeat)))
+            .collect()
+    };
     Some(Overlap {
-        ratio: ratio?,
-        splits: numbers(samples)
-            .into_iter()
-            .map(|(repeat, number)| (number, repeat.split()))
-            .collect(),
+        ratio,
+        splits: of(Repeat::split),
+        seeds: of(|repeat| repeat.seed),
     })
 }
 

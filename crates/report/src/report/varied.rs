@@ -32,11 +32,11 @@ pub fn varied(report: &Report) -> Option<String> {
     let drawn = |used: &&DataUsed| matches!(used.held_out, HeldOut::DrawnForRun { .. });
     Some(match (report.folds, has_seeds) {
         (Some(folds), true) => format!(
-            "± is over the {folds} folds, initial weights and batch order; {}.",
+            "± is over the {folds} folds, initial weights and batch order; {}. Intervals and verdicts allow for what runs share: training items (Nadeau and Bengio, 2003) and seeds.",
             one_deal(&used)
         ),
         (Some(folds), false) => format!(
-            "± is over the {folds} folds, with one seed; {}.",
+            "± is over the {folds} folds, with one seed, so it says nothing about other seeds; {}.",
             one_deal(&used)
         ),
         (None, _) if used.iter().any(drawn) => format!(

@@ -90,7 +90,7 @@ proptest! {
             seed: seed / 2,
             value: *value,
         }).collect();
-        let _ = marginal_effect(&rows, 0, level);
+        let _ = marginal_effect(&rows, 0, level, None);
     }
 
     #[test]

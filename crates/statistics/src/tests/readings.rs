@@ -129,6 +129,7 @@ fn splits_that_share_items_have_a_corrected_test_alone() {
     let overlap = Overlap {
         ratio: 0.25,
         splits,
+        ..Overlap::default()
     };
     let claims = Claims {
         overlap: Some(&overlap),

@@ -195,7 +195,7 @@ pub fn compare(sources: &[Source], question: &Question) -> Result<Comparison, Wr
             Vec::new()
         },
         effects: if is_common {
-            axis_effects(&trials, &axes, &value)
+            axis_effects(&trials, &axes, &value, overlap)
         } else {
             Vec::new()
         },

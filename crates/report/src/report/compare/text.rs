@@ -240,7 +240,7 @@ fn basis(comparison: &Comparison) -> String {
     let wrong = percent(comparison.alpha);
     let how = match comparison.overlap {
         Some(_) => format!(
-            "Differences are paired where runs are shared, and averaged by split; the t test allows for training items that splits share (Nadeau and Bengio, 2003). If the noise is normal, the probability of any wrong claim is at most {wrong} for {num} together (Holm)."
+            "Differences are paired where runs are shared, and averaged by split; the t test allows for training items that splits share (Nadeau and Bengio, 2003) and adds the variance over seeds that several splits share. If the noise is normal, the probability of any wrong claim is at most {wrong} for {num} together (Holm)."
         ),
         None => format!(
             "Differences are paired by seed where enough seeds are shared. `better` and `worse` follow from exact tests, those with `~` from Student's t; for each kind, the probability of any wrong claim is at most {wrong} for {num} together (Holm)."

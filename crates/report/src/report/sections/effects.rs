@@ -5,7 +5,7 @@ use crate::report::model::{AxisEffect, Report};
 use crate::report::numbers::{interval, percent, short_number};
 use crate::report::table::Columns;
 use crate::report::varied::varied_briefly;
-use runner_statistics::{Balance, Importance};
+use runner_statistics::{Balance, Importance, IntervalMethod, LevelEffect};
 
 /// The effect of each axis over all other settings.
 pub fn effects(report: &Report) -> Vec<Section> {
@@ -66,8 +66,15 @@ fn with_spread(report: &Report, note: String) -> String {
 
 /// How to read the rows.
 pub fn effect_note(effect: &AxisEffect) -> String {
-    let note =
-        "The mean over all other settings for each seed, and Student's interval over the seeds.";
+    let is_corrected = |level: &LevelEffect| {
+        let interval = level.interval.as_ref();
+        interval.is_some_and(|interval| interval.method == IntervalMethod::CorrectedT)
+    };
+    let note = if effect.marginal.levels.iter().any(is_corrected) {
+        "The mean over all other settings for each seed and split, and Student's interval, corrected for what splits and seeds share."
+    } else {
+        "The mean over all other settings for each seed, and Student's interval over the seeds."
+    };
     match effect.marginal.balance {
         Balance::Balanced => note.into(),
         Balance::Unbalanced { missing, repeated } => format!(

@@ -115,7 +115,7 @@ fn how(report: &Report, alpha: f64) -> String {
     });
     if report.overlap.is_some() {
         return format!(
-            "Differences are paired by {} and averaged by split. Runs on several splits share training items, so no exact test is valid for them. The t test is that of Nadeau and Bengio (2003), whose variance allows for this. If the noise is normal, the probability of any wrong claim is at most {wrong} for all claims together (Holm).{equal}",
+            "Differences are paired by {} and averaged by split. Runs on several splits share training items, so no exact test is valid for them. The t test is that of Nadeau and Bengio (2003), whose variance allows for this; with several seeds on each split, the variance over seeds is added. If the noise is normal, the probability of any wrong claim is at most {wrong} for all claims together (Holm).{equal}",
             report.repeats()
         );
     }
