@@ -34,7 +34,8 @@ pub fn refusal(error: &clap::Error, arguments: &[String]) -> Option<Diagnostic> 
             let flags = flags(command);
             // Verbs without an experiment file have no edits of it.
             let has_edits = flags.iter().any(|flag| flag == "set");
-            let answer = for_argument(written.unwrap_or(&argument), &flags)
+            let written = with_value(written.unwrap_or(&argument), arguments);
+            let answer = for_argument(&written, &flags)
                 .filter(|answer| has_edits || !answer.contains("--set "));
             let help = answer.unwrap_or_else(|| format!("`{name} --help` lists its arguments"));
             let message = if argument.starts_with('-') {
@@ -45,6 +46,16 @@ pub fn refusal(error: &clap::Error, arguments: &[String]) -> Option<Diagnostic> 
             Some(Diagnostic::error("usage", message).help(help))
         }
         _ => None,
+    }
+}
+
+/// A flag with the value that follows it: `--seed 3` as `--seed=3`.
+fn with_value(flag: &str, arguments: &[String]) -> String {
+    let at = arguments.iter().position(|argument| argument == flag);
+    let next = at.and_then(|at| arguments.get(at + 1));
+    match next.filter(|next| !flag.contains('=') && !next.starts_with('-')) {
+        Some(value) if flag.starts_with("--") => format!("{flag}={value}"),
+        _ => flag.to_owned(),
     }
 }
 

@@ -413,7 +413,7 @@ pub fn for_argument(argument: &str, known: &[String]) -> Option<String> {
         return Some(format!("did you mean `--{known}`?"));
     }
     if let Some(help) = found(FLAGS, name) {
-        return Some(help);
+        return Some(with_value(&help, value).unwrap_or(help));
     }
     // `--train.epochs=5`, as in Lightning and argparse.
     if name.contains('.') || full_path(&name.replace('-', "_")).is_some() {
@@ -422,6 +422,19 @@ pub fn for_argument(argument: &str, known: &[String]) -> Option<String> {
     }
     let near = nearest(name, known.iter().map(String::as_str))?;
     Some(format!("did you mean `--{near}`?"))
+}
+
+/// The help with the number that was written instead of that of its example; none if either has none.
+fn with_value(help: &str, value: Option<&str>) -> Option<String> {
+    let is_number = |text: &str| text.trim_matches(['[', ']']).parse::<f64>().is_ok();
+    let value = value.filter(|value| is_number(value))?;
+    let (assignment, rest) = help.strip_prefix("use `--set ")?.split_once('`')?;
+    let (path, example) = assignment.split_once('=')?;
+    let of_list = |value: &str| match (example.starts_with('['), value.starts_with('[')) {
+        (true, false) => format!("[{value}]"),
+        _ => value.to_owned(),
+    };
+    is_number(example).then(|| format!("use `--set {path}={}`{rest}", of_list(value)))
 }
 
 /// `key=value` without `--set`.
@@ -451,4 +464,20 @@ fn for_assignment(argument: &str) -> Option<String> {
         ""
     };
     Some(format!("use `--set {quote}{path}={value}{quote}`"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn remedies_keep_the_value() {
+        let remedy = |argument: &str| for_argument(argument, &[]).unwrap();
+        assert_eq!(remedy("--epochs=3"), "use `--set train.epochs=3`");
+        assert_eq!(remedy("--epochs"), "use `--set train.epochs=5`");
+        assert!(remedy("--seed=3").starts_with("use `--set experiment.seeds=[3]`, a list"));
+        assert!(remedy("--lr=3e-4").contains("=3e-4`"));
+        // What is no number may be the next argument.
+        assert_eq!(remedy("--epochs=spec.toml"), "use `--set train.epochs=5`");
+    }
 }
