@@ -142,7 +142,9 @@ impl Console {
     ) {
         let board = &mut self.boards[at];
         board.observe(run, plan, event, record);
-        let counts = (board.num_ended().0, board.rows.len());
+        // An interrupted run has ended for this session.
+        let num_over = board.num_ended().0 + board.num_interrupted();
+        let counts = (num_over, board.rows.len());
         for said in words::of(event, plan, record, counts) {
             if said.is_trouble {
                 self.tell(&said.text)

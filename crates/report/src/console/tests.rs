@@ -120,8 +120,8 @@ fn a_board_is_drawn_for_the_width_that_there_is() {
     up/down select  s stop it  a start no more  q quit  ? help
     "#);
     insta::assert_snapshot!(drawn(&[board()], 40, 24), @r#"
-    mnist_sweep  2 of 8 runs ended  1 failed  1 interrupted
-    3 of 3 slots
+    mnist_sweep  2 of 8 runs ended  1 failed
+    1 interrupted  3 of 3 slots
     about 7 min left (6 to 8 min)
       run             epoch  done  valid/ac…
     > opt…ate=0.1-s1   4/10  35 %  0.8600
@@ -267,7 +267,8 @@ fn what_nobody_works_on_is_waited_for_by_nobody() {
     left.rows[5].state = State::Unreadable;
     left.abandoned = Some("runner run mnist_sweep.toml".into());
     insta::assert_snapshot!(drawn(&[left.clone()], 80, 24), @r#"
-    mnist_sweep  2 of 8 runs ended  1 failed  1 interrupted  1 cannot be read  2 incomplete
+    mnist_sweep  2 of 8 runs ended  1 failed  1 interrupted  1 cannot be read
+    2 incomplete
     no runner is active; resume with: runner run mnist_sweep.toml
     2 not started: optimizer=adam,learning_rate=0.01-s2, optimizer=adam,learning_ra…
     failed  optimizer=sgd,learning_rate=0.1-s1  not_finite: the loss is infinite si…
