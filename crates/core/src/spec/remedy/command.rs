@@ -233,7 +233,7 @@ pub const FLAGS: &[Command] = &[
     command(
         "early-stopping patience",
         "use `--set train.early_stopping.patience=5`",
-        "check spec.toml --patience 2",
+        "check spec.toml --patience 5",
         "check spec.toml --set train.early_stopping.patience=2",
     ),
     command(
