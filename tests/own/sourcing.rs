@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 use std::fs;
+use std::io::Write as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -118,7 +119,7 @@ pub fn with(program: &str) -> Option<Runner> {
         "telling" => runner.on_event(|run, event| {
             if let Event::RunFinished { outcome, .. } = event {
                 assert_eq!(*outcome, Outcome::Completed);
-                eprintln!("told of {}", run.id);
+                let _ = writeln!(std::io::stderr(), "told of {}", run.id);
             }
         }),
         "panicking" => runner.on_event(|_, _| panic!("deliberate")),

@@ -598,6 +598,78 @@ fn missing_values_are_filled_with_the_statistic_of_the_train_split() {
     }
 }
 
+/// What means missing in the run's files means it in files of another type.
+#[test]
+fn marks_of_missing_values_hold_for_other_types_of_files() {
+    let data = "type = \"csv\"\npath = \"t.csv\"\ntarget = \"y\"\nmissing = \"mean\"\nmissing_values = [\"\", \"-999\", \"none\"]";
+    let folder = folder_with(&spec(data, MLP));
+    let rows = ["2,red,0.5", "-999,none,0.7", "5,blue,0.1", "9,red,0.2"].repeat(6);
+    let rows = format!("x,colour,y\n{}\n", rows.join("\n"));
+    fs::write(folder.path().join("t.csv"), rows).unwrap();
+    let (code, _, stderr) = run(folder.path(), &["run", "spec.toml", "--quiet"]);
+    assert_eq!(code, 0, "{stderr}");
+    let tables = [
+        (
+            "new.csv",
+            "x,colour\n-999,none\n,none\n,red\n-999.0,red\n5,blue\n",
+        ),
+        (
+            "new.jsonl",
+            "{\"x\": -999, \"colour\": \"none\"}\n{\"x\": null, \"colour\": null}\n{\"x\": null, \"colour\": \"red\"}\n{\"x\": -999.0, \"colour\": \"red\"}\n{\"x\": 5, \"colour\": \"blue\"}\n",
+        ),
+    ];
+    let predictions = tables.map(|(name, rows)| {
+        fs::write(folder.path().join(name), rows).unwrap();
+        let predict = ["predict", "results/spec/runs/base-s1", "--data", name];
+        let (code, stdout, stderr) = run(folder.path(), &predict);
+        assert_eq!(code, 0, "{stderr}");
+        let cells = stdout.lines().skip(1);
+        let cells = cells.filter_map(|line| line.split(',').nth(1).map(str::to_owned));
+        cells.collect::<Vec<_>>()
+    });
+    let [csv, json] = &predictions;
+    assert_eq!(csv, json);
+    // Missing numbers are the mean, and missing colours the most common one, which is red.
+    assert!(
+        csv[..4].iter().all(|value| *value == csv[0]) && csv[4] != csv[0],
+        "{csv:?}"
+    );
+}
+
+/// The other way round: a run from JSON lines, whose word `NA` is a category.
+#[test]
+fn categories_are_not_missing_in_files_of_another_type() {
+    let data = "type = \"json_lines\"\npath = \"t.jsonl\"\ntarget = \"y\"\nmissing = \"mean\"\nmissing_values = [-999]";
+    let folder = folder_with(&spec(data, MLP));
+    let rows = [
+        "{\"x\": 2, \"of\": \"NA\", \"y\": 0.5}",
+        "{\"x\": -999, \"of\": \"EU\", \"y\": 0.7}",
+        "{\"x\": 5, \"of\": \"EU\", \"y\": 0.1}",
+        "{\"x\": 9, \"of\": null, \"y\": 0.2}",
+    ];
+    fs::write(folder.path().join("t.jsonl"), rows.repeat(6).join("\n")).unwrap();
+    let (code, _, stderr) = run(folder.path(), &["run", "spec.toml", "--quiet"]);
+    assert_eq!(code, 0, "{stderr}");
+    let tables = [
+        ("new.csv", "x,of\n-999,NA\n2,NA\n2,\n"),
+        (
+            "new.jsonl",
+            "{\"x\": -999, \"of\": \"NA\"}\n{\"x\": 2, \"of\": \"NA\"}\n{\"x\": 2, \"of\": null}\n",
+        ),
+    ];
+    let [csv, json] = tables.map(|(name, rows)| {
+        fs::write(folder.path().join(name), rows).unwrap();
+        let predict = ["predict", "results/spec/runs/base-s1", "--data", name];
+        let (code, stdout, stderr) = run(folder.path(), &predict);
+        assert_eq!(code, 0, "{stderr}");
+        let cells = stdout.lines().skip(1);
+        let cells = cells.filter_map(|line| line.split(',').nth(1).map(str::to_owned));
+        cells.collect::<Vec<_>>()
+    });
+    assert_eq!(csv, json);
+    assert!(csv[0] != csv[1] && csv[1] != csv[2], "{csv:?}");
+}
+
 #[test]
 fn damaged_and_missing_weights_are_refused() {
     let folder = pets();

@@ -52,6 +52,15 @@ impl Transforms {
         transforms
     }
 
+    /// Whether a text is a category or class of a column.
+    pub(super) fn has_category(&self, text: &str) -> bool {
+        let mut kinds = self.columns.iter().map(|column| &column.kind);
+        kinds.any(|kind| match kind {
+            ColumnKind::Categories { names } => names.iter().any(|name| name == text),
+            _ => false,
+        })
+    }
+
     /// Reads what a run wrote, and refuses contradictions: the file may come from anyone.
     pub fn parse(path: &Path, text: &[u8]) -> Result<Self, DataError> {
         let shown = path.display();

@@ -18,7 +18,7 @@ use super::read::{arrays, images, magic, tables, text};
 use super::records::{Records, Skipped};
 use super::serve::{Set, Split};
 use super::{DataError, DataPlan, Dataset, Transforms};
-use crate::spec::data::{DataKind, FilesSpec, Missing};
+use crate::spec::data::{DataKind, FilesSpec, Format, Missing};
 pub use source::kind_of;
 use windows::Windows;
 
@@ -201,25 +201,41 @@ impl<'a> Incoming<'a> {
         }
     }
 
-    /// How files of a type are read: like those of the run, if they have the same type.
-    fn files(&self, kind: DataKind) -> FilesSpec {
-        let path = self.path.display().to_string();
-        let usual = FilesSpec::usual(kind, path.clone());
-        match self.trained_on() {
-            Some(files) if files.kind() == kind => FilesSpec {
-                format: source::dialect(self.path, files.format.clone()),
-                roles: files.roles.clone(),
-                ..usual
-            },
-            Some(files) => FilesSpec {
-                format: source::dialect(self.path, usual.format.clone()),
-                roles: files.roles.clone(),
-                ..usual
-            },
-            None => FilesSpec {
+    /// How files of a type are read: like those of the run. Files of another type have the format that is usual for
+    /// them, and the run's marks of missing values.
+    pub(in crate::data) fn files(&self, kind: DataKind) -> FilesSpec {
+        let usual = FilesSpec::usual(kind, self.path.display().to_string());
+        let Some(files) = self.trained_on() else {
+            return FilesSpec {
                 format: source::dialect(self.path, usual.format.clone()),
                 ..usual
-            },
+            };
+        };
+        let mut roles = files.roles.clone();
+        let format = if files.kind() == kind {
+            files.format.clone()
+        } else {
+            match (&files.format, usual.format.clone()) {
+                (_, mut format @ Format::Csv { .. }) => {
+                    if let Format::Csv { missing_values, .. } = &mut format {
+                        // What was a category in training is one.
+                        missing_values.retain(|mark| !self.transforms.has_category(mark));
+                        missing_values
+                            .extend(roles.values.missing_values.take().unwrap_or_default());
+                    }
+                    format
+                }
+                (Format::Csv { missing_values, .. }, format) => {
+                    roles.values.missing_values = Some(missing_values.clone());
+                    format
+                }
+                (_, format) => format,
+            }
+        };
+        FilesSpec {
+            format: source::dialect(self.path, format),
+            roles,
+            ..usual
         }
     }
 

@@ -18,7 +18,7 @@ use crate::data::encode::InputEncoder;
 use crate::data::incoming::{Id, Incoming, Origin, Raw, Take};
 use crate::data::records::{Column, ColumnKind, Skipped, Writer};
 use crate::diagnostic::{Reason, counted, nearest};
-use crate::spec::data::FilesSpec;
+use crate::spec::data::{DataKind, FilesSpec};
 
 /// Reads a table.
 pub(in crate::data) fn read(
@@ -55,17 +55,7 @@ pub(in crate::data) fn of_objects(
     lines: &[&str],
     take: Take<'_>,
 ) -> Result<(), DataError> {
-    let files = FilesSpec::usual(
-        crate::spec::data::DataKind::JsonLines,
-        incoming.path.display().to_string(),
-    );
-    let files = FilesSpec {
-        roles: incoming
-            .trained_on()
-            .map(|files| files.roles.clone())
-            .unwrap_or_default(),
-        ..files
-    };
+    let files = incoming.files(DataKind::JsonLines);
     let ignore = unused(incoming);
     let table = json_lines::JsonLines { ignore: &ignore };
     let rows = lines.iter().map(|line| line.as_bytes().to_vec());
