@@ -66,6 +66,9 @@ impl Model {
         else {
             return Err(self.not_of_text());
         };
+        if self.plan.task.kind != TaskKind::NextToken {
+            return Err(self.not_of_text());
+        }
         if let Some(reason) = unfit(&self.plan.network) {
             let message = format!("run `{}` cannot continue texts: {reason}", self.plan.id);
             let help = "train a network that processes text from left to right, such as `transformer_lm` or an LSTM";
@@ -147,6 +150,7 @@ impl Model {
 
     fn not_of_text(&self) -> Refusal {
         let what = match self.plan.task.kind {
+            TaskKind::MaskedToken => "it predicts hidden tokens, not the next one".to_owned(),
             TaskKind::NextToken => "its tokens are numbers without a known text".to_owned(),
             _ => format!(
                 "it was trained for another task on {}",

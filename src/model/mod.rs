@@ -28,6 +28,7 @@ pub use generate::{Generated, Generation};
 
 use crate::train::{device, predictions};
 use runner_core::data::encode::InputEncoder;
+use runner_core::data::encode::tokenizer::Tokenizer;
 use runner_core::data::incoming::{Incoming, Piece};
 use runner_core::data::{DataError, Set, Split, Transforms, Values};
 use runner_core::diagnostic::Diagnostic;
@@ -37,9 +38,10 @@ use runner_core::record::{FILE_REMEDY, RunRecord, is_damaged, remedy};
 use runner_core::show::plain_io_error;
 use runner_core::spec::backend::DeviceName;
 use runner_core::spec::plain_file;
+use runner_core::spec::task::TaskKind;
 use runner_network::batch;
 use runner_network::network::Network;
-use runner_network::stepwise::unfit;
+use runner_network::stepwise::{takes_any_length, unfit};
 use runner_network::values;
 
 /// The maximum size of a transforms file in bytes: vocabularies and names of classes.
@@ -244,7 +246,18 @@ impl Model {
     /// own scale, as [`Meaning::activate`] returns them.
     pub fn activated(&self, split: &Split, places: &[u32]) -> Vec<f32> {
         let served = split.serve(places, None);
-        self.activated_values(served.values, served.num_items)
+        if !self.is_masked() {
+            return self.activated_values(served.values, served.num_items);
+        }
+        let tokenizer = self.transforms.input.tokenizer();
+        let positions = served.first_hidden(tokenizer.and_then(Tokenizer::mask));
+        let all = self.activated_values(served.values, served.num_items);
+        self.meaning.at_positions(&all, &positions)
+    }
+
+    /// Whether it predicts hidden tokens of a text.
+    fn is_masked(&self) -> bool {
+        self.plan.task.kind == TaskKind::MaskedToken
     }
 
     /// The same for values that are already encoded.
@@ -307,7 +320,13 @@ impl Model {
     /// The outputs for a piece, with the number of items in each part.
     pub fn activated_piece(&self, piece: &Piece, batch_size: usize) -> Vec<(Vec<f32>, usize)> {
         if let InputEncoder::Stream { column, .. } = self.transforms.input {
-            return in_pool(|| self.next_tokens(piece, column));
+            return in_pool(|| {
+                if self.is_masked() {
+                    self.hidden_tokens(piece, column)
+                } else {
+                    self.next_tokens(piece, column)
+                }
+            });
         }
         let all: Vec<u32> = (0..piece.split.num_items() as u32).collect();
         let compute = || {
@@ -347,6 +366,38 @@ impl Model {
             }
             let all = self.activated_values(Values::Tokens(tokens), 1);
             (all[all.len() - vocabulary..].to_vec(), 1)
+        })
+        .collect()
+    }
+
+    /// The probabilities of the first hidden token of each text.
+    fn hidden_tokens(&self, piece: &Piece, column: usize) -> Vec<(Vec<f32>, usize)> {
+        let InputEncoder::Stream {
+            tokenizer, length, ..
+        } = &self.transforms.input
+        else {
+            return Vec::new();
+        };
+        let Set { records, .. } = piece.split.set();
+        let mask = tokenizer.mask();
+        let may_be_shorter = takes_any_length(&self.plan.network);
+        let rows = piece.split.rows().iter();
+        rows.map(|row| {
+            let text = records.text(*row as usize, column).unwrap_or_default();
+            let mut tokens = tokenizer.encode(text).unwrap_or_default();
+            // Texts without a mask were refused when they were read.
+            let hidden = tokens.iter().position(|token| Some(*token) == mask);
+            let hidden = hidden.unwrap_or_default();
+            // Of a longer text what is around the hidden token.
+            let most = tokens.len().saturating_sub(*length);
+            let first = hidden.saturating_sub(length / 2).min(most);
+            tokens.drain(..first);
+            tokens.truncate(*length);
+            if !may_be_shorter || tokens.is_empty() {
+                tokens.resize(*length, tokenizer.padding());
+            }
+            let all = self.activated_values(Values::Tokens(tokens), 1);
+            (self.meaning.at_positions(&all, &[hidden - first]), 1)
         })
         .collect()
     }

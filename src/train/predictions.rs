@@ -14,6 +14,7 @@ use runner_core::event::{FailureClass, Outcome};
 use runner_core::predict::{Layout, Meaning, OutputFormat, Writer};
 use runner_core::record::write_whole_by;
 use runner_core::spec::predictions::PredictionsFormat;
+use runner_core::spec::task::TaskKind;
 use runner_network::failure::{WrongCount, wrong_count};
 use runner_network::network::Network;
 use runner_network::tensor::DynTensor;
@@ -117,7 +118,12 @@ fn write_split(
         let batch =
             batch.map_err(|e| Wrong::Run(Outcome::failed(FailureClass::Data, e.to_string())))?;
         let num = batch.inputs.dims()[0];
-        let numbers = activated(network, meaning, batch.inputs);
+        let mut numbers = activated(network, meaning, batch.inputs);
+        if meaning.task() == TaskKind::MaskedToken {
+            let items: Vec<u32> = (at as u32..(at + num) as u32).collect();
+            let positions = loader.split().serve(&items, None).first_hidden(None);
+            numbers = meaning.at_positions(&numbers, &positions);
+        }
         for (prediction, more) in meaning.decide_outputs(&numbers, num) {
             let added = writer.add(meaning, &places.of(at), &[], (&prediction, &more));
             added.map_err(Wrong::Output)?;

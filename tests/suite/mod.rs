@@ -48,6 +48,7 @@ mod looks;
 mod losses;
 mod lost;
 mod lr_find;
+mod masked;
 mod memory;
 mod mixing;
 mod mlflow;

@@ -253,7 +253,7 @@ fn flat(task: TaskKind, outputs: DynTensor) -> Tensor<2> {
         outputs.reshape(&[positions, classes]).flatten()
     };
     match task {
-        TaskKind::NextToken => flat(outputs),
+        task if task.is_of_tokens() => flat(outputs),
         TaskKind::Segmentation => flat(outputs.permute(&[0, 2, 3, 1])),
         _ => outputs.flatten(),
     }

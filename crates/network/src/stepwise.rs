@@ -59,6 +59,56 @@ pub fn unfit(plan: &NetworkPlan) -> Option<String> {
     found.find_map(|layer| Some(format!("layer `{}` {}", layer.name, reason(layer)?)))
 }
 
+/// Whether a network processes texts of any length, up to the one in training.
+pub fn takes_any_length(plan: &NetworkPlan) -> bool {
+    // Layers that do not depend on the text, such as embeddings of segments.
+    let mut constant = Vec::with_capacity(plan.layers.len());
+    plan.layers.iter().all(|layer| {
+        let inputs = || layer.inputs.iter().filter_map(|input| input.layer);
+        let is_constant = match layer.kind {
+            LayerKind::Parameter { .. } => true,
+            LayerKind::Slice { .. } => {
+                layer.inputs.iter().all(|input| input.layer.is_some())
+                    && inputs().all(|at| constant[at])
+            }
+            _ => false,
+        };
+        constant.push(is_constant);
+        let is_spread = |at: usize| matches!(plan.layers[at].shape[..], [_] | [1, _]);
+        is_constant
+            || is_by_position(&layer.kind) && inputs().all(|at| !constant[at] || is_spread(at))
+    })
+}
+
+/// Whether a layer has an output for each position of any text.
+fn is_by_position(kind: &LayerKind) -> bool {
+    match kind {
+        LayerKind::Linear { .. }
+        | LayerKind::Dropout { .. }
+        | LayerKind::StochasticDepth { .. }
+        | LayerKind::GaussianNoise { .. }
+        | LayerKind::Embedding { .. }
+        | LayerKind::PositionalEncoding { .. }
+        | LayerKind::PositionEmbedding { .. }
+        | LayerKind::RotaryEncoding { .. }
+        | LayerKind::Activation(_)
+        | LayerKind::Prelu {
+            per_channel: false, ..
+        }
+        | LayerKind::Swiglu { .. }
+        | LayerKind::Identity
+        | LayerKind::Add
+        | LayerKind::Multiply
+        | LayerKind::PaddingMask { .. }
+        | LayerKind::MultiHeadAttention { .. }
+        | LayerKind::GroupedAttention(_)
+        | LayerKind::TransformerEncoder(_)
+        | LayerKind::Norm(Norm::Layer { .. } | Norm::Rms { .. }) => true,
+        LayerKind::Recurrent(recurrent) => recurrent.output == Steps::Sequence,
+        _ => false,
+    }
+}
+
 /// Whether the output of a network depends on positions, so that it cannot process more tokens than in training.
 pub fn has_positions(plan: &NetworkPlan) -> bool {
     plan.layers.iter().any(|layer| {

@@ -502,7 +502,7 @@ fn with_transforms(model: &Model) -> Result<Vec<u8>, ExportError> {
     let task = model.meaning().task();
     let meaning = match &model.plan().loss.function {
         loss if loss.gives_probabilities() && task == TaskKind::MultiLabel => Meaning::Labels,
-        loss if loss.is_of_softmax() && task == TaskKind::NextToken => Meaning::Tokens,
+        loss if loss.is_of_softmax() && task.is_of_tokens() => Meaning::Tokens,
         loss if loss.is_of_softmax() && task.is_of_classes() => Meaning::Classes,
         LossFunction::PoissonNll { log_input, .. } => Meaning::Rates { is_log: *log_input },
         LossFunction::GaussianNll => Meaning::Gaussian,

@@ -51,6 +51,19 @@ const WORDS: Edits = &[
     ("model.type", "'transformer_classifier'"),
     ("model.hidden", ""),
 ];
+/// Texts, some of whose tokens are hidden.
+const MASKED: Edits = &[
+    ("data.type", "'csv'"),
+    ("data.path", "'rows.csv'"),
+    ("data.features", "'note'"),
+    ("data.columns", "[{ name = 'note', type = 'text' }]"),
+    ("data.tokens.tokenizer", "'wordpiece'"),
+    ("data.tokens.length", "4"),
+    ("data.tokens.masked", "0.2"),
+    ("model.type", "'bert'"),
+    ("model.head", "'tokens'"),
+    ("model.hidden", ""),
+];
 const VALUES: Edits = &[
     ("data.type", "'csv'"),
     ("data.path", "'rows.csv'"),
@@ -341,6 +354,7 @@ const ROWS: &[Row] = &[
     (TEXTS, &[], "data.tokens.min_vocabulary", "500", Other),
     (TEXTS, &[], "data.tokens.separator", "'o'", Other),
     (TEXTS, &[], "data.tokens.lowercase", "true", Other),
+    (MASKED, &[], "data.tokens.masked", "0.3", Other),
     (WORDS, &[], "data.tokens.path", "'words copy.json'", Same),
     (WORDS, &[], "data.tokens.path", "'other words.json'", Other),
     (ARRAYS, &[], "data.target_path", "'iris_y2.npy'", Other),

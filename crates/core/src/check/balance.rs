@@ -8,7 +8,6 @@ use crate::diagnostic::{Diagnostic, counted};
 use crate::spec::loss::{BALANCED, LossSpec};
 use crate::spec::losses::{LossTerm, TermTarget};
 use crate::spec::section::Choice;
-use crate::spec::task::TaskKind;
 use crate::spec::train::Sampler;
 
 /// n / (k n_c) for each class c: n elements, k classes, n_c elements of the class.
@@ -113,7 +112,7 @@ pub(super) fn weights_can_be_balanced(
     }
     let key = goal.of_loss("class_weights");
     let refuse = |message: String| Diagnostic::error("task", message).at(point.span(&key));
-    if goal.task == TaskKind::NextToken {
+    if goal.task.is_of_tokens() {
         let message = format!("`{key}` is \"{BALANCED}\", but the classes are tokens");
         return Some(
             refuse(message)

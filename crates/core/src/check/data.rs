@@ -121,6 +121,19 @@ fn tokens_fit(point: &Point<'_>) -> Option<Diagnostic> {
             "subwords are of the letters that their tokenizer makes of a text",
         ),
     ];
+    if let (Some(_), true) = (tokens.masked, files(point)?.format.has_columns()) {
+        let mut unused = ["stride", "separator"].into_iter();
+        let unused = unused.find_map(|key| {
+            let at = written(point, &format!("data.tokens.{key}"))?;
+            let message =
+                format!("`{key}` has no effect: with `masked`, the rows of a table are the items");
+            let help = format!("remove `{key}`, or use files of `type = \"text\"`");
+            Some(contradiction(message).at(at).help(help))
+        });
+        if unused.is_some() {
+            return unused;
+        }
+    }
     fixed.into_iter().find_map(|(key, is_fixed, why)| {
         let at = written(point, &format!("data.tokens.{key}")).filter(|_| is_fixed)?;
         let message = format!("`{key}` has no effect on the tokenizer \"{name}\": {why}");

@@ -13,6 +13,7 @@ pub mod forecast;
 mod groups;
 mod hybrid;
 mod losses;
+mod masked;
 pub mod measured;
 mod mixing;
 pub mod network;
@@ -87,6 +88,10 @@ pub const RULES: &[Rule] = &[
     Rule {
         reads: &["data", "model", "loss", "task"],
         check: task::one_softmax,
+    },
+    Rule {
+        reads: &["data", "model"],
+        check: masked::later_tokens_are_seen,
     },
     Rule {
         reads: &["data", "task"],

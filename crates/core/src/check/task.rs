@@ -64,6 +64,8 @@ pub fn goal(point: &Point<'_>, data: &DataPlan) -> Result<Goal, Vec<Diagnostic>>
         let names = listed(fitting.iter().map(|kind| kind.name()));
         let diagnostic = diagnostic.help(format!("use {names}"));
         return Err(vec![match number_column(point, data) {
+            _ if kind == TaskKind::MaskedToken => diagnostic
+                .help("or hide tokens of a text: `masked = 0.15` in `[data.tokens]`"),
             Some(name) if kind == TaskKind::Regression => diagnostic.help(format!(
                 "or say that the column has numbers: `columns = [{{ name = \"{name}\", type = \"number\" }}]` under `[data]`"
             )),
@@ -173,6 +175,7 @@ pub fn usual_task(target: &TargetPlan, data: &DataPlan) -> TaskKind {
         (TargetPlan::Class { .. }, _) => TaskKind::Classification,
         (TargetPlan::Labels { .. }, _) => TaskKind::MultiLabel,
         (TargetPlan::Values { .. }, _) => TaskKind::Regression,
+        (TargetPlan::Classes { .. }, Some(_)) if data.masked().is_some() => TaskKind::MaskedToken,
         (TargetPlan::Classes { .. }, Some(_)) => TaskKind::NextToken,
         (TargetPlan::Classes { .. }, None) => TaskKind::Segmentation,
     }

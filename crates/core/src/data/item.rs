@@ -125,13 +125,12 @@ impl Set {
             TargetEncoder::Values { columns, .. } => {
                 of_columns(&mut columns.iter().map(|(column, _)| *column))
             }
-            TargetEncoder::NextTokens => self.token_names(),
+            TargetEncoder::NextTokens | TargetEncoder::HiddenTokens { .. } => self.token_names(),
         }
     }
 
     fn token_names(&self) -> Vec<String> {
-        // Next tokens are those of running text.
-        let InputEncoder::Stream { tokenizer, .. } = &self.encoder.input else {
+        let Some(tokenizer) = self.encoder.input.tokenizer() else {
             return Vec::new();
         };
         let name = |token: i32| match tokenizer.decode(&[token]) {

@@ -33,6 +33,8 @@ pub enum Purpose {
     Mix = 12,
     /// Labels that are changed on purpose.
     LabelNoise = 13,
+    /// The tokens that are hidden.
+    HiddenTokens = 14,
 }
 
 /// The seed of one stream, mixed by the finalizer of SplitMix64 (Steele, Lea and Flood, 2014).

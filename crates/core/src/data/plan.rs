@@ -73,6 +73,19 @@ impl DataPlan {
         }
     }
 
+    /// The fraction of the tokens of each item that are hidden, if they are to be predicted.
+    pub fn masked(&self) -> Option<f64> {
+        match &self.dataset {
+            Dataset::Files { files, .. } => files.tokens.masked,
+            _ => None,
+        }
+    }
+
+    /// Whether the items of the train split differ in each epoch.
+    pub fn differs_by_epoch(&self) -> bool {
+        self.augment.is_some() || self.masked().is_some()
+    }
+
     /// Bytes of the items that a run holds in memory; those of files are mapped and can be dropped.
     pub fn held_bytes(&self) -> u64 {
         let size = match self.dataset {
@@ -113,9 +126,10 @@ impl DataPlan {
                 Scale::MinMax => ", scaled from 0 to 1",
                 Scale::Normalize => ", scaled to unit length",
             },
-            match self.label_noise {
-                0.0 => String::new(),
-                noise => format!(", {} % of the labels of train changed", 100.0 * noise),
+            match (self.label_noise, self.masked()) {
+                (_, Some(share)) => format!(", {} % of the tokens hidden", 100.0 * share),
+                (0.0, _) => String::new(),
+                (noise, _) => format!(", {} % of the labels of train changed", 100.0 * noise),
             },
             match self.weight() {
                 Some(column) => format!(", weighted by `{column}`"),

@@ -17,6 +17,9 @@ use crate::spec::data::AugmentSpec;
 use crate::spec::train::Sampler;
 
 mod changes;
+mod hidden;
+
+use hidden::hide;
 
 /// The items of all splits and how they are encoded.
 #[derive(Debug)]
@@ -78,6 +81,24 @@ pub struct Served {
     pub weights: Option<Vec<f64>>,
     /// Number of items.
     pub num_items: usize,
+}
+
+impl Served {
+    /// The position of the first hidden token of each item: without targets, of the first mask token.
+    pub fn first_hidden(&self, mask: Option<i32>) -> Vec<usize> {
+        let first = |of: &[i32], is_hidden: &dyn Fn(i32) -> bool| {
+            let items = of.chunks_exact((of.len() / self.num_items.max(1)).max(1));
+            let first = items.map(|item| item.iter().position(|token| is_hidden(*token)));
+            first.map(Option::unwrap_or_default).collect()
+        };
+        match (&self.targets, &self.values) {
+            (TargetValues::Classes(targets), _) if !targets.is_empty() => {
+                first(targets, &|target| target >= 0)
+            }
+            (_, Values::Tokens(tokens)) => first(tokens, &|token| Some(token) == mask),
+            _ => vec![0; self.num_items],
+        }
+    }
 }
 
 /// The other classes of mixed items.
@@ -271,7 +292,8 @@ impl Split {
         part
     }
 
-    /// The items at some positions, in that order. With a moment, images are augmented.
+    /// The items at some positions, in that order. With a moment, images are augmented, and other tokens are hidden in
+    /// each epoch.
     pub fn serve(&self, places: &[u32], moment: Option<Moment>) -> Served {
         let Set {
             records,
@@ -294,6 +316,7 @@ impl Split {
                 classes.reserve_exact(classes.len() * rest);
             }
             let start = self.start(*place);
+            let first = tokens.len();
             let row = |at: usize| self.rows[at] as usize;
             // The row of the target.
             let asked = start + ahead;
@@ -308,7 +331,9 @@ impl Split {
                 }
                 InputEncoder::Stream { length, .. } => {
                     tokens.extend(&self.tokens[start..start + length]);
-                    classes.extend(&self.tokens[start + 1..start + length + 1]);
+                    if encoder.target == TargetEncoder::NextTokens {
+                        classes.extend(&self.tokens[start + 1..start + length + 1]);
+                    }
                 }
                 _ if graph.is_some() => {}
                 input if input.is_tokens() => input.tokens(records, row(start), &mut tokens),
@@ -316,6 +341,12 @@ impl Split {
             }
             match &encoder.target {
                 TargetEncoder::None | TargetEncoder::NextTokens => {}
+                TargetEncoder::HiddenTokens { share } => {
+                    let seed = self.hidden_seed(start, moment, done);
+                    if let Some(tokenizer) = encoder.input.tokenizer() {
+                        classes.extend(hide(tokenizer, *share, seed, &mut tokens[first..]));
+                    }
+                }
                 TargetEncoder::Values { .. } | TargetEncoder::Labels { .. } => {
                     encoder.target.numbers(records, row(asked), &mut numbers);
                 }
@@ -364,6 +395,18 @@ impl Split {
             },
             num_items: places.len(),
         }
+    }
+
+    /// The seed of the tokens that are hidden in an item, which is served with this number: the same each time outside
+    /// of training.
+    fn hidden_seed(&self, start: usize, moment: Option<Moment>, number: usize) -> u64 {
+        // Running text has no rows.
+        let record = self.rows.get(start).map_or(start as u32, |row| *row);
+        let (seed, index) = match moment {
+            Some(moment) => (moment.augment_seed(record, number), 0),
+            None => (0, u64::from(record)),
+        };
+        stream_seed(seed, Purpose::HiddenTokens, index)
     }
 
     fn weights_of(&self, weights: &Weights, places: &[u32]) -> Vec<f64> {

@@ -250,7 +250,7 @@ impl Found {
         let is_mask = self.kind == DataKind::ImageFolder && name == "mask";
         match (wish, &target.values) {
             (TaskKind::Segmentation, _) if !is_mask => refuse("it needs images with masks".into()),
-            (TaskKind::NextToken, _) => refuse("it needs text".into()),
+            (TaskKind::NextToken | TaskKind::MaskedToken, _) => refuse("it needs text".into()),
             (TaskKind::Classification | TaskKind::Regression, _) if is_mask => {
                 refuse("the targets are masks".into())
             }

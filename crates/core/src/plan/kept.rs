@@ -28,7 +28,7 @@ impl RunPlan {
             return BTreeMap::new();
         }
         let splits = [
-            ("train", data.num_train, data.augment.is_none()),
+            ("train", data.num_train, !data.differs_by_epoch()),
             ("valid", data.num_valid, true),
         ];
         let item = self.bytes_per_item();

@@ -164,13 +164,9 @@ impl Meaning {
     /// networks. For a Gaussian these are the mean and the mean of squares.
     pub fn activate(&self, outputs: &mut [f32]) {
         match (&self.loss, self.task) {
-            (loss, TaskKind::Classification | TaskKind::Segmentation | TaskKind::NextToken)
-                if loss.is_of_softmax() =>
-            {
-                outputs
-                    .chunks_exact_mut(self.num_classes().max(1))
-                    .for_each(softmax)
-            }
+            (loss, task) if task.is_of_classes() && loss.is_of_softmax() => outputs
+                .chunks_exact_mut(self.num_classes().max(1))
+                .for_each(softmax),
             (loss, TaskKind::MultiLabel) if loss.gives_probabilities() => {
                 outputs.iter_mut().for_each(|x| *x = sigmoid(*x));
             }
@@ -189,6 +185,16 @@ impl Meaning {
             }
             _ => {}
         }
+    }
+
+    /// Of the numbers at each position of several items those at one position of each, which [`Meaning::decide`] takes
+    /// for hidden tokens.
+    pub fn at_positions(&self, activated: &[f32], positions: &[usize]) -> Vec<f32> {
+        let num = self.num_classes().max(1);
+        let size = (activated.len() / positions.len().max(1)).max(1);
+        let items = activated.chunks_exact(size).zip(positions);
+        let at = items.filter_map(|(item, at)| item.get(at * num..(at + 1) * num));
+        at.flatten().copied().collect()
     }
 
     /// The predictions of several items.
@@ -224,7 +230,7 @@ impl Meaning {
                     .map(|pixel| largest(pixel) as u32)
                     .collect(),
             },
-            TaskKind::NextToken => self.next_token(activated),
+            TaskKind::NextToken | TaskKind::MaskedToken => self.token(activated),
             TaskKind::Autoencoding => Prediction::Item {
                 shape: self.item.clone(),
                 values: self.item_in_units(activated),
@@ -233,8 +239,8 @@ impl Meaning {
         }
     }
 
-    /// The token after the last position.
-    fn next_token(&self, activated: &[f32]) -> Prediction {
+    /// The token of the last position: of a text with hidden tokens, only the first of these is passed.
+    fn token(&self, activated: &[f32]) -> Prediction {
         let num = self.num_classes().max(1);
         let last = &activated[activated.len().saturating_sub(num)..];
         let mut order: Vec<usize> = (0..last.len()).collect();

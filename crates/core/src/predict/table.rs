@@ -111,7 +111,7 @@ fn of_output(meaning: &Meaning, output: Option<&str>) -> Vec<(String, Content)> 
             let named = names.iter().map(|name| beside(format!("share_{name}")));
             columns.extend(named.map(|name| (name, Content::Double)));
         }
-        TaskKind::NextToken => {
+        TaskKind::NextToken | TaskKind::MaskedToken => {
             columns.push((own("token"), Content::Text));
             columns.push((beside("probability".into()), Content::Single));
         }

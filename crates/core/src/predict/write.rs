@@ -327,11 +327,11 @@ fn write_head(meaning: &Meaning, num: u64, out: &mut impl Write) -> io::Result<(
     use npyz::WriterBuilder;
     let dtype = match meaning.task() {
         TaskKind::Regression => "<f8",
-        TaskKind::Segmentation | TaskKind::NextToken => "<u4",
+        TaskKind::Segmentation | TaskKind::NextToken | TaskKind::MaskedToken => "<u4",
         _ => "<f4",
     };
     let mut shape = vec![num];
-    if meaning.task() != TaskKind::NextToken {
+    if !meaning.task().is_of_tokens() {
         shape.extend(meaning.shape().iter().map(|size| *size as u64));
     }
     let dtype = dtype.parse().map_err(io::Error::other)?;

@@ -156,7 +156,7 @@ impl LossKind {
         use TaskKind::*;
         match self {
             LossKind::CrossEntropy | LossKind::MultiMargin => {
-                &[Classification, NextToken, Segmentation]
+                &[Classification, NextToken, MaskedToken, Segmentation]
             }
             LossKind::Dice => &[Segmentation],
             LossKind::BinaryCrossEntropy | LossKind::SoftMargin => &[MultiLabel],
@@ -286,14 +286,15 @@ impl LossSpec {
     /// The default loss.
     pub fn default_for(task: TaskKind) -> Self {
         let function = match task {
-            TaskKind::Classification | TaskKind::NextToken | TaskKind::Segmentation => {
-                LossFunction::CrossEntropy {
-                    label_smoothing: 0.0,
-                    class_weights: Vec::new(),
-                    is_balanced: false,
-                    focal_gamma: 0.0,
-                }
-            }
+            TaskKind::Classification
+            | TaskKind::NextToken
+            | TaskKind::MaskedToken
+            | TaskKind::Segmentation => LossFunction::CrossEntropy {
+                label_smoothing: 0.0,
+                class_weights: Vec::new(),
+                is_balanced: false,
+                focal_gamma: 0.0,
+            },
             TaskKind::MultiLabel => LossFunction::BinaryCrossEntropy {
                 label_smoothing: 0.0,
                 label_weights: Vec::new(),

@@ -150,7 +150,7 @@ impl Metric {
         use TaskKind::*;
         match self {
             Metric::Own(own) => own.installed().map_or(&[], |own| own.tasks),
-            Metric::Accuracy => &[Classification, NextToken, Segmentation],
+            Metric::Accuracy => &[Classification, NextToken, MaskedToken, Segmentation],
             Metric::TopKAccuracy => &[Classification],
             Metric::Precision
             | Metric::Recall
@@ -166,7 +166,7 @@ impl Metric {
             | Metric::CohenKappa
             | Metric::CalibrationError => &[Classification],
             Metric::HammingScore | Metric::SubsetAccuracy => &[MultiLabel],
-            Metric::Perplexity => &[NextToken],
+            Metric::Perplexity => &[NextToken, MaskedToken],
             Metric::Dice | Metric::MeanIou => &[Segmentation],
             Metric::R2 | Metric::Rmse | Metric::TargetMae | Metric::TargetRmse | Metric::Mape => {
                 &[Regression]
@@ -178,6 +178,7 @@ impl Metric {
                 MultiLabel,
                 Regression,
                 NextToken,
+                MaskedToken,
                 Autoencoding,
                 Segmentation,
             ],

@@ -60,6 +60,7 @@ choices! {
         MultiLabel "multi_label" "Whether each of several labels applies to the item.",
         Regression "regression" "One or more numbers per item.",
         NextToken "next_token" "The next token at each position of a sequence.",
+        MaskedToken "masked_token" "The hidden tokens of a text, of which `data.tokens.masked` is the fraction.",
         Autoencoding "autoencoding" "Reconstructs the item itself; the labels of the data are not used.",
         Segmentation "segmentation" "One class per pixel.",
     }
@@ -93,8 +94,16 @@ impl TaskKind {
     pub fn is_of_classes(self) -> bool {
         matches!(
             self,
-            TaskKind::Classification | TaskKind::NextToken | TaskKind::Segmentation
+            TaskKind::Classification
+                | TaskKind::NextToken
+                | TaskKind::MaskedToken
+                | TaskKind::Segmentation
         )
+    }
+
+    /// Whether the classes are the tokens of a vocabulary.
+    pub fn is_of_tokens(self) -> bool {
+        matches!(self, TaskKind::NextToken | TaskKind::MaskedToken)
     }
 
     /// The default metrics.
@@ -103,7 +112,7 @@ impl TaskKind {
             TaskKind::Classification => &[Metric::Accuracy],
             TaskKind::MultiLabel => &[Metric::HammingScore, Metric::SubsetAccuracy],
             TaskKind::Regression => &[Metric::R2, Metric::Mae, Metric::Rmse],
-            TaskKind::NextToken => &[Metric::Accuracy, Metric::Perplexity],
+            TaskKind::NextToken | TaskKind::MaskedToken => &[Metric::Accuracy, Metric::Perplexity],
             TaskKind::Autoencoding => &[Metric::Mae, Metric::Mse],
             TaskKind::Segmentation => &[Metric::Accuracy, Metric::MeanIou],
         }

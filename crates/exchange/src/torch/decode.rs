@@ -18,7 +18,7 @@ pub fn decode(transforms: &Transforms, task: TaskKind, loss: &LossFunction) -> S
             "the probability of each class for each pixel: [items, classes, height, width]",
             softmax(1),
         ),
-        (TaskKind::NextToken, loss) if loss.is_of_softmax() => (
+        (TaskKind::NextToken | TaskKind::MaskedToken, loss) if loss.is_of_softmax() => (
             "the probability of each token at each position: [items, positions, tokens]",
             softmax(-1),
         ),

@@ -50,11 +50,11 @@ impl Classes {
     /// Counts nothing yet; `None` if there would be nothing to report.
     pub fn new(task: &TaskSpec, num_classes: usize, loss: &LossSpec) -> Option<Self> {
         let most = match task.kind {
-            TaskKind::NextToken => MOST_TOKENS,
+            kind if kind.is_of_tokens() => MOST_TOKENS,
             _ => MOST_CLASSES,
         };
         let has_room = num_classes <= most;
-        if !has_room && task.kind == TaskKind::NextToken {
+        if !has_room && task.kind.is_of_tokens() {
             return None;
         }
         Some(Self {
@@ -158,7 +158,7 @@ impl Classes {
                     .separating
                     .map_or_else(Vec::new, |separating| separating.finish(&names)),
             },
-            TaskKind::NextToken => Evaluated::NextToken {
+            TaskKind::NextToken | TaskKind::MaskedToken => Evaluated::NextToken {
                 num_items: self.num_items as u64,
                 num_tokens: self.num_counted,
                 confused: self

@@ -35,7 +35,10 @@ impl Counted {
     fn new(plan: &RunPlan, split: &Split, scores: &Scores) -> Option<Self> {
         let num_classes = scores.num_classes;
         Some(match plan.task.kind {
-            TaskKind::Classification | TaskKind::Segmentation | TaskKind::NextToken => {
+            TaskKind::Classification
+            | TaskKind::Segmentation
+            | TaskKind::NextToken
+            | TaskKind::MaskedToken => {
                 Counted::Classes(Classes::new(&plan.task, num_classes, &plan.loss)?)
             }
             TaskKind::MultiLabel => {

@@ -111,6 +111,32 @@ impl InputEncoder {
         }
     }
 
+    /// Why a text has no hidden token to predict, if so.
+    pub fn without_mask(&self, records: &Records, item: usize) -> Option<String> {
+        let (InputEncoder::Text {
+            column, tokenizer, ..
+        }
+        | InputEncoder::Stream {
+            column, tokenizer, ..
+        }) = self
+        else {
+            return None;
+        };
+        let mask = tokenizer.mask()?;
+        let text = records.text(item, *column).unwrap_or_default();
+        let (tokens, within) = match self {
+            InputEncoder::Text { length, .. } => {
+                let within = format!(" among the first {length} tokens");
+                (tokenizer.encode_item(text, *length), within)
+            }
+            _ => (tokenizer.encode(text).unwrap_or_default(), String::new()),
+        };
+        let name = tokenizer.name(mask);
+        (!tokens.contains(&mask)).then(|| {
+            format!("the text has no `{name}`{within}, which stands for the token to predict")
+        })
+    }
+
     /// Why the values of a record are none that the run was trained on, if so.
     pub fn unknown(&self, records: &Records, item: usize) -> Option<String> {
         let (column, low, num) = match self {

@@ -165,13 +165,20 @@ pub enum TargetEncoder {
     },
     /// The token after each token of a piece of text.
     NextTokens,
+    /// The tokens of the item that are hidden from the network.
+    HiddenTokens {
+        /// Their fraction.
+        share: f64,
+    },
 }
 
 impl TargetEncoder {
     /// The target columns.
     pub fn columns(&self) -> Vec<usize> {
         match self {
-            TargetEncoder::None | TargetEncoder::NextTokens => Vec::new(),
+            TargetEncoder::None
+            | TargetEncoder::NextTokens
+            | TargetEncoder::HiddenTokens { .. } => Vec::new(),
             TargetEncoder::Class { column, .. } | TargetEncoder::Classes { column, .. } => {
                 vec![*column]
             }
@@ -470,7 +477,7 @@ impl TargetEncoder {
             TargetEncoder::Values { shape, .. } => TargetPlan::Values {
                 shape: shape.clone(),
             },
-            TargetEncoder::NextTokens => TargetPlan::Classes {
+            TargetEncoder::NextTokens | TargetEncoder::HiddenTokens { .. } => TargetPlan::Classes {
                 shape: input.shape.clone(),
                 num_classes: input.vocabulary.unwrap_or(0),
             },

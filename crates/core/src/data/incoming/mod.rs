@@ -430,6 +430,11 @@ impl<'a> Pieces<'a> {
         if let Some(reason) = self.encoder.input.unknown(records, row) {
             return Some(reason);
         }
+        if let (TargetEncoder::HiddenTokens { .. }, false) =
+            (&self.incoming.transforms.target, self.incoming.has_targets)
+        {
+            return self.encoder.input.without_mask(records, row);
+        }
         let targets = [&self.encoder.target].into_iter();
         let mut targets = targets.chain(&self.encoder.more_targets);
         targets.find_map(|target| unknown_class(target, records, row))

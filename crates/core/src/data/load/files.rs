@@ -59,7 +59,10 @@ impl Reading<'_> {
                     .key("data.graph")
                     .help("list columns of numbers or categories in `features`"));
             }
-            return self.running_text(files, records, uses);
+            // Rows are sentences or documents of their own; plain files are cut into items.
+            if files.tokens.masked.is_none() || !files.format.has_columns() {
+                return self.running_text(files, records, uses);
+            }
         }
         refuse_empty_columns(files, &records, &uses)?;
         let dropped = dropped(files, &records, &uses)?;

@@ -6,7 +6,7 @@ use rayon::prelude::*;
 
 use super::{Reading, Splits};
 use crate::data::DataError;
-use crate::data::encode::{InputEncoder, fit};
+use crate::data::encode::{InputEncoder, TargetEncoder, fit};
 use crate::data::records::Records;
 use crate::data::serve::{Set, Split};
 use crate::data::uses::Uses;
@@ -66,6 +66,11 @@ impl Reading<'_> {
         else {
             unreachable!("running text is a single stream");
         };
+        // The last token of an item has one after it, unless the item is its own target.
+        let after = match encoder.target {
+            TargetEncoder::NextTokens => 1,
+            _ => 0,
+        };
         let separator = tokenizer.separator();
         let stream = |texts: &Vec<&str>| -> Result<_, DataError> {
             let encoded = texts.par_iter().map(|text| {
@@ -74,7 +79,7 @@ impl Reading<'_> {
                 Ok(tokens)
             });
             let tokens = encoded.collect::<Result<Vec<_>, DataError>>()?.concat();
-            let starts: Vec<u32> = (0..tokens.len().saturating_sub(*length))
+            let starts: Vec<u32> = (0..(tokens.len() + 1).saturating_sub(*length + after))
                 .step_by(*stride)
                 .map(|at| at as u32)
                 .collect();

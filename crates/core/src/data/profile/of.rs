@@ -257,6 +257,14 @@ fn item(split: &Split, at: u32) -> String {
     let asked = match (&served.targets, &set.encoder.target) {
         (_, TargetEncoder::None) => return given,
         (_, TargetEncoder::NextTokens) => "the next tokens".to_owned(),
+        (TargetValues::Classes(classes), TargetEncoder::HiddenTokens { .. }) => {
+            let hidden = classes.iter().filter(|token| **token >= 0);
+            let hidden: Vec<i32> = hidden.copied().collect();
+            format!(
+                "the hidden tokens {}",
+                shown_tokens(&hidden, &set.encoder.input)
+            )
+        }
         (TargetValues::Classes(classes), TargetEncoder::Class { column, .. }) => {
             set.records.columns()[*column].class_name(classes[0] as usize)
         }

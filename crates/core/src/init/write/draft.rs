@@ -50,6 +50,7 @@ impl Draft {
             TaskKind::MultiLabel => "several labels per item",
             TaskKind::Regression => "numbers per item; their errors and R² are reported",
             TaskKind::NextToken => "the next token at each position; perplexity is reported",
+            TaskKind::MaskedToken => "the hidden tokens of a text; perplexity is reported",
             TaskKind::Autoencoding => "reconstruction of the item through a bottleneck",
             TaskKind::Segmentation => "one class per pixel",
         };

@@ -36,6 +36,9 @@ impl Found {
     fn question(&self, guess: &Guess) -> String {
         match guess.task {
             TaskKind::NextToken => "How well can the next character of a text be predicted?".into(),
+            TaskKind::MaskedToken => {
+                "How well can the hidden tokens of a text be predicted?".into()
+            }
             TaskKind::Segmentation => "How well can the class of each pixel be predicted?".into(),
             TaskKind::Autoencoding => {
                 "How well can items be reconstructed from a few numbers?".into()

@@ -114,6 +114,9 @@ pub struct TokensSpec {
     pub min_vocabulary: usize,
     /// Whether to lower-case the text.
     pub lowercase: bool,
+    /// The fraction of the tokens of each item that are hidden, if they are to be predicted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub masked: Option<f64>,
 }
 
 fn is_zero(size: &usize) -> bool {
@@ -453,6 +456,7 @@ impl Default for TokensSpec {
             max_vocabulary: 10_000,
             min_vocabulary: 0,
             lowercase: false,
+            masked: None,
         }
     }
 }
@@ -486,6 +490,17 @@ impl TokensSpec {
             lowercase: s
                 .field("lowercase", Kind::Bool, "Whether to lower-case the text first.")
                 .or(false),
+            masked: s
+                .field("masked", MASKED, "The fraction of the tokens of each item that are hidden and predicted, as in the training of BERT (0.15 there): of these, 80 % become the mask token, 10 % a random token, and 10 % stay. The rows of a table are the items.")
+                .optional(),
         }
     }
 }
+
+/// Hiding nothing leaves nothing to predict, and hiding everything nothing to predict it from.
+const MASKED: Kind = Kind::Float {
+    min: 0.0,
+    open_min: true,
+    max: 1.0,
+    open_max: true,
+};

@@ -39,9 +39,10 @@ const BYTE: f64 = 1.0 / 255.0;
 
 /// Fits an encoder for the user's files.
 pub fn fit(fitting: &Fitting<'_>) -> Result<Encoder, DataError> {
+    let input = fitting.input()?;
     Ok(Encoder {
-        input: fitting.input()?,
-        target: fitting.target()?,
+        target: fitting.target(&input)?,
+        input,
         more_targets: fitting.more_targets()?,
     })
 }

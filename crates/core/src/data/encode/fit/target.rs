@@ -5,9 +5,10 @@ use std::collections::BTreeSet;
 use super::Fitting;
 use crate::data::DataError;
 use crate::data::encode::statistics::moments;
-use crate::data::encode::{Groups, Scaling, TargetEncoder};
+use crate::data::encode::{Groups, InputEncoder, Scaling, TargetEncoder};
 use crate::data::records::ColumnKind;
 use crate::spec::data::ColumnType;
+use crate::spec::section::Choice;
 
 impl Fitting<'_> {
     /// Refuses integer classes of which most do not occur: they are identifiers or quantities.
@@ -76,15 +77,67 @@ impl Fitting<'_> {
                     num_classes: max as usize + 1,
                 }))
             }
+            (ColumnKind::Bytes | ColumnKind::Whole, 1)
+                if said == Some(ColumnType::Category) && min >= -1.0 && self.has_tokens() =>
+            {
+                Ok(Some(TargetEncoder::Classes {
+                    column,
+                    shape: spec.shape.clone(),
+                    num_classes: max as usize + 1,
+                }))
+            }
             _ => Ok(None),
         }
     }
 
-    pub(super) fn target(&self) -> Result<TargetEncoder, DataError> {
+    /// Whether items are tokens, each of which can have a class.
+    fn has_tokens(&self) -> bool {
+        let single = match self.uses.features[..] {
+            [at] if self.uses.inputs.is_empty() => Some(self.column(at)),
+            _ => None,
+        };
+        single.is_some_and(|column| self.is_tokens(column))
+    }
+
+    pub(super) fn target(&self, input: &InputEncoder) -> Result<TargetEncoder, DataError> {
+        if let Some(share) = self.tokens.masked {
+            return self.hidden_tokens(share, input);
+        }
         if self.running_text.is_some() {
             return Ok(TargetEncoder::NextTokens);
         }
         self.target_of(&self.uses.targets, "data.target")
+    }
+
+    /// The hidden tokens of a text.
+    fn hidden_tokens(&self, share: f64, input: &InputEncoder) -> Result<TargetEncoder, DataError> {
+        let refuse = |message: &str, help: &str| {
+            let error = DataError::new(message).key("data.tokens.masked");
+            Err(error.help(help))
+        };
+        if self.uses.all_targets().next().is_some() {
+            return refuse(
+                "`masked` hides tokens of a text to predict them, but the data has another target",
+                "remove `masked` to predict the target, or remove the target and list its column in `ignore`",
+            );
+        }
+        let Some(tokenizer) = input.tokenizer() else {
+            return refuse(
+                "`masked` hides tokens of a text, but the items are not texts",
+                "list the text column alone in `features`, or remove `masked`",
+            );
+        };
+        if tokenizer.mask().is_none() {
+            let message = format!(
+                "`masked` hides tokens behind a mask token, but the tokenizer \"{}\" has none",
+                self.tokens.tokenizer.name()
+            );
+            return refuse(
+                &message,
+                "set `tokenizer = \"wordpiece\"`, or use a file whose special tokens contain `[MASK]` or `<mask>`",
+            );
+        }
+        Ok(TargetEncoder::HiddenTokens { share })
     }
 
     /// The targets of `[[losses]]` that are other columns.

@@ -202,6 +202,31 @@ impl Tokenizer {
         }
     }
 
+    /// The token that stands for a hidden one, if there is such a token.
+    pub fn mask(&self) -> Option<i32> {
+        match &self.lookup {
+            Lookup::Subwords(subwords) => subwords.mask(),
+            _ => None,
+        }
+    }
+
+    /// A special token as it is written in a text.
+    pub fn name(&self, token: i32) -> String {
+        match &self.lookup {
+            Lookup::Subwords(subwords) => subwords.name(token),
+            _ => None,
+        }
+        .unwrap_or_else(|| format!("token {token}"))
+    }
+
+    /// The tokens of texts, without special ones, in order; empty except for subwords.
+    pub fn ordinary(&self) -> &[i32] {
+        match &self.lookup {
+            Lookup::Subwords(subwords) => subwords.ordinary(),
+            _ => &[],
+        }
+    }
+
     /// Whether a number stands for a text: neither padding, nor the unknown token, nor a gap between the numbers.
     pub fn is_text(&self, token: i32) -> bool {
         let is_token = match &self.lookup {

@@ -49,6 +49,18 @@ impl Subwords {
         match *self {}
     }
 
+    pub fn mask(&self) -> Option<i32> {
+        match *self {}
+    }
+
+    pub fn name(&self, _: i32) -> Option<String> {
+        match *self {}
+    }
+
+    pub fn ordinary(&self) -> &[i32] {
+        match *self {}
+    }
+
     pub fn token(&self, _: &str) -> Option<i32> {
         match *self {}
     }

@@ -20,6 +20,8 @@ use crate::spec::plain_file;
 const MOST: u64 = 128 << 20;
 /// Tokens that models use as padding, the most usual first.
 const PADDINGS: [&str; 5] = ["[PAD]", "<pad>", "<|pad|>", "<PAD>", "<|endoftext|>"];
+/// Tokens that models use for hidden ones.
+const MASKS: [&str; 4] = ["[MASK]", "<mask>", "<|mask|>", "<MASK>"];
 
 /// A tokenizer of subwords.
 #[derive(Clone)]
@@ -29,6 +31,9 @@ pub struct Subwords {
     is_token: Vec<bool>,
     padding: i32,
     unknown: Option<i32>,
+    mask: Option<i32>,
+    /// The tokens that are not special, in order.
+    ordinary: Vec<i32>,
 }
 
 impl fmt::Debug for Subwords {
@@ -95,7 +100,20 @@ impl Subwords {
         };
         let mut is_token = vec![false; *last as usize + 1];
         numbers.iter().for_each(|at| is_token[*at as usize] = true);
+        let added = library.get_added_tokens_decoder();
+        let is_special = |at: u32| {
+            let is_added = added.get(&at).is_some_and(|token| token.special);
+            is_added || Some(at) == padding || Some(at) == unknown
+        };
+        let ordinary = (0..=*last).filter(|at| is_token[*at as usize] && !is_special(*at));
+        let ordinary = ordinary.map(|at| at as i32).collect();
+        // Others are not found in a text.
+        let masks = MASKS.into_iter();
+        let mut masks = masks.filter_map(|name| library.token_to_id(name));
+        let mask = masks.find(|at| added.contains_key(at));
         Ok(Self {
+            mask: mask.map(|mask| mask as i32),
+            ordinary,
             is_token,
             padding: padding.unwrap_or(0) as i32,
             unknown: unknown.map(|unknown| unknown as i32),
@@ -152,6 +170,21 @@ impl Subwords {
     /// The token of unknown text, if the tokenizer has one.
     pub fn unknown(&self) -> Option<i32> {
         self.unknown
+    }
+
+    /// The token that stands for a hidden one, if the tokenizer has one.
+    pub fn mask(&self) -> Option<i32> {
+        self.mask
+    }
+
+    /// A token as it is written in the vocabulary.
+    pub fn name(&self, token: i32) -> Option<String> {
+        self.library.id_to_token(token.try_into().ok()?)
+    }
+
+    /// The tokens that are not special, in order.
+    pub fn ordinary(&self) -> &[i32] {
+        &self.ordinary
     }
 
     /// The number of a token by its text.
