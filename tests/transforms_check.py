@@ -17,17 +17,22 @@ import model  # noqa: E402
 assert model.check() <= 1e-5
 example = json.loads((folder / "module" / "example.json").read_text())
 rows = example["rows"]
-missing = [dict(row, size=None) for row in rows]
+sets = [rows, [dict(row, size=None) for row in rows], [dict(row, color=None) for row in rows]]
+# With what means missing in the file of the training.
+marked = [rows, [dict(row, size=-1) for row in rows], [dict(row, color="none") for row in rows]]
 with torch.no_grad():
-    expected = [model.load()(model.encode(some)).softmax(1).numpy() for some in (rows, missing)]
+    expected = [model.load()(model.encode(some)).softmax(1).numpy() for some in sets]
+    as_marked = [model.load()(model.encode(some)).softmax(1).numpy() for some in marked]
+assert np.array_equal(expected, as_marked)
+assert all(np.abs(expected[0] - other).max() > 1e-3 for other in expected[1:])
 
 path = str(folder / "model.onnx")
 onnx.checker.check_model(path, full_check=True)
 session = onnxruntime.InferenceSession(path)
-for some, probabilities in zip((rows, missing), expected):
+for some, probabilities in zip(sets + marked, expected + as_marked):
     inputs = {
         "size": np.array([[np.nan if row["size"] is None else row["size"]] for row in some], np.float32),
-        "color": np.array([[row["color"]] for row in some], object),
+        "color": np.array([[row["color"] or ""] for row in some], object),
     }
     assert {value.name for value in session.get_inputs()} == set(inputs)
     found, names = session.run(["probabilities", "class"], inputs)

@@ -742,15 +742,18 @@ fn force_replaces_an_export_as_a_whole() {
     assert!(left.is_empty(), "{left:?}");
 }
 
-/// A table with a number that is missing now and then, a category, and a class.
+/// A table with a number and a category that are missing now and then, and a class.
 fn table() -> String {
     let row = |at: usize| {
-        let size = if at % 11 == 3 {
-            String::new()
-        } else {
-            format!("{}", (at * 37 % 71) as f64 / 10.0)
+        let size = match at % 22 {
+            3 => String::new(),
+            14 => "-1".to_owned(),
+            _ => format!("{}", (at * 37 % 71) as f64 / 10.0),
         };
-        let color = ["red", "green", "blue \"sky\""][at % 3].replace('"', "\"\"");
+        let color = match at % 13 {
+            5 => "none".to_owned(),
+            _ => ["red", "green", "blue \"sky\""][at % 3].replace('"', "\"\""),
+        };
         let kind = ["large", "small"][usize::from(at * 37 % 71 < 35)];
         format!("{size},\"{color}\",{kind}\n")
     };
@@ -762,7 +765,7 @@ fn table() -> String {
 #[test]
 fn transforms_leave_with_the_network() {
     let folder = super::support::folder_with(
-        "data = { type = 'csv', path = 'data.csv', target = 'kind', missing = 'mean' }\n\
+        "data = { type = 'csv', path = 'data.csv', target = 'kind', missing = 'mean', missing_values = ['', -1, 'none'] }\n\
          model = { type = 'mlp', hidden = [8] }\noptimizer = { type = 'adam', learning_rate = 1e-2 }\n\
          train = { epochs = 2, batch_size = 16 }\n",
     );

@@ -12,6 +12,7 @@
 
 pub mod error;
 pub mod init;
+pub mod marks;
 pub mod onnx;
 pub mod peft;
 pub mod read;

@@ -23,6 +23,7 @@ use runner_core::spec::loss::LossFunction;
 use runner_core::spec::model::layer::LayerKind;
 use runner_core::spec::section::Choice;
 use runner_core::spec::task::TaskKind;
+use runner_exchange::marks::Marks;
 use runner_exchange::onnx::{self, transforms::Meaning};
 use runner_exchange::state::StateDict;
 use runner_exchange::tensors::{Dtype, Tensors};
@@ -417,6 +418,7 @@ pub fn export_pytorch(asked: &ExportPytorch, sink: &Sink<'_>) -> Result<Exported
         transforms.target,
         TargetEncoder::Class { .. } | TargetEncoder::Classes { .. } | TargetEncoder::Labels { .. }
     );
+    let names = has_names.then(|| model.meaning().names());
     let about = About {
         origin: format!(
             "The network of run `{}` of the experiment `{}` with its weights `{}`, exported by burn-runner {}.",
@@ -425,7 +427,7 @@ pub fn export_pytorch(asked: &ExportPytorch, sink: &Sink<'_>) -> Result<Exported
             model.weights(),
             env!("CARGO_PKG_VERSION")
         ),
-        functions: functions(&transforms, has_names.then(|| model.meaning().names()))
+        functions: functions(&transforms, Marks::of(&plan.data), names)
             + "\n\n"
             + &decode(&transforms, plan.task.kind, &plan.loss.function),
         has_rows: example.rows.is_some(),
@@ -496,7 +498,9 @@ fn refuse_graphs(network: &Network) -> Result<(), Error> {
 fn with_transforms(model: &Model) -> Result<Vec<u8>, ExportError> {
     let transforms = &model.transforms().of_new_data(&model.plan().data);
     let mut made = OnnxGraph::new("model");
-    let items = onnx::transforms::encode(&mut made, transforms).map_err(ExportError::Transforms)?;
+    let marks = Marks::of(&model.plan().data);
+    let items = onnx::transforms::encode(&mut made, transforms, marks);
+    let items = items.map_err(ExportError::Transforms)?;
     let network = &model.plan().network;
     let (given, shape) = onnx_network(&mut made, network, model.network().graph(), &items)?;
     let task = model.meaning().task();

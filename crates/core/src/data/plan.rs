@@ -57,6 +57,14 @@ pub struct DataPlan {
 }
 
 impl DataPlan {
+    /// How the user's files are read, if the data is in files.
+    pub fn files(&self) -> Option<&FilesSpec> {
+        match &self.dataset {
+            Dataset::Files { files, .. } => Some(files),
+            _ => None,
+        }
+    }
+
     /// The target columns of `[[losses]]`, in the order of `more_targets`.
     pub fn more_columns(&self) -> &[MoreTarget] {
         match &self.dataset {

@@ -3,6 +3,7 @@
 
 use super::messages::tensor_proto::DataType;
 use super::{Attribute, Element, Graph, INPUT, OUTPUT};
+use crate::marks::Marks;
 use runner_core::data::Transforms;
 use runner_core::data::encode::{
     Feature, Form, Indexed, InputEncoder, Scaling, TargetEncoder, broadcast,
@@ -40,17 +41,27 @@ pub enum Meaning {
 ///
 /// # Errors
 /// If there are no operators for it, with the reason.
-pub fn encode(graph: &mut Graph, transforms: &Transforms) -> Result<Vec<String>, String> {
+pub fn encode(
+    graph: &mut Graph,
+    transforms: &Transforms,
+    marks: Marks<'_>,
+) -> Result<Vec<String>, String> {
     graph.begin("/encode");
     let InputEncoder::Inputs { inputs } = &transforms.input else {
-        return Ok(vec![one(graph, transforms, &transforms.input, INPUT)?]);
+        return Ok(vec![one(
+            graph,
+            transforms,
+            marks,
+            &transforms.input,
+            INPUT,
+        )?]);
     };
     let each = inputs.iter().map(|input| {
         // An array is a value of its column.
         let first = input.encoder.columns().first().copied();
         let column = first.and_then(|at| transforms.columns.get(at));
         let name = column.map_or(INPUT, |column| &column.name);
-        one(graph, transforms, &input.encoder, name)
+        one(graph, transforms, marks, &input.encoder, name)
     });
     each.collect()
 }
@@ -68,6 +79,7 @@ fn refuse_output(name: &str) -> Result<(), String> {
 fn one(
     graph: &mut Graph,
     transforms: &Transforms,
+    marks: Marks<'_>,
     input: &InputEncoder,
     name: &str,
 ) -> Result<String, String> {
@@ -80,7 +92,7 @@ fn one(
             let mut parts = Vec::with_capacity(features.len());
             for feature in features {
                 refuse_output(&feature.name)?;
-                parts.push(column(graph, transforms, feature));
+                parts.push(column(graph, transforms, marks, feature));
             }
             let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
             let items = graph.node("Concat", &parts, &[Attribute::Int("axis", 1)]);
@@ -91,6 +103,7 @@ fn one(
             })
         }
         InputEncoder::Array {
+            column,
             shape,
             scaling,
             axis,
@@ -99,7 +112,10 @@ fn one(
         } => {
             refuse_output(name)?;
             graph.input(name, Element::F32, shape);
-            let items = array(graph, name, &broadcast(shape, scaling, *axis), scaling);
+            let column = transforms.columns.get(*column);
+            let missing = column.map_or_else(Vec::new, |column| marks.elements(&column.name));
+            let sizes = broadcast(shape, scaling, *axis);
+            let items = array(graph, name, &missing, &sizes, scaling);
             Ok(if *normalize {
                 unit_length(graph, &items, shape.len())
             } else {
@@ -116,7 +132,7 @@ fn one(
             let mut parts = Vec::with_capacity(columns.len());
             for of in columns {
                 refuse_output(&of.name)?;
-                parts.push(index(graph, transforms, of));
+                parts.push(index(graph, transforms, marks, of));
             }
             let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
             Ok(graph.node("Concat", &parts, &[Attribute::Int("axis", 1)]))
@@ -130,7 +146,12 @@ fn one(
 }
 
 /// A column of rows, [batch, width].
-fn column(graph: &mut Graph, transforms: &Transforms, feature: &Feature) -> String {
+fn column(
+    graph: &mut Graph,
+    transforms: &Transforms,
+    marks: Marks<'_>,
+    feature: &Feature,
+) -> String {
     let names: &[String] = match transforms.columns.get(feature.column).map(|c| &c.kind) {
         Some(ColumnKind::Categories { names }) => names,
         _ => &[],
@@ -144,7 +165,15 @@ fn column(graph: &mut Graph, transforms: &Transforms, feature: &Feature) -> Stri
         } => {
             graph.input(name, Element::F32, &[fill.len()]);
             let mut value = cast(graph, name, DataType::Double);
-            let is_missing = graph.node("IsNaN", &[&value], &[]);
+            let mut is_missing = graph.node("IsNaN", &[&value], &[]);
+            if fill.len() == 1 {
+                // Inputs are 32-bit floats.
+                for mark in marks.numbers(name) {
+                    let mark = doubles(graph, &[f64::from(mark as f32)]);
+                    let is_mark = graph.node("Equal", &[&value, &mark], &[]);
+                    is_missing = graph.node("Or", &[&is_missing, &is_mark], &[]);
+                }
+            }
             let fill = doubles(graph, fill);
             value = graph.node("Where", &[&is_missing, &fill, &value], &[]);
             if let Some([low, high]) = clip {
@@ -165,9 +194,11 @@ fn column(graph: &mut Graph, transforms: &Transforms, feature: &Feature) -> Stri
         } => {
             graph.input(name, Element::Text, &[1]);
             let place = |place: Option<usize>| place.map_or(-1, |place| place as i64);
-            let all = places.iter().map(|at| place(*at)).chain([place(*fill)]);
+            let keys = keys(names, marks, name);
+            let fills = vec![place(*fill); keys.len() - names.len()];
+            let all = places.iter().map(|at| place(*at)).chain(fills);
             let settings = [
-                keys(names),
+                Attribute::Texts("keys_strings", keys),
                 Attribute::Ints("values_int64s", all.collect()),
                 Attribute::Int("default_int64", -1),
             ];
@@ -184,9 +215,11 @@ fn column(graph: &mut Graph, transforms: &Transforms, feature: &Feature) -> Stri
         } => {
             graph.input(name, Element::Text, &[1]);
             let scaled = |number: f64| ((number - scaling.shift) * scaling.factor) as f32;
-            let all = numbers.iter().chain([fill]).map(|number| scaled(*number));
+            let keys = keys(names, marks, name);
+            let fills = vec![*fill; keys.len() - names.len()];
+            let all = numbers.iter().chain(&fills).map(|number| scaled(*number));
             let settings = [
-                keys(names),
+                Attribute::Texts("keys_strings", keys),
                 Attribute::Floats("values_floats", all.collect()),
                 Attribute::Float("default_float", f64::NAN),
             ];
@@ -196,17 +229,27 @@ fn column(graph: &mut Graph, transforms: &Transforms, feature: &Feature) -> Stri
 }
 
 /// The index of a category, [batch, 1].
-fn index(graph: &mut Graph, transforms: &Transforms, of: &Indexed) -> String {
+fn index(graph: &mut Graph, transforms: &Transforms, marks: Marks<'_>, of: &Indexed) -> String {
     let Some(ColumnKind::Categories { names }) = transforms.columns.get(of.column).map(|c| &c.kind)
     else {
         graph.input(&of.name, Element::I64, &[1]);
         let first = graph.integers(&[of.first as i64 + 1]);
-        return graph.node("Add", &[&of.name, &first], &[]);
+        let mut value = graph.node("Add", &[&of.name, &first], &[]);
+        let fill = graph.integers(&[(of.first + of.fill) as i64]);
+        let numbers = marks.numbers(&of.name).into_iter();
+        for mark in numbers.filter(|mark| mark.fract() == 0.0) {
+            let mark = graph.integers(&[mark as i64]);
+            let is_mark = graph.node("Equal", &[&of.name, &mark], &[]);
+            value = graph.node("Where", &[&is_mark, &fill, &value], &[]);
+        }
+        return value;
     };
     graph.input(&of.name, Element::Text, &[1]);
-    let all = of.indices.iter().chain([&of.fill]);
+    let keys = keys(names, marks, &of.name);
+    let fills = vec![of.fill; keys.len() - names.len()];
+    let all = of.indices.iter().chain(&fills);
     let settings = [
-        keys(names),
+        Attribute::Texts("keys_strings", keys),
         Attribute::Ints(
             "values_int64s",
             all.map(|index| (of.first + index) as i64).collect(),
@@ -216,10 +259,12 @@ fn index(graph: &mut Graph, transforms: &Transforms, of: &Indexed) -> String {
     graph.node("LabelEncoder", &[&of.name], &settings)
 }
 
-/// The names of categories, and the empty string for a missing value.
-fn keys(names: &[String]) -> Attribute<'_> {
-    let names = names.iter().map(String::as_str);
-    Attribute::Texts("keys_strings", names.chain([""]).collect())
+/// The names of categories, then the texts that mean missing, of which the empty one always does.
+fn keys<'a>(names: &'a [String], marks: Marks<'a>, column: &str) -> Vec<&'a str> {
+    let mut texts = marks.texts(column);
+    texts.insert("");
+    texts.retain(|text| !names.iter().any(|name| name == text));
+    names.iter().map(String::as_str).chain(texts).collect()
 }
 
 fn each(scaling: &[Scaling], part: fn(&Scaling) -> f64) -> Vec<f64> {
@@ -237,9 +282,20 @@ fn cast(graph: &mut Graph, value: &str, to: DataType) -> String {
 }
 
 /// (value - shift) * factor in 32-bit floats, as runner serves arrays; missing values are 0. Scalings have the shape.
-fn array(graph: &mut Graph, name: &str, shape: &[usize], scaling: &[Scaling]) -> String {
+fn array(
+    graph: &mut Graph,
+    name: &str,
+    missing: &[f32],
+    shape: &[usize],
+    scaling: &[Scaling],
+) -> String {
     let zero = graph.number(0.0);
-    let is_missing = graph.node("IsNaN", &[name], &[]);
+    let mut is_missing = graph.node("IsNaN", &[name], &[]);
+    for mark in missing {
+        let mark = graph.number(f64::from(*mark));
+        let is_mark = graph.node("Equal", &[name, &mark], &[]);
+        is_missing = graph.node("Or", &[&is_missing, &is_mark], &[]);
+    }
     let value = graph.node("Where", &[&is_missing, &zero, name], &[]);
     let mut constant = |part: fn(&Scaling) -> f64| {
         let values: Vec<f32> = scaling.iter().map(|one| part(one) as f32).collect();

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
+use crate::marks::Marks;
 use crate::state::names;
 use runner_core::data::Transforms;
 use runner_core::data::encode::tokenizer::Tokenizer;
@@ -13,8 +14,8 @@ use runner_core::data::records::ColumnKind;
 use runner_core::spec::data::{TokenizerKind, WindowSpec};
 
 /// The function `encode`, and `CLASSES` if outputs have names.
-pub fn functions(transforms: &Transforms, names: Option<&[String]>) -> String {
-    let mut text = encode(transforms);
+pub fn functions(transforms: &Transforms, marks: Marks<'_>, names: Option<&[String]>) -> String {
+    let mut text = encode(transforms, marks);
     if let Some(names) = names {
         let names = quoted(names.iter());
         let _ = write!(
@@ -42,26 +43,76 @@ pub fn subword_files(transforms: &Transforms) -> Vec<(String, String)> {
     all.filter_map(of).collect()
 }
 
-fn encode(transforms: &Transforms) -> String {
+/// The data that functions are written for.
+#[derive(Clone, Copy)]
+struct Source<'a> {
+    transforms: &'a Transforms,
+    marks: Marks<'a>,
+    /// The rows with what is missing in them, in Python.
+    rows: &'static str,
+}
+
+fn encode(transforms: &Transforms, marks: Marks<'_>) -> String {
     let mut helpers = BTreeSet::new();
+    let missing = missing(transforms, marks);
+    let rows = ["map(known, rows)", "rows"][usize::from(missing.is_empty())];
+    let source = Source {
+        transforms,
+        marks,
+        rows,
+    };
     let functions = match &transforms.input {
         InputEncoder::Inputs { inputs } => {
             let names = names::identifiers(inputs.iter().map(|input| input.name.as_str()));
             let each = inputs.iter().zip(&names);
             let each = each.map(|(input, name)| {
-                single(
-                    transforms,
-                    &input.encoder,
-                    &format!("_{name}"),
-                    &mut helpers,
-                ) + "\n\n"
+                let suffix = format!("_{name}");
+                single(source, &input.encoder, &suffix, &mut helpers) + "\n\n"
             });
             each.collect::<String>() + &all_inputs(transforms, inputs, &names)
         }
-        input => single(transforms, input, "", &mut helpers),
+        input => single(source, input, "", &mut helpers),
     };
-    helpers.into_iter().collect::<String>() + &functions
+    missing + &helpers.into_iter().collect::<String>() + &functions
 }
+
+/// What finds values that mean missing in rows; empty if there are none.
+fn missing(transforms: &Transforms, marks: Marks<'_>) -> String {
+    let columns = transforms.input.columns();
+    let columns = columns
+        .iter()
+        .filter_map(|at| transforms.columns.get(*at).map(|column| &column.name));
+    let mut text = String::new();
+    for name in columns {
+        let texts = marks.texts(name);
+        let texts = texts.iter().map(|text| quote(text));
+        let numbers = marks.numbers(name);
+        let numbers = numbers.iter().map(|number| format!("{number:?}"));
+        let all: Vec<String> = texts.chain(numbers).collect();
+        if !all.is_empty() {
+            let _ = writeln!(text, "    {}: {{{}}},", quote(name), all.join(", "));
+        }
+    }
+    if text.is_empty() {
+        return text;
+    }
+    format!("# Values that mean missing, by column.\nMISSING = {{\n{text}}}\n{KNOWN}")
+}
+
+const KNOWN: &str = r#"
+
+def known(row):
+    """A row with None for each value that means missing."""
+    return {name: None if is_missing(name, value) else value for name, value in row.items()}
+
+
+def is_missing(name, value):
+    if value.__hash__ is None or isinstance(value, (bool, tuple)):
+        return False
+    return (value.strip() if isinstance(value, str) else value) in MISSING.get(name, ())
+
+
+"#;
 
 /// The function from rows to each of several inputs.
 fn all_inputs(transforms: &Transforms, inputs: &[EncodedInput], names: &[String]) -> String {
@@ -83,7 +134,7 @@ fn all_inputs(transforms: &Transforms, inputs: &[EncodedInput], names: &[String]
 
 /// The function `encode<suffix>` of one input; what it needs is added to the helpers.
 fn single(
-    transforms: &Transforms,
+    source: Source<'_>,
     input: &InputEncoder,
     suffix: &str,
     helpers: &mut BTreeSet<&'static str>,
@@ -101,17 +152,22 @@ fn single(
             if has(|form| matches!(form, Form::OneHot { .. })) {
                 helpers.insert(ONE_HOT);
             }
-            columns(transforms, features, *normalize, window.as_ref(), suffix)
+            columns(source, features, *normalize, window.as_ref(), suffix)
         }
-        InputEncoder::Indices { columns } => indices(transforms, columns, suffix),
+        InputEncoder::Indices { columns } => indices(source, columns, suffix),
         InputEncoder::Inputs { .. } => unreachable!("inputs do not contain inputs"),
         InputEncoder::Array {
+            column,
             shape,
             scaling,
             axis,
             normalize,
             ..
-        } => array(shape, scaling, *axis, *normalize, suffix),
+        } => {
+            let column = source.transforms.columns.get(*column);
+            let missing = column.map_or_else(Vec::new, |of| source.marks.elements(&of.name));
+            array(shape, &missing, scaling, *axis, *normalize, suffix)
+        }
         InputEncoder::Tokens { shift, .. } => format!(
             "def encode{suffix}(tokens):\n    \"\"\"Converts tokens of the data to items for the network.\"\"\"\n    \
              return torch.as_tensor(tokens, dtype=torch.int64) + {shift}\n"
@@ -156,16 +212,17 @@ const ONE_HOT: &str = r#"def one_hot(value, places, width, fill):
 "#;
 
 fn columns(
-    transforms: &Transforms,
+    source: Source<'_>,
     features: &[Feature],
     normalize: bool,
     window: Option<&WindowSpec>,
     suffix: &str,
 ) -> String {
     let mut text = format!("def encode{suffix}");
-    text += "(rows):\n    \"\"\"Converts rows, each a dict from column to value, to items for the network. None is a missing value.\"\"\"\n    items = []\n    for row in rows:\n        item = [\n";
+    text += "(rows):\n    \"\"\"Converts rows, each a dict from column to value, to items for the network. None is a missing value.\"\"\"\n    items = []\n";
+    let _ = write!(text, "    for row in {}:\n        item = [\n", source.rows);
     for feature in features {
-        let _ = writeln!(text, "            {},", column(transforms, feature));
+        let _ = writeln!(text, "            {},", column(source.transforms, feature));
     }
     text += "        ]\n        items.append(torch.cat(item))\n    items = torch.stack(items)\n";
     if normalize {
@@ -246,6 +303,7 @@ fn scalings(all: &[Scaling]) -> String {
 
 fn array(
     shape: &[usize],
+    missing: &[f32],
     scaling: &[Scaling],
     axis: Option<usize>,
     normalize: bool,
@@ -257,6 +315,14 @@ fn array(
         "def encode{suffix}(arrays):\n    \"\"\"Converts arrays of shape [{sizes}] of untransformed data to items for the network.\"\"\"\n    \
          items = torch.as_tensor(arrays, dtype=torch.float32).nan_to_num(0.0).reshape(-1, {sizes})\n"
     );
+    if !missing.is_empty() {
+        let marks: Vec<String> = missing.iter().map(|mark| format!("{mark:?}")).collect();
+        let _ = writeln!(
+            text,
+            "    # These numbers mean missing.\n    items = items.masked_fill(torch.isin(items, torch.tensor([{}])), 0.0)",
+            marks.join(", ")
+        );
+    }
     let single = |value: f64| value as f32;
     match scaling {
         [one] => {
@@ -294,12 +360,12 @@ fn array(
 }
 
 /// Categories as indices.
-fn indices(transforms: &Transforms, columns: &[Indexed], suffix: &str) -> String {
+fn indices(source: Source<'_>, columns: &[Indexed], suffix: &str) -> String {
     let mut text = format!(
         "def encode{suffix}(rows):\n    \"\"\"Converts rows, each a dict from column to value, to indices. None is a missing value.\"\"\"\n    places = [\n"
     );
     for of in columns {
-        let names: &[String] = match transforms.columns.get(of.column).map(|c| &c.kind) {
+        let names: &[String] = match source.transforms.columns.get(of.column).map(|c| &c.kind) {
             Some(ColumnKind::Categories { names }) => names,
             _ => &[],
         };
@@ -319,7 +385,12 @@ fn indices(transforms: &Transforms, columns: &[Indexed], suffix: &str) -> String
             of.first + of.fill
         );
     }
-    text + "    ]\n    items = [[fill if row[name] is None else place(row[name]) for name, place, fill in places] for row in rows]\n    return torch.tensor(items)\n"
+    let _ = writeln!(
+        text,
+        "    ]\n    items = [[fill if row[name] is None else place(row[name]) for name, place, fill in places] for row in {}]",
+        source.rows
+    );
+    text + "    return torch.tensor(items)\n"
 }
 
 /// The file of the tokenizer of subwords of a function `encode<suffix>`.

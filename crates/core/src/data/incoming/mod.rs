@@ -246,10 +246,7 @@ impl<'a> Incoming<'a> {
 
     /// The files that the run was trained on, if it was trained on files.
     pub(in crate::data) fn trained_on(&self) -> Option<&'a FilesSpec> {
-        match &self.plan.dataset {
-            Dataset::Files { files, .. } => Some(files),
-            _ => None,
-        }
+        self.plan.files()
     }
 
     /// The columns that are read.

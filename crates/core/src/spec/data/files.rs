@@ -151,6 +151,34 @@ impl Format {
 }
 
 impl FilesSpec {
+    /// The values that mean missing in every column.
+    pub fn missing_values(&self) -> &[String] {
+        match &self.format {
+            Format::Csv { missing_values, .. } => missing_values,
+            _ => self
+                .roles
+                .values
+                .missing_values
+                .as_deref()
+                .unwrap_or_default(),
+        }
+    }
+
+    /// The values that mean missing in a column.
+    pub fn missing_values_of(&self, column: &str) -> impl Iterator<Item = &str> {
+        let own = self.roles.of(column);
+        let own = own.and_then(|said| said.missing_values.as_deref());
+        let all = self.missing_values().iter().chain(own.unwrap_or_default());
+        all.map(|text| text.trim())
+    }
+
+    /// Those of them that are numbers.
+    pub fn missing_numbers_of(&self, column: &str) -> Vec<f64> {
+        let numbers = self.missing_values_of(column);
+        let numbers = numbers.filter_map(|text| text.parse().ok());
+        numbers.filter(|number: &f64| number.is_finite()).collect()
+    }
+
     pub(super) fn decode(s: &mut Section<'_>, kind: DataKind) -> Self {
         let path = paths(
             s,

@@ -136,19 +136,7 @@ struct Marks(Vec<(ColumnKind, Vec<f64>)>);
 
 impl Marks {
     fn of(files: &FilesSpec, columns: &[Column]) -> Self {
-        let numbers = |marks: &Option<Vec<String>>| -> Vec<f64> {
-            let marks = marks.iter().flatten();
-            marks.filter_map(|text| text.trim().parse().ok()).collect()
-        };
-        let of = |column: &Column| {
-            let own = files
-                .roles
-                .of(&column.name)
-                .map(|said| &said.missing_values);
-            let mut marks = numbers(&files.roles.values.missing_values);
-            marks.extend(own.map(numbers).unwrap_or_default());
-            (column.kind.clone(), marks)
-        };
+        let of = |column: &Column| (column.kind.clone(), files.missing_numbers_of(&column.name));
         Self(columns.iter().map(of).collect())
     }
 

@@ -6,7 +6,7 @@ use super::cell::{Cell, Cells};
 use super::encode::shorten;
 use super::number::plain;
 use crate::diagnostic::Reason;
-use crate::spec::data::{ColumnType, DateFormat, FilesSpec, Format, ValuesSpec};
+use crate::spec::data::{ColumnType, DateFormat, FilesSpec, ValuesSpec};
 
 /// The value format of some files.
 pub struct Writing<'a> {
@@ -75,10 +75,6 @@ impl<'a> Writing<'a> {
     /// The settings of the experiment for some files.
     pub fn of(files: &'a FilesSpec) -> Self {
         let roles = &files.roles;
-        let missing_values = match &files.format {
-            Format::Csv { missing_values, .. } => missing_values.as_slice(),
-            _ => roles.values.missing_values.as_deref().unwrap_or_default(),
-        };
         let columns = roles.columns.iter().map(|said| Said {
             name: &said.name,
             kind: said.kind,
@@ -90,7 +86,7 @@ impl<'a> Writing<'a> {
                 said.kind.is_some() || said.date_format.is_some() || !said.marks.is_empty()
             })
             .collect();
-        let marks = Marks::of(missing_values);
+        let marks = Marks::of(files.missing_values());
         let is_usual = roles.values.has_plain_numbers()
             && roles.values.date_format.is_none()
             && marks.is_empty()

@@ -1,0 +1,46 @@
+//! The values that mean missing in the files that a run was trained on.
+
+use std::collections::BTreeSet;
+
+use runner_core::data::DataPlan;
+use runner_core::spec::data::{FilesSpec, Format};
+
+/// The values that mean missing, by column. New values may have them too.
+#[derive(Clone, Copy, Debug)]
+pub struct Marks<'a>(Option<&'a FilesSpec>);
+
+impl<'a> Marks<'a> {
+    /// Those of a run's data.
+    pub fn of(data: &'a DataPlan) -> Self {
+        Self(data.files())
+    }
+
+    /// The texts that mean missing in a column of rows.
+    pub fn texts(self, column: &str) -> BTreeSet<&'a str> {
+        let files = self.0.filter(|files| !has_arrays(files));
+        files.map_or_else(BTreeSet::new, |files| {
+            files.missing_values_of(column).collect()
+        })
+    }
+
+    /// The numbers that mean missing in a column of rows.
+    pub fn numbers(self, column: &str) -> Vec<f64> {
+        let files = self.0.filter(|files| !has_arrays(files));
+        files.map_or_else(Vec::new, |files| files.missing_numbers_of(column))
+    }
+
+    /// The numbers that mean missing within the arrays of a column, as 32-bit floats.
+    pub fn elements(self, column: &str) -> Vec<f32> {
+        let files = self.0.filter(|files| has_arrays(files));
+        let numbers = files.map_or_else(Vec::new, |files| files.missing_numbers_of(column));
+        numbers.into_iter().map(|number| number as f32).collect()
+    }
+}
+
+/// Marks hold for the elements of arrays in files of arrays, and for whole values in files of rows.
+fn has_arrays(files: &FilesSpec) -> bool {
+    matches!(
+        files.format,
+        Format::Npy { .. } | Format::Npz | Format::Safetensors | Format::Idx { .. }
+    )
+}
