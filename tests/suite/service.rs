@@ -202,6 +202,37 @@ fn wrong_requests_are_refused_and_harm_nobody() {
     assert_eq!(code, 2, "{stderr}");
 }
 
+/// Whether a row may lack a column does not depend on the rows beside it, and no flag can skip it.
+#[test]
+fn each_row_has_all_columns() {
+    let folder = super::support::folder_with(
+        "data = { type = 'csv', path = 'd.csv', target = 'y', missing = 'mean' }\n\
+         model = { type = 'mlp', hidden = [4] }\n\
+         optimizer = { type = 'adam', learning_rate = 1e-2 }\n\
+         train = { epochs = 1, batch_size = 16 }\n",
+    );
+    let rows = (0..40).map(|at| format!("{at},{},{}\n", 40 - at, ["no", "yes"][at % 2]));
+    let rows: String = rows.collect();
+    std::fs::write(folder.path().join("d.csv"), format!("a,b,y\n{rows}")).unwrap();
+    let (code, _, said) = run(folder.path(), &["run", "spec.toml", "--quiet"]);
+    assert_eq!(code, 0, "{said}");
+    let server = Server::of(folder.path(), RUN, &["--predict"]);
+    let mut stream = TcpStream::connect(&server.address).unwrap();
+    for (rows, words) in [
+        (json!([{"a": 1}]), "`b`"),
+        (json!([{"a": 1, "b": 2}, {"a": 1}]), "` has no column `b`"),
+        (json!([{"a": 1, "b": "many"}]), "`b`"),
+    ] {
+        let (status, answer) = post(&mut stream, "/predict", &rows);
+        let answer = answer.to_string();
+        assert_eq!(status, 400, "{answer}");
+        assert!(answer.contains(words) && !answer.contains("--"), "{answer}");
+    }
+    let missing = json!([{"a": 1, "b": null}]);
+    let (status, answer) = post(&mut stream, "/predict", &missing);
+    assert_eq!(status, 200, "{answer}");
+}
+
 #[test]
 fn requests_at_once_are_batched_and_answered_apart() {
     let folder = completed(IRIS, &[]);

@@ -173,6 +173,7 @@ impl<'a> Incoming<'a> {
     pub fn read_objects(&self, objects: &[&str]) -> Result<Piece, DataError> {
         self.check()?;
         let mut pieces = Pieces::new(self);
+        pieces.are_objects = true;
         let mut piece = None;
         let mut take = |raw: Raw| {
             piece = Some(pieces.piece(raw)?);
@@ -302,6 +303,8 @@ struct Pieces<'a> {
     /// Columns that must have a value in an item.
     needed: Vec<usize>,
     windows: Option<Windows>,
+    /// Whether the items are rows of a program instead of a file, so that no flag can skip them.
+    are_objects: bool,
     num_skipped: usize,
     first_skipped: Option<Skipped>,
 }
@@ -330,6 +333,7 @@ impl<'a> Pieces<'a> {
             windows: window.map(|window| Windows::new(window, incoming.has_targets)),
             needed,
             incoming,
+            are_objects: false,
             num_skipped: 0,
             first_skipped: None,
         }
@@ -401,8 +405,12 @@ impl<'a> Pieces<'a> {
         skipped: &mut Vec<Skipped>,
     ) -> Result<(), DataError> {
         if !self.incoming.skips_bad {
-            return Err(DataError::new(wrong.show())
-                .help("correct it, or pass `--on-bad-item skip` to skip such items"));
+            let error = DataError::new(wrong.show());
+            return Err(if self.are_objects {
+                error
+            } else {
+                error.help("correct it, or pass `--on-bad-item skip` to skip such items")
+            });
         }
         self.num_skipped += 1;
         if self.first_skipped.is_none() {

@@ -13,7 +13,7 @@ use crate::spec::remedy;
 use crate::spec::section::Findings;
 
 /// More layers than this are a mistake in a `repeat`.
-pub(super) const MAX_LAYERS: usize = 4096;
+pub const MAX_LAYERS: usize = 4096;
 
 /// Maximum number of expanded layers and blocks, even if they result in no layer. Nested blocks multiply, so far more
 /// may be expanded than results.

@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use runner_core::check::network::{Network, Shape, append};
 use runner_core::diagnostic::Span;
 use runner_core::spec::document::Table;
+use runner_core::spec::model::expand::MAX_LAYERS;
 use runner_core::spec::model::layer::LayerKind;
 use runner_core::spec::model::layer_spec::{LayerSpec, Place, Source};
 
-use super::refused::Read;
+use super::refused::{Read, Refused};
 use super::text;
 use crate::tensors::{NamedTensor, TensorError, Tensors};
 
@@ -100,6 +101,10 @@ impl Builder {
 
     /// Adds a layer; its name is made unique at the end. The error says why it cannot be added.
     pub fn add(&mut self, name: &str, kind: LayerKind, inputs: &[Source]) -> Read<Source> {
+        // Most layers that nothing needs in the end are parts of patterns, of which a few become one layer.
+        if self.specs.len() >= 4 * MAX_LAYERS {
+            return Err(too_many());
+        }
         let spec = LayerSpec {
             weights: None,
             name: name.to_owned(),
@@ -155,6 +160,9 @@ impl Builder {
             layer => layer,
         };
         let needed = self.needed(output);
+        if needed.len() > MAX_LAYERS {
+            return Err(too_many());
+        }
         let new: BTreeMap<usize, usize> = needed.iter().copied().zip(0..).collect();
         let names = self.names(&needed);
         let mut network = Network {
@@ -297,4 +305,9 @@ fn line(spec: &LayerSpec, place: usize, names: &[String], is_named: bool) -> Str
         format!(", {rest}")
     };
     format!("{{ {kind}{name}{rest}{inputs} }}")
+}
+
+/// An experiment file with more layers would be refused.
+fn too_many() -> Refused {
+    format!("with it, the network has more than {MAX_LAYERS} layers").into()
 }

@@ -61,7 +61,8 @@ pub(in crate::data) fn of_objects(
     let rows = lines.iter().map(|line| line.as_bytes().to_vec());
     let rows: Vec<(u64, Vec<u8>)> = (1..).zip(rows).collect();
     let writing = Writing::of(&files);
-    let layout = Layout::of(&table, incoming, &writing, &rows)?;
+    let mut layout = Layout::of(&table, incoming, &writing, &rows)?;
+    layout.has_all = true;
     take(layout.raw(&table, &writing, incoming, &rows, 0))
 }
 
@@ -108,6 +109,8 @@ struct Layout {
     columns: Vec<Column>,
     /// Names of the columns that are read.
     used: BTreeSet<String>,
+    /// Whether each row must have all of them, whatever the other rows have.
+    has_all: bool,
     /// Set if the values of a row form an array: its name, its shape, and its divisor.
     in_order: Option<(String, Vec<usize>)>,
     /// Columns that are not part of the array.
@@ -196,6 +199,7 @@ impl Layout {
             encoder: Encoder::of_known(decided.collect(), &[]),
             columns,
             used,
+            has_all: false,
             in_order,
             apart,
             unit,
@@ -310,6 +314,14 @@ impl Layout {
                 None => list,
             };
             used.push((Cow::Borrowed(name.as_str()), Cell::List(list)));
+        }
+        if self.has_all && used.len() < self.used.len() {
+            let has = |name: &&String| used.iter().any(|(other, _)| other == *name);
+            let lacking = self.used.iter().find(|name| !has(name));
+            return Err(Reason(format!(
+                "has no column `{}`",
+                lacking.map_or("", String::as_str)
+            )));
         }
         self.encoder.encode(used, chunk)?;
         Ok(Apart { kept, group, node })

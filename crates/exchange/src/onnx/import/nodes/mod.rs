@@ -63,6 +63,7 @@ impl Reader<'_> {
             "Pad" => self.pad(node),
             "Tile" | "Expand" => self.tile(node),
             "Softmax" | "LogSoftmax" => self.softmax(node),
+            "CumSum" => self.cumulated(node),
             "ReduceLogSumExp" => self.log_sum_exp(node),
             "ReduceProd" => self.reduced_product(node),
             "LpNormalization" => self.unit_length(node),

@@ -75,6 +75,12 @@ impl Reader<'_> {
         if pads.len() != 2 * rank {
             return Err("its padding does not have a pair for each axis".into());
         }
+        const MOST: i64 = 1 << 24;
+        if let Some(much) = pads.iter().find(|pad| **pad > MOST) {
+            return Err(
+                format!("it pads an axis by {much} values, and at most {MOST} are read").into(),
+            );
+        }
         let mode = match text(node, "mode").as_deref() {
             None | Some("constant") => PadMode::Constant,
             Some("reflect") => PadMode::Reflect,
@@ -96,8 +102,7 @@ impl Reader<'_> {
             Some(value) => value.single().map_or(0.0, digits),
             None => float(node, "value", 0.0),
         };
-        let pairs = (0..rank)
-            .map(|at| [pads[at], pads[rank + at]].map(|pad| pad.clamp(0, 1 << 24) as usize));
+        let pairs = (0..rank).map(|at| [pads[at], pads[rank + at]].map(|pad| pad.max(0) as usize));
         let pairs: Vec<[usize; 2]> = pairs.collect();
         let live = self.padded(&live, &pairs, mode, value)?;
         self.put(node, live.source, live.view)

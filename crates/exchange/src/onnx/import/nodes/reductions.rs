@@ -3,7 +3,7 @@
 use runner_core::spec::model::activation::Activation;
 use runner_core::spec::model::layer::{LayerKind, Pairwise, Reduction};
 
-use crate::onnx::import::attributes::{axes, flag, int, operator};
+use crate::onnx::import::attributes::{axes, axis, flag, int, operator};
 use crate::onnx::import::reader::{Live, Reader};
 use crate::onnx::import::refused::Read;
 use crate::onnx::messages::NodeProto;
@@ -98,6 +98,27 @@ impl Reader<'_> {
             live.source = self.activated(after, live.source)?;
         }
         self.put(node, live.source, live.view)
+    }
+
+    /// The sums up to each position of an axis.
+    pub(super) fn cumulated(&mut self, node: &NodeProto) -> Read {
+        let live = self.live(node, 0)?;
+        let along = self.constant(node, 1).and_then(|along| along.single());
+        let along = along.ok_or("its axis depends on the inputs of the graph")?;
+        if flag(node, "exclusive") || flag(node, "reverse") {
+            return Err("it is exclusive or goes backwards".into());
+        }
+        let at = axis(along as i64, live.view.rank())?;
+        let front = self.front(&live, None)?;
+        let place = front.places[at]
+            .filter(|_| !front.is_batch(at))
+            .ok_or("it sums along the batch")?;
+        let axis = place as i64;
+        let source = self
+            .builder
+            .plain(LayerKind::Cumsum { axis }, &[front.source])?;
+        let view = self.back(&front, source)?;
+        self.put(node, source, view)
     }
 
     /// An axis reduced to one number, which removes it.
