@@ -15,6 +15,9 @@ pub type Embedded = Vec<[f64; 2]>;
 /// The distance between two choices.
 const OTHER_CHOICE: f64 = 0.5;
 
+/// Lengths and noise are fitted to this many trials at most, spread over all from the best to the worst.
+const NUM_FITTED: usize = 60;
+
 /// The most updates of lengths and noise.
 const NUM_UPDATES: usize = 60;
 
@@ -82,6 +85,8 @@ pub struct Process {
     logs: Vec<f64>,
     /// What squared distances on each axis are multiplied by.
     scales: Vec<f64>,
+    /// The kernel's derivatives for each pair of trials, as [`matern`] gives them, row by row below the diagonal.
+    slopes: Vec<f64>,
     factor: Cholesky,
     /// The solution of the system for the values.
     weights: Vec<f64>,
@@ -93,7 +98,18 @@ impl Process {
         if points.is_empty() {
             return None;
         }
-        let points: Rc<[Embedded]> = points.into();
+        let every = points.len().div_ceil(NUM_FITTED);
+        let few = points.iter().step_by(every).cloned().collect();
+        let of_few = values.iter().step_by(every).copied().collect();
+        let fitted = Self::fitted(num_axes, few, of_few)?;
+        if every == 1 {
+            return Some(fitted);
+        }
+        Self::with(fitted.logs, points.into(), values)
+    }
+
+    /// The same for all of these points.
+    fn fitted(num_axes: usize, points: Rc<[Embedded]>, values: Vec<f64>) -> Option<Self> {
         let prior = Prior::of(num_axes);
         let mut logs = prior.modes();
         let (mut first, mut second) = (vec![0.0; logs.len()], vec![0.0; logs.len()]);
@@ -131,9 +147,11 @@ impl Process {
         let noise = logs.last()?.exp() + JITTER;
         let scales = scales(&logs);
         let mut matrix = vec![0.0; num * num];
+        let mut slopes = Vec::with_capacity(num * num / 2);
         for row in 0..num {
             for column in 0..row {
-                let value = matern(distance(&scales, &points[row], &points[column])).0;
+                let (value, slope) = matern(distance(&scales, &points[row], &points[column]));
+                slopes.push(slope);
                 matrix[row * num + column] = value;
                 matrix[column * num + row] = value;
             }
@@ -146,6 +164,7 @@ impl Process {
             values,
             logs,
             scales,
+            slopes,
             factor,
         })
     }
@@ -155,10 +174,11 @@ impl Process {
         let num = self.points.len();
         let inverse = self.factor.inverse();
         let mut slopes = vec![0.0; self.logs.len()];
+        let mut by_distances = self.slopes.iter();
         for row in 0..num {
             for column in 0..row {
                 let (a, b) = (&self.points[row], &self.points[column]);
-                let by_distance = matern(distance(&self.scales, a, b)).1;
+                let by_distance = by_distances.next().copied().unwrap_or_default();
                 let outer = self.weights[row] * self.weights[column] - inverse[row * num + column];
                 let axes = a.iter().zip(b).zip(&self.scales);
                 for (slope, ((a, b), scale)) in slopes.iter_mut().zip(axes) {
@@ -176,12 +196,21 @@ impl Process {
         (-0.5 * (fit + self.factor.log_determinant()), slopes)
     }
 
+    /// Its similarity to each trial.
+    fn kernel(&self, point: &Embedded) -> Vec<f64> {
+        let points = self.points.iter();
+        let similarity = |other| matern(distance(&self.scales, point, other)).0;
+        points.map(similarity).collect()
+    }
+
+    /// The mean of what is believed of a point.
+    fn mean(&self, point: &Embedded) -> f64 {
+        dot(&self.kernel(point), &self.weights)
+    }
+
     /// What is believed of a point.
     pub fn at(&self, point: &Embedded) -> Belief {
-        let points = self.points.iter();
-        let kernel: Vec<f64> = points
-            .map(|other| matern(distance(&self.scales, point, other)).0)
-            .collect();
+        let kernel = self.kernel(point);
         let mean = dot(&kernel, &self.weights);
         let explained = self.factor.forward(kernel);
         let variance = 1.0 - dot(&explained, &explained);
@@ -193,7 +222,7 @@ impl Process {
 
     /// The lowest mean at the points of the trials.
     pub fn best_mean(&self) -> f64 {
-        let means = self.points.iter().map(|point| self.at(point).mean);
+        let means = self.points.iter().map(|point| self.mean(point));
         means.fold(f64::INFINITY, f64::min)
     }
 
@@ -202,7 +231,7 @@ impl Process {
         if pending.is_empty() {
             return self;
         }
-        let means: Vec<f64> = pending.iter().map(|point| self.at(point).mean).collect();
+        let means: Vec<f64> = pending.iter().map(|point| self.mean(point)).collect();
         let points = self.points.iter().cloned().chain(pending).collect();
         let values = [self.values.clone(), means].concat();
         Self::with(self.logs.clone(), points, values).unwrap_or(self)
@@ -333,6 +362,17 @@ mod tests {
         // Nothing is known far away.
         let nowhere = vec![[0.5, 0.0], [0.5, 0.0], [9.0, 1.0]];
         assert!(process.at(&nowhere).deviation > 0.2);
+    }
+
+    #[test]
+    fn many_trials_are_all_believed() {
+        let points = points(NUM_FITTED * 5 / 2);
+        let values = values(&points);
+        let process = Process::fit(3, points.clone(), values.clone()).unwrap();
+        assert_eq!(process.points.len(), points.len());
+        for (point, value) in points.iter().zip(&values) {
+            assert!((process.at(point).mean - value).abs() < 0.05);
+        }
     }
 
     #[test]
