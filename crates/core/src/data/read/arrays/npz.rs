@@ -3,7 +3,8 @@
 use std::io::BufReader;
 use std::path::Path;
 
-use npyz::npz::{NpzArchive, array_name_from_file_name};
+use zip::ZipArchive;
+use zip::result::ZipError;
 
 use super::named::{Found, Visit};
 use super::{Array, damaged, npy, open_plain, show};
@@ -24,7 +25,6 @@ pub fn visit(path: &Path, visit: Visit<'_>) -> Result<(), DataError> {
     for (archive, (name, at)) in archives.iter_mut().zip(names) {
         let place = format!("{place}, array `{name}`");
         let array = archive
-            .zip_archive()
             .by_index(at)
             .map_err(|e| damaged(&place, e.to_string().to_lowercase()))
             .and_then(|mut entry| {
@@ -46,14 +46,14 @@ pub fn visit(path: &Path, visit: Visit<'_>) -> Result<(), DataError> {
     visit(found)
 }
 
-fn open(path: &Path, place: &str) -> Result<NpzArchive<BufReader<File>>, DataError> {
+fn open(path: &Path, place: &str) -> Result<ZipArchive<BufReader<File>>, DataError> {
     let (file, len) = open_plain(path)?;
     if len == 0 {
         return Err(
             DataError::new(format!("{place} is empty")).help("create or copy the file again")
         );
     }
-    NpzArchive::new(BufReader::with_capacity(1 << 16, file)).map_err(|e| {
+    ZipArchive::new(BufReader::with_capacity(1 << 16, file)).map_err(|e| {
         let reason = e.to_string();
         let reason = reason
             .trim_start_matches("invalid Zip archive: ")
@@ -64,13 +64,12 @@ fn open(path: &Path, place: &str) -> Result<NpzArchive<BufReader<File>>, DataErr
 
 /// The names of the arrays, with their indices in the archive.
 fn names(path: &Path, place: &str) -> Result<Vec<(String, usize)>, DataError> {
-    let mut archive = open(path, place)?;
-    let zip = archive.zip_archive();
+    let mut zip = open(path, place)?;
+    let wrong = |e: ZipError| damaged(place, e.to_string().to_lowercase());
     let mut names: Vec<(String, usize)> = Vec::new();
     for at in 0..zip.len() {
-        let entry = zip.by_index_raw(at);
-        let entry = entry.map_err(|e| damaged(place, e.to_string().to_lowercase()))?;
-        if let Some(name) = array_name_from_file_name(entry.name()) {
+        let entry = zip.by_index_raw(at).map_err(wrong)?;
+        if let Some(name) = entry.name().map_err(wrong)?.strip_suffix(".npy") {
             names.push((name.to_owned(), at));
         }
     }
