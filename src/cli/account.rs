@@ -1,13 +1,12 @@
 //! `runner plan --explain`: what happened to every point of the sweep.
 
-use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
-
 use super::output::Output;
 use super::tell::Teller;
 use super::{OK, SpecArgs};
 use crate::ops;
 use runner_core::diagnostic::Sources;
 use runner_core::plan::sweep::Account;
+use runner_core::table::{Columns, fit_numbers};
 use runner_report::console::Mode;
 
 /// `runner plan --explain`
@@ -17,19 +16,16 @@ pub fn explain(args: &SpecArgs, json: bool, output: &mut Output) -> u8 {
         Ok(sweep) => sweep,
         Err(error) => return output.fail(&error),
     };
-    output.print(&if json {
-        serde_json::to_string_pretty(&sweep.account).unwrap_or_default()
+    if json {
+        output.print(&serde_json::to_string_pretty(&sweep.account).unwrap_or_default());
     } else {
-        table(&sweep.account, &sweep.sources)
-    });
+        output.print_fitted(&table(&sweep.account, &sweep.sources));
+    }
     OK
 }
 
 fn table(account: &Account, sources: &Sources) -> String {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING);
-    table.set_content_arrangement(ContentArrangement::Disabled);
-    table.set_header(["", "number", "where", "why", "the first of them"]);
+    let mut table = Columns::named(["", "number", "where", "why", "the first of them"]);
     let factors = account.factors.iter();
     let factors: Vec<_> = factors
         .map(|(name, num)| format!("{name} ({num})"))
@@ -41,7 +37,7 @@ fn table(account: &Account, sources: &Sources) -> String {
     };
     let number = |num: usize, sign: &str| format!("{sign}{num}");
     let plain = |what: &str, num: usize, why: String| {
-        [
+        vec![
             what.to_owned(),
             number(num, ""),
             String::new(),
@@ -49,7 +45,9 @@ fn table(account: &Account, sources: &Sources) -> String {
             String::new(),
         ]
     };
-    table.add_row(plain("points", account.num_points, product));
+    table
+        .rows
+        .push(plain("points", account.num_points, product));
     let rules = [
         ("excluded", &account.excluded),
         ("merged", &account.merged),
@@ -57,7 +55,7 @@ fn table(account: &Account, sources: &Sources) -> String {
     ];
     for (what, dropped) in rules {
         for rule in dropped {
-            table.add_row([
+            table.rows.push(vec![
                 what.to_owned(),
                 number(rule.num, "-"),
                 rule.span.map_or(String::new(), |span| sources.line(span)),
@@ -66,9 +64,11 @@ fn table(account: &Account, sources: &Sources) -> String {
             ]);
         }
     }
-    table.add_row(plain("trials", account.num_trials, String::new()));
+    table
+        .rows
+        .push(plain("trials", account.num_trials, String::new()));
     for narrowed in &account.narrowed {
-        table.add_row([
+        table.rows.push(vec![
             "of these".to_owned(),
             number(narrowed.num, ""),
             narrowed
@@ -82,9 +82,6 @@ fn table(account: &Account, sources: &Sources) -> String {
         1 => "1 seed".to_owned(),
         num => format!("{num} seeds each"),
     };
-    table.add_row(plain("runs", account.num_runs, seeds));
-    if let Some(column) = table.column_mut(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    table.trim_fmt()
+    table.rows.push(plain("runs", account.num_runs, seeds));
+    fit_numbers(table, Output::table_width(), &[], &["number"]).text
 }

@@ -34,13 +34,14 @@ pub fn compare(args: &CompareArgs, output: &mut Output) -> u8 {
         Ok(comparison) => comparison,
         Err(error) => return output.fail(&error),
     };
-    let text = match (args.json, args.csv, args.md) {
-        (true, _, _) => serde_json::to_string_pretty(&comparison).unwrap_or_default(),
-        (_, true, _) => csv(&comparison),
-        (_, _, true) => markdown(&comparison),
-        _ => plain(&comparison, Output::width()),
-    };
-    output.print(&text);
+    match (args.json, args.csv, args.md) {
+        (true, _, _) => {
+            output.print(&serde_json::to_string_pretty(&comparison).unwrap_or_default())
+        }
+        (_, true, _) => output.print(&csv(&comparison)),
+        (_, _, true) => output.print(&markdown(&comparison)),
+        _ => output.print_fitted(&plain(&comparison, Output::width())),
+    }
     OK
 }
 

@@ -57,7 +57,7 @@ fn print(set: &DataSet, loaded: &Loaded, several: bool, output: &mut Output) {
             1 => String::new(),
             num => format!(" and {} more trials", num - 1),
         };
-        output.print(&format!("trial {}{more}", set.trials[0]));
+        output.print_fitted(&format!("trial {}{more}", set.trials[0]));
     }
-    output.print(&set.profile(loaded).show(Output::width()));
+    output.print_fitted(&set.profile(loaded).show(Output::width()));
 }

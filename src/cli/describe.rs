@@ -1,8 +1,5 @@
 //! `runner describe`: the network of an experiment as a table, as a graph, or as layers to copy.
 
-use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
-use runner_core::spec::section::Choice;
-
 use serde_json::json;
 
 use super::output::Output;
@@ -18,6 +15,8 @@ use runner_core::spec::document::Value;
 use runner_core::spec::loss::LossFunction;
 use runner_core::spec::model::ModelSpec;
 use runner_core::spec::model::layer_spec::{LayerSpec, Source, Weights};
+use runner_core::spec::section::Choice;
+use runner_core::table::{Columns, fit_numbers};
 use runner_report::console::Mode;
 
 /// `runner describe`
@@ -53,15 +52,15 @@ pub fn describe(args: &DescribeArgs, output: &mut Output) -> u8 {
     for (at, (run, trials)) in networks.iter().enumerate() {
         if several && !args.dot {
             let gap = if at > 0 { "\n" } else { "" };
-            output.print(&format!("{gap}{}", heading(trials)));
+            output.print_fitted(&format!("{gap}{}", heading(trials)));
         }
-        output.print(&if args.dot {
-            dot(&run.id, &run.network)
-        } else {
-            table(run)
-        });
-        if let (Some(init), false) = (&run.init, args.dot) {
-            output.print(&format!("\n{}", weights::table(init, true)));
+        if args.dot {
+            output.print(&dot(&run.id, &run.network));
+            continue;
+        }
+        output.print_fitted(&table(run));
+        if let Some(init) = &run.init {
+            output.print_fitted(&format!("\n{}", weights::table(init, true)));
         }
     }
     OK
@@ -95,9 +94,6 @@ fn heading(trials: &[String]) -> String {
 
 fn table(run: &RunPlan) -> String {
     let network = &run.network;
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING);
-    table.set_content_arrangement(ContentArrangement::Disabled);
     let has_branches = network
         .layers
         .iter()
@@ -107,9 +103,10 @@ fn table(run: &RunPlan) -> String {
     if has_branches {
         head.push("inputs");
     }
-    head.extend(["output", "parameters", "multiply-adds", "activations"]);
-    let first_number = head.len() - 3;
-    table.set_header(head);
+    const NUMBERS: [&str; 3] = ["parameters", "multiply-adds", "activations"];
+    head.push("output");
+    head.extend(NUMBERS);
+    let mut rows = Vec::new();
     let bytes = |values: u64| show_bytes(values * run.precision.num_bytes());
     let trained = trained_parameters(network, &run.optimizer);
     for (at, (layer, trained)) in network.layers.iter().zip(&trained).enumerate() {
@@ -141,24 +138,26 @@ fn table(run: &RunPlan) -> String {
             grouped(layer.multiply_adds_per_item),
             bytes(layer.activations_per_item),
         ]);
-        table.add_row(row);
+        rows.push(row);
     }
-    for column in table.column_iter_mut().skip(first_number) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
+    let columns = Columns {
+        head: head.into_iter().map(str::to_owned).collect(),
+        rows,
+    };
+    let fitted = fit_numbers(columns, Output::table_width(), &[], &NUMBERS);
     let frozen = match network.num_parameters - trained.iter().sum::<u64>() {
         0 => String::new(),
         num => format!(" ({} of them frozen)", grouped(num)),
     };
     format!(
         "{}\n\nitems {}\n{} layers, {} parameters{frozen}, {} multiply-adds and {} of activations per item ({})",
-        table.trim_fmt(),
+        fitted.text,
         network.show_items(),
         network.layers.len(),
         grouped(network.num_parameters),
         grouped(network.multiply_adds_per_item),
         bytes(network.activations_per_item),
-        runner_core::spec::section::Choice::name(run.precision),
+        run.precision.name(),
     ) + &class_weights(run)
 }
 

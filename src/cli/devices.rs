@@ -1,7 +1,5 @@
 //! `runner devices`.
 
-use comfy_table::{ContentArrangement, Table, presets};
-
 use super::OK;
 use super::output::Output;
 use super::tell::this_program;
@@ -12,6 +10,7 @@ use runner_core::plan::inventory::{DeviceKind, Found, Inventory, Missing, State}
 use runner_core::show::show_bytes;
 use runner_core::spec::backend::{Backend, DeviceName};
 use runner_core::spec::section::{Choice, by_name};
+use runner_core::table::{Columns, fit_sentences};
 
 /// A backend by its name.
 pub fn backend(name: &str) -> Result<Backend, Reason> {
@@ -30,15 +29,11 @@ pub fn devices(json: bool, backend: Option<Backend>, output: &mut Output) -> u8 
         }
         return OK;
     }
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING);
-    table.set_content_arrangement(ContentArrangement::Dynamic);
-    table.set_width(Output::width());
-    table.set_header(["device", "name", "driver", "memory", "precisions"]);
+    let mut table = Columns::named(["device", "name", "driver", "memory", "precisions"]);
     for (device, found) in inventory.found() {
-        table.add_row(row(device, found, &inventory));
+        table.rows.push(row(device, found, &inventory));
     }
-    output.print(&table.trim_fmt());
+    output.print(&fit_sentences(table, Output::width(), &[]));
     let missing = inventory.0.iter().filter_map(|listed| match &listed.state {
         State::Missing(missing) => Some((listed.device, missing)),
         State::Found(_) => None,
@@ -48,7 +43,7 @@ pub fn devices(json: bool, backend: Option<Backend>, output: &mut Output) -> u8 
         lines.push(format!(" {:<7} {reason}; {remedy}", device.to_string()));
     }
     if lines.len() > 2 {
-        output.print(&lines.join("\n"));
+        output.print_fitted(&lines.join("\n"));
     }
     OK
 }

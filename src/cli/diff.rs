@@ -38,18 +38,17 @@ pub fn diff(args: &DiffArgs, output: &mut Output) -> u8 {
         Err(error) => return output.fail(&error),
     };
     match &differences {
-        Differences::Runs(diff) => output.print(&if args.json {
-            serde_json::to_string_pretty(diff).unwrap_or_default()
-        } else {
-            show(diff)
-        }),
+        Differences::Runs(diff) if args.json => {
+            output.print(&serde_json::to_string_pretty(diff).unwrap_or_default());
+        }
+        Differences::Runs(diff) => output.print_fitted(&show(diff, Output::table_width())),
         Differences::Experiments(pairs) => {
             for pair in pairs {
-                output.print(&if args.json {
-                    line_of_json(pair)
+                if args.json {
+                    output.print(&line_of_json(pair));
                 } else {
-                    line(pair)
-                });
+                    output.print_fitted(&line(pair));
+                }
             }
             let num_equal = pairs.iter().filter(|pair| pair.is_equal()).count();
             output.say(&format!(

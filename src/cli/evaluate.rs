@@ -62,7 +62,7 @@ pub(super) fn evaluate(args: &EvaluateArgs, output: &mut Output) -> u8 {
     if args.json {
         output.print(&serde_json::to_string_pretty(&found).unwrap_or_default());
     } else {
-        output.print(&assessment::text(&found));
+        output.print_fitted(&assessment::text(&found, Output::table_width()));
     }
     if let Some(path) = &args.html {
         if let Err(e) = write_whole(path, assessment::html(&found).as_bytes()) {

@@ -1,10 +1,9 @@
 //! `runner explain`: the meaning of a table, a key, a layer, a metric or a class of failure.
 
-use comfy_table::{ContentArrangement, Table, presets};
-
 use super::output::Output;
 use super::{OK, WRONG};
 use runner_core::spec::topics::{Found, Part, Topic, find, topics};
+use runner_core::table::{Columns, fit_sentences};
 
 /// The maximum width for readable lines.
 const WIDEST: u16 = 100;
@@ -65,20 +64,17 @@ fn text(topic: &Topic) -> String {
 }
 
 fn table(parts: &[Part]) -> String {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING);
-    table.set_content_arrangement(ContentArrangement::Dynamic);
-    table.set_width(Output::width().min(WIDEST));
     let has_kinds = parts.iter().any(|part| !part.expects.is_empty());
+    let num_columns = if has_kinds { 3 } else { 2 };
+    let mut columns = Columns {
+        head: vec![String::new(); num_columns],
+        rows: Vec::new(),
+    };
     for part in parts {
-        let name = format!(" {}", part.name);
-        if has_kinds {
-            table.add_row([&name, &part.expects, &part.doc]);
-        } else {
-            table.add_row([&name, &part.doc]);
-        }
+        let mut row = vec![format!(" {}", part.name)];
+        row.extend(has_kinds.then(|| part.expects.clone()));
+        row.push(part.doc.clone());
+        columns.rows.push(row);
     }
-    let lines = table.to_string();
-    let lines: Vec<_> = lines.lines().map(str::trim_end).collect();
-    lines.join("\n")
+    fit_sentences(columns, Output::width().min(WIDEST), &[])
 }

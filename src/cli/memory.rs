@@ -1,6 +1,5 @@
 //! `runner memory`: forecasts of a run for other batches and precisions, and whether they fit.
 
-use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use serde_json::json;
 
 use super::output::Output;
@@ -13,16 +12,17 @@ use runner_core::plan::budget::Verdict;
 use runner_core::plan::card_sheet::{DECLARED, USABLE_BYTES};
 use runner_core::show::show_bytes;
 use runner_core::spec::section::Choice;
+use runner_core::table::{Columns, fit, fit_numbers};
 use runner_report::console::Mode;
 
 /// `runner memory`
 pub fn memory(args: &MemoryArgs, output: &mut Output) -> u8 {
     let Some(spec) = &args.spec else {
-        output.print(&if args.json {
-            reference_json()
+        if args.json {
+            output.print(&reference_json());
         } else {
-            reference()
-        });
+            output.print_fitted(&reference());
+        }
         return OK;
     };
     let spec = SpecArgs {
@@ -42,11 +42,11 @@ pub fn memory(args: &MemoryArgs, output: &mut Output) -> u8 {
         Ok(budget) => budget,
         Err(error) => return output.fail(&error),
     };
-    output.print(&if args.json {
-        json(&budget)
+    if args.json {
+        output.print(&json(&budget));
     } else {
-        text(&budget)
-    });
+        output.print_fitted(&text(&budget));
+    }
     OK
 }
 
@@ -75,13 +75,12 @@ fn text(budget: &Budget) -> String {
                 "counted, not measured here: use `--calibrate` to measure",
         }
     );
-    let mut parts = plain();
-    for (name, bytes) in run.forecast.parts() {
-        parts.add_row([name.to_owned(), show_bytes(bytes)]);
-    }
-    parts.add_row(["total".to_owned(), show_bytes(run.forecast.total())]);
-    align(&mut parts, 1);
-    text += &parts.trim_fmt();
+    let mut parts = run.forecast.parts().to_vec();
+    parts.push(("total", run.forecast.total()));
+    let widest = parts.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    let parts = parts.iter();
+    let parts = parts.map(|(name, bytes)| format!(" {name:>widest$}  {:>9}", show_bytes(*bytes)));
+    text += &parts.collect::<Vec<_>>().join("\n");
     if !budget.advice.is_empty() {
         text += "\n\nit does not fit; possible remedies, in the order in which to try them:";
         for (at, advice) in budget.advice.iter().enumerate() {
@@ -92,12 +91,11 @@ fn text(budget: &Budget) -> String {
 }
 
 fn table(budget: &Budget) -> String {
-    let mut table = plain();
     let mut head = vec!["items at a time".to_owned()];
     let first = budget.rows.first().into_iter().flatten();
     head.extend(first.map(|cell| cell.precision.name().to_owned()));
-    let columns = head.len();
-    table.set_header(head);
+    let names = head.clone();
+    let mut rows = Vec::new();
     for row in &budget.rows {
         let cells = row.iter().map(|cell| {
             let held = format!("{} {}", show_bytes(cell.bytes), cell.basis.name());
@@ -113,10 +111,11 @@ fn table(budget: &Budget) -> String {
         } else {
             items.to_string()
         };
-        table.add_row([items].into_iter().chain(cells));
+        rows.push([items].into_iter().chain(cells).collect());
     }
-    align(&mut table, columns);
-    let mut text = format!("{}\n* as in the file", table.trim_fmt());
+    let numbers: Vec<&str> = names.iter().map(String::as_str).collect();
+    let fitted = fit_numbers(Columns { head, rows }, Output::table_width(), &[], &numbers);
+    let mut text = format!("{}\n* as in the file", fitted.text);
     let mut cells = budget.rows.iter().flatten();
     if cells.any(|cell| cell.basis == Basis::Corrected) {
         text += "\ncorrected: counted, times the ratio of measured to counted memory for the file's own batch";
@@ -138,23 +137,9 @@ fn json(budget: &Budget) -> String {
     serde_json::to_string_pretty(&sheet).unwrap_or_default()
 }
 
-fn plain() -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING);
-    table.set_content_arrangement(ContentArrangement::Disabled);
-    table
-}
-
-fn align(table: &mut Table, num_columns: usize) {
-    for column in table.column_iter_mut().take(num_columns.max(2)) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-}
-
 /// The published budgets next to the forecasts of runner.
 fn reference() -> String {
-    let mut table = plain();
-    table.set_header([
+    let mut table = Columns::named([
         "model",
         "precision",
         "batch",
@@ -168,7 +153,7 @@ fn reference() -> String {
     ]);
     for row in &DECLARED {
         let yes = |is: bool| if is { "yes" } else { "no" }.to_owned();
-        table.add_row([
+        table.rows.push(vec![
             row.model.to_owned(),
             if row.float == 2 { "f16" } else { "f32" }.to_owned(),
             row.batch.to_string(),
@@ -192,7 +177,7 @@ fn reference() -> String {
     }
     format!(
         "{}\n\ndeclared and safe: according to a published memory budget for a GPU with 16 GB, which leaves {} for training\nparameters to room: counted here; states are weights, gradients and Adam's two moments, in pure half precision for f16",
-        table.trim_fmt(),
+        fit(table, Output::table_width(), &[]).text,
         gigabytes(USABLE_BYTES)
     )
 }

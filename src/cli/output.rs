@@ -13,8 +13,8 @@ use std::sync::OnceLock;
 use super::{FAILED, OK};
 use runner_core::diagnostic::{Diagnostic, Sources, printable_lines};
 use runner_core::show::plain_io_error;
+use runner_core::table::wrap;
 use runner_report::console::{eprint_in_color, eprintln_lossy};
-use runner_report::report::wrap;
 
 /// The first error of standard output.
 static FAILURE: OnceLock<(ErrorKind, String)> = OnceLock::new();
@@ -88,6 +88,14 @@ impl Output {
         Stdout::line(&printable_lines(text));
     }
 
+    /// Writes tables that fit, and sentences in lines of the same width that break at spaces.
+    pub fn print_fitted(&mut self, text: &str) {
+        match Self::table_width() {
+            None => self.print(text),
+            Some(width) => self.print(&folded(text, width.into()).join("\n")),
+        }
+    }
+
     /// Whether work that is only printed is useless: it cannot be written.
     pub fn has_failed(&self) -> bool {
         incomplete().is_some()
@@ -104,12 +112,8 @@ impl Output {
         if text.is_empty() {
             return eprintln_lossy("");
         }
-        for line in text.lines() {
-            let indent = line.len() - line.trim_start().len();
-            let hanging = " ".repeat(if indent > 0 { indent } else { 2 });
-            for line in wrap(line, width, &hanging) {
-                eprintln_lossy(&line);
-            }
+        for line in folded(text, width) {
+            eprintln_lossy(&line);
         }
     }
 
@@ -143,6 +147,16 @@ impl Output {
         let size = terminal_size::terminal_size_of(io::stdout());
         size.map(|(terminal_size::Width(width), _)| columns().unwrap_or(width.max(20)))
     }
+}
+
+/// A text in lines of a width, which break at spaces. Lines that continue others are indented.
+fn folded(text: &str, width: usize) -> Vec<String> {
+    let lines = text.lines().flat_map(|line| {
+        let indent = line.len() - line.trim_start().len();
+        let hanging = " ".repeat(if indent > 0 { indent } else { 2 });
+        wrap(line, width, &hanging)
+    });
+    lines.collect()
 }
 
 /// Whether `NO_COLOR` is set.

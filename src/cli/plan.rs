@@ -12,8 +12,9 @@ use runner_core::plan::{Expected, Plan, RunPlan};
 use runner_core::record::Status;
 use runner_core::show::show_bytes;
 use runner_core::spec::section::Choice;
+use runner_core::table::{Columns, fit};
 use runner_report::console::Mode;
-use runner_report::report::{Columns, fit, value_text};
+use runner_report::report::value_text;
 
 /// `runner plan`
 pub fn plan(args: &SpecArgs, json: bool, results: &Path, output: &mut Output) -> u8 {

@@ -1,8 +1,8 @@
 //! The initial weights taken from files, as a table.
 
-use comfy_table::{ContentArrangement, Table, presets};
-
+use super::output::Output;
 use runner_core::plan::init::{InitFate, InitPlan, InitRow};
+use runner_core::table::{Columns, fit};
 
 /// The source of initial weights, with a line for every tensor, or only for those that are not simply loaded.
 pub fn table(init: &InitPlan, is_whole: bool) -> String {
@@ -16,10 +16,7 @@ pub fn table(init: &InitPlan, is_whole: bool) -> String {
     if rows.is_empty() {
         return text;
     }
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING);
-    table.set_content_arrangement(ContentArrangement::Disabled);
-    table.set_header(["tensor", "shape", "in the file", "shape there", ""]);
+    let mut columns = Columns::named(["tensor", "shape", "in the file", "shape there", ""]);
     for row in rows {
         let cells = |side: &Option<(String, Vec<usize>)>| match side {
             Some((name, shape)) => [name.clone(), format!("{shape:?}")],
@@ -27,9 +24,11 @@ pub fn table(init: &InitPlan, is_whole: bool) -> String {
         };
         let [ours, theirs] = [cells(&row.ours), cells(&row.theirs)];
         let fate = [row.fate.name().to_owned()];
-        table.add_row(ours.into_iter().chain(theirs).chain(fate));
+        columns
+            .rows
+            .push(ours.into_iter().chain(theirs).chain(fate).collect());
     }
     text.push('\n');
-    text.push_str(&table.trim_fmt());
+    text.push_str(&fit(columns, Output::table_width(), &[]).text);
     text
 }

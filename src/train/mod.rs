@@ -26,6 +26,7 @@ mod shared;
 #[cfg(test)]
 mod tests;
 mod training;
+mod weights;
 
 use std::any::Any;
 use std::collections::BTreeMap;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use burn::data::dataloader::DataLoader;
 use burn::module::Module;
-use burn::tensor::Device;
+use burn::tensor::{Device, TensorReadError};
 use burn::train::{Learner, SupervisedTraining, TrainingError, TrainingStrategy};
 
 use super::checkpoint::{Always, Checkpoints};
@@ -18,7 +18,9 @@ use super::loader::Loader;
 use super::memory::is_out_of_memory;
 use super::metrics::{Nothing, SharedSums, Tap};
 use super::shared::SharedNetwork;
-use super::{Executed, Interrupter, Job, evaluate, first_network, predictions, training_device};
+use super::{
+    Executed, Interrupter, Job, evaluate, first_network, predictions, training_device, weights,
+};
 use runner_core::data::{Loaded, Split, Transforms};
 use runner_core::event::{Event, FailureClass, Outcome};
 use runner_core::plan::{PieceSizes, RunPlan};
@@ -361,10 +363,22 @@ impl Training<'_> {
         } else if !job.is_probe {
             self.write_predictions(&model.network())?;
         }
+        if !job.is_probe {
+            self.write_weights()?;
+        }
         Ok(Executed {
             outcome: Outcome::Completed,
             weights_digest,
         })
+    }
+
+    /// Writes how the saved weights are distributed.
+    fn write_weights(&self) -> Result<(), Outcome> {
+        let Job { folder, plan, .. } = self.job;
+        let found = weights::distributions(folder, plan)
+            .map_err(|reason| Outcome::failed(FailureClass::Disk, reason))?;
+        let written = folder.write_weights(&found);
+        written.map_err(|e| Outcome::failed(FailureClass::Disk, e.to_string()))
     }
 
     /// Writes the errors of the best weights. All metrics of the run were reported before.
@@ -374,14 +388,18 @@ impl Training<'_> {
         let Some(mut errors) = Errors::new(&job.plan, valid.split(), &splits.scores) else {
             return Ok(());
         };
-        for batch in valid.iter() {
-            let batch = batch.map_err(|e| Outcome::failed(FailureClass::Data, e.to_string()))?;
-            let added = errors.add(network.output(batch));
-            added.map_err(|e| Outcome::failed(FailureClass::DeviceLost, e.to_string()))?;
+        let unread = |e: TensorReadError| Outcome::failed(FailureClass::DeviceLost, e.to_string());
+        if errors.needs_items() {
+            for batch in valid.iter() {
+                let batch =
+                    batch.map_err(|e| Outcome::failed(FailureClass::Data, e.to_string()))?;
+                errors.add(network.output(batch)).map_err(unread)?;
+            }
+            WrongCount::check(valid.name(), errors.num_items(), valid.num_items())
+                .map_err(wrong_count)?;
         }
-        WrongCount::check(valid.name(), errors.num_items(), valid.num_items())
-            .map_err(wrong_count)?;
-        let written = job.folder.write_evaluation(&errors.finish(epoch));
+        let evaluation = errors.finish(network, &splits.device, epoch);
+        let written = job.folder.write_evaluation(&evaluation.map_err(unread)?);
         written.map_err(|e| Outcome::failed(FailureClass::Disk, e.to_string()))
     }
 

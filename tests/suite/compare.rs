@@ -3,9 +3,9 @@
 use std::fs;
 
 use burn_runner::diagnostic::Wrong;
-use burn_runner::record::{Index, RunEntry};
+use burn_runner::record::{Index, RunEntry, State};
 use burn_runner::report::compare::{Comparison, Question, Source, compare, csv, markdown, plain};
-use burn_runner::report::{Report, aggregate, of_all_metrics};
+use burn_runner::report::{Brief, Report, aggregate, of_all_metrics};
 use burn_runner::statistics::{Finding, Reading, Test};
 use serde_json::json;
 
@@ -59,6 +59,50 @@ pub fn clear(trial: &str, seed: u64) -> f64 {
     };
     let of_optimizer = if trial.contains("adam") { 0.9 } else { 0.8 };
     of_optimizer + of_width + 0.001 * seed as f64
+}
+
+/// The list of experiments and the report name the same best trial, whatever is completed and equal; and both say how many
+/// of its seeds that is over.
+#[test]
+fn the_index_and_the_report_name_the_same_winner() {
+    for seed in 0..60_u64 {
+        // Few values, so that many are equal.
+        let part = |trial: &str, salt: u64| {
+            let text: u64 = trial.bytes().map(u64::from).sum();
+            (text + 31 * salt + 7 * seed).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 61
+        };
+        let text = if seed % 2 == 0 {
+            SWEEP.to_owned()
+        } else {
+            format!("[objective]\nmetric = \"valid/loss\"\n{SWEEP}")
+        };
+        let mut index = index(&text, |trial, run| 0.5 + part(trial, run) as f64 / 32.0);
+        for entry in &mut index.runs {
+            if part(&entry.trial, 100 + entry.seed) > seed % 8 {
+                entry.state = State::Incomplete;
+            }
+        }
+        let report = summed_up(&index, Vec::new());
+        let brief = Brief::of(&index, false);
+        let Some(best) = report.selected() else {
+            assert_eq!(brief.best, None, "{seed}");
+            continue;
+        };
+        let shown = brief.best.expect("there is one");
+        assert!(
+            shown.ends_with(&format!(": {}", best.id)),
+            "{seed}: {shown}, {}",
+            best.id
+        );
+        let n = if best.n == 8 {
+            "8".to_owned()
+        } else {
+            format!("{} of 8", best.n)
+        };
+        assert!(shown.contains(&format!("(n = {n})")), "{seed}: {shown}");
+        let said = burn_runner::report::markdown(&report);
+        assert!(said.contains(&format!("(n = {n}")), "{seed}: {said}");
+    }
 }
 
 fn ask() -> Question {

@@ -6,7 +6,7 @@ use std::path::Path;
 use burn_runner::record::RunFolder;
 use burn_runner::record::evaluation::{Evaluated, Evaluation};
 use burn_runner::statistics::Separation;
-use image::{Rgb, RgbImage};
+use image::{DynamicImage, Rgb, RgbImage};
 use serde_json::Value as Json;
 
 use super::edit::Edit;
@@ -155,8 +155,7 @@ fn the_worst_pictures_are_named_and_shown() {
         let number: u8 = name.strip_suffix(".png").unwrap().parse().unwrap();
         assert_eq!(file.unwrap().into_rgb8().get_pixel(0, 0).0[0], number);
         let shown = mistake.picture.unwrap();
-        let shown = base64(shown.strip_prefix("data:image/png;base64,").unwrap());
-        let shown = image::load_from_memory(&shown).unwrap().into_rgb8();
+        let shown = embedded(&shown).into_rgb8();
         assert_eq!(shown.dimensions(), (64, 32));
         // The darkest value of all images is black: they are shown unscaled.
         assert!(
@@ -167,6 +166,12 @@ fn the_worst_pictures_are_named_and_shown() {
         let lit = f64::from(60 + 80 * (number % 2)) / 140.0 * 255.0;
         assert_eq!(shown.get_pixel(0, 0).0[2], lit.round() as u8);
     }
+}
+
+/// The image in a `data:` URL.
+pub fn embedded(url: &str) -> DynamicImage {
+    let text = url.strip_prefix("data:image/png;base64,").unwrap();
+    image::load_from_memory(&base64(text)).unwrap()
 }
 
 fn base64(text: &str) -> Vec<u8> {
@@ -294,10 +299,12 @@ fn pixels_labels_and_tokens_are_counted() {
         num_items,
         num_pixels,
         confusion,
+        samples,
     } = evaluation.found
     else {
         panic!("no pixels");
     };
+    assert!((3..=6).contains(&samples.len()));
     let (right, all) = sums(&confusion.confusion);
     assert_eq!((num_pixels, all), (144 * num_items, num_pixels));
     assert_eq!(
@@ -360,10 +367,16 @@ fn pixels_labels_and_tokens_are_counted() {
         num_items,
         num_tokens,
         confused,
+        texts,
     } = evaluation.found
     else {
         panic!("no tokens");
     };
+    let lengths: Vec<_> = texts
+        .iter()
+        .map(|text| [&text.prompt, &text.target, &text.predicted].map(|of| of.chars().count()))
+        .collect();
+    assert_eq!(lengths, [[4, 4, 4]; 3]);
     assert_eq!(num_tokens, 8 * num_items);
     assert_eq!(confused.len(), 16);
     assert!(confused.iter().all(|pair| pair.target.chars().count() == 1));

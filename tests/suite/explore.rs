@@ -231,8 +231,38 @@ fn a_browser_explores_runs_by_keyboard_and_keeps_the_state_in_the_address() {
     assert_eq!(again, serde_json::json!(["seed == 2", 2, "2", "seed"]));
 }
 
+/// Of many runs, only those in view have rows; each page is asked for once it comes into view.
+#[test]
+fn many_runs_are_scrolled_with_few_rows() {
+    let seeds: Vec<String> = (1..=1000).map(|seed| seed.to_string()).collect();
+    let spec = format!("[experiment]\nseeds = [{}]\n{IRIS}", seeds.join(", "));
+    let folder = completed(&spec, &["--only", "base-s1"]);
+    let server = Server::of(folder.path(), "results", &[]);
+    let script = "
+      const box = document.querySelector('#box');
+      const num = () => document.querySelectorAll('#rows tr').length;
+      const asked = () => performance.getEntriesByType('resource').filter((it) => it.name.includes('runs.json')).length;
+      await until(() => document.querySelector('#said').textContent.startsWith('1000 of 1000'));
+      const seen = { first: num(), pages: asked() };
+      box.scrollTop = box.scrollHeight;
+      await until(() => [...document.querySelectorAll('#rows tr')].some((row) => row.textContent.includes('base-s1000')));
+      seen.last = num();
+      seen.more = asked() - seen.pages;
+      seen.rows = document.querySelector('#runs').getAttribute('aria-rowcount');
+      return seen;";
+    let Some(seen) = found_by(&server, "?columns=run+seed", script) else {
+        return;
+    };
+    for rows in ["first", "last"] {
+        let num = seen[rows].as_u64().unwrap();
+        assert!((5..120).contains(&num), "{seen}");
+    }
+    assert!(seen["pages"].as_u64() < Some(4), "{seen}");
+    assert_eq!(seen["rows"], "1001", "{seen}");
+}
+
 /// The accessibility checks of Deque, by the path of its file; without it, the caller skips its test.
-fn axe() -> Option<String> {
+pub fn axe() -> Option<String> {
     let path = std::env::var_os("RUNNER_AXE").map(PathBuf::from);
     let text = path.and_then(|path| fs::read_to_string(path).ok());
     if text.is_none() {

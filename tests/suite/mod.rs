@@ -53,6 +53,8 @@ mod memory;
 mod mixing;
 mod mlflow;
 mod models;
+#[cfg(unix)]
+mod narrow;
 mod notify;
 mod ops;
 mod orphans;
@@ -82,6 +84,7 @@ mod serve;
 mod service;
 mod sharing;
 mod short;
+mod shown;
 mod signals;
 mod slurm;
 mod strategy;

@@ -10,6 +10,7 @@ use serde_json::{Value as Json, json};
 
 use super::compare::{SWEEP, clear, index, summed_up};
 use super::edit::Edit;
+use super::explore::axe;
 use super::support::{IRIS, chromium, completed, folder_with, run};
 
 /// A synthetic report with everything that a page shows.
@@ -27,12 +28,43 @@ fn made_up() -> Report {
         curve("train/loss", json!(null)),
         curve("valid/loss", json!("student_t")),
     ];
-    let trial = |trial: &str| json!({"trial": trial, "n": 8, "curves": curves});
+    let step = |step: usize| {
+        let mean = 1.5 / step as f64;
+        json!({"step": step, "num": 1, "mean": mean, "low": 0.8 * mean, "high": 1.2 * mean})
+    };
+    let steps: Vec<Json> = (1..=12).map(step).collect();
+    let trial = |trial: &str| json!({"trial": trial, "n": 8, "curves": curves, "steps": steps});
     report.curves = from(json!({
         "metrics": ["loss"],
         "trials": [trial("optimizer=adam,hidden=16"), trial("optimizer=sgd,hidden=8")],
         "num_more_trials": 2,
         "num_more_metrics": 1,
+        "norms": {
+            "trial": "optimizer=adam,hidden=16", "n": 8, "epochs": [1, 2, 3, 4], "num_more": 1,
+            "parameters": [
+                {"name": "linear.weight", "means": [1.0, 0.5, 0.25, 0.125]},
+                {"name": "linear.bias", "means": [0.1, 0.0, null, 0.02]},
+            ],
+        },
+    }));
+    let values = |mean: f64, at: usize| {
+        let mut counts = vec![0; 30];
+        counts[at] = 6;
+        counts[15] = 2;
+        json!({"mean": mean, "sd": 0.5, "counts": counts})
+    };
+    report.weights = from(json!({
+        "run": "optimizer=adam,hidden=16-s1",
+        "weights": {
+            "format": 3, "saved": ["initial", "best", "final"], "num_more": 2,
+            "parameters": [{
+                "name": "linear.weight", "shape": [4, 2], "range": [-1.0, 1.0],
+                "values": [values(-0.5, 5), values(0.25, 20), values(0.75, 25)],
+            }, {
+                "name": "linear.bias", "shape": [2], "range": [0.0, 0.0],
+                "values": [{"mean": 0.0, "sd": 0.0}, {"mean": 0.0, "sd": 0.0, "not_finite": 2}, {"mean": 0.0, "sd": 0.0}],
+            }],
+        },
     }));
     report.evaluation = from(json!({
         "trial": "optimizer=adam,hidden=16", "run": "optimizer=adam,hidden=16-s1", "n": 8,
@@ -73,6 +105,36 @@ fn regression() -> Report {
     report
 }
 
+/// A report of a task whose items are shown as pictures or texts.
+fn with_samples(evaluation: Json) -> Report {
+    let mut report = made_up();
+    let head = json!({"format": 3, "split": "valid", "epoch": 3, "num_items": 2});
+    let mut all = head.as_object().unwrap().clone();
+    all.extend(evaluation.as_object().unwrap().clone());
+    report.evaluation = from(json!({"trial": "t", "run": "t-s1", "n": 1, "evaluation": all}));
+    report
+}
+
+fn segmentation() -> Report {
+    let picture = "data:image/png;base64,AAAA";
+    with_samples(json!({
+        "task": "segmentation", "num_pixels": 32,
+        "classes": ["sky", "<sea>"], "confusion": [[15, 1], [2, 14]],
+        "samples": [
+            {"item": 0, "loss": 0.5, "where": "a.png", "input": picture, "target": picture, "predicted": picture},
+            {"item": 1, "loss": 1.5, "where": "<b>.png", "target": picture, "predicted": picture},
+        ],
+    }))
+}
+
+fn language() -> Report {
+    let long = "word ".repeat(100) + "end";
+    with_samples(json!({
+        "task": "next_token", "num_tokens": 16,
+        "texts": [{"item": 0, "prompt": long, "target": "a <b>\nc", "predicted": "a a a"}],
+    }))
+}
+
 fn page(report: &Report) -> String {
     html(report, None).expect("the built-in template is right")
 }
@@ -110,6 +172,37 @@ fn the_page_and_the_text_say_the_same() {
     );
     let page = page(&regression());
     assert_eq!(page.matches("<svg class=\"plot scatter\"").count(), 3);
+}
+
+/// A section of a page.
+fn section<'a>(page: &'a str, id: &str) -> &'a str {
+    let (_, rest) = page
+        .split_once(&format!("<section id=\"{id}\""))
+        .expect("the section is there");
+    rest.split("</section>").next().unwrap()
+}
+
+#[test]
+fn samples_are_shown_beside_their_targets() {
+    let masks = page(&segmentation());
+    insta::assert_snapshot!(section(&masks, "samples"));
+    assert!(!masks.contains("<sea>") && !masks.contains("<b>.png"));
+    let reconstructed = page(&with_samples(json!({
+        "task": "autoencoding",
+        "samples": [{"item": 0, "loss": 0.5, "where": "item 0", "input": "data:image/png;base64,AAAA", "predicted": "data:image/png;base64,AAAA"}],
+    })));
+    let shown = section(&reconstructed, "samples");
+    assert!(shown.contains("<h2>Reconstructions</h2>") && shown.contains("alt=\"reconstructed\""));
+    let texts = page(&language());
+    let texts = section(&texts, "texts");
+    assert!(
+        texts.contains("a &lt;b&gt;\u{21b5} c") && texts.contains("word end"),
+        "{texts}"
+    );
+    assert!(
+        texts.len() < 1500,
+        "only the end of the prompt is shown: {texts}"
+    );
 }
 
 /// A page loads nothing from anywhere, whatever the report contains.
@@ -274,6 +367,7 @@ fn shown_in(chromium: &Path, page: &Path, script: &str, width: usize) -> (String
             "--disable-gpu",
             "--enable-logging=stderr",
             "--dump-dom",
+            "--virtual-time-budget=5000",
         ])
         .arg(format!("--window-size={width},900"))
         .arg(format!("--user-data-dir={}", profile.path().display()))
@@ -327,6 +421,42 @@ fn a_browser_shows_it_and_sorts_it() {
     let (found, said) = shown(&chromium, &at, script);
     assert_eq!(said, "", "the console is empty");
     insta::assert_snapshot!(found);
+}
+
+/// No rule of axe-core is broken, in light and dark, with folded parts open.
+#[test]
+fn the_page_is_accessible() {
+    let (Some(axe), Some(chromium)) = (axe(), chromium()) else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let pages = [
+        page(&made_up()),
+        page(&segmentation()),
+        page(&language()),
+        page(&regression()),
+    ];
+    for (at, text) in pages.into_iter().enumerate() {
+        // Rules of the dark scheme are those of a screen that asks for it.
+        let dark = text.edit("screen and (prefers-color-scheme: dark)", "screen");
+        for (name, text) in [("light", text), ("dark", dark)] {
+            let path = folder.path().join(format!("{at}-{name}.html"));
+            fs::write(&path, text).unwrap();
+            let script = format!(
+                "{axe};
+                 for (const it of document.querySelectorAll('details')) it.open = true;
+                 out.remove();
+                 axe.run(document).then((found) => {{
+                     out.textContent = found.passes.length + ' ' + JSON.stringify(found.violations.map((it) => [it.id, it.nodes.map((node) => node.html)]));
+                     document.body.append(out);
+                 }});"
+            );
+            let (found, _) = shown(&chromium, &path, &script);
+            let (num, wrong) = found.split_once(' ').unwrap_or_default();
+            assert_eq!(wrong, "[]", "{at} {name}");
+            assert!(num.parse::<usize>().unwrap() > 15, "{num}");
+        }
+    }
 }
 
 #[test]
@@ -398,6 +528,10 @@ fn a_live_page_keeps_what_a_reader_has_set() {
         const head = () => document.querySelectorAll("table.ranked th")[1];
         head().click();
         head().click();
+        document.head.insertAdjacentHTML("beforeend", "<style>#answer .wrap {{ max-height: 3rem !important; }}</style>");
+        const box = () => document.querySelector("#answer .wrap");
+        box().scrollTop = 20;
+        scrollTo(0, 300);
         const rows = () => [...document.querySelector("table.ranked").tBodies[0].rows];
         const order = () => rows().map((row) => row.cells[0].textContent).join(" ");
         const sorted = order();
@@ -407,12 +541,12 @@ fn a_live_page_keeps_what_a_reader_has_set() {
             document.getElementById("out").remove();
             document.body.append(out);
             const open = details().map((it) => it.open);
-            const kept = [open.at(-1), open.filter((it) => it).length, head().getAttribute("aria-sort"), order() === sorted];
+            const kept = [open.at(-1), open.filter((it) => it).length, head().getAttribute("aria-sort"), order() === sorted, box().scrollTop, scrollY];
             out.textContent = [details().length - before, ...kept].join(" ");
         }})();
     "##
     );
     let (found, said) = shown(&chromium, &at, &script);
     assert_eq!(said, "", "the console is empty");
-    assert_eq!(found, "1 true 1 descending true");
+    assert_eq!(found, "1 true 1 descending true 20 300");
 }

@@ -25,5 +25,6 @@ pub mod reproduce;
 pub mod show;
 pub mod spec;
 pub mod stamp;
+pub mod table;
 #[cfg(test)]
 mod testing;

@@ -49,6 +49,11 @@ impl Serve {
         }
     }
 
+    /// The device of its batches.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
     fn on_device(&self, items: Served) -> Batch {
         Batch::new(items, &self.input, self.is_autoencoding, &self.device)
     }

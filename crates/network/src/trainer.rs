@@ -551,10 +551,13 @@ impl Trainer {
         let Some(mut errors) = Errors::new(&self.plan, valid.split(), &self.scores) else {
             return Ok(None);
         };
-        for batch in valid.in_order(self.sizes.at(usize::MAX)) {
-            errors.add(network.output(batch)).map_err(unread)?;
+        if errors.needs_items() {
+            for batch in valid.in_order(self.sizes.at(usize::MAX)) {
+                errors.add(network.output(batch)).map_err(unread)?;
+            }
         }
-        Ok(Some(errors.finish(epoch)))
+        let found = errors.finish(network, valid.device(), epoch);
+        found.map(Some).map_err(unread)
     }
 }
 

@@ -22,6 +22,8 @@
 //! - probabilities: ROC and precision-recall curves, and calibration, by thresholds ([`Separation`])
 //! - learning rates: what a range test suggests ([`RateRange`])
 //! - effect of an axis: the mean over all other settings within each seed, and Student's interval over the seeds
+//! - importance of axes: shares of the variance in a grid (Hutter et al. 2014); of drawn values, by permutation in a
+//!   forest (Breiman 2001)
 //!
 //! Two numbers are easily confused. A `level` is a confidence level, such as 0.95, and belongs to an interval. An
 //! `alpha` is a significance level, such as 0.05, and belongs to a test.
@@ -30,6 +32,7 @@ mod best;
 mod bootstrap;
 mod compare;
 mod distribution;
+mod forest;
 mod holm;
 mod independent;
 mod items;
@@ -54,6 +57,7 @@ use serde::{Deserialize, Serialize};
 pub use best::may_be_best;
 pub use bootstrap::{LEAST_FOR_BCA, NUM_RESAMPLES};
 pub use compare::{Comparison, Design, Effect, EffectMeasure};
+pub use forest::{ForestImportance, LEAST_FOR_FOREST, Permuted, forest_importance};
 pub use holm::holm;
 pub use independent::{hedges_g, welch_interval, welch_t_test};
 pub use items::{mcnemar, percentile_interval, resample};

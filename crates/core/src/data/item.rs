@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 use std::path::Path;
 
 use super::encode::{self, InputEncoder, TargetEncoder};
-use super::picture::{Picture, data_url, png};
+use super::picture::{Picture, data_url, png, png_of_mask};
 use super::read::{images, parts};
 use super::records::{Column, ColumnKind};
 use super::serve::{Set, Split};
@@ -241,7 +241,24 @@ impl<'a> Pictures<'a> {
         let mut pixels = Vec::with_capacity(self.shape.iter().product());
         let see = |value| pixels.push(self.shade(value));
         self.set.records.numbers(row, self.column, see);
-        let (pixels, shape) = reduced(&pixels, self.shape, side);
+        self.small(&pixels, side)
+    }
+
+    /// The same for values as the network takes them or returns them, such as those of an autoencoder.
+    pub fn of_encoded(&self, values: &[f32], side: usize) -> Option<String> {
+        let scaling = self.set.encoder.input.array_scaling()?;
+        let values = values.iter().enumerate();
+        let pixels: Vec<u8> = values
+            .map(|(at, value)| self.shade(scaling.at(at).undo(*value)))
+            .collect();
+        self.small(&pixels, side)
+    }
+
+    fn small(&self, pixels: &[u8], side: usize) -> Option<String> {
+        if pixels.len() != self.shape.iter().product::<usize>() {
+            return None;
+        }
+        let (pixels, shape) = reduced(pixels, self.shape, side);
         let picture = Picture {
             caption: String::new(),
             shape,
@@ -250,6 +267,23 @@ impl<'a> Pictures<'a> {
         };
         Some(data_url(&png(&picture)?))
     }
+}
+
+/// A class for each pixel, at most `side` pixels high and wide: a PNG as a `data:` URL. Of several pixels in the place of
+/// one, that in their middle is shown, since classes have no mean.
+pub fn small_mask(mask: &[i32], [height, width]: [usize; 2], side: usize) -> Option<String> {
+    let longest = height.max(width);
+    if longest == 0 || mask.len() != height * width {
+        return None;
+    }
+    let to = |from: usize| (from * side.min(longest) / longest).max(1);
+    let (new_height, new_width) = (to(height), to(width));
+    let middle = |at: usize, new: usize, old: usize| (2 * at + 1) * old / (2 * new);
+    let rows = (0..new_height).map(|y| middle(y, new_height, height) * width);
+    let pixels =
+        rows.flat_map(|row| (0..new_width).map(move |x| mask[row + middle(x, new_width, width)]));
+    let pixels: Vec<i32> = pixels.collect();
+    Some(data_url(&png_of_mask(&pixels, [new_height, new_width])?))
 }
 
 /// An image, downscaled if it is larger: each pixel is the mean of the pixels that it replaces.
@@ -291,5 +325,19 @@ mod tests {
         assert_eq!(smaller, [4, 6, 8, 16, 18, 20, 28, 30, 32, 40, 42, 44]);
         let (line, shape) = reduced(&[10; 200], [1, 200, 1], 64);
         assert_eq!((line, shape), (vec![10; 64], [1, 64, 1]));
+    }
+
+    #[test]
+    fn large_masks_are_made_smaller_by_their_middles() {
+        let mask: Vec<i32> = (0..4 * 6).collect();
+        let same = |pixels: &[i32], size| png_of_mask(pixels, size).map(|png| data_url(&png));
+        assert_eq!(small_mask(&mask, [4, 6], 6), same(&mask, [4, 6]));
+        assert_eq!(
+            small_mask(&mask, [4, 6], 3),
+            same(&[7, 9, 11, 19, 21, 23], [2, 3])
+        );
+        assert_eq!(small_mask(&mask, [4, 5], 3), None);
+        assert_eq!(small_mask(&[], [0, 0], 3), None);
+        assert!(small_mask(&[3; 200], [200, 1], 64).is_some());
     }
 }

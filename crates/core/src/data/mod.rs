@@ -45,7 +45,7 @@ pub mod uses;
 pub use crate::hash::{hex, sha256_hex, sha256_of};
 pub use error::DataError;
 pub use graph::{Edges, NodeGraph};
-pub use item::{Pictures, Places};
+pub use item::{Pictures, Places, small_mask};
 pub use items::{Inputs, Items, TargetValues};
 pub use known::{Trust, file_digest};
 pub use load::{Loaded, load, load_by};

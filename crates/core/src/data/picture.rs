@@ -31,9 +31,50 @@ pub fn png(picture: &Picture) -> Option<Vec<u8>> {
     }
 }
 
-/// Rows of red, green, blue and opacity as a PNG.
-pub fn png_of_rgba(pixels: &[u8], size: [usize; 2]) -> Option<Vec<u8>> {
-    encoded(pixels, size, ExtendedColorType::Rgba8)
+/// A class for each pixel as a PNG; ignored pixels are transparent.
+pub fn png_of_mask(mask: &[i32], size: [usize; 2]) -> Option<Vec<u8>> {
+    let colours = mask.iter().flat_map(|class| match class {
+        0.. => {
+            let [red, green, blue] = class_colour(*class);
+            [red, green, blue, 255]
+        }
+        _ => [0; 4],
+    });
+    let pixels: Vec<u8> = colours.collect();
+    if pixels.len() != 4 * size[0] * size[1] {
+        return None;
+    }
+    encoded(&pixels, size, ExtendedColorType::Rgba8)
+}
+
+/// A color for a class: eight that are easy to tell apart, then others by golden-ratio steps around the color wheel.
+pub fn class_colour(class: i32) -> [u8; 3] {
+    const FIRST: [[u8; 3]; 9] = [
+        [40, 40, 48],
+        [230, 159, 0],
+        [86, 180, 233],
+        [0, 158, 115],
+        [240, 228, 66],
+        [0, 114, 178],
+        [213, 94, 0],
+        [204, 121, 167],
+        [240, 240, 240],
+    ];
+    if let Some(colour) = FIRST.get(class as usize) {
+        return *colour;
+    }
+    let part = (u64::from(class as u32) * 0x9e37_79b9) as u32;
+    // The position on the wheel: one of six sectors, and the position in it.
+    let wheel = u64::from(part) * 6;
+    let (sector, along) = (wheel >> 32, (wheel as u32 >> 24) as u8);
+    match sector {
+        0 => [255, along, 40],
+        1 => [255 - along, 255, 40],
+        2 => [40, 255, along],
+        3 => [40, 255 - along, 255],
+        4 => [along, 40, 255],
+        _ => [255, 40, 255 - along],
+    }
 }
 
 fn encoded(pixels: &[u8], size: [usize; 2], colours: ExtendedColorType) -> Option<Vec<u8>> {
@@ -98,5 +139,13 @@ mod tests {
         let image = image::load_from_memory(&png(&picture).unwrap()).unwrap();
         let pixel = image.into_rgb8().get_pixel(1, 0).0;
         assert_eq!(pixel, [31, 155, 23]);
+    }
+
+    #[test]
+    fn the_first_classes_have_colours_of_their_own() {
+        let mut seen: Vec<[u8; 3]> = (0..40).map(class_colour).collect();
+        seen.sort_unstable();
+        seen.dedup();
+        assert_eq!(seen.len(), 40);
     }
 }

@@ -52,6 +52,9 @@ pub enum Evaluated {
         /// The confusion matrix, in pixels.
         #[serde(flatten)]
         confusion: Confusion,
+        /// Some items with their masks.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        samples: Vec<Sample>,
     },
     /// The next token at each position.
     NextToken {
@@ -60,7 +63,18 @@ pub enum Evaluated {
         /// Tokens that are not ignored.
         num_tokens: u64,
         /// The tokens that were confused most often.
+        #[serde(default)]
         confused: Vec<Confused>,
+        /// Some texts with their continuation by the network.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        texts: Vec<Continued>,
+    },
+    /// Items that are reconstructed.
+    Autoencoding {
+        /// Items.
+        num_items: u64,
+        /// Some items with their reconstructions.
+        samples: Vec<Sample>,
     },
     /// Several labels.
     MultiLabel {
@@ -125,6 +139,40 @@ pub struct Mistake {
     /// A small PNG as a `data:` URL, if items are images.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub picture: Option<String>,
+}
+
+/// An item as pictures: small PNGs as `data:` URLs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Sample {
+    /// Its position in the split, from 0.
+    pub item: usize,
+    /// Its loss.
+    pub loss: f64,
+    /// Its place in the data, as text.
+    #[serde(rename = "where")]
+    pub place: String,
+    /// The item, if it is an image.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input: Option<String>,
+    /// Its mask, if that is predicted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
+    /// The predicted mask, or the reconstructed item.
+    pub predicted: String,
+}
+
+/// The beginning of an item of a text, how it continues there, and how the network continues it, always with the most
+/// probable token.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Continued {
+    /// The position of the item in the split, from 0.
+    pub item: usize,
+    /// The beginning.
+    pub prompt: String,
+    /// How it continues.
+    pub target: String,
+    /// How the network continues it, by as many tokens.
+    pub predicted: String,
 }
 
 /// A token that was confused with another.
@@ -296,7 +344,27 @@ mod tests {
                 left_out: Some("there are 300 classes".into()),
                 ..Confusion::default()
             },
+            samples: vec![Sample {
+                item: 1,
+                loss: 0.5,
+                place: "b.png".into(),
+                input: None,
+                target: Some("data:t".into()),
+                predicted: "data:p".into(),
+            }],
         };
-        insta::assert_snapshot!(comes_back(too_many), @r#"{"format":F,"split":"valid","epoch":7,"task":"segmentation","num_items":2,"num_pixels":8,"left_out":"there are 300 classes"}"#);
+        insta::assert_snapshot!(comes_back(too_many), @r#"{"format":F,"split":"valid","epoch":7,"task":"segmentation","num_items":2,"num_pixels":8,"left_out":"there are 300 classes","samples":[{"item":1,"loss":0.5,"where":"b.png","target":"data:t","predicted":"data:p"}]}"#);
+        let texts = Evaluated::NextToken {
+            num_items: 2,
+            num_tokens: 8,
+            confused: vec![],
+            texts: vec![Continued {
+                item: 0,
+                prompt: "a".into(),
+                target: "b".into(),
+                predicted: "c".into(),
+            }],
+        };
+        insta::assert_snapshot!(comes_back(texts), @r#"{"format":F,"split":"valid","epoch":7,"task":"next_token","num_items":2,"num_tokens":8,"confused":[],"texts":[{"item":0,"prompt":"a","target":"b","predicted":"c"}]}"#);
     }
 }

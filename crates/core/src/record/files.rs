@@ -1,5 +1,5 @@
-//! The files of a run in addition to its events: weights, trace, evaluation, transforms, predictions. The last events of a run
-//! contain their digests (`files_recorded`), and every reader compares them.
+//! The files of a run in addition to its events: weights and their distributions, trace, evaluation, transforms,
+//! predictions. The last events of a run contain their digests (`files_recorded`), and every reader compares them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,7 +12,7 @@ use crate::hash::sha256_of;
 use crate::spec::plain_file;
 
 /// The files in the run's folder itself that have a digest.
-const FILES: [&str; 2] = ["transforms.json", "evaluation.json"];
+const FILES: [&str; 3] = ["transforms.json", "evaluation.json", "weights.json"];
 /// The folders whose files have one.
 const FOLDERS: [&str; 3] = ["model", "predictions", "trace"];
 

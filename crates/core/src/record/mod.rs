@@ -20,7 +20,8 @@
 //!     progress.json        while it is trained: where it is, for those who watch; no part of the record
 //!     metrics.csv          one line for each epoch, derived
 //!     summary.json         the outcome, derived; absent while the run is incomplete
-//!     evaluation.json      what the best weights get wrong on the valid split: confusions, mistakes, residuals
+//!     evaluation.json      what the best weights get wrong on the valid split: confusions, mistakes, residuals, samples
+//!     weights.json         how the weights are distributed before training, in the best epoch and at the end
 //!     predictions/         <split>.csv, .jsonl, .npy or .parquet, as `[predictions]` asks for
 //!     run.log              the worker's log
 //!     trace/               losses.f64 and digests.csv: the loss of each update, the weights' digests
@@ -71,6 +72,7 @@ mod tail;
 mod times;
 mod trace;
 mod traded;
+pub mod weights;
 mod write;
 mod written;
 

@@ -60,6 +60,11 @@ impl RunFolder {
         self.0.join("evaluation.json")
     }
 
+    /// The distributions of the weights.
+    pub fn weights_json(&self) -> PathBuf {
+        self.0.join("weights.json")
+    }
+
     /// The predictions that are written when the training ends.
     pub fn predictions(&self) -> PathBuf {
         self.0.join("predictions")

@@ -59,12 +59,15 @@ impl Trace {
         Self::read(folder)
     }
 
+    /// Reads only the losses of a run, checked against its record; none if there are none.
+    pub fn read_losses(folder: &RunFolder, record: &RunRecord) -> io::Result<Vec<f64>> {
+        folder.check_file(record, TRACE_FILES[0])?;
+        losses_of(folder)
+    }
+
     /// Reads the trace of a run; an empty one if there is none. A partial end is ignored.
     pub fn read(folder: &RunFolder) -> io::Result<Self> {
-        let losses = read_if_there(losses_path(folder))?;
-        let losses = losses
-            .chunks_exact(8)
-            .map(|bytes| f64::from_le_bytes(bytes.try_into().unwrap_or_default()));
+        let losses = losses_of(folder)?;
         let text = read_if_there(digests_path(folder))?;
         let text = String::from_utf8_lossy(&text);
         let whole = text.rfind('\n').map_or("", |end| &text[..end]);
@@ -87,11 +90,15 @@ impl Trace {
                 }),
             }
         }
-        Ok(Self {
-            losses: losses.collect(),
-            digests,
-        })
+        Ok(Self { losses, digests })
     }
+}
+
+fn losses_of(folder: &RunFolder) -> io::Result<Vec<f64>> {
+    let bytes = read_if_there(losses_path(folder))?;
+    let losses = bytes.chunks_exact(8);
+    let losses = losses.map(|bytes| f64::from_le_bytes(bytes.try_into().unwrap_or_default()));
+    Ok(losses.collect())
 }
 
 /// Writes the trace of a resumed run.

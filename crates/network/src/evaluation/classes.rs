@@ -3,15 +3,16 @@
 use burn::tensor::activation::softmax;
 use burn::tensor::{Tensor, TensorReadError};
 
+use super::samples::Samples;
 use super::worst::Worst;
-use super::{NUM_WORST, plain};
+use super::{NUM_WORST, SIDE, plain};
 use crate::scores::{numbers, whole_numbers};
 use crate::targets::Targets;
-use runner_core::data::{Pictures, Places, Split};
+use runner_core::data::{Pictures, Places, Split, TargetPlan, small_mask};
+use runner_core::plan::RunPlan;
 use runner_core::predict::Separating;
-use runner_core::record::evaluation::{Confused, Confusion, Evaluated, Mistake};
-use runner_core::spec::loss::LossSpec;
-use runner_core::spec::task::{TaskKind, TaskSpec};
+use runner_core::record::evaluation::{Confused, Confusion, Evaluated, Mistake, Sample};
+use runner_core::spec::task::TaskKind;
 
 /// Maximum number of classes with a confusion matrix.
 const MOST_CLASSES: usize = 200;
@@ -19,8 +20,6 @@ const MOST_CLASSES: usize = 200;
 const MOST_TOKENS: usize = 1024;
 /// Maximum number of listed pairs of tokens.
 const NUM_CONFUSED: usize = 16;
-/// Pixels of the longer side of an image.
-const SIDE: usize = 64;
 
 /// Counts of classes.
 pub struct Classes {
@@ -36,6 +35,61 @@ pub struct Classes {
     has_probabilities: bool,
     mistakes: Worst<Wrong>,
     separating: Option<Separating>,
+    masks: Option<Masks>,
+}
+
+/// Some items with their masks.
+struct Masks {
+    size: [usize; 2],
+    samples: Samples<Pair>,
+}
+
+/// A mask, and the predicted one.
+type Pair = [Vec<i32>; 2];
+
+impl Masks {
+    /// `None` if there is not a class for each pixel.
+    fn of(plan: &RunPlan, split: &Split) -> Option<Self> {
+        let TargetPlan::Classes { shape, .. } = &plan.data.target else {
+            return None;
+        };
+        let &[height, width] = shape.as_slice() else {
+            return None;
+        };
+        Some(Self {
+            size: [height, width],
+            samples: Samples::new(split.num_items()),
+        })
+    }
+
+    /// Adds the next items, whose first one is at a position of the split.
+    fn add(&mut self, first: usize, losses: &[f64], [targets, chosen]: [&[i64]; 2]) {
+        let size = self.size[0] * self.size[1];
+        let items = targets.chunks_exact(size).zip(chosen.chunks_exact(size));
+        for (at, ((target, chosen), loss)) in items.zip(losses).enumerate() {
+            let mask = |of: &[i64]| of.iter().map(|class| *class as i32).collect();
+            let known = || [mask(target), mask(chosen)];
+            self.samples.add(first + at, *loss, known);
+        }
+    }
+
+    fn finish(self, split: &Split, places: &Places<'_>) -> Vec<Sample> {
+        let pictures = Pictures::of(split.set());
+        let kept = self.samples.into_kept().into_iter();
+        let shown = kept.filter_map(|kept| {
+            let [target, predicted] = kept.known;
+            let input = pictures.as_ref().zip(split.row(kept.item));
+            Some(Sample {
+                item: kept.item,
+                loss: plain(kept.loss),
+                place: places.of(kept.item),
+                input: input.and_then(|(pictures, row)| pictures.thumbnail(row, SIDE)),
+                target: small_mask(&target, self.size, SIDE),
+                predicted: small_mask(&predicted, self.size, SIDE)?,
+            })
+        });
+        shown.collect()
+    }
 }
 
 /// A misclassified item.
@@ -48,7 +102,8 @@ struct Wrong {
 
 impl Classes {
     /// Counts nothing yet; `None` if there would be nothing to report.
-    pub fn new(task: &TaskSpec, num_classes: usize, loss: &LossSpec) -> Option<Self> {
+    pub fn new(plan: &RunPlan, split: &Split, num_classes: usize) -> Option<Self> {
+        let (task, loss) = (&plan.task, &plan.loss);
         let most = match task.kind {
             kind if kind.is_of_tokens() => MOST_TOKENS,
             _ => MOST_CLASSES,
@@ -57,6 +112,7 @@ impl Classes {
         if !has_room && task.kind.is_of_tokens() {
             return None;
         }
+        let has_masks = task.kind == TaskKind::Segmentation;
         Some(Self {
             task: task.kind,
             num_classes,
@@ -70,6 +126,7 @@ impl Classes {
             has_probabilities: loss.function.gives_probabilities(),
             mistakes: Worst::new(NUM_WORST),
             separating: Separating::new(task, &loss.function, num_classes),
+            masks: has_masks.then(|| Masks::of(plan, split)).flatten(),
         })
     }
 
@@ -85,6 +142,9 @@ impl Classes {
         };
         let targets = whole_numbers(targets.flatten(0, 1))?;
         let chosen = whole_numbers(outputs.clone().argmax(1).flatten(0, 1))?;
+        if let Some(masks) = &mut self.masks {
+            masks.add(self.num_items, losses, [&targets, &chosen]);
+        }
         let pairs = targets.iter().zip(&chosen).enumerate();
         // Ignored positions are below 0.
         let counted = pairs.filter_map(|(at, (target, chosen))| {
@@ -170,11 +230,15 @@ impl Classes {
                         count,
                     })
                     .collect(),
+                texts: Vec::new(),
             },
             _ => Evaluated::Segmentation {
                 num_items: self.num_items as u64,
                 num_pixels: self.num_counted,
                 confusion: self.confusion(&names),
+                samples: self
+                    .masks
+                    .map_or_else(Vec::new, |masks| masks.finish(split, places)),
             },
         }
     }

@@ -4,16 +4,20 @@
 //! one is computed, and the kept data has a bound that does not depend on the data.
 
 mod classes;
+mod items;
 mod labels;
+mod samples;
+mod texts;
 mod values;
 mod worst;
 
-use burn::tensor::TensorReadError;
+use burn::tensor::{Device, TensorReadError};
 
 use self::classes::Classes;
+use self::items::Items;
 use self::labels::Labels;
 use self::values::Values;
-use crate::network::Output;
+use crate::network::{Network, Output};
 use crate::scores::{Scores, numbers};
 use runner_core::data::{Places, Split};
 use runner_core::plan::{FORMAT, RunPlan};
@@ -22,12 +26,17 @@ use runner_core::spec::task::TaskKind;
 
 /// Maximum number of items that are listed because of their losses.
 const NUM_WORST: usize = 16;
+/// Pixels of the longer side of an image.
+const SIDE: usize = 64;
 
 /// The counts, by task.
 enum Counted {
     Classes(Classes),
+    Items(Items),
     Labels(Labels),
     Values(Values),
+    /// Nothing: only texts are continued.
+    Texts,
 }
 
 impl Counted {
@@ -38,14 +47,15 @@ impl Counted {
             TaskKind::Classification
             | TaskKind::Segmentation
             | TaskKind::NextToken
-            | TaskKind::MaskedToken => {
-                Counted::Classes(Classes::new(&plan.task, num_classes, &plan.loss)?)
-            }
+            | TaskKind::MaskedToken => match Classes::new(plan, split, num_classes) {
+                Some(classes) => Counted::Classes(classes),
+                None => texts::are_continued(plan, split).then_some(Counted::Texts)?,
+            },
             TaskKind::MultiLabel => {
                 Counted::Labels(Labels::new(&plan.task, num_classes, &plan.loss))
             }
             TaskKind::Regression => Counted::Values(Values::new(split, plan.data.target.size())),
-            TaskKind::Autoencoding => return None,
+            TaskKind::Autoencoding => Counted::Items(Items::new(split)?),
         })
     }
 
@@ -62,8 +72,10 @@ impl Counted {
         let losses = numbers(losses)?;
         match self {
             Counted::Classes(classes) => classes.add(&losses, outputs, targets),
+            Counted::Items(items) => items.add(&losses, outputs, targets, scores),
             Counted::Labels(labels) => labels.add(outputs, targets),
             Counted::Values(values) => values.add(&losses, outputs, targets, scores),
+            Counted::Texts => Ok(()),
         }?;
         Ok(losses.len())
     }
@@ -72,8 +84,15 @@ impl Counted {
         let places = Places::new(&plan.data, split);
         match self {
             Counted::Classes(classes) => classes.finish(split, &places),
+            Counted::Items(items) => items.finish(split, &places),
             Counted::Labels(labels) => labels.finish(split),
             Counted::Values(values) => values.finish(&places),
+            Counted::Texts => Evaluated::NextToken {
+                num_items: split.num_items() as u64,
+                num_tokens: (split.num_items() * plan.data.target.size()) as u64,
+                confused: Vec::new(),
+                texts: Vec::new(),
+            },
         }
     }
 }
@@ -105,19 +124,33 @@ impl<'a> Errors<'a> {
         Ok(())
     }
 
+    /// Whether the items are needed at all.
+    pub fn needs_items(&self) -> bool {
+        !matches!(self.counted, Counted::Texts)
+    }
+
     /// The number of added items.
     pub fn num_items(&self) -> usize {
         self.num_items
     }
 
-    /// The errors of an epoch's weights on the valid split.
-    pub fn finish(self, epoch: usize) -> Evaluation {
-        Evaluation {
+    /// The errors of an epoch's weights, those of a network, on the valid split.
+    pub fn finish(
+        self,
+        network: &Network,
+        device: &Device,
+        epoch: usize,
+    ) -> Result<Evaluation, TensorReadError> {
+        let mut found = self.counted.finish(self.plan, self.split);
+        if let Evaluated::NextToken { texts, .. } = &mut found {
+            *texts = texts::continued(self.plan, self.split, network, device)?;
+        }
+        Ok(Evaluation {
             format: FORMAT,
             split: "valid".into(),
             epoch,
-            found: self.counted.finish(self.plan, self.split),
-        }
+            found,
+        })
     }
 }
 

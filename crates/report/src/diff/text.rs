@@ -3,48 +3,48 @@
 //! The norm of a parameter's difference is the Euclidean one, relative to that of the first run's; the largest difference
 //! of two values is also given in units in the last place of the parameter's largest value.
 
-use comfy_table::{ContentArrangement, Table, presets};
 use serde_json::Value as Json;
 
 use super::{Compared, Diff, Numbers, Weights};
 use crate::report::{short_number, value_text};
+use runner_core::table::{Columns, fit};
 
 /// Displayed parameters and metrics; the rest is counted.
 const MAX_ROWS: usize = 40;
 
-/// Everything, subject by subject.
-pub fn show(diff: &Diff) -> String {
+/// Everything, subject by subject, with tables of a width.
+pub fn show(diff: &Diff, width: Option<u16>) -> String {
     let mut text = String::new();
     for (name, [folder, outcome]) in [("a", &diff.a), ("b", &diff.b)] {
         line(&mut text, name, &format!("{folder} ({outcome})"));
     }
     if let Some(settings) = &diff.settings {
-        subject(&mut text, "settings", settings, "key");
+        subject((&mut text, width), "settings", settings, "key");
         if let Some(network) = &diff.network {
             text.push_str(&format!("  {network}\n"));
         }
     }
     if let Some(environment) = &diff.environment {
-        subject(&mut text, "environment", environment, "fact");
+        subject((&mut text, width), "environment", environment, "fact");
     }
     if let Some(data) = &diff.data {
-        subject(&mut text, "data", data, "split");
+        subject((&mut text, width), "data", data, "split");
     }
     if let Some(code) = &diff.code {
         if code.differences.is_empty() {
             line(&mut text, "code", "equal")
         } else {
-            subject(&mut text, "code", code, "fact")
+            subject((&mut text, width), "code", code, "fact")
         }
         if let Some(note) = &diff.code_note {
             text.push_str(&format!("  {note}\n"));
         }
     }
     if let Some(found) = &diff.weights {
-        weights(&mut text, found);
+        weights((&mut text, width), found);
     }
     if let Some(found) = &diff.numbers {
-        numbers(&mut text, found);
+        numbers((&mut text, width), found);
     }
     for not in &diff.not_compared {
         text.push_str(&format!("not compared: {}: {}\n", not.what, not.why));
@@ -111,7 +111,12 @@ fn line(text: &mut String, name: &str, what: &str) {
     text.push_str(&format!("{name:<12} {what}\n"));
 }
 
-fn subject(text: &mut String, name: &str, compared: &Compared, thing: &str) {
+fn subject(
+    (text, width): (&mut String, Option<u16>),
+    name: &str,
+    compared: &Compared,
+    thing: &str,
+) {
     let num = compared.num;
     let things = if num == 1 {
         thing.to_owned()
@@ -132,10 +137,10 @@ fn subject(text: &mut String, name: &str, compared: &Compared, thing: &str) {
     };
     let rows = compared.differences.iter();
     let rows = rows.map(|d| vec![d.name.clone(), value(&d.a), value(&d.b)]);
-    table(text, &["", "a", "b"], rows.collect());
+    table(text, width, &["", "a", "b"], rows.collect());
 }
 
-fn weights(text: &mut String, weights: &Weights) {
+fn weights((text, width): (&mut String, Option<u16>), weights: &Weights) {
     if weights.is_equal {
         return line(text, "weights", "equal");
     }
@@ -151,26 +156,34 @@ fn weights(text: &mut String, weights: &Weights) {
         Some(shape) => format!("{shape:?}"),
         None => "nothing".into(),
     };
-    let rows = differing.iter().map(|weight| {
+    let number = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), short_number);
+    let mut rows: Vec<Vec<String>> = Vec::new();
+    let mut are_apart = false;
+    for weight in differing {
         let [a, b] = &weight.shapes;
-        match weight.relative_norm.zip(weight.largest) {
-            Some((norm, largest)) => vec![
-                weight.parameter.clone(),
-                short_number(norm),
-                short_number(largest),
-                short_number(weight.ulps),
-            ],
-            None => vec![
-                weight.parameter.clone(),
-                format!("{} in a, {} in b", shape(a), shape(b)),
-            ],
-        }
-    });
-    let head = ["parameter", "|b - a| / |a|", "largest", "in ulp"];
-    table(text, &head, rows.collect());
+        let is_apart = weight.relative_norm.is_none() || weight.largest.is_none();
+        are_apart |= is_apart;
+        rows.push(vec![
+            weight.parameter.clone(),
+            number(weight.relative_norm),
+            number(weight.largest),
+            number((!is_apart).then_some(weight.ulps)),
+            if is_apart {
+                format!("{} in a, {} in b", shape(a), shape(b))
+            } else {
+                "-".into()
+            },
+        ]);
+    }
+    let mut head = vec!["parameter", "|b - a| / |a|", "largest", "in ulp", "shape"];
+    if !are_apart {
+        head.pop();
+        rows.iter_mut().for_each(|row| drop(row.pop()));
+    }
+    table(text, width, &head, rows);
 }
 
-fn numbers(text: &mut String, numbers: &Numbers) {
+fn numbers((text, width): (&mut String, Option<u16>), numbers: &Numbers) {
     let [a, b] = numbers.steps;
     match numbers.first_loss {
         Some((step, a, b)) => line(
@@ -232,22 +245,18 @@ fn numbers(text: &mut String, numbers: &Numbers) {
         ]
     });
     let head = ["last value", "a", "b", "b - a", "largest difference"];
-    table(text, &head, rows.collect());
+    table(text, width, &head, rows.collect());
 }
 
-fn table(text: &mut String, head: &[&str], rows: Vec<Vec<String>>) {
+fn table(text: &mut String, width: Option<u16>, head: &[&str], mut rows: Vec<Vec<String>>) {
     if rows.is_empty() {
         return;
     }
     let left_out = rows.len().saturating_sub(MAX_ROWS);
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING);
-    table.set_content_arrangement(ContentArrangement::Disabled);
-    table.set_header(head.to_vec());
-    table.add_rows(rows.into_iter().take(MAX_ROWS));
-    for row in table.trim_fmt().lines() {
-        text.push_str(&format!(" {row}\n"));
-    }
+    rows.truncate(MAX_ROWS);
+    let head = head.iter().map(|name| (*name).to_owned()).collect();
+    text.push_str(&fit(Columns { head, rows }, width, &[]).text);
+    text.push('\n');
     if left_out > 0 {
         text.push_str(&format!("  and {left_out} more; `--json` lists all\n"));
     }

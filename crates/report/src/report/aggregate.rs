@@ -20,7 +20,9 @@ use super::searched::Searched;
 use runner_core::plan::{FORMAT, Plan, Ties, quoted};
 use runner_core::record::{Index, MemoryUse, RunEntry, State};
 use runner_core::spec::failure::FailureClass;
-use runner_statistics::{Direction, Row, importance, marginal_effect};
+use runner_statistics::{
+    Direction, ForestImportance, Row, forest_importance, importance, marginal_effect,
+};
 
 /// With more values than this, an axis has no table of effects.
 const MAX_LEVELS: usize = 24;
@@ -109,7 +111,7 @@ fn sum_up(all: &Index, command: &str, leftovers: Vec<String>, is_to_compare: boo
         baseline: baseline.clone(),
         notices: plan.notices.clone(),
         losses: losses(index),
-        axes,
+        axes: axes.clone(),
         folds: folds.num,
         overlap: folds.overlap,
         smallest_difference: plan.verdict.smallest_difference,
@@ -133,9 +135,11 @@ fn sum_up(all: &Index, command: &str, leftovers: Vec<String>, is_to_compare: boo
         backends,
         trials: order.iter().map(|at| trials[*at].clone()).collect(),
         test,
+        importance: importance_of_drawn(&trials, &axes, &name, &effects),
         effects,
         curves: Curves::default(),
         evaluation: None,
+        weights: None,
         problems: all
             .runs
             .iter()
@@ -289,6 +293,45 @@ pub fn axis_effects(
         }
     }
     effects
+}
+
+/// How much each axis matters, if the importance of at least one does not follow from a grid.
+fn importance_of_drawn(
+    trials: &[Trial],
+    axes: &[String],
+    value: &str,
+    effects: &[AxisEffect],
+) -> Option<ForestImportance> {
+    let num_known = effects.iter().filter(|effect| effect.importance.is_some());
+    if axes.len() < 2 || num_known.count() == axes.len() || is_of_several_losses(value, axes) {
+        return None;
+    }
+    let valued = trials
+        .iter()
+        .filter_map(|trial| Some((trial, trial.metrics.get(value)?.mean())));
+    let valued: Vec<(&Trial, f64)> = valued.collect();
+    let columns = axes.iter().map(|key| {
+        let texts: Vec<String> = valued
+            .iter()
+            .map(|(trial, _)| trial.axes.get(key).map_or("-".into(), value_text))
+            .collect();
+        let numbers: Option<Vec<f64>> = texts.iter().map(|text| text.parse().ok()).collect();
+        // Categories are numbered as they come.
+        numbers.unwrap_or_else(|| {
+            let mut known: Vec<&String> = Vec::new();
+            let number = |text| {
+                let place = known.iter().position(|other| *other == text);
+                place.unwrap_or_else(|| {
+                    known.push(text);
+                    known.len() - 1
+                })
+            };
+            texts.iter().map(number).map(|at| at as f64).collect()
+        })
+    });
+    let columns: Vec<Vec<f64>> = columns.collect();
+    let values: Vec<f64> = valued.iter().map(|(_, mean)| *mean).collect();
+    forest_importance(&columns, &values).ok()
 }
 
 fn problem(run: &RunEntry, command: &str) -> Option<Problem> {

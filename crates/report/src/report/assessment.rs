@@ -3,9 +3,9 @@
 use super::numbers::short_number;
 use super::plot::{Cell, Heat, escape, heat, legend_mark};
 use super::separation;
-use super::table::Columns;
 use runner_core::predict::{Against, Assessment, Residual};
 use runner_core::record::evaluation::Confusion;
+use runner_core::table::{Columns, fit};
 
 /// The maximum number of classes in a printed confusion matrix.
 const MOST_PRINTED: usize = 12;
@@ -17,26 +17,12 @@ struct Table {
     rows: Vec<Vec<String>>,
 }
 
-/// The whole result as text.
-pub fn text(found: &Assessment) -> String {
+/// The whole result as text, for a terminal with tables of its width.
+pub fn text(found: &Assessment, width: Option<u16>) -> String {
     let mut text = format!("{}\n", about(found));
-    for table in tables(found, MOST_PRINTED) {
-        text.push_str(&format!("\n{}\n", table.title));
-        let widths: Vec<usize> = (0..table.head.len())
-            .map(|at| {
-                let rows = table.rows.iter().chain([&table.head]);
-                let lengths = rows.map(|row| row[at].chars().count());
-                lengths.max().unwrap_or(0)
-            })
-            .collect();
-        for row in std::iter::once(&table.head).chain(&table.rows) {
-            let cells = row.iter().zip(&widths);
-            let line: Vec<String> = cells
-                .map(|(cell, width)| format!("{cell:<width$}"))
-                .collect();
-            text.push_str(line.join("  ").trim_end());
-            text.push('\n');
-        }
+    for Table { title, head, rows } in tables(found, MOST_PRINTED) {
+        let fitted = fit(Columns { head, rows }, width, &[]);
+        text.push_str(&format!("\n{title}\n{}\n", fitted.text));
     }
     text
 }

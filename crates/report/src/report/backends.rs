@@ -8,9 +8,9 @@ use serde_json::Value as Json;
 use super::model::Trial;
 use super::numbers::{mean_and_sd, short_number, value_text};
 use super::sample::{ALPHA, Sample, keyed, overlap};
-use super::table::Columns;
 use super::verdict;
 use runner_core::show::show_bytes;
+use runner_core::table::Columns;
 use runner_statistics::{Claims, Direction, Looks, Verdict, verdicts};
 
 /// The keys of a trial's device and precision.

@@ -7,9 +7,12 @@ use serde::{Deserialize, Serialize};
 use super::folds::Folds;
 use super::mixture::mixed_data;
 use super::model::{Report, Trial};
+use super::norms::Norms;
 use super::sample::CONFIDENCE;
+use super::steps::{StepPoint, step_points};
 use runner_core::event::Epoch;
-use runner_core::record::{ExperimentFolder, Index, RunEntry, RunRecord, State};
+use runner_core::record::{ExperimentFolder, Index, RunEntry, RunRecord, State, Trace};
+use runner_core::show::plain_io_error;
 use runner_core::spec::metric::Metric;
 use runner_statistics::Interval;
 
@@ -33,6 +36,9 @@ pub struct Curves {
     pub num_more_trials: usize,
     /// Omitted metrics with curves.
     pub num_more_metrics: usize,
+    /// The gradient norms of single parameters of the first trial, if they are metrics.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub norms: Option<Norms>,
 }
 
 /// The curves of a trial.
@@ -44,6 +50,9 @@ pub struct TrialCurves {
     pub n: usize,
     /// A curve per metric and split.
     pub curves: Vec<Curve>,
+    /// The losses of steps, at most 100 points; none if an epoch has only one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub steps: Vec<StepPoint>,
 }
 
 /// One metric over epochs.
@@ -89,8 +98,13 @@ impl Curves {
     }
 
     /// Reads the curves of the best trials and of the baseline. A run with unreadable events has none; that is reported
-    /// with its metrics.
-    pub fn read(report: &Report, index: &Index, folder: &ExperimentFolder) -> Self {
+    /// with its metrics. Losses of steps that changed since their run ended are left out, with a remark.
+    pub fn read(
+        report: &Report,
+        index: &Index,
+        folder: &ExperimentFolder,
+        remarks: &mut Vec<String>,
+    ) -> Self {
         let folds = Folds::of(index);
         let trials = report.trials.iter();
         let pairs = trials.flat_map(|trial| trial.runs.iter().map(|run| (run, &trial.id)));
@@ -112,23 +126,33 @@ impl Curves {
             *last = at;
         }
         let num_more_trials = have.len() - chosen.len();
-        let read = chosen.iter().map(|at| {
-            let (trial, runs) = have[*at];
-            let runs = over_same_data(index, &folds, runs);
-            let epochs = runs.iter().filter_map(|run| epochs(run, folder));
-            (trial.id.clone(), epochs.collect::<Vec<_>>())
-        });
-        let read: Vec<(String, Vec<Vec<Epoch>>)> = read.collect();
-        let all = read.iter().flat_map(|(_, runs)| runs.iter().flatten());
+        let mut read: Vec<(String, Vec<Trained>)> = Vec::new();
+        for at in chosen {
+            let (trial, runs) = have[at];
+            let runs = over_same_data(index, &folds, runs).into_iter();
+            let runs = runs.filter_map(|run| Trained::read(run, folder, remarks));
+            read.push((trial.id.clone(), runs.collect()));
+        }
+        let all = read.iter().flat_map(|(_, runs)| runs);
+        let all = all.flat_map(|run| &run.epochs);
         let mut metrics = names(all, &report.objective);
         let num_more_metrics = metrics.len().saturating_sub(MAX_METRICS);
         metrics.truncate(MAX_METRICS);
-        let trials = read.iter().map(|(trial, runs)| TrialCurves {
-            trial: trial.clone(),
-            n: runs.len(),
-            curves: curves(runs, &metrics, folds.overlap.is_none()),
+        let trials = read.iter().map(|(trial, runs)| {
+            let epochs: Vec<&[Epoch]> = runs.iter().map(|run| &run.epochs[..]).collect();
+            TrialCurves {
+                trial: trial.clone(),
+                n: runs.len(),
+                curves: curves(&epochs, &metrics, folds.overlap.is_none()),
+                steps: Trained::steps(runs),
+            }
         });
         Self {
+            norms: report.selected().and_then(|best| {
+                let (trial, runs) = read.first().filter(|(trial, _)| *trial == best.id)?;
+                let epochs: Vec<&[Epoch]> = runs.iter().map(|run| &run.epochs[..]).collect();
+                Norms::of(trial, &epochs, &runs.first()?.parameters)
+            }),
             trials: trials.filter(|trial| !trial.curves.is_empty()).collect(),
             metrics,
             num_more_trials,
@@ -146,13 +170,47 @@ fn over_same_data<'a>(index: &Index, folds: &Folds, runs: &[&'a RunEntry]) -> Ve
     runs
 }
 
-/// The epochs of a run, if they belong to its plan.
-fn epochs(run: &RunEntry, folder: &ExperimentFolder) -> Option<Vec<Epoch>> {
-    let folder = folder.run(&run.id);
-    let plan = folder.read_plan().ok().flatten()?;
-    let is_planned = plan.fingerprint == run.fingerprint;
-    let record = is_planned.then(|| RunRecord::read_for(&folder, &plan).ok())??;
-    Some(record.epochs)
+/// What a run has recorded of its training.
+struct Trained {
+    epochs: Vec<Epoch>,
+    /// The losses of steps; empty if they are not those that were recorded.
+    losses: Vec<f64>,
+    /// The parameters of its network.
+    parameters: Vec<String>,
+}
+
+impl Trained {
+    /// What belongs to the plan of a run.
+    fn read(run: &RunEntry, folder: &ExperimentFolder, remarks: &mut Vec<String>) -> Option<Self> {
+        let folder = folder.run(&run.id);
+        let plan = folder.read_plan().ok().flatten()?;
+        let is_planned = plan.fingerprint == run.fingerprint;
+        let record = is_planned.then(|| RunRecord::read_for(&folder, &plan).ok())??;
+        let losses = Trace::read_losses(&folder, &record).unwrap_or_else(|e| {
+            remarks.push(format!(
+                "the losses of the steps of `{}` are omitted: {}",
+                run.id,
+                plain_io_error(&e)
+            ));
+            Vec::new()
+        });
+        Some(Self {
+            losses,
+            epochs: record.epochs,
+            parameters: plan.network.parameter_paths(),
+        })
+    }
+
+    /// The losses of steps over runs, unless an epoch has only one.
+    fn steps(runs: &[Self]) -> Vec<StepPoint> {
+        let has_more = runs.iter().any(|run| run.losses.len() > run.epochs.len());
+        let losses: Vec<Vec<f64>> = runs.iter().map(|run| run.losses.clone()).collect();
+        if has_more {
+            step_points(&losses)
+        } else {
+            Vec::new()
+        }
+    }
 }
 
 /// Splits, in curve order.
@@ -176,7 +234,7 @@ fn names<'a>(epochs: impl Iterator<Item = &'a Epoch>, objective: &str) -> Vec<St
     names.into_iter().map(str::to_owned).collect()
 }
 
-fn curves(runs: &[Vec<Epoch>], metrics: &[String], are_independent: bool) -> Vec<Curve> {
+fn curves(runs: &[&[Epoch]], metrics: &[String], are_independent: bool) -> Vec<Curve> {
     let splits = |metric: &String| SPLITS.map(|split| format!("{split}{metric}"));
     let names = metrics.iter().flat_map(splits);
     let curves = names.map(|metric| Curve::of(metric, runs, are_independent));
@@ -186,16 +244,17 @@ fn curves(runs: &[Vec<Epoch>], metrics: &[String], are_independent: bool) -> Vec
 impl Curve {
     /// The curve of a metric over the runs of a trial. Non-finite values are omitted. Runs on several splits are not
     /// independent: their band shows the range.
-    fn of(metric: String, runs: &[Vec<Epoch>], are_independent: bool) -> Self {
+    fn of(metric: String, runs: &[&[Epoch]], are_independent: bool) -> Self {
         let band = match runs.len() {
             0 | 1 => None,
             2..LEAST_FOR_INTERVAL => Some(Band::Range),
             _ if !are_independent => Some(Band::Range),
             _ => Some(Band::StudentT),
         };
-        let last = runs.iter().flatten().map(|epoch| epoch.epoch).max();
+        let all = || runs.iter().copied().flatten();
+        let last = all().map(|epoch| epoch.epoch).max();
         let mut values: Vec<Vec<f64>> = vec![Vec::new(); last.unwrap_or(0)];
-        for epoch in runs.iter().flatten() {
+        for epoch in all() {
             let value = epoch.metrics.get(&metric).filter(|value| value.is_finite());
             let place = epoch.epoch.checked_sub(1).and_then(|at| values.get_mut(at));
             if let (Some(value), Some(place)) = (value, place) {
@@ -282,7 +341,8 @@ mod tests {
     }
 
     fn loss(runs: &[Vec<Epoch>]) -> Curve {
-        Curve::of("valid/loss".into(), runs, true)
+        let runs: Vec<&[Epoch]> = runs.iter().map(|run| &run[..]).collect();
+        Curve::of("valid/loss".into(), &runs, true)
     }
 
     #[test]

@@ -64,11 +64,7 @@ impl Selected {
                 n += usize::from(added == Some(true));
             }
         }
-        if let Evaluated::Classification { mistakes, .. } = &mut evaluation.found {
-            for mistake in mistakes {
-                mistake.picture = mistake.picture.take().filter(|url| is_embedded(url));
-            }
-        }
+        keep_embedded(&mut evaluation.found);
         Some(Self {
             trial: trial.to_owned(),
             run,
@@ -109,6 +105,25 @@ fn add(sum: &mut Confusion, more: &Confusion) -> bool {
         *cell = cell.saturating_add(*more);
     }
     true
+}
+
+/// Removes pictures that are not in the record itself.
+fn keep_embedded(found: &mut Evaluated) {
+    match found {
+        Evaluated::Classification { mistakes, .. } => {
+            for mistake in mistakes {
+                mistake.picture = mistake.picture.take().filter(|url| is_embedded(url));
+            }
+        }
+        Evaluated::Segmentation { samples, .. } | Evaluated::Autoencoding { samples, .. } => {
+            samples.retain(|sample| is_embedded(&sample.predicted));
+            for sample in samples {
+                sample.input = sample.input.take().filter(|url| is_embedded(url));
+                sample.target = sample.target.take().filter(|url| is_embedded(url));
+            }
+        }
+        _ => {}
+    }
 }
 
 /// Whether an image is contained in its address: a report loads nothing from elsewhere.

@@ -6,7 +6,8 @@ use super::answer::{about_runs, about_table, adjusted, answer};
 use super::escaped::{fenced, prose};
 use super::model::Report;
 use super::sections::{Section, cut, sections};
-use super::table::{Columns, about_losses, about_verdicts, ranked};
+use super::table::{about_losses, about_verdicts, lay_out, ranked};
+use runner_core::table::Columns;
 
 /// The text of `report.md`.
 pub fn markdown(report: &Report) -> String {
@@ -70,6 +71,6 @@ fn push_section(text: &mut String, section: Section) {
 }
 
 fn push_table(text: &mut String, table: Columns) {
-    text.push_str(&table.lay_out(presets::ASCII_MARKDOWN));
+    text.push_str(&lay_out(table, presets::ASCII_MARKDOWN));
     text.push('\n');
 }

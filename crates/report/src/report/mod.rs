@@ -11,7 +11,6 @@ mod csv;
 mod curves;
 mod escaped;
 mod evaluation;
-mod fit;
 mod folds;
 mod html;
 mod judge;
@@ -21,6 +20,7 @@ mod markdown;
 mod memory;
 mod mixture;
 mod model;
+mod norms;
 mod numbers;
 pub mod plot;
 mod prospect;
@@ -29,10 +29,12 @@ mod sample;
 mod searched;
 mod sections;
 mod separation;
+mod steps;
 mod table;
 mod tradeoffs;
 mod varied;
 mod verdict;
+mod weights;
 
 pub use aggregate::{aggregate, of_all_metrics};
 pub use backends::{Against, OnBackend};
@@ -41,18 +43,20 @@ pub use confirmed::Confirmed;
 pub use csv::csv;
 pub use curves::{Band, Curve, CurvePoint, Curves, TrialCurves};
 pub use evaluation::Selected;
-pub use fit::{Fitted, fit, wrap};
 pub use html::{TEMPLATE, TemplateError, html};
 pub use looks::{Looking, looks_before};
 pub use markdown::markdown;
 pub use mixture::{Differing, Having, SameData};
 pub use model::{AxisEffect, Baseline, Problem, Provenance, Report, Trial};
+pub use norms::{Norms, ParameterNorms};
 pub use numbers::{short_number, value_text};
 pub use prospect::{Prospect, Spread};
 pub use sample::{ALPHA, CONFIDENCE, Sample, direction};
 pub use searched::{Improvement, Pruning, Rung, Searched};
-pub use table::{Columns, footnotes, table};
+pub use steps::StepPoint;
+pub use table::{footnotes, table};
 pub use verdict::in_words;
+pub use weights::SelectedWeights;
 
 use std::io;
 
@@ -113,8 +117,8 @@ fn sum_up(index: &Index, folder: &ExperimentFolder) -> Report {
         &folder.command(&index.plan),
         leftovers(planned, folder),
     );
-    report.curves = Curves::read(&report, index, folder);
     let mut remarks = index.mended.clone();
+    report.curves = Curves::read(&report, index, folder, &mut remarks);
     let num_earlier = folder
         .num_earlier(index)
         .saturating_sub(report.leftovers.len());
@@ -126,6 +130,7 @@ fn sum_up(index: &Index, folder: &ExperimentFolder) -> Report {
         ));
     }
     report.evaluation = Selected::read(&report, index, folder, &mut remarks);
+    report.weights = SelectedWeights::read(&report, index, folder, &mut remarks);
     report.remarks.extend(remarks);
     report
 }

@@ -14,9 +14,10 @@ use super::rank;
 use super::sample::Sample;
 use super::searched::Searched;
 use super::verdict;
+use super::weights::SelectedWeights;
 use runner_core::plan::Ties;
 use runner_core::record::{DataUsed, Environment, MemoryUse, State};
-use runner_statistics::{Importance, Marginal, Verdict};
+use runner_statistics::{ForestImportance, Importance, Marginal, Verdict};
 
 /// `report.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -81,12 +82,19 @@ pub struct Report {
     /// The effect of each axis on the objective over the values of the others; none if there is one axis.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub effects: Vec<AxisEffect>,
+    /// How much each of [`Self::axes`] matters, in their order, if values were drawn; none if the grid says it, or if
+    /// trials are too few or too noisy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub importance: Option<ForestImportance>,
     /// Learning curves of the highest ranked trials.
     #[serde(default, skip_serializing_if = "Curves::is_empty")]
     pub curves: Curves,
     /// The errors of the highest ranked trial.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evaluation: Option<Selected>,
+    /// How the weights of a run of the highest ranked trial are distributed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weights: Option<SelectedWeights>,
     /// Runs that are not completed, and why.
     pub problems: Vec<Problem>,
     /// Other remarks for the reader.

@@ -10,13 +10,15 @@ mod passes;
 mod problems;
 mod search;
 mod verdicts;
+mod weights;
 
-pub use effects::{effect_columns, effect_note, important};
+pub use effects::{Important, effect_columns, effect_note, important};
 pub use learning::about_bands;
 pub use origin::in_words;
+pub use weights::moment;
 
 use super::model::Report;
-use super::table::Columns;
+use runner_core::table::Columns;
 
 /// Further rows are only in `report.csv` and `report.json`.
 pub const MAX_ROWS: usize = 200;
@@ -111,6 +113,8 @@ pub fn sections(report: &Report) -> Vec<Section> {
     all.extend(cost::backends(report));
     all.extend(cost::memory(report));
     all.extend(evaluation::evaluation(report));
+    all.extend(weights::gradients(report));
+    all.extend(weights::weights(report));
     all.extend(problems::remarks(report));
     all.extend(problems::leftovers(report));
     all.extend(origin::data(report));

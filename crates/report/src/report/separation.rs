@@ -2,8 +2,8 @@
 
 use super::numbers::short_number;
 use super::plot::*;
-use super::table::Columns;
 use runner_core::record::evaluation::ClassSeparation;
+use runner_core::table::Columns;
 use runner_statistics::{STEPS, Separation, Threshold};
 
 /// Maximum number of lines in a plot: as many as there are colors.

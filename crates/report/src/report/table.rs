@@ -6,55 +6,43 @@ use comfy_table::{ContentArrangement, Table, TableStyle, presets};
 
 use super::answer::about_runs;
 use super::escaped::cell;
-use super::fit::fit;
 use super::model::{Report, Trial};
 use super::numbers::{interval, mean_and_sd, short_number, value_text};
 use super::verdict;
 use runner_core::spec::printable_lines;
+use runner_core::table::{Columns, fit};
 
-/// Columns of text with their names.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Columns {
-    /// The names.
-    pub head: Vec<String>,
-    /// The rows.
-    pub rows: Vec<Vec<String>>,
+/// Adds a column with a cell for each trial.
+fn push(
+    columns: &mut Columns,
+    report: &Report,
+    name: impl Into<String>,
+    cell: impl Fn(&Trial) -> String,
+) {
+    columns.head.push(name.into());
+    columns.rows.resize(report.trials.len(), Vec::new());
+    for (row, trial) in columns.rows.iter_mut().zip(&report.trials) {
+        row.push(cell(trial));
+    }
 }
 
-impl Columns {
-    fn new() -> Self {
-        Self {
-            head: Vec::new(),
-            rows: Vec::new(),
-        }
+/// Columns in a style of the table library, without text that a terminal or a Markdown renderer would interpret.
+pub fn lay_out(mut columns: Columns, style: TableStyle) -> String {
+    let is_markdown = style == presets::ASCII_MARKDOWN;
+    let cells = columns.rows.iter_mut().flatten().chain(&mut columns.head);
+    for text in cells {
+        *text = if is_markdown {
+            cell(text)
+        } else {
+            printable_lines(text).into_owned()
+        };
     }
-
-    fn push(&mut self, report: &Report, name: impl Into<String>, cell: impl Fn(&Trial) -> String) {
-        self.head.push(name.into());
-        self.rows.resize(report.trials.len(), Vec::new());
-        for (row, trial) in self.rows.iter_mut().zip(&report.trials) {
-            row.push(cell(trial));
-        }
-    }
-
-    /// Formatted in a style of the table library, without text that a terminal or a Markdown renderer would interpret.
-    pub fn lay_out(mut self, style: TableStyle) -> String {
-        let is_markdown = style == presets::ASCII_MARKDOWN;
-        let cells = self.rows.iter_mut().flatten().chain(&mut self.head);
-        for text in cells {
-            *text = if is_markdown {
-                cell(text)
-            } else {
-                printable_lines(text).into_owned()
-            };
-        }
-        let mut table = Table::new();
-        table.load_style(style);
-        table.set_content_arrangement(ContentArrangement::Disabled);
-        table.set_header(self.head);
-        table.add_rows(self.rows);
-        table.trim_fmt()
-    }
+    let mut table = Table::new();
+    table.load_style(style);
+    table.set_content_arrangement(ContentArrangement::Disabled);
+    table.set_header(columns.head);
+    table.add_rows(columns.rows);
+    table.trim_fmt()
 }
 
 /// With more metrics than this, they have a separate table, and the ranked one only has their loss.
@@ -78,13 +66,13 @@ pub fn more_metrics(report: &Report) -> Vec<&str> {
 /// The ranked trials: by the values of the axes, with the objective, its interval and the verdict, and with `more`
 /// metrics and times.
 pub fn ranked(report: &Report, with_more: bool) -> Columns {
-    let mut columns = Columns::new();
-    columns.push(report, "#", rank(report));
+    let mut columns = Columns::default();
+    push(&mut columns, report, "#", rank(report));
     if report.axes.is_empty() {
-        columns.push(report, "trial", |trial| trial.id.clone());
+        push(&mut columns, report, "trial", |trial| trial.id.clone());
     }
     for key in &report.axes {
-        columns.push(report, key, |trial| {
+        push(&mut columns, report, key, |trial| {
             trial.axes.get(key).map_or("-".into(), value_text)
         });
     }
@@ -96,9 +84,11 @@ pub fn ranked(report: &Report, with_more: bool) -> Columns {
             .into_iter()
             .filter(|name| !is_narrow || name.ends_with("/loss"))
         {
-            columns.push(report, head_of(report, name), |trial| metric(trial, name));
+            push(&mut columns, report, head_of(report, name), |trial| {
+                metric(trial, name)
+            });
         }
-        columns.push(report, "s/run", |trial| {
+        push(&mut columns, report, "s/run", |trial| {
             let secs = trial.wall_secs;
             secs.map_or("-".into(), |secs| format!("{secs:.2}"))
         });
@@ -112,29 +102,40 @@ pub fn all_metrics(report: &Report) -> Option<Columns> {
     if names.len() <= MOST_METRICS {
         return None;
     }
-    let mut columns = Columns::new();
-    columns.push(report, "trial", |trial| trial.id.clone());
-    columns.push(report, "n", |trial| trial.n_in_words() + mark(trial));
+    let mut columns = Columns::default();
+    push(&mut columns, report, "trial", |trial| trial.id.clone());
+    push(&mut columns, report, "n", |trial| {
+        trial.n_in_words() + mark(trial)
+    });
     for name in [report.objective.as_str()].into_iter().chain(names) {
-        columns.push(report, head_of(report, name), |trial| metric(trial, name));
+        push(&mut columns, report, head_of(report, name), |trial| {
+            metric(trial, name)
+        });
     }
     Some(columns)
 }
 
 fn push_objective(columns: &mut Columns, report: &Report, with_interval: bool, with_last: bool) {
-    columns.push(report, "n", |trial| trial.n_in_words() + mark(trial));
-    columns.push(report, head_of(report, &report.objective), |trial| {
-        if trial.has_mixed_data() {
-            "mixed data".to_owned()
-        } else {
-            metric(trial, &report.objective)
-        }
+    push(columns, report, "n", |trial| {
+        trial.n_in_words() + mark(trial)
     });
+    push(
+        columns,
+        report,
+        head_of(report, &report.objective),
+        |trial| {
+            if trial.has_mixed_data() {
+                "mixed data".to_owned()
+            } else {
+                metric(trial, &report.objective)
+            }
+        },
+    );
     if with_last && shows_last(report) {
-        columns.push(report, "last epoch", |trial| last(report, trial));
+        push(columns, report, "last epoch", |trial| last(report, trial));
     }
     if with_interval && report.trials.iter().any(|trial| trial.n > 1) {
-        columns.push(report, "95 % interval", |trial| {
+        push(columns, report, "95 % interval", |trial| {
             let sample = report.objective_of(trial);
             let student = sample.and_then(|sample| sample.student.as_ref());
             student.map_or("-".into(), interval)
@@ -146,7 +147,7 @@ fn push_objective(columns: &mut Columns, report: &Report, with_interval: bool, w
         } else {
             "against baseline"
         };
-        columns.push(report, name, |trial| match &trial.verdict {
+        push(columns, report, name, |trial| match &trial.verdict {
             Some(verdict) if !verdict::is_claim(verdict) && report.is_ruled_out(trial) => {
                 RULED_OUT.into()
             }
@@ -269,15 +270,15 @@ pub fn footnotes(report: &Report) -> Vec<String> {
 /// trials, which are set row by row where nothing else fits.
 pub fn table(report: &Report, width: u16) -> String {
     for columns in [ranked(report, true), ranked(report, false)] {
-        let text = columns.lay_out(presets::NOTHING);
+        let text = lay_out(columns, presets::NOTHING);
         let fits = |line: &str| line.chars().count() <= width as usize;
         if text.lines().all(fits) {
             return text;
         }
     }
-    let mut columns = Columns::new();
-    columns.push(report, "#", rank(report));
-    columns.push(report, "trial", |trial| trial.id.clone());
+    let mut columns = Columns::default();
+    push(&mut columns, report, "#", rank(report));
+    push(&mut columns, report, "trial", |trial| trial.id.clone());
     push_objective(&mut columns, report, false, false);
     fit(columns, Some(width), &[]).text
 }

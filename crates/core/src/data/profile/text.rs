@@ -1,8 +1,7 @@
 //! A profile as text for the terminal.
 
-use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
-
 use super::{ColumnProfile, Profile, Role, SplitProfile, ValueProfile};
+use crate::table::{Columns, fit_sentences};
 
 /// Categories of a column, or classes of a split, that are listed.
 const NAMED: usize = 8;
@@ -134,8 +133,7 @@ fn columns(columns: &[ColumnProfile], width: u16) -> String {
     head.extend(has_missing.then_some("missing"));
     head.push("values");
     head.extend(has_notes.then_some("notes"));
-    let mut table = plain(width);
-    table.set_header(&head);
+    let mut rows = Vec::new();
     for column in columns {
         let mut row = vec![column.column.name.clone(), column.show_kind()];
         if has_roles {
@@ -148,21 +146,16 @@ fn columns(columns: &[ColumnProfile], width: u16) -> String {
         if has_notes {
             row.push(column.notes.join(", "));
         }
-        table.add_row(row);
+        rows.push(row);
     }
-    let missing = head.iter().position(|name| *name == "missing");
-    if let Some(column) = missing.and_then(|at| table.column_mut(at)) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    table.trim_fmt()
+    let head = head.into_iter().map(str::to_owned).collect();
+    fit_sentences(Columns { head, rows }, width, &["missing"])
 }
 
 fn splits(splits: &[SplitProfile], width: u16) -> String {
     let has_classes = splits.iter().any(|split| !split.classes.is_empty());
-    let mut table = plain(width);
-    let mut head = vec!["split", "items", "digest"];
-    head.extend(has_classes.then_some("classes"));
-    table.set_header(head);
+    let mut table = Columns::named(["split", "items", "digest"]);
+    table.head.extend(has_classes.then(|| "classes".to_owned()));
     for split in splits {
         let mut row = vec![
             split.name.clone(),
@@ -174,20 +167,9 @@ fn splits(splits: &[SplitProfile], width: u16) -> String {
             let counts = counts.map(|(name, num)| (name.clone(), *num as u64));
             row.push(counted(counts, split.classes.len()));
         }
-        table.add_row(row);
+        table.rows.push(row);
     }
-    if let Some(column) = table.column_mut(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    table.trim_fmt()
-}
-
-fn plain(width: u16) -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING);
-    table.set_content_arrangement(ContentArrangement::Dynamic);
-    table.set_width(width);
-    table
+    fit_sentences(table, width, &["items"])
 }
 
 /// A number with four digits, integers as they are.

@@ -167,6 +167,7 @@ fn add_run(
         folder.metrics_csv(),
         folder.summary_json(),
         folder.evaluation_json(),
+        folder.weights_json(),
     ]
     .iter()
     .filter(|path| fs::symlink_metadata(path).is_ok())

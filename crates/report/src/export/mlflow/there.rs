@@ -18,13 +18,14 @@ const MAX_METRICS: usize = 1000;
 const MAX_PARAMS: usize = 100;
 
 /// The files of a run that are sent on request.
-const ARTIFACTS: [&str; 8] = [
+const ARTIFACTS: [&str; 9] = [
     "run.toml",
     "environment.json",
     "transforms.json",
     "metrics.csv",
     "summary.json",
     "evaluation.json",
+    "weights.json",
     "run.log",
     "model/best.bpk",
 ];

@@ -6,13 +6,13 @@ use super::{Compared, Comparison, Front, Pivot};
 use crate::report::answer::about_bounds;
 use crate::report::backends::rows as backend_rows;
 use crate::report::escaped::prose;
-use crate::report::fit::fit;
 use crate::report::numbers::{interval, mean_and_sd, percent, short_number, value_text};
 use crate::report::sample::is_beyond;
 use crate::report::sections::{effect_columns, effect_note};
-use crate::report::table::Columns;
+use crate::report::table::lay_out;
 use crate::report::{csv::line, verdict};
 use runner_core::show::show_bytes;
+use runner_core::table::{Columns, fit};
 
 /// The columns that are omitted for lack of space.
 const COST_COLUMNS: [&str; 4] = ["s/epoch", "speed", "memory", "times"];
@@ -111,7 +111,7 @@ impl Text {
     fn table(&self, columns: Columns) -> String {
         match self.width {
             Some(_) => fit(columns, self.width, &[]).text,
-            None => columns.lay_out(self.style),
+            None => lay_out(columns, self.style),
         }
     }
 
@@ -126,7 +126,7 @@ impl Text {
 
     /// All columns if they fit, otherwise without costs.
     fn ranked(&self, comparison: &Comparison) -> String {
-        let text = ranked_columns(comparison, true).lay_out(self.style);
+        let text = lay_out(ranked_columns(comparison, true), self.style);
         let num_columns = text.lines().map(|line| line.chars().count()).max();
         if self
             .width

@@ -7,8 +7,8 @@ use crate::report::model::{Report, Trial};
 use crate::report::numbers::{interval, mean_and_sd, percent, short_number, value_text};
 use crate::report::plot::*;
 use crate::report::sample::{bounds, direction};
-use crate::report::sections::important;
-use runner_statistics::{Direction, Importance, LevelEffect};
+use crate::report::sections::{Important, important};
+use runner_statistics::{Direction, LevelEffect};
 
 /// More levels than this become points of a scatter plot.
 const MAX_LEVELS: usize = 12;
@@ -191,12 +191,12 @@ fn of_trial(report: &Report, trial: &Trial, name: &str) -> Option<Level> {
 /// How much each axis matters.
 pub fn importance(report: &Report) -> Option<Figure> {
     let found = important(report);
-    let bar = |(key, importance): &(&str, Importance)| Bar {
-        name: (*key).to_owned(),
-        value: importance.share,
-        text: percent((1e3 * importance.share).round() / 1e3),
+    let bar = |axis: &Important| Bar {
+        name: axis.key.to_owned(),
+        value: axis.share,
+        text: percent((1e3 * axis.share).round() / 1e3),
         mark: None,
-        title: format!("{key}: {}", percent(importance.share)),
+        title: format!("{}: {}", axis.key, percent(axis.share)),
     };
     let shown: Vec<Bar> = found.iter().map(bar).collect();
     let svg = bars(&Bars {
@@ -205,13 +205,19 @@ pub fn importance(report: &Report) -> Option<Figure> {
             shown.len(),
             report.objective
         ),
-        label: "fraction of the variance between settings",
+        label: match report.importance {
+            Some(_) => "fraction of the variance between trials",
+            None => "fraction of the variance between settings",
+        },
         bars: &shown,
     });
     (shown.len() > 1).then(|| {
         Figure::new(
             svg,
-            "The longer the bar, the more important the axis is by itself.",
+            match report.importance {
+                Some(_) => "The longer the bar, the more important the axis is.",
+                None => "The longer the bar, the more important the axis is by itself.",
+            },
         )
     })
 }

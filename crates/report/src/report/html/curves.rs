@@ -45,7 +45,7 @@ pub fn curves(report: &Report) -> Vec<Figure> {
             ),
         )
     });
-    let mut figures: Vec<Figure> = figures.collect();
+    let mut figures: Vec<Figure> = figures.chain(steps(report)).collect();
     if let Some(first) = figures.first_mut() {
         let keys = curves.trials.iter().enumerate();
         let keys = keys.map(|(series, trial)| Key {
@@ -56,6 +56,47 @@ pub fn curves(report: &Report) -> Vec<Figure> {
         first.legend = keys.collect();
     }
     figures
+}
+
+/// The losses of steps.
+fn steps(report: &Report) -> Option<Figure> {
+    let trials = report.curves.trials.iter().enumerate().rev();
+    let with_steps = trials.filter(|(_, trial)| !trial.steps.is_empty());
+    let lines_of = with_steps.map(|(series, trial)| {
+        let points = trial.steps.iter().map(|of| Point {
+            x: of.step as f64,
+            y: of.mean,
+            band: (of.low < of.high).then_some((of.low, of.high)),
+        });
+        Line {
+            series,
+            name: trial.trial.clone(),
+            stroke: Stroke::Solid,
+            points: points.collect(),
+        }
+    });
+    let lines_of: Vec<Line> = lines_of.collect();
+    let points = || report.curves.trials.iter().flat_map(|trial| &trial.steps);
+    let num = points().map(|of| of.num).max()?;
+    let svg = lines(&Lines {
+        description: &format!(
+            "the loss of each step on train, of {} trials",
+            lines_of.len()
+        ),
+        x_label: "step",
+        y_label: "loss of a step",
+        is_log: is_log_apt(points().flat_map(|of| [of.mean, of.low])),
+        lines: &lines_of,
+    });
+    Some(Figure::new(
+        svg,
+        match num {
+            1 => "The loss of each step on train. Bands show the range over runs.".to_owned(),
+            num => format!(
+                "The loss of each step on train: means of {num} steps each. Bands show the range of single steps over all runs."
+            ),
+        },
+    ))
 }
 
 fn ema(lines: &[Line]) -> &'static str {

@@ -1,13 +1,14 @@
 //! Plots and images of the errors of the selected trial.
 
-use super::figures::{Figure, Key, MAX_POINTS, Picture};
+use super::figures::{Figure, Image, Key, MAX_POINTS, Picture};
 use crate::report::assessment::heat_of;
 use crate::report::evaluation::pair;
 use crate::report::model::Report;
 use crate::report::numbers::short_number;
 use crate::report::plot::*;
 use crate::report::separation::plots;
-use runner_core::record::evaluation::Evaluated;
+use runner_core::data::picture::class_colour;
+use runner_core::record::evaluation::{Evaluated, Mistake, Sample};
 
 /// Maximum number of regression targets with plots.
 const MAX_TARGETS: usize = 4;
@@ -140,20 +141,79 @@ pub fn residuals(report: &Report) -> Vec<Figure> {
 
 /// The images of a section.
 pub fn pictures(report: &Report, id: &str) -> Vec<Picture> {
-    let Some(of) = report.evaluation.as_ref().filter(|_| id == "mistakes") else {
-        return Vec::new();
-    };
-    let Evaluated::Classification { mistakes, .. } = &of.evaluation.found else {
-        return Vec::new();
-    };
-    let pictures = mistakes.iter().filter_map(|mistake| {
-        Some(Picture {
+    let found = report.evaluation.as_ref().map(|of| &of.evaluation.found);
+    match (id, found) {
+        ("mistakes", Some(Evaluated::Classification { mistakes, .. })) => {
+            mistakes.iter().filter_map(of_mistake).collect()
+        }
+        (
+            "samples",
+            Some(Evaluated::Segmentation { samples, .. } | Evaluated::Autoencoding { samples, .. }),
+        ) => samples.iter().map(of_sample).collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn of_mistake(mistake: &Mistake) -> Option<Picture> {
+    Some(Picture {
+        images: vec![Image {
             source: mistake.picture.clone()?,
-            caption: format!(
-                "`{}`, predicted `{}`: {}",
-                mistake.target, mistake.predicted, mistake.place
-            ),
+            name: "",
+        }],
+        caption: format!(
+            "`{}`, predicted `{}`: {}",
+            mistake.target, mistake.predicted, mistake.place
+        ),
+    })
+}
+
+fn of_sample(sample: &Sample) -> Picture {
+    let predicted = match sample.target {
+        Some(_) => "predicted",
+        None => "reconstructed",
+    };
+    let images = [
+        (sample.input.clone(), "item"),
+        (sample.target.clone(), "mask"),
+        (Some(sample.predicted.clone()), predicted),
+    ];
+    let images = images.into_iter().filter_map(|(source, name)| {
+        Some(Image {
+            source: source?,
+            name,
         })
     });
-    pictures.collect()
+    Picture {
+        images: images.collect(),
+        caption: format!("{}: loss {}", sample.place, short_number(sample.loss)),
+    }
+}
+
+/// Maximum number of classes whose colors are listed.
+const MAX_CLASSES: usize = 24;
+
+/// The colors of classes in the masks of a section.
+pub fn classes(report: &Report, id: &str) -> Vec<Key> {
+    let found = report.evaluation.as_ref().map(|of| &of.evaluation.found);
+    let Some(Evaluated::Segmentation {
+        confusion, samples, ..
+    }) = found.filter(|_| id == "samples")
+    else {
+        return Vec::new();
+    };
+    if samples.is_empty() {
+        return Vec::new();
+    }
+    let classes = confusion.classes.iter().enumerate().take(MAX_CLASSES);
+    let keys = classes.map(|(class, name)| {
+        let [red, green, blue] = class_colour(class as i32);
+        Key {
+            series: class,
+            mark: format!(
+                "<i class=\"swatch\" style=\"background:rgb({red} {green} {blue})\"></i>"
+            ),
+            name: name.clone(),
+        }
+    });
+    keys.collect()
 }

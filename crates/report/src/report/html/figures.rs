@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{axes, cost, curves, evaluation, search, verdicts};
+use super::{axes, contours, cost, curves, evaluation, search, verdicts, weights};
 use crate::report::model::Report;
 use crate::report::sample::direction;
 use crate::report::sections::Section;
@@ -35,13 +35,22 @@ pub struct Key {
     pub name: String,
 }
 
-/// An image of an item.
+/// The images of an item.
 #[derive(Serialize)]
 pub struct Picture {
+    /// One or several side by side.
+    pub images: Vec<Image>,
+    /// The caption.
+    pub caption: String,
+}
+
+/// An image.
+#[derive(Serialize)]
+pub struct Image {
     /// Its `data:` address.
     pub source: String,
-    /// Its caption.
-    pub caption: String,
+    /// What it is; empty if the caption says so.
+    pub name: &'static str,
 }
 
 impl Figure {
@@ -63,6 +72,7 @@ pub fn figures(report: &Report, section: &Section) -> Vec<Figure> {
         ("effect", Some(key)) => axes::effect(report, key).into_iter().collect(),
         ("together", _) => axes::together(report)
             .into_iter()
+            .chain(contours::contours(report))
             .chain(search::search(report))
             .collect(),
         ("importance", _) => axes::importance(report).into_iter().collect(),
@@ -73,6 +83,8 @@ pub fn figures(report: &Report, section: &Section) -> Vec<Figure> {
         ("confusion", _) => evaluation::confusion(report).into_iter().collect(),
         ("probabilities", _) => evaluation::probabilities(report),
         ("residuals", _) => evaluation::residuals(report),
+        ("gradients", _) => weights::gradients(report).into_iter().collect(),
+        ("weights", _) => weights::histograms(report),
         _ => Vec::new(),
     }
 }

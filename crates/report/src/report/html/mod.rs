@@ -5,6 +5,7 @@
 
 mod axes;
 mod blocks;
+mod contours;
 mod cost;
 mod curves;
 mod evaluation;
@@ -12,6 +13,7 @@ mod figures;
 mod page;
 mod search;
 mod verdicts;
+mod weights;
 
 use std::fmt;
 use std::ops::Range;

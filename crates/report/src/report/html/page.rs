@@ -2,14 +2,15 @@
 
 use serde::Serialize;
 
-use super::evaluation::pictures;
-use super::figures::{Figure, Picture, figures};
+use super::evaluation::{classes, pictures};
+use super::figures::{Figure, Key, Picture, figures};
 use crate::report::answer::{about_runs, about_table, adjusted, answer};
 use crate::report::model::{Report, Trial};
 use crate::report::plot::{is_beyond_strip, strip, strip_scale};
 use crate::report::sample::Sample;
 use crate::report::sections::{MAX_ROWS, Section, cut, in_words, sections};
-use crate::report::table::{Columns, about_losses, about_verdicts, head_of, metric, ranked};
+use crate::report::table::{about_losses, about_verdicts, head_of, metric, ranked};
+use runner_core::table::Columns;
 
 /// A page. All texts are plain; words between backticks are names or values, which the filter `code` formats.
 #[derive(Serialize)]
@@ -70,6 +71,8 @@ pub struct Part {
     pub figures: Vec<Figure>,
     /// Its pictures.
     pub pictures: Vec<Picture>,
+    /// The colors in its pictures.
+    pub colors: Vec<Key>,
     /// Its table.
     pub table: Option<Table>,
     /// Whether the table repeats the plots, so that it may be folded.
@@ -127,9 +130,10 @@ impl Part {
             },
             title: section.title,
             intro: section.intro,
-            is_folded: !figures.is_empty(),
+            is_folded: !figures.is_empty() || section.id == "samples",
             figures,
             pictures: pictures(report, section.id),
+            colors: classes(report, section.id),
             table: section.table.map(Table::of),
             list: section.list,
             commands: section.commands,

@@ -1,11 +1,11 @@
 //! The plot of differences from the baseline.
 
 use super::figures::Figure;
-use crate::report::fit::shortened;
 use crate::report::model::Report;
 use crate::report::numbers::interval;
 use crate::report::plot::{Apart, Forest, forest};
 use crate::report::verdict;
+use runner_core::table::shortened;
 
 /// With more rows than this, the table is used instead.
 const MOST: usize = 30;

@@ -7,14 +7,13 @@ use serde_json::{Value as Json, json};
 use super::mixed::Trials;
 use super::{Form, Run, compare, lines};
 use crate::report::csv::line;
-use crate::report::fit::fit;
 use crate::report::list::cells::{raw, title};
 use crate::report::numbers::{mean_and_sd, short_number, value_text};
-use crate::report::table::Columns;
 use runner_core::diagnostic::Wrong;
 use runner_core::record::{Index, State};
 use runner_core::spec::metric::Objective;
 use runner_core::spec::nearest_path;
+use runner_core::table::{Columns, fit};
 use runner_statistics::Description;
 
 /// Runs with one value and one objective.

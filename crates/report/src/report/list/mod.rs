@@ -22,8 +22,7 @@ use names::{Known, LABELS};
 use runner_core::diagnostic::Wrong;
 use runner_core::record::{Index, RunEntry};
 
-use super::fit::fit;
-use super::table::Columns;
+use runner_core::table::{Columns, fit};
 
 /// The request.
 #[derive(Clone, Debug, Default, PartialEq)]

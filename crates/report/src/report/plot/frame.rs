@@ -26,6 +26,8 @@ pub struct Axes<'a> {
     pub y: Scale,
     /// The names along the horizontal axis, if it is not numeric.
     pub names: Option<Vec<Tick>>,
+    /// Room that is kept free on the right.
+    pub beside: f64,
 }
 
 /// A drawing with a frame, and the scales for its content.
@@ -40,13 +42,28 @@ pub struct Frame {
     pub area: [f64; 4],
 }
 
+/// The names that are drawn, and how many characters of each. Of numbers that have no room, some are left out: a part of
+/// a number would be another one.
+fn named(names: Vec<Tick>, room: usize) -> (Vec<Tick>, usize) {
+    let each = (room / names.len().max(1)).max(2);
+    let longest = names.iter().map(|tick| tick.label.chars().count()).max();
+    let are_numbers = names.iter().all(|tick| tick.label.parse::<f64>().is_ok());
+    match longest {
+        Some(longest) if are_numbers && longest >= each => {
+            let every = (longest + 1).div_ceil(each);
+            (names.into_iter().step_by(every).collect(), longest)
+        }
+        _ => (names, each),
+    }
+}
+
 impl Frame {
     /// Draws the frame.
     pub fn new(axes: Axes) -> Self {
         let y_ticks = axes.y.ticks(5);
         let widest = y_ticks.iter().map(|tick| tick.label.len()).max();
         let left = 10.0 + CHAR * widest.unwrap_or(1).min(MOST) as f64;
-        let [left, top, right, bottom] = [left, 24.0, WIDTH - 10.0, HEIGHT - 38.0];
+        let [left, top, right, bottom] = [left, 24.0, WIDTH - 10.0 - axes.beside, HEIGHT - 38.0];
         let x = axes.x.between(left, right);
         let y = axes.y.between(bottom, top);
         let mut svg = Svg::new(axes.class, WIDTH, HEIGHT, axes.description);
@@ -62,10 +79,7 @@ impl Frame {
             );
         }
         let (x_ticks, room) = match axes.names {
-            Some(names) => {
-                let each = (right - left) / CHAR / names.len().max(1) as f64;
-                (names, (each as usize).max(2))
-            }
+            Some(names) => named(names, ((right - left) / CHAR) as usize),
             None => (x.ticks(6), MOST),
         };
         for tick in x_ticks {

@@ -7,6 +7,10 @@ use super::svg::{Anchor, CHAR, Svg};
 const MOST_NUMBERED: usize = 15;
 /// Maximum length of a name.
 const MOST: usize = 14;
+/// Maximum length of the name of a row, if there is room.
+const MOST_OF_ROW: usize = 30;
+/// Height of a row if there are many.
+const LOW_ROW: f64 = 15.0;
 
 /// A heat map.
 pub struct Heat<'a> {
@@ -40,16 +44,19 @@ pub struct Cell {
 /// Draws a heat map.
 pub fn heat(plot: &Heat) -> String {
     let (num_columns, num_rows) = (plot.columns.len().max(1), plot.rows.len().max(1));
-    let longest = |names: &[String]| {
-        let lengths = names.iter().map(|name| name.chars().count());
-        lengths.max().unwrap_or(0).min(MOST)
+    let most_of_row = match num_columns {
+        0..=MOST_NUMBERED if num_rows != num_columns => MOST_OF_ROW,
+        _ => MOST,
     };
-    let left = 12.0 + CHAR * longest(plot.rows).max(2) as f64;
+    let lengths = plot.rows.iter().map(|name| name.chars().count());
+    let longest = lengths.max().unwrap_or(0).min(most_of_row);
+    let left = 12.0 + CHAR * longest.max(2) as f64;
     let width = ((460.0 - left) / num_columns as f64).clamp(3.0, 90.0);
     let height = match num_rows {
         0..=8 => 34.0_f64,
         9..=MOST_NUMBERED => 26.0,
-        _ => width,
+        num if num == num_columns => width,
+        _ => LOW_ROW,
     };
     let room = (width / CHAR) as usize;
     // Names that do not fit are omitted; tooltips still show them.
@@ -58,6 +65,7 @@ pub fn heat(plot: &Heat) -> String {
     } else {
         1
     };
+    let row_every = if height < LOW_ROW { every } else { 1 };
     let (top, right) = (24.0, left + width * num_columns as f64);
     let bottom = top + height * num_rows as f64;
     let mut svg = Svg::new(
@@ -80,9 +88,9 @@ pub fn heat(plot: &Heat) -> String {
     };
     for (row, name) in plot.rows.iter().enumerate() {
         let y = top + height * row as f64;
-        if row % every == 0 {
+        if row % row_every == 0 {
             let at = (left - 5.0, y + 0.5 * height + 4.0);
-            svg.text("tick", at, Anchor::End, name, MOST);
+            svg.text("tick", at, Anchor::End, name, most_of_row);
         }
         let cells = plot.cells.get(row).map_or(&[][..], Vec::as_slice);
         for (column, cell) in cells.iter().take(num_columns).enumerate() {
@@ -94,7 +102,7 @@ pub fn heat(plot: &Heat) -> String {
             };
             let shade = shade(value);
             svg.rect("cell", at, size, 0.04 + 0.88 * shade, &cell.title);
-            if num_columns <= MOST_NUMBERED && num_rows <= MOST_NUMBERED {
+            if num_columns <= MOST_NUMBERED && height >= LOW_ROW {
                 let class = if shade > 0.5 { "value on" } else { "value" };
                 let middle = (at.0 + 0.5 * width, y + 0.5 * height + 4.0);
                 svg.text(class, middle, Anchor::Middle, &cell.text, room.max(3));

@@ -84,6 +84,7 @@ pub fn levels(plot: &Levels) -> String {
         x: Scale::exactly(-0.5, num.max(1) as f64 - 0.5, 0.0, 1.0),
         y: Scale::over(values, false, 0.0, 1.0),
         names: Some(names.collect()),
+        beside: 0.0,
     });
     let place = |frame: &Frame, at: usize, value: f64| frame.at(at as f64, value);
     if plot.is_ordered {

@@ -75,6 +75,7 @@ pub fn lines(plot: &Lines) -> String {
         y: Scale::over(ys, plot.is_log, 0.0, 1.0),
         // Epochs have no fractions.
         names: are_whole.then(|| whole(x.ticks(6))),
+        beside: 0.0,
     });
     let ([left, _, right, _], (from, to)) = (frame.area, frame.x.ends());
     frame.svg.say_axis(left, right, from, to);

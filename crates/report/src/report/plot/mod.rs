@@ -6,6 +6,7 @@
 //! escaped and truncated.
 
 mod bars;
+mod contour;
 mod forest;
 mod frame;
 mod heat;
@@ -18,8 +19,10 @@ mod strip;
 mod svg;
 #[cfg(test)]
 mod tests;
+mod triangles;
 
 pub use bars::{Bar, Bars, bars};
+pub use contour::{Contour, Known, contour};
 pub use forest::{Apart, Forest, forest};
 pub use heat::{Cell, Heat, heat};
 pub use levels::{Level, Levels, levels};

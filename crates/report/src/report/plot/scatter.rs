@@ -65,6 +65,7 @@ pub fn scatter(plot: &Scatter) -> String {
         x,
         y,
         names: None,
+        beside: 0.0,
     });
     let [left, _, right, _] = frame.area;
     match plot.line {

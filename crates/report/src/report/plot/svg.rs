@@ -86,6 +86,16 @@ impl Svg {
         self.end_with(title, "path");
     }
 
+    /// A path that is filled with some opacity; nothing if it is empty.
+    pub fn area(&mut self, class: &str, d: &str, opacity: f64) {
+        if !d.is_empty() {
+            let _ = write!(
+                self.text,
+                "<path class=\"{class}\" d=\"{d}\" fill-opacity=\"{opacity:.2}\"/>"
+            );
+        }
+    }
+
     /// A rectangle, from its upper left corner. With `opacity` below 1 the page is visible through it, which gives
     /// shades that suit light and dark.
     pub fn rect(

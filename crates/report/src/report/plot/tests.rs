@@ -218,6 +218,86 @@ fn a_plot_of_bars() {
 }
 
 #[test]
+fn numbers_along_an_axis_are_whole_or_left_out() {
+    let level = |value: f64| Level {
+        name: value.to_string(),
+        mean: value,
+        interval: None,
+        dots: vec![value],
+        title: String::new(),
+    };
+    let values = [
+        0.0001232, 0.0003722, 0.0007439, 0.001118, 0.003323, 0.004586, 0.007394, 0.01203, 0.02705,
+        0.05374, 0.2316, 0.7678,
+    ];
+    let drawn = levels(&Levels {
+        description: "accuracy by rate",
+        x_label: "rate",
+        y_label: "accuracy",
+        levels: &values.map(level),
+        is_ordered: true,
+        bounds: (0.0, 1.0),
+    });
+    let shown = values
+        .iter()
+        .filter(|value| drawn.contains(&format!(">{value}<")))
+        .count();
+    assert!((4..12).contains(&shown), "{shown}");
+    assert!(!drawn.contains('\u{2026}'), "{drawn}");
+}
+
+fn known(x: f64, y: f64, value: f64) -> Known {
+    Known {
+        x,
+        y,
+        value,
+        title: format!("trial: {value}"),
+    }
+}
+
+fn contours(points: &[Known], is_log: bool) -> String {
+    contour(&Contour {
+        description: HOSTILE,
+        x_label: "learning_rate",
+        y_label: "dropout",
+        is_log: [is_log, false],
+        points,
+        is_low_dark: false,
+    })
+}
+
+#[test]
+fn a_contour_plot() {
+    let points = [
+        known(0.001, 0.0, 0.5),
+        known(0.1, 0.0, 0.9),
+        known(0.01, 0.5, 0.7),
+        known(0.01, 0.5, 0.8),
+    ];
+    let drawn = contours(&points, true);
+    is_whole(&drawn);
+    insta::assert_snapshot!("contour", shown(&drawn));
+    // All on a line: only the points.
+    let line: Vec<Known> = (0..9).map(|at| known(f64::from(at), 0.0, 1.0)).collect();
+    let drawn = contours(&line, false);
+    assert_eq!(drawn.matches("class=\"known\"").count(), 9);
+    assert!(!drawn.contains("<path class=\"cell\""));
+}
+
+#[test]
+fn a_contour_plot_of_many_trials_is_not_large() {
+    let points: Vec<Known> = (1..=1000_u64)
+        .map(|at| {
+            let part = |salt: u64| (at.wrapping_mul(salt) >> 11) as f64 / (1u64 << 53) as f64;
+            let (x, y) = (part(0x9e37_79b9_7f4a_7c15), part(0xd1b5_4a32_d192_ed03));
+            known(x, y, (9.0 * x).sin() + y)
+        })
+        .collect();
+    let drawn = contours(&points, false);
+    assert!(drawn.len() < 400_000, "{}", drawn.len());
+}
+
+#[test]
 fn a_strip() {
     let scale = strip_scale([0.8, 1.0].into_iter());
     let drawn = strip(
@@ -319,6 +399,12 @@ fn hostile_numbers_and_names_draw_what_can_be_drawn() {
                 })
                 .collect::<Vec<_>>(),
         }));
+        let places: Vec<Known> = values
+            .iter()
+            .flat_map(|x| values.iter().map(move |y| known(*x, *y, x + y)))
+            .collect();
+        is_whole(&contours(&places, false));
+        is_whole(&contours(&places, true));
         let scale = strip_scale(values.iter().copied());
         for value in ODD {
             is_whole(&strip(&scale, value, Some((value, 1.0)), values, HOSTILE));
@@ -363,6 +449,65 @@ fn colours_of_series_differ_from_each_other_and_from_the_page() {
             assert!(contrast(color, page) >= 3.0, "{color} on {page}");
             for other in &colors[..at] {
                 assert!(contrast(color, other) >= 1.2, "{color} and {other}");
+            }
+        }
+    }
+}
+
+/// The linear red, green and blue of a colour as someone sees it who lacks the cones for red or those for green (Viénot,
+/// Brettel and Mollon, 1999), or as it is.
+fn seen(color: &str, lacking: Option<bool>) -> [f64; 3] {
+    let channel = |at: usize| {
+        let value = u8::from_str_radix(&color[at..at + 2], 16).unwrap();
+        (f64::from(value) / 255.0).powf(2.2)
+    };
+    let [red, green, blue] = [channel(1), channel(3), channel(5)];
+    // Of both kinds, red and green are seen as one; and a part of both in blue.
+    match lacking {
+        None => [red, green, blue],
+        Some(true) => {
+            let both = 0.11238 * red + 0.88762 * green;
+            [both, both, 0.00401 * red - 0.00401 * green + blue]
+        }
+        Some(false) => {
+            let both = 0.29275 * red + 0.70725 * green;
+            [both, both, -0.02234 * red + 0.02234 * green + blue]
+        }
+    }
+}
+
+/// The distance of two colours in Oklab (Ottosson, 2020): 0.02 is just noticeable.
+fn distance(a: [f64; 3], b: [f64; 3]) -> f64 {
+    let lab = |[r, g, b]: [f64; 3]| {
+        let l = (0.412_221_470_8 * r + 0.536_332_536_3 * g + 0.051_445_992_9 * b).cbrt();
+        let m = (0.211_903_498_2 * r + 0.680_699_545_1 * g + 0.107_396_956_6 * b).cbrt();
+        let s = (0.088_302_461_9 * r + 0.281_718_837_6 * g + 0.629_978_700_5 * b).cbrt();
+        [
+            0.210_454_255_3 * l + 0.793_617_785_0 * m - 0.004_072_046_8 * s,
+            1.977_998_495_1 * l - 2.428_592_205_0 * m + 0.450_593_709_9 * s,
+            0.025_904_037_1 * l + 0.782_771_766_2 * m - 0.808_675_766_0 * s,
+        ]
+    };
+    let (a, b) = (lab(a), lab(b));
+    let squares = a.iter().zip(b).map(|(a, b)| (a - b) * (a - b));
+    squares.sum::<f64>().sqrt()
+}
+
+#[test]
+fn colours_of_series_differ_for_the_colour_blind() {
+    let style = include_str!("../html/style.css");
+    for scheme in style.lines().filter(|line| line.contains("--c0:")) {
+        let colors: Vec<&str> = scheme
+            .split("--c")
+            .skip(1)
+            .map(|part| &part[3..10])
+            .collect();
+        for (at, color) in colors.iter().enumerate() {
+            for other in &colors[..at] {
+                for lacking in [None, Some(true), Some(false)] {
+                    let apart = distance(seen(color, lacking), seen(other, lacking));
+                    assert!(apart >= 0.08, "{color} and {other}: {apart} {lacking:?}");
+                }
             }
         }
     }

@@ -3,9 +3,9 @@
 use super::Section;
 use crate::report::model::{AxisEffect, Report};
 use crate::report::numbers::{interval, percent, short_number};
-use crate::report::table::Columns;
 use crate::report::varied::varied_briefly;
-use runner_statistics::{Balance, Importance, IntervalMethod, LevelEffect};
+use runner_core::table::Columns;
+use runner_statistics::{Balance, IntervalMethod, LevelEffect};
 
 /// The effect of each axis over all other settings.
 pub fn effects(report: &Report) -> Vec<Section> {
@@ -89,37 +89,69 @@ pub fn importance(report: &Report) -> Option<Section> {
     if found.len() < 2 {
         return None;
     }
-    let rows = found.iter().map(|(key, importance)| {
+    let share = |share: f64| percent(rounded(share));
+    let rows = found.iter().map(|axis| {
+        let between = axis.between;
         vec![
-            (*key).to_owned(),
-            percent(rounded(importance.share)),
-            importance.interval.as_ref().map_or("-".into(), |between| {
-                format!(
-                    "{} to {}",
-                    percent(rounded(between.low)),
-                    percent(rounded(between.high))
-                )
+            axis.key.to_owned(),
+            share(axis.share),
+            between.map_or("-".into(), |(low, high)| {
+                format!("{} to {}", share(low), share(high))
             }),
         ]
     });
-    let head = ["axis", "share", "95 % interval"].map(str::to_owned);
-    Some(
-        Section::new("importance", "Importance of the axes")
-            .table(head.to_vec(), rows.collect())
-            .note(with_spread(
-                report,
-                "The fraction of the variance between settings that each axis explains by itself, within each seed (Hutter, Hoos and Leyton-Brown, 2014), with Student's interval over the seeds; the rest is due to interactions of axes. It applies to the values that were tried.".into(),
-            )),
-    )
+    let rows = rows.collect();
+    let section = Section::new("importance", "Importance of the axes");
+    let Some(forest) = &report.importance else {
+        let head = ["axis", "share", "95 % interval"].map(str::to_owned);
+        return Some(section.table(head.to_vec(), rows).note(with_spread(
+            report,
+            "The fraction of the variance between settings that each axis explains by itself, within each seed (Hutter, Hoos and Leyton-Brown, 2014), with Student's interval over the seeds; the rest is due to interactions of axes. It applies to the values that were tried.".into(),
+        )));
+    };
+    let head = ["axis", "share", "95 % of trees"].map(str::to_owned);
+    Some(section.table(head.to_vec(), rows).note(format!(
+        "The fraction of the variance between {} trials that each axis explains, by itself or together with others: how much worse a regression tree predicts trials that it has not seen if their values of the axis are exchanged (Breiman, 2001), and the range of 95 % of the trees. Together, trees predict {} of the variance of such trials; the rest is noise, or too fine for them.",
+        forest.n,
+        share(forest.explained)
+    )))
+}
+
+/// How much an axis matters.
+pub struct Important<'a> {
+    /// The axis.
+    pub key: &'a str,
+    /// The share of the variance.
+    pub share: f64,
+    /// Its interval, or the range over trees.
+    pub between: Option<(f64, f64)>,
 }
 
 /// The axes with their importance, the most important first.
-pub fn important(report: &Report) -> Vec<(&str, Importance)> {
-    let effects = report.effects.iter();
-    let mut found: Vec<(&str, Importance)> = effects
-        .filter_map(|effect| Some((effect.key.as_str(), effect.importance?)))
-        .collect();
-    found.sort_by(|a, b| b.1.share.total_cmp(&a.1.share));
+pub fn important(report: &Report) -> Vec<Important<'_>> {
+    let mut found: Vec<Important> = match &report.importance {
+        Some(forest) => {
+            let axes = report.axes.iter().zip(&forest.axes);
+            axes.map(|(key, axis)| Important {
+                key,
+                share: axis.share,
+                between: Some((axis.low, axis.high)),
+            })
+            .collect()
+        }
+        None => {
+            let effects = report.effects.iter();
+            let known = effects.filter_map(|effect| Some((&effect.key, effect.importance?)));
+            known
+                .map(|(key, of)| Important {
+                    key,
+                    share: of.share,
+                    between: of.interval.map(|interval| (interval.low, interval.high)),
+                })
+                .collect()
+        }
+    };
+    found.sort_by(|a, b| b.share.total_cmp(&a.share));
     found
 }
 

@@ -6,7 +6,7 @@ use crate::report::model::Report;
 use crate::report::numbers::short_number;
 use crate::report::separation::{summary, thresholds};
 use runner_core::record::evaluation::{
-    ClassSeparation, Confusion, Evaluated, LabelCounts, Mistake, Residuals,
+    ClassSeparation, Confusion, Continued, Evaluated, LabelCounts, Mistake, Residuals, Sample,
 };
 
 /// Maximum number of confused pairs of classes or tokens in a table.
@@ -37,9 +37,30 @@ pub fn evaluation(report: &Report) -> Vec<Section> {
             ]
         }
         Evaluated::Segmentation {
-            confusion: found, ..
-        } => vec![confusion(of, found, "pixels"), classes(of, found, "pixels")],
-        Evaluated::NextToken { confused, .. } => {
+            confusion: found,
+            samples: shown,
+            ..
+        } => vec![
+            samples(
+                of,
+                shown,
+                "Predicted masks",
+                "item, its mask and the predicted mask",
+            ),
+            confusion(of, found, "pixels"),
+            classes(of, found, "pixels"),
+        ],
+        Evaluated::Autoencoding { samples: shown, .. } => {
+            vec![samples(
+                of,
+                shown,
+                "Reconstructions",
+                "item and its reconstruction",
+            )]
+        }
+        Evaluated::NextToken {
+            confused, texts, ..
+        } => {
             let rows = confused.iter().take(MAX_PAIRS);
             let rows = rows.map(|pair| {
                 let token = |text: &str| format!("{text:?}");
@@ -51,14 +72,8 @@ pub fn evaluation(report: &Report) -> Vec<Section> {
             });
             let names = head(["token", "predicted as", "times"]);
             let intro = "the tokens that are most often confused";
-            vec![table(
-                "confusion",
-                "Confusion",
-                of,
-                intro,
-                names,
-                rows.collect(),
-            )]
+            let confusion = table("confusion", "Confusion", of, intro, names, rows.collect());
+            vec![continued(of, texts), confusion]
         }
         Evaluated::MultiLabel {
             labels,
@@ -220,6 +235,42 @@ impl ClassScores {
         };
         (0..confusion.len()).map(of).collect()
     }
+}
+
+/// Items whose pictures are shown in a page.
+fn samples(of: &Selected, shown: &[Sample], title: &str, what: &str) -> Option<Section> {
+    let row = |sample: &Sample| vec![sample.place.clone(), short_number(sample.loss)];
+    let intro = format!(
+        "{what}, of some items that are spread evenly over the split, and of those with the largest losses"
+    );
+    let rows = shown.iter().map(row).collect();
+    table("samples", title, of, &intro, head(["item", "loss"]), rows)
+}
+
+/// Maximum number of characters of a prompt: its end is what is continued.
+const MAX_PROMPT: usize = 160;
+
+/// Texts that the network continues.
+fn continued(of: &Selected, texts: &[Continued]) -> Option<Section> {
+    let lines = |text: &str| text.replace('\n', "\u{21b5} ");
+    let row = |text: &Continued| {
+        let prompt = lines(&text.prompt);
+        let num = prompt.chars().count();
+        let end: String = prompt
+            .chars()
+            .skip(num.saturating_sub(MAX_PROMPT))
+            .collect();
+        let prompt = if num > MAX_PROMPT {
+            format!("\u{2026}{end}")
+        } else {
+            end
+        };
+        vec![prompt, lines(&text.target), lines(&text.predicted)]
+    };
+    let intro = "how texts of the split go on, and how the network continues them with the most probable tokens";
+    let names = head(["text", "goes on", "continued by the network"]);
+    let rows = texts.iter().map(row).collect();
+    table("texts", "Continued texts", of, intro, names, rows)
 }
 
 fn mistakes(of: &Selected, worst: &[Mistake]) -> Option<Section> {

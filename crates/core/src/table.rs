@@ -6,8 +6,37 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use super::table::Columns;
-use runner_core::spec::printable;
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+
+use crate::diagnostic::printable;
+
+/// Columns of text with their names.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Columns {
+    /// The names.
+    pub head: Vec<String>,
+    /// The rows.
+    pub rows: Vec<Vec<String>>,
+}
+
+impl Columns {
+    /// Columns of these names without rows.
+    pub fn named<const N: usize>(head: [&str; N]) -> Self {
+        Self {
+            head: head.map(str::to_owned).to_vec(),
+            rows: Vec::new(),
+        }
+    }
+
+    /// Removes what a terminal would interpret: names and messages come from foreign files.
+    fn printable(&mut self) {
+        for cell in self.rows.iter_mut().flatten().chain(&mut self.head) {
+            if let Cow::Owned(shown) = printable(cell) {
+                *cell = shown;
+            }
+        }
+    }
+}
 
 /// The column separator.
 const GAP: &str = "  ";
@@ -26,16 +55,21 @@ pub struct Fitted {
 
 /// Lays columns out, each as wide as its content, in at most `width` characters if there is a limit. `least` are the
 /// names of columns that are omitted if necessary, starting with the first.
-pub fn fit(mut columns: Columns, width: Option<u16>, least: &[&str]) -> Fitted {
-    for cell in columns.rows.iter_mut().flatten().chain(&mut columns.head) {
-        // Names and messages come from foreign files.
-        if let Cow::Owned(shown) = printable(cell) {
-            *cell = shown;
-        }
-    }
+pub fn fit(columns: Columns, width: Option<u16>, least: &[&str]) -> Fitted {
+    fit_numbers(columns, width, least, &[])
+}
+
+/// The same with the columns of some names aligned on the right.
+pub fn fit_numbers(
+    mut columns: Columns,
+    width: Option<u16>,
+    least: &[&str],
+    numbers: &[&str],
+) -> Fitted {
+    columns.printable();
     let mut fitted = Fitted::default();
     let Some(width) = width.map(usize::from) else {
-        fitted.text = in_columns(&columns);
+        fitted.text = in_columns(&columns, numbers);
         return fitted;
     };
     if total(&columns) > width {
@@ -59,11 +93,48 @@ pub fn fit(mut columns: Columns, width: Option<u16>, least: &[&str]) -> Fitted {
         }
     }
     fitted.text = if total(&columns) <= width {
-        in_columns(&columns)
+        in_columns(&columns, numbers)
     } else {
         in_rows(&columns, width)
     };
     fitted
+}
+
+/// Lays columns out whose cells contain sentences: they are broken at spaces where all words have room, and otherwise
+/// the rows are split as by [`fit`]. The columns of some names are aligned on the right.
+pub fn fit_sentences(mut columns: Columns, width: u16, numbers: &[&str]) -> String {
+    columns.printable();
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    table.set_content_arrangement(ContentArrangement::Dynamic);
+    table.set_width(width);
+    if columns.head.iter().any(|name| !name.is_empty()) {
+        table.set_header(&columns.head);
+    }
+    table.add_rows(&columns.rows);
+    for (column, name) in table.column_iter_mut().zip(&columns.head) {
+        if numbers.contains(&name.as_str()) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    let text = table.trim_fmt();
+    let mut left: Vec<&str> = text.split_whitespace().collect();
+    let cells = columns.rows.iter().flatten().chain(&columns.head);
+    let is_whole = cells.flat_map(|cell| cell.split_whitespace()).all(|word| {
+        let found = left.iter().position(|other| *other == word);
+        found.is_some_and(|at| {
+            left.swap_remove(at);
+            true
+        })
+    });
+    let is_narrow = text
+        .lines()
+        .all(|line| line.chars().count() <= width.into());
+    if is_whole && is_narrow {
+        text
+    } else {
+        in_rows(&columns, width.into())
+    }
 }
 
 /// The width of each column.
@@ -83,8 +154,12 @@ fn total(columns: &Columns) -> usize {
     1 + widths.iter().sum::<usize>() + GAP.len() * widths.len().saturating_sub(1)
 }
 
-fn in_columns(columns: &Columns) -> String {
+fn in_columns(columns: &Columns, numbers: &[&str]) -> String {
     let widths = widths(columns);
+    let on_the_right = |at: usize| {
+        let name = columns.head.get(at);
+        name.is_some_and(|name| numbers.contains(&name.as_str()))
+    };
     let mut text = String::new();
     for line in std::iter::once(&columns.head).chain(&columns.rows) {
         let mut row = String::from(" ");
@@ -92,8 +167,14 @@ fn in_columns(columns: &Columns) -> String {
             if at > 0 {
                 row.push_str(GAP);
             }
-            row.push_str(cell);
-            row.extend(std::iter::repeat_n(' ', width - cell.chars().count()));
+            let room = std::iter::repeat_n(' ', width - cell.chars().count());
+            if on_the_right(at) {
+                row.extend(room);
+                row.push_str(cell);
+            } else {
+                row.push_str(cell);
+                row.extend(room);
+            }
         }
         text.push_str(row.trim_end());
         text.push('\n');
@@ -120,7 +201,7 @@ fn in_rows(columns: &Columns, width: usize) -> String {
         lines.append(&mut head);
         let items = columns.head[first.len()..].iter().zip(rest);
         let items = items.filter(|(_, cell)| !["", "-"].contains(&cell.as_str()));
-        let items = items.map(|(head, cell)| format!("{head} {cell}"));
+        let items = items.map(|(head, cell)| format!("{head} {cell}").trim_start().to_owned());
         flow(&mut lines, items, width, "   ", "     ");
     }
     lines.join("\n")
@@ -429,6 +510,86 @@ mod tests {
             let text = "names, such as a_b/c=1,d=[2, 3] and more ones ±0.01";
             let all = wrap(text, width, " ").concat().replace(' ', "");
             assert_eq!(all, text.replace(' ', ""), "{width}");
+        }
+    }
+
+    /// Numbers as tables have them.
+    fn number(seed: u64) -> String {
+        let value = seed as f64 / 977.0;
+        match seed % 6 {
+            0 => format!("{:.4} ± {:.4}", value, value / 50.0),
+            1 => format!("{value:.3e}"),
+            2 => format!("-{value:.5} to {value:.5}"),
+            3 => format!("{seed}"),
+            4 => format!("{:.1} MiB", value),
+            _ => "-".into(),
+        }
+    }
+
+    /// Whatever a table has in it, no number of it is broken, no word is lost, and lines are as narrow as their words
+    /// allow.
+    #[test]
+    fn no_number_of_any_table_is_cut() {
+        let names = ["learning_rate", "model.hidden", "optimizer.type", "p"];
+        for seed in 0..400_u64 {
+            let part = |salt: u64| (seed + 1).wrapping_mul(salt) >> 33;
+            let num_columns = 2 + (part(0x9e37_79b9_7f4a_7c15) % 9) as usize;
+            let num_rows = 1 + (part(0xc2b2_ae3d_27d4_eb4f) % 5) as usize;
+            let name = |row: usize| {
+                let keys = names.iter().take(1 + seed as usize % names.len());
+                let keys = keys.enumerate();
+                let keys =
+                    keys.map(|(at, key)| format!("{key}={}", number(3 + 6 * (row + at) as u64)));
+                keys.collect::<Vec<_>>().join(",")
+            };
+            let mut head = vec!["trial".to_owned()];
+            head.extend((1..num_columns).map(|at| match at % 4 {
+                0 => "valid/balanced_accuracy".to_owned(),
+                1 => "95 % interval".to_owned(),
+                2 => "n".to_owned(),
+                _ => format!("s/run {at}"),
+            }));
+            let row = |row: usize| {
+                let cells = (1..num_columns)
+                    .map(|at| number(part(0xff51_afd7_ed55_8ccd) + (7 * row + at) as u64));
+                std::iter::once(name(row)).chain(cells).collect()
+            };
+            let table = Columns {
+                head,
+                rows: (0..num_rows).map(row).collect(),
+            };
+            let words = |text: &str| -> BTreeSet<String> {
+                let is_part = |c: char| c.is_ascii_digit() || ".+-eE".contains(c);
+                let words = text.split(|c| !is_part(c)).map(str::to_owned);
+                let has_digit = |word: &String| word.contains(|c: char| c.is_ascii_digit());
+                words.filter(has_digit).collect()
+            };
+            let all = words(&in_columns(&table, &[]));
+            for width in [20, 40, 60, 80, 120] {
+                let numbers = fit_numbers(table.clone(), Some(width), &[], &["n"]).text;
+                for text in [numbers, fit_sentences(table.clone(), width, &[])] {
+                    let found = words(&text);
+                    assert!(
+                        found.is_subset(&all),
+                        "{:?} in\n{text}",
+                        found.difference(&all)
+                    );
+                    let values = table.rows.iter().flat_map(|row| &row[1..]);
+                    for value in values.filter(|value| *value != "-") {
+                        let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+                        let parts = words(value);
+                        assert!(parts.is_subset(&words(&flat)), "{value} in\n{text}");
+                    }
+                    let wide = text
+                        .lines()
+                        .filter(|line| line.chars().count() > width.into());
+                    assert_eq!(
+                        wide.collect::<Vec<_>>(),
+                        Vec::<&str>::new(),
+                        "{width}\n{text}"
+                    );
+                }
+            }
         }
     }
 }
