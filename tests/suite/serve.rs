@@ -88,6 +88,9 @@ fn a_report_is_served_in_every_form() {
         page.contains("1 of 1 runs completed") && page.contains("runner-live"),
         "{page}"
     );
+    for back in ["<a href=\"/\">Experiments</a>", "<a href=\"/-/runs\">"] {
+        assert!(page.contains(back), "{back}");
+    }
     for (name, value) in [
         ("Content-Type", "text/html; charset=utf-8"),
         ("X-Content-Type-Options", "nosniff"),
