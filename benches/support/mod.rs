@@ -113,6 +113,7 @@ pub fn by_runner(run: &RunPlan) -> Vec<f64> {
         adjustments: Vec::new(),
         started: Instant::now(),
         initial: None,
+        teacher: None,
         last_step: None,
         pause: None,
         fault: None,

@@ -408,6 +408,9 @@ pub(super) struct ExecArgs {
     /// Start with the weights of this file
     #[arg(long, value_name = "FILE")]
     pub(super) initial: Option<PathBuf>,
+    /// Use the weights of the teacher in this file
+    #[arg(long, value_name = "FILE")]
+    pub(super) teacher: Option<PathBuf>,
     /// End the training after this many updates
     #[arg(long)]
     pub(super) last_step: Option<usize>,

@@ -86,6 +86,7 @@ pub fn exec(args: &ExecArgs, logging: &Logging) -> u8 {
             .clone()
             .unwrap_or_else(|| args.folder.join("kernels")),
         initial: args.initial.clone(),
+        teacher: args.teacher.clone(),
         last_step: args.last_step,
         pause: args.prune_after,
         adjustments: args.adjust.clone(),

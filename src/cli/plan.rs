@@ -7,7 +7,7 @@ use super::output::Output;
 use super::tell::Teller;
 use super::{OK, SpecArgs, weights};
 use crate::ops::{self, Consequence, Excess, OutlookOptions};
-use runner_core::diagnostic::counted;
+use runner_core::diagnostic::{counted, grouped};
 use runner_core::plan::{Expected, Plan, RunPlan};
 use runner_core::record::Status;
 use runner_core::show::show_bytes;
@@ -70,13 +70,23 @@ pub(super) fn say_search(plan: &Plan, output: &mut Output) {
     ));
 }
 
-/// What the runs of a plan take from files of weights, each table once.
+/// What the runs of a plan take from files of weights, and their teachers, each once.
 fn first_weights(plan: &Plan) -> Vec<String> {
     let mut tables: Vec<String> = Vec::new();
     for init in plan.runs.iter().filter_map(|run| run.init.as_ref()) {
         let table = weights::table(init, false);
         if !tables.contains(&table) {
             tables.push(table);
+        }
+    }
+    for teacher in plan.runs.iter().filter_map(|run| run.teacher.as_ref()) {
+        let text = format!(
+            "teacher from {}: {} parameters",
+            teacher.weights.path.display(),
+            grouped(teacher.network.num_parameters)
+        );
+        if !tables.contains(&text) {
+            tables.push(text);
         }
     }
     tables

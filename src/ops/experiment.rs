@@ -4,14 +4,12 @@ use std::path::{Path, PathBuf};
 
 use super::{Program, Progress, Sink, devices, prior};
 use crate::error::Error;
-use runner_core::check::network::Network;
 use runner_core::data::{self, Folders};
 use runner_core::diagnostic::{Diagnostic, Diagnostics, Sources};
 pub use runner_core::plan::default_name;
 use runner_core::plan::{self, Plan, RunPlan};
 use runner_core::spec::data::DataSpec;
 use runner_core::spec::document::Document;
-use runner_core::spec::init::InitSpec;
 use runner_exchange::init::Finder;
 
 /// An experiment file with its edits.
@@ -139,8 +137,7 @@ pub(crate) fn plan_document(
         data::locate(spec, &folders, download.then_some(progress), &watch)
     };
     let mut finder = Finder::new(&folders);
-    let mut weights = |spec: &InitSpec, network: &Network| finder.find(spec, network);
-    plan::plan(document, &name, &mut locate, &mut weights, &|| {
+    plan::plan(document, &name, &mut locate, &mut finder, &|| {
         devices(&experiment.program)
     })
 }

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::{Experiment, Progress, Sink, plan_with_data, trial};
 use crate::error::Error;
-use crate::train::{device, initial_network};
+use crate::train::{device, initial_network, teacher_of};
 use runner_core::data;
 use runner_core::diagnostic::Diagnostic;
 use runner_core::event::{FailureClass, Outcome};
@@ -75,7 +75,7 @@ pub struct LrFound {
 }
 
 /// Trains a run with a learning rate that rises exponentially, and suggests one. Writes nothing. The schedule, averages,
-/// strategy and early stopping of the file do not apply.
+/// strategy and early stopping of the file do not apply, except that a teacher is part of the loss.
 ///
 /// # Errors
 ///
@@ -148,7 +148,10 @@ fn rising(run: &RunPlan, options: &LrFind) -> RunPlan {
             unit: Unit::Step,
         },
     };
-    run.strategy = StrategySpec::Standard;
+    // A teacher is part of the loss.
+    if run.strategy.distill().is_none() {
+        run.strategy = StrategySpec::Standard;
+    }
     run.train.ema = None;
     run.train.early_stopping = None;
     run.train.epochs = options.steps.div_ceil(run.steps_per_epoch);
@@ -166,7 +169,9 @@ fn train(run: &RunPlan, options: &LrFind, sink: &Sink<'_>) -> Result<(RateRange,
         other => failed(format!("{other:?}")),
     };
     let network = initial_network(run, None, &device).map_err(outcome)?;
-    let mut trainer = Trainer::new(run, loaded, &device, Some(network), || 0.0);
+    let teacher = teacher_of(run, &device).map_err(outcome)?;
+    let trainer = Trainer::new(run, loaded, &device, Some(network), || 0.0);
+    let mut trainer = trainer.taught_by(teacher);
     let mut range = RateRange::default();
     for step in 0..options.steps {
         sink(Progress::Advanced(

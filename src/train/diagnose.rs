@@ -15,6 +15,7 @@ use runner_network::batch::Batch;
 use runner_network::finite::is_finite;
 use runner_network::network::Network;
 use runner_network::paths::Paths;
+use runner_network::trained::Trained;
 
 /// Watches a repeated training.
 #[derive(Clone)]
@@ -31,14 +32,14 @@ pub struct Watch {
 
 impl Watch {
     /// Checks the weights before the update and the outputs of its layers. Consumes random numbers where layers do.
-    pub fn look_at_outputs(&self, step: usize, network: &Network, batch: &Batch) {
+    pub fn look_at_outputs(&self, step: usize, held: &Trained, batch: &Batch) {
         if step != self.step {
             return;
         }
-        match self.not_finite(network, None) {
+        match self.not_finite(held.current(), None) {
             Some(path) => self.find(format!("in `{path}`, after step {}", step - 1)),
             None => {
-                if let Some(place) = network.first_not_finite(batch) {
+                if let Some(place) = held.first_not_finite(batch) {
                     self.find(format!("in {place}"));
                 }
             }

@@ -23,6 +23,7 @@ pub mod predictions;
 mod pulse;
 mod saved;
 mod shared;
+mod teacher;
 #[cfg(test)]
 mod tests;
 mod training;
@@ -60,6 +61,8 @@ use runner_network::own;
 use runner_network::scores::{self, Ranked, Scores};
 use runner_network::state::State;
 use runner_network::sums::Sums;
+pub use teacher::TEACHER;
+pub(crate) use teacher::of_source as teacher_of;
 use training::{INITIAL, Splits, Training, save, trace_failure};
 
 /// Receives the events of a run, from any thread.
@@ -87,6 +90,8 @@ pub struct Job {
     pub kernels: PathBuf,
     /// A file of initial weights; by default they are sampled from the seed.
     pub initial: Option<PathBuf>,
+    /// A file of the teacher's weights; by default they are read from the run that they are of.
+    pub teacher: Option<PathBuf>,
     /// Updates after which the training ends, if earlier than planned.
     pub last_step: Option<usize>,
     /// The epoch after which a search ends the training, if earlier than planned.
@@ -168,6 +173,7 @@ fn run(job: &Job) -> Result<Executed, Outcome> {
     if step == 0 {
         save((&job.folder, plan), network.clone(), INITIAL)?;
     }
+    let teacher = teacher::of_run(job, &device)?;
     let trace = TraceWriter::open(&job.folder, step, epoch_end, start.trace.as_ref());
     let trace = trace.map_err(trace_failure)?;
     if let Some((steps, digests)) = trace.lost() {
@@ -176,6 +182,7 @@ fn run(job: &Job) -> Result<Executed, Outcome> {
     let training = Training {
         job,
         splits: Splits::new(job, loaded, &device),
+        teacher,
         device: training_device(plan, &device),
         checkpoints: Arc::new(checkpoints),
     };
@@ -289,19 +296,21 @@ pub(crate) fn initial_network(
     device: &Device,
 ) -> Result<Network, Outcome> {
     let network = drawn_network(plan, device)?;
-    let Some(path) = file else {
-        return first::with_first_weights(network, plan);
-    };
+    match file {
+        None => first::with_first_weights(network, plan),
+        Some(path) => loaded_from(network, path, "initial weights"),
+    }
+}
+
+/// A network with all weights of a file of Burn's.
+fn loaded_from(network: Network, path: &Path, what: &str) -> Result<Network, Outcome> {
     let loaded = ModuleRecord::load(path).map_err(|e| e.to_string());
     let loaded = loaded.and_then(|record| {
         let network = network.try_load_record(record.cast_to_module_dtype());
         network.map_err(|e| e.to_string())
     });
     loaded.map_err(|e| {
-        let message = format!(
-            "the initial weights `{}` cannot be used: {e}",
-            path.display()
-        );
+        let message = format!("the {what} `{}` cannot be used: {e}", path.display());
         Outcome::failed(FailureClass::Data, message)
     })
 }

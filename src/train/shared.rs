@@ -22,6 +22,7 @@ use runner_network::copies::Average;
 use runner_network::hybrid::Machine;
 use runner_network::network::Network;
 use runner_network::scores::Scores;
+use runner_network::teacher::Teacher;
 use runner_network::trained::Trained;
 
 /// A handle to a network, with the copies of its weights if any. An update through one clone is visible in all.
@@ -94,6 +95,11 @@ impl SharedNetwork {
     /// The same with the decisions about predictions of a checkpoint.
     pub fn deciding(self, machine: Option<Machine>) -> Self {
         self.update(|held| held.deciding(machine))
+    }
+
+    /// The same with a teacher, in a training that has one.
+    pub fn taught_by(self, teacher: Option<Arc<Teacher>>) -> Self {
+        self.update(|held| held.taught_by(teacher))
     }
 
     fn update(self, change: impl FnOnce(Trained) -> Trained) -> Self {

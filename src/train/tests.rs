@@ -54,6 +54,7 @@ fn executed(plan: &RunPlan, folder: &Path, is_probe: bool, emit: Emit) -> RunFol
         adjustments: Vec::new(),
         started: Instant::now(),
         initial: None,
+        teacher: None,
         last_step: None,
         pause: None,
         fault: None,

@@ -36,6 +36,7 @@ use runner_network::schedule::Reductions;
 use runner_network::scores::Scores;
 use runner_network::state::State;
 use runner_network::sums::NotFinite;
+use runner_network::teacher::Teacher;
 use runner_network::{copies, lora, optimizer, schedule};
 
 /// The name of the weights before the first step.
@@ -111,6 +112,8 @@ pub struct Training<'a> {
     pub device: Device,
     /// The data.
     pub splits: Splits,
+    /// The teacher, if it has one.
+    pub teacher: Option<Arc<Teacher>>,
     /// Its starting state, and its files.
     pub checkpoints: Arc<Checkpoints>,
 }
@@ -141,7 +144,8 @@ impl Training<'_> {
         let reductions = Reductions::default();
         let learner = Learner::new(
             SharedNetwork::new(plan, network, start.step(plan), splits.scores.clone())
-                .deciding(start.machine.clone()),
+                .deciding(start.machine.clone())
+                .taught_by(self.teacher.clone()),
             optimizer::optimizer(plan, &parameters),
             schedule::schedule(plan, &parameters, &job.adjustments, &reductions),
         );

@@ -18,6 +18,7 @@ mod devices;
 mod diff;
 #[cfg(unix)]
 mod dispatch;
+mod distill;
 mod diverging;
 mod edit;
 mod evaluation;

@@ -240,6 +240,25 @@ fn a_schedule_that_follows_a_metric_survives_a_kill_to_the_bit() {
     assert_eq!(numbers(straight.path()), numbers(killed.path()));
 }
 
+/// Weights that a strategy puts in place of others are checkpointed like them: no number changes.
+#[test]
+fn strategies_work_with_gradient_checkpointing() {
+    let strategies = r#"
+[sweep.grid]
+strategy = [
+  { type = "lookahead", sync_steps = 5 },
+  { type = "swa", start_epoch = 2 },
+  { type = "hybrid", warmup_steps = 2, full_steps = 3, max_predict_steps = 10, confidence_threshold = 0.0 },
+]
+"#;
+    let spec = format!("{IRIS}{strategies}");
+    let kept = completed(&spec, &[]);
+    let with = spec.edit("epochs = 3", "epochs = 3\ngradient_checkpointing = true");
+    let computed_anew = completed(&with, &[]);
+    assert_eq!(numbers(kept.path()).len(), 3);
+    assert_eq!(numbers(kept.path()), numbers(computed_anew.path()));
+}
+
 #[test]
 fn copies_are_in_the_forecast() {
     let forecast = |more: &str| {

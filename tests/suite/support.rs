@@ -129,8 +129,7 @@ pub fn plan_in(folder: Option<&Path>, name: &str, text: &str) -> Result<(Plan, S
         cache: cache(),
     };
     let mut finder = Finder::new(&folders);
-    let weights = &mut |spec: &_, network: &_| finder.find(spec, network);
-    let (plan, diagnostics, sources) = planned(folder, name, text, weights);
+    let (plan, diagnostics, sources) = planned(folder, name, text, &mut finder);
     let rendered = diagnostics.render(&sources, false);
     match plan {
         Some(plan) => Ok((plan, rendered)),

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
+use runner_core::check::network::Network;
 use runner_core::data::{self, DataError, Folders, Located};
 use runner_core::diagnostic::{Diagnostic, Diagnostics, Sources};
 use runner_core::disk::{self, memory};
@@ -13,6 +14,7 @@ use runner_core::plan::{self, Plan, RunPlan, default_name};
 use runner_core::spec::backend::{Backend, FLEX, Precision};
 use runner_core::spec::data::{DataSource, DataSpec, Fallback};
 use runner_core::spec::document::Document;
+use runner_core::spec::init::InitSpec;
 use runner_core::spec::section::Choice;
 use serde_json::{Value as Json, json};
 
@@ -38,7 +40,7 @@ pub fn plan(text: &str, name: &str) -> Result<Planned, Json> {
     let mut document = Document::parse(name, text).map_err(wrong)?;
     document.look_up(&|_| None);
     let mut locate = |spec: &DataSpec| locate(spec);
-    let mut weights = |_: &_, _: &_| {
+    let mut weights = |_: &InitSpec, _: &Network| {
         let message = "the page cannot start from weights in a file";
         Err(InitRefusal {
             key: "init.from",

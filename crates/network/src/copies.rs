@@ -44,7 +44,7 @@ impl Copy {
             start: ema.start_step,
         });
         let of_strategy = match plan.strategy {
-            StrategySpec::Standard | StrategySpec::Hybrid(_) => None,
+            StrategySpec::Standard | StrategySpec::Hybrid(_) | StrategySpec::Distill(_) => None,
             StrategySpec::Lookahead { sync_steps, alpha } => Some(Rule::Slow {
                 every: sync_steps,
                 alpha,
@@ -330,6 +330,18 @@ impl ModuleMapper for Mover {
     }
 }
 
+/// Values without autodiff in place of a parameter's: trained if it is, and with its gradient checkpointing, without which
+/// no operation could combine them with what is on its device.
+pub(crate) fn instead_of<const D: usize>(former: &Tensor<D>, values: Tensor<D>) -> Tensor<D> {
+    match former.gradient_checkpointing_strategy() {
+        Some(strategy) => values
+            .autodiff()
+            .with_gradient_checkpointing_strategy(strategy)
+            .set_require_grad(former.is_require_grad()),
+        None => values,
+    }
+}
+
 /// Lets a trained network continue from other weights.
 pub(crate) struct Resume<'a>(pub(crate) Collected<'a>);
 
@@ -338,6 +350,6 @@ impl ModuleMapper for Resume<'_> {
         let Some(slow) = self.0.found.remove::<D>(param.id) else {
             return param;
         };
-        param.map(|fast| Tensor::from_inner(slow).set_require_grad(fast.is_require_grad()))
+        param.map(|fast| instead_of(&fast, slow))
     }
 }

@@ -49,6 +49,7 @@ pub mod state;
 pub mod stepwise;
 pub mod sums;
 pub mod targets;
+pub mod teacher;
 pub mod tensor;
 #[doc(hidden)]
 pub mod testing;

@@ -5,10 +5,9 @@ use burn::nn::loss::{
     GaussianNLLLossConfig, HuberLossConfig, LpLossConfig, MultiMarginLossConfig,
     SmoothL1LossConfig, SoftMarginLoss,
 };
-use burn::tensor::activation::log_softmax;
 use burn::tensor::{Device, Int, Tensor, TensorData};
 
-use crate::numeric::{exp, log, log_sigmoid, mean_axis, softmax, softplus, sum_axis};
+use crate::numeric::{exp, log, log_sigmoid, log_softmax, mean_axis, softmax, softplus, sum_axis};
 use crate::own::{self, LossTargets};
 use crate::targets::Targets;
 use runner_core::spec::backend::{Arithmetic, Kernels};
@@ -120,18 +119,78 @@ fn of_classes(
     {
         losses = losses * weights(class_weights, &flat.device()).gather(0, flat);
     }
-    if positions == 1 {
+    of_positions(
+        losses,
+        counted,
+        [batch, positions],
+        spec.reduction,
+        arithmetic,
+    )
+}
+
+/// The loss of each item, \[batch\], from that of each of its positions; `counted` is 0 for those that are ignored.
+fn of_positions(
+    losses: Tensor<1>,
+    counted: Tensor<1>,
+    shape: [usize; 2],
+    reduction: Reduction,
+    arithmetic: Arithmetic,
+) -> Tensor<1> {
+    if shape[1] == 1 {
         return losses * counted;
     }
-    let losses = (losses * counted.clone()).reshape([batch, positions]);
-    let counted = counted.reshape([batch, positions]);
+    let losses = (losses * counted.clone()).reshape(shape);
     let sums = sum_axis(arithmetic, losses, 1);
-    let items = match spec.reduction {
+    let items = match reduction {
         Reduction::Sum => sums,
         // An item whose positions are all ignored has no loss.
-        Reduction::Mean => sums / sum_axis(arithmetic, counted, 1).clamp_min(1.0),
+        Reduction::Mean => {
+            let counted = counted.reshape(shape);
+            sums / sum_axis(arithmetic, counted, 1).clamp_min(1.0)
+        }
     };
     items.squeeze_dim(1)
+}
+
+/// How far the outputs for each item, \[batch\], are from those of a teacher, in the forms that [`item_losses`] takes:
+/// for classes and labels the Kullback-Leibler divergence of the probabilities at a temperature, times its square; for
+/// values the squared error.
+pub fn item_distances(
+    spec: &LossSpec,
+    arithmetic: Arithmetic,
+    temperature: Option<f64>,
+    [outputs, wanted]: [Tensor<2>; 2],
+    targets: &Targets,
+) -> Tensor<1> {
+    let elements = |each: Tensor<2>| reduced(each, spec.reduction, arithmetic).squeeze_dim(1);
+    let Some(temperature) = temperature else {
+        return elements((outputs - wanted).square());
+    };
+    // The gradient of the divergence shrinks with the square of the temperature.
+    let factor = temperature * temperature;
+    // Not a division, whose gradient has a factor of 32 bits in Burn.
+    let [outputs, wanted] = [outputs, wanted].map(|logits| logits * (1.0 / temperature));
+    match targets {
+        Targets::Classes(classes) => {
+            let shape = classes.dims();
+            let counted = classes.clone().reshape([shape[0] * shape[1]]);
+            let counted = counted.greater_equal_scalar(0).float();
+            let [ours, theirs] = [outputs, wanted].map(|logits| log_softmax(arithmetic, logits));
+            let each = exp(arithmetic, theirs.clone()) * (theirs - ours);
+            let each = sum_axis(arithmetic, each, 1).squeeze_dim::<1>(1) * factor;
+            let counted = counted.cast(each.dtype());
+            of_positions(each, counted, shape, spec.reduction, arithmetic)
+        }
+        Targets::Values(_) => {
+            let divergence = |ours: Tensor<2>, theirs: Tensor<2>| {
+                let theirs = log_sigmoid(arithmetic, theirs);
+                exp(arithmetic, theirs.clone()) * (theirs - log_sigmoid(arithmetic, ours))
+            };
+            let yes = divergence(outputs.clone(), wanted.clone());
+            let no = divergence(outputs.neg(), wanted.neg());
+            elements((yes + no) * factor)
+        }
+    }
 }
 
 /// The factor of the focal loss: (1 - p)^gamma, where `entropies` are -ln p.
@@ -182,7 +241,7 @@ pub(crate) fn cross_entropies(
         return losses;
     }
     let _ = kernels;
-    let logs = log_softmax(outputs, 1);
+    let logs = burn::tensor::activation::log_softmax(outputs, 1);
     let right = logs.clone().gather(1, classes.clone().unsqueeze_dim(1));
     let right = right.squeeze_dim::<1>(1).neg();
     if smoothing > 0.0 {
@@ -381,6 +440,96 @@ mod tests {
     fn nll(row: [f32; 3], class: usize) -> f32 {
         let sum: f32 = row.iter().map(|x| x.exp()).sum();
         -(row[class].exp() / sum).ln()
+    }
+
+    /// The divergence of a row from a teacher's at a temperature, by hand.
+    fn divergence(ours: &[f32], theirs: &[f32], temperature: f32) -> f32 {
+        let logs = |row: &[f32]| {
+            let sum: f32 = row.iter().map(|x| (x / temperature).exp()).sum();
+            let logs = row.iter().map(|x| x / temperature - sum.ln());
+            logs.collect::<Vec<f32>>()
+        };
+        let each = logs(ours).into_iter().zip(logs(theirs));
+        let sum: f32 = each.map(|(q, p)| p.exp() * (p - q)).sum();
+        temperature * temperature * sum
+    }
+
+    #[test]
+    fn distances_are_those_of_the_definition() {
+        // Two items with two positions; one position is ignored.
+        let ours = [
+            [1.0f32, 2.0, 0.5],
+            [-1.0, 0.0, 3.0],
+            [0.3, 0.2, 0.1],
+            [2.0, -2.0, 0.0],
+        ];
+        let theirs = [
+            [0.0f32, 2.5, 0.5],
+            [1.0, 0.0, 1.0],
+            [-0.3, 0.2, 0.4],
+            [0.0, 0.0, 5.0],
+        ];
+        let kl = |at: usize| divergence(&ours[at], &theirs[at], 3.0);
+        let [a, b, d] = [kl(0), kl(1), kl(3)];
+        for arithmetic in [Arithmetic::Fast, Arithmetic::Portable] {
+            let of = |reduction, temperature, targets: &Targets| {
+                let spec = LossSpec {
+                    reduction,
+                    ..cross_entropy(0.0, &[])
+                };
+                let both = [rows(&ours), rows(&theirs)];
+                numbers(item_distances(
+                    &spec,
+                    arithmetic,
+                    temperature,
+                    both,
+                    targets,
+                ))
+            };
+            let positions = classes(&[&[1, 2], &[-1, 0]]);
+            assert_close(
+                &of(Reduction::Mean, Some(3.0), &positions),
+                &[(a + b) / 2.0, d],
+            );
+            assert_close(&of(Reduction::Sum, Some(3.0), &positions), &[a + b, d]);
+            let of_items = classes(&[&[1], &[2], &[0], &[0]]);
+            assert_close(
+                &of(Reduction::Mean, Some(3.0), &of_items),
+                &[a, b, kl(2), d],
+            );
+            // Each label is a choice between two classes, whose outputs differ by its own.
+            let labels = Targets::Values(rows(&[[0.0f32; 3]; 4]));
+            let of_label = |at: usize, label: usize| {
+                divergence(&[ours[at][label], 0.0], &[theirs[at][label], 0.0], 3.0)
+            };
+            let sums = [0, 1, 2, 3].map(|at| (0..3).map(|label| of_label(at, label)).sum::<f32>());
+            assert_close(&of(Reduction::Sum, Some(3.0), &labels), &sums);
+            assert_close(
+                &of(Reduction::Mean, Some(3.0), &labels),
+                &sums.map(|sum| sum / 3.0),
+            );
+            let squares = [0, 1, 2, 3].map(|at| {
+                let pairs = ours[at].iter().zip(&theirs[at]);
+                pairs.map(|(a, b)| (a - b) * (a - b)).sum::<f32>() / 3.0
+            });
+            assert_close(&of(Reduction::Mean, None, &labels), &squares);
+        }
+        // A teacher with the same outputs is not away, and a certain one is a target.
+        let spec = cross_entropy(0.0, &[]);
+        let of = |theirs: [[f32; 3]; 2]| {
+            let both = [rows(&OUTPUTS), rows(&theirs)];
+            let targets = classes(&[&[0], &[0]]);
+            numbers(item_distances(
+                &spec,
+                Arithmetic::Fast,
+                Some(1.0),
+                both,
+                &targets,
+            ))
+        };
+        assert_close(&of(OUTPUTS), &[0.0, 0.0]);
+        let expected = [nll(OUTPUTS[0], 2), nll(OUTPUTS[1], 1)];
+        assert_close(&of([[0.0, 0.0, 200.0], [0.0, 200.0, 0.0]]), &expected);
     }
 
     #[test]

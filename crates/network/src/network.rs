@@ -7,8 +7,9 @@ use crate::batch::{Batch, MixedTargets};
 use crate::finite::is_finite;
 use crate::graph::Graph;
 use crate::lora;
-use crate::loss::{item_losses, item_penalties};
+use crate::loss::{item_distances, item_losses, item_penalties};
 use crate::targets::Targets;
+use crate::teacher::{Lesson, Teacher};
 use crate::tensor::DynTensor;
 use runner_core::data::order::{Purpose, stream_seed};
 use runner_core::plan::RunPlan;
@@ -200,6 +201,17 @@ impl Network {
 
     /// The outputs for a batch.
     pub fn output(&self, batch: Batch) -> Output {
+        self.output_after(batch, None)
+    }
+
+    /// The same in a training with a teacher, whose distance is part of the losses, and the last of the terms.
+    pub fn taught(&self, batch: Batch, teacher: &Teacher) -> Output {
+        // Before the layers here keep anything.
+        let lesson = teacher.lesson(&batch);
+        self.output_after(batch, Some(&lesson))
+    }
+
+    fn output_after(&self, batch: Batch, lesson: Option<&Lesson>) -> Output {
         let Batch {
             inputs,
             targets,
@@ -213,7 +225,7 @@ impl Network {
             mixed: mixed.as_ref(),
             weights: weights.as_ref(),
         };
-        if self.terms.is_empty() {
+        if self.terms.is_empty() && lesson.is_none() {
             let outputs = self.outputs(inputs);
             return Output {
                 losses: self.losses_of(&self.loss, outputs.clone(), &targets, wanted),
@@ -227,14 +239,22 @@ impl Network {
         let outputs = flat(self.task, output);
         let main = self.losses_of(&self.loss, outputs.clone(), &targets, wanted);
         let mut terms = self.terms(others, &inputs, wanted);
-        let losses = self.sum(main.clone(), &terms);
-        terms.insert(
-            0,
-            Term {
-                losses: main,
-                compared: None,
-            },
-        );
+        let alone = |losses| Term {
+            losses,
+            compared: None,
+        };
+        let taught = lesson.map(|lesson| {
+            let both = [outputs.clone(), lesson.beside(&outputs)];
+            let (arithmetic, temperature) = (self.computed.1, lesson.temperature);
+            let distance = item_distances(&self.loss, arithmetic, temperature, both, &targets);
+            let distance = wanted.weighed(distance);
+            let losses = main.clone() * (1.0 - lesson.weight) + distance.clone() * lesson.weight;
+            (losses, alone(distance))
+        });
+        let (minimized, distance) = taught.unzip();
+        let losses = self.sum(minimized.unwrap_or_else(|| main.clone()), &terms);
+        terms.insert(0, alone(main));
+        terms.extend(distance);
         Output {
             losses,
             outputs,

@@ -11,10 +11,12 @@ use burn::tensor::{Device, TensorReadError};
 
 use crate::batch::Batch;
 use crate::copies::{Average, Copy};
+use crate::finite::is_finite;
 use crate::hybrid::{Counters, Hybrid, Machine, Probed, Seen};
 use crate::lora::{self, Without};
 use crate::network::Network;
 use crate::scores::{Measured, Scores};
+use crate::teacher::Teacher;
 use runner_core::plan::RunPlan;
 
 /// A network in training, with the copies of its weights if any.
@@ -26,6 +28,8 @@ pub struct Trained {
     num_updates: usize,
     /// Of a training that predicts updates.
     hybrid: Option<Hybrid>,
+    /// Of a training with a teacher.
+    teacher: Option<Arc<Teacher>>,
     /// Burn's paths of the weights under adapters, which are in no saved state.
     fixed: Arc<BTreeSet<String>>,
 }
@@ -39,8 +43,14 @@ impl Trained {
             hybrid: Hybrid::of(plan, &network),
             network,
             num_updates,
+            teacher: None,
             fixed: Arc::new(fixed),
         }
+    }
+
+    /// The same with a teacher, in a training that has one.
+    pub fn taught_by(self, teacher: Option<Arc<Teacher>>) -> Self {
+        Self { teacher, ..self }
     }
 
     /// The same with the decisions about predictions of a checkpoint.
@@ -112,11 +122,23 @@ impl Trained {
 
     /// The gradients of the mean loss of a batch, and its measurements, detached from the graph, which ends here.
     pub fn backward(&self, batch: Batch, scores: &Scores) -> (GradientsParams, Measured) {
-        let output = self.network.output(batch);
+        let output = match &self.teacher {
+            Some(teacher) => self.network.taught(batch, teacher),
+            None => self.network.output(batch),
+        };
         let gradients = output.losses.clone().mean().backward();
         let measured = scores.measure(output.without_autodiff(), false);
         let gradients = GradientsParams::from_grads(gradients, &self.network);
         (gradients, measured)
+    }
+
+    /// A description of where a batch first results in infinity or NaN.
+    pub fn first_not_finite(&self, batch: &Batch) -> Option<String> {
+        let of_network = self.network.first_not_finite(batch);
+        of_network.or_else(|| {
+            let outputs = self.teacher.as_ref()?.lesson(batch).outputs;
+            (!is_finite(outputs)).then(|| "the output of the teacher".into())
+        })
     }
 
     /// The measurements of a batch without a backward pass, as in validation.
@@ -188,6 +210,7 @@ impl Trained {
             copies,
             num_updates,
             hybrid: self.hybrid,
+            teacher: self.teacher,
             fixed: self.fixed,
         }
     }
@@ -229,6 +252,7 @@ impl Module for Trained {
             copies: self.copies.clone(),
             num_updates: self.num_updates,
             hybrid: self.hybrid.clone(),
+            teacher: self.teacher.clone(),
             fixed: self.fixed.clone(),
         }
     }
@@ -288,6 +312,7 @@ impl Module for Trained {
             copies,
             num_updates: self.num_updates,
             hybrid,
+            teacher: self.teacher,
             fixed,
         }
     }

@@ -1,6 +1,7 @@
 //! A training one update at a time, where there are no threads and no files, such as in a browser. Its numbers are those
 //! of the program, which drives the same parts through Burn's learner.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use burn::module::Module;
@@ -24,6 +25,7 @@ use crate::scores::{Measured, Scores, read, step_loss};
 use crate::serve::{Order, Serve};
 use crate::state::State;
 use crate::sums::{EpochSums, NotFinite};
+use crate::teacher::Teacher;
 use crate::trained::Trained;
 use crate::{copies, gradients, optimizer, schedule};
 use runner_core::data::Loaded;
@@ -168,6 +170,14 @@ impl Trainer {
             scores,
             paths,
             clock,
+        }
+    }
+
+    /// The same with a teacher.
+    pub fn taught_by(self, teacher: Option<Arc<Teacher>>) -> Self {
+        Self {
+            trained: self.trained.map(|trained| trained.taught_by(teacher)),
+            ..self
         }
     }
 

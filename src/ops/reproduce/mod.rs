@@ -14,7 +14,7 @@ use super::{Program, Progress, Sink, Training, devices_of};
 use crate::dispatch::{Cancel, Hardware, Settings, Task, Urgency};
 use crate::error::Error;
 use crate::model::has_parts;
-use crate::train::weight_distances;
+use crate::train::{TEACHER, weight_distances};
 pub(super) use original::side;
 use original::{Original, free, originals};
 use parts::Parts;
@@ -482,6 +482,13 @@ fn worker_arguments(
         // computations.
         let initial = std::path::absolute(&initial).unwrap_or(initial);
         arguments.extend(["--initial".to_owned(), initial.display().to_string()]);
+    }
+    // So is the teacher's run.
+    let teacher = original.folder.model(TEACHER);
+    let mut source = plan.teacher.iter().map(|teacher| &teacher.weights.path);
+    if source.any(|path| !path.is_absolute() || !path.exists()) && teacher.is_file() {
+        let teacher = std::path::absolute(&teacher).unwrap_or(teacher);
+        arguments.extend(["--teacher".to_owned(), teacher.display().to_string()]);
     }
     // The kernels that the original's experiment has selected are part of how it was computed.
     let experiment = original.folder.0.parent().and_then(Path::parent);

@@ -198,8 +198,8 @@ impl Epochs {
         for piece in pieces {
             let batch = next()?;
             if let Some(watch) = &self.watch {
-                let look = |network: &Network| watch.look_at_outputs(step + 1, network, &batch);
-                learner.model().look(look);
+                let look = |held: &Trained| watch.look_at_outputs(step + 1, held, &batch);
+                learner.model().hold(look);
                 // The random numbers that the layers just used are repeated.
                 let seed = stream_seed(self.plan.seed, Purpose::Step, step as u64);
                 self.device.seed(seed);

@@ -126,6 +126,12 @@ const WITH_ADAPTER: Edits = &[
     ),
 ];
 const FIRST: Edits = &[("init.from", "'first.json'")];
+/// A student of the shipped teacher.
+const TAUGHT: Edits = &[
+    ("data.split", "{ valid = 0.2, test = 0.2 }"),
+    ("strategy.type", "'distill'"),
+    ("strategy.teacher", "'teacher.capsule.tar.zst'"),
+];
 const SLURM: Edits = &[("launch.type", "'slurm'")];
 const COMMANDS: Edits = &[
     ("launch.type", "'command'"),
@@ -741,6 +747,15 @@ const ROWS: &[Row] = &[
     (IRIS, FIRST, "init.from", "'second.json'", Other),
     (IRIS, WITH_ADAPTER, "init.adapter", "'adapter'", Other),
     (IRIS, WITH_ADAPTER, "init.adapter", "'other adapter'", Other),
+    (
+        DIGITS,
+        TAUGHT,
+        "strategy.teacher",
+        "'copy of teacher.capsule.tar.zst'",
+        Same,
+    ),
+    (DIGITS, TAUGHT, "strategy.weight", "0.25", Other),
+    (DIGITS, TAUGHT, "strategy.temperature", "3.0", Other),
     (IRIS, FIRST, "init.layout", "'pytorch'", Same),
     (IRIS, FIRST, "init.top_level_key", "'more'", Other),
     (IRIS, FIRST, "init.remap", "[['^none', 'x']]", Same),
@@ -842,6 +857,9 @@ fn write_data(folder: &Path) {
         let file = json!({ "state_dict": tensors, "more": tensors });
         write(&format!("{name}.json"), file.to_string().as_bytes());
     }
+    let teacher = fs::read(root().join("experiments/data/digits_teacher.capsule.tar.zst")).unwrap();
+    write("teacher.capsule.tar.zst", &teacher);
+    write("copy of teacher.capsule.tar.zst", &teacher);
     // Adapters of the same network.
     for (name, value) in [("adapter", 0.5_f32), ("other adapter", 0.25)] {
         let tensor = |from: usize, shape: [usize; 2]| json!({ "dtype": "F32", "shape": shape, "data_offsets": [from, from + 16] });

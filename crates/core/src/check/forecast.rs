@@ -43,6 +43,8 @@ pub struct Demand<'a> {
     pub train: &'a TrainSpec,
     /// What is kept besides the weights.
     pub strategy: &'a StrategySpec,
+    /// The network of the teacher, if there is one.
+    pub teacher: Option<&'a Network>,
     /// On what.
     pub data: &'a DataPlan,
 }
@@ -65,6 +67,9 @@ pub struct Forecast {
     pub optimizer: u64,
     /// The moving average of the weights, and the copies of the strategy.
     pub average: u64,
+    /// The teacher: its weights, and its outputs for a batch.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub teacher: u64,
     /// What the forward pass keeps for the backward pass.
     pub activations: u64,
     /// The items of a batch and, on the host, of prefetched ones.
@@ -84,6 +89,7 @@ impl Forecast {
             optimizer,
             train,
             strategy,
+            teacher,
             data,
         } = demand;
         let float = precision.num_bytes();
@@ -113,6 +119,25 @@ impl Forecast {
         let has_own = kernels.are_own(device.backend, *precision);
         let kept =
             network.kept_bytes_per_item(float, train.gradient_checkpointing, has_own, &trained_in);
+        let activations = kept.saturating_mul(computed);
+        let workspace = network
+            .moment_per_item(is_flex, has_own)
+            .saturating_mul(float)
+            .saturating_mul(computed);
+        let of_teacher = teacher.map(|teacher| {
+            let num = teacher.num_computed(batch);
+            let outputs = teacher.layers.last().map_or(0, |layer| {
+                let sizes = layer.shape.iter().map(|size| *size as u64);
+                sizes.fold(num, u64::saturating_mul)
+            });
+            let numbers = teacher.num_parameters.saturating_add(outputs);
+            // It is computed before the network is: only what exceeds the memory of the network counts.
+            let moment = teacher.moment_per_item(is_flex, has_own);
+            let moment = moment.saturating_mul(float).saturating_mul(num);
+            let beyond = moment.saturating_sub(activations.saturating_add(workspace));
+            (numbers.saturating_mul(float), beyond)
+        });
+        let (of_teacher, beyond) = of_teacher.unwrap_or_default();
         Self {
             process: if on_host { PROCESS_BYTES } else { 0 },
             data: if on_host { data.held_bytes() } else { 0 },
@@ -121,16 +146,14 @@ impl Forecast {
             gradients: trained.saturating_mul(1 + is_in_pieces as u64),
             optimizer: trained.saturating_mul(optimizer.method.num_states()),
             average: copied.saturating_mul(train.ema.is_some() as u64 + strategy.num_copies()),
-            activations: kept.saturating_mul(computed),
+            teacher: of_teacher,
+            activations,
             batch: data
                 .input
                 .graph_bytes_in(batch, float)
                 .unwrap_or(of_batch(item))
                 .saturating_mul(1 + on_host as u64 * ahead),
-            workspace: network
-                .moment_per_item(is_flex, has_own)
-                .saturating_mul(float)
-                .saturating_mul(computed),
+            workspace: workspace.saturating_add(beyond),
         }
     }
 
@@ -173,6 +196,7 @@ impl Forecast {
             self.gradients,
             self.optimizer,
             self.average,
+            self.teacher,
             self.activations,
             self.batch,
         ];
@@ -191,8 +215,9 @@ impl Forecast {
     }
 
     /// The parts with their names, for tables.
-    pub fn parts(&self) -> [(&'static str, u64); 10] {
-        [
+    pub fn parts(&self) -> Vec<(&'static str, u64)> {
+        let teacher = (self.teacher > 0).then_some(("teacher", self.teacher));
+        let before = [
             ("process", self.process),
             ("data", self.data),
             ("kept items", self.kept),
@@ -200,11 +225,18 @@ impl Forecast {
             ("gradients", self.gradients),
             ("optimizer", self.optimizer),
             ("average", self.average),
+        ];
+        let after = [
             ("activations", self.activations),
             ("batch", self.batch),
             ("workspace", self.workspace),
-        ]
+        ];
+        before.into_iter().chain(teacher).chain(after).collect()
     }
+}
+
+fn is_zero(bytes: &u64) -> bool {
+    *bytes == 0
 }
 
 /// How many numbers of each layer are trained: frozen layers and groups have no gradients.

@@ -8,7 +8,7 @@ use super::task::{Goal, output_shape, usual_task};
 use crate::data::{DataPlan, TargetPlan};
 use crate::diagnostic::{Diagnostic, nearest};
 use crate::spec::loss::{LossFunction, LossKind};
-use crate::spec::losses::{ITEMS, LossTerm, MAIN, TermName, TermTable, TermTarget};
+use crate::spec::losses::{ITEMS, LossTerm, MAIN, TEACHER, TermName, TermTable, TermTarget};
 use crate::spec::metric::Metric;
 use crate::spec::model::layer::LayerKind;
 use crate::spec::model::layer_spec::{LayerSpec, Source};
@@ -83,6 +83,8 @@ fn wrong_name(
     let name = &table.name;
     let message = if name == MAIN {
         format!("`{path}` has the name `{MAIN}`, which is that of the loss of the task")
+    } else if name == TEACHER && point.spec.strategy.distill().is_some() {
+        format!("`{path}` has the name `{TEACHER}`, which is that of the distance to the teacher")
     } else if TermName::new(name).is_none() {
         format!(
             "`{path}` has the name `{name}`, but names of metrics have at most {} letters, digits, `-`, `_` and `.`",

@@ -7,6 +7,7 @@ mod adapters;
 mod average;
 mod balance;
 mod data;
+pub mod distill;
 mod failure;
 mod fit;
 pub mod forecast;
@@ -243,6 +244,14 @@ pub const RULES: &[Rule] = &[
     Rule {
         reads: &["train.ema", "strategy"],
         check: hybrid::no_average_of_predictions,
+    },
+    Rule {
+        reads: &["data", "task", "strategy"],
+        check: distill::temperature_softens,
+    },
+    Rule {
+        reads: &["data", "task", "loss", "strategy"],
+        check: distill::outputs_are_comparable,
     },
     Rule {
         reads: &["scheduler"],

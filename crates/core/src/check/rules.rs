@@ -116,6 +116,8 @@ pub fn memory_suffices(point: &Point<'_>) -> Option<Diagnostic> {
             optimizer: &spec.optimizer,
             train: &spec.train,
             strategy: &spec.strategy,
+            // It is found after the rules.
+            teacher: None,
             data,
         };
         Forecast::least_after(&demand, &spec.memory.on_exceed)

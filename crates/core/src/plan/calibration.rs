@@ -194,6 +194,7 @@ impl RunPlan {
             "pieces": train.micro_batch_size < train.batch_size,
             "gradient_checkpointing": train.gradient_checkpointing,
             "gradient_norms": train.log_gradient_norms,
+            "teacher": self.teacher.as_ref().map(|teacher| teacher.network.work()),
             "data": [self.data.held_bytes(), self.data.num_train as u64],
             "augment": self.data.augment,
         });

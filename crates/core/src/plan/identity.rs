@@ -9,6 +9,7 @@ use serde_json::{Value as Json, json};
 
 use super::RunPlan;
 use super::init::InitPlan;
+use super::teacher::TeacherPlan;
 use crate::check::{group_of, matches};
 use crate::data::{DataPlan, Dataset, sha256_hex};
 use crate::spec::backend::{Arithmetic, DeviceName, Kernels, Precision};
@@ -66,6 +67,9 @@ struct Work<'a> {
     /// The initial weights, if any come from a file.
     #[serde(skip_serializing_if = "Option::is_none")]
     init: Option<Json>,
+    /// The teacher, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    teacher: Option<Json>,
 }
 
 /// The resolved settings of `[[optimizer.groups]]` and of `muon`'s patterns for one parameter.
@@ -189,6 +193,7 @@ impl RunPlan {
             scheduler,
             strategy,
             init,
+            teacher,
             // Its text is appended.
             network: _,
         } = self;
@@ -256,6 +261,14 @@ impl RunPlan {
             },
             steps_per_epoch: Some(*steps_per_epoch).filter(|num| is_now && *num != usual_steps),
             init: init.as_ref().map(weights_of),
+            teacher: teacher.as_ref().map(|teacher| {
+                let TeacherPlan {
+                    weights,
+                    network,
+                    warning: _,
+                } = teacher;
+                json!([weights_of(weights), network.work()])
+            }),
         }
     }
 
@@ -302,6 +315,28 @@ impl RunPlan {
             return Vec::new();
         }
         treatments
+    }
+}
+
+impl DataPlan {
+    /// Whether the same transforms are fitted to this data and to another one, since nothing differs that they follow
+    /// from.
+    pub fn is_prepared_like(&self, other: &Self) -> bool {
+        let of = |data: &Self| {
+            let split = SplitSpec {
+                by_run: false,
+                ..data.split.clone()
+            };
+            json!([
+                dataset_of(data),
+                data.scale,
+                data.scale_axis,
+                data.label_noise,
+                split,
+                [data.num_train, data.num_valid, data.num_test],
+            ])
+        };
+        of(self) == of(other)
     }
 }
 

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::teacher::{Student, TeacherPlan};
 use crate::check::network::Network;
 use crate::diagnostic::Diagnostic;
 use crate::spec::init::{InitLayout, InitSpec};
@@ -140,8 +141,41 @@ pub struct InitRefusal {
     pub diagnostic: Box<Diagnostic>,
 }
 
-/// Inspects a file of weights for a network.
-pub type FindWeights<'a> = &'a mut dyn FnMut(&InitSpec, &Network) -> Result<InitPlan, InitRefusal>;
+/// Inspects files of weights.
+pub trait Files {
+    /// The tensors that a network takes from the file of an `[init]`.
+    ///
+    /// # Errors
+    /// Why it cannot be used.
+    fn init(&mut self, spec: &InitSpec, network: &Network) -> Result<InitPlan, InitRefusal>;
+
+    /// The teacher in a run's folder or a capsule.
+    ///
+    /// # Errors
+    /// Why it cannot teach the student.
+    fn teacher(&mut self, from: &str, student: &Student<'_>) -> Result<TeacherPlan, InitRefusal>;
+}
+
+/// The teacher's key.
+pub const TEACHER_KEY: &str = "strategy.teacher";
+
+/// A function that knows no teachers.
+impl<F: FnMut(&InitSpec, &Network) -> Result<InitPlan, InitRefusal>> Files for F {
+    fn init(&mut self, spec: &InitSpec, network: &Network) -> Result<InitPlan, InitRefusal> {
+        self(spec, network)
+    }
+
+    fn teacher(&mut self, _: &str, _: &Student<'_>) -> Result<TeacherPlan, InitRefusal> {
+        let wrong = Diagnostic::error("weights", "a teacher cannot be loaded here");
+        Err(InitRefusal {
+            key: TEACHER_KEY,
+            diagnostic: Box::new(wrong.help("train the file with `runner run`")),
+        })
+    }
+}
+
+/// Inspects files of weights.
+pub type FindWeights<'a> = &'a mut dyn Files;
 
 /// Finds no weights; for plans without any.
 ///

@@ -22,6 +22,7 @@ mod room;
 mod run;
 mod schedule;
 pub mod sweep;
+pub mod teacher;
 mod trial;
 
 pub use crate::check::forecast::Forecast;
@@ -75,7 +76,7 @@ pub fn plan(
         let wrong = diagnostics.0.into_iter();
         wrong.for_each(|d| findings.diagnostics.push(d));
         let mut planner = Planner::new(locate, weights, devices);
-        planner.check_trial(&root, written, &mut findings);
+        planner.check_trial(&root, written, default_name, &mut findings);
         return Err(findings.diagnostics);
     };
     let mut planner = Planner::new(locate, weights, devices);
@@ -92,7 +93,7 @@ pub fn plan(
             let others = confirm.iter().flat_map(|confirm| &confirm.seeds);
             spec.experiment.seeds.extend(others);
         }
-        let trial = planner.check_trial(&root, spec, &mut findings);
+        let trial = planner.check_trial(&root, spec, default_name, &mut findings);
         let is_refused = findings.diagnostics.has_errors();
         num_refused += is_refused as usize;
         for diagnostic in findings.diagnostics.0 {
@@ -128,7 +129,13 @@ pub fn plan(
         }
     }
     if document.suggestions.is_none() && !diagnostics.has_errors() {
-        check_later_points(document, &references, &mut planner, &mut diagnostics);
+        check_later_points(
+            document,
+            &references,
+            default_name,
+            &mut planner,
+            &mut diagnostics,
+        );
     }
     if diagnostics.has_errors() {
         if num_refused == num_trials {
@@ -198,6 +205,7 @@ pub fn plan(
 fn check_later_points(
     document: &Document,
     references: &References<'_>,
+    default_name: &str,
     planner: &mut Planner<'_>,
     diagnostics: &mut Diagnostics,
 ) {
@@ -212,7 +220,7 @@ fn check_later_points(
     };
     for point in &expansion.points {
         let (root, spec, mut findings) = read(references, expansion.tree(point), &[]);
-        planner.check_trial(&root, spec, &mut findings);
+        planner.check_trial(&root, spec, default_name, &mut findings);
         let found = findings.diagnostics.0.into_iter();
         for diagnostic in found.filter(|found| found.severity == Severity::Error) {
             if let Some(diagnostic) = in_trial(diagnostic, &expansion, point, diagnostics) {

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use super::init::InitPlan;
+use super::teacher::TeacherPlan;
 use super::{Forecast, Relief};
 use crate::check::forecast::Demand;
 use crate::check::network::Network;
@@ -222,6 +223,9 @@ pub struct RunPlan {
     /// The source of initial weights, if not all of them are random.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub init: Option<InitPlan>,
+    /// The teacher, with `strategy.type = "distill"`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub teacher: Option<TeacherPlan>,
     /// The planned network.
     pub network: Network,
 }
@@ -261,6 +265,7 @@ impl RunPlan {
             optimizer: &self.optimizer,
             train: &self.train,
             strategy: &self.strategy,
+            teacher: self.teacher.as_ref().map(|teacher| &teacher.network),
             data: &self.data,
         }
     }

@@ -4,13 +4,15 @@ use std::rc::Rc;
 
 use serde_json::{Map, Value as Json};
 
-use super::init::{FindWeights, InitPlan, InitRefusal};
+use super::init::{FindWeights, InitPlan, InitRefusal, TEACHER_KEY};
 use super::place::{Machine, Place};
+use super::teacher::{Student, TeacherPlan};
 use super::{Devices, FORMAT, Forecast, Locate, RunPlan};
 use crate::check;
 use crate::check::task::Goal;
 use crate::check::trial::{Checked, Checker, LaidOut};
 use crate::data::DataPlan;
+use crate::diagnostic::Diagnostic;
 use crate::spec::ExperimentSpec;
 use crate::spec::document::Table;
 use crate::spec::section::Findings;
@@ -31,6 +33,7 @@ pub(super) struct Trial {
     goal: Goal,
     laid_out: Rc<LaidOut>,
     init: Option<InitPlan>,
+    teacher: Option<TeacherPlan>,
     place: Place,
 }
 
@@ -54,6 +57,7 @@ impl<'a> Planner<'a> {
         &mut self,
         root: &Table,
         spec: ExperimentSpec,
+        default_name: &str,
         findings: &mut Findings,
     ) -> Option<Trial> {
         let checked = self.checker.check(root, spec, findings);
@@ -72,6 +76,10 @@ impl<'a> Planner<'a> {
         if findings.diagnostics.has_errors() {
             return None;
         }
+        let teacher = match self.teacher(root, &checked, default_name, findings) {
+            Ok(teacher) => teacher,
+            Err(()) => return None,
+        };
         Some(Trial {
             spec: checked.spec,
             data: checked.data?,
@@ -79,6 +87,7 @@ impl<'a> Planner<'a> {
             goal: checked.goal?,
             laid_out: checked.laid_out?,
             init,
+            teacher,
             place,
         })
     }
@@ -94,12 +103,54 @@ impl<'a> Planner<'a> {
         if findings.is_poisoned("init") {
             return None;
         }
-        match (self.weights)(init, &laid_out.network) {
+        match self.weights.init(init, &laid_out.network) {
             Ok(init) => Some(init),
             Err(InitRefusal { key, diagnostic }) => {
                 let at = check::span(root, key);
                 findings.diagnostics.push(diagnostic.at(at));
                 None
+            }
+        }
+    }
+
+    /// The teacher of a trial that is valid otherwise, if it has one; an error is added to the findings.
+    fn teacher(
+        &mut self,
+        root: &Table,
+        checked: &Checked,
+        default_name: &str,
+        findings: &mut Findings,
+    ) -> Result<Option<TeacherPlan>, ()> {
+        let spec = &checked.spec;
+        let (Some(distill), Some(data), Some(goal)) =
+            (spec.strategy.distill(), &checked.data, &checked.goal)
+        else {
+            return Ok(None);
+        };
+        let student = Student {
+            experiment: spec.experiment.name.as_deref().unwrap_or(default_name),
+            data: match checked.by_seed.as_slice() {
+                [] => std::slice::from_ref(data),
+                each => each,
+            },
+            task: goal.task.kind,
+            output: &goal.output_shape,
+            arithmetic: spec.backend.arithmetic,
+        };
+        match self.weights.teacher(&distill.teacher, &student) {
+            Ok(teacher) => {
+                if let Some(warning) = &teacher.warning {
+                    let warning = Diagnostic::warning("teacher", warning.clone())
+                        .at(check::span(root, TEACHER_KEY))
+                        .help("train the teacher with the split of this file");
+                    findings.diagnostics.push(warning);
+                }
+                Ok(Some(teacher))
+            }
+            Err(InitRefusal { key, diagnostic }) => {
+                let at = check::span(root, key);
+                findings.diagnostics.push(diagnostic.at(at));
+                Err(())
             }
         }
     }
@@ -142,7 +193,9 @@ impl Trial {
                 axes: axes.clone(),
                 forecast: Forecast::default(),
                 train: spec.train.clone(),
-                strategy: spec.strategy.clone(),
+                strategy: spec
+                    .strategy
+                    .planned(self.goal.task.kind.has_probabilities()),
                 checkpoint: spec.checkpoint.clone(),
                 predictions: spec.predictions.clone().unwrap_or_default(),
                 on_failure: spec.on_failure.clone(),
@@ -153,6 +206,7 @@ impl Trial {
                 optimizer: spec.optimizer.clone(),
                 scheduler: spec.scheduler.clone(),
                 init: self.init.clone(),
+                teacher: self.teacher.clone(),
                 network: self.laid_out.network.clone(),
             };
             run.fingerprint = run.compute_fingerprint(&self.laid_out.work);

@@ -27,7 +27,7 @@
 //!     trace/               losses.f64 and digests.csv: the loss of each update, the weights' digests
 //!     checkpoints/         model-<step>.bpk, optimizer-<step>.bpk, scheduler-<step>.bpk, and
 //!                          checkpoint-<step>.json, which makes the three of them complete
-//!     model/               initial.bpk, final.bpk, best.bpk by the objective, and ema.bpk or swa.bpk if weights are averaged
+//!     model/               initial.bpk, final.bpk, best.bpk by the objective, ema.bpk or swa.bpk if weights are averaged, teacher.bpk if there is a teacher
 //!   replaced/<run>@<fingerprint>/   runs that were other work under the same name
 //!   report.html report.md report.csv report.json
 //!   tensorboard/<run>/       TensorBoard's event files, once they are asked for

@@ -95,7 +95,7 @@ impl RunFolder {
         self.checkpoints().join(format!("{part}-{step}.bpk"))
     }
 
-    /// Saved weights: `initial`, `final`, `best`, `ema` or `swa`.
+    /// Saved weights: `initial`, `final`, `best`, `ema`, `swa` or `teacher`.
     pub fn model(&self, name: &str) -> PathBuf {
         self.0.join("model").join(format!("{name}.bpk"))
     }

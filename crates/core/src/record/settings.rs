@@ -21,7 +21,7 @@ pub struct Changed {
 }
 
 /// Keys that are derived from others, or are names.
-const DERIVED: [&str; 12] = [
+const DERIVED: [&str; 14] = [
     "id",
     "trial",
     "fingerprint",
@@ -34,21 +34,24 @@ const DERIVED: [&str; 12] = [
     "forecast",
     "least_memory",
     "init.tensors",
+    "teacher.network",
+    "teacher.weights.tensors",
 ];
 
 /// Keys that do not affect the numbers of a completed run.
-const GUARDS: [&str; 7] = [
+const GUARDS: [&str; 8] = [
     "memory.",
     "limits.run",
     "on_failure",
     "data.folder",
     "data.cache",
     "init.path",
+    "strategy.teacher.weights.path",
     "predictions.",
 ];
 
 /// Keys of a resolved run with another name in the experiment file, including those inside tables.
-const NAMES: [(&str, &str); 9] = [
+const NAMES: [(&str, &str); 10] = [
     ("device", "backend.device"),
     ("precision", "backend.precision"),
     ("kernels", "backend.kernels"),
@@ -58,6 +61,7 @@ const NAMES: [(&str, &str); 9] = [
     ("on_exceed", "memory.on_exceed"),
     ("time_limit_secs", "limits.run"),
     ("objective", "objective.metric"),
+    ("teacher", "strategy.teacher"),
 ];
 
 /// The settings of a run by the keys of the experiment file, without derived ones. The network is planned from the

@@ -185,6 +185,14 @@ impl LossFunction {
             )
     }
 
+    /// Whether outputs are estimates of the targets, if it is used for values.
+    pub fn gives_values(&self) -> bool {
+        !matches!(
+            self,
+            LossFunction::GaussianNll | LossFunction::PoissonNll { .. }
+        )
+    }
+
     /// Whether outputs become probabilities of classes through a softmax, if it is used for classes.
     pub fn is_of_softmax(&self) -> bool {
         matches!(

@@ -64,6 +64,9 @@ pub const ITEMS: &str = "items";
 /// The name under which the loss of the task is measured beside its sum with others.
 pub const MAIN: &str = "main";
 
+/// The name under which the distance to a teacher is measured.
+pub const TEACHER: &str = "teacher";
+
 /// One column, or several different ones.
 fn columns() -> Kind {
     let several = Kind::List {

@@ -7,6 +7,7 @@ pub mod adapters;
 pub mod adjustment;
 pub mod backend;
 pub mod data;
+pub mod distill;
 pub mod distribution;
 pub mod document;
 pub mod expression;

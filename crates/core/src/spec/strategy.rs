@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::distill::DistillSpec;
 use super::hybrid::HybridSpec;
 use super::kind::Kind;
 use super::section::{Section, choices};
@@ -30,15 +31,18 @@ pub enum StrategySpec {
     },
     /// Some updates are predicted instead of computed.
     Hybrid(HybridSpec),
+    /// The outputs of a teacher are imitated.
+    Distill(DistillSpec),
 }
 
 choices! {
-
+    /// The strategies of `runner`.
     enum StrategyKind {
         Standard "standard" "Each update changes the weights, and that is all.",
         Lookahead "lookahead" "Lookahead (Zhang et al., 2019): every `sync_steps` updates, slow weights move toward the trained ones by `alpha`, and the training continues from them. The slow weights are validated, tested and saved.",
         Swa "swa" "Stochastic weight averaging (Izmailov et al., 2018): the mean of the weights at regular intervals, from `start_epoch` on, evaluated in addition to the weights as `valid_swa` and `test_swa`.",
         Hybrid "hybrid" "Some updates are predicted from earlier weights instead of computed by a backward pass. A prediction is kept if the loss on a probe allows it, and rolled back otherwise.",
+        Distill "distill" "Knowledge distillation (Hinton et al., 2015): the network also learns to imitate the outputs of a `teacher`, the network of another run.",
     }
 }
 
@@ -51,7 +55,7 @@ impl StrategySpec {
     /// How many copies of the weights it keeps.
     pub fn num_copies(&self) -> u64 {
         match self {
-            Self::Standard => 0,
+            Self::Standard | Self::Distill(_) => 0,
             Self::Lookahead { .. } | Self::Swa { .. } => 1,
             Self::Hybrid(hybrid) => hybrid.num_copies(),
         }
@@ -62,6 +66,22 @@ impl StrategySpec {
         match self {
             Self::Hybrid(hybrid) => Some(hybrid),
             _ => None,
+        }
+    }
+
+    /// The settings of a training with a teacher.
+    pub fn distill(&self) -> Option<&DistillSpec> {
+        match self {
+            Self::Distill(distill) => Some(distill),
+            _ => None,
+        }
+    }
+
+    /// The same for a plan, in which outputs are probabilities or values.
+    pub fn planned(&self, has_probabilities: bool) -> Self {
+        match self {
+            Self::Distill(distill) => Self::Distill(distill.planned(has_probabilities)),
+            other => other.clone(),
         }
     }
 
@@ -107,6 +127,7 @@ impl StrategySpec {
                     .optional(),
             },
             StrategyKind::Hybrid => Self::Hybrid(HybridSpec::decode(s)),
+            StrategyKind::Distill => Self::Distill(DistillSpec::decode(s)),
         })
     }
 }

@@ -101,6 +101,11 @@ impl TaskKind {
         )
     }
 
+    /// Whether outputs can be probabilities: of classes or of labels.
+    pub fn has_probabilities(self) -> bool {
+        self.is_of_classes() || self == TaskKind::MultiLabel
+    }
+
     /// Whether the classes are the tokens of a vocabulary.
     pub fn is_of_tokens(self) -> bool {
         matches!(self, TaskKind::NextToken | TaskKind::MaskedToken)

@@ -5,6 +5,8 @@
 
 mod matching;
 mod open;
+#[cfg(feature = "native")]
+mod teacher;
 mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,7 +14,11 @@ use std::path::{Path, PathBuf};
 
 use runner_core::check::network::Network;
 use runner_core::data::{DataError, Folders, file_digest, sha256_of};
+#[cfg(feature = "native")]
+use runner_core::plan::init::Files;
 use runner_core::plan::init::{InitPlan, InitRefusal, Taken};
+#[cfg(feature = "native")]
+use runner_core::plan::teacher::{Student, TeacherPlan};
 use runner_core::show::plain_io_error;
 use runner_core::spec::init::{InitLayout, InitSpec};
 use runner_core::spec::plain_file;
@@ -27,6 +33,9 @@ pub struct Finder<'a> {
     folders: &'a Folders,
     digests: BTreeMap<PathBuf, String>,
     last: Option<(InitSpec, Network, InitPlan)>,
+    /// The last teacher, with what was asked for.
+    #[cfg(feature = "native")]
+    teacher: Option<(String, TeacherPlan)>,
 }
 
 impl<'a> Finder<'a> {
@@ -36,6 +45,8 @@ impl<'a> Finder<'a> {
             folders,
             digests: BTreeMap::new(),
             last: None,
+            #[cfg(feature = "native")]
+            teacher: None,
         }
     }
 
@@ -49,16 +60,45 @@ impl<'a> Finder<'a> {
         let Self {
             folders, digests, ..
         } = self;
-        let plan = resolve(spec, network, &folders.base, &mut |path| {
-            if let Some(digest) = digests.get(path) {
-                return Ok(digest.clone());
-            }
-            let digest = file_digest(path, &folders.cache)?;
-            digests.insert(path.to_owned(), digest.clone());
-            Ok(digest)
-        })?;
+        let mut digest_of = |path: &Path| known_digest(digests, path, folders);
+        let plan = resolve(spec, network, &folders.base, &mut digest_of)?;
         self.last = Some((spec.clone(), network.clone(), plan.clone()));
         Ok(plan)
+    }
+}
+
+/// The digest of a file, which is read once.
+fn known_digest(
+    digests: &mut BTreeMap<PathBuf, String>,
+    path: &Path,
+    folders: &Folders,
+) -> Result<String, DataError> {
+    if let Some(digest) = digests.get(path) {
+        return Ok(digest.clone());
+    }
+    let digest = file_digest(path, &folders.cache)?;
+    digests.insert(path.to_owned(), digest.clone());
+    Ok(digest)
+}
+
+#[cfg(feature = "native")]
+impl Files for Finder<'_> {
+    fn init(&mut self, spec: &InitSpec, network: &Network) -> Result<InitPlan, InitRefusal> {
+        self.find(spec, network)
+    }
+
+    fn teacher(&mut self, from: &str, student: &Student<'_>) -> Result<TeacherPlan, InitRefusal> {
+        let asked = format!("{from}: {student:?}");
+        if let Some((_, teacher)) = self.teacher.iter().find(|(known, _)| *known == asked) {
+            return Ok(teacher.clone());
+        }
+        let Self {
+            folders, digests, ..
+        } = self;
+        let mut digest_of = |path: &Path| known_digest(digests, path, folders);
+        let teacher = teacher::teacher(from, student, &folders.base, &mut digest_of)?;
+        self.teacher = Some((asked, teacher.clone()));
+        Ok(teacher)
     }
 }
 

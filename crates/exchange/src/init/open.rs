@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use runner_core::check::network::Network;
 use runner_core::check::network::adapters::Adapter;
 use runner_core::data::{DataError, sha256_hex};
+use runner_core::plan::RunPlan;
 #[cfg(feature = "native")]
 use runner_core::record::capsule;
 use runner_core::record::{ExperimentFolder, RunFolder};
@@ -34,10 +35,7 @@ pub struct Opened {
 impl Opened {
     /// Opens the file at a path; plain Burn files are assumed to be of a network like `network`.
     pub fn open(path: &Path, key: Option<&str>, network: &Network) -> Result<Self, DataError> {
-        let is_capsule = path
-            .file_name()
-            .is_some_and(|name| name.to_string_lossy().ends_with(CAPSULE));
-        if is_capsule {
+        if is_capsule(path) {
             return Self::of_capsule(path, key);
         }
         if path.is_dir() {
@@ -81,28 +79,87 @@ impl Opened {
 
     #[cfg(feature = "native")]
     fn of_capsule(path: &Path, key: Option<&str>) -> Result<Self, DataError> {
-        let failed = |e: std::io::Error| {
-            let (place, reason) = (path.display(), plain_io_error(&e));
-            DataError::new(format!("`{place}` cannot be unpacked: {reason}"))
-        };
-        let folder = tempfile::tempdir().map_err(failed)?;
-        let place = folder.path().join("capsule");
-        let unpacked = capsule::unpack(path, &place, None).map_err(|error| DataError {
-            notes: error.notes,
-            helps: error.helps,
-            ..DataError::new(error.message)
-        })?;
-        let (weights, _) = of_run(&unpacked.folder, key)?;
+        let (folder, unpacked) = unpacked(path)?;
+        let (weights, _) = of_run(&folder, key)?;
         Ok(Self {
             weights,
             file: path.to_owned(),
-            _unpacked: Some(folder),
+            _unpacked: Some(unpacked),
         })
     }
 }
 
-/// The best weights of a run, with their file.
-fn of_run(folder: &RunFolder, key: Option<&str>) -> Result<(Weights, PathBuf), DataError> {
+/// Whether a path is that of a capsule.
+fn is_capsule(path: &Path) -> bool {
+    let name = path.file_name();
+    name.is_some_and(|name| name.to_string_lossy().ends_with(CAPSULE))
+}
+
+/// The run of a capsule, and the folder that is removed when the capsule is no longer needed.
+#[cfg(feature = "native")]
+fn unpacked(path: &Path) -> Result<(RunFolder, TempDir), DataError> {
+    let failed = |e: std::io::Error| {
+        let (place, reason) = (path.display(), plain_io_error(&e));
+        DataError::new(format!("`{place}` cannot be unpacked: {reason}"))
+    };
+    let folder = tempfile::tempdir().map_err(failed)?;
+    let place = folder.path().join("capsule");
+    let unpacked = capsule::unpack(path, &place, None).map_err(|error| DataError {
+        notes: error.notes,
+        helps: error.helps,
+        ..DataError::new(error.message)
+    })?;
+    Ok((unpacked.folder, folder))
+}
+
+/// The run of a folder or of a capsule, with its plan.
+#[cfg(feature = "native")]
+pub(super) struct OpenedRun {
+    /// The folder.
+    pub(super) folder: RunFolder,
+    /// The plan.
+    pub(super) plan: RunPlan,
+    /// Whether it is a capsule.
+    pub(super) is_capsule: bool,
+    /// Where a capsule was unpacked; removed with this.
+    _unpacked: Option<TempDir>,
+}
+
+#[cfg(feature = "native")]
+impl OpenedRun {
+    /// Opens the run at a path.
+    pub(super) fn open(path: &Path) -> Result<Self, DataError> {
+        let place = path.display();
+        let is_capsule = is_capsule(path);
+        if !path.exists() {
+            return Err(DataError::new(format!("`{place}` does not exist")).help(
+                "use the folder of a completed run, such as `results/digits/runs/base-s1`, or a capsule; a path starts from the folder of this file",
+            ));
+        }
+        if !is_capsule && !path.is_dir() {
+            return Err(DataError::new(format!(
+                "`{place}` is neither the folder of a run nor a capsule"
+            ))
+            .note("the network of a teacher has to be known, and a file of weights does not say it")
+            .help("use the folder of a completed run, or a capsule of `runner bundle`"));
+        }
+        let (folder, unpacked) = if is_capsule {
+            let (folder, unpacked) = unpacked(path)?;
+            (folder, Some(unpacked))
+        } else {
+            (RunFolder(path.to_owned()), None)
+        };
+        Ok(Self {
+            plan: plan_of(&folder, "a capsule")?,
+            folder,
+            is_capsule,
+            _unpacked: unpacked,
+        })
+    }
+}
+
+/// The plan of a run; `other` is what could be used instead of one.
+fn plan_of(folder: &RunFolder, other: &str) -> Result<RunPlan, DataError> {
     let place = folder.0.display();
     let plan = folder
         .read_plan()
@@ -117,10 +174,18 @@ fn of_run(folder: &RunFolder, key: Option<&str>) -> Result<(Weights, PathBuf), D
                 "use one of its runs, such as `{}`",
                 experiment.run(id).0.display()
             )),
-            None => error
-                .help("use a folder such as `results/digits/runs/base-s1`, or a file of weights"),
+            None => error.help(format!(
+                "use a folder such as `results/digits/runs/base-s1`, or {other}"
+            )),
         });
     };
+    Ok(plan)
+}
+
+/// The best weights of a run, with their file.
+fn of_run(folder: &RunFolder, key: Option<&str>) -> Result<(Weights, PathBuf), DataError> {
+    let place = folder.0.display();
+    let plan = plan_of(folder, "a file of weights")?;
     let file = folder.model("best");
     if !file.exists() {
         let message = format!("`{place}` has no best weights: it has no model/best.bpk");

@@ -6,7 +6,7 @@ use burn::module::{Module, ModuleMapper, ModuleVisitor, Param, ParamId};
 use burn::optim::GradientsParams;
 use burn::tensor::{Tensor, TensorReadError};
 
-use crate::copies::{Collected, Part, Resume};
+use crate::copies::{Collected, Part, Resume, instead_of};
 use crate::network::Network;
 use crate::numeric::total;
 use runner_core::spec::backend::Arithmetic;
@@ -114,9 +114,8 @@ impl ModuleMapper for Mover<'_> {
             return param;
         };
         param.map(|weights| {
-            let is_trained = weights.is_require_grad();
-            let moved = weights.without_autodiff() + update;
-            Tensor::from_inner(moved).set_require_grad(is_trained)
+            let moved = weights.clone().without_autodiff() + update;
+            instead_of(&weights, moved)
         })
     }
 }

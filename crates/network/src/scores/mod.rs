@@ -27,7 +27,7 @@ use runner_core::data::encode::Pixels;
 use runner_core::plan::RunPlan;
 use runner_core::spec::backend::{Arithmetic, Kernels};
 use runner_core::spec::loss::LossFunction;
-use runner_core::spec::losses::{MAIN, TermTarget};
+use runner_core::spec::losses::{MAIN, TEACHER, TermTarget};
 use runner_core::spec::metric::Metric;
 use runner_core::spec::own::MetricName;
 use runner_core::spec::section::Choice;
@@ -106,7 +106,8 @@ impl Scores {
             &plan.loss.function,
             None,
         );
-        if plan.losses.is_empty() {
+        let has_teacher = plan.strategy.distill().is_some();
+        if plan.losses.is_empty() && !has_teacher {
             return main;
         }
         let more_tasks = plan.more_tasks();
@@ -120,10 +121,13 @@ impl Scores {
             (term.name.clone(), scores)
         });
         let alone = of(plan.task.kind, &[], &plan.loss.function, None);
+        // The distance to a teacher is last, since it is measured only in training.
+        let teacher = has_teacher.then(|| (TEACHER.to_owned(), alone.clone()));
         Self {
             terms: [(MAIN.to_owned(), alone)]
                 .into_iter()
                 .chain(terms)
+                .chain(teacher)
                 .collect(),
             ..main
         }

@@ -69,8 +69,27 @@ impl Network {
             });
             layer.frozen = frozen.collect();
             layer.adapters = adapters;
-            layer.count_adapters();
+            let [parameters, products] = layer.counts_of_adapters();
+            layer.num_parameters = layer.num_parameters.saturating_add(parameters);
+            layer.multiply_adds_per_item = layer.multiply_adds_per_item.saturating_add(products);
         }
+        self.counted()
+    }
+
+    /// The same when its adapters are added to its weights.
+    pub fn merged(mut self) -> Self {
+        for layer in &mut self.layers {
+            let [parameters, products] = layer.counts_of_adapters();
+            layer.num_parameters = layer.num_parameters.saturating_sub(parameters);
+            layer.multiply_adds_per_item = layer.multiply_adds_per_item.saturating_sub(products);
+            layer.adapters.clear();
+            layer.frozen.clear();
+        }
+        self.counted()
+    }
+
+    /// The same with the sums over its layers.
+    fn counted(mut self) -> Self {
         let layers = self.layers.iter();
         let sum = |of: fn(&Layer) -> u64| layers.clone().map(of).fold(0, u64::saturating_add);
         self.num_parameters = sum(|layer| layer.num_parameters);
@@ -109,15 +128,13 @@ impl Layer {
         all
     }
 
-    fn count_adapters(&mut self) {
-        let positions = self.positions();
-        for adapter in &self.adapters {
-            let own = adapter.parameters().map(|(_, count)| count);
-            let sum = own[0].saturating_add(own[1]);
-            self.num_parameters = self.num_parameters.saturating_add(sum);
-            let products = sum.saturating_mul(positions);
-            self.multiply_adds_per_item = self.multiply_adds_per_item.saturating_add(products);
-        }
+    /// The parameters of its adapters, and their multiply-adds for one item.
+    fn counts_of_adapters(&self) -> [u64; 2] {
+        let adapters = self.adapters.iter().flat_map(Adapter::parameters);
+        let num = adapters.fold(0, |sum: u64, (_, count)| sum.saturating_add(count));
+        // A layer without adapters may have no input.
+        let positions = if num == 0 { 0 } else { self.positions() };
+        [num, num.saturating_mul(positions)]
     }
 
     /// Values of one item that adapters keep for the backward pass: the inputs of the second matrix and, with dropout,

@@ -12,6 +12,7 @@ use super::manifest::{DataRoot, FileSum};
 use super::write::Source;
 use crate::plan::RunPlan;
 use crate::plan::init::{AdapterInit, InitPlan};
+use crate::plan::teacher::TeacherPlan;
 use crate::spec::plain_file;
 
 /// The home folder of any user in a path.
@@ -22,11 +23,35 @@ const MAX_LOOKED_AT: u64 = 64 << 20;
 
 /// The text of `run.toml` without paths of this machine; `None` if there are none.
 pub(super) fn run(plan: &RunPlan, roots: &[DataRoot]) -> std::io::Result<Option<String>> {
-    if plan.data.roots().is_empty() && plan.init.is_none() {
+    if plan.data.roots().is_empty() && plan.init.is_none() && plan.teacher.is_none() {
         return Ok(None);
     }
     // The initial weights are among the run's files; their origin is identified by their digest.
-    let init = plan.init.clone().map(|init| InitPlan {
+    let init = plan.init.clone().map(reduced);
+    // So are those of the teacher.
+    let teacher = plan.teacher.clone().map(|teacher| TeacherPlan {
+        weights: reduced(teacher.weights),
+        ..teacher
+    });
+    let place = |key: &str, number: usize| {
+        let root = roots.iter().find(|r| r.key == key && r.number == number)?;
+        Some(PathBuf::from(match &root.packed {
+            Some(packed) => packed.clone(),
+            None => below_home(&root.original),
+        }))
+    };
+    let plan = RunPlan {
+        data: plan.data.clone().relocated(&place, Path::new("cache")),
+        init,
+        teacher,
+        ..plan.clone()
+    };
+    run_toml(&plan).map(Some)
+}
+
+/// The source of weights without its folder.
+fn reduced(init: InitPlan) -> InitPlan {
+    InitPlan {
         path: init
             .path
             .file_name()
@@ -39,20 +64,7 @@ pub(super) fn run(plan: &RunPlan, roots: &[DataRoot]) -> std::io::Result<Option<
             ..adapter
         }),
         ..init
-    });
-    let place = |key: &str, number: usize| {
-        let root = roots.iter().find(|r| r.key == key && r.number == number)?;
-        Some(PathBuf::from(match &root.packed {
-            Some(packed) => packed.clone(),
-            None => below_home(&root.original),
-        }))
-    };
-    let plan = RunPlan {
-        data: plan.data.clone().relocated(&place, Path::new("cache")),
-        init,
-        ..plan.clone()
-    };
-    run_toml(&plan).map(Some)
+    }
 }
 
 /// The text of `environment.json` without the name of the machine; `None` if it is missing or unreadable.

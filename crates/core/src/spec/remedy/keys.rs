@@ -304,6 +304,12 @@ pub(super) const ROWS: &[Remedy] = &[
         "set `[strategy]` with `type = \"swa\"` and `start_epoch`: the metrics `valid_swa/…` are those of the averaged weights",
         "train.swa = true",
     ),
+    none(
+        "strategy",
+        "alpha kd_alpha kd_weight kl_weight distill_weight distillation_weight lambda lambda_kd",
+        "with `type = \"distill\"`, the share of the teacher in the loss is `weight`",
+        "strategy.type = \"distill\" ; strategy.teacher = \"x\" ; strategy.alpha = 0.9",
+    ),
     other(
         "train",
         "metric monitor",

@@ -159,6 +159,18 @@ pub(super) const ROWS: &[Remedy] = &[
     ),
     none(
         "strategy.type",
+        "distillation knowledge_distillation kd teacher_student teacher",
+        "knowledge distillation is `type = \"distill\"`, with `teacher = \"results/digits/runs/base-s1\"`, a completed run",
+        "strategy.type = \"kd\"",
+    ),
+    none(
+        "strategy.type",
+        "adversarial gan wgan wgan_gp dcgan",
+        "two networks that are trained against each other are not supported: a run trains one network",
+        "strategy.type = \"gan\"",
+    ),
+    none(
+        "strategy.type",
         "ddp fsdp deepspeed dp distributed horovod",
         "training one network on several devices is not supported: runs of a sweep use several devices, and this table is about the weights of a run",
         "strategy.type = \"ddp\"",
