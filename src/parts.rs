@@ -10,4 +10,5 @@ pub use runner_core::spec::own::{Dims, Place, SchedulePart, Unfit};
 pub use runner_core::spec::section::{Choice, Field, Section};
 pub use runner_core::spec::task::TaskKind;
 pub use runner_network::own::{LayerPart, LossPart, LossTargets, MetricPart, OptimizerPart};
+pub use runner_network::own::{StrategyPart, Update};
 pub use runner_network::tensor::{DynTensor, map_rank};

@@ -8,7 +8,9 @@ use runner_core::diagnostic::{Diagnostic, Reason};
 use runner_core::event::Event;
 use runner_core::plan::RunPlan;
 use runner_core::spec::own::{self, Parts, SchedulePart};
-use runner_network::own::{self as network, LayerPart, LossPart, MetricPart, OptimizerPart};
+use runner_network::own::{
+    self as network, LayerPart, LossPart, MetricPart, OptimizerPart, StrategyPart,
+};
 
 /// A program with the verbs of `runner` and parts of its own.
 ///
@@ -55,6 +57,13 @@ impl Runner {
     #[must_use]
     pub fn schedule<S: SchedulePart>(mut self) -> Self {
         self.parts.schedules.push(own::schedule::<S>());
+        self
+    }
+
+    /// Adds a strategy: what happens to the weights after each update.
+    #[must_use]
+    pub fn strategy<S: StrategyPart>(mut self) -> Self {
+        self.parts.strategies.push(network::strategy::<S>());
         self
     }
 

@@ -19,10 +19,13 @@ mod own {
     pub mod signum;
     #[path = "../../examples/own-parts/src/svmlight.rs"]
     pub mod svmlight;
+    #[path = "../../examples/own-parts/src/weight_noise.rs"]
+    pub mod weight_noise;
 
     pub mod broken;
     pub mod measuring;
     pub mod sourcing;
+    pub mod strategy;
     pub mod training;
 }
 
@@ -46,8 +49,10 @@ use own::poly::Poly;
 use own::polynomial::Polynomial;
 use own::signum::Signum;
 use own::sourcing;
+use own::strategy;
 use own::svmlight::Svmlight;
 use own::training;
+use own::weight_noise::WeightNoise;
 use serde::{Deserialize, Serialize};
 
 #[global_allocator]
@@ -133,6 +138,7 @@ fn main() -> ExitCode {
             let program = Runner::new().layer::<LowRank>().loss::<Poly>();
             let program = program.optimizer::<Signum>();
             let program = program.schedule::<Polynomial>();
+            let program = strategy::with_slow(program.strategy::<WeightNoise>());
             return program.metric::<Margin>().data::<Svmlight>().main();
         }
         Ok("other") => return Runner::new().layer::<OtherLowRank>().main(),
@@ -140,7 +146,7 @@ fn main() -> ExitCode {
         Ok("broken") => {
             let program = Runner::new().layer::<Random>().layer::<Liar>();
             let program = program.layer::<Panics>().layer::<PanicsEarly>();
-            return broken::training(program.layer::<Empty>()).main();
+            return strategy::broken(broken::training(program.layer::<Empty>())).main();
         }
         Ok(name) => {
             let program = broken::taken(name).or_else(|| measuring::with(name));
@@ -150,7 +156,7 @@ fn main() -> ExitCode {
         }
         Err(_) => {}
     }
-    let tests: [(&str, fn()); 23] = [
+    let tests: [(&str, fn()); 28] = [
         ("an_own_layer_is_read_like_any_other", reads),
         ("a_sweep_over_its_keys_is_run_and_survives_a_kill", runs),
         ("a_run_is_reproduced_and_used", is_used),
@@ -166,6 +172,17 @@ fn main() -> ExitCode {
             training::is_named_elsewhere,
         ),
         ("broken_promises_of_training_are_named", training::is_broken),
+        ("own_strategies_are_read_like_any_other", strategy::reads),
+        ("own_strategies_survive_a_kill", strategy::survives),
+        ("own_strategies_are_what_they_say", strategy::is_right),
+        (
+            "own_strategies_are_named_elsewhere",
+            strategy::is_named_elsewhere,
+        ),
+        (
+            "broken_promises_of_strategies_are_named",
+            strategy::is_broken,
+        ),
         ("own_metrics_are_read_like_any_other", measuring::reads),
         ("own_metrics_survive_a_kill", measuring::survives),
         ("own_metrics_are_what_they_say", measuring::is_right),

@@ -11,6 +11,7 @@ use burn_runner::parts::{
 };
 
 use crate::NoSettings;
+use crate::own::strategy;
 
 static CALLS: AtomicU32 = AtomicU32::new(0);
 
@@ -136,6 +137,7 @@ pub fn taken(program: &str) -> Option<Runner> {
         "no_word" => runner.loss::<NoWord>(),
         "taken_optimizer" => runner.optimizer::<TakenOptimizer>(),
         "taken_schedule" => runner.schedule::<TakenSchedule>(),
+        "taken_strategy" => strategy::taken(),
         _ => return None,
     })
 }

@@ -44,7 +44,10 @@ impl Copy {
             start: ema.start_step,
         });
         let of_strategy = match plan.strategy {
-            StrategySpec::Standard | StrategySpec::Hybrid(_) | StrategySpec::Distill(_) => None,
+            StrategySpec::Standard
+            | StrategySpec::Hybrid(_)
+            | StrategySpec::Distill(_)
+            | StrategySpec::Own { .. } => None,
             StrategySpec::Lookahead { sync_steps, alpha } => Some(Rule::Slow {
                 every: sync_steps,
                 alpha,

@@ -6,6 +6,7 @@
 
 mod erased;
 mod metric;
+mod strategy;
 mod training;
 mod verify;
 
@@ -28,6 +29,7 @@ use runner_core::spec::own::{
     Dims, Entry, Own, OwnLayer, Parameter, Part, Settings, Unfit, recorded, restored,
 };
 use runner_core::spec::section::Section;
+pub use strategy::{Followed, StrategyPart, Update, strategy};
 pub use training::{LossPart, LossTargets, OptimizerPart, loss, optimizer};
 pub(crate) use training::{losses, put_own};
 pub use verify::verify;

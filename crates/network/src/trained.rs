@@ -15,6 +15,7 @@ use crate::finite::is_finite;
 use crate::hybrid::{Counters, Hybrid, Machine, Probed, Seen};
 use crate::lora::{self, Without};
 use crate::network::Network;
+use crate::own::Followed;
 use crate::scores::{Measured, Scores};
 use crate::teacher::Teacher;
 use runner_core::plan::RunPlan;
@@ -28,6 +29,8 @@ pub struct Trained {
     num_updates: usize,
     /// Of a training that predicts updates.
     hybrid: Option<Hybrid>,
+    /// Of a training with a strategy of the program's own.
+    own: Option<Followed>,
     /// Of a training with a teacher.
     teacher: Option<Arc<Teacher>>,
     /// Burn's paths of the weights under adapters, which are in no saved state.
@@ -41,6 +44,7 @@ impl Trained {
         Self {
             copies: Copy::of(plan, &network, &fixed),
             hybrid: Hybrid::of(plan, &network),
+            own: Followed::of(plan, &network),
             network,
             num_updates,
             teacher: None,
@@ -197,7 +201,15 @@ impl Trained {
         gradients: GradientsParams,
     ) -> Self {
         let num_updates = self.num_updates + 1;
-        let mut network = optimizer.step(rate, self.network, gradients);
+        let at = (num_updates, rate.base());
+        let network = optimizer.step(rate, self.network, gradients);
+        let (mut network, own) = match self.own {
+            Some(own) => {
+                let (network, own) = own.after_update(network, &self.fixed, at);
+                (network, Some(own))
+            }
+            None => (network, None),
+        };
         let mut copies = Vec::with_capacity(self.copies.len());
         // The slow weights, which change the network, are first.
         for copy in self.copies {
@@ -210,6 +222,7 @@ impl Trained {
             copies,
             num_updates,
             hybrid: self.hybrid,
+            own,
             teacher: self.teacher,
             fixed: self.fixed,
         }
@@ -217,7 +230,7 @@ impl Trained {
 
     /// Whether a checkpoint has other networks than the trained one.
     fn has_more(&self) -> bool {
-        !self.copies.is_empty() || self.hybrid.is_some()
+        !self.copies.is_empty() || self.hybrid.is_some() || self.own.is_some()
     }
 
     /// The copies stay on their device: they are not trained.
@@ -252,6 +265,7 @@ impl Module for Trained {
             copies: self.copies.clone(),
             num_updates: self.num_updates,
             hybrid: self.hybrid.clone(),
+            own: self.own.clone(),
             teacher: self.teacher.clone(),
             fixed: self.fixed.clone(),
         }
@@ -277,7 +291,8 @@ impl Module for Trained {
         let copies = copies.map(|copy| (copy.name().to_owned(), &copy.network));
         let kept = self.hybrid.iter().flat_map(Hybrid::kept);
         let all = [(NETWORK.to_owned(), &self.network)].into_iter();
-        for (name, network) in all.chain(copies).chain(kept) {
+        let own = self.own.iter().flat_map(Followed::kept);
+        for (name, network) in all.chain(copies).chain(kept).chain(own) {
             visitor.enter_module(&name, CONTAINER);
             visit(network, visitor);
             visitor.exit_module(&name, CONTAINER);
@@ -307,11 +322,14 @@ impl Module for Trained {
         let copies = copies.collect();
         let hybrid = self.hybrid;
         let hybrid = hybrid.map(|hybrid| hybrid.map_kept(|name, network| map(Some(name), network)));
+        let own = self.own;
+        let own = own.map(|own| own.map_kept(|name, network| map(Some(name), network)));
         Self {
             network,
             copies,
             num_updates: self.num_updates,
             hybrid,
+            own,
             teacher: self.teacher,
             fixed,
         }

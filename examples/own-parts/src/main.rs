@@ -1,4 +1,4 @@
-//! The program `own-parts`: everything that `runner` does, with six more parts, and a function at each event.
+//! The program `own-parts`: everything that `runner` does, with seven more parts, and a function at each event.
 
 mod low_rank;
 mod margin;
@@ -6,6 +6,7 @@ mod poly;
 mod polynomial;
 mod signum;
 mod svmlight;
+mod weight_noise;
 
 // Burn's derive of `RecordState` expects these at the root of the crate.
 use burn::optim::{RecordState, StateSink, StateSource};
@@ -17,6 +18,7 @@ use poly::Poly;
 use polynomial::Polynomial;
 use signum::Signum;
 use svmlight::Svmlight;
+use weight_noise::WeightNoise;
 
 // Counts memory for `memory.limit`, and keeps large blocks, as `runner` itself does.
 #[global_allocator]
@@ -25,7 +27,7 @@ static ALLOCATOR: burn_runner::train::Allocator = burn_runner::train::Allocator;
 fn main() -> std::process::ExitCode {
     let runner = Runner::new().layer::<LowRank>().loss::<Poly>();
     let runner = runner.optimizer::<Signum>();
-    let runner = runner.schedule::<Polynomial>();
+    let runner = runner.schedule::<Polynomial>().strategy::<WeightNoise>();
     let runner = runner.metric::<Margin>().data::<Svmlight>();
     let runner = runner.on_event(|run, event| {
         if let Event::RunFinished { wall_secs, .. } = event {

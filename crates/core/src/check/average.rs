@@ -65,7 +65,10 @@ pub fn averages_start(point: &Point<'_>) -> Option<Diagnostic> {
         );
     }
     let (key, interval, left) = match point.spec.strategy {
-        StrategySpec::Standard | StrategySpec::Hybrid(_) | StrategySpec::Distill(_) => return None,
+        StrategySpec::Standard
+        | StrategySpec::Hybrid(_)
+        | StrategySpec::Distill(_)
+        | StrategySpec::Own { .. } => return None,
         StrategySpec::Lookahead { sync_steps, .. } => ("sync_steps", sync_steps, num_steps),
         StrategySpec::Swa {
             start_epoch,

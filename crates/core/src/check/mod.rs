@@ -204,7 +204,7 @@ pub const RULES: &[Rule] = &[
         check: portable::metrics_are_portable,
     },
     Rule {
-        reads: &["optimizer", "scheduler", "backend"],
+        reads: &["optimizer", "scheduler", "strategy", "backend"],
         check: portable::updates_are_portable,
     },
     Rule {

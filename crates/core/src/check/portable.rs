@@ -8,6 +8,7 @@ use crate::spec::loss::LossFunction;
 use crate::spec::method::Method;
 use crate::spec::metric::Metric;
 use crate::spec::section::Choice;
+use crate::spec::strategy::StrategySpec;
 
 /// The reason in every diagnostic here.
 const REASON: &str = "`backend.arithmetic` is \"portable\": everything is computed with the same bits on every processor";
@@ -150,6 +151,12 @@ pub fn updates_are_portable(point: &Point<'_>) -> Option<Diagnostic> {
         let message = format!("the schedule `{name}` is not available with portable arithmetic");
         let help = "use a built-in schedule, or write `arithmetic = \"fast\"`";
         return Some(refused(point, "scheduler.type", message).help(help));
+    }
+    if let StrategySpec::Own { used, .. } = &point.spec.strategy {
+        let name = &used.part;
+        let message = format!("the strategy `{name}` is not available with portable arithmetic");
+        let help = "use a built-in strategy, or write `arithmetic = \"fast\"`";
+        return Some(refused(point, "strategy.type", message).help(help));
     }
     let optimizer = &point.spec.optimizer;
     let unportable = match &optimizer.method {

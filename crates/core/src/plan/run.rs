@@ -22,7 +22,7 @@ use crate::spec::method::Method;
 use crate::spec::metric::{Metric, Objective};
 use crate::spec::notify::NotifySpec;
 use crate::spec::optimizer::OptimizerSpec;
-use crate::spec::own::{OwnData, OwnLoss, OwnMetric, OwnOptimizer, OwnSchedule, Part};
+use crate::spec::own::{OwnData, OwnLoss, OwnMetric, OwnOptimizer, OwnSchedule, OwnStrategy, Part};
 use crate::spec::predictions::PredictionsSpec;
 use crate::spec::scheduler::SchedulerSpec;
 use crate::spec::search::{Budget, Prior, PruneSpec, SearchMethod, Suggestion};
@@ -297,11 +297,15 @@ impl RunPlan {
         })
     }
 
-    /// Why this program cannot train the network, if it lacks the data source, the optimizer, the schedule or a
-    /// metric.
+    /// Why this program cannot train the network, if it lacks the data source, the optimizer, the schedule, the
+    /// strategy or a metric.
     pub fn missing_in_training(&self) -> Option<String> {
         let optimizer = match &self.optimizer.method {
             Method::Own { used, .. } => OwnOptimizer::missing(&used.part),
+            _ => None,
+        };
+        let strategy = match &self.strategy {
+            StrategySpec::Own { used, .. } => OwnStrategy::missing(&used.part),
             _ => None,
         };
         let schedule = self.scheduler.own();
@@ -310,7 +314,7 @@ impl RunPlan {
             Dataset::Own { source, .. } => OwnData::missing(&source.part),
             _ => None,
         };
-        let recipe = optimizer.or(schedule);
+        let recipe = optimizer.or(schedule).or(strategy);
         data.or(recipe).or(self.missing_in_measuring())
     }
 

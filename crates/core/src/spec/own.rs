@@ -1,4 +1,4 @@
-//! Parts of a program that uses runner as a library: types of layers, losses, optimizers, schedules,
+//! Parts of a program that uses runner as a library: types of layers, losses, optimizers, schedules, strategies,
 //! metrics and data sources.
 //!
 //! A program installs its parts once, before anything is read ([`install`]). They are decoded, explained, planned and
@@ -25,7 +25,8 @@ pub use data::{AnyData, OwnData};
 pub use layer::{AnyLayer, Dims, Own, OwnLayer, Parameter, Planned, Unfit};
 pub use metric::{MetricName, OwnMetric};
 pub use training::{
-    AnySchedule, OwnLoss, OwnOptimizer, OwnSchedule, Place, SchedulePart, factor, schedule,
+    AnySchedule, OwnLoss, OwnOptimizer, OwnSchedule, OwnStrategy, Place, SchedulePart, factor,
+    schedule,
 };
 
 /// The settings of a part, as it serializes them.
@@ -53,6 +54,8 @@ pub struct Parts {
     pub optimizers: Vec<OwnOptimizer>,
     /// Learning rate schedules.
     pub schedules: Vec<OwnSchedule>,
+    /// Strategies.
+    pub strategies: Vec<OwnStrategy>,
     /// Metrics.
     pub metrics: Vec<OwnMetric>,
     /// Data sources.
@@ -68,6 +71,7 @@ impl fmt::Debug for Parts {
             .field("losses", &names(&self.losses))
             .field("optimizers", &names(&self.optimizers))
             .field("schedules", &names(&self.schedules))
+            .field("strategies", &names(&self.strategies))
             .field("metrics", &names(&self.metrics))
             .field("data", &names(&self.data))
             .field("on_event", &self.on_event.is_some())
@@ -189,6 +193,7 @@ pub fn is_extended() -> bool {
             && parts.losses.is_empty()
             && parts.optimizers.is_empty()
             && parts.schedules.is_empty()
+            && parts.strategies.is_empty()
             && parts.metrics.is_empty()
             && parts.data.is_empty())
     })
@@ -204,6 +209,7 @@ pub fn install(parts: Parts) -> Result<(), Reason> {
     are_new(&parts.losses, names_of::<super::loss::LossKind>())?;
     are_new(&parts.optimizers, super::method::built_in_types())?;
     are_new(&parts.schedules, super::scheduler::built_in_types())?;
+    are_new(&parts.strategies, super::strategy::built_in_types())?;
     are_new(&parts.metrics, names_of::<super::metric::Metric>())?;
     are_new(&parts.data, names_of::<super::data::DataKind>())?;
     PARTS

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::distill::DistillSpec;
 use super::hybrid::HybridSpec;
 use super::kind::Kind;
+use super::own::{OrOwn, OwnStrategy, Part, Used, names_of};
 use super::section::{Section, choices};
 
 /// The `[strategy]` table.
@@ -33,6 +34,22 @@ pub enum StrategySpec {
     Hybrid(HybridSpec),
     /// The outputs of a teacher are imitated.
     Distill(DistillSpec),
+    /// A strategy of the program's own.
+    Own {
+        /// How many tensors of each parameter's size it keeps.
+        num_kept: u64,
+        /// The strategy.
+        #[serde(flatten)]
+        used: Used,
+    },
+}
+
+/// The `type` of `[strategy]`.
+type AnyStrategy = OrOwn<StrategyKind, OwnStrategy>;
+
+/// The names of the strategies of `runner`.
+pub(super) fn built_in_types() -> impl Iterator<Item = &'static str> {
+    names_of::<StrategyKind>()
 }
 
 choices! {
@@ -57,6 +74,7 @@ impl StrategySpec {
         match self {
             Self::Standard | Self::Distill(_) => 0,
             Self::Lookahead { .. } | Self::Swa { .. } => 1,
+            Self::Own { num_kept, .. } => *num_kept,
             Self::Hybrid(hybrid) => hybrid.num_copies(),
         }
     }
@@ -87,7 +105,22 @@ impl StrategySpec {
 
     pub(super) fn decode(s: &mut Section<'_>) -> Self {
         let doc = "What happens to the weights besides the optimizer's updates.";
-        s.variant(doc, Some(StrategyKind::Standard), |s, kind| match kind {
+        let usual = AnyStrategy::BuiltIn(StrategyKind::Standard);
+        s.variant(doc, Some(usual), |s, kind| match kind {
+            AnyStrategy::BuiltIn(kind) => Self::built_in(s, kind),
+            AnyStrategy::Own(part) => Self::own(s, part),
+        })
+    }
+
+    /// An own strategy.
+    fn own(s: &mut Section<'_>, part: &OwnStrategy) -> Self {
+        let used = Used::decode(s, part);
+        let num_kept = part.reported(s, |_| (part.num_kept)(&used.settings));
+        Self::Own { num_kept, used }
+    }
+
+    fn built_in(s: &mut Section<'_>, kind: StrategyKind) -> Self {
+        match kind {
             StrategyKind::Standard => Self::Standard,
             StrategyKind::Lookahead => Self::Lookahead {
                 sync_steps: s
@@ -128,6 +161,6 @@ impl StrategySpec {
             },
             StrategyKind::Hybrid => Self::Hybrid(HybridSpec::decode(s)),
             StrategyKind::Distill => Self::Distill(DistillSpec::decode(s)),
-        })
+        }
     }
 }

@@ -4,6 +4,7 @@
 use burn::tensor::{Device, Tensor, TensorData};
 
 use super::metric::verify as verify_metric;
+use super::strategy;
 use super::training::{LossTargets, losses, tried};
 use super::{OwnModule, parameters_of};
 use crate::leaves;
@@ -16,7 +17,10 @@ use runner_core::spec::losses::TermTarget;
 use runner_core::spec::method::Method;
 use runner_core::spec::metric::Metric;
 use runner_core::spec::model::layer::LayerKind;
-use runner_core::spec::own::{Own, OwnLayer, OwnLoss, OwnOptimizer, Parameter, Part, Used};
+use runner_core::spec::own::{
+    Own, OwnLayer, OwnLoss, OwnOptimizer, OwnStrategy, Parameter, Part, Used,
+};
+use runner_core::spec::strategy::StrategySpec;
 use runner_core::spec::task::TaskKind;
 
 /// Items of the batch that the promises are checked with: a batch norm needs two.
@@ -54,7 +58,8 @@ pub fn verify(plan: &RunPlan, device: &Device) -> Result<(), String> {
         };
         Compared::new(task, target, plan).verify(&term.loss, &term.metrics, device)?;
     }
-    verify_optimizer(&plan.optimizer.method, device)
+    verify_optimizer(&plan.optimizer.method, device)?;
+    verify_strategy(&plan.strategy, device)
 }
 
 /// Outputs and targets of a few items, for the parts that compare them.
@@ -157,6 +162,23 @@ fn verify_optimizer(method: &Method, device: &Device) -> Result<(), String> {
         ));
     }
     Ok(())
+}
+
+/// Changes of weights that follow from what is kept.
+fn verify_strategy(strategy: &StrategySpec, device: &Device) -> Result<(), String> {
+    let StrategySpec::Own { used, .. } = strategy else {
+        return Ok(());
+    };
+    let [straight, resumed] = strategy::tried(used, &device.clone().inner())?;
+    let bits = |all: &[Vec<f64>]| {
+        let numbers = all.iter().flatten();
+        numbers.map(|x| x.to_bits()).collect::<Vec<_>>()
+    };
+    if bits(&straight) == bits(&resumed) {
+        return Ok(());
+    }
+    let promise = "the same two updates give other weights when they are repeated from a checkpoint, so that no run could be resumed; keep everything that changes in `kept`, and draw random numbers from the device";
+    Err(OwnStrategy::broken(&used.part, promise))
 }
 
 fn verify_layer(own: &Own, layer: &Layer, device: &Device) -> Result<(), String> {

@@ -1,4 +1,4 @@
-//! Losses, optimizers and schedules of the program.
+//! Losses, optimizers, schedules and strategies of the program.
 
 use std::any::Any;
 
@@ -36,6 +36,17 @@ pub struct OwnOptimizer {
     pub module: &'static (dyn Any + Send + Sync),
 }
 
+/// A strategy of the program.
+#[derive(Clone, Copy)]
+pub struct OwnStrategy {
+    /// Its name and keys.
+    pub entry: Entry,
+    /// How many tensors of each parameter's size it keeps.
+    pub num_kept: fn(&Settings) -> u64,
+    /// What the crate of networks applies it with.
+    pub module: &'static (dyn Any + Send + Sync),
+}
+
 /// A learning rate schedule of the program.
 #[derive(Clone, Copy)]
 pub struct OwnSchedule {
@@ -65,6 +76,7 @@ parts! {
     OwnLoss "loss" losses
     OwnOptimizer "optimizer" optimizers
     OwnSchedule "schedule" schedules
+    OwnStrategy "strategy" strategies
     OwnMetric "metric" metrics
 }
 
