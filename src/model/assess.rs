@@ -4,6 +4,7 @@ use burn::tensor::TensorReadError;
 use rayon::prelude::*;
 
 use super::{Model, Refusal};
+use runner_core::data::encode::Unit;
 use runner_core::data::{Served, Split, TargetValues};
 use runner_core::diagnostic::Diagnostic;
 use runner_core::predict::{
@@ -38,7 +39,7 @@ const MOST_SORTED: usize = 50_000_000;
 pub struct Assessed {
     scores: Scores,
     /// What brings targets to their units.
-    units: Vec<(f64, f64)>,
+    units: Vec<Unit>,
     loss: LossSpec,
     /// What is added to it.
     terms: Vec<LossTerm>,
@@ -64,7 +65,7 @@ impl Assessed {
             &model.plan,
             model.transforms.pixels(),
             (
-                &model.meaning.units(),
+                model.meaning.units(),
                 &model.transforms.names().more_units(),
             ),
         );
@@ -78,7 +79,7 @@ impl Assessed {
             TaskKind::Classification | TaskKind::Segmentation
         ) && num <= MOST_CLASSES;
         Self {
-            units: model.meaning.units(),
+            units: model.meaning.units().to_vec(),
             loss: model.plan.loss.clone(),
             terms: model.plan.losses.clone(),
             counts: if has_confusion {
@@ -304,7 +305,9 @@ fn is_usual(metric: Metric, model: &Model) -> bool {
             Metric::Accuracy | Metric::LogLoss | Metric::Perplexity => true,
             Metric::TargetMae | Metric::TargetRmse => {
                 let units = model.meaning.units();
-                units.iter().any(|(factor, _)| *factor != 1.0)
+                units
+                    .iter()
+                    .any(|unit| unit.linear().is_none_or(|(factor, _)| factor != 1.0))
             }
             _ => num_classes <= MOST_CLASSES,
         }

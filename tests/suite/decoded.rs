@@ -63,6 +63,21 @@ const CASES: &[(&str, &str, &str)] = &[
         "loss = { type = 'quantile', quantile = 0.9 }",
     ),
     (
+        "logarithm",
+        "target = 'price', ignore = ['weight', 'count'], target_transform = 'log', target_scale = 'standardize'",
+        "",
+    ),
+    (
+        "logarithm_of_counts",
+        "target = 'count', ignore = ['price', 'weight'], columns = [{ name = 'count', type = 'number' }], target_transform = 'log1p'",
+        "",
+    ),
+    (
+        "quantiles",
+        "target = ['price', 'weight'], ignore = ['count'], target_transform = 'quantile'",
+        "",
+    ),
+    (
         "classes",
         "target = 'color', ignore = ['price', 'weight', 'count']",
         "",

@@ -94,6 +94,7 @@ pub mod support;
 mod sweeps;
 mod tables;
 mod tamper;
+mod targets;
 mod tasks;
 #[cfg(unix)]
 mod terminal;

@@ -279,6 +279,8 @@ const ROWS: &[Row] = &[
     (CSV, &[], "data.missing", "'median'", Other),
     (CSV, &[], "data.scale", "'min_max'", Other),
     (VALUES, &[], "data.target_scale", "'standardize'", Other),
+    (VALUES, &[], "data.target_transform", "'quantile'", Other),
+    (VALUES, &[], "data.target_transform", "'none'", Same),
     (
         CSV,
         &[],

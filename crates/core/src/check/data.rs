@@ -181,21 +181,8 @@ pub fn settings_fit(point: &Point<'_>) -> Option<Diagnostic> {
     if let Some(wrong) = tokens_fit(point) {
         return Some(wrong);
     }
-    let is_scaled = files(point).is_some_and(|files| files.roles.target_scale != Scale::None);
-    let mut targets = [&data.target].into_iter().chain(&data.more_targets);
-    if let (Some(span), true) = (written(point, "data.target_scale"), is_scaled)
-        && !targets.any(|target| matches!(target, TargetPlan::Values { .. }))
-    {
-        let message = format!(
-            "`data.target_scale` has no effect: the targets are {}",
-            data.target.show()
-        );
-        return Some(
-            contradiction(message)
-                .at(span)
-                .note("only numeric targets can be scaled, not classes or labels")
-                .help("remove `target_scale`; if the numbers are not classes, set `type = \"number\"` for the target in `[[data.columns]]`"),
-        );
+    if let Some(wrong) = targets_are_numbers(point, data) {
+        return Some(wrong);
     }
     if let Some(span) = is_true(point, "data.split.stratified")
         && !matches!(data.target, TargetPlan::Class { .. })
@@ -209,6 +196,36 @@ pub fn settings_fit(point: &Point<'_>) -> Option<Diagnostic> {
         );
     }
     None
+}
+
+/// Classes are neither scaled nor transformed.
+fn targets_are_numbers(point: &Point<'_>, data: &DataPlan) -> Option<Diagnostic> {
+    let roles = &files(point)?.roles;
+    let mut targets = [&data.target].into_iter().chain(&data.more_targets);
+    if targets.any(|target| matches!(target, TargetPlan::Values { .. })) {
+        return None;
+    }
+    let keys = [
+        ("target_scale", "scaled", roles.target_scale != Scale::None),
+        (
+            "target_transform",
+            "transformed",
+            !roles.target_transform.is_none(),
+        ),
+    ];
+    let mut asked = keys.into_iter().filter(|(_, _, is_asked)| *is_asked);
+    asked.find_map(|(key, what, _)| {
+        let span = written(point, &format!("data.{key}"))?;
+        let message = format!(
+            "`data.{key}` has no effect: the targets are {}",
+            data.target.show()
+        );
+        let help = format!(
+            "remove `{key}`; if the numbers are not classes, set `type = \"number\"` for the target in `[[data.columns]]`"
+        );
+        let note = format!("only numeric targets can be {what}, not classes or labels");
+        Some(contradiction(message).at(span).note(note).help(help))
+    })
 }
 
 /// Targets that the file must set.

@@ -183,6 +183,37 @@ pub(super) fn counts_are_there(
     None
 }
 
+/// Losses whose outputs have a meaning that a transform of the targets takes away.
+pub(super) fn loss_fits_transform(
+    point: &Point<'_>,
+    goal: &Checked<'_>,
+    data: &DataPlan,
+) -> Option<Diagnostic> {
+    let transform = data.target_transform();
+    let reason = match goal.loss.function {
+        _ if transform.is_none() => return None,
+        LossFunction::PoissonNll { .. } => {
+            "predicts the rate of counts, and transformed targets are not counts"
+        }
+        LossFunction::GaussianNll => {
+            "predicts standard deviations, which have no equivalent in the units of targets that are not transformed linearly"
+        }
+        _ => return None,
+    };
+    let message = format!(
+        "`target_transform` is \"{}\", but the loss `{}` {reason}",
+        transform.name(),
+        goal.loss.function.name()
+    );
+    Some(
+        Diagnostic::error("task", message)
+            .at(point.span(&goal.of_loss("type")))
+            .help(
+                "remove `target_transform`, or use another loss, such as \"mse\" or \"quantile\"",
+            ),
+    )
+}
+
 /// Metrics of probabilities need a loss that makes outputs probabilities.
 pub(super) fn probabilities_are_there(point: &Point<'_>, goal: &Checked<'_>) -> Option<Diagnostic> {
     let metric = goal

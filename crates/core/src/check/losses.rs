@@ -142,6 +142,7 @@ fn term(
                 metrics_fit_task(point, &checked),
                 reduction_has_effect(point, &checked),
                 counts_are_there(point, &checked, data),
+                loss_fits_transform(point, &checked, data),
                 images_fit(point, &checked, data),
                 probabilities_are_there(point, &checked),
                 ranks_are_there(point, &checked),

@@ -3,7 +3,7 @@
 use std::cell::OnceCell;
 use std::path::Path;
 
-use super::encode::{self, InputEncoder, TargetEncoder};
+use super::encode::{self, InputEncoder, TargetEncoder, Unit};
 use super::picture::{Picture, data_url, png, png_of_mask};
 use super::read::{images, parts};
 use super::records::{Column, ColumnKind};
@@ -141,47 +141,41 @@ impl Set {
         (0..tokenizer.vocabulary() as i32).map(name).collect()
     }
 
-    /// The factor that brings each number of a target to the units of the data, and what is added then; none if targets
-    /// are not numbers.
-    pub fn target_units(&self) -> Vec<(f64, f64)> {
+    /// What brings each number of a target to the units of the data; none if targets are not numbers.
+    pub fn target_units(&self) -> Vec<Unit> {
         self.units_of(&self.encoder.target)
     }
 
     /// The same for the targets of `[[losses]]` that are other columns.
-    pub fn more_units(&self) -> Vec<Vec<(f64, f64)>> {
+    pub fn more_units(&self) -> Vec<Vec<Unit>> {
         let more = self.encoder.more_targets.iter();
         more.map(|target| self.units_of(target)).collect()
     }
 
-    fn units_of(&self, target: &TargetEncoder) -> Vec<(f64, f64)> {
-        let TargetEncoder::Values { shape, .. } = target else {
+    fn units_of(&self, target: &TargetEncoder) -> Vec<Unit> {
+        target.units(self.records.columns())
+    }
+}
+
+impl TargetEncoder {
+    /// What brings each number of a target to the units of the data; none if targets are not numbers.
+    pub fn units(&self, all: &[Column]) -> Vec<Unit> {
+        let TargetEncoder::Values {
+            columns, nonlinear, ..
+        } = self
+        else {
             return Vec::new();
         };
-        let unit = |at: usize| {
-            let zero = self.in_units_of(target, at, 0.0);
-            (self.in_units_of(target, at, 1.0) - zero, zero)
+        let mut nonlinear = nonlinear.iter();
+        let of_column = |(column, scaling): &(usize, Vec<encode::Scaling>)| -> Vec<Unit> {
+            let num = all.get(*column).map_or(1, Column::len);
+            let unit = |at| Unit {
+                scaling: encode::of(scaling, at),
+                nonlinear: nonlinear.next().cloned(),
+            };
+            (0..num).map(unit).collect()
         };
-        (0..shape.iter().product()).map(unit).collect()
-    }
-
-    /// A number of a target in the units of the data, by its position in the target.
-    pub fn in_units(&self, at: usize, value: f32) -> f64 {
-        self.in_units_of(&self.encoder.target, at, value)
-    }
-
-    fn in_units_of(&self, target: &TargetEncoder, at: usize, value: f32) -> f64 {
-        let TargetEncoder::Values { columns, .. } = target else {
-            return f64::from(value);
-        };
-        let mut first = 0;
-        for (column, scaling) in columns {
-            let num = self.records.columns()[*column].len();
-            if at < first + num {
-                return encode::of(scaling, at - first).undo(value);
-            }
-            first += num;
-        }
-        f64::from(value)
+        columns.iter().flat_map(of_column).collect()
     }
 }
 
@@ -249,7 +243,7 @@ impl<'a> Pictures<'a> {
         let scaling = self.set.encoder.input.array_scaling()?;
         let values = values.iter().enumerate();
         let pixels: Vec<u8> = values
-            .map(|(at, value)| self.shade(scaling.at(at).undo(*value)))
+            .map(|(at, value)| self.shade(scaling.at(at).undo(f64::from(*value))))
             .collect();
         self.small(&pixels, side)
     }

@@ -3,6 +3,7 @@
 mod files;
 mod items;
 mod running_text;
+mod targets;
 
 use std::collections::BTreeMap;
 

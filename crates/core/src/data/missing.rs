@@ -100,6 +100,11 @@ fn missing_place(files: &FilesSpec, records: &Records, column: usize) -> Option<
         return Some(place);
     }
     let row = (0..records.len()).find(|row| records.lacks(*row, column))?;
+    Some(item_place(files, records, row))
+}
+
+/// The place of an item by its number.
+pub(super) fn item_place(files: &FilesSpec, records: &Records, row: usize) -> String {
     // Counted from the start of its file, unless items were skipped.
     if records.header.skipped.is_empty() {
         let start = records.header.files.iter().rfind(|start| **start <= row);
@@ -109,12 +114,12 @@ fn missing_place(files: &FilesSpec, records: &Records, column: usize) -> Option<
             .nth(records.file_of(row).saturating_sub(1));
         match (path, &files.format) {
             (Some(path), Format::Npz | Format::Safetensors) => {
-                Some(format!("`{path}`, item {number}"))
+                format!("`{path}`, item {number}")
             }
-            _ => Some(format!("item {number}")),
+            _ => format!("item {number}"),
         }
     } else {
-        Some(format!("item {row}"))
+        format!("item {row}")
     }
 }
 

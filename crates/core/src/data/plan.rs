@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::noticed::Noticed;
 use crate::diagnostic::counted;
 use crate::spec::data::{
-    AugmentSpec, FilesSpec, ImageSize, MnistPart, MoreTarget, Scale, SplitSpec,
+    AugmentSpec, FilesSpec, ImageSize, MnistPart, MoreTarget, Scale, SplitSpec, TargetTransform,
 };
 use crate::spec::generate::Generated;
 use crate::spec::own::Used;
@@ -73,6 +73,12 @@ impl DataPlan {
         }
     }
 
+    /// How numeric targets are transformed before they are scaled.
+    pub fn target_transform(&self) -> TargetTransform {
+        let files = self.files();
+        files.map_or(TargetTransform::None, |files| files.roles.target_transform)
+    }
+
     /// The column of the weights of items.
     pub fn weight(&self) -> Option<&String> {
         match &self.dataset {
@@ -121,7 +127,7 @@ impl DataPlan {
             None => String::new(),
         };
         format!(
-            "`{}`{stands_in}: {} train, {} valid{test} items of {}, {}, {}{}{}{}",
+            "`{}`{stands_in}: {} train, {} valid{test} items of {}, {}, {}{}{}{}{}",
             self.dataset.name(),
             self.num_train,
             self.num_valid,
@@ -142,6 +148,10 @@ impl DataPlan {
             match self.weight() {
                 Some(column) => format!(", weighted by `{column}`"),
                 None => String::new(),
+            },
+            match self.target_transform() {
+                TargetTransform::None => String::new(),
+                transform => format!(", targets transformed by `{}`", transform.name()),
             }
         )
     }

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::encode::{EncodedInput, Encoder, InputEncoder, Pixels, TargetEncoder};
+use super::encode::{
+    EncodedInput, Encoder, InputEncoder, Nonlinear, Pixels, Scaling, TargetEncoder,
+};
 use super::records::{Column, ColumnKind, Writer};
 use super::serve::Set;
 use super::{DataError, DataPlan, Dataset};
@@ -184,7 +186,34 @@ impl Transforms {
         {
             return Some("a column has a shape that no item has".into());
         }
-        self.input.contradiction(&self.columns)
+        let targets = [&self.target].into_iter().chain(&self.more_targets);
+        let mut wrong = targets.filter_map(|target| target.contradiction(&self.columns));
+        let of_input = self.input.contradiction(&self.columns);
+        of_input.or_else(|| wrong.next())
+    }
+}
+
+impl TargetEncoder {
+    /// A mismatch with the columns, for messages.
+    fn contradiction(&self, columns: &[Column]) -> Option<String> {
+        let TargetEncoder::Values {
+            columns: of,
+            nonlinear,
+            ..
+        } = self
+        else {
+            return None;
+        };
+        let num: usize = of.iter().map(|(at, _)| columns[*at].len()).sum();
+        let is_scaled = |(at, scaling): &(usize, Vec<Scaling>)| {
+            scaling.len() == 1 || scaling.len() == columns[*at].len()
+        };
+        let kind = |one: &Nonlinear| (std::mem::discriminant(one), one.num_quantiles());
+        let first = nonlinear.first().map(kind);
+        let is_like = |one: &Nonlinear| one.is_valid() && Some(kind(one)) == first;
+        let is_transformed = nonlinear.is_empty() || nonlinear.len() == num;
+        let fits = of.iter().all(is_scaled) && is_transformed && nonlinear.iter().all(is_like);
+        (!fits).then(|| "its targets have different numbers".to_owned())
     }
 }
 

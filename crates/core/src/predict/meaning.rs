@@ -1,7 +1,7 @@
 //! The meaning of the outputs of a network, by its task and loss.
 
 use super::Prediction;
-use crate::data::encode::{InputEncoder, TargetEncoder};
+use crate::data::encode::{InputEncoder, TargetEncoder, Unit};
 use crate::data::{Set, TargetPlan, Transforms};
 use crate::plan::RunPlan;
 use crate::spec::loss::LossFunction;
@@ -24,6 +24,8 @@ pub struct Meaning {
     /// The shape of an item.
     item: Vec<usize>,
     names: Vec<String>,
+    /// What brings each number of a target to its units.
+    units: Vec<Unit>,
     set: Set,
     /// The outputs that are compared with other columns, by the names of their losses.
     more: Vec<(String, Self)>,
@@ -38,6 +40,7 @@ impl Meaning {
             target: target.clone(),
             item: plan.data.input.shape.clone(),
             names: set.target_names(),
+            units: set.target_units(),
             set,
             more: Vec::new(),
         };
@@ -126,9 +129,9 @@ impl Meaning {
         self.loss == LossFunction::GaussianNll
     }
 
-    /// The factor that brings each number of a target to its units, and what is added then.
-    pub fn units(&self) -> Vec<(f64, f64)> {
-        self.set.target_units()
+    /// What brings each number of a target to its units.
+    pub fn units(&self) -> &[Unit] {
+        &self.units
     }
 
     /// The number of values in a target.
@@ -267,9 +270,7 @@ impl Meaning {
             variance.sqrt() * self.unit(at).abs()
         };
         Prediction::Values {
-            values: (0..num)
-                .map(|at| self.set.in_units(at, means[at]))
-                .collect(),
+            values: (0..num).map(|at| self.in_units(at, means[at])).collect(),
             deviations: if self.has_deviations() {
                 (0..num).map(deviation).collect()
             } else {
@@ -280,7 +281,7 @@ impl Meaning {
 
     /// The size of one unit of a scaled number in units of the data.
     fn unit(&self, at: usize) -> f64 {
-        self.set.in_units(at, 1.0) - self.set.in_units(at, 0.0)
+        self.in_units(at, 1.0) - self.in_units(at, 0.0)
     }
 
     /// A reconstructed item in the units of the data.
@@ -289,8 +290,10 @@ impl Meaning {
         match (input, input.array_scaling()) {
             (InputEncoder::Array { unit, .. }, Some(scaling)) => {
                 let each = values.iter().enumerate();
-                each.map(|(at, value)| (scaling.at(at).undo(*value) * f64::from(*unit)) as f32)
-                    .collect()
+                each.map(|(at, value)| {
+                    (scaling.at(at).undo(f64::from(*value)) * f64::from(*unit)) as f32
+                })
+                .collect()
             }
             // Encoded columns have no common unit.
             _ => values.to_vec(),
@@ -312,7 +315,8 @@ impl Meaning {
 
     /// A number of a target in units of the data.
     pub fn in_units(&self, at: usize, value: f32) -> f64 {
-        self.set.in_units(at, value)
+        let (unit, value) = (self.units.get(at), f64::from(value));
+        unit.map_or(value, |unit| unit.undo(value))
     }
 }
 

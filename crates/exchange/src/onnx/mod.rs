@@ -10,6 +10,7 @@ mod layers;
 #[allow(clippy::all, reason = "the file is generated")]
 #[rustfmt::skip]
 pub mod messages;
+mod nonlinear;
 pub mod transforms;
 
 use std::error::Error;

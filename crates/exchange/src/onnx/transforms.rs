@@ -2,11 +2,12 @@
 //! names and units.
 
 use super::messages::tensor_proto::DataType;
+use super::nonlinear::undone;
 use super::{Attribute, Element, Graph, INPUT, OUTPUT};
 use crate::marks::Marks;
 use runner_core::data::Transforms;
 use runner_core::data::encode::{
-    Feature, Form, Indexed, InputEncoder, Scaling, TargetEncoder, broadcast,
+    Feature, Form, Indexed, InputEncoder, Nonlinear, Scaling, TargetEncoder, broadcast,
 };
 use runner_core::data::records::ColumnKind;
 
@@ -271,12 +272,12 @@ fn each(scaling: &[Scaling], part: fn(&Scaling) -> f64) -> Vec<f64> {
     scaling.iter().map(part).collect()
 }
 
-fn doubles(graph: &mut Graph, values: &[f64]) -> String {
+pub(super) fn doubles(graph: &mut Graph, values: &[f64]) -> String {
     let bytes = values.iter().flat_map(|value| value.to_le_bytes());
     graph.doubles(values.len(), bytes.collect())
 }
 
-fn cast(graph: &mut Graph, value: &str, to: DataType) -> String {
+pub(super) fn cast(graph: &mut Graph, value: &str, to: DataType) -> String {
     let to = i64::from(i32::from(to));
     graph.node("Cast", &[value], &[Attribute::Int("to", to)])
 }
@@ -352,8 +353,15 @@ pub fn decode(
             let sigmoid = graph.node("Sigmoid", &[given], &[]);
             graph.output(&sigmoid, PROBABILITIES, Element::F32, shape);
         }
-        (meaning, TargetEncoder::Values { columns, shape }) => {
-            values(graph, meaning, columns, shape, given);
+        (
+            meaning,
+            target @ TargetEncoder::Values {
+                shape, nonlinear, ..
+            },
+        ) => {
+            let units = target.units(&transforms.columns);
+            let scalings: Vec<Scaling> = units.iter().map(|unit| unit.scaling).collect();
+            values(graph, meaning, &scalings, nonlinear, shape, given);
         }
         (_, _) => graph.output(given, OUTPUT, Element::F32, shape),
     }
@@ -364,18 +372,16 @@ pub fn decode(
 fn values(
     graph: &mut Graph,
     meaning: Meaning,
-    columns: &[(usize, Vec<Scaling>)],
+    scalings: &[Scaling],
+    nonlinear: &[Nonlinear],
     shape: &[usize],
     given: &str,
 ) {
     let size: usize = shape.iter().product();
-    let num = size / columns.len().max(1);
-    let scalings = columns
-        .iter()
-        .flat_map(|(_, scaling)| (0..num).map(move |at| *scaling.get(at).unwrap_or(&scaling[0])));
     // A target that was constant in training is predicted as that constant.
     let (factors, shifts): (Vec<f64>, Vec<f64>) = scalings
-        .map(|Scaling { shift, factor }| (if factor == 0.0 { 0.0 } else { 1.0 / factor }, shift))
+        .iter()
+        .map(|&Scaling { shift, factor }| (if factor == 0.0 { 0.0 } else { 1.0 / factor }, shift))
         .unzip();
     let value = cast(graph, given, DataType::Double);
     let (means, variances) = match meaning {
@@ -404,6 +410,7 @@ fn values(
     let (by, shifts) = (doubles(graph, &factors), doubles(graph, &shifts));
     let means = graph.node("Mul", &[&means, &by], &[]);
     let means = graph.node("Add", &[&means, &shifts], &[]);
+    let means = undone(graph, nonlinear, means);
     shaped(graph, &means, OUTPUT);
     if let Some(variances) = variances {
         let sizes: Vec<f64> = factors.iter().map(|factor| factor.abs()).collect();

@@ -3,13 +3,19 @@
 use std::fmt::Write;
 
 use runner_core::data::Transforms;
-use runner_core::data::encode::{ArrayScaling, InputEncoder, Scaling, TargetEncoder, of};
+use runner_core::data::encode::{
+    ArrayScaling, END_AGAIN, InputEncoder, Nonlinear, Scaling, TargetEncoder,
+};
 use runner_core::spec::loss::LossFunction;
 use runner_core::spec::task::TaskKind;
 
 /// The function `decode`, whose results are the numbers that `runner predict` writes.
 pub fn decode(transforms: &Transforms, task: TaskKind, loss: &LossFunction) -> String {
     let scaling = scalings(transforms, task);
+    let nonlinear = match &transforms.target {
+        TargetEncoder::Values { nonlinear, .. } => nonlinear.as_slice(),
+        _ => &[],
+    };
     let (meaning, lines) = match (task, loss) {
         (TaskKind::Classification, loss) if loss.is_of_softmax() => {
             ("the probability of each class", softmax(1))
@@ -32,15 +38,18 @@ pub fn decode(transforms: &Transforms, task: TaskKind, loss: &LossFunction) -> S
             } else {
                 "F.softplus(outputs.double())"
             };
-            let lines = format!("    outputs = {rate}\n{}", in_units(&scaling));
+            let lines = format!("    outputs = {rate}\n{}", in_units(&scaling, &[]));
             ("the expected counts", lines)
         }
         (_, LossFunction::GaussianNll) => (
             "numbers in the units of the targets, and their standard deviations",
             gaussian(&scaling),
         ),
-        (TaskKind::Regression, _) => ("numbers in the units of the targets", in_units(&scaling)),
-        (TaskKind::Autoencoding, _) => ("items in the units of the data", in_units(&scaling)),
+        (TaskKind::Regression, _) => (
+            "numbers in the units of the targets",
+            in_units(&scaling, nonlinear),
+        ),
+        (TaskKind::Autoencoding, _) => ("items in the units of the data", in_units(&scaling, &[])),
         _ => ("the score of each class", "    return outputs\n".to_owned()),
     };
     format!("def decode(outputs):\n    \"\"\"The network's outputs as {meaning}.\"\"\"\n{lines}")
@@ -53,16 +62,10 @@ fn softmax(axis: i32) -> String {
 /// The scaling of each predicted number; a single one if all are equal.
 fn scalings(transforms: &Transforms, task: TaskKind) -> Vec<Scaling> {
     let mut all: Vec<Scaling> = match (&transforms.target, &transforms.input) {
-        (TargetEncoder::Values { columns, .. }, _) => columns
-            .iter()
-            .flat_map(|(column, scaling)| {
-                let num = transforms
-                    .columns
-                    .get(*column)
-                    .map_or(1, |column| column.len());
-                (0..num).map(move |at| of(scaling, at))
-            })
-            .collect(),
+        (target @ TargetEncoder::Values { .. }, _) => {
+            let units = target.units(&transforms.columns).into_iter();
+            units.map(|unit| unit.scaling).collect()
+        }
         (
             _,
             InputEncoder::Array {
@@ -126,15 +129,37 @@ fn constants(scaling: &[Scaling]) -> String {
     text
 }
 
-fn in_units(scaling: &[Scaling]) -> String {
-    if is_plain(scaling) {
-        return "    return outputs.double()\n".to_owned();
-    }
-    let back = match scaling {
-        [_] => "outputs.double() / factor + shift",
-        _ => "(outputs.double().flatten(1) / factor + shift).reshape(outputs.shape)",
+fn in_units(scaling: &[Scaling], nonlinear: &[Nonlinear]) -> String {
+    let (lines, back) = match scaling {
+        _ if is_plain(scaling) => (String::new(), "outputs.double()"),
+        [_] => (constants(scaling), "outputs.double() / factor + shift"),
+        _ => (
+            constants(scaling),
+            "(outputs.double().flatten(1) / factor + shift).reshape(outputs.shape)",
+        ),
     };
-    format!("{}    return {back}\n", constants(scaling))
+    match nonlinear.first() {
+        None => format!("{lines}    return {back}\n"),
+        Some(Nonlinear::Log) => format!("{lines}    return ({back}).exp()\n"),
+        Some(Nonlinear::Log1p) => format!("{lines}    return ({back}).expm1()\n"),
+        Some(Nonlinear::Quantile { .. }) => {
+            let each = nonlinear.iter().map(|one| match one {
+                Nonlinear::Quantile { quantiles } => format!("{quantiles:?}"),
+                Nonlinear::Log | Nonlinear::Log1p => String::new(),
+            });
+            let tables: Vec<String> = each.collect();
+            let tables = tables.join(", ");
+            format!(
+                "{lines}    quantiles = torch.tensor([{tables}], dtype=torch.float64)\n\
+                 \x20   share = torch.special.ndtr({back}).flatten(1)\n\
+                 \x20   share = torch.where(share < {END_AGAIN}, 0.0, torch.where(share > 1 - {END_AGAIN}, 1.0, share))\n\
+                 \x20   place = share * (quantiles.shape[1] - 1)\n\
+                 \x20   below = place.long().clamp(max=quantiles.shape[1] - 2)\n\
+                 \x20   low, high = (quantiles.T.gather(0, at) for at in (below, below + 1))\n\
+                 \x20   return (low + (high - low) * (place - below)).reshape(outputs.shape)\n"
+            )
+        }
+    }
 }
 
 /// The first half of the outputs are means; softplus converts the second half to variances.

@@ -108,11 +108,10 @@ impl Values {
             .chunks_exact(self.num_values)
             .zip(predicted.chunks_exact(self.num_values));
         for ((target, predicted), loss) in items.zip(losses) {
-            let set = self.split.set();
             let in_units = |values: &[f64]| -> Vec<f64> {
-                let values = values.iter().enumerate();
+                let values = values.iter().zip(scores.units.iter());
                 values
-                    .map(|(at, value)| set.in_units(at, *value as f32))
+                    .map(|(value, unit)| unit.undo(f64::from(*value as f32)))
                     .collect()
             };
             let (target, predicted) = (in_units(target), in_units(predicted));

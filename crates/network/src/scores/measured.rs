@@ -1,6 +1,9 @@
 //! The contribution of a batch to the metrics: computed on the device, and read back for many steps at once.
 
+use std::sync::Arc;
+
 use burn::tensor::{Int, Tensor, TensorData, TensorReadError, Transaction};
+use runner_core::data::encode::Unit;
 
 use crate::targets::Targets;
 
@@ -36,11 +39,22 @@ enum Part {
     /// Predictions and targets with this many values per item, all predictions first.
     Pairs { num_values: usize },
     /// Predictions and targets, all predictions first, with what brings each value of an item to its units.
-    Percent { units: Vec<(f64, f64)> },
+    InUnits { units: Arc<[Unit]>, of: InUnits },
     /// The confidence of each decision, then whether each is right.
     Bins,
     /// The norm of gradients under the name of its metric.
     Norm(String),
+}
+
+/// Errors in the units of the data, and the names under which they are accumulated.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum InUnits {
+    /// `percent`: the mean of an item's errors relative to its targets.
+    Relative,
+    /// `target_absolute`: the mean of an item's absolute errors.
+    Absolute,
+    /// `target_errors` with the number of each value: squared errors.
+    Squared,
 }
 
 #[derive(Clone, Debug)]
@@ -97,15 +111,23 @@ impl Measured {
         self.parts.push((part, Numbers::Floats(both)));
     }
 
-    /// \[items, values\] each, for relative errors in units.
-    pub(super) fn percent(
+    /// \[items, values\] each, for errors in units.
+    pub(super) fn in_units(
         &mut self,
         predicted: Tensor<2>,
         wanted: Tensor<2>,
-        units: Vec<(f64, f64)>,
+        units: &Arc<[Unit]>,
+        of: InUnits,
     ) {
+        let [_, num_values] = wanted.dims();
         let both = Tensor::cat(vec![predicted, wanted], 0).flatten(0, 1);
-        let part = Part::Percent { units };
+        let units = if units.is_empty() {
+            // The targets of a reconstruction are its items.
+            vec![Unit::NONE; num_values].into()
+        } else {
+            units.clone()
+        };
+        let part = Part::InUnits { units, of };
         self.parts.push((part, Numbers::Floats(both)));
     }
 
@@ -261,25 +283,62 @@ impl Read {
                     add("decibels", data.iter::<f64>().map(ratio).sum());
                 }
                 Part::Pairs { num_values } => add_pairs(data, *num_values, add),
-                Part::Percent { units } => add("percent", relative_errors(data, units)),
+                Part::InUnits { units, of } => add_in_units(data, units, *of, add),
                 Part::Bins => add_bins(data, add),
             }
         }
     }
 }
 
-/// The sum over the items of the mean relative error of an item's values.
-fn relative_errors(data: &TensorData, units: &[(f64, f64)]) -> f64 {
+/// A value in the units of the data, by its position among the values of items in turn.
+pub(super) fn in_units(units: &[Unit], at: usize, value: f64) -> f64 {
+    units[at % units.len()].undo(value)
+}
+
+/// Errors in the units of the data.
+fn add_in_units(data: &TensorData, units: &[Unit], of: InUnits, add: &mut dyn FnMut(&str, f64)) {
     let all: Vec<f64> = data.iter::<f64>().collect();
     let (predicted, wanted) = all.split_at(all.len() / 2);
-    let errors = predicted.iter().zip(wanted).enumerate();
-    let error = |(at, (predicted, wanted)): (usize, (&f64, &f64))| {
-        let (factor, shift) = units[at % units.len()];
-        // The bound is that of scikit-learn.
-        let size = (wanted * factor + shift).abs().max(f64::EPSILON);
-        ((predicted - wanted) * factor).abs() / size
-    };
-    errors.map(error).sum::<f64>() / units.len() as f64
+    let pairs = predicted.iter().zip(wanted).enumerate();
+    let mean = |errors: &mut dyn Iterator<Item = f64>| errors.sum::<f64>() / units.len() as f64;
+    match of {
+        InUnits::Relative => {
+            let mut errors = pairs.map(|(at, (predicted, wanted))| {
+                relative_error(&units[at % units.len()], *predicted, *wanted)
+            });
+            add("percent", mean(&mut errors));
+        }
+        InUnits::Absolute | InUnits::Squared => {
+            let errors: Vec<f64> = pairs
+                .map(|(at, (a, b))| in_units(units, at, *a) - in_units(units, at, *b))
+                .collect();
+            if let InUnits::Absolute = of {
+                add("target_absolute", mean(&mut errors.iter().map(|e| e.abs())));
+                return;
+            }
+            for value in 0..units.len() {
+                let errors = errors[value.min(errors.len())..]
+                    .iter()
+                    .step_by(units.len());
+                add(
+                    &format!("target_errors {value}"),
+                    errors.map(|e| e * e).sum(),
+                );
+            }
+        }
+    }
+}
+
+fn relative_error(unit: &Unit, predicted: f64, wanted: f64) -> f64 {
+    // The bound is that of scikit-learn.
+    let relative = |error: f64, size: f64| error.abs() / size.abs().max(f64::EPSILON);
+    match unit.linear() {
+        Some((factor, shift)) => relative((predicted - wanted) * factor, wanted * factor + shift),
+        None => {
+            let [predicted, wanted] = [predicted, wanted].map(|value| unit.undo(value));
+            relative(predicted - wanted, wanted)
+        }
+    }
 }
 
 /// The intervals of confidence for the calibration error (Guo et al., 2017).

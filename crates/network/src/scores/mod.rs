@@ -9,8 +9,11 @@ mod counts;
 mod measured;
 mod ranked;
 
+use measured::InUnits;
 pub use measured::{Measured, Read, read, step_loss};
 pub use ranked::Ranked;
+
+use std::sync::Arc;
 
 use burn::tensor::ops::ConvOptions;
 use burn::tensor::{Bool, Device, Int, Tensor, TensorData, TensorReadError};
@@ -23,7 +26,7 @@ use crate::numeric::{
 use crate::own::{self, LossTargets};
 use crate::targets::Targets;
 use runner_core::data::TargetPlan;
-use runner_core::data::encode::Pixels;
+use runner_core::data::encode::{Pixels, Unit};
 use runner_core::plan::RunPlan;
 use runner_core::spec::backend::{Arithmetic, Kernels};
 use runner_core::spec::loss::LossFunction;
@@ -34,9 +37,6 @@ use runner_core::spec::section::Choice;
 use runner_core::spec::task::{MetricSettings, TaskKind};
 
 use counts::{all, balanced_accuracy, cohen_kappa, macro_mean, matthews, ratio};
-
-/// The factor that brings a value of a target to the units of the data, and what is added then.
-pub type Unit = (f64, f64);
 
 /// Computes the metrics of a run.
 #[derive(Clone, Debug)]
@@ -53,8 +53,8 @@ pub struct Scores {
     pub image: Option<[usize; 3]>,
     /// What brings values of images back to pixels.
     pub pixels: Pixels,
-    /// The factor that brings each value of a target to the units of the data, and what is added then.
-    pub units: Vec<(f64, f64)>,
+    /// What brings each value of a target to the units of the data.
+    pub units: Arc<[Unit]>,
     /// Number of classes or labels, if any.
     pub num_classes: usize,
     /// What computes logarithms of likelihoods.
@@ -87,8 +87,11 @@ impl Scores {
             },
             pixels: pixels.clone(),
             units: match more {
-                None => units.0.to_vec(),
-                Some(at) => units.1.get(at).cloned().unwrap_or_default(),
+                None => units.0.into(),
+                Some(at) => units
+                    .1
+                    .get(at)
+                    .map_or_else(Arc::default, |of| of.as_slice().into()),
             },
             kernels: plan.kernels,
             num_classes: match more.map_or(&plan.data.target, |at| &plan.data.more_targets[at]) {
@@ -331,14 +334,12 @@ impl Scores {
             to.pairs(predicted.clone(), targets.clone());
         }
         if self.wants(&[Metric::Mape]) {
-            let units = (0..num_values).map(|value| self.unit(value)).collect();
-            to.percent(predicted.clone(), targets.clone(), units);
+            let in_units = InUnits::Relative;
+            to.in_units(predicted.clone(), targets.clone(), &self.units, in_units);
         }
         for own in self.own() {
-            let [unit, zero] = self.of_values(num_values, &predicted.device());
-            let in_units = |values: Tensor<2>| values * unit.clone() + zero.clone();
-            let wanted = LossTargets::Values(in_units(targets.clone()));
-            let rows = own::of_rows(own, in_units(predicted.clone()), wanted, None);
+            let wanted = LossTargets::Values(self.in_units(targets.clone()));
+            let rows = own::of_rows(own, self.in_units(predicted.clone()), wanted, None);
             to.columns(of_own(own), rows);
         }
         let errors = predicted.clone() - targets.clone();
@@ -347,7 +348,16 @@ impl Scores {
         if self.wants(&[Metric::Mae]) {
             to.sum("absolute", absolute(errors.clone()));
         }
-        if self.wants(&[Metric::TargetMae]) {
+        if !self.is_linear() {
+            for (metric, in_units) in [
+                (Metric::TargetMae, InUnits::Absolute),
+                (Metric::TargetRmse, InUnits::Squared),
+            ] {
+                if self.wants(&[metric]) {
+                    to.in_units(predicted.clone(), targets.clone(), &self.units, in_units);
+                }
+            }
+        } else if self.wants(&[Metric::TargetMae]) {
             let factors = (0..num_values).map(|value| self.unit(value).0);
             let factors = TensorData::new(factors.collect(), [1, num_values]);
             let factors: Tensor<2> = Tensor::from_data(factors, &errors.device());
@@ -383,9 +393,28 @@ impl Scores {
         }
     }
 
-    /// The factor that brings a value of a target to its units, and what is added then.
+    /// Whether errors in the units of the data are multiples of errors of scaled targets.
+    fn is_linear(&self) -> bool {
+        self.units.iter().all(|unit| unit.linear().is_some())
+    }
+
+    /// The factor that brings a value of a target to its units, and what is added then, if all are linear.
     fn unit(&self, value: usize) -> (f64, f64) {
-        self.units.get(value).copied().unwrap_or((1.0, 0.0))
+        let unit = self.units.get(value).and_then(Unit::linear);
+        unit.unwrap_or((1.0, 0.0))
+    }
+
+    /// \[batch, values\] in the units of the data.
+    fn in_units(&self, values: Tensor<2>) -> Tensor<2> {
+        let (device, dims) = (values.device(), values.dims());
+        if self.is_linear() {
+            let [unit, zero] = self.of_values(dims[1], &device);
+            return values * unit + zero;
+        }
+        let data = values.into_data();
+        let each = data.iter::<f64>().enumerate();
+        let each = each.map(|(at, value)| measured::in_units(&self.units, at, value));
+        Tensor::from_data(TensorData::new(each.collect(), dims), &device)
     }
 
     /// What each value is multiplied by to be in the units of the data, and what is added then, \[1, values\].
@@ -463,6 +492,11 @@ impl Scores {
             Metric::Mse => share("squared", "items"),
             Metric::Psnr => share("decibels", "items"),
             Metric::Ssim => share("similarity", "items"),
+            Metric::TargetRmse if !self.is_linear() => {
+                let errors = (0..self.units.len()).map(|at| total(&format!("target_errors {at}")));
+                let mean = errors.sum::<f64>() / self.units.len() as f64;
+                (mean / total("items").max(1.0)).sqrt()
+            }
             Metric::Rmse | Metric::TargetRmse => {
                 let columns = columns(sum).enumerate();
                 let errors = columns.map(|(value, (_, _, errors))| match metric {

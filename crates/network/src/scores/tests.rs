@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use runner_core::data::encode::Scaling;
 use runner_core::spec::task::{Average, ZeroDivision};
 
 use super::*;
@@ -18,7 +19,7 @@ fn scores(metrics: &[Metric], average: Average, loss: LossFunction) -> Scores {
             positive: None,
             zero_division: None,
         },
-        units: Vec::new(),
+        units: Arc::default(),
         is_of_labels: matches!(loss, LossFunction::BinaryCrossEntropy { .. }),
         loss,
         image: None,
@@ -394,6 +395,15 @@ struct Averaged {
     metrics: BTreeMap<Metric, f64>,
 }
 
+/// The unit with a factor and a shift.
+fn unit((factor, shift): &(f64, f64)) -> Unit {
+    let (shift, factor) = (*shift, 1.0 / factor);
+    Unit {
+        scaling: Scaling { shift, factor },
+        nonlinear: None,
+    }
+}
+
 impl Case {
     fn scores(&self, settings: MetricSettings, metrics: &BTreeMap<Metric, f64>) -> Scores {
         let metrics: Vec<Metric> = metrics.keys().copied().collect();
@@ -408,7 +418,7 @@ impl Case {
         };
         Scores {
             settings,
-            units: self.units.clone(),
+            units: self.units.iter().map(unit).collect(),
             num_classes: self.outputs[0].len(),
             ..scores(&metrics, settings.average, loss)
         }

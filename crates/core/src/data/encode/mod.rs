@@ -5,6 +5,7 @@ mod fit;
 mod inputs;
 pub mod jitter;
 pub mod mix;
+mod nonlinear;
 mod pixels;
 pub mod resized;
 mod scaling;
@@ -13,6 +14,7 @@ pub mod tokenizer;
 
 pub use fit::{Fitting, array_scaling, fit, scale_axis};
 pub use inputs::{EncodedInput, Indexed};
+pub use nonlinear::{END_AGAIN, Nonlinear, Unit};
 pub use pixels::Pixels;
 pub use scaling::{ArrayScaling, Groups, Scaling, broadcast, of};
 pub(in crate::data) use statistics::moments;
@@ -162,6 +164,9 @@ pub enum TargetEncoder {
         columns: Vec<(usize, Vec<Scaling>)>,
         /// The shape of a target.
         shape: Vec<usize>,
+        /// The transform of each number, applied before it is scaled; none if the numbers are only scaled.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        nonlinear: Vec<Nonlinear>,
     },
     /// The token after each token of a piece of text.
     NextTokens,
@@ -519,6 +524,29 @@ impl TargetEncoder {
         }
     }
 
+    /// A number of one record whose transform has no value, with its column and that transform.
+    pub(in crate::data) fn refused(
+        &self,
+        records: &Records,
+        item: usize,
+    ) -> Option<(usize, f64, &Nonlinear)> {
+        let TargetEncoder::Values {
+            columns, nonlinear, ..
+        } = self
+        else {
+            return None;
+        };
+        let (mut transforms, mut wrong) = (nonlinear.iter(), None);
+        for (column, _) in columns {
+            records.numbers(item, *column, |value| {
+                let transform = transforms.next();
+                let refused = transform.filter(|of| of.refusal(value).is_some());
+                wrong = wrong.or(refused.map(|of| (*column, value, of)));
+            });
+        }
+        wrong
+    }
+
     /// Adds the numbers of one record.
     pub fn numbers(&self, records: &Records, item: usize, out: &mut Vec<f32>) {
         match self {
@@ -527,10 +555,15 @@ impl TargetEncoder {
                     records.numbers(item, *column, |value| out.push(value as f32));
                 }
             }
-            TargetEncoder::Values { columns, .. } => {
+            TargetEncoder::Values {
+                columns, nonlinear, ..
+            } => {
+                let mut transforms = nonlinear.iter();
                 for (column, scaling) in columns {
                     let mut at = 0;
                     records.numbers(item, *column, |value| {
+                        let transform = transforms.next();
+                        let value = transform.map_or(value, |of| of.apply(value));
                         out.push(of(scaling, at).apply(value));
                         at += 1;
                     });

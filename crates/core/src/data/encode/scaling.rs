@@ -28,10 +28,10 @@ impl Scaling {
     }
 
     /// The unscaled value; the shift if all values were scaled to one.
-    pub fn undo(&self, scaled: f32) -> f64 {
+    pub fn undo(&self, scaled: f64) -> f64 {
         match self.factor {
             0.0 => self.shift,
-            factor => f64::from(scaled) / factor + self.shift,
+            factor => scaled / factor + self.shift,
         }
     }
 }

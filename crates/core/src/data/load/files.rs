@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::Splits;
+use super::targets::refuse_targets;
 use crate::data::encode::{Fitting, fit};
 use crate::data::graph::Members;
 use crate::data::missing::{all_dropped, dropped, refuse_empty_columns};
@@ -83,6 +84,7 @@ impl Reading<'_> {
         let mut assigned = self.assign(files, &records, &uses, &series, &left_out)?;
         let windows = files.roles.window.as_ref();
         let mut encoder = fit(&self.fitting(files, &records, &uses, &assigned.train, None))?;
+        refuse_targets(files, &records, &encoder, &left_out)?;
         if let Some(members) = &members {
             let nodes = members.nodes_of(&assigned.train);
             encoder.input = fit(&self.fitting(files, &records, &uses, &nodes, None))?.input;

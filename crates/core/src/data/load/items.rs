@@ -78,6 +78,7 @@ pub(super) fn of_items(
         TargetPlan::Values { shape } => TargetEncoder::Values {
             columns: vec![(1, vec![Scaling::NONE])],
             shape,
+            nonlinear: Vec::new(),
         },
     };
     let graph = edges.map(|edges| NodeGraph::new(edges, &records, &input, None));

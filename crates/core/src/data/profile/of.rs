@@ -320,7 +320,8 @@ pub fn pictures(split: &Split, num: usize, moment: Moment) -> Vec<Picture> {
         let Values::Floats(values) = served.values else {
             return None;
         };
-        let pixel = |(at, value): (usize, f32)| pictures.shade(scaling.at(at).undo(value));
+        let pixel =
+            |(at, value): (usize, f32)| pictures.shade(scaling.at(at).undo(f64::from(value)));
         let (caption, mask) = match (&set.encoder.target, served.targets) {
             (TargetEncoder::Class { column, .. }, TargetValues::Classes(classes)) => {
                 let class = set.records.columns()[*column].class_name(classes[0] as usize);

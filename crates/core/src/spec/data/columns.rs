@@ -31,6 +31,9 @@ pub struct RolesSpec {
     pub missing: Missing,
     /// How numeric targets are scaled.
     pub target_scale: Scale,
+    /// How numeric targets are transformed before they are scaled.
+    #[serde(default, skip_serializing_if = "TargetTransform::is_none")]
+    pub target_transform: TargetTransform,
     /// Settings of single columns.
     pub columns: Vec<ColumnSpec>,
     /// Items as windows of rows.
@@ -183,6 +186,26 @@ choices! {
     }
 }
 
+choices! {
+    /// How numeric targets are transformed before they are scaled.
+    #[derive(Default, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum TargetTransform {
+        #[default]
+        None "none" "Not transformed.",
+        Log "log" "The natural logarithm, for targets above 0 that vary by factors, such as prices.",
+        Log1p "log1p" "The natural logarithm of the target plus 1, for targets of 0 and more, such as counts.",
+        Quantile "quantile" "To a normal distribution, by up to 1,000 quantiles of the train split, for targets with a skewed distribution or outliers.",
+    }
+}
+
+impl TargetTransform {
+    /// Whether targets are only scaled.
+    pub fn is_none(&self) -> bool {
+        *self == Self::None
+    }
+}
+
 impl Scale {
     /// Whether it needs statistics of the train split.
     pub fn is_measured(self) -> bool {
@@ -316,6 +339,11 @@ impl RolesSpec {
                 "target_scale",
                 "How numeric targets are scaled; metrics refer to the scaled targets.",
                 Scale::None,
+            ),
+            target_transform: s.choice(
+                "target_transform",
+                "How numeric targets are transformed before they are scaled; metrics refer to the transformed targets, except `target_mae`, `target_rmse` and `mape`.",
+                TargetTransform::None,
             ),
             columns: s.tables(
                 "columns",

@@ -13,7 +13,7 @@ mod values;
 pub use augment::{AugmentSpec, MixSpec, ResizedCropSpec};
 pub use columns::{
     ColumnSpec, ColumnType, Encode, Missing, MoreTarget, RolesSpec, Scale, ScaleAxis,
-    TokenizerKind, TokensSpec, WindowSpec,
+    TargetTransform, TokenizerKind, TokensSpec, WindowSpec,
 };
 pub use dates::{DateFormat, date_of, days_of};
 pub use files::{Channels, FilesSpec, Format, OnBadItem, Targets};

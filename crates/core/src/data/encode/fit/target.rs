@@ -5,10 +5,13 @@ use std::collections::BTreeSet;
 use super::Fitting;
 use crate::data::DataError;
 use crate::data::encode::statistics::moments;
-use crate::data::encode::{Groups, InputEncoder, Scaling, TargetEncoder};
+use crate::data::encode::{Groups, InputEncoder, Nonlinear, Scaling, TargetEncoder};
 use crate::data::records::ColumnKind;
-use crate::spec::data::ColumnType;
+use crate::spec::data::{ColumnType, TargetTransform};
 use crate::spec::section::Choice;
+
+/// The most numbers of a target whose quantiles are kept.
+const MOST_QUANTILE_TARGETS: usize = 64;
 
 impl Fitting<'_> {
     /// Refuses integer classes of which most do not occur: they are identifiers or quantities.
@@ -147,6 +150,32 @@ impl Fitting<'_> {
             .collect()
     }
 
+    /// The transform of each number of a target; none if the file asks for none.
+    fn nonlinear(&self, targets: &[usize], num: usize) -> Result<Vec<Nonlinear>, DataError> {
+        let asked = self.roles.target_transform;
+        if asked == TargetTransform::Quantile && num > MOST_QUANTILE_TARGETS {
+            let message = format!(
+                "`target_transform = \"quantile\"` keeps the quantiles of each number of a target, but a target has {num} numbers"
+            );
+            return Err(DataError::new(message)
+                .key("data.target_transform")
+                .note(format!(
+                    "at most {MOST_QUANTILE_TARGETS} can be transformed so"
+                ))
+                .help("use `target_scale = \"standardize\"` instead"));
+        }
+        let mut all = Vec::new();
+        for column in targets {
+            for at in 0..self.column(*column).len() {
+                let value = |row: &u32| self.records.number(*row as usize, *column, at);
+                let rows = if self.measure { self.train } else { &[] };
+                let values = || rows.iter().map(value).collect();
+                all.extend(Nonlinear::fit(asked, values));
+            }
+        }
+        Ok(all)
+    }
+
     /// The target in some columns, which a key names.
     fn target_of(&self, targets: &[usize], key: &str) -> Result<TargetEncoder, DataError> {
         let Some(first) = targets.first() else {
@@ -191,13 +220,21 @@ impl Fitting<'_> {
             }
         }
         let mut columns = Vec::new();
+        let nonlinear = self.nonlinear(targets, num)?;
+        let mut before = 0;
         for at in targets {
             let width = self.column(*at).len();
+            let of_column = nonlinear.get(before..before + width).unwrap_or_default();
+            before += width;
             let scaling = if !(self.measure && self.roles.target_scale.is_measured()) {
                 vec![Scaling::NONE]
             } else {
                 moments(self.train, Groups::each(width), |row, out| {
-                    self.records.numbers(row, *at, |value| out.push(value));
+                    let mut transforms = of_column.iter();
+                    self.records.numbers(row, *at, |value| {
+                        let transform = transforms.next();
+                        out.push(transform.map_or(value, |of| of.apply(value)));
+                    });
                 })
                 .iter()
                 .map(|found| found.scaling(self.roles.target_scale, 1.0))
@@ -207,6 +244,7 @@ impl Fitting<'_> {
         }
         Ok(TargetEncoder::Values {
             columns,
+            nonlinear,
             shape: match targets.len() {
                 1 if !self.column(*first).shape.is_empty() => self.column(*first).shape.clone(),
                 _ => vec![num],
