@@ -56,6 +56,7 @@ mod mlflow;
 mod models;
 #[cfg(unix)]
 mod narrow;
+mod network_table;
 mod notify;
 mod ops;
 mod orphans;

@@ -3,10 +3,11 @@
 use burn::module::Module;
 use burn::nn::{Dropout, DropoutConfig, Linear, LinearConfig, RmsNorm, RmsNormConfig};
 use burn::tensor::Device;
-use burn::tensor::{Bool, DType, Tensor, TensorData};
+use burn::tensor::{Bool, Tensor, TensorData};
 
 use crate::masks::Seen;
-use crate::numeric::{linear, matmul, softmax};
+use crate::numeric::{divided, linear, matmul, softmax};
+use crate::rms_norm;
 use runner_core::spec::backend::Arithmetic;
 use runner_core::spec::model::attention::{Attention, Rotary};
 
@@ -120,7 +121,7 @@ impl GroupedAttention {
         let rows = num_heads / num_kv_heads * num;
         let query = query.reshape([items, num_kv_heads, rows, size]);
         let scores = matmul(arithmetic, query, keys.clone().transpose());
-        let scores = scores.div_scalar((size as f64).sqrt());
+        let scores = divided(scores, (size as f64).sqrt());
         let scores = self.masked(scores.reshape([items, num_heads, num, total]), before);
         let weights = seen.clear(softmax(arithmetic, seen.hide(scores)));
         let weights = self.dropout.forward(weights);
@@ -170,7 +171,7 @@ impl GroupedAttention {
     }
 }
 
-/// The norm of queries or keys; Burn's divides by a root of 32 bits, whatever the precision.
+/// The norm of queries or keys.
 fn unit(norm: &RmsNorm, x: Tensor<4>, arithmetic: Arithmetic) -> Tensor<4> {
     #[cfg(feature = "flex")]
     if arithmetic.is_portable()
@@ -179,12 +180,7 @@ fn unit(norm: &RmsNorm, x: Tensor<4>, arithmetic: Arithmetic) -> Tensor<4> {
         return output;
     }
     let _ = arithmetic;
-    if x.dtype() != DType::F64 {
-        return norm.forward(x);
-    }
-    let squares = x.clone().square().mean_dim(3);
-    let root = squares.add_scalar(norm.epsilon).sqrt();
-    x.div(root).mul(norm.gamma.val().unsqueeze())
+    rms_norm::forward(norm, x)
 }
 
 /// Queries or keys of positions from `before` on, rotated: the first half of the features with the second.

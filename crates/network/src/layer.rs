@@ -31,6 +31,7 @@ use crate::masks::{self, Masks, Stepped};
 use crate::message::{Gat, Gate, Gcn, Gin, Sage};
 use crate::numeric;
 use crate::own::OwnModule;
+use crate::rms_norm;
 use crate::tensor::{DynTensor, map_rank};
 use crate::transformer::{self, Computed};
 use runner_core::check::network::Layer as LayerPlan;
@@ -497,7 +498,7 @@ impl Layer {
                 map_rank!(input, t => fast!(norm::instance(norm, &t), norm.forward(t)))
             }
             Layer::RmsNorm(norm) => {
-                map_rank!(input, t => fast!(norm::rms(norm, &t), norm.forward(t)))
+                map_rank!(input, t => fast!(norm::rms(norm, &t), rms_norm::forward(norm, t)))
             }
             Layer::Embedding(embedding) => {
                 let tokens = input.tokens();

@@ -42,6 +42,7 @@ pub mod numeric;
 pub mod optimizer;
 pub mod own;
 pub mod paths;
+mod rms_norm;
 pub mod schedule;
 pub mod scores;
 pub mod serve;

@@ -3,7 +3,7 @@
 
 use burn::nn::Linear;
 use burn::tensor::ops::ConvOptions;
-use burn::tensor::{Tensor, activation, module};
+use burn::tensor::{DType, Tensor, activation, module};
 use runner_core::spec::backend::Arithmetic;
 
 #[cfg(feature = "flex")]
@@ -130,6 +130,15 @@ pub fn conv2d(
     }
     let _ = arithmetic;
     module::conv2d(x, weight.clone(), None, options.clone())
+}
+
+/// A tensor divided by a number. Burn's gradient of that has a reciprocal of 32 bits, whatever the precision.
+pub fn divided<const D: usize>(x: Tensor<D>, by: f64) -> Tensor<D> {
+    if x.dtype() == DType::F64 {
+        x.mul_scalar(1.0 / by)
+    } else {
+        x.div_scalar(by)
+    }
 }
 
 /// The output of a linear layer.

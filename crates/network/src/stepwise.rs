@@ -299,7 +299,7 @@ fn attend(
     let total = keys.dims()[2];
     let mut scores = query
         .matmul(keys.clone().transpose())
-        .div_scalar((attention.d_k as f32).sqrt());
+        .div_scalar(f64::from(attention.d_k as u32).sqrt());
     if num > 1 {
         let before = (total - num) as i64;
         let mask = Tensor::<2, Bool>::tril_mask([num, total], before, &scores.device());

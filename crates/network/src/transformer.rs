@@ -6,7 +6,7 @@
 use burn::nn::attention::{MhaInput, MultiHeadAttention};
 use burn::nn::transformer::{PositionWiseFeedForward, TransformerDecoder, TransformerEncoder};
 use burn::nn::{LayerNorm, Linear};
-use burn::tensor::{Bool, Device, Tensor};
+use burn::tensor::{Bool, DType, Device, Tensor};
 use runner_core::spec::backend::Arithmetic;
 #[cfg(feature = "flex")]
 use runner_core::spec::model::activation::Activation;
@@ -106,7 +106,9 @@ pub fn attended(
         return context;
     }
     let projections = [&mha.query, &mha.key, &mha.value, &mha.output];
-    if !seen.is_all() || projections.into_iter().any(lora::is_adapted) {
+    // Burn's divides by a root of 32 bits.
+    let is_double = query.dtype() == DType::F64;
+    if is_double || !seen.is_all() || projections.into_iter().any(lora::is_adapted) {
         return stored(mha, &query, memory, is_causal, seen, computed.arithmetic);
     }
     let ([items, queries, _], keys) = (query.dims(), memory.dims()[1]);
@@ -138,7 +140,7 @@ pub(crate) fn stored(
     let k = heads(linear(&mha.key, memory), keys);
     let v = heads(linear(&mha.value, memory), keys);
     let scores = numeric::matmul(arithmetic, q, k.transpose());
-    let mut scores = scores / f64::from(mha.d_k as u32).sqrt();
+    let mut scores = numeric::divided(scores, f64::from(mha.d_k as u32).sqrt());
     if is_causal {
         let mask = later(queries, keys, &query.device()).reshape([1, 1, queries, keys]);
         let mask = mask.expand([items, mha.n_heads, queries, keys]);

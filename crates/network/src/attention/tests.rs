@@ -1,6 +1,7 @@
 //! Attention compared with that of PyTorch, as recorded by `tests/golden/attention.py`, and step by step with itself.
 
 use burn::module::{ModuleMapper, Param};
+use burn::tensor::DType;
 
 use super::*;
 use crate::testing::planned;
