@@ -5,6 +5,7 @@ mod arrows;
 mod assess;
 mod balance;
 mod bounds;
+mod burn_examples;
 mod capsules;
 mod clusters;
 mod compare;
