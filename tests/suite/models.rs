@@ -275,3 +275,32 @@ fn a_last_batch_of_one_item_is_pointed_out() {
         assert_eq!(warned, is_warned, "{batch_size}: {rendered}");
     }
 }
+
+/// Shapes alone do not tell the positions of a sequence from channels.
+#[test]
+fn layers_over_channels_that_take_sequences_are_a_warning() {
+    let rest = "optimizer = { type = 'adam', learning_rate = 1e-3 }\ntrain = { epochs = 1 }\n";
+    let warnings = |layers: &str| {
+        let spec = format!(
+            "data = {{ type = 'brackets' }}\n{rest}model.layers = [{{ type = 'embedding', embedding_dim = 8 }}, {layers}, {{ type = 'flatten' }}, {{ type = 'linear' }}]\n"
+        );
+        plan("spec.toml", &spec).unwrap().1
+    };
+    for layer in [
+        "{ type = 'conv1d', out_channels = 4, kernel_size = 3 }",
+        "{ type = 'relu' }, { type = 'max_pool1d', kernel_size = 2 }",
+        "{ type = 'gru', hidden_size = 4 }, { type = 'batch_norm' }",
+    ] {
+        let said = warnings(layer);
+        assert!(
+            said.contains("takes [channels, length]") && said.contains("axes = [1, 0]"),
+            "{layer}: {said}"
+        );
+    }
+    for layer in [
+        "{ type = 'permute', axes = [1, 0] }, { type = 'conv1d', out_channels = 4, kernel_size = 3 }, { type = 'batch_norm' }",
+        "{ type = 'layer_norm' }",
+    ] {
+        assert_eq!(warnings(layer), "", "{layer}");
+    }
+}

@@ -41,7 +41,7 @@ fn files() -> tempfile::TempDir {
         let (a, group, y) = (
             at as f64 / 7.0,
             ["u", "v", "w", "x"][at % 4],
-            at as f64 / 3.0,
+            (at + 1) as f64 / 3.0,
         );
         writeln!(csv, "{a:.3},{group},{y:.3}").unwrap();
         writeln!(lines, "{{\"a\": {a:.3}, \"y\": {y:.3}}}").unwrap();

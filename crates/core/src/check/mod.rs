@@ -24,6 +24,7 @@ mod predictions;
 mod recipe;
 mod rules;
 mod schedule;
+mod sequences;
 mod split;
 pub mod task;
 pub mod trial;
@@ -93,6 +94,10 @@ pub const RULES: &[Rule] = &[
     Rule {
         reads: &["data", "model"],
         check: masked::later_tokens_are_seen,
+    },
+    Rule {
+        reads: &["data", "model"],
+        check: sequences::positions_are_not_channels,
     },
     Rule {
         reads: &["data", "task"],

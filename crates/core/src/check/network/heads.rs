@@ -93,6 +93,48 @@ fn missing_size(spec: &LayerSpec) -> Option<&'static str> {
     }
 }
 
+/// How the output of a layer gets the size of the wanted images or series, if it is too small.
+fn enlarged(network: &Network, at: usize, wanted: &[usize]) -> Option<String> {
+    let shape = &network.layers[at].shape;
+    let dims = wanted.len().checked_sub(1).filter(|dims| *dims > 0)?;
+    let is_smaller = |(now, wanted): (&usize, &usize)| now <= wanted;
+    if shape.len() != wanted.len()
+        || shape[1..] == wanted[1..]
+        || !shape[1..].iter().zip(&wanted[1..]).all(is_smaller)
+    {
+        return None;
+    }
+    // What convolutions without padding cut off, up to the items.
+    let (mut names, mut whole) = (Vec::new(), shape[1..].to_vec());
+    let mut next = Some(at);
+    while let Some(layer) = next.map(|at| &network.layers[at]) {
+        let input = layer.values().first()?;
+        if let LayerKind::Conv(conv) = &layer.kind
+            && conv.stride.iter().all(|stride| *stride == 1)
+            && layer.shape[1..] != input.shape.dims[1..]
+        {
+            let sizes = input.shape.dims[1..].iter().zip(&layer.shape[1..]);
+            let cut = sizes.map(|(before, after)| before.saturating_sub(*after));
+            whole
+                .iter_mut()
+                .zip(cut)
+                .for_each(|(size, cut)| *size += cut);
+            names.insert(0, format!("`{}`", layer.name));
+        }
+        next = input.layer;
+    }
+    if whole == wanted[1..] {
+        let names = names.join(", ");
+        return Some(format!(
+            "set `padding = \"same\"` in {names}: without padding, a convolution outputs less than it takes"
+        ));
+    }
+    (dims < 3).then(|| {
+        let size = &wanted[1..];
+        format!("add `{{ type = \"interpolate{dims}d\", output_size = {size:?} }}` at the end, or enlarge it with `conv_transpose{dims}d`")
+    })
+}
+
 /// Refuses outputs that do not fit.
 pub(super) fn fit(
     network: &Network,
@@ -106,7 +148,13 @@ pub(super) fn fit(
     };
     let wrong = |at: usize, wanted: &[usize], words: (&str, &str)| {
         let shape = &network.layers[at].shape;
-        (shape != wanted).then(|| shape::wrong_output(&layers[at].kind, shape, wanted, words))
+        (shape != wanted).then(|| {
+            let mut mismatch = shape::wrong_output(&layers[at].kind, shape, wanted, words);
+            if let Some(help) = enlarged(network, at, wanted) {
+                mismatch.help = help;
+            }
+            mismatch
+        })
     };
     for head in heads {
         let shape = &network.layers[head.layer].shape;

@@ -304,6 +304,16 @@ pub(super) const ROWS: &[Remedy] = &[
             "data.scale = \"standardize\"",
         )
     },
+    Remedy {
+        ours: "target_transform",
+        ..other(
+            "data",
+            "log_target target_log log_transform transform_target y_transform target_transformer transformer TransformedTargetRegressor",
+            "set `target_transform = \"log\"`, or \"log1p\" or \"quantile\"; predictions are in the units of the target",
+            "data = { type = \"csv\", path = \"t.csv\", target = \"y\", log_target = true }",
+            "data = { type = \"csv\", path = \"t.csv\", target = \"y\", target_transform = \"quantile\" }",
+        )
+    },
     other(
         "data",
         "target_scaler scale_target y_scaler scale_y",
