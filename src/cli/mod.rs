@@ -42,6 +42,7 @@ mod usage;
 mod watch;
 mod weights;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -236,7 +237,7 @@ enum Verb {
 
 /// Reads the arguments and runs the verb.
 pub fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let cli = match Cli::try_parse_from(arguments()) {
         Ok(cli) => cli,
         Err(e) => return ExitCode::from(show_usage(&e)),
     };
@@ -253,6 +254,32 @@ pub fn main() -> ExitCode {
         }
     }
     ExitCode::from(output::close(run_verb(cli, &mut output)))
+}
+
+/// The arguments of this process. A negative number after a flag is the flag's value, which says what is wrong with it;
+/// clap would take `-1e-3` for a flag.
+fn arguments() -> Vec<OsString> {
+    let mut joined: Vec<OsString> = Vec::new();
+    for argument in std::env::args_os() {
+        let number = argument.to_str().filter(|text| is_negative_number(text));
+        let flag = joined.last_mut().filter(|flag| is_flag(flag));
+        match (number, flag) {
+            (Some(number), Some(flag)) => flag.push(format!("={number}")),
+            _ => joined.push(argument),
+        }
+    }
+    joined
+}
+
+fn is_negative_number(text: &str) -> bool {
+    let digits = text.strip_prefix('-').unwrap_or_default();
+    digits.starts_with(|c: char| c.is_ascii_digit() || c == '.') && digits.parse::<f64>().is_ok()
+}
+
+/// Whether an argument is a long flag whose value may follow.
+fn is_flag(argument: &OsString) -> bool {
+    let text = argument.to_str().unwrap_or_default();
+    text.len() > 2 && text.starts_with("--") && !text.contains('=')
 }
 
 /// Refuses to start; returns the exit code of the process.

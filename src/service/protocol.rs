@@ -370,6 +370,17 @@ fn tensor(input: &Value, column: &Column) -> Result<Vec<Value>, Reason> {
         )
         .into());
     }
+    let kind = given.unwrap_or_default();
+    if let Some((least, most)) = range(kind)
+        && let Some(at) = flat.iter().position(|value| !is_within(value, least, most))
+    {
+        return Err(format!(
+            "input `{name}` has the datatype `{kind}`, but value {} of its `data` is {}, which is not an integer from {least} to {most}",
+            at + 1,
+            flat[at]
+        )
+        .into());
+    }
     if column.shape.is_empty() {
         return Ok(flat);
     }
@@ -377,6 +388,37 @@ fn tensor(input: &Value, column: &Column) -> Result<Vec<Value>, Reason> {
         .chunks(size.max(1))
         .map(|item| nested(item, &column.shape))
         .collect())
+}
+
+/// The least and the greatest integer of a datatype; none for other datatypes.
+fn range(datatype: &str) -> Option<(i128, i128)> {
+    Some(match datatype {
+        "BOOL" => (0, 1),
+        "UINT8" => (0, u8::MAX.into()),
+        "UINT16" => (0, u16::MAX.into()),
+        "UINT32" => (0, u32::MAX.into()),
+        "UINT64" => (0, u64::MAX.into()),
+        "INT8" => (i8::MIN.into(), i8::MAX.into()),
+        "INT16" => (i16::MIN.into(), i16::MAX.into()),
+        "INT32" => (i32::MIN.into(), i32::MAX.into()),
+        "INT64" => (i64::MIN.into(), i64::MAX.into()),
+        _ => return None,
+    })
+}
+
+/// Whether a value is an integer of a range; 1.0 is one, and `true` is 1.
+fn is_within(value: &Value, least: i128, most: i128) -> bool {
+    let whole = |number: f64| (number.fract() == 0.0).then_some(number as i128);
+    let integer = match value {
+        Value::Bool(value) => Some(i128::from(*value)),
+        Value::Number(number) => {
+            let signed = number.as_i64().map(i128::from);
+            let unsigned = || number.as_u64().map(i128::from);
+            signed.or_else(unsigned).or_else(|| whole(number.as_f64()?))
+        }
+        _ => None,
+    };
+    integer.is_some_and(|integer| (least..=most).contains(&integer))
 }
 
 /// Values of nested or flat data, row by row.

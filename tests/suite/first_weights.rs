@@ -10,6 +10,8 @@ use burn_runner::check::network::examples::network;
 use burn_runner::data::Folders;
 use burn_runner::exchange::init::{Finder, load};
 use burn_runner::exchange::read::Weights;
+use burn_runner::exchange::tensors::{NamedTensor, Tensors};
+use burn_runner::exchange::write;
 use burn_runner::spec::init::InitSpec;
 use runner_network::graph::Graph;
 use runner_network::tensor::DynTensor;
@@ -293,7 +295,22 @@ fn files_of_weights_that_cannot_be_used_write_nothing() {
     let end = not_finite.len();
     not_finite[end - 4..].copy_from_slice(&f32::NAN.to_le_bytes());
     let pickle = b"\x80\x02cposix\nsystem\nX\x02\x00\x00\x00id\x85R.".to_vec();
-    let cases: [(&str, Vec<u8>, &str); 9] = [
+    // An array in column-major order, as the transpose of a matrix is saved.
+    let mut columns = std::io::Cursor::new(Vec::new());
+    let mut one = Tensors::new();
+    one.push(NamedTensor::from_f32s(
+        "linear_1.weight",
+        vec![4, 4],
+        &[0.5; 16],
+    ))
+    .unwrap();
+    write::npz(&one, &mut columns).unwrap();
+    let mut columns = columns.into_inner();
+    let order = b"'fortran_order': False";
+    let at = columns.windows(order.len()).position(|it| it == order);
+    let end_of_order = at.unwrap() + order.len();
+    columns[end_of_order - 5..end_of_order].copy_from_slice(b"True ");
+    let cases: [(&str, Vec<u8>, &str); 10] = [
         ("w.safetensors", good[..end - 9].to_vec(), "is damaged"),
         ("w.safetensors", Vec::new(), "is empty"),
         (
@@ -323,6 +340,7 @@ fn files_of_weights_that_cannot_be_used_write_nothing() {
             "different lengths",
         ),
         ("w.npz", b"hello".to_vec(), "is damaged"),
+        ("w.npz", columns, "only row-major (C) order is read"),
     ];
     for (name, bytes, expected) in cases {
         fs::write(folder.path().join(name), bytes).unwrap();

@@ -43,6 +43,7 @@ mod index;
 mod init;
 mod inputs;
 mod language;
+mod lines;
 mod list;
 #[cfg(unix)]
 mod live;

@@ -114,3 +114,46 @@ fn a_closed_pipe_is_no_error() {
     assert_eq!(code, 0, "{stderr}");
     assert!(folder.path().join("results/spec/report.md").exists());
 }
+
+/// Negative numbers are values, and what is wrong with them is said by the flag that they were given to.
+#[test]
+fn a_negative_number_is_refused_by_its_flag() {
+    let folder = folder_with(IRIS);
+    let cases: [(&[&str], &str); 8] = [
+        (
+            &["generate", "run", "--prompt", "a", "--temperature", "-1"],
+            "--temperature",
+        ),
+        (
+            &["generate", "run", "--prompt", "a", "--top-p", "-0.5"],
+            "--top-p",
+        ),
+        (
+            &["generate", "run", "--prompt", "a", "--seed", "-1"],
+            "--seed",
+        ),
+        (
+            &["predict", "run", "--data", "x.csv", "--batch-size", "-4"],
+            "--batch-size",
+        ),
+        (&["run", "spec.toml", "--jobs", "-2"], "--jobs"),
+        (&["lr-find", "spec.toml", "--min", "-1e-3"], "--min"),
+        (&["compare", "results", "--alpha", "-.05"], "--alpha"),
+        (&["list", "--limit", "-3"], "--limit"),
+    ];
+    for (arguments, flag) in cases {
+        let (code, _, said) = run(folder.path(), arguments);
+        assert_eq!(code, 2, "{arguments:?}: {said}");
+        assert!(
+            said.contains(flag) && !said.contains("no flag"),
+            "{arguments:?}: {said}"
+        );
+        assert!(
+            said.contains(arguments[arguments.len() - 1]),
+            "{arguments:?}: {said}"
+        );
+    }
+    // A flag that does not exist is still one.
+    let (code, _, said) = run(folder.path(), &["list", "-x"]);
+    assert!(code == 2 && said.contains("has no flag `-x`"), "{said}");
+}

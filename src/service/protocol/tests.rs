@@ -103,3 +103,38 @@ fn rows_come_in_three_forms() {
             .contains("`rows`: y")
     );
 }
+
+#[test]
+fn integers_outside_of_their_datatype_are_refused_by_name() {
+    let one = |datatype: &str, value: Value| {
+        parse(&json!([{"name": "x", "datatype": datatype, "shape": [2], "data": [0, value]}]))
+    };
+    let ends: [(&str, Value, Value); 9] = [
+        ("BOOL", json!(true), json!(2)),
+        ("UINT8", json!(255), json!(256)),
+        ("UINT16", json!(65_535), json!(-1)),
+        ("UINT32", json!(4_294_967_295_u64), json!(4_294_967_296_u64)),
+        ("UINT64", json!(u64::MAX), json!(-1)),
+        ("INT8", json!(-128), json!(2000)),
+        ("INT16", json!(32_767), json!(32_768)),
+        (
+            "INT32",
+            json!(-2_147_483_648_i64),
+            json!(-2_147_483_649_i64),
+        ),
+        ("INT64", json!(i64::MIN), json!(u64::MAX)),
+    ];
+    for (datatype, good, bad) in ends {
+        assert!(one(datatype, good.clone()).is_ok(), "{datatype} {good}");
+        for bad in [bad, json!(0.5), json!("1")] {
+            let Reason(reason) = one(datatype, bad.clone()).unwrap_err();
+            let expected = format!("value 2 of its `data` is {bad}, which is not an integer from");
+            assert!(
+                reason.contains(&format!("`{datatype}`")) && reason.contains(&expected),
+                "{datatype}: {reason}"
+            );
+        }
+        assert!(one(datatype, json!(1.0)).is_ok(), "{datatype}");
+    }
+    assert!(one("FP32", json!(2000.5)).is_ok());
+}

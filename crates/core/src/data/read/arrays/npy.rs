@@ -87,9 +87,9 @@ pub fn header(reader: &mut dyn Read, place: &str) -> Result<Header, DataError> {
     let has_one_order = shape.iter().filter(|size| **size > 1).count() < 2;
     if header.order() == Order::Fortran && !has_one_order {
         return Err(DataError::new(format!(
-            "{place} is stored in column-major (Fortran) order, so its items are not contiguous"
+            "{place} is stored in column-major (Fortran) order, but only row-major (C) order is read"
         ))
-        .help("save it with `np.save(path, np.ascontiguousarray(array))`"));
+        .help("save `np.ascontiguousarray(array)` instead of the array"));
     }
     Ok(Header {
         layout: layout(&header.dtype(), place)?,

@@ -95,7 +95,7 @@ impl Table for Csv<'_> {
                 .from_reader(limited),
         };
         let shown = path.display();
-        let Some(first) = lines.next_record()? else {
+        let Some((line, first)) = lines.next_record()? else {
             let error = match self.rows.skip_rows {
                 0 => DataError::new(format!("`{shown}` is empty")),
                 num => DataError::new(format!(
@@ -115,7 +115,7 @@ impl Table for Csv<'_> {
             self.check_above(path, &names, &rows)?;
         }
         self.check_header(path, &names, &rows)?;
-        let first = (!self.header).then_some((skipped + 1, first));
+        let first = (!self.header).then_some((line, first));
         let rows = first.map(Ok).into_iter().chain(lines);
         let rows = rows.skip(self.rows.skip_rows_after_header);
         let rows = WithoutLast::new(rows, self.rows.skip_footer);
@@ -405,16 +405,18 @@ struct Lines {
 }
 
 impl Lines {
-    fn next_record(&mut self) -> Result<Option<ByteRecord>, DataError> {
+    /// The next row, with the line that it begins in.
+    fn next_record(&mut self) -> Result<Option<(u64, ByteRecord)>, DataError> {
         self.taken.store(0, Ordering::Relaxed);
         let line = self.above + self.reader.position().line();
         let error = match self.reader.read_byte_record(&mut self.record) {
             Ok(true) => {
+                let line = self.above + self.first_line();
                 let record = &self.record;
                 let last = record.len().checked_sub(1).and_then(|at| record.get(at));
                 let last = last.unwrap_or_default();
                 self.last = last.contains(&b'\n').then(|| (line, last.to_vec()));
-                return Ok(Some(record.clone()));
+                return Ok(Some((line, record.clone())));
             }
             Ok(false) => return self.check_quotes().map(|()| None),
             Err(error) => error,
@@ -434,6 +436,19 @@ impl Lines {
 }
 
 impl Lines {
+    /// The line that the row begins in which was read at last. The reader's own position is before the blank lines and
+    /// comments above it and, after `\r\n`, before the `\n`.
+    fn first_line(&self) -> u64 {
+        let place = self.reader.position();
+        let end = place.byte().checked_sub(1);
+        let bytes = self.reader.get_ref();
+        // The last row may end with the file, within an open quote.
+        let ends_line = !bytes.is_ended && end.and_then(|at| bytes.byte(at)) == Some(b'\n');
+        let within = self.record.as_slice().iter().filter(|byte| **byte == b'\n');
+        let after = within.count() as u64 + u64::from(ends_line);
+        place.line().saturating_sub(after)
+    }
+
     /// Refuses a file whose last value swallows all rows after an open quote.
     fn check_quotes(&self) -> Result<(), DataError> {
         let is_odd = self.quotes.load(Ordering::Relaxed) % 2 == 1;
@@ -457,10 +472,6 @@ impl Iterator for Lines {
     type Item = Result<(u64, ByteRecord), DataError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let row = self.next_record().transpose()?;
-        Some(row.map(|row| {
-            let line = row.position().map_or(0, |place| place.line());
-            (self.above + line, row)
-        }))
+        self.next_record().transpose()
     }
 }

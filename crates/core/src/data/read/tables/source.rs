@@ -35,6 +35,10 @@ pub fn open(path: &Path, seen: &Arc<AtomicU64>) -> Result<Limited, DataError> {
         quotes: Arc::new(AtomicU64::new(0)),
         end: Arc::new(AtomicU8::new(0)),
         tabs_are_blanks: false,
+        latest: Vec::new(),
+        latest_end: 0,
+        before: None,
+        is_ended: false,
     })
 }
 
@@ -62,9 +66,26 @@ pub struct Limited {
     pub end: Arc<AtomicU8>,
     /// Whether tabs are read as spaces.
     pub tabs_are_blanks: bool,
+    /// The bytes that were read at last.
+    latest: Vec<u8>,
+    /// The number of all bytes that were read.
+    latest_end: u64,
+    /// The byte before the latest ones.
+    before: Option<u8>,
+    /// Whether the end was read.
+    pub is_ended: bool,
 }
 
 impl Limited {
+    /// The byte at a place, counted from the first one that was read, if it is one of the latest.
+    pub fn byte(&self, at: u64) -> Option<u8> {
+        let start = self.latest_end - self.latest.len() as u64;
+        match at.checked_sub(start) {
+            Some(at) => self.latest.get(usize::try_from(at).ok()?).copied(),
+            None => self.before.filter(|_| at + 1 == start),
+        }
+    }
+
     /// Skips lines; returns how many there were.
     pub fn skip_lines(&mut self, num: usize) -> io::Result<u64> {
         let mut done = 0;
@@ -102,6 +123,7 @@ impl Limited {
 impl Read for Limited {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let num = self.inner.read(buffer)?;
+        self.is_ended |= num == 0 && !buffer.is_empty();
         if self.tabs_are_blanks {
             let tabs = buffer[..num].iter_mut().filter(|byte| **byte == b'\t');
             tabs.for_each(|byte| *byte = b' ');
@@ -109,6 +131,10 @@ impl Read for Limited {
         let quotes = buffer[..num].iter().filter(|byte| **byte == b'"').count();
         if let Some(last) = buffer[..num].last() {
             self.end.store(*last, Ordering::Relaxed);
+            self.before = self.latest.last().copied();
+            self.latest.clear();
+            self.latest.extend_from_slice(&buffer[..num]);
+            self.latest_end += num as u64;
         }
         self.quotes.fetch_add(quotes as u64, Ordering::Relaxed);
         if self.taken.fetch_add(num as u64, Ordering::Relaxed) > MAX_ROW {
