@@ -49,6 +49,7 @@ NOT_ALONE = [
     'from = "resnet.pth"',
     'from = "results/harbour_llama/runs/base-s1"',
     'adapter = "my_adapter"',
+    'from = "tuned.safetensors"',
     'parameters = "body*"',
     'edges = "citations.csv"',
     'path = "survey.csv"',

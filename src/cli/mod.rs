@@ -7,6 +7,7 @@ mod channel;
 mod check;
 mod compare;
 mod data;
+mod delta;
 mod describe;
 mod devices;
 mod diff;
@@ -177,6 +178,9 @@ enum Verb {
     /// Convert a network from another program to an experiment file with its weights
     #[command(subcommand)]
     Import(import::Source),
+    /// Compare weights by parameter, and apply or average the differences
+    #[command(subcommand)]
+    Delta(delta::Delta),
     /// Predict new data with the network of a run
     Predict(predict::PredictArgs),
     /// Evaluate the network of a run on data with targets, or compare two networks on the same data
@@ -354,6 +358,7 @@ fn run_verb(cli: Cli, output: &mut Output) -> u8 {
         Verb::Diff(args) => diff::diff(&args, output),
         Verb::Export(form) => export::export(form, output),
         Verb::Import(source) => import::import(&source, output),
+        Verb::Delta(verb) => delta::delta(&verb, output),
         Verb::Predict(args) => predict::predict(&args, output),
         Verb::Evaluate(args) => evaluate::evaluate(&args, output),
         Verb::Generate(args) => generate::generate(&args, output),

@@ -99,7 +99,7 @@ pub(super) struct PredictArgs {
     ensemble: usize,
 }
 
-fn weights(text: &str) -> Result<Weights, Reason> {
+pub(super) fn weights(text: &str) -> Result<Weights, Reason> {
     let mut all = Weights::ALL.into_iter();
     all.find(|weights| weights.name() == text)
         .ok_or_else(|| "expected `best`, `final`, `ema`, `swa` or `initial`".into())

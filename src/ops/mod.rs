@@ -26,6 +26,7 @@ mod clean;
 mod cluster;
 mod compare;
 mod data;
+mod delta;
 mod describe;
 mod devices;
 mod diff;
@@ -66,6 +67,10 @@ pub use clean::{Clean, Cleaned, Removed, clean};
 pub use cluster::{CancelJobs, CancelledJobs, Work, cancel_jobs, refresh_jobs, work};
 pub use compare::{Compare, compare};
 pub use data::{DataOptions, DataSet, DataSets, data};
+pub use delta::{
+    DeltaApplied, DeltaApply, DeltaAverage, DeltaDiff, DeltaFound, delta_apply, delta_average,
+    delta_diff,
+};
 pub use describe::{Describe, Described, describe, layers};
 pub use devices::{devices, devices_of};
 pub use diff::{DiffOptions, Differences, In, Pair, diff};

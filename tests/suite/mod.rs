@@ -15,6 +15,7 @@ mod content;
 mod damage;
 mod data;
 mod decoded;
+mod delta;
 mod devices;
 mod diff;
 #[cfg(unix)]

@@ -13,6 +13,7 @@ use std::path::Path;
 use burn::tensor::Device;
 
 pub use adapter::{ExportAdapter, export_adapter};
+pub(super) use run::open;
 pub use run::{
     ExportOnnx, ExportPytorch, ExportWeights, Exported, Format, Naming, Numbers, export_onnx,
     export_pytorch, export_weights,
@@ -105,7 +106,7 @@ impl From<io::Error> for ExportError {
 }
 
 /// Why an operation that writes to a destination failed.
-fn failed(place: &Path, error: &ExportError) -> Error {
+pub(super) fn failed(place: &Path, error: &ExportError) -> Error {
     let shown = place.display();
     Error::refused(match error {
         ExportError::Io(error) => return unwritten(place, error),

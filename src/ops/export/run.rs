@@ -238,7 +238,7 @@ const PYTORCH_FILES: [&str; 4] = [
 
 /// Opens a run, and reports which one if there was a choice. With `computes`, in a precision that other programs
 /// support on any machine.
-pub(super) fn open(
+pub(in crate::ops) fn open(
     run: &Path,
     options: &Options,
     computes: bool,

@@ -16,6 +16,11 @@ use crate::slots::{self, Slot};
 /// needs them.
 const DERIVED: &[&str] = &["num_batches_tracked", "sinusoids", "rotations"];
 
+/// Whether a tensor of a file follows from the settings of a network, or from how often it was trained.
+pub fn is_derived(name: &str) -> bool {
+    DERIVED.iter().any(|derived| name.ends_with(derived))
+}
+
 /// The tensors that a network takes from a file.
 pub struct Matched {
     /// The tensors that are loaded.
@@ -74,7 +79,7 @@ pub fn matched(
         rows.push(row(fate, Some(slot), entry));
     }
     for (name, entry) in names.iter().zip(entries) {
-        if used.contains(name.as_str()) || DERIVED.iter().any(|derived| name.ends_with(derived)) {
+        if used.contains(name.as_str()) || is_derived(name) {
             continue;
         }
         let fate = if is_in(name) {

@@ -26,6 +26,7 @@ use runner_core::spec::plain_file;
 use crate::peft;
 use crate::slots;
 use crate::tensors::{Dtype, NamedTensor};
+pub use matching::is_derived;
 pub use open::Opened;
 
 /// The files of an experiment. The trials of a sweep usually share one file and one network.

@@ -1,6 +1,6 @@
 //! Safetensors and NumPy's `.npz`, through the readers of data.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use runner_core::data::DataError;
@@ -10,7 +10,7 @@ use runner_core::data::read::arrays::{npz, safetensors as tensors};
 use runner_core::spec::init::InitLayout;
 use runner_core::spec::plain_file;
 use runner_core::spec::section::Choice;
-use safetensors::SafeTensors;
+use serde::Deserialize;
 
 use super::{Entry, Source, Take, damaged, unreadable};
 use crate::tensors::{Dtype, NamedTensor};
@@ -24,7 +24,7 @@ pub const SAFETENSORS: Open = tensors::visit;
 pub const NPZ: Open = npz::visit;
 
 /// The metadata key for the layout of a file.
-pub const LAYOUT_KEY: &str = "layout";
+const LAYOUT_KEY: &str = "layout";
 /// The maximum size of a header, which is that of the format.
 const MAX_HEADER: u64 = 100_000_000;
 
@@ -45,34 +45,36 @@ pub fn open(path: &Path, open: Open) -> Result<(Vec<Entry>, Source), DataError> 
     Ok((entries, Source::Arrays(open)))
 }
 
-/// The layout of a safetensors file, according to its metadata.
-pub fn layout(path: &Path) -> Result<InitLayout, DataError> {
+/// The metadata of a safetensors file.
+pub fn about(path: &Path) -> Result<BTreeMap<String, String>, DataError> {
     use std::io::Read;
     let mut file = plain_file::open(path).map_err(|e| unreadable(path, &e))?;
     let mut head = Vec::new();
     let read = file.by_ref().take(8).read_to_end(&mut head);
     read.map_err(|e| unreadable(path, &e))?;
     let Ok(size) = <[u8; 8]>::try_from(head.as_slice()).map(u64::from_le_bytes) else {
-        return Ok(InitLayout::Pytorch);
+        return Ok(BTreeMap::new());
     };
     // Problems with the header are reported when the tensors are listed.
     let read = file.take(size.min(MAX_HEADER)).read_to_end(&mut head);
     read.map_err(|e| unreadable(path, &e))?;
-    let Ok((_, metadata)) = SafeTensors::read_metadata(&head) else {
-        return Ok(InitLayout::Pytorch);
-    };
-    let said = metadata
-        .metadata()
-        .as_ref()
-        .and_then(|said| said.get(LAYOUT_KEY));
-    match said.map(String::as_str) {
-        None => Ok(InitLayout::Pytorch),
-        Some(name) => {
-            let known = [InitLayout::Pytorch, InitLayout::Burn];
-            let found = known.into_iter().find(|layout| layout.name() == name);
-            Ok(found.unwrap_or(InitLayout::Pytorch))
-        }
-    }
+    let header: Header = serde_json::from_slice(&head[8..]).unwrap_or_default();
+    Ok(header.metadata)
+}
+
+/// The header of a safetensors file. The library reads it only together with the values.
+#[derive(Default, Deserialize)]
+struct Header {
+    #[serde(default, rename = "__metadata__")]
+    metadata: BTreeMap<String, String>,
+}
+
+/// The layout of a safetensors file, according to its metadata.
+pub fn layout(about: &BTreeMap<String, String>) -> InitLayout {
+    let said = about.get(LAYOUT_KEY).map(String::as_str);
+    let mut known = [InitLayout::Pytorch, InitLayout::Burn].into_iter();
+    let found = known.find(|layout| said == Some(layout.name()));
+    found.unwrap_or(InitLayout::Pytorch)
 }
 
 /// Reads the arrays with some names.

@@ -18,6 +18,7 @@ use runner_core::show::plain_io_error;
 use runner_core::spec::init::InitLayout;
 use runner_core::spec::plain_file;
 
+use crate::delta;
 use crate::tensors::{Dtype, NamedTensor, Tensors};
 
 /// No network that is trained on one machine has more tensors than this.
@@ -84,6 +85,8 @@ pub struct Weights {
     beside: Vec<PathBuf>,
     /// Names in the file by displayed names.
     renamed: BTreeMap<String, String>,
+    /// The metadata of a safetensors file.
+    about: BTreeMap<String, String>,
 }
 
 /// Where the values of an open file are.
@@ -102,8 +105,21 @@ enum Source {
 
 impl Weights {
     /// Opens a file in the format given by its name. The weights in PyTorch and JSON files may be below a key; dots
-    /// separate nested keys.
+    /// separate nested keys. Weight deltas are refused: their values are differences.
     pub fn open(path: &Path, top_level_key: Option<&str>) -> Result<Self, DataError> {
+        let weights = Self::open_any(path, top_level_key)?;
+        if weights.about.contains_key(delta::KEY) {
+            let place = path.display();
+            let message = format!("`{place}` is a weight delta, not weights");
+            return Err(DataError::new(message).help(format!(
+                "add it to the weights that it starts from: runner delta apply '{place}' --to WEIGHTS --out FILE"
+            )));
+        }
+        Ok(weights)
+    }
+
+    /// The same for deltas too.
+    pub(crate) fn open_any(path: &Path, top_level_key: Option<&str>) -> Result<Self, DataError> {
         // Pipes and devices must not reach a library.
         plain_file::open(path).map_err(|e| unreadable(path, &e))?;
         let Some(format) = Format::of(path) else {
@@ -120,7 +136,7 @@ impl Weights {
                 .key("init.top_level_key"));
         }
         let mut layout = InitLayout::Pytorch;
-        let mut beside = Vec::new();
+        let (mut beside, mut about) = (Vec::new(), BTreeMap::new());
         let (entries, source) = match format {
             _ if shards::is_index(path) => {
                 let (entries, files) = shards::open(path)?;
@@ -128,7 +144,8 @@ impl Weights {
                 (entries, Source::Shards(files))
             }
             Format::Safetensors => {
-                layout = arrays::layout(path)?;
+                about = arrays::about(path)?;
+                layout = arrays::layout(&about);
                 arrays::open(path, arrays::SAFETENSORS)?
             }
             Format::Npz => arrays::open(path, arrays::NPZ)?,
@@ -166,6 +183,7 @@ impl Weights {
             layout,
             beside,
             renamed: BTreeMap::new(),
+            about,
         })
     }
 
@@ -178,6 +196,7 @@ impl Weights {
             layout,
             beside: Vec::new(),
             renamed: BTreeMap::new(),
+            about: BTreeMap::new(),
         }
     }
 
@@ -195,6 +214,11 @@ impl Weights {
     /// Files of external data.
     pub fn beside(&self) -> &[PathBuf] {
         &self.beside
+    }
+
+    /// The metadata of a safetensors file.
+    pub(crate) fn about(&self) -> &BTreeMap<String, String> {
+        &self.about
     }
 
     /// The names and layouts of the file.

@@ -7,7 +7,7 @@ mod torch;
 
 pub use json::{Whole, flat, whole};
 pub use npz::npz;
-pub use safetensors::safetensors;
+pub use safetensors::{safetensors, safetensors_about};
 pub use torch::torch;
 
 use std::error::Error;

@@ -42,13 +42,22 @@ impl safetensors::View for View<'_> {
 }
 
 /// Writes tensors. The metadata says that the format is PyTorch's, which readers such as transformers require.
-pub fn safetensors(tensors: &Tensors, mut to: impl Write) -> Result<(), WriteError> {
+pub fn safetensors(tensors: &Tensors, to: impl Write) -> Result<(), WriteError> {
+    safetensors_about(tensors, ("format", "pt"), to)
+}
+
+/// Writes tensors with an entry of metadata: the library writes several in a random order.
+pub fn safetensors_about(
+    tensors: &Tensors,
+    (key, value): (&str, &str),
+    mut to: impl Write,
+) -> Result<(), WriteError> {
     let views = tensors.iter().map(|tensor| (tensor.name(), View(tensor)));
     #[expect(
         clippy::disallowed_types,
         reason = "what the library takes; of one entry"
     )]
-    let about = std::collections::HashMap::from([("format".to_owned(), "pt".to_owned())]);
+    let about = std::collections::HashMap::from([(key.to_owned(), value.to_owned())]);
     let bytes = safetensors::serialize(views, Some(about)).map_err(io::Error::other)?;
     Ok(to.write_all(&bytes)?)
 }
