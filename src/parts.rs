@@ -12,3 +12,6 @@ pub use runner_core::spec::task::TaskKind;
 pub use runner_network::own::{LayerPart, LossPart, LossTargets, MetricPart, OptimizerPart};
 pub use runner_network::own::{StrategyPart, Update};
 pub use runner_network::tensor::{DynTensor, map_rank};
+
+#[cfg(doctest)]
+mod incomplete;

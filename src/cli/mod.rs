@@ -26,6 +26,7 @@ mod list;
 mod lr_find;
 pub mod manual;
 mod memory;
+mod new_project;
 mod output;
 mod parity;
 mod plan;
@@ -189,6 +190,8 @@ enum Verb {
     Generate(generate::GenerateArgs),
     /// Pack a run into one file from which it can be reproduced elsewhere
     Bundle(BundleArgs),
+    /// Write a first program with runner as a library: layers, losses and other parts of its own
+    NewProject(new_project::NewProjectArgs),
     /// Explain a table, a key, a layer, a metric or a class of failure of the experiment file
     Explain {
         /// A path such as `optimizer.adam` or `train.batch_size`, or the end of one, such as `conv2d`; without it, all
@@ -363,6 +366,7 @@ fn run_verb(cli: Cli, output: &mut Output) -> u8 {
         Verb::Evaluate(args) => evaluate::evaluate(&args, output),
         Verb::Generate(args) => generate::generate(&args, output),
         Verb::Bundle(args) => bundle::bundle(&args, output),
+        Verb::NewProject(args) => new_project::project(&args, output),
         Verb::Explain { topic } => explain::explain(topic.as_deref(), output),
         Verb::Completions { shell } => manual::completions(shell, output),
         Verb::Man { folder } => manual::man(&folder, output),

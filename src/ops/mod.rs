@@ -40,6 +40,7 @@ mod label;
 mod list;
 mod lr_find;
 mod memory;
+mod new_project;
 mod outlook;
 mod parity;
 mod place;
@@ -83,6 +84,7 @@ pub use label::{LabelChange, LabelRun, label_run};
 pub use list::{List, Listing, list};
 pub use lr_find::{Ended, LrFind, LrFound, lr_find};
 pub use memory::{Budget, Memory, memory};
+pub use new_project::{NewProject, Project, new_project};
 pub use outlook::{Consequence, Excess, Outlook, OutlookOptions, outlook};
 pub(crate) use parity::examples;
 pub use parity::{

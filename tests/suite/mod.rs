@@ -1,6 +1,7 @@
 //! The tests by subject.
 
 mod adapters;
+mod api;
 mod arrows;
 mod assess;
 mod balance;
@@ -60,6 +61,7 @@ mod models;
 #[cfg(unix)]
 mod narrow;
 mod network_table;
+mod new_project;
 mod notify;
 mod ops;
 mod orphans;
