@@ -161,7 +161,7 @@ pub fn mnist() -> Option<PathBuf> {
 /// Whether there is a wgpu adapter. Without one, the caller skips its test; `RUNNER_REQUIRE_WGPU` requires it.
 #[cfg(feature = "wgpu")]
 pub fn wgpu_is_there() -> bool {
-    let (_, devices, _) = run(&root(), &["devices", "--json"]);
+    let (_, devices, _) = run(root(), &["devices", "--json"]);
     let is_found = |line: &str| line.contains(r#""device":"wgpu","state":"found""#);
     if devices.lines().any(is_found) {
         return true;
