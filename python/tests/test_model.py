@@ -396,10 +396,16 @@ def test_nothing_leaks_over_10000_predictions(flowers):
         gc.collect()
 
     use(1000)
-    before = memory()
-    use(10_000)
-    # A leak of 256 bytes, the smallest result of the two, would be 2.5 MiB.
-    assert memory() - before < 2 << 20
+    grown = []
+    # A leak grows with each round; caches of the allocator and of other threads do not.
+    for _ in range(3):
+        before = memory()
+        use(10_000)
+        grown.append(memory() - before)
+        # A leak of 256 bytes, the smallest result of the two, would be 2.5 MiB.
+        if grown[-1] < 2 << 20:
+            return
+    raise AssertionError(f"memory grew by {grown} bytes")
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="memory is read from /proc")
