@@ -34,7 +34,7 @@ use runner_core::data::{DataError, Set, Split, Transforms, Values};
 use runner_core::diagnostic::Diagnostic;
 use runner_core::plan::RunPlan;
 use runner_core::predict::{Meaning, Prediction};
-use runner_core::record::{FILE_REMEDY, RunRecord, is_damaged, remedy};
+use runner_core::record::{RunRecord, file_remedy, remedy};
 use runner_core::show::plain_io_error;
 use runner_core::spec::backend::DeviceName;
 use runner_core::spec::plain_file;
@@ -43,9 +43,6 @@ use runner_network::batch;
 use runner_network::network::Network;
 use runner_network::stepwise::{takes_any_length, unfit};
 use runner_network::values;
-
-/// The maximum size of a transforms file in bytes: vocabularies and names of classes.
-const MAX_TRANSFORMS: u64 = 1 << 30;
 
 /// Less work than so many multiply-adds is done by one thread.
 const DIVIDED: u64 = 1 << 20;
@@ -143,16 +140,12 @@ impl Model {
         let files = weights.map(|name| format!("model/{name}.bpk"));
         for file in ["transforms.json".to_owned()].into_iter().chain(files) {
             folder.check_file(&record, &file).map_err(|e| -> Refusal {
-                let help = if is_damaged(&e) {
-                    FILE_REMEDY
-                } else {
-                    remedy(&e)
-                };
+                let help = file_remedy(&e);
                 Box::new(Diagnostic::error("results", plain_io_error(&e)).help(help))
             })?;
         }
         let path = folder.transforms_json();
-        let text = plain_file::read(&path, MAX_TRANSFORMS).map_err(|e| -> Refusal {
+        let text = folder.read_transforms().map_err(|e| -> Refusal {
             let message = format!(
                 "`{}` cannot be read: {}",
                 path.display(),
@@ -163,8 +156,7 @@ impl Model {
                     .help("the run ended before its first epoch; run the experiment again"),
             )
         })?;
-        let transforms =
-            Transforms::parse(&path, &text.unwrap_or_default()).map_err(|e| refusal(&e))?;
+        let transforms = Transforms::parse(&path, &text).map_err(|e| refusal(&e))?;
         fits(&transforms, &plan, &path)?;
         has_parts(plan.unusable_part())?;
         let place = options.device.unwrap_or(plan.device);

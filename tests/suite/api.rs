@@ -145,7 +145,7 @@ fn listing(module: &str, name: &str) -> String {
     text
 }
 
-/// A change to the API breaks programs of others: it must be meant, and stand in the changelog.
+/// A change to the API breaks programs of others: it must be intended, and be listed in the changelog.
 #[test]
 fn the_api_of_own_parts_is_as_listed() {
     let mut listed: Vec<String> = Vec::new();

@@ -231,6 +231,19 @@ fn toward(
     })
 }
 
+/// All tensors of a network by parameter, without autodiff.
+pub(crate) fn values_of(network: &Network) -> GradientsParams {
+    Collected::of(network, Part::All, &BTreeSet::new()).found
+}
+
+/// A network with other values of the parameters that are among them.
+pub(crate) fn with_values(network: Network, values: GradientsParams) -> Network {
+    network.map(&mut Mover {
+        newest: values,
+        share: 1.0,
+    })
+}
+
 /// Tensors by parameter, without autodiff; Burn has a container of tensors of any rank only for gradients.
 pub(crate) struct Collected<'a> {
     pub(crate) found: GradientsParams,

@@ -40,8 +40,8 @@ pub fn is_damaged(error: &io::Error) -> bool {
 /// The remedy for a run whose files are damaged.
 pub const RUN_REMEDY: &str = "restore the file from a backup or a capsule, or let `runner run` move the run's folder to `replaced/` and train the run again";
 
-/// The remedy for a file of a completed run that `runner run` does not read, such as its weights.
-pub const FILE_REMEDY: &str = "restore the file from a backup or a capsule, or delete the run's folder and run the experiment again, which trains this run anew";
+/// The remedy for a damaged file of a completed run that `runner run` does not read, such as its weights.
+const FILE_REMEDY: &str = "restore the file from a backup or a capsule, or delete the run's folder and run the experiment again, which trains this run anew";
 
 /// The remedy for a run whose files this user, or anyone at the moment, cannot read.
 pub const ACCESS_REMEDY: &str = "the run itself is intact: make its folder and files readable and writable for you, then run the command again";
@@ -60,6 +60,15 @@ pub fn remedy(error: &io::Error) -> &'static str {
         _ if is_damaged(error) => RUN_REMEDY,
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => ACCESS_REMEDY,
         _ => DISK_REMEDY,
+    }
+}
+
+/// The same for a file of a completed run that `runner run` does not read.
+pub fn file_remedy(error: &io::Error) -> &'static str {
+    if is_damaged(error) {
+        FILE_REMEDY
+    } else {
+        remedy(error)
     }
 }
 

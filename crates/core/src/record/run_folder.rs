@@ -15,6 +15,9 @@ use crate::event::{Event, Progress};
 use crate::plan::RunPlan;
 use crate::spec::plain_file;
 
+/// The maximum size of a transforms file in bytes: vocabularies and names of classes.
+const MAX_TRANSFORMS: u64 = 1 << 30;
+
 /// The folder of one run.
 #[derive(Clone, Debug)]
 pub struct RunFolder(pub PathBuf);
@@ -33,6 +36,12 @@ impl RunFolder {
     /// The fitted transforms.
     pub fn transforms_json(&self) -> PathBuf {
         self.0.join("transforms.json")
+    }
+
+    /// The content of [`Self::transforms_json`]; empty if it is too large.
+    pub fn read_transforms(&self) -> io::Result<Vec<u8>> {
+        let text = plain_file::read(&self.transforms_json(), MAX_TRANSFORMS)?;
+        Ok(text.unwrap_or_default())
     }
 
     /// What happened.

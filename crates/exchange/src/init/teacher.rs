@@ -6,16 +6,12 @@ use runner_core::data::{self, DataError, DataPlan, Transforms};
 use runner_core::event::Outcome;
 use runner_core::plan::init::{InitRefusal, TEACHER_KEY};
 use runner_core::plan::teacher::{Student, TeacherPlan};
-use runner_core::record::{FILE_REMEDY, RunRecord, is_damaged, remedy};
+use runner_core::record::{RunRecord, file_remedy};
 use runner_core::show::plain_io_error;
 use runner_core::spec::init::{InitLayout, InitSpec};
-use runner_core::spec::plain_file;
 
 use super::open::OpenedRun;
 use super::{Digest, resolve, words};
-
-/// The maximum size of a transforms file in bytes.
-const MAX_TRANSFORMS: u64 = 1 << 30;
 
 /// The teacher in the folder of a run or in a capsule, whose path is relative to `base`.
 pub fn teacher(
@@ -61,11 +57,7 @@ pub fn teacher(
 fn is_usable(run: &OpenedRun, path: &Path, student: &Student<'_>) -> Result<(), DataError> {
     let place = path.display();
     let unreadable = |e: std::io::Error| {
-        let help = if is_damaged(&e) {
-            FILE_REMEDY
-        } else {
-            remedy(&e)
-        };
+        let help = file_remedy(&e);
         DataError::new(plain_io_error(&e)).help(help)
     };
     if !run.is_capsule && run.plan.experiment == student.experiment {
@@ -99,11 +91,11 @@ fn is_usable(run: &OpenedRun, path: &Path, student: &Student<'_>) -> Result<(), 
 
 fn transforms_of(run: &OpenedRun) -> Result<Transforms, DataError> {
     let path = run.folder.transforms_json();
-    let text = plain_file::read(&path, MAX_TRANSFORMS).map_err(|e| {
+    let text = run.folder.read_transforms().map_err(|e| {
         let (place, reason) = (path.display(), plain_io_error(&e));
         DataError::new(format!("`{place}` cannot be read: {reason}"))
     })?;
-    Transforms::parse(&path, &text.unwrap_or_default())
+    Transforms::parse(&path, &text)
 }
 
 /// The transforms of a run with this data.

@@ -3,7 +3,7 @@
 use burn::tensor::activation::softmax;
 use burn::tensor::{Tensor, TensorReadError};
 
-use super::samples::Samples;
+use super::samples::{Drawn, Samples};
 use super::worst::Worst;
 use super::{NUM_WORST, SIDE, plain};
 use crate::scores::{numbers, whole_numbers};
@@ -74,21 +74,13 @@ impl Masks {
     }
 
     fn finish(self, split: &Split, places: &Places<'_>) -> Vec<Sample> {
-        let pictures = Pictures::of(split.set());
-        let kept = self.samples.into_kept().into_iter();
-        let shown = kept.filter_map(|kept| {
-            let [target, predicted] = kept.known;
-            let input = pictures.as_ref().zip(split.row(kept.item));
-            Some(Sample {
-                item: kept.item,
-                loss: plain(kept.loss),
-                place: places.of(kept.item),
-                input: input.and_then(|(pictures, row)| pictures.thumbnail(row, SIDE)),
-                target: small_mask(&target, self.size, SIDE),
-                predicted: small_mask(&predicted, self.size, SIDE)?,
+        self.samples.into_shown(split, places, |_, masks| {
+            let [target, predicted] = masks.map(|mask| small_mask(&mask, self.size, SIDE));
+            Some(Drawn {
+                target,
+                predicted: predicted?,
             })
-        });
-        shown.collect()
+        })
     }
 }
 

@@ -2,12 +2,12 @@
 
 use burn::tensor::{Tensor, TensorReadError};
 
-use super::plain;
-use super::samples::Samples;
+use super::SIDE;
+use super::samples::{Drawn, Samples};
 use crate::scores::{Scores, numbers};
 use crate::targets::Targets;
 use runner_core::data::{Pictures, Places, Split};
-use runner_core::record::evaluation::{Evaluated, Sample};
+use runner_core::record::evaluation::Evaluated;
 
 /// Some items with their reconstructions.
 pub struct Items {
@@ -48,22 +48,15 @@ impl Items {
 
     /// The result.
     pub fn finish(self, split: &Split, places: &Places<'_>) -> Evaluated {
-        let pictures = Pictures::of(split.set());
-        let kept = self.samples.into_kept().into_iter();
-        let samples = kept.filter_map(|kept| {
-            let pictures = pictures.as_ref()?;
-            Some(Sample {
-                item: kept.item,
-                loss: plain(kept.loss),
-                place: places.of(kept.item),
-                input: pictures.thumbnail(split.row(kept.item)?, super::SIDE),
+        let samples = self.samples.into_shown(split, places, |pictures, values| {
+            Some(Drawn {
                 target: None,
-                predicted: pictures.of_encoded(&kept.known, super::SIDE)?,
+                predicted: pictures?.of_encoded(&values, SIDE)?,
             })
         });
         Evaluated::Autoencoding {
             num_items: self.num_items as u64,
-            samples: samples.collect(),
+            samples,
         }
     }
 }

@@ -2,7 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use runner_core::data::{Pictures, Places, Split};
+use runner_core::record::evaluation::Sample;
+
 use super::worst::{Kept, Worst};
+use super::{SIDE, plain};
 
 /// Items of each kind.
 const NUM_EACH: usize = 3;
@@ -15,6 +19,14 @@ pub fn spread(num_items: usize, most: usize) -> Vec<usize> {
         .collect();
     items.dedup();
     items
+}
+
+/// The pictures of what is known of an item.
+pub struct Drawn {
+    /// The mask, if that is predicted.
+    pub target: Option<String>,
+    /// The predicted mask, or the reconstructed item.
+    pub predicted: String,
 }
 
 /// The items that are kept so far.
@@ -43,8 +55,32 @@ impl<T> Samples<T> {
         self.worst.add(item, loss, known);
     }
 
+    /// The kept items as pictures, in the order of the split. `draw` adds those of what is known; items without are left
+    /// out.
+    pub fn into_shown(
+        self,
+        split: &Split,
+        places: &Places<'_>,
+        draw: impl Fn(Option<&Pictures<'_>>, T) -> Option<Drawn>,
+    ) -> Vec<Sample> {
+        let pictures = Pictures::of(split.set());
+        let shown = self.into_kept().into_iter().filter_map(|kept| {
+            let drawn = draw(pictures.as_ref(), kept.known)?;
+            let input = pictures.as_ref().zip(split.row(kept.item));
+            Some(Sample {
+                item: kept.item,
+                loss: plain(kept.loss),
+                place: places.of(kept.item),
+                input: input.and_then(|(pictures, row)| pictures.thumbnail(row, SIDE)),
+                target: drawn.target,
+                predicted: drawn.predicted,
+            })
+        });
+        shown.collect()
+    }
+
     /// The kept items in the order of the split.
-    pub fn into_kept(self) -> Vec<Kept<T>> {
+    fn into_kept(self) -> Vec<Kept<T>> {
         let all = self.worst.into_kept().into_iter().chain(self.kept);
         let by_item: BTreeMap<usize, Kept<T>> = all.map(|kept| (kept.item, kept)).collect();
         by_item.into_values().collect()

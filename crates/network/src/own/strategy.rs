@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
+use burn::module::{Module, ModuleMapper, Param};
 use burn::optim::GradientsParams;
 use burn::tensor::{Device, Tensor, TensorData};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::copies::instead_of;
+use crate::copies::{instead_of, values_of, with_values};
 use crate::lora::Without;
 use crate::network::Network;
 use crate::paths::Paths;
@@ -134,7 +134,7 @@ impl Followed {
             network,
             fixed,
             paths: &self.paths,
-            kept: self.kept.iter().map(values).collect(),
+            kept: self.kept.iter().map(values_of).collect(),
             update: Update {
                 path: "",
                 step,
@@ -145,7 +145,7 @@ impl Followed {
         };
         let (network, kept) = (Strategy::named(&self.used).apply)(&self.used.settings, applied);
         let both = self.kept.into_iter().zip(kept);
-        let both = both.map(|(network, values)| network.map(&mut Replaced(values)));
+        let both = both.map(|(network, values)| with_values(network, values));
         self.kept = both.collect();
         (network, self)
     }
@@ -169,33 +169,6 @@ impl Followed {
 
 fn name(at: usize) -> String {
     format!("kept_{at}")
-}
-
-/// The values of a network by parameter. Burn has a container of tensors of any rank only for gradients.
-fn values(network: &Network) -> GradientsParams {
-    struct Collect(GradientsParams);
-
-    impl ModuleVisitor for Collect {
-        fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-            self.0.register(param.id, param.val().without_autodiff());
-        }
-    }
-
-    let mut collect = Collect(GradientsParams::new());
-    network.visit(&mut collect);
-    collect.0
-}
-
-/// Replaces values by those that are there.
-struct Replaced(GradientsParams);
-
-impl ModuleMapper for Replaced {
-    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
-        match self.0.remove::<D>(param.id) {
-            Some(values) => param.map(|_| values),
-            None => param,
-        }
-    }
 }
 
 /// What a strategy is applied to.
