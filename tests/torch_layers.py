@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from safetensors.torch import save_file
 from torch import nn
+from torch.nn.utils import parametrizations as norms
 
 torch.manual_seed(1)
 folder = Path(sys.argv[1])
@@ -59,6 +60,9 @@ CASES = [
     ("conv_transpose1d, out_channels = 6, kernel_size = 3, stride = 2, groups = 2", nn.ConvTranspose1d(4, 6, 3, 2, groups=2), (4, 5)),
     ("conv_transpose2d, out_channels = 3, kernel_size = 3, stride = 2, padding = 1", nn.ConvTranspose2d(4, 3, 3, 2, 1), (4, 5, 6)),
     ("conv_transpose3d, out_channels = 3, kernel_size = 2", nn.ConvTranspose3d(2, 3, 2), (2, 3, 4, 3)),
+    ("linear, out_features = 3, parametrization = 'weight_norm'", norms.weight_norm(nn.Linear(8, 3)), (5, 8)),
+    ("conv_transpose1d, out_channels = 6, kernel_size = 3, parametrization = 'weight_norm'", norms.weight_norm(nn.ConvTranspose1d(4, 6, 3)), (4, 5)),
+    ("conv2d, out_channels = 5, kernel_size = 3, parametrization = 'spectral_norm'", norms.spectral_norm(nn.Conv2d(3, 5, 3)), (3, 8, 9)),
     ("batch_norm", nn.BatchNorm2d(6), (6, 4, 4)),
     ("layer_norm", nn.LayerNorm(8), (4, 8)),
     ("group_norm, num_groups = 3", nn.GroupNorm(3, 6), (6, 5)),

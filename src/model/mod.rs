@@ -176,7 +176,10 @@ impl Model {
             None => Vec::new(),
         };
         // What reads weights from here on needs no adapters.
-        let network = network.merged();
+        let network = match base {
+            Some(_) => network.merged(),
+            None => network,
+        };
         Ok(Self {
             meaning: Meaning::new(&plan, &transforms),
             plan,

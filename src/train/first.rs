@@ -1,9 +1,10 @@
 //! Initial weights that `[init]` takes from a file.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use burn::tensor::TensorData;
 
+use runner_core::check::network::Layer;
 use runner_core::event::{FailureClass, Outcome};
 use runner_core::plan::RunPlan;
 use runner_exchange::init;
@@ -32,9 +33,16 @@ pub fn with_first_weights(network: Network, plan: &RunPlan) -> Result<Network, O
         values.insert(name, data);
     }
     let paths = Paths::new(plan);
+    // Weights of a file without what they are computed from.
+    let loaded: BTreeSet<String> = values.keys().cloned().collect();
+    let has = |layer: &Layer, rest: &str| loaded.contains(&format!("{}.weight{rest}", layer.name));
+    let is_bare = |layer: &Layer| match layer.kind.parametrization().state().first() {
+        Some(state) => has(layer, "") && !has(layer, &format!(".{state}")),
+        None => false,
+    };
     let (network, unplaced) = with_values(network, &|path| paths.of(path), values);
     match unplaced.first() {
-        None => Ok(network),
+        None => Ok(network.started(plan, is_bare)),
         Some(name) => Err(failed(format!("the network has no parameter `{name}`"))),
     }
 }

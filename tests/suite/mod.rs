@@ -66,6 +66,7 @@ mod notify;
 mod ops;
 mod orphans;
 mod pages;
+mod parametrization;
 mod parity;
 mod pictures;
 mod planning;

@@ -5,13 +5,16 @@ use std::path::Path;
 use super::support::peers::python_with;
 use super::support::root;
 
-/// One of each: joins and blocks, dilated causal convolutions, attention with options, two inputs, a learned token.
-const SOME: [&str; 5] = [
+/// One of each: joins and blocks, dilated causal convolutions, attention with options, two inputs, a learned
+/// token, weights that are computed.
+const SOME: [&str; 7] = [
     "Mixture of experts",
     "WaveNet",
     "Attention with options",
     "Sequence to sequence",
     "Class token",
+    "Weight norm",
+    "Spectral norm",
 ];
 
 #[test]
@@ -23,7 +26,7 @@ fn networks_train_as_in_pytorch() {
     let options = [Path::new("--runner"), program, Path::new("--only")];
     let arguments: Vec<&Path> = options.into_iter().chain(SOME.map(Path::new)).collect();
     let said = python.run("network_table_check.py", &arguments);
-    assert!(said.contains("5 networks"), "{said}");
+    assert!(said.contains("7 networks"), "{said}");
     // The page has a row for each network of the script.
     let page = std::fs::read_to_string(root().join("docs/network-table.md")).unwrap();
     for name in SOME {

@@ -12,6 +12,7 @@
 
 pub mod delta;
 pub mod error;
+mod folded;
 pub mod init;
 pub mod marks;
 pub mod onnx;

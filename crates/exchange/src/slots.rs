@@ -12,6 +12,7 @@ use runner_core::spec::init::InitLayout;
 use runner_core::spec::model::attention::Attention;
 use runner_core::spec::model::layer::{Cell, LayerKind, Norm, Recurrent, Transformer};
 use runner_core::spec::model::message::{GraphPooling, Message};
+use runner_core::spec::model::parametrization::Parametrization;
 
 use crate::state::names::identifiers;
 use crate::tensors::NamedTensor;
@@ -36,12 +37,15 @@ pub struct Mapping {
     pub parts: Vec<(String, Vec<usize>)>,
     /// Whether each of them is transposed.
     pub is_transposed: bool,
+    /// The number of its axes in PyTorch, which may have axes of size 1 after those of Burn's.
+    pub rank: usize,
 }
 
 impl Mapping {
     /// The shape in PyTorch.
     pub fn torch_shape(&self) -> Vec<usize> {
         let mut shape = self.parts[0].1.clone();
+        shape.resize(self.rank, 1);
         if self.is_transposed {
             shape.reverse();
         }
@@ -104,20 +108,29 @@ pub fn to_burn(
         return Ok(Vec::new());
     };
     let rows = tensor.shape().first().copied().unwrap_or(1) / mapping.parts.len().max(1);
-    let parts = mapping.parts.iter().enumerate().map(|(number, (path, _))| {
-        let part = if mapping.parts.len() == 1 {
-            tensor.clone()
-        } else {
-            tensor.rows(number * rows, rows)
-        };
-        let part = if mapping.is_transposed {
-            part.transposed()
-        } else {
-            part
-        };
-        part.named(format!("{}.{path}", layer.name))
-    });
-    Ok(parts.collect())
+    let parts = mapping
+        .parts
+        .iter()
+        .enumerate()
+        .map(|(number, (path, shape))| {
+            let part = if mapping.rank > shape.len() {
+                let tensor = tensor.clone();
+                tensor
+                    .reshaped(shape.clone())
+                    .map_err(|e| DataError::new(e.to_string()))?
+            } else if mapping.parts.len() == 1 {
+                tensor.clone()
+            } else {
+                tensor.rows(number * rows, rows)
+            };
+            let part = if mapping.is_transposed {
+                part.transposed()
+            } else {
+                part
+            };
+            Ok(part.named(format!("{}.{path}", layer.name)))
+        });
+    parts.collect()
 }
 
 fn all(network: &Network) -> impl Iterator<Item = (&Layer, Mapping)> {
@@ -198,6 +211,7 @@ pub fn mappings(layer: &Layer) -> Vec<Mapping> {
         }
         _ => {}
     }
+    list.parametrized(&layer.kind);
     // A tensor belongs to a layer as a whole.
     list.0.retain(|mapping| layer.owns(&mapping.parts[0].0));
     list.0
@@ -209,6 +223,7 @@ impl Mappings {
     fn add(&mut self, torch: String, parts: Vec<(String, Vec<usize>)>, is_transposed: bool) {
         self.0.push(Mapping {
             torch,
+            rank: parts[0].1.len(),
             parts,
             is_transposed,
         });
@@ -234,6 +249,38 @@ impl Mappings {
         if bias {
             self.renamed(&format!("{torch}bias"), &format!("{burn}bias"), &[outputs]);
         }
+    }
+
+    /// With the names of PyTorch's `torch.nn.utils.parametrizations`, whose weight is the first of the list.
+    fn parametrized(&mut self, kind: &LayerKind) {
+        let parametrization = kind.parametrization();
+        if parametrization.is_none() {
+            return;
+        }
+        let weight = &self.0[0].parts[0].1;
+        let [rows, columns] = parametrization.rows(kind).sizes(weight);
+        let rank = weight.len();
+        let vector = |torch: &str, state: &str, size: usize, rank: usize| Mapping {
+            torch: format!("parametrizations.weight.{torch}"),
+            parts: vec![(format!("weight.{state}"), vec![size])],
+            is_transposed: false,
+            rank,
+        };
+        let state = parametrization.state();
+        let (original, own) = match parametrization {
+            Parametrization::WeightNorm => {
+                ("original1", vec![vector("original0", state[0], rows, rank)])
+            }
+            _ => (
+                "original",
+                vec![
+                    vector("0._u", state[0], rows, 1),
+                    vector("0._v", state[1], columns, 1),
+                ],
+            ),
+        };
+        self.0[0].torch = format!("parametrizations.weight.{original}");
+        self.0.splice(1..1, own);
     }
 
     fn affine(&mut self, torch: &str, burn: &str, size: usize, bias: bool) {

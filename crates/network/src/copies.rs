@@ -11,6 +11,7 @@ use burn::optim::GradientsParams;
 use burn::tensor::Tensor;
 
 use crate::network::Network;
+use crate::parametrization::SPECTRAL_NORM;
 use runner_core::plan::RunPlan;
 use runner_core::spec::metric::Objective;
 use runner_core::spec::strategy::StrategySpec;
@@ -211,7 +212,7 @@ pub fn of_objective(objective: Objective, averages: &[Average]) -> Option<Networ
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
     All,
-    /// All but the running statistics of batch norms.
+    /// All but the running statistics of batch norms and the vectors of spectral norms.
     Weights,
     /// Only those.
     Statistics,
@@ -225,10 +226,8 @@ fn toward(
     part: Part,
     fixed: &BTreeSet<ParamId>,
 ) -> Network {
-    copy.map(&mut Mover {
-        newest: Collected::of(network, part, fixed).found,
-        share,
-    })
+    let newest = Collected::of(network, part, fixed).found;
+    copy.map(&mut Mover::new(newest, share))
 }
 
 /// All tensors of a network by parameter, without autodiff.
@@ -238,10 +237,7 @@ pub(crate) fn values_of(network: &Network) -> GradientsParams {
 
 /// A network with other values of the parameters that are among them.
 pub(crate) fn with_values(network: Network, values: GradientsParams) -> Network {
-    network.map(&mut Mover {
-        newest: values,
-        share: 1.0,
-    })
+    network.map(&mut Mover::new(values, 1.0))
 }
 
 /// Tensors by parameter, without autodiff; Burn has a container of tensors of any rank only for gradients.
@@ -267,6 +263,11 @@ impl<'a> Collected<'a> {
     }
 }
 
+/// Whether the parameter at a path is a vector of unit length, which has no mean.
+fn is_of_spectral_norm(path: &[String]) -> bool {
+    path.iter().any(|name| name == SPECTRAL_NORM)
+}
+
 impl ModuleVisitor for Collected<'_> {
     fn enter_module(&mut self, name: &str, _: &str) {
         if self.part != Part::All {
@@ -280,7 +281,8 @@ impl ModuleVisitor for Collected<'_> {
 
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
         let last = self.names.last().map(String::as_str);
-        let is_statistic = matches!(last, Some("running_mean" | "running_var"));
+        let is_statistic = matches!(last, Some("running_mean" | "running_var"))
+            || is_of_spectral_norm(&self.names);
         let is_wanted = match self.part {
             Part::All => true,
             Part::Weights => !is_statistic,
@@ -331,14 +333,34 @@ impl ModuleVisitor for Ids<'_> {
 struct Mover {
     newest: GradientsParams,
     share: f64,
+    /// The names of the modules around the tensor that is visited.
+    names: Vec<String>,
+}
+
+impl Mover {
+    fn new(newest: GradientsParams, share: f64) -> Self {
+        Self {
+            newest,
+            share,
+            names: Vec::new(),
+        }
+    }
 }
 
 impl ModuleMapper for Mover {
+    fn enter_module(&mut self, name: &str, _: &str) {
+        self.names.push(name.to_owned());
+    }
+
+    fn exit_module(&mut self, _: &str, _: &str) {
+        self.names.pop();
+    }
+
     fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
         let Some(newest) = self.newest.remove::<D>(param.id) else {
             return param;
         };
-        if self.share == 1.0 {
+        if self.share == 1.0 || is_of_spectral_norm(&self.names) {
             return param.map(|_| newest);
         }
         // In this form, unchanged weights stay bitwise equal.

@@ -9,6 +9,7 @@ use burn::tensor::Device;
 
 use crate::initial::{drawn_portably, redraw};
 use crate::layer::Layer;
+use crate::parametrization::{attached, computed, started};
 use crate::tensor::DynTensor;
 use runner_core::check::network::{Layer as LayerPlan, Network as NetworkPlan};
 use runner_core::spec::backend::{Arithmetic, Kernels};
@@ -50,6 +51,7 @@ impl Graph {
                 }
                 _ => module,
             };
+            let module = attached(module, layer);
             if layer.freeze {
                 module.no_grad()
             } else {
@@ -63,6 +65,21 @@ impl Graph {
         }
     }
 
+    /// The same with initial values of what the weights of some layers are computed from, which follow from those that
+    /// were drawn or loaded.
+    pub fn started(mut self, seed: u64, some: impl Fn(&LayerPlan) -> bool) -> Self {
+        let layers = self.layers.into_iter().zip(&self.plan.layers).enumerate();
+        let layers = layers.map(|(at, (layer, plan))| {
+            if some(plan) {
+                started(layer, plan, seed, at)
+            } else {
+                layer
+            }
+        });
+        self.layers = layers.collect();
+        self
+    }
+
     /// The layers with their plans, in order. Those with the weights of others have none here.
     pub fn layers(&self) -> impl Iterator<Item = (&Layer, &LayerPlan)> {
         self.layers.iter().zip(&self.plan.layers)
@@ -71,7 +88,13 @@ impl Graph {
     /// A layer as it is computed: with the weights of another, if it uses those.
     pub fn layer(&self, at: usize) -> Cow<'_, Layer> {
         match self.plan.layers[at].weights {
-            None => Cow::Borrowed(&self.layers[at]),
+            None if self.plan.layers[at].kind.parametrization().is_none() => {
+                Cow::Borrowed(&self.layers[at])
+            }
+            None => match computed(&self.layers[at]) {
+                Some(layer) => Cow::Owned(layer),
+                None => Cow::Borrowed(&self.layers[at]),
+            },
             Some(Weights::Shared(owner)) => self.layer(owner),
             Some(Weights::Tied(owner)) => {
                 let matrix = match &self.layers[owner] {
@@ -231,7 +254,7 @@ mod tests {
             network: plan,
         } in examples().into_iter().chain(graph_examples())
         {
-            let graph = Graph::new(&plan, Default::default(), &device).materialize();
+            let graph = Graph::new(&plan, Default::default(), &device);
             let dims = &plan.items.dims;
             let items = match plan.items.vocabulary {
                 Some(_) => DynTensor::Tokens(Tensor::from_data(

@@ -41,6 +41,7 @@ pub mod norms;
 pub mod numeric;
 pub mod optimizer;
 pub mod own;
+pub mod parametrization;
 pub mod paths;
 mod rms_norm;
 pub mod schedule;

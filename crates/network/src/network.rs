@@ -11,6 +11,7 @@ use crate::loss::{item_distances, item_losses, item_penalties};
 use crate::targets::Targets;
 use crate::teacher::{Lesson, Teacher};
 use crate::tensor::DynTensor;
+use runner_core::check::network::Layer as LayerPlan;
 use runner_core::data::order::{Purpose, stream_seed};
 use runner_core::plan::RunPlan;
 use runner_core::spec::backend::{Arithmetic, Kernels};
@@ -42,7 +43,15 @@ impl Network {
     pub fn new(plan: &RunPlan, device: &Device) -> Self {
         let network = Self::undrawn(plan, device);
         network.visit(&mut Draw);
-        network
+        network.started(plan, |_| true)
+    }
+
+    /// The same with initial values of what the weights of some layers are computed from, such as lengths.
+    pub fn started(self, plan: &RunPlan, some: impl Fn(&LayerPlan) -> bool) -> Self {
+        Self {
+            graph: self.graph.started(plan.seed, some),
+            ..self
+        }
     }
 
     /// The same with weights that depend only on the seed of the plan.

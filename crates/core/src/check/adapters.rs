@@ -7,6 +7,7 @@ use super::groups::{matches, shortened};
 use super::network::Network;
 use crate::diagnostic::{Diagnostic, Severity, nearest};
 use crate::spec::model::layer_spec::Weights;
+use crate::spec::section::Choice;
 use crate::spec::strategy::StrategySpec;
 
 /// What can be adapted, for notes.
@@ -158,6 +159,22 @@ pub fn adapted_weights_are_not_tied(point: &Point<'_>) -> Option<Diagnostic> {
                 .help(format!("remove `freeze` from `{}`", layer.name))
         })
     })
+}
+
+/// Adapters are added to weights when a run is opened, which leaves nothing to compute weights from.
+pub fn weights_are_parameters(point: &Point<'_>) -> Option<Diagnostic> {
+    if point.spec.adapters.is_empty() {
+        return None;
+    }
+    let mut layers = point.network?.layers.iter();
+    let layer = layers.find(|layer| !layer.kind.parametrization().is_none())?;
+    let name = layer.kind.parametrization().name();
+    let message = format!(
+        "`[[adapters]]` need weights that are parameters, but `{}` sets `parametrization` \"{name}\"",
+        layer.name
+    );
+    let diagnostic = refuse(point, "contradiction", "adapters", message);
+    Some(diagnostic.help("remove `parametrization`, or train the weights themselves"))
 }
 
 pub fn trained_parameters_are_there(point: &Point<'_>) -> Option<Diagnostic> {

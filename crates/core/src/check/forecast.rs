@@ -119,7 +119,8 @@ impl Forecast {
         let has_own = kernels.are_own(device.backend, *precision);
         let kept =
             network.kept_bytes_per_item(float, train.gradient_checkpointing, has_own, &trained_in);
-        let activations = kept.saturating_mul(computed);
+        let of_weights = network.computed_weights().saturating_mul(float);
+        let activations = kept.saturating_mul(computed).saturating_add(of_weights);
         let workspace = network
             .moment_per_item(is_flex, has_own)
             .saturating_mul(float)

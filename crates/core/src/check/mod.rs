@@ -312,6 +312,10 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         reads: &["data", "model", "adapters"],
+        check: adapters::weights_are_parameters,
+    },
+    Rule {
+        reads: &["data", "model", "adapters"],
         check: adapters::weights_can_be_adapted,
     },
     Rule {

@@ -35,6 +35,8 @@ pub enum Purpose {
     LabelNoise = 13,
     /// The tokens that are hidden.
     HiddenTokens = 14,
+    /// Vectors that power iteration starts with.
+    PowerIteration = 15,
 }
 
 /// The seed of one stream, mixed by the finalizer of SplitMix64 (Steele, Lea and Flood, 2014).

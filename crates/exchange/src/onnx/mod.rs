@@ -19,8 +19,9 @@ use std::fmt;
 use prost::Message;
 
 use crate::error::Unsupported;
+use crate::folded::folded;
 use crate::state::StateDict;
-use crate::tensors::Tensors;
+use crate::tensors::{TensorError, Tensors};
 pub use build::{Attribute, Element, Graph};
 use layers::Scope;
 use messages::{ModelProto, OperatorSetIdProto, StringStringEntryProto};
@@ -56,6 +57,8 @@ pub enum OnnxError {
         /// The name.
         name: String,
     },
+    /// Two tensors have the same name.
+    Tensor(TensorError),
     /// The weights do not fit a file.
     TooLarge {
         /// Bytes of the file.
@@ -74,6 +77,7 @@ impl fmt::Display for OnnxError {
                     "an input has the name `{name}`, like the output of the graph"
                 )
             }
+            Self::Tensor(error) => error.fmt(f),
             Self::TooLarge { bytes } => write!(
                 f,
                 "the model has {bytes} bytes, but an ONNX file can have at most {MAX_BYTES}"
@@ -83,6 +87,12 @@ impl fmt::Display for OnnxError {
 }
 
 impl Error for OnnxError {}
+
+impl From<TensorError> for OnnxError {
+    fn from(error: TensorError) -> Self {
+        Self::Tensor(error)
+    }
+}
 
 /// Adds a network to a graph; returns the name of its output for its named inputs, or the only one.
 ///
@@ -95,6 +105,7 @@ pub fn network(
     burn: &Tensors,
     items: &[String],
 ) -> Result<String, OnnxError> {
+    let burn = &*folded(network, burn)?;
     let mut outputs: Vec<String> = Vec::with_capacity(network.layers.len());
     for (at, (layer, module)) in network.layers.iter().zip(&state.modules).enumerate() {
         let inputs = layer.inputs.iter().map(|input_of| match input_of.layer {

@@ -15,6 +15,7 @@ pub fn of(layer: &Layer, module: &str) -> Vec<Entry> {
                 .map(|(path, _)| format!("{}.{path}", layer.name))
                 .collect(),
             is_transposed: mapping.is_transposed,
+            rank: (mapping.rank > mapping.parts[0].1.len()).then_some(mapping.rank),
             is_constant: false,
         }
     });
@@ -27,6 +28,7 @@ pub fn of(layer: &Layer, module: &str) -> Vec<Entry> {
         torch: format!("{module}.{torch}"),
         burn: vec![format!("{}.{burn}", layer.name)],
         is_transposed: false,
+        rank: None,
         is_constant: true,
     });
     learned.chain(constant).collect()

@@ -22,6 +22,8 @@ pub struct Entry {
     /// Whether rows and columns are exchanged: Burn multiplies by \[inputs, outputs\], PyTorch by
     /// \[outputs, inputs\].
     pub is_transposed: bool,
+    /// The number of its axes in PyTorch: axes of size 1 follow those of Burn's.
+    pub rank: Option<usize>,
     /// Whether it follows from the layer's settings, such as the sines of a positional encoding.
     pub is_constant: bool,
 }
@@ -41,7 +43,15 @@ impl Entry {
         };
         let parts: Vec<NamedTensor> = burn.iter().copied().map(turned).collect();
         match <[NamedTensor; 1]>::try_from(parts) {
-            Ok([one]) => one.named(&self.torch),
+            Ok([one]) => match self.rank {
+                Some(rank) => {
+                    let mut shape = one.shape().to_vec();
+                    shape.resize(rank, 1);
+                    let reshaped = one.reshaped(shape).expect("the values are as many");
+                    reshaped.named(&self.torch)
+                }
+                None => one.named(&self.torch),
+            },
             Err(parts) => NamedTensor::stacked(&self.torch, &parts),
         }
     }

@@ -27,6 +27,7 @@ use runner_core::check::network::{Input, Layer, Network};
 use runner_core::diagnostic::Reason;
 use runner_core::spec::model::layer::LayerKind;
 use runner_core::spec::model::layer_spec::{MaskKey, Weights};
+use runner_core::spec::section::Choice;
 
 /// The code of a layer.
 #[derive(Default)]
@@ -127,6 +128,7 @@ pub fn network(network: &Network, state: &StateDict) -> Result<String, Unsupport
         })?;
         helpers.extend(piece.helpers);
         if let Some(module) = piece.module.filter(|_| owner == at) {
+            let module = parametrized(module, &layer.kind);
             modules.push(format!("self.{} = {module}", names.module));
         }
         lines.extend(piece.lines);
@@ -161,6 +163,16 @@ pub fn network(network: &Network, state: &StateDict) -> Result<String, Unsupport
         let _ = writeln!(text, "        {line}");
     }
     Ok(text)
+}
+
+/// A module with a weight that is computed from other parameters.
+fn parametrized(module: String, kind: &LayerKind) -> String {
+    let parametrization = kind.parametrization();
+    if parametrization.is_none() {
+        return module;
+    }
+    let function = format!("nn.utils.parametrizations.{}", parametrization.name());
+    call::Call::new(function).arg(module).end()
 }
 
 /// The matrix that a tied layer uses.

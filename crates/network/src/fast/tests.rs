@@ -109,7 +109,7 @@ fn layers_are_those_of_burn_forward_and_backward() {
             if is_random(&network) {
                 continue;
             }
-            let weights = Graph::new(&network, Default::default(), &device).materialize();
+            let weights = Graph::new(&network, Default::default(), &device);
             let all = [
                 (Kernels::Fast, Arithmetic::Fast),
                 (Kernels::Fast, Arithmetic::Portable),

@@ -5,6 +5,7 @@ use super::{Input, einsum};
 use crate::spec::model::attention::Attention;
 use crate::spec::model::layer::{Cell, LayerKind, Norm, Recurrent, Steps, Transformer};
 use crate::spec::model::message::{GraphPooling, Message};
+use crate::spec::model::parametrization::Parametrization;
 
 /// Paths inside the layer with the number of elements of each.
 pub fn parameters(kind: &LayerKind, inputs: &[Input], shape: &[usize]) -> Vec<(String, u64)> {
@@ -91,6 +92,16 @@ fn listed(kind: &LayerKind, inputs: &[Input], shape: &[usize]) -> Parameters {
             }
         }
         _ => {}
+    }
+    if kind.parametrization() == Parametrization::WeightNorm {
+        let lengths = match kind {
+            LayerKind::Embedding { .. } => inputs[0].shape.vocabulary.unwrap_or(0),
+            LayerKind::ConvTranspose(_) => first(0),
+            LayerKind::Linear { .. } => last(shape),
+            _ => shape[0],
+        };
+        let lengths = ("weight.weight_norm.scale".to_owned(), lengths as u64);
+        list.all.insert(1, lengths);
     }
     list
 }

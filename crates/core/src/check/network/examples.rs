@@ -37,6 +37,46 @@ const EXAMPLES: &[(&[usize], &str)] = &[
         "{ type = 'embedding', embedding_dim = 6, name = 'tokens' }, { type = 'tanh' }, { type = 'linear', tie = 'tokens', bias = false }",
     ),
     (
+        &[4, 5],
+        "{ type = 'linear', out_features = 3, parametrization = 'weight_norm' }",
+    ),
+    (
+        &[5],
+        "{ type = 'linear', out_features = 3, bias = false, parametrization = 'spectral_norm' }",
+    ),
+    (
+        &[],
+        "{ type = 'embedding', embedding_dim = 6, name = 'tokens', parametrization = 'weight_norm' }, { type = 'tanh' }, { type = 'linear', tie = 'tokens' }",
+    ),
+    (
+        &[],
+        "{ type = 'embedding', embedding_dim = 4, parametrization = 'spectral_norm' }",
+    ),
+    (
+        &[2, 8, 9],
+        "{ type = 'conv2d', out_channels = 4, kernel_size = [3, 2], groups = 2, parametrization = 'spectral_norm' }",
+    ),
+    (
+        &[3, 9],
+        "{ type = 'conv1d', out_channels = 3, kernel_size = 3, padding = 'same', parametrization = 'weight_norm', name = 'conv' }, { share = 'conv' }",
+    ),
+    (
+        &[2, 6, 5, 4],
+        "{ type = 'conv3d', out_channels = 4, kernel_size = 2, parametrization = 'weight_norm' }",
+    ),
+    (
+        &[4, 9],
+        "{ type = 'conv_transpose1d', out_channels = 6, kernel_size = 3, groups = 2, parametrization = 'weight_norm' }",
+    ),
+    (
+        &[4, 5, 6],
+        "{ type = 'conv_transpose2d', out_channels = 6, kernel_size = [3, 2], groups = 2, parametrization = 'spectral_norm' }",
+    ),
+    (
+        &[2, 3, 4, 3],
+        "{ type = 'conv_transpose3d', out_channels = 3, kernel_size = 2, parametrization = 'spectral_norm' }",
+    ),
+    (
         &[5, 6],
         "{ type = 'sequence', name = 'a', layers = [{ type = 'slice', end = 3 }, { type = 'linear', out_features = 4 }, { type = 'batch_norm' }] }, { type = 'slice', start = 2, inputs = ['input'], name = 'end' }, { share = 'a', inputs = ['end'], name = 'b' }, { type = 'subtract', inputs = ['a', 'b'], name = 'd' }, { share = 'a.linear_1', inputs = ['end'], name = 'e' }, { type = 'add', inputs = ['d', 'e'] }",
     ),

@@ -84,6 +84,15 @@ impl Network {
         kept.fold(0, u64::saturating_add)
     }
 
+    /// Numbers of weights that a training step computes from others: each weight, and the factors of its backward pass.
+    pub fn computed_weights(&self) -> u64 {
+        const KEPT: u64 = 3;
+        let layers = self.layers.iter();
+        let parametrized = layers.filter(|layer| !layer.kind.parametrization().is_none());
+        let numbers = parametrized.map(|layer| layer.num_parameters.saturating_mul(KEPT));
+        numbers.fold(0, u64::saturating_add)
+    }
+
     /// Whether a layer's output is read only by runner's kernels that do not keep their input: max pooling, and
     /// activations that keep their output.
     fn is_only_passed(&self, at: usize) -> bool {

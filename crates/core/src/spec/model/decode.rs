@@ -8,6 +8,7 @@ use super::initializer::Initializer;
 use super::layer::*;
 use super::layer_spec::MaskKey;
 use super::message::{GraphPooling, Message};
+use super::parametrization::Parametrization;
 use crate::spec::kind::Kind;
 use crate::spec::own::{AnyLayer, Own};
 use crate::spec::section::{Choice, Section};
@@ -43,6 +44,7 @@ impl LayerKind {
                 },
                 bias: bias(s),
                 initializer: Initializer::decode(s),
+                parametrization: Parametrization::decode(s),
             },
             T::Conv1d => LayerKind::Conv(Conv::decode(s, 1)),
             T::Conv2d => LayerKind::Conv(Conv::decode(s, 2)),
@@ -88,6 +90,7 @@ impl LayerKind {
                         .optional()
                 },
                 initializer: Initializer::decode(s),
+                parametrization: Parametrization::decode(s),
             },
             T::MaxPool1d => LayerKind::Pool(Pool::decode(s, true, 1)),
             T::MaxPool2d => LayerKind::Pool(Pool::decode(s, true, 2)),

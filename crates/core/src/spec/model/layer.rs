@@ -9,6 +9,7 @@ use super::activation::Activation;
 use super::attention::Attention;
 use super::initializer::Initializer;
 use super::message::{GraphPooling, Message};
+use super::parametrization::Parametrization;
 use crate::spec::kind::Padding;
 use crate::spec::own::{AnyLayer, Own};
 use crate::spec::section::{Choice, Types, choices};
@@ -25,6 +26,8 @@ pub enum LayerKind {
         bias: bool,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         initializer: Option<Initializer>,
+        #[serde(default, skip_serializing_if = "Parametrization::is_none")]
+        parametrization: Parametrization,
     },
     /// A convolution over the last `dims` axes.
     Conv(Conv),
@@ -48,6 +51,8 @@ pub enum LayerKind {
         embedding_dim: Option<usize>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         initializer: Option<Initializer>,
+        #[serde(default, skip_serializing_if = "Parametrization::is_none")]
+        parametrization: Parametrization,
     },
     /// The maximum or mean of each window.
     Pool(Pool),
@@ -185,6 +190,8 @@ pub struct Conv {
     pub bias: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub initializer: Option<Initializer>,
+    #[serde(default, skip_serializing_if = "Parametrization::is_none")]
+    pub parametrization: Parametrization,
 }
 
 /// A transposed convolution.
@@ -203,6 +210,8 @@ pub struct ConvTranspose {
     pub bias: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub initializer: Option<Initializer>,
+    #[serde(default, skip_serializing_if = "Parametrization::is_none")]
+    pub parametrization: Parametrization,
 }
 
 /// A norm.
@@ -531,6 +540,21 @@ impl LayerKind {
                 stack.initializer.as_ref()
             }
             _ => None,
+        }
+    }
+
+    /// How its weight is computed.
+    pub fn parametrization(&self) -> Parametrization {
+        match self {
+            LayerKind::Linear {
+                parametrization, ..
+            }
+            | LayerKind::Embedding {
+                parametrization, ..
+            } => *parametrization,
+            LayerKind::Conv(conv) => conv.parametrization,
+            LayerKind::ConvTranspose(conv) => conv.parametrization,
+            _ => Parametrization::None,
         }
     }
 

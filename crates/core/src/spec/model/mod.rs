@@ -14,6 +14,7 @@ mod mask;
 pub mod message;
 mod name;
 mod one;
+pub mod parametrization;
 pub mod preset;
 mod share;
 

@@ -174,6 +174,17 @@ impl Expander<'_> {
                 "move it to that layer",
             );
         }
+        if let Some(entry) = (table.get("parametrization"))
+            .filter(|entry| !matches!(&entry.node.value, Value::Str(value) if value == "none"))
+        {
+            return wrong(
+                format!(
+                    "`parametrization` has no effect beside `tie`: the weights are those of `{name}`"
+                ),
+                entry.key_span,
+                "move it to that layer",
+            );
+        }
         let Some(part) = self.earlier(name, scope) else {
             return Err(Box::new(self.unknown("tie", name, span, scope)));
         };

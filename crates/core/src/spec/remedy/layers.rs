@@ -13,6 +13,27 @@ pub(super) const KEYS: &[Remedy] = &[
     ),
     same(
         "layer",
+        "parametrisation reparametrization reparameterization weight_parametrization",
+        "parametrization",
+        "[{ type = \"flatten\" }, { type = \"linear\", out_features = 8, reparametrization = \"weight_norm\" }]",
+        "[{ type = \"flatten\" }, { type = \"linear\", out_features = 8, parametrization = \"weight_norm\" }]",
+    ),
+    other(
+        "layer",
+        "weight_norm",
+        "set `parametrization = \"weight_norm\"`",
+        "[{ type = \"conv2d\", out_channels = 4, kernel_size = 3, weight_norm = true }]",
+        "[{ type = \"conv2d\", out_channels = 4, kernel_size = 3, parametrization = \"weight_norm\" }]",
+    ),
+    other(
+        "layer",
+        "spectral_norm use_spectral_norm sn",
+        "set `parametrization = \"spectral_norm\"`",
+        "[{ type = \"conv2d\", out_channels = 4, kernel_size = 3, spectral_norm = true }]",
+        "[{ type = \"conv2d\", out_channels = 4, kernel_size = 3, parametrization = \"spectral_norm\" }]",
+    ),
+    same(
+        "layer",
         "units out_dim output_dim width size features n_out neurons hidden",
         "out_features",
         "[{ type = \"flatten\" }, { type = \"linear\", units = 8 }]",
@@ -404,11 +425,19 @@ pub(super) const TYPES: &[Remedy] = &[
         "[{ type = \"lrn\", size = 3 }]",
         "[{ type = \"local_response_norm\", size = 3 }]",
     ),
-    none(
+    other(
         "layer.type",
-        "weight_norm spectral_norm",
-        "this norm is not supported; use one of `batch_norm`, `layer_norm`, `group_norm`, `instance_norm` and `rms_norm`",
+        "weight_norm",
+        "it is a key of the layer with the weight: `parametrization = \"weight_norm\"`",
+        "[{ type = \"weight_norm\" }]",
+        "[{ type = \"conv2d\", out_channels = 4, kernel_size = 3, parametrization = \"weight_norm\" }]",
+    ),
+    other(
+        "layer.type",
+        "spectral_norm",
+        "it is a key of the layer with the weight: `parametrization = \"spectral_norm\"`",
         "[{ type = \"spectral_norm\" }]",
+        "[{ type = \"conv2d\", out_channels = 4, kernel_size = 3, parametrization = \"spectral_norm\" }]",
     ),
     same(
         "layer.type",

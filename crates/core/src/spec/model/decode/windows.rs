@@ -4,6 +4,7 @@ use super::{MAX_SIZE, bias, channels, each, kernel, sizes};
 use crate::spec::kind::{Kind, Padding};
 use crate::spec::model::initializer::Initializer;
 use crate::spec::model::layer::{Conv, ConvTranspose, Pool};
+use crate::spec::model::parametrization::Parametrization;
 use crate::spec::section::Section;
 
 impl Conv {
@@ -22,6 +23,7 @@ impl Conv {
             },
             bias: bias(s),
             initializer: Initializer::decode(s),
+            parametrization: Parametrization::decode(s),
         }
     }
 }
@@ -70,6 +72,7 @@ impl ConvTranspose {
             output_padding: paddings(s, "output_padding", "Size added to one side of the output."),
             bias: bias(s),
             initializer: Initializer::decode(s),
+            parametrization: Parametrization::decode(s),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Operators that look things up: rows of tables, and places of axes.
 
 use runner_core::spec::model::layer::{LayerKind, PadMode};
+use runner_core::spec::model::parametrization::Parametrization;
 
 use crate::onnx::import::attributes::{axis, int};
 use crate::onnx::import::constant::{Constant, strides};
@@ -155,6 +156,7 @@ impl Reader<'_> {
         let kind = LayerKind::Embedding {
             embedding_dim: Some(*width),
             initializer: None,
+            parametrization: Parametrization::None,
         };
         let source = self.builder.add(&name, kind, &[tokens.source])?;
         self.builder.give(

@@ -2,6 +2,7 @@
 
 use runner_core::spec::model::layer::LayerKind;
 use runner_core::spec::model::layer_spec::Source;
+use runner_core::spec::model::parametrization::Parametrization;
 
 use crate::onnx::import::attributes::{flag, float};
 use crate::onnx::import::constant::Constant;
@@ -195,6 +196,7 @@ impl Reader<'_> {
             out_features: Some(out),
             bias: bias.is_some(),
             initializer: None,
+            parametrization: Parametrization::None,
         };
         let source = self.builder.add(name, kind, &[front.source])?;
         let mut values = weight.floats().to_vec();

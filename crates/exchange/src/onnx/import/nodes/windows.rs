@@ -2,6 +2,7 @@
 
 use runner_core::spec::kind::Padding;
 use runner_core::spec::model::layer::{Conv, ConvTranspose, LayerKind, PadMode, Pool, Reduction};
+use runner_core::spec::model::parametrization::Parametrization;
 
 use crate::onnx::import::attributes::{flag, int, ints, operator, sizes, text};
 use crate::onnx::import::constant::Constant;
@@ -163,6 +164,7 @@ impl Reader<'_> {
             padding: Padding::Zeros(pads),
             bias: self.constant(node, 2).is_some(),
             initializer: None,
+            parametrization: Parametrization::None,
         });
         self.convolved(node, &front, kind, &weight, out)
     }
@@ -214,6 +216,7 @@ impl Reader<'_> {
             output_padding: more,
             bias: self.constant(node, 2).is_some(),
             initializer: None,
+            parametrization: Parametrization::None,
         });
         let front = self.images(&live)?;
         self.convolved(node, &front, kind, &weight, out)
