@@ -13,7 +13,7 @@ use std::sync::OnceLock;
 use super::{FAILED, OK};
 use runner_core::diagnostic::{Diagnostic, Sources, printable_lines};
 use runner_core::show::plain_io_error;
-use runner_core::table::wrap;
+use runner_core::table::folded;
 use runner_report::console::{eprint_in_color, eprintln_lossy};
 
 /// The first error of standard output.
@@ -147,16 +147,6 @@ impl Output {
         let size = terminal_size::terminal_size_of(io::stdout());
         size.map(|(terminal_size::Width(width), _)| columns().unwrap_or(width.max(20)))
     }
-}
-
-/// A text in lines of a width, which break at spaces. Lines that continue others are indented.
-fn folded(text: &str, width: usize) -> Vec<String> {
-    let lines = text.lines().flat_map(|line| {
-        let indent = line.len() - line.trim_start().len();
-        let hanging = " ".repeat(if indent > 0 { indent } else { 2 });
-        wrap(line, width, &hanging)
-    });
-    lines.collect()
 }
 
 /// Whether `NO_COLOR` is set.

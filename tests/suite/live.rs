@@ -125,6 +125,26 @@ fn a_board_follows_the_size_of_the_terminal() {
 }
 
 #[test]
+fn what_is_said_above_the_board_breaks_at_spaces() {
+    let folder = folder_with(&format!("[experiment]\nseeds = [1, 2]\n{IRIS}"));
+    let mut command = runner(folder.path());
+    command.args(["run", "spec.toml", "--jobs", "1"]);
+    let ended = Terminal::start(command, 40, 60).end();
+    assert_eq!(ended.code, Some(0), "{}", ended.shown);
+    // A line that the terminal has broken is one line of what it shows.
+    let lines: Vec<&str> = ended.shown.lines().collect();
+    for line in &lines {
+        assert!(line.chars().count() <= 40, "{line}");
+    }
+    let at = lines.iter().position(|line| line.starts_with("[1/2] "));
+    let said = lines[at.expect("a line about the first run")..][..3].join(" ");
+    let words: Vec<&str> = said.split_whitespace().collect();
+    let said = words.join(" ");
+    assert!(said.contains("completed valid/accuracy 0."), "{said}");
+    assert!(said.contains(" in epoch 3"), "{said}");
+}
+
+#[test]
 fn a_terminal_without_a_cursor_gets_lines() {
     let folder = folder_with(IRIS);
     let mut command = runner(folder.path());

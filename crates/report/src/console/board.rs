@@ -1,12 +1,16 @@
 //! The state of an experiment's runs while they train: events in, state out. Knows no clock, terminal or disk, so that
 //! a board rebuilt from `events.jsonl` equals the one that was shown.
 
+use std::sync::OnceLock;
+
+use super::line::plain;
 use super::pace::{Pace, Rest, TimeLeft};
 use runner_core::event::{Event, Outcome};
 use runner_core::plan::RunPlan;
 use runner_core::record::RunRecord;
 use runner_core::spec::backend::DeviceName;
 use runner_core::spec::section::Choice;
+use runner_core::table::shortened;
 
 /// The runs of one experiment.
 #[derive(Clone, Debug)]
@@ -24,6 +28,16 @@ pub struct Board {
     /// No runner is active; the command that resumes the experiment.
     pub abandoned: Option<String>,
     pub(super) pace: Pace,
+    pub(super) names: OnceLock<Names>,
+}
+
+/// The names of the runs in forms for narrow terminals.
+#[derive(Clone, Debug)]
+pub(super) struct Names {
+    /// Without what all of them have in common.
+    pub differing: Vec<String>,
+    /// Also without their keys, if all have the same ones, which are given too.
+    pub values: Option<(Vec<String>, String)>,
 }
 
 /// One run.
@@ -100,7 +114,20 @@ impl Board {
             starts_no_more: false,
             abandoned: None,
             pace: Pace::default(),
+            names: OnceLock::new(),
         }
+    }
+
+    /// The shorter names of the runs.
+    pub(super) fn names(&self) -> &Names {
+        self.names.get_or_init(|| {
+            let all = || self.rows.iter().map(|row| plain(&row.id)).collect();
+            let (values, keys) = shortened(all(), 0);
+            Names {
+                differing: shortened(all(), usize::MAX).0,
+                values: keys.map(|keys| (values, keys)),
+            }
+        })
     }
 
     /// Applies an event of a run, after its record has.

@@ -1,7 +1,7 @@
 //! A board as lines of a terminal: a pure function of the state and the available space.
 
 use super::board::{Board, Row, State};
-use super::line::{cut, cut_name, left, plain, right, sparkline, width};
+use super::line::{cut, cut_name, cut_words, left, plain, right, sparkline, width};
 use crate::report::short_number;
 use runner_core::event::Outcome;
 use runner_core::show::show_bytes;
@@ -125,7 +125,8 @@ fn head(board: &Board, view: &View) -> Vec<Line> {
     }
     let mut lines = flow(parts, view.width);
     if let Some(go_on) = board.go_on() {
-        lines.push(vec![(Style::Plain, cut(&plain(&go_on), view.width))]);
+        let pieces = broken(&plain(&go_on), view.width);
+        lines.extend(pieces.into_iter().map(|piece| vec![(Style::Plain, piece)]));
     }
     lines
 }
@@ -200,25 +201,35 @@ fn memory(boards: &[Board], view: &View) -> Vec<Line> {
 fn runs(board: &Board, at: usize, view: &View, room: usize) -> Vec<Line> {
     let under_way: Vec<usize> = board.under_way().collect();
     let mut end = Vec::new();
-    let waiting: Vec<&Row> = board
-        .rows
-        .iter()
-        .filter(|row| row.state == State::Waiting)
+    let rows = board.rows.iter().enumerate();
+    let waiting: Vec<usize> = rows
+        .filter(|(_, row)| row.state == State::Waiting)
+        .map(|(at, _)| at)
         .collect();
     if !waiting.is_empty() {
-        let names: Vec<_> = waiting.iter().take(20).map(|row| plain(&row.id)).collect();
         let how = if board.starts_no_more || board.abandoned.is_some() {
             "not started"
         } else {
             "waiting"
         };
-        let text = format!("{} {how}: {}", waiting.len(), names.join(", "));
-        end.push(vec![(Style::Dim, cut(&text, view.width))]);
+        let text = format!("{} {how}", waiting.len());
+        let names = waiting.iter().map(|at| plain(&board.rows[*at].id));
+        end.push(vec![(Style::Dim, with_names(text, names, view.width))]);
     }
-    let failed = board.rows.iter().rev().filter_map(|row| match &row.state {
+    let failed = board.rows.iter().enumerate().rev();
+    let failed = failed.filter_map(|(run, row)| match &row.state {
         State::Ended(Outcome::Failed { class, message, .. }) => {
-            let text = format!("failed  {}  {}: {}", row.id, class.name(), message);
-            Some(vec![(Style::Bad, cut(&plain(&text), view.width))])
+            let with = |form: Form| {
+                let name = form.name(board, run);
+                plain(&format!("failed  {name}  {}: {message}", class.name()))
+            };
+            let whole = with(Form::Whole);
+            let text = if width(&whole) > view.width {
+                with(Form::Values)
+            } else {
+                whole
+            };
+            Some(vec![(Style::Bad, cut_words(&text, view.width))])
         }
         _ => None,
     });
@@ -242,7 +253,8 @@ fn runs(board: &Board, at: usize, view: &View, room: usize) -> Vec<Line> {
         let first = chosen.map_or(0, |at| (at + 1).saturating_sub(shown));
         lines.push(columns.head(board));
         for (place, run) in under_way.iter().enumerate().skip(first).take(shown) {
-            lines.push(columns.row(&board.rows[*run], Some(place) == chosen));
+            let name = columns.form.name(board, *run);
+            lines.push(columns.row(&board.rows[*run], &name, Some(place) == chosen));
         }
         let hidden = under_way.len() - shown;
         if hidden > 0 && lines.len() < room {
@@ -253,8 +265,57 @@ fn runs(board: &Board, at: usize, view: &View, room: usize) -> Vec<Line> {
     lines
 }
 
+/// A text with as many whole names as there is room for.
+fn with_names(text: String, names: impl Iterator<Item = String>, columns: usize) -> String {
+    let mut shown = text;
+    let mut names = names.peekable();
+    let mut separator = ": ";
+    while let Some(name) = names.next() {
+        // Room for the mark of those that are missing.
+        let more = if names.peek().is_some() { 3 } else { 0 };
+        if width(&shown) + separator.len() + width(&name) + more > columns {
+            return shown + if separator == ", " { ", …" } else { "" };
+        }
+        shown += separator;
+        shown += &name;
+        separator = ", ";
+    }
+    shown
+}
+
+/// How much of the runs' names is shown.
+#[derive(Clone, Copy)]
+enum Form {
+    Whole,
+    Differing,
+    Values,
+}
+
+impl Form {
+    fn name(self, board: &Board, run: usize) -> String {
+        let values = board.names().values.as_ref();
+        match (self, values) {
+            (Self::Whole, _) => plain(&board.rows[run].id),
+            (Self::Values, Some((values, _))) => values[run].clone(),
+            (Self::Differing | Self::Values, _) => board.names().differing[run].clone(),
+        }
+    }
+
+    /// The keys that the names lack.
+    fn keys(self, board: &Board) -> Option<&str> {
+        let values = board.names().values.as_ref();
+        matches!(self, Self::Values)
+            .then(|| values.map(|(_, keys)| keys.as_str()))
+            .flatten()
+    }
+}
+
 /// The columns that fit the terminal.
 struct Columns {
+    form: Form,
+    /// Whether a name does not fit.
+    is_cut: bool,
+    columns: usize,
     name: usize,
     epoch: usize,
     value: Option<usize>,
@@ -269,14 +330,29 @@ const HELD: usize = 10;
 const VALUE: usize = 9;
 
 impl Columns {
+    /// The columns with the longest names that fit.
     fn new(board: &Board, under_way: &[usize], columns: usize) -> Self {
+        let mut of = Self::with(Form::Whole, board, under_way, columns);
+        for form in [Form::Differing, Form::Values] {
+            if of.is_cut {
+                of = Self::with(form, board, under_way, columns);
+            }
+        }
+        of
+    }
+
+    fn with(form: Form, board: &Board, under_way: &[usize], columns: usize) -> Self {
         let rows = || under_way.iter().map(|run| &board.rows[*run]);
-        let wanted = rows().map(|row| width(&row.id)).max().unwrap_or(0).max(3);
+        let names = under_way.iter().map(|run| width(&form.name(board, *run)));
+        let wanted = names.max().unwrap_or(0).max(3);
         let epochs = rows().map(|row| row.epochs).max().unwrap_or(0);
         let epoch = (2 * epochs.to_string().len() + 1).max(5);
         // A mark, the name, and the progress.
         let fixed = 2 + 2 + epoch + 6;
         let mut of = Self {
+            form,
+            is_cut: false,
+            columns,
             name: 0,
             epoch,
             value: None,
@@ -305,16 +381,21 @@ impl Columns {
         if take(12) {
             of.bar = 12;
         }
+        let head = form.keys(board).map_or(0, |keys| width(keys) + 6);
         of.name = (name + free)
-            .min(wanted)
+            .min(wanted.max(head))
             .max(columns.saturating_sub(fixed).min(3));
+        of.is_cut = of.name < wanted;
         of
     }
 
     fn head(&self, board: &Board) -> Line {
+        let keys = self.form.keys(board);
+        let keys = keys.map(|keys| format!("run ({keys})"));
+        let label = keys.filter(|keys| width(keys) <= self.name);
         let mut line = format!(
             "  {}  {}",
-            left("run", self.name),
+            left(label.as_deref().unwrap_or("run"), self.name),
             right("epoch", self.epoch)
         );
         if self.bar > 0 {
@@ -324,7 +405,10 @@ impl Columns {
         if let Some(value) = self.value {
             let columns = value + if self.curve > 0 { 1 + self.curve } else { 0 };
             line += "  ";
-            line += &left(&board.objective, columns);
+            let metric = &board.objective;
+            let (_, short) = metric.rsplit_once('/').unwrap_or(("", metric));
+            let fits = width(metric) <= columns;
+            line += &left(if fits { metric } else { short }, columns);
         }
         if self.rate {
             line += "  ";
@@ -337,7 +421,7 @@ impl Columns {
         vec![(Style::Dim, line)]
     }
 
-    fn row(&self, row: &Row, is_chosen: bool) -> Line {
+    fn row(&self, row: &Row, name: &str, is_chosen: bool) -> Line {
         let style = if is_chosen {
             Style::Chosen
         } else {
@@ -346,10 +430,7 @@ impl Columns {
         let mark = if is_chosen { "> " } else { "  " };
         let mut line = vec![(
             style,
-            format!(
-                "{mark}{}",
-                left(&cut_name(&plain(&row.id), self.name), self.name)
-            ),
+            format!("{mark}{}", left(&cut_name(name, self.name), self.name)),
         )];
         let note = match &row.state {
             State::Again(how) => Some(how.clone()),
@@ -365,7 +446,9 @@ impl Columns {
         rest += &right(&format!("{:.0} %", (row.done() * 100.0).floor()), 6);
         line.push((Style::Plain, rest));
         if let Some(note) = note {
-            line.push((Style::Bad, format!("  {}", plain(&note))));
+            let used: usize = line.iter().map(|(_, part)| width(part)).sum();
+            let note = cut_words(&plain(&note), self.columns.saturating_sub(used + 2));
+            line.push((Style::Bad, format!("  {note}")));
             return line;
         }
         let mut rest = String::new();

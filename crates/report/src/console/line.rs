@@ -41,6 +41,18 @@ pub fn cut(text: &str, columns: usize) -> String {
     kept
 }
 
+/// A text truncated after a word, unless that would leave less than half of the columns.
+pub fn cut_words(text: &str, columns: usize) -> String {
+    if width(text) <= columns {
+        return text.to_owned();
+    }
+    let kept = cut(text, columns);
+    match kept.rfind(' ') {
+        Some(at) if width(&kept[..at]) >= columns / 2 => format!("{}…", &kept[..=at]),
+        _ => kept,
+    }
+}
+
 /// A name truncated in the middle to a number of columns: run names start alike, and differ at their end.
 pub fn cut_name(name: &str, columns: usize) -> String {
     let all = width(name);
@@ -122,6 +134,8 @@ mod tests {
         assert_eq!(left("日本", 5), "日本 ");
         assert_eq!(right("7", 3), "  7");
         assert_eq!(cut("a", 0), "");
+        assert_eq!(cut_words("the loss is infinite", 14), "the loss is …");
+        assert_eq!(cut_words("the hidden=64,rate=0.01", 14), "the hidden=64…");
         assert_eq!(cut_name("hidden=64,rate=0.01-s1", 12), "hid…=0.01-s1");
         assert_eq!(cut_name("hidden=64-s1", 12), "hidden=64-s1");
         assert_eq!(cut_name("hidden=64-s1", 3), "hi…");

@@ -24,11 +24,13 @@ use draw::{View, draw};
 pub use fetching::Fetching;
 pub use keys::Command;
 use keys::Keys;
+use line::plain_lines;
 pub use pace::duration;
 use runner_core::event::Event;
 use runner_core::plan::RunPlan;
 use runner_core::record::{RunRecord, available_memory, total_memory};
 use runner_core::spec::{printable_in_color, printable_lines};
+use runner_core::table::folded;
 use screen::Screen;
 use terminal::Terminal;
 
@@ -247,13 +249,17 @@ impl Console {
         }
     }
 
-    /// Writes a line above the board.
+    /// Writes a line above the board; on a terminal, it is broken at spaces.
     pub fn tell(&mut self, text: &str) {
+        let text = match columns() {
+            Some(columns) => folded(&plain_lines(text), columns).join("\n"),
+            None => text.to_owned(),
+        };
         match &mut self.canvas {
             Some(canvas) if canvas.is_ours => {
-                let _ = canvas.screen.insert(text);
+                let _ = canvas.screen.insert(&text);
             }
-            _ => eprintln_lossy(text),
+            _ => eprintln_lossy(&text),
         }
     }
 
@@ -296,6 +302,12 @@ impl Console {
         let boards: Vec<String> = self.boards.iter().map(words::board).collect();
         boards.join("\n")
     }
+}
+
+/// The usable columns of the terminal that messages go to, if any: terminals differ in their behavior after the last one.
+fn columns() -> Option<usize> {
+    let size = terminal_size::terminal_size_of(std::io::stderr());
+    size.map(|(width, _)| usize::from(width.0.max(20)) - 1)
 }
 
 /// Writes lines to standard error without terminal control characters; if nobody reads them, nothing is lost that is

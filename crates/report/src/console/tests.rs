@@ -71,6 +71,7 @@ fn board() -> Board {
         starts_no_more: false,
         abandoned: None,
         pace,
+        names: Default::default(),
     }
 }
 
@@ -109,12 +110,12 @@ fn a_board_is_drawn_for_the_width_that_there_is() {
     insta::assert_snapshot!(drawn(&[board()], 80, 24), @r#"
     mnist_sweep  2 of 8 runs ended  1 failed  1 interrupted  3 of 3 slots
     about 7 min left (6 to 8 min)
-      run                             epoch  done  valid/accuracy            steps/s
-    > optimizer…learning_rate=0.1-s1   4/10  35 %  0.8600    ▁▆█               4.980
-      optimizer…learning_rate=0.1-s2   1/10   0 %
-      optimizer…earning_rate=0.01-s1   0/10   0 %  retry 1 after panic
-    2 waiting: optimizer=adam,learning_rate=0.01-s2, optimizer=adam,learning_rate=0…
-    failed  optimizer=sgd,learning_rate=0.1-s1  not_finite: the loss is infinite si…
+      run                 epoch  done  valid/accuracy            steps/s      memory
+    > adam, 0.1-s1         4/10  35 %  0.8600    ▁▆█               4.980   210.0 MiB
+      adam, 0.1-s2         1/10   0 %
+      adam, 0.01-s1        0/10   0 %  retry 1 after panic
+    2 waiting: optimizer=adam,learning_rate=0.01-s2, …
+    failed  sgd, 0.1-s1  not_finite: the loss is infinite since step 31; lower the …
     memory  210.0 MiB used on flex  2 not measured yet
     3.0 GiB of 15.0 GiB free on the host
     up/down select  s stop it  a start no more  q quit  ? help
@@ -123,12 +124,12 @@ fn a_board_is_drawn_for_the_width_that_there_is() {
     mnist_sweep  2 of 8 runs ended  1 failed
     1 interrupted  3 of 3 slots
     about 7 min left (6 to 8 min)
-      run             epoch  done  valid/ac…
-    > opt…ate=0.1-s1   4/10  35 %  0.8600
-      opt…ate=0.1-s2   1/10   0 %
-      opt…te=0.01-s1   0/10   0 %  retry 1 …
-    2 waiting: optimizer=adam,learning_rate…
-    failed  optimizer=sgd,learning_rate=0.1…
+      run             epoch  done  accuracy
+    > adam, 0.1-s1     4/10  35 %  0.8600
+      adam, 0.1-s2     1/10   0 %
+      adam, 0.01-s1    0/10   0 %  retry 1 …
+    2 waiting
+    failed  sgd, 0.1-s1  not_finite: the …
     memory  210.0 MiB used on flex
     2 not measured yet
     3.0 GiB of 15.0 GiB free on the host
@@ -147,9 +148,9 @@ fn what_is_left_out_is_counted() {
     mnist_sweep  0 of 8 runs ended  8 of 3 slots
     about 11 min left (9 to 12 min)
       run                    epoch  done  valid/accuracy
-    > optimi…ng_rate=0.1-s1   0/10   0 %
-      optimi…ng_rate=0.1-s2   0/10   0 %
-      optimi…g_rate=0.01-s1   0/10   0 %
+    > sgd, 0.1-s1             0/10   0 %
+      sgd, 0.1-s2             0/10   0 %
+      sgd, 0.01-s1            0/10   0 %
       5 more active
     up/down select  s stop it  a start no more  q quit  ? help
     "#);
@@ -178,7 +179,7 @@ fn boards_that_are_over_are_a_line() {
     }
     insta::assert_snapshot!(drawn(&[incomplete.clone()], 80, 24), @r#"
     mnist_sweep  2 of 8 runs ended  1 failed  1 interrupted  5 incomplete
-    failed  optimizer=sgd,learning_rate=0.1-s1  not_finite: the loss is infinite si…
+    failed  sgd, 0.1-s1  not_finite: the loss is infinite since step 31; lower the …
     up/down select  s stop it  a start no more  q quit  ? help
     "#);
     insta::assert_snapshot!(words::board(&incomplete), @r#"
@@ -270,8 +271,8 @@ fn what_nobody_works_on_is_waited_for_by_nobody() {
     mnist_sweep  2 of 8 runs ended  1 failed  1 interrupted  1 cannot be read
     2 incomplete
     no runner is active; resume with: runner run mnist_sweep.toml
-    2 not started: optimizer=adam,learning_rate=0.01-s2, optimizer=adam,learning_ra…
-    failed  optimizer=sgd,learning_rate=0.1-s1  not_finite: the loss is infinite si…
+    2 not started: optimizer=adam,learning_rate=0.01-s2, …
+    failed  sgd, 0.1-s1  not_finite: the loss is infinite since step 31; lower the …
     up/down select  s stop it  a start no more  q quit  ? help
     "#);
     insta::assert_snapshot!(words::board(&left), @r#"
