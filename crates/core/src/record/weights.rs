@@ -65,33 +65,23 @@ fn is_none(number: &u64) -> bool {
     *number == 0
 }
 
-impl ParameterValues {
-    /// The distributions of the values of a parameter, as they were saved one after the other.
-    pub fn of<V: Iterator<Item = f64>>(
-        name: String,
-        shape: Vec<usize>,
-        saved: &[impl Fn() -> V],
-    ) -> Self {
-        let all = saved.iter().flat_map(|values| values());
-        let finite = all.filter(|value| value.is_finite());
-        let (low, high) = finite.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| {
-            (low.min(value), high.max(value))
-        });
-        let range = if low <= high { (low, high) } else { (0.0, 0.0) };
-        Self {
-            name,
-            shape,
-            range,
-            values: saved
-                .iter()
-                .map(|values| Distribution::of(range, values()))
-                .collect(),
-        }
-    }
+/// The smallest and the largest finite value; `None` if there is none.
+pub fn range(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
+    let finite = values.filter(|value| value.is_finite());
+    finite.fold(None, |range, value| wider(range, Some((value, value))))
+}
+
+/// The range of what is in either of two.
+pub fn wider(one: Option<(f64, f64)>, other: Option<(f64, f64)>) -> Option<(f64, f64)> {
+    let (Some(a), Some(b)) = (one, other) else {
+        return one.or(other);
+    };
+    Some((a.0.min(b.0), a.1.max(b.1)))
 }
 
 impl Distribution {
-    fn of((low, high): (f64, f64), values: impl Iterator<Item = f64>) -> Self {
+    /// The distribution of `values`, counted in bins over a range that contains them.
+    pub fn of((low, high): (f64, f64), values: impl Iterator<Item = f64>) -> Self {
         let mut counts = vec![0; NUM_BINS];
         let (mut num, mut mean, mut squares, mut not_finite) = (0.0, 0.0, 0.0, 0);
         // Halved, so that differences of the largest numbers are finite.
@@ -147,11 +137,15 @@ mod tests {
     use crate::plan::FORMAT;
 
     fn of(saved: &[&[f64]]) -> ParameterValues {
-        let each: Vec<_> = saved
-            .iter()
-            .map(|values| move || values.iter().copied())
-            .collect();
-        ParameterValues::of("linear.weight".into(), vec![2, 2], &each)
+        let all = saved.iter().map(|values| range(values.iter().copied()));
+        let range = all.fold(None, wider).unwrap_or_default();
+        let each = saved.iter().map(|values| values.iter().copied());
+        ParameterValues {
+            name: "linear.weight".into(),
+            shape: vec![2, 2],
+            range,
+            values: each.map(|values| Distribution::of(range, values)).collect(),
+        }
     }
 
     #[test]
