@@ -76,6 +76,7 @@ mod portable;
 mod predict;
 mod predictions;
 mod presets;
+mod printed;
 mod pruning;
 mod recipe;
 mod refusals;
