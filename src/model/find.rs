@@ -199,7 +199,7 @@ fn named<'r>(
 fn selected<'r>(report: &'r Report, folder: &ExperimentFolder) -> Result<&'r Trial, Refusal> {
     report.selected().ok_or_else(|| {
         let message = format!(
-            "no trial of `{}` is ranked: no run is completed, or they cannot be compared",
+            "no trial of `{}` is ranked: no run is completed, no trial meets the constraints, or they cannot be compared",
             folder.0.display()
         );
         let help =

@@ -92,6 +92,7 @@ fn of_folder(
                     .filter(|_| others.is_some())
                     .map(|mean| if is_higher_better { -mean } else { mean }),
                 others: others.unwrap_or_default(),
+                violations: RunEntry::violations(search.constraints(), &runs),
             });
         }
     }

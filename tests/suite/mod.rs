@@ -12,6 +12,7 @@ mod clusters;
 mod compare;
 mod compose;
 mod confirm;
+mod constraints;
 mod content;
 mod damage;
 mod data;

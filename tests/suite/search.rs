@@ -86,6 +86,14 @@ objectives = ["parameters", "valid/loss"]
 model.hidden = { type = "choice", values = [[1], [2], [4], [8], [16], [32]] }
 optimizer.learning_rate = { type = "log_uniform", min = 1e-4, max = 1.0 }
 "#;
+    let genetic = format!("{IRIS}\n{}", search.edit("\"tpe\"", "\"nsga2\""));
+    let one = searched(&genetic, &["--jobs", "1"]);
+    let many = searched(&genetic, &["--jobs", "4"]);
+    let found = suggestions(one.path());
+    assert_eq!(found, suggestions(many.path()));
+    let by: Vec<_> = found.iter().map(|known| &known["by"]).collect();
+    assert!(by[..20].iter().all(|by| *by == "sample"), "{by:?}");
+    assert!(by[20..].iter().all(|by| *by == "model"), "{by:?}");
     let folder = searched(&format!("{IRIS}\n{search}"), &["--jobs", "2"]);
     let report = report_of(folder.path());
     let found = &report["search"]["tradeoffs"];

@@ -4,7 +4,7 @@
 //! "told": [[[0.2, null, 0.5], 1.5]]}` → `[0.2, 0.3, 0.5]`: positions as [`runner_search::Point`] has them. `when` names
 //! an axis before and the index of its value; told values are lower for better trials, `null` for failed ones, and
 //! pruned ones have their epochs as a third item, and
-//! further values are a list as the fourth. `pending` lists points without a value.
+//! further values are a list as the fourth, and the violation of constraints is the fifth. `pending` lists points without a value.
 
 #![expect(clippy::print_stdout, reason = "its output is its purpose")]
 
@@ -29,6 +29,7 @@ fn answer(asked: &Json) -> Option<Json> {
         "tpe" => Method::Tpe,
         "gp" => Method::Gp,
         "cma_es" => Method::CmaEs,
+        "nsga2" => Method::Nsga2,
         _ => return None,
     };
     let axes = asked["axes"].as_array()?;
@@ -64,6 +65,7 @@ fn answer(asked: &Json) -> Option<Json> {
                 others: told[3]
                     .as_array()
                     .map_or(Vec::new(), |others| numbers(others)),
+                violation: told[4].as_f64().unwrap_or(0.0),
             })
             .collect(),
         pending: asked["pending"]

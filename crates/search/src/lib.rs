@@ -12,6 +12,7 @@ mod cholesky;
 mod cma;
 mod fronts;
 mod gp;
+mod nsga2;
 mod parzen;
 mod rungs;
 mod sampler;
@@ -36,19 +37,33 @@ pub struct Told {
     pub pruned_at: Option<usize>,
     /// Further values, of which lower is better too, in a search for trade-offs: as many for each trial with a value.
     pub others: Vec<f64>,
+    /// How far it is from meeting the constraints of the search: 0 if it meets them, infinite if that is not known.
+    pub violation: f64,
 }
 
-/// The numbers of trials, the best first. Pruned trials come after those that were trained completely: those with more
-/// epochs first, and among equals by their value. Failed ones are the last. In a search for trade-offs, trials come in
-/// the order of [`fronts`].
-fn in_order(told: &[Told]) -> Vec<usize> {
+impl Told {
+    /// Whether it meets the constraints of the search.
+    pub fn is_feasible(&self) -> bool {
+        self.violation == 0.0
+    }
+}
+
+/// The numbers of trials, the best first. Those that violate constraints come after those that do not, whatever their
+/// values: those that violate them less first (the constrained domination of Deb et al., 2002). Pruned trials come after
+/// those that were trained completely: those with more epochs first, and among equals by their value. Failed ones are
+/// the last. In a search for trade-offs, trials that meet the constraints come in the order of fronts.
+pub fn in_order(told: &[Told]) -> Vec<usize> {
     if told.iter().any(|told| !told.others.is_empty()) {
         return fronts::in_order(told);
     }
     let mut order: Vec<usize> = (0..told.len()).collect();
     let epochs = |at: usize| told[at].pruned_at.unwrap_or(usize::MAX);
+    let violation = |at: usize| told[at].violation;
     order.sort_by(|a, b| match (told[*a].value, told[*b].value) {
-        (Some(x), Some(y)) => epochs(*b).cmp(&epochs(*a)).then(x.total_cmp(&y)),
+        (Some(x), Some(y)) => violation(*a)
+            .total_cmp(&violation(*b))
+            .then(epochs(*b).cmp(&epochs(*a)))
+            .then(x.total_cmp(&y)),
         (Some(_), None) => Ordering::Less,
         (None, Some(_)) => Ordering::Greater,
         (None, None) => Ordering::Equal,
@@ -111,4 +126,53 @@ fn stream(seed: u64, number: usize) -> rand::rngs::ChaCha8Rng {
 fn uniform(stream: &mut rand::rngs::ChaCha8Rng) -> f64 {
     use rand::Rng;
     (stream.next_u64() >> 11) as f64 / (1u64 << 53) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The least square distance from a point at which the first position is at least 0.6, which the point itself does not
+    /// meet, and how many of the last 20 points meet it.
+    fn constrained(method: Method, seed: u64, num: usize) -> (f64, usize) {
+        let space = Space {
+            axes: vec![Axis::Real; 2],
+        };
+        let trial = |positions: &[f64]| Some(positions.iter().copied().map(Some).collect());
+        let mut shown = Shown::default();
+        for number in 0..num {
+            let suggestion = suggest(method, &space, (seed, number), &shown, &trial).unwrap();
+            let at: Vec<f64> = suggestion.point.iter().flatten().copied().collect();
+            shown.told.push(Told {
+                point: suggestion.point,
+                value: Some((at[0] - 0.3).powi(2) + (at[1] - 0.4).powi(2)),
+                violation: (0.6 - at[0]).max(0.0) / 0.6,
+                ..Told::default()
+            });
+        }
+        let feasible = shown.told.iter().filter(|told| told.is_feasible());
+        let best = feasible.filter_map(|told| told.value);
+        let last = shown.told[num - 20..]
+            .iter()
+            .filter(|told| told.is_feasible());
+        (best.fold(f64::INFINITY, f64::min), last.count())
+    }
+
+    #[test]
+    fn searches_that_learn_go_to_the_best_point_that_meets_the_constraints() {
+        for method in [Method::Tpe, Method::Gp, Method::CmaEs, Method::Nsga2] {
+            // A Gaussian process takes longer, and learns faster.
+            let (num_seeds, num) = if method == Method::Gp {
+                (1, 32)
+            } else {
+                (3, 60)
+            };
+            for seed in 0..num_seeds {
+                let (best, num_met) = constrained(method, seed, num);
+                let (even, _) = constrained(Method::Sobol, seed, num);
+                assert!(best < even && best < 0.12, "{method:?} {best} {even}");
+                assert!(num_met >= 10, "{method:?} {num_met}");
+            }
+        }
+    }
 }

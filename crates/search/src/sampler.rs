@@ -1,6 +1,6 @@
 //! The samplers by name.
 
-use super::{Point, Shown, Space, Trial, cma, gp, stream, tpe, uniform};
+use super::{Point, Shown, Space, Trial, cma, gp, nsga2, stream, tpe, uniform};
 
 /// Points that are sampled at random before the model is used.
 pub const NUM_STARTUP: usize = 10;
@@ -18,6 +18,8 @@ pub enum Method {
     Gp,
     /// The evolution strategy CMA-ES (Hansen, 2016). Axes have neither choices nor conditions.
     CmaEs,
+    /// The genetic algorithm NSGA-II (Deb et al., 2002).
+    Nsga2,
 }
 
 impl Method {
@@ -27,6 +29,7 @@ impl Method {
             Method::Random | Method::Sobol => None,
             Method::Tpe | Method::Gp => Some(NUM_STARTUP),
             Method::CmaEs => Some(cma::generation(space)),
+            Method::Nsga2 => Some(nsga2::POPULATION),
         }
     }
 }
@@ -62,10 +65,12 @@ pub fn suggest(
     trial: Trial<'_>,
 ) -> Option<Suggestion> {
     let mut random = stream(seed, number);
-    let can_learn = number.max(shown.told.len()) >= NUM_STARTUP && shown.num_values() >= 2;
+    let startup = method.num_startup(space).unwrap_or(NUM_STARTUP);
+    let can_learn = number.max(shown.told.len()) >= startup && shown.num_values() >= 2;
     let chosen = match method {
         Method::Tpe if can_learn => tpe::suggest(space, shown, &mut random, trial),
         Method::Gp if can_learn => gp::suggest(space, shown, &mut random, trial),
+        Method::Nsga2 if can_learn => nsga2::suggest(space, shown, &mut random, trial),
         Method::CmaEs => {
             let sampled = cma::suggest(space, seed, shown, &mut random, trial);
             if let Some((point, false)) = sampled {

@@ -195,7 +195,7 @@ fn search_of(folder: &ExperimentFolder, digest: &str) -> Result<Option<SearchPla
     if recorded.digest != digest {
         let message = format!("`{}` contains another search", folder.0.display());
         let diagnostic = Diagnostic::error("results", message)
-            .note("the axes, or `type`, `seed`, `parallel`, `objectives`, `prune`, `enqueue` or `warm_start` of `[search]`, have changed since, or `train.epochs` of a search that prunes")
+            .note("the axes, or `type`, `seed`, `parallel`, `objectives`, `constraints`, `prune`, `enqueue` or `warm_start` of `[search]`, have changed since, or `train.epochs` of a search that prunes")
             .help("to keep both, use another folder with `--results DIR`, or another `experiment.name`")
             .help(format!("or delete the old results: rm -r {}", folder.0.display()));
         return Err(Error::refused(diagnostic));
@@ -247,6 +247,9 @@ fn next_step(planned: &Planned, results: &Results, sink: &Sink<'_>) -> Result<Op
     };
     sink(Progress::Step(&reason));
     let Some((next, num_new)) = confirmed(plan, results) else {
+        if let Some(said) = nothing_to_confirm(plan, results) {
+            sink(Progress::Note(&said));
+        }
         return Ok(None);
     };
     let trials = counted(num_new, "trial");
@@ -303,7 +306,7 @@ fn confirmed(plan: &Plan, results: &Results) -> Option<(Vec<Suggestion>, usize)>
     let confirm = search.confirm.as_ref()?;
     let mut means: BTreeMap<&str, (usize, f64)> = BTreeMap::new();
     for (at, known) in search.suggestions.iter().enumerate() {
-        if let Some(mean) = results.mean(plan, &known.trial) {
+        if let Some(mean) = results.feasible_mean(plan, &known.trial) {
             // Others with the same values share its trial.
             means.entry(&known.trial).or_insert((at, mean));
         }
@@ -324,6 +327,16 @@ fn confirmed(plan: &Plan, results: &Results) -> Option<(Vec<Suggestion>, usize)>
         all[*at].is_confirmed = true;
     }
     (num_new > 0).then_some((all, num_new))
+}
+
+/// Tells that no trial can be confirmed, because none meets the constraints.
+fn nothing_to_confirm(plan: &Plan, results: &Results) -> Option<String> {
+    let search = plan.search.as_ref()?;
+    search.confirm.as_ref()?;
+    let mut known = search.suggestions.iter();
+    let is_feasible = |known: &Suggestion| results.feasible_mean(plan, &known.trial).is_some();
+    let none_is = !search.constraints.is_empty() && !known.any(is_feasible);
+    none_is.then(|| "no trial meets `search.constraints`, so none is confirmed".into())
 }
 
 /// The epochs up to which each run is trained.
@@ -362,12 +375,17 @@ fn in_words(plan: &Plan, all: &[Suggestion], results: &Results) -> String {
     let most = plan.search.as_ref().and_then(|search| search.num_trials);
     let of = most.map_or(String::new(), |most| format!(" of {most}"));
     let known = plan.search.iter().flat_map(|search| &search.suggestions);
-    let means = known.filter_map(|known| results.mean(plan, &known.trial));
+    let means = known.filter_map(|known| results.feasible_mean(plan, &known.trial));
     let is_better = |mean, best| plan.objective.is_better(mean, best);
     let best = means.reduce(|best, mean| if is_better(mean, best) { mean } else { best });
     let best = best.map_or(String::new(), |best| {
         format!("; best {} so far: {best:.4}", plan.objective.name())
     });
+    let infeasible = match num_infeasible(plan, results) {
+        0 => String::new(),
+        1 => "; 1 trial does not meet the constraints".into(),
+        num => format!("; {num} trials do not meet the constraints"),
+    };
     let known = plan.search.iter().flat_map(|search| &search.suggestions);
     let num_continued = known
         .zip(all)
@@ -382,7 +400,16 @@ fn in_words(plan: &Plan, all: &[Suggestion], results: &Results) -> String {
         num => Some(format!("{} continued", counted(num, "trial"))),
     };
     let what: Vec<String> = new.into_iter().chain(continued).collect();
-    format!("search: {}{best}", what.join(", "))
+    format!("search: {}{best}{infeasible}", what.join(", "))
+}
+
+/// The trials with a value that do not meet the constraints.
+fn num_infeasible(plan: &Plan, results: &Results) -> usize {
+    let known = plan.search.iter().flat_map(|search| &search.suggestions);
+    let trials: BTreeSet<&str> = known.map(|known| known.trial.as_str()).collect();
+    let is_infeasible =
+        |trial: &&&str| results.mean(plan, trial).is_some() && results.violation(plan, trial) > 0.0;
+    trials.iter().filter(is_infeasible).count()
 }
 
 impl Trained {

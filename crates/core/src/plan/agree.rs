@@ -242,32 +242,43 @@ pub(super) fn further_objectives(
                 "`objectives` lists what it is traded off against, such as `parameters`".into(),
             );
         }
-        let has_average = |run: &RunPlan| match metric.average() {
-            None => true,
-            Some("ema") => run.train.ema.is_some(),
-            Some(_) => matches!(run.strategy, StrategySpec::Swa { .. }),
-        };
-        if !runs.iter().all(has_average) {
-            return refuse(
-                format!("not every trial measures `{name}`, which is of averaged weights"),
-                format!("use `valid/{}`", metric.metric.name()),
-            );
-        }
-        let unmeasured = |run: &RunPlan| unmeasured(*metric, &run.task, &run.losses);
-        if let Some(Unmeasured { why, help }) = runs.iter().find_map(unmeasured) {
-            return refuse(format!("`search.objectives` has `{name}`{why}"), help);
-        }
-        let functions = runs.iter().map(|run| &run.loss);
-        let is_one = functions
-            .clone()
-            .all(|loss| Some(loss) == functions.clone().next());
-        if traded.is_loss() && !is_one {
-            return refuse(
-                format!("trials minimize different losses, so their `{name}` cannot be compared"),
-                "use another metric".into(),
-            );
-        }
-        None
+        let (message, help) = not_measured_by_all("search.objectives", *metric, runs)?;
+        refuse(message, help)
     };
     wanted.filter_map(refusal).collect()
+}
+
+/// Why a metric in the list at `key` cannot compare all trials of a search, with a remedy: some do not measure it, or
+/// measure another function.
+pub(super) fn not_measured_by_all(
+    key: &str,
+    metric: Objective,
+    runs: &[RunPlan],
+) -> Option<(String, String)> {
+    let name = metric.name();
+    let has_average = |run: &RunPlan| match metric.average() {
+        None => true,
+        Some("ema") => run.train.ema.is_some(),
+        Some(_) => matches!(run.strategy, StrategySpec::Swa { .. }),
+    };
+    if !runs.iter().all(has_average) {
+        return Some((
+            format!("not every trial measures `{name}`, which is of averaged weights"),
+            format!("use `valid/{}`", metric.metric.name()),
+        ));
+    }
+    let unmeasured = |run: &RunPlan| unmeasured(metric, &run.task, &run.losses);
+    if let Some(Unmeasured { why, help }) = runs.iter().find_map(unmeasured) {
+        return Some((format!("`{key}` has `{name}`{why}"), help));
+    }
+    let functions = runs.iter().map(|run| &run.loss);
+    let is_one = functions
+        .clone()
+        .all(|loss| Some(loss) == functions.clone().next());
+    (Traded::Metric(metric).is_loss() && !is_one).then(|| {
+        (
+            format!("trials minimize different losses, so their `{name}` cannot be compared"),
+            "use another metric".into(),
+        )
+    })
 }

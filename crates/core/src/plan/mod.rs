@@ -8,6 +8,7 @@ pub mod budget;
 mod calibration;
 pub mod card_sheet;
 mod command;
+mod constraints;
 mod held_out;
 mod identity;
 pub mod init;
@@ -150,7 +151,8 @@ pub fn plan(
         .map_err(|diagnostic| Diagnostics(vec![*diagnostic]))?;
     prior_of_objective(document, &objective)
         .map_err(|diagnostic| Diagnostics(vec![*diagnostic]))?;
-    let refused = further_objectives(document, objective, &runs);
+    let mut refused = further_objectives(document, objective, &runs);
+    refused.extend(constraints::constraints(document, objective, &runs));
     if !refused.is_empty() {
         return Err(Diagnostics(refused));
     }
@@ -256,6 +258,7 @@ fn search_plan(
         prune: search.spec.prune,
         confirm,
         objectives: search.objectives().collect(),
+        constraints: search.constraints().cloned().collect(),
         digest: search.digest(),
         prior: document.prior.clone().unwrap_or_default(),
         suggestions: expansion.suggestions.clone(),

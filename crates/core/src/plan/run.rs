@@ -14,6 +14,7 @@ use crate::check::task::usual_task;
 use crate::data::{DataPlan, Dataset};
 use crate::spec::CheckpointSpec;
 use crate::spec::backend::{Arithmetic, DeviceName, Kernels, Precision};
+use crate::spec::constraint::Constraint;
 use crate::spec::failure::OnFailure;
 use crate::spec::launch::LaunchSpec;
 use crate::spec::loss::{LossFunction, LossSpec};
@@ -101,6 +102,9 @@ pub struct SearchPlan {
     /// Its further objectives.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub objectives: Vec<Traded>,
+    /// Limits that its best trial has to meet.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub constraints: Vec<Constraint>,
     /// A digest of what must not change between its rounds.
     pub digest: String,
     /// The trials of earlier results that it learns from.

@@ -44,6 +44,7 @@ mod calibrations;
 #[cfg(feature = "native")]
 pub mod capsule;
 mod collector;
+mod constrained;
 mod damage;
 mod entry;
 mod environment;

@@ -20,7 +20,12 @@ impl RunEntry {
 
     /// The mean that the runs of a trial reached; none if not all of them were measured, or there are none.
     pub fn mean_reached<'a>(traded: Traded, runs: impl Iterator<Item = &'a Self>) -> Option<f64> {
-        let values: Option<Vec<f64>> = runs.map(|run| run.reached(traded)).collect();
+        Self::mean(runs.map(|run| run.reached(traded)))
+    }
+
+    /// The mean of some values; none if one is missing, or there are none.
+    pub(super) fn mean(values: impl Iterator<Item = Option<f64>>) -> Option<f64> {
+        let values: Option<Vec<f64>> = values.collect();
         let values = values.filter(|values| !values.is_empty())?;
         Some(values.iter().sum::<f64>() / values.len() as f64)
     }

@@ -6,6 +6,7 @@
 pub mod adapters;
 pub mod adjustment;
 pub mod backend;
+pub mod constraint;
 pub mod data;
 pub mod distill;
 pub mod distribution;

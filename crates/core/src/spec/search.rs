@@ -5,12 +5,13 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 
+use super::constraint::Constraint;
 use super::document::Entry;
 use super::kind::Kind;
 use super::section::{Findings, Section, choices};
 use super::sweep::{SweepSpec, Text};
 use super::traded::Traded;
-use crate::diagnostic::{Diagnostic, Span};
+use crate::diagnostic::{Diagnostic, Span, Wrong};
 
 /// More trials are a mistake: it is also the number of points of the Sobol sequence.
 const MAX_TRIALS: i64 = 1 << 16;
@@ -40,6 +41,8 @@ pub struct SearchSpec {
     pub confirm: Option<ConfirmSpec>,
     /// Further objectives, in a search for trade-offs.
     pub objectives: Vec<(Traded, Span)>,
+    /// Limits that its best trial has to meet.
+    pub constraints: Vec<(Constraint, Span)>,
     /// Folders of earlier results, whose trials it learns from.
     pub warm_start: Vec<Text>,
     /// Points that are tried first; keys with their values.
@@ -133,6 +136,10 @@ pub struct Prior {
     /// The same of the further objectives of the search that learns from it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub others: Vec<f64>,
+    /// For each constraint of the search that learns from it, how far the trial is from meeting it; none if that is not
+    /// known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub violations: Vec<Option<f64>>,
 }
 
 choices! {
@@ -145,6 +152,7 @@ choices! {
         Tpe "tpe" "The tree-structured Parzen estimator (Bergstra et al., 2011): points that resemble the good trials more than the others. The first ten are those of `sobol`.",
         Gp "gp" "A Gaussian process (Snoek et al., 2012): points at which an improvement on the best trial is expected. The first ten are those of `sobol`.",
         CmaEs "cma_es" "The evolution strategy CMA-ES (Hansen, 2016), for axes without choices and conditions: points around a center that moves to the better trials.",
+        Nsga2 "nsga2" "The genetic algorithm NSGA-II (Deb et al., 2002), for several `objectives`: points that mix two of the best 20 trials. The first 20 are those of `sobol`.",
     }
 }
 
@@ -191,6 +199,8 @@ impl SearchSpec {
         let confirm = s.optional_table("confirm", doc, ConfirmSpec::decode);
         let doc = "Further objectives besides `objective.metric`, such as `[\"parameters\"]`: the search looks for the best trade-offs (the Pareto front).";
         let objectives = further(s, "objectives", doc);
+        let doc = "Limits that the best trial has to meet, such as `[\"memory_bytes < 2e9\"]`: comparisons of metrics and costs of a trial. Trials that exceed one are ranked behind all others, and are not selected.";
+        let constraints = limits(s, "constraints", doc);
         let doc = "Folders of earlier results over the same axes, such as `results/digits`, relative to this file: the search learns from their trials, and does not try these again.";
         let warm_start = Text::list(s, "warm_start", Kind::Text, 1, doc);
         let doc = "Points that are tried first: tables of axes with one value each. Axes that are not listed are sampled.";
@@ -220,6 +230,7 @@ impl SearchSpec {
             prune,
             confirm,
             objectives,
+            constraints,
             warm_start,
             enqueue,
             span,
@@ -286,6 +297,21 @@ fn further(s: &mut Section<'_>, key: &'static str, doc: &'static str) -> Vec<(Tr
         .into_iter()
         .filter_map(|text| Some((Traded::parse(&text.source).ok()?, text.span)));
     parsed.collect()
+}
+
+/// A list of constraints.
+fn limits(s: &mut Section<'_>, key: &'static str, doc: &'static str) -> Vec<(Constraint, Span)> {
+    let mut read = Vec::new();
+    for Text { source, span } in Text::list(s, key, Kind::Text, 1, doc) {
+        match Constraint::parse(&source) {
+            Ok(constraint) => read.push((constraint, span)),
+            Err(Wrong { message, help }) => {
+                let wrong = Diagnostic::error("expression", message).at(span);
+                s.refuse(key, wrong.help(help));
+            }
+        }
+    }
+    read
 }
 
 impl PruneSpec {

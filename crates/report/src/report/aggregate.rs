@@ -9,6 +9,7 @@ use super::backends::by_backend;
 use super::confirmed::{self, Confirmed};
 use super::curves::Curves;
 use super::folds::Folds;
+use super::infeasible::{Violated, violation};
 use super::judge::{candidates, judge, named};
 use super::looks::Looking;
 use super::mixture::{differing, mixed_data};
@@ -230,19 +231,35 @@ fn trials<'a>(
         trial.mixed_data = mixed_data(index, runs, folds);
         trial.differing = differing(index, runs);
         trial.sum_up(runs, folds, &objective, is_told);
+        trial.violated = Violated::all(&index.plan, runs);
     });
     (trials, completed)
 }
 
-/// Ranks the trials, and returns their indices, best first.
+/// Ranks the trials, and returns their indices, best first: those that violate constraints have no rank, and come after
+/// all that have one.
 fn rank(trials: &mut [Trial], name: &str, direction: Direction) -> Vec<usize> {
-    let means = trials.iter().map(|trial| trial.metrics.get(name));
-    let means: Vec<Option<f64>> = means.map(|sample| sample.map(Sample::mean)).collect();
+    let mean = |trial: &Trial| {
+        let sample = trial.metrics.get(name).filter(|_| trial.is_feasible());
+        sample.map(Sample::mean)
+    };
+    let means: Vec<Option<f64>> = trials.iter().map(mean).collect();
     let mut order = Vec::new();
     for (at, rank) in ranked(&means, direction) {
         trials[at].rank = rank;
         order.push(at);
     }
+    let num_ranked = order.partition_point(|at| trials[*at].rank.is_some());
+    let place = |at: usize| {
+        (
+            !trials[at].metrics.contains_key(name),
+            violation(&trials[at]),
+        )
+    };
+    order[num_ranked..].sort_by(|a, b| {
+        let ((a, x), (b, y)) = (place(*a), place(*b));
+        a.cmp(&b).then(x.total_cmp(&y))
+    });
     order
 }
 
@@ -413,6 +430,7 @@ impl Trial {
             data: Vec::new(),
             environments: Vec::new(),
             mixed_data: Vec::new(),
+            violated: Vec::new(),
             differing: Vec::new(),
         }
     }

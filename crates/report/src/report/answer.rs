@@ -25,6 +25,9 @@ pub fn answer(report: &Report) -> String {
         return format!("No run is completed ({count}).");
     }
     let best = report.selected();
+    if best.is_none() && report.trials.iter().any(|trial| !trial.is_feasible()) {
+        return format!("No trial is ranked: none meets the constraints of the search; {count}.");
+    }
     let Some((best, sample)) = best.and_then(|best| Some((best, report.objective_of(best)?)))
     else {
         return format!(
@@ -52,8 +55,20 @@ pub fn answer(report: &Report) -> String {
         tied(report),
     );
     let claim = claim(report, best);
-    let parts = [Some(ahead), confirmed(report), claim];
+    let parts = [Some(ahead), infeasible(report), confirmed(report), claim];
     parts.into_iter().flatten().collect::<Vec<_>>().join(" ")
+}
+
+/// How many trials are not ranked because they do not meet the constraints of the search.
+fn infeasible(report: &Report) -> Option<String> {
+    let num = report.search.as_ref()?.num_infeasible;
+    match num {
+        0 => None,
+        1 => Some("1 trial does not meet the constraints, and is not ranked.".into()),
+        num => Some(format!(
+            "{num} trials do not meet the constraints, and are not ranked."
+        )),
+    }
 }
 
 /// The best of the trials that were trained with other seeds after a search.

@@ -1,6 +1,7 @@
 //! `report.csv`: one line per trial, in rank order.
 
 use super::escaped::field;
+use super::infeasible::{has_constraints, violation};
 use super::model::{Report, Trial};
 use super::numbers::value_text;
 use super::table::verdict_of;
@@ -32,6 +33,7 @@ pub fn csv(report: &Report) -> String {
         .map(str::to_owned),
     );
     head.extend(["memory_bytes", "num_adjusted", "data_sets", "differing"].map(str::to_owned));
+    head.extend(has_constraints(report).then(|| "violation".to_owned()));
     let mut text = line(&head);
     for trial in &report.trials {
         text.push_str(&line(&row(report, trial, &names)));
@@ -80,6 +82,9 @@ fn row(report: &Report, trial: &Trial, names: &[&String]) -> Vec<String> {
         trial.mixed_data.len().max(trial.n.min(1)).to_string(),
         differing.join("; "),
     ]);
+    // Empty if it is not known.
+    let violation = Some(violation(trial)).filter(|sum| trial.n > 0 && sum.is_finite());
+    row.extend(has_constraints(report).then(|| number(violation)));
     row
 }
 

@@ -21,10 +21,17 @@ pub fn judge(
     let by_id = |id: &String| named(trials, id);
     let (at, is_picked) = match plan.baseline.as_ref().and_then(by_id) {
         Some(at) => (at, false),
-        None => (*order.first()?, true),
+        None => {
+            let best = order.first().filter(|at| trials[**at].is_feasible());
+            (*best?, true)
+        }
     };
-    // A trial without a value is compared with nothing, and does not affect the correction of others.
-    let is_compared = |other: &usize| *other != at && !trials[*other].values(&name).is_empty();
+    // A trial without a value, or which cannot be selected, is compared with nothing, and does not affect the correction
+    // of others.
+    let is_compared = |other: &usize| {
+        let trial = &trials[*other];
+        *other != at && !trial.values(&name).is_empty() && trial.is_feasible()
+    };
     let others: Vec<usize> = (0..trials.len()).filter(is_compared).collect();
     let of = |at: &usize| trials[*at].values(&name);
     let samples: Vec<&[(Repeat, f64)]> = [at].iter().chain(&others).map(of).collect();
@@ -67,9 +74,10 @@ pub fn candidates(
     ratio: Option<f64>,
     looks: Option<Looks>,
 ) -> Option<Vec<String>> {
-    let valued = order
-        .iter()
-        .filter(|at| !trials[**at].values(name).is_empty());
+    let valued = order.iter().filter(|at| {
+        let trial = &trials[**at];
+        !trial.values(name).is_empty() && trial.is_feasible()
+    });
     let valued: Vec<&Trial> = valued.map(|at| &trials[*at]).collect();
     let samples: Vec<&[(Repeat, f64)]> = valued.iter().map(|trial| trial.values(name)).collect();
     if samples.iter().filter(|sample| sample.len() > 1).count() < 3 {

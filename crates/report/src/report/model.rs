@@ -8,6 +8,7 @@ use serde_json::{Map, Value as Json};
 use super::backends::OnBackend;
 use super::curves::Curves;
 use super::evaluation::Selected;
+use super::infeasible::Violated;
 use super::looks::Looking;
 use super::mixture::{Differing, SameData};
 use super::rank;
@@ -73,7 +74,8 @@ pub struct Report {
     /// The same trials on several backends side by side, in file order; empty if there is only one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub backends: Vec<OnBackend>,
-    /// The trials, best first; those without a completed run last, in file order. All of them in file order if none is
+    /// The trials, best first; then those that violate constraints of the search, by how much; those without a completed
+    /// run last, in file order. All of them in file order if none is
     /// ranked, because the objective is the loss and trials minimize different functions.
     pub trials: Vec<Trial>,
     /// Test metrics, only of the highest ranked trial.
@@ -120,7 +122,7 @@ pub struct Baseline {
 /// One trial over its seeds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Trial {
-    /// Rank by the objective, from 1; none without a value. Equal trials share a rank.
+    /// Rank by the objective, from 1; none without a value, or if it violates constraints. Equal trials share a rank.
     pub rank: Option<usize>,
     /// The trial's name.
     pub id: String,
@@ -166,6 +168,9 @@ pub struct Trial {
     /// Its completed runs by their data, if it differs: then it has no metrics and no rank.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mixed_data: Vec<SameData>,
+    /// The constraints of the search that it does not meet: then it has no rank.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub violated: Vec<Violated>,
     /// Facts that numbers may depend on and that differ between its completed runs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub differing: Vec<Differing>,
@@ -283,6 +288,11 @@ impl Trial {
     /// Whether its completed runs have different data, so that they have no mean.
     pub fn has_mixed_data(&self) -> bool {
         !self.mixed_data.is_empty()
+    }
+
+    /// Whether it meets the constraints of its search, if there are any.
+    pub fn is_feasible(&self) -> bool {
+        self.violated.is_empty()
     }
 
     /// The number of runs behind its metrics: `2`, or `2 of 3` if not all planned ones are completed.

@@ -32,6 +32,12 @@ pub struct Searched {
     pub num_repeated: usize,
     /// Those without a value: they failed, or are not completed.
     pub num_without_value: usize,
+    /// The constraints, if there are any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub constraints: Vec<String>,
+    /// Trials with a value that do not meet them.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub num_infeasible: usize,
     /// Trials that were pruned, with what that saved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pruning: Option<Pruning>,
@@ -39,7 +45,7 @@ pub struct Searched {
     pub epochs: usize,
     /// Seconds of training of all runs.
     pub secs: f64,
-    /// The trials that were better than all before them, in order.
+    /// The trials that were better than all before them, in order, of those that meet the constraints.
     pub history: Vec<Improvement>,
     /// The best trade-offs, in a search for them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -112,6 +118,12 @@ impl Searched {
             num_prior: search.prior.len(),
             num_repeated: 0,
             num_without_value: 0,
+            constraints: search
+                .constraints
+                .iter()
+                .map(|constraint| constraint.source().to_owned())
+                .collect(),
+            num_infeasible: 0,
             pruning: Pruning::of(plan, runs),
             epochs: 0,
             secs: 0.0,
@@ -141,6 +153,10 @@ impl Searched {
                 searched.num_without_value += usize::from(!is_pruned);
                 continue;
             };
+            if trial.is_some_and(|trial| !trial.is_feasible()) {
+                searched.num_infeasible += 1;
+                continue;
+            }
             if best.is_none_or(|best| direction.is_better(value, best)) {
                 best = Some(value);
                 searched.history.push(Improvement {

@@ -6,6 +6,7 @@ use comfy_table::{ContentArrangement, Table, TableStyle, presets};
 
 use super::answer::about_runs;
 use super::escaped::cell;
+use super::infeasible::{has_constraints, violation};
 use super::model::{Report, Trial};
 use super::numbers::{interval, mean_and_sd, short_number, value_text};
 use super::verdict;
@@ -77,6 +78,9 @@ pub fn ranked(report: &Report, with_more: bool) -> Columns {
         });
     }
     push_objective(&mut columns, report, true, with_more);
+    if has_constraints(report) {
+        push(&mut columns, report, "violation", violation_of);
+    }
     if with_more {
         let names = more_metrics(report);
         let is_narrow = names.len() > MOST_METRICS;
@@ -220,6 +224,15 @@ fn rank(report: &Report) -> impl Fn(&Trial) -> String + use<> {
         Some(rank) if tied.contains(&rank) => format!("{rank} tied"),
         Some(rank) => rank.to_string(),
         None => "-".into(),
+    }
+}
+
+/// How far a trial is from meeting the constraints.
+pub fn violation_of(trial: &Trial) -> String {
+    match violation(trial) {
+        _ if trial.n == 0 => "-".into(),
+        sum if sum.is_finite() => short_number(sum),
+        _ => "unknown".into(),
     }
 }
 

@@ -1,5 +1,7 @@
 //! The best trade-offs of a search with several objectives.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
 use super::model::Trial;
@@ -24,7 +26,8 @@ pub struct Tradeoff {
     pub trial: String,
     /// The mean of each objective over its runs.
     pub values: Vec<f64>,
-    /// Whether no other trial is at least as good in all objectives, and better in one.
+    /// Whether no other trial that meets the constraints is at least as good in all objectives, and better in one. False
+    /// if it does not meet them itself.
     pub is_best: bool,
 }
 
@@ -49,6 +52,8 @@ impl Tradeoffs {
             }
             Some(values)
         };
+        let infeasible = trials.iter().filter(|trial| !trial.is_feasible());
+        let infeasible: BTreeSet<&str> = infeasible.map(|trial| trial.id.as_str()).collect();
         let mut trials: Vec<Tradeoff> = trials
             .iter()
             .filter_map(|trial| {
@@ -65,9 +70,12 @@ impl Tradeoffs {
             .chain(others.map(|traded| traded.is_better(1.0, 0.0)))
             .map(Direction::of)
             .collect();
-        let points: Vec<&[f64]> = trials.iter().map(|trial| &trial.values[..]).collect();
+        let is_feasible = |at: &usize| !infeasible.contains(trials[*at].trial.as_str());
+        let feasible: Vec<usize> = (0..trials.len()).filter(is_feasible).collect();
+        let points: Vec<&[f64]> = feasible.iter().map(|at| &trials[*at].values[..]).collect();
         let best = pareto_front(&points, &directions).unwrap_or_default();
-        best.iter().for_each(|at| trials[*at].is_best = true);
+        best.iter()
+            .for_each(|at| trials[feasible[*at]].is_best = true);
         let names = search.objectives.iter().map(|traded| traded.name());
         Some(Self {
             objectives: [first].into_iter().chain(names).collect(),

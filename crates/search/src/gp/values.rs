@@ -16,8 +16,9 @@ pub fn kept(told: &[Told], most: usize) -> Vec<&Told> {
 }
 
 /// A number for each trial, of which lower is better, given in order, the best first. The better half keeps its
-/// distances, if all of it was trained completely; the others are only ranked, so that diverged, failed and pruned
-/// trials do not determine the scale (as in Song et al., 2022). Mean 0 and variance 1.
+/// distances, if all of it was trained completely and meets the constraints; the others are only ranked, so that diverged,
+/// failed and pruned trials do not determine the scale (as in Song et al., 2022), and a trial that violates constraints is
+/// not good for its value. Mean 0 and variance 1.
 pub fn comparable(told: &[&Told]) -> Vec<f64> {
     let num = told.len();
     let quantile = |rank: usize| (rank as f64 + 0.5) / num as f64;
@@ -25,7 +26,10 @@ pub fn comparable(told: &[&Told]) -> Vec<f64> {
     let half = num.div_ceil(2);
     let better: Option<Vec<f64>> = told[..half]
         .iter()
-        .map(|told| told.value.filter(|_| told.pruned_at.is_none()))
+        .map(|told| {
+            let is_whole = told.pruned_at.is_none() && told.is_feasible();
+            told.value.filter(|_| is_whole)
+        })
         .collect();
     let scaled = better.and_then(|values| {
         let median = *values.last()?;
@@ -51,7 +55,9 @@ pub fn comparable(told: &[&Told]) -> Vec<f64> {
 /// Trials of the same result have the mean of what their ranks gave them.
 fn level_ties(told: &[&Told], all: &mut [f64]) {
     let mut from = 0;
-    let is_same = |a: &Told, b: &Told| a.value == b.value && a.pruned_at == b.pruned_at;
+    let is_same = |a: &Told, b: &Told| {
+        a.value == b.value && a.pruned_at == b.pruned_at && a.violation == b.violation
+    };
     for to in 1..=told.len() {
         if to < told.len() && is_same(told[from], told[to]) {
             continue;

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use runner_core::plan::{Plan, TrialResult};
 use runner_core::record::{ExperimentFolder, Index, RunEntry, RunRecord, State};
+use runner_core::spec::constraint::total;
 use runner_core::spec::search::Suggestion;
 
 /// The runs of a search, without those that confirm trials.
@@ -91,6 +92,19 @@ impl Results {
         RunEntry::costs_reached(search.objectives.iter().copied(), &runs)
     }
 
+    /// How far a trial is from meeting the constraints: 0 if it does, infinite if that is not known.
+    pub(super) fn violation(&self, plan: &Plan, trial: &str) -> f64 {
+        let constraints = plan.search.iter().flat_map(|search| &search.constraints);
+        let runs: Vec<&RunEntry> = self.runs.get(trial).into_iter().flatten().collect();
+        total(&RunEntry::violations(constraints, &runs))
+    }
+
+    /// The mean of a trial that meets the constraints; none if not all of its runs have a value.
+    pub(super) fn feasible_mean(&self, plan: &Plan, trial: &str) -> Option<f64> {
+        let mean = self.mean(plan, trial)?;
+        (self.violation(plan, trial) == 0.0).then_some(mean)
+    }
+
     /// The results of the suggestions, as the search is shown them: lower values are better.
     pub(super) fn shown(&self, plan: &Plan) -> Vec<TrialResult> {
         let Some(search) = &plan.search else {
@@ -105,6 +119,7 @@ impl Results {
             let mean = self.mean(plan, &known.trial);
             mean.map_or(TrialResult::failed(), |mean| TrialResult {
                 others: self.others(plan, &known.trial).unwrap_or_default(),
+                violation: self.violation(plan, &known.trial),
                 ..TrialResult::of(sign * mean)
             })
         };
@@ -142,6 +157,6 @@ fn mean_curve(curves: &[(&[f64], bool)], sign: f64) -> TrialResult {
     TrialResult {
         values: (0..end).map(at).collect(),
         is_final,
-        others: Vec::new(),
+        ..TrialResult::default()
     }
 }

@@ -16,6 +16,7 @@ use super::read::Row;
 use super::{Sweep, SweepSpec};
 use crate::data::sha256_hex;
 use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::spec::constraint::{Constraint, total};
 use crate::spec::document::{Document, Value};
 use crate::spec::search::{OnRung, SearchMethod, SearchSpec, SuggestedBy, Suggestion};
 use crate::spec::section::Choice;
@@ -46,6 +47,8 @@ pub struct TrialResult {
     pub is_final: bool,
     /// The values of the further objectives, of which lower is better; empty if one is missing.
     pub others: Vec<f64>,
+    /// How far the trial is from meeting the constraints: 0 if it does, infinite if that is not known.
+    pub violation: f64,
 }
 
 impl TrialResult {
@@ -59,7 +62,7 @@ impl TrialResult {
         Self {
             values: vec![value],
             is_final: true,
-            others: Vec::new(),
+            ..Self::default()
         }
     }
 
@@ -85,6 +88,7 @@ fn sampler(method: SearchMethod) -> Method {
         SearchMethod::Tpe => Method::Tpe,
         SearchMethod::Gp => Method::Gp,
         SearchMethod::CmaEs => Method::CmaEs,
+        SearchMethod::Nsga2 => Method::Nsga2,
     }
 }
 
@@ -121,6 +125,7 @@ impl<'a> Search<'a> {
                 value: prior.value,
                 pruned_at: None,
                 others: prior.others.clone(),
+                violation: total(&prior.violations),
             })
         });
         search.prior = told.collect();
@@ -167,6 +172,7 @@ impl<'a> Search<'a> {
         }
         refusals.extend(self.unsupported_axis());
         refusals.extend(self.unsupported_trade());
+        refusals.extend(self.unsupported_constraint());
         if refusals.is_empty() {
             let points = 0..self.queue.points.len();
             refusals.extend(points.filter_map(|number| self.refusal_of(number)));
@@ -219,10 +225,28 @@ impl<'a> Search<'a> {
         if matches!(method, SearchMethod::Gp | SearchMethod::CmaEs) {
             return refuse(
                 format!("`{}` searches for a single objective", method.name()),
-                "use `search.type = \"tpe\"`",
+                "use `search.type = \"tpe\"` or `\"nsga2\"`",
             );
         }
         None
+    }
+
+    /// Why it cannot have constraints.
+    fn unsupported_constraint(&self) -> Option<Diagnostic> {
+        let (_, span) = self.spec.constraints.first()?;
+        self.pruning.as_ref()?;
+        let message = "`[search.prune]` and `search.constraints` cannot be combined";
+        let wrong = Diagnostic::error("contradiction", message).at(*span);
+        let wrong = wrong.note("whether a trial meets its constraints is known when its training has ended, and pruning compares trials before that");
+        Some(wrong.help("remove one of them"))
+    }
+
+    /// Limits that its best trial has to meet.
+    pub fn constraints(&self) -> impl Iterator<Item = &Constraint> {
+        self.spec
+            .constraints
+            .iter()
+            .map(|(constraint, _)| constraint)
     }
 
     /// Its further objectives.
@@ -288,6 +312,8 @@ impl<'a> Search<'a> {
         all.extend(queue.map(|queue| json!({ "enqueue": queue })));
         let objectives = value("search.objectives");
         all.extend(objectives.map(|objectives| json!({ "objectives": objectives })));
+        let constraints = value("search.constraints");
+        all.extend(constraints.map(|constraints| json!({ "constraints": constraints })));
         let folders = value("search.warm_start");
         all.extend(folders.map(|folders| json!({ "warm_start": folders })));
         let all = Json::from(all);
@@ -419,6 +445,7 @@ impl<'a> Search<'a> {
                 value,
                 pruned_at,
                 others: result.others.clone(),
+                violation: result.violation,
             });
         }
         shown
@@ -587,7 +614,7 @@ pub(super) mod tests {
 
     #[test]
     fn a_search_that_is_extended_is_the_one_begun_with_that_number() {
-        for method in ["tpe", "gp", "cma_es", "random", "sobol"] {
+        for method in ["tpe", "gp", "cma_es", "nsga2", "random", "sobol"] {
             let text = format!(
                 r#"
 [search]

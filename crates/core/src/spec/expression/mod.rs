@@ -6,12 +6,14 @@
 //! `not`, the functions of `functions.rs` and parentheses. Integers stay integers if the result is whole, and results
 //! are equal on every machine. `$${` is a literal `${`.
 
+mod comparison;
 mod formula;
 mod parser;
 
 use super::template::{Part, is_template, parts};
 use crate::diagnostic::{Diagnostic, Span, Wrong, nearest};
 use crate::spec::document::{Entry, Node, Table, Value};
+pub use comparison::{Relation, compared};
 pub use formula::{Formula, holds};
 use parser::{Parser, Token, WORDS, tokens};
 
@@ -32,7 +34,8 @@ pub enum Dialect {
     /// In experiment files, where names are keys and `/` divides.
     File,
     /// In filters over runs. Names of metrics contain a `/`, such as `valid/loss`, so it only divides after a space. A
-    /// number may have a unit of time, such as `2d`, and is then in seconds.
+    /// number may have a unit of time, such as `2d`, and is then in seconds, or of memory, such as `2GiB`, and is then in
+    /// bytes.
     Filter,
 }
 

@@ -4,7 +4,7 @@ use super::{Dialect, Names, placed};
 use crate::diagnostic::{Span, Wrong};
 use crate::spec::document::Value;
 use crate::spec::functions::{self, FUNCTIONS, arithmetic, number, power, same};
-use crate::spec::kind::parse_duration;
+use crate::spec::kind::{parse_bytes, parse_duration};
 
 /// Recursive descent, one method per precedence level.
 pub(super) struct Parser<'a> {
@@ -183,11 +183,12 @@ impl<'a> Parser<'a> {
                         format!("`{text}` is not a number"),
                         "use a number",
                     )),
-                    (Err(_), Dialect::Filter) => match parse_duration(text) {
-                        Ok(duration) => Ok(Value::Float(duration.as_secs_f64())),
-                        Err(help) => Err(Wrong::new(
-                            format!("`{text}` is neither a number nor a duration"),
-                            help.0,
+                    (Err(_), Dialect::Filter) => match (parse_duration(text), parse_bytes(text)) {
+                        (Ok(duration), _) => Ok(Value::Float(duration.as_secs_f64())),
+                        (_, Some(bytes)) => Ok(Value::Int(bytes as i64)),
+                        (Err(help), None) => Err(Wrong::new(
+                            format!("`{text}` is not a number, a duration or a size"),
+                            format!("{}; sizes are such as `2GiB`", help.0),
                         )),
                     },
                 }

@@ -44,6 +44,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("tokens.stride", "32"),
     ("tokens.path", "\"tokenizer.json\""),
     ("search.objectives", "[\"parameters\"]"),
+    ("search.constraints", "[\"memory_bytes < 2e9\"]"),
     ("search.warm_start", "[\"results/digits\"]"),
     (
         "sweep.exclude",

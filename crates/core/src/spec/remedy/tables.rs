@@ -759,6 +759,13 @@ pub(super) const ROWS: &[Remedy] = &[
         "data = { type = \"shapes\", target = \"mask\" } ; model = { layers = [{ type = \"conv2d\", kernel_size = 3, padding = \"same\" }] } ; loss = { type = \"cross_entropy\", reduce = \"mean\" }",
         "data = { type = \"shapes\", target = \"mask\" } ; model = { layers = [{ type = \"conv2d\", kernel_size = 3, padding = \"same\" }] } ; loss = { type = \"cross_entropy\", reduction = \"mean\" }",
     ),
+    same(
+        "search",
+        "constraint limits constraints_func outcome_constraints",
+        "constraints",
+        "search = { type = \"tpe\", num_trials = 2, constraint = [\"parameters < 500\"] } ; sweep.random.axes.optimizer.learning_rate = { type = \"uniform\", min = 0.1, max = 0.2 }",
+        "search = { type = \"tpe\", num_trials = 2, constraints = [\"parameters < 500\"] } ; sweep.random.axes.optimizer.learning_rate = { type = \"uniform\", min = 0.1, max = 0.2 }",
+    ),
     // Sweeps.
     other(
         "/ sweep",

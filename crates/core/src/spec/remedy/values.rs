@@ -924,6 +924,33 @@ pub(super) const ROWS: &[Remedy] = &[
         "search = { type = \"optuna\", num_trials = 2 } ; sweep.random.axes.optimizer.learning_rate = { type = \"uniform\", min = 0.1, max = 0.2 }",
         "search = { type = \"tpe\", num_trials = 2 } ; sweep.random.axes.optimizer.learning_rate = { type = \"uniform\", min = 0.1, max = 0.2 }",
     ),
+    other(
+        "search.type",
+        "motpe",
+        "use \"tpe\", which searches for the best trade-offs with `objectives`",
+        "search = { type = \"motpe\", num_trials = 2, objectives = [\"parameters\"] } ; sweep.random.axes.optimizer.learning_rate = { type = \"uniform\", min = 0.1, max = 0.2 }",
+        "search = { type = \"tpe\", num_trials = 2, objectives = [\"parameters\"] } ; sweep.random.axes.optimizer.learning_rate = { type = \"uniform\", min = 0.1, max = 0.2 }",
+    ),
+    same(
+        "search.type",
+        "nsga nsgaii genetic genetic_algorithm ga",
+        "nsga2",
+        "search = { type = \"nsga_ii\", num_trials = 2 } ; sweep.random.axes.optimizer.learning_rate = { type = \"uniform\", min = 0.1, max = 0.2 }",
+        "search = { type = \"nsga2\", num_trials = 2 } ; sweep.random.axes.optimizer.learning_rate = { type = \"uniform\", min = 0.1, max = 0.2 }",
+    ),
+    other(
+        "search.type",
+        "bohb asha hyperband successive_halving",
+        "use \"tpe\", and `prune = { type = \"hyperband\" }` or `\"asha\"`, which end trials early",
+        "search = { type = \"bohb\", num_trials = 30 } ; train.epochs = 9 ; sweep.random.axes.optimizer.learning_rate = { type = \"uniform\", min = 0.1, max = 0.2 }",
+        "search = { type = \"tpe\", num_trials = 30, prune = { type = \"hyperband\" } } ; train.epochs = 9 ; sweep.random.axes.optimizer.learning_rate = { type = \"uniform\", min = 0.1, max = 0.2 }",
+    ),
+    none(
+        "search.type search.prune.type",
+        "pbt population population_based_training pb2",
+        "population based training is not supported: settings of a run do not change while it is trained; `prune = { type = \"asha\" }` trains the better trials longer, and `[scheduler]` changes the learning rate",
+        "search = { type = \"pbt\", num_trials = 2 } ; sweep.random.axes.optimizer.learning_rate = { type = \"uniform\", min = 0.1, max = 0.2 }",
+    ),
     same(
         "search.type",
         "uniform monte_carlo iid",

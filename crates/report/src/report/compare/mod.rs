@@ -142,10 +142,16 @@ pub fn compare(sources: &[Source], question: &Question) -> Result<Comparison, Wr
     let (value, direction) = value_of(sources, question)?;
     let trials = named(sources);
     check_values(sources, &trials, &value)?;
-    let mean = |trial: &Trial| sample(trial, &value).map(Sample::mean);
+    // A trial that violates the constraints of its search cannot be the best.
+    let mean = |trial: &Trial| {
+        let sample = sample(trial, &value).filter(|_| trial.is_feasible());
+        sample.map(Sample::mean)
+    };
     let order = ranked(&trials.iter().map(mean).collect::<Vec<_>>(), direction);
     let ranks: Vec<Option<usize>> = order.iter().map(|(_, rank)| *rank).collect();
     let ranked: Vec<&Trial> = order.iter().map(|(at, _)| &trials[*at]).collect();
+    let feasible = ranked.iter().copied().filter(|trial| trial.is_feasible());
+    let feasible: Vec<&Trial> = feasible.collect();
     let baseline = baseline_of(sources, question, &ranked, &value)?;
     let axes = axes_of(sources);
     // Values without a common meaning are neither ranked nor judged.
@@ -186,7 +192,7 @@ pub fn compare(sources: &[Source], question: &Question) -> Result<Comparison, Wr
             None => None,
         },
         pareto: match &question.pareto {
-            Some((a, b)) => Some(pareto::front(&ranked, &measured(sources), a, b)?),
+            Some((a, b)) => Some(pareto::front(&feasible, &measured(sources), a, b)?),
             None => None,
         },
         backends: if is_common {

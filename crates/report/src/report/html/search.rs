@@ -1,6 +1,7 @@
 //! Plots of a search: the best so far, and the distribution of trials.
 
 use super::figures::{Figure, MAX_POINTS, better_is, which};
+use crate::report::infeasible::has_constraints;
 use crate::report::model::Report;
 use crate::report::numbers::short_number;
 use crate::report::plot::*;
@@ -18,9 +19,9 @@ pub fn search(report: &Report) -> Vec<Figure> {
     let trials = report.trials.iter().take(MAX_POINTS);
     let valued = trials.filter_map(|trial| {
         let mean = report.objective_of(trial)?.mean();
-        Some((trial.place, mean, trial.id.as_str()))
+        Some((trial.place, mean, trial.is_feasible()))
     });
-    let mut valued: Vec<(usize, f64, &str)> = valued.collect();
+    let mut valued: Vec<(usize, f64, bool)> = valued.collect();
     if valued.len() < FEWEST {
         return Vec::new();
     }
@@ -69,8 +70,13 @@ pub fn search(report: &Report) -> Vec<Figure> {
         Figure::new(
             history,
             format!(
-                "The best `{}` so far; dots show that of each trial; {}.{}",
+                "The best `{}` so far{}; dots show that of each trial; {}.{}",
                 report.objective,
+                if has_constraints(report) {
+                    " of a trial that meets the constraints"
+                } else {
+                    ""
+                },
                 better_is(report),
                 which(report)
             ),
@@ -86,13 +92,14 @@ pub fn search(report: &Report) -> Vec<Figure> {
     ]
 }
 
-/// The best value after each trial, as steps.
-fn so_far(valued: &[(usize, f64, &str)], direction: Direction) -> Vec<Point> {
+/// The best value of a trial that meets the constraints after each trial, as steps.
+fn so_far(valued: &[(usize, f64, bool)], direction: Direction) -> Vec<Point> {
     let mut best: Option<f64> = None;
     let mut so_far = Vec::new();
-    for (at, (_, value, _)) in valued.iter().enumerate() {
+    for (at, (_, value, is_feasible)) in valued.iter().enumerate() {
         let next = match best {
-            Some(best) if !direction.is_better(*value, best) => best,
+            None if !is_feasible => continue,
+            Some(best) if !is_feasible || !direction.is_better(*value, best) => best,
             _ => *value,
         };
         // As steps, since a value only counts once it is found.

@@ -41,6 +41,12 @@ pub fn search(report: &Report) -> Option<Section> {
             counted(searched.num_without_value, "trial")
         ));
     }
+    if searched.num_infeasible > 0 {
+        intro.push_str(&format!(
+            " {}",
+            infeasible_in_words(searched.num_infeasible)
+        ));
+    }
     if let Some(pruning) = &searched.pruning {
         intro.push_str(&format!(" {}", pruned(searched, pruning)));
     }
@@ -72,9 +78,51 @@ pub fn search(report: &Report) -> Option<Section> {
     })
 }
 
+/// The trials that do not meet the constraints, and by how much.
+pub fn infeasible(report: &Report) -> Option<Section> {
+    let searched = report.search.as_ref()?;
+    let trials = report.trials.iter();
+    let rows = trials.flat_map(|trial| {
+        trial.violated.iter().map(|violated| {
+            vec![
+                trial.id.clone(),
+                violated.constraint.clone(),
+                violated.excess(),
+                violated.measured_in_words(),
+            ]
+        })
+    });
+    let rows: Vec<_> = rows.collect();
+    if rows.is_empty() {
+        return None;
+    }
+    let constraints = searched.constraints.iter();
+    let constraints: Vec<String> = constraints.map(|one| format!("`{one}`")).collect();
+    let names = head(["trial", "constraint", "excess", "measured"]);
+    Some(
+        Section::new("infeasible", "Infeasible trials")
+            .intro(format!(
+                "{} They are ranked behind all others, and are neither selected nor confirmed. Constraints: {}.",
+                infeasible_in_words(searched.num_infeasible),
+                constraints.join(", ")
+            ))
+            .table(names, rows)
+            .note("The excess is relative to the limit. It is unknown, and counts as infinite, if a number was not measured or is not finite. Numbers are means over the runs of a trial."),
+    )
+}
+
+/// How many trials do not meet the constraints.
+fn infeasible_in_words(num: usize) -> String {
+    match num {
+        1 => "1 trial does not meet the constraints.".into(),
+        num => format!("{num} trials do not meet the constraints."),
+    }
+}
+
 /// The best trade-offs of several objectives.
 pub fn tradeoffs(report: &Report) -> Option<Section> {
-    let tradeoffs = report.search.as_ref()?.tradeoffs.as_ref()?;
+    let searched = report.search.as_ref()?;
+    let tradeoffs = searched.tradeoffs.as_ref()?;
     let best: Vec<_> = tradeoffs.best().collect();
     let objectives = tradeoffs.objectives.iter();
     let names = objectives.map(|name| head_of(report, name));
@@ -82,8 +130,12 @@ pub fn tradeoffs(report: &Report) -> Option<Section> {
         let values = trial.values.iter().map(|value| short_number(*value));
         [trial.trial.clone()].into_iter().chain(values).collect()
     });
+    let feasible = match searched.constraints[..] {
+        [] => "",
+        _ => " that meets the constraints",
+    };
     let intro = format!(
-        "{} of {} are the best trade-offs: no other trial is at least as good in all of {} objectives and better in one.",
+        "{} of {} are the best trade-offs: no other trial{feasible} is at least as good in all of {} objectives and better in one.",
         best.len(),
         counted(tradeoffs.trials.len(), "trial"),
         tradeoffs.objectives.len(),
