@@ -28,6 +28,7 @@ feedforward_size = 12
 attention_dropout = 0.0
 dropout = 0.0""", "ft_transformer"),
     ("TCN", "series", 'type = "tcn"\nchannels = 6\nblocks = 3\nkernel_size = 3\ndropout = 0.0', "tcn"),
+    ("D-LinOSS", "series", 'type = "dlinoss"\nd_model = 6\nstate_size = 5\nnum_layers = 2\ndropout = 0.0', "dlinoss"),
     ("InceptionTime", "series30", 'type = "inception_time"\nfilters = 4\nkernel_size = 12', "inception_time"),
     ("EEGNet", "eeg", 'type = "eegnet"\nchannels = 5\nkernel_size = 16\ndropout = 0.0', "eegnet"),
     ("LSTM", "series", 'type = "lstm"\nhidden_size = 16\nnum_layers = 2\nbidirectional = true', None),

@@ -96,6 +96,56 @@ class InceptionTime(nn.Module):
         return self.head(self.blocks(x.transpose(1, 2)).mean(2))
 
 
+class Oscillators(nn.Module):
+    """D-LinOSS as in the paper: complex states, and the matrix of a step times the state before."""
+
+    def __init__(self, features, size):
+        super().__init__()
+        self.time_step, self.damping, self.stiffness = (nn.Parameter(torch.zeros(size)) for _ in range(3))
+        self.into, self.out = nn.Parameter(torch.zeros(features, 2 * size)), nn.Parameter(torch.zeros(2 * size, features))
+        self.skip = nn.Parameter(torch.zeros(features))
+
+    def forward(self, u):
+        size = len(self.damping)
+        dt, g = torch.sigmoid(self.time_step), torch.relu(self.damping)
+        ends = [(2 + dt * g + sign * torch.sqrt(1 + dt * g)) / torch.clamp(dt**2, min=1e-6) for sign in (-2, 2)]
+        a = ends[0] + torch.relu(self.stiffness - ends[0]) - torch.relu(self.stiffness - ends[1])
+        s = 1 + dt * g
+        step = torch.stack((torch.stack((1 / s, -dt / s * a)), torch.stack((dt / s, 1 - dt**2 / s * a))))
+        b = torch.complex(self.into[:, :size], self.into[:, size:])
+        c = torch.complex(self.out[:size], -self.out[size:])
+        driven = u.to(b.dtype) @ b
+        state, outputs = torch.zeros(2, len(u), size, dtype=b.dtype), []
+        for at in range(u.shape[1]):
+            state = torch.einsum("xyp,ybp->xbp", step.to(b.dtype), state)
+            state = state + torch.stack((dt / s, dt**2 / s))[:, None] * driven[:, at]
+            outputs.append((state[1] @ c).real + self.skip * u[:, at])
+        return torch.stack(outputs, dim=1)
+
+
+class Oscillating(nn.Module):
+    def __init__(self, features, size):
+        super().__init__()
+        self.norm = nn.BatchNorm1d(features, affine=False)
+        self.oscillators = Oscillators(features, size)
+        self.both = nn.Linear(features, 2 * features)
+
+    def forward(self, x):
+        normed = self.norm(x.transpose(1, 2)).transpose(1, 2)
+        hidden = nn.functional.gelu(self.oscillators(normed), approximate="tanh")
+        return x + nn.functional.glu(self.both(hidden))
+
+
+class Dlinoss(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.blocks = nn.Linear(2, 6), nn.Sequential(Oscillating(6, 5), Oscillating(6, 5))
+        self.head = nn.Linear(6, 4)
+
+    def forward(self, x):
+        return self.head(self.blocks(self.first(x)).mean(1))
+
+
 class Reglu(nn.Module):
     def __init__(self, features, inner):
         super().__init__()
@@ -174,6 +224,7 @@ NETWORKS = {
     "ft_transformer": FtTransformer,
     "vae": Vae,
     "tcn": Tcn,
+    "dlinoss": Dlinoss,
     "inception_time": InceptionTime,
     "eegnet": eegnet,
     "unet": lambda: nn.Sequential(Level(3, 4, 4), nn.Conv2d(4, 5, 1)),

@@ -196,6 +196,10 @@ impl ModuleMapper for Fill {
         self.number += 1;
         // Variances are positive, and scales not near zero.
         let last = self.path.last().map_or("", String::as_str);
+        // Without `affine`, they are constants.
+        if matches!(last, "gamma" | "beta") && param.is_initialized() {
+            return param;
+        }
         let (middle, width) = match last {
             "running_var" | "gamma" => (1.2, 0.5),
             // Activations of deep networks neither grow nor vanish.
@@ -253,6 +257,7 @@ fn presets() -> Vec<(&'static str, Network)> {
             "data = { type = 'iris' }",
             "features = 4, d_model = 8, num_heads = 2, feedforward_size = 9, num_layers = 2",
         )],
+        ModelType::Dlinoss => vec![(series, "d_model = 5, state_size = 4, num_layers = 2")],
         ModelType::Tcn => vec![(series, "channels = 4, blocks = 3")],
         ModelType::InceptionTime => vec![(series, "filters = 3, kernel_size = 9")],
         // Below: no generated data has recordings.

@@ -165,6 +165,10 @@ const PRESETS: &[(&str, &str)] = &[
     ("sine_windows", "type = \"tcn\"\nchannels = 4\nblocks = 3"),
     (
         "sine_windows",
+        "type = \"dlinoss\"\nd_model = 6\nstate_size = 5\nnum_layers = 2",
+    ),
+    (
+        "sine_windows",
         "type = \"inception_time\"\nfilters = 4\nunivariate = true",
     ),
     (

@@ -55,6 +55,10 @@ fn presets_have_as_many_parameters_as_torchvisions_networks() {
     // As the papers' code for 4 classes: 22 electrodes and 256 samples; one feature.
     let eegnet = network(ModelType::Eegnet, &[("channels", 22)], &[22, 256], &[4]);
     assert_eq!(eegnet.num_parameters, 1_972);
+    // As the authors' code with a state and a width of 64 and four blocks, for 6 features and 5 classes.
+    let oscillators = network(ModelType::Dlinoss, &[], &[100, 6], &[5]);
+    let block = 4 * 64 * 64 + 64 + 3 * 64 + 2 * (64 * 64 + 64);
+    assert_eq!(oscillators.num_parameters, 7 * 64 + 4 * block + 65 * 5);
     // `FTTransformer` of the authors' package with its defaults, and PyTorch's example of a VAE.
     let tables = network(ModelType::FtTransformer, &[], &[8], &[1]);
     assert_eq!(tables.num_parameters, 894_913);
@@ -118,11 +122,17 @@ fn presets_give_the_outputs_of_torchvisions_networks() {
         "vae",
         network(ModelType::Vae, sizes, &[1, 6, 6], &[1, 6, 6]),
     );
-    let series: [(ModelType, &str, Keys<'_>, [usize; 2]); 3] = [
+    let series: [(ModelType, &str, Keys<'_>, [usize; 2]); 4] = [
         (
             ModelType::Tcn,
             "tcn",
             &[("channels", 6), ("blocks", 3), ("kernel_size", 3)],
+            [20, 2],
+        ),
+        (
+            ModelType::Dlinoss,
+            "dlinoss",
+            &[("d_model", 6), ("state_size", 5), ("num_layers", 2)],
             [20, 2],
         ),
         (
@@ -141,6 +151,6 @@ fn presets_give_the_outputs_of_torchvisions_networks() {
     for (kind, name, keys, items) in series {
         write(name, network(kind, keys, &items, &[4]));
     }
-    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 11);
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 12);
     println!("{}", python.run("presets_check.py", &[folder.path()]));
 }

@@ -10,7 +10,7 @@ use runner_core::check::network::{Layer, Network};
 use runner_core::data::DataError;
 use runner_core::spec::init::InitLayout;
 use runner_core::spec::model::attention::Attention;
-use runner_core::spec::model::layer::{Cell, LayerKind, Norm, Recurrent, Transformer};
+use runner_core::spec::model::layer::{Cell, LayerKind, Norm, Oscillators, Recurrent, Transformer};
 use runner_core::spec::model::message::{GraphPooling, Message};
 use runner_core::spec::model::parametrization::Parametrization;
 
@@ -175,6 +175,14 @@ pub fn mappings(layer: &Layer) -> Vec<Mapping> {
             list.same("weight", &[vocabulary, layer.shape[1]]);
         }
         LayerKind::Recurrent(recurrent) => list.recurrent(recurrent, width),
+        LayerKind::Dlinoss(Oscillators { state_size, .. }) => {
+            for path in ["time_step", "damping", "stiffness"] {
+                list.same(path, &[*state_size]);
+            }
+            list.same("input_matrix", &[width, 2 * state_size]);
+            list.same("output_matrix", &[2 * state_size, width]);
+            list.same("skip", &[width]);
+        }
         LayerKind::MultiHeadAttention { .. } => list.attention("", "", width),
         LayerKind::GroupedAttention(attention) => list.grouped(attention, width),
         LayerKind::TransformerEncoder(stack) => list.transformer(stack, width, false),
@@ -347,8 +355,10 @@ impl Mappings {
 
     fn norm(&mut self, norm: &Norm, channels: usize, width: usize) {
         match norm {
-            Norm::Batch { .. } => {
-                self.affine("", "", channels, true);
+            Norm::Batch { affine, .. } => {
+                if *affine {
+                    self.affine("", "", channels, true);
+                }
                 self.same("running_mean", &[channels]);
                 self.same("running_var", &[channels]);
             }

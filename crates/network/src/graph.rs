@@ -7,6 +7,7 @@ use burn::module::{Module, Param};
 use burn::nn::Linear;
 use burn::tensor::Device;
 
+use crate::dlinoss;
 use crate::initial::{drawn_portably, redraw};
 use crate::layer::Layer;
 use crate::parametrization::{attached, computed, started};
@@ -69,12 +70,10 @@ impl Graph {
     /// were drawn or loaded.
     pub fn started(mut self, seed: u64, some: impl Fn(&LayerPlan) -> bool) -> Self {
         let layers = self.layers.into_iter().zip(&self.plan.layers).enumerate();
-        let layers = layers.map(|(at, (layer, plan))| {
-            if some(plan) {
-                started(layer, plan, seed, at)
-            } else {
-                layer
-            }
+        let layers = layers.map(|(at, (layer, plan))| match &plan.kind {
+            _ if !some(plan) => layer,
+            LayerKind::Dlinoss(oscillators) => dlinoss::started(layer, oscillators),
+            _ => started(layer, plan, seed, at),
         });
         self.layers = layers.collect();
         self

@@ -78,7 +78,12 @@ impl ModuleMapper for Normal {
 }
 
 /// A parameter that is drawn from a normal distribution.
-fn normal<const D: usize>(shape: Shape, mean: f64, std: f64, device: &Device) -> Param<Tensor<D>> {
+pub(crate) fn normal<const D: usize>(
+    shape: Shape,
+    mean: f64,
+    std: f64,
+    device: &Device,
+) -> Param<Tensor<D>> {
     let of_shape = shape.clone();
     let draw = move |device: &Device, require_grad: bool| {
         let values = Tensor::from_data(normals(&of_shape, mean, std, device), device);

@@ -5,7 +5,7 @@
 #[cfg(feature = "flex")]
 use std::sync::Arc;
 
-use burn::module::{Module, Param};
+use burn::module::{Module, Param, ParamId};
 use burn::nn::activation::*;
 use burn::nn::attention::*;
 use burn::nn::conv::{
@@ -21,6 +21,7 @@ use burn::tensor::{Device, Tensor, TensorData};
 use crate::attention::GroupedAttention;
 use crate::batch_norm;
 use crate::convolution::{Conv1d, Conv2d};
+use crate::dlinoss::Dlinoss;
 #[cfg(feature = "flex")]
 use crate::fast::{
     activation, attention, embedding, linear, norm, recurrent::Recurrent, transpose,
@@ -69,6 +70,7 @@ pub enum Layer {
     BiGru(BiGru),
     Lstm(Lstm),
     BiLstm(BiLstm),
+    Dlinoss(Dlinoss),
     Attention(MultiHeadAttention),
     GroupedAttention(GroupedAttention),
     Encoder(TransformerEncoder),
@@ -184,6 +186,9 @@ impl Layer {
                 Layer::Embedding(config.init(device))
             }
             LayerKind::Recurrent(recurrent) => Self::recurrent(recurrent, width, device),
+            LayerKind::Dlinoss(oscillators) => {
+                Layer::Dlinoss(Dlinoss::new(oscillators, width, plan.arithmetic, device))
+            }
             LayerKind::MultiHeadAttention {
                 num_heads, dropout, ..
             } => {
@@ -351,9 +356,19 @@ impl Layer {
         let input = &plan.inputs[0].shape.dims;
         let (channels, width) = (input[0], input[input.len() - 1]);
         match *norm {
-            Norm::Batch { epsilon, momentum } => {
+            Norm::Batch {
+                epsilon,
+                momentum,
+                affine,
+            } => {
                 let config = BatchNormConfig::new(channels).with_epsilon(epsilon);
-                Layer::BatchNorm(config.with_momentum(momentum).init(device))
+                let mut norm = config.with_momentum(momentum).init(device);
+                if !affine {
+                    let constant = |values| Param::initialized(ParamId::new(), values);
+                    norm.gamma = constant(Tensor::ones([channels], device));
+                    norm.beta = constant(Tensor::zeros([channels], device));
+                }
+                Layer::BatchNorm(norm)
             }
             Norm::Layer { epsilon, bias } => {
                 let config = LayerNormConfig::new(width).with_epsilon(epsilon);
@@ -514,6 +529,7 @@ impl Layer {
             Layer::BiGru(gru) => recurrent!(gru, x => gru.forward(x, None).0),
             Layer::Lstm(lstm) => recurrent!(lstm, x => lstm.forward(x, None).0),
             Layer::BiLstm(lstm) => recurrent!(lstm, x => lstm.forward(x, None).0),
+            Layer::Dlinoss(oscillators) => DynTensor::R3(oscillators.forward(input.r3())),
             Layer::Attention(attention) => {
                 let query = input.r3();
                 let memory = other.map_or_else(|| query.clone(), DynTensor::r3);

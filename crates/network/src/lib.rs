@@ -17,6 +17,7 @@ mod batch_norm;
 pub mod convolution;
 pub mod copies;
 pub mod digest;
+mod dlinoss;
 mod einsum;
 pub mod evaluation;
 pub mod failure;

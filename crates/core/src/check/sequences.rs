@@ -90,6 +90,7 @@ fn gives_positions(layer: &Layer) -> bool {
         kind => matches!(
             kind,
             LayerKind::Embedding { .. }
+                | LayerKind::Dlinoss(_)
                 | LayerKind::MultiHeadAttention { .. }
                 | LayerKind::GroupedAttention(_)
                 | LayerKind::TransformerEncoder(_)

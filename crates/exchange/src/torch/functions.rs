@@ -69,12 +69,17 @@ pub fn norm(norm: &Norm, layer: &Layer, names: &Names<'_>) -> Piece {
     // The number of spatial axes is the number of axes after the channels.
     let images = dims.len().saturating_sub(1).max(1);
     let module = match *norm {
-        Norm::Batch { epsilon, momentum } => {
+        Norm::Batch {
+            epsilon,
+            momentum,
+            affine,
+        } => {
             let call = eps(
                 Call::new(format!("nn.BatchNorm{images}d")).arg(channels),
                 epsilon,
             );
-            call.unless("momentum", number(momentum), number(0.1)).end()
+            let call = call.unless("momentum", number(momentum), number(0.1));
+            call.flag("affine", affine, true).end()
         }
         Norm::Layer { epsilon, bias } => {
             let call = eps(Call::new("nn.LayerNorm").arg(width), epsilon);

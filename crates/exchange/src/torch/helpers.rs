@@ -31,6 +31,8 @@ pub enum Helper {
     RotaryEncoding,
     /// `GroupedAttention(width, num_heads, num_kv_heads, head_dim)` with its options.
     GroupedAttention,
+    /// `DLinOSS(features, state_size)`.
+    Dlinoss,
     /// `PositionEmbedding(max_length, width)`.
     PositionEmbedding,
     /// `Parameter(*shape)`.
@@ -59,6 +61,7 @@ impl Helper {
             Self::PositionalEncoding => POSITIONAL_ENCODING,
             Self::RotaryEncoding => ROTARY_ENCODING,
             Self::GroupedAttention => GROUPED_ATTENTION,
+            Self::Dlinoss => DLINOSS,
             Self::PositionEmbedding => POSITION_EMBEDDING,
             Self::Parameter => PARAMETER,
             Self::SwiGlu => SWIGLU,
@@ -217,6 +220,31 @@ const POSITION_EMBEDDING: &str = r#"class PositionEmbedding(nn.Module):
     def forward(self, x):
         return x + self.value[: x.shape[1]]
 "#;
+
+const DLINOSS: &str = r#"class DLinOSS(nn.Module):
+    """Damped linear oscillators (Boyer et al., 2025), step by step. Real parts of their states come first."""
+
+    def __init__(self, features, state_size):
+        super().__init__()
+        self.time_step, self.damping, self.stiffness = (nn.Parameter(torch.zeros(state_size)) for _ in range(3))
+        self.input_matrix = nn.Parameter(torch.zeros(features, 2 * state_size))
+        self.output_matrix = nn.Parameter(torch.zeros(2 * state_size, features))
+        self.skip = nn.Parameter(torch.zeros(features))
+
+    def forward(self, x):
+        step, damping = torch.sigmoid(self.time_step), torch.relu(self.damping)
+        scale = 1 + step * damping
+        square = (step * step).clamp(min=1e-6)
+        low, high = ((1 + scale + sign * scale.sqrt()) / square for sign in (-2, 2))
+        stiffness = low + torch.relu(self.stiffness - low) - torch.relu(self.stiffness - high)
+        step, scale, stiffness = (torch.cat((each, each)) for each in (step, scale, stiffness))
+        drive = x @ self.input_matrix
+        velocity, position, positions = torch.zeros_like(drive[:, 0]), torch.zeros_like(drive[:, 0]), []
+        for driven in drive.unbind(1):
+            velocity = (velocity + step * (driven - stiffness * position)) / scale
+            position = position + step * velocity
+            positions.append(position)
+        return torch.stack(positions, 1) @ self.output_matrix + self.skip * x"#;
 
 const PARAMETER: &str = r#"class Parameter(nn.Module):
     """A learned tensor, the same for every item of a batch."""

@@ -265,6 +265,11 @@ fn piece(layer: &Layer, names: &Names<'_>) -> Result<Piece, Reason> {
                 .end(),
         ),
         LayerKind::Recurrent(recurrent) => sequences::recurrent(recurrent, layer, names),
+        LayerKind::Dlinoss(oscillators) => {
+            let call = call::Call::new("DLinOSS").arg(layer.shape[1]);
+            let module = call.arg(oscillators.state_size).end();
+            Piece::module(names, module).with(Helper::Dlinoss)
+        }
         LayerKind::MultiHeadAttention { .. } => sequences::attention(layer, names),
         LayerKind::GroupedAttention(attention) => sequences::grouped(attention, layer, names),
         LayerKind::TransformerEncoder(stack) => sequences::encoder(stack, layer, names),

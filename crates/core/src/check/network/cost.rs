@@ -3,7 +3,9 @@
 
 use super::{Input, einsum};
 use crate::spec::model::attention::Attention;
-use crate::spec::model::layer::{Cell, LayerKind, Norm, Recurrent, Steps, Transformer};
+use crate::spec::model::layer::{
+    Cell, LayerKind, Norm, Oscillators, Recurrent, Steps, Transformer,
+};
 use crate::spec::model::message::{GraphPooling, Message};
 use crate::spec::model::parametrization::Parametrization;
 
@@ -45,15 +47,13 @@ fn listed(kind: &LayerKind, inputs: &[Input], shape: &[usize]) -> Parameters {
             list.bias("bias", shape[0], conv.bias);
         }
         LayerKind::Norm(norm) => match norm {
-            Norm::Batch { .. } => {
-                list.add("gamma", first(0) as u64);
-                list.add("beta", first(0) as u64);
-            }
             Norm::Layer { bias, .. } => {
                 list.add("gamma", width as u64);
                 list.bias("beta", width, *bias);
             }
-            Norm::Group { affine, .. } | Norm::Instance { affine, .. } => {
+            Norm::Batch { affine, .. }
+            | Norm::Group { affine, .. }
+            | Norm::Instance { affine, .. } => {
                 list.bias("gamma", first(0), *affine);
                 list.bias("beta", first(0), *affine);
             }
@@ -65,6 +65,15 @@ fn listed(kind: &LayerKind, inputs: &[Input], shape: &[usize]) -> Parameters {
             list.add("weight", times(&[vocabulary, last(shape)]));
         }
         LayerKind::Recurrent(recurrent) => list.recurrent(recurrent, width),
+        LayerKind::Dlinoss(Oscillators { state_size, .. }) => {
+            for path in ["time_step", "damping", "stiffness"] {
+                list.add(path, *state_size as u64);
+            }
+            for path in ["input_matrix", "output_matrix"] {
+                list.add(path, times(&[2, *state_size, width]));
+            }
+            list.add("skip", width as u64);
+        }
         LayerKind::MultiHeadAttention { .. } => list.attention("", width),
         LayerKind::GroupedAttention(attention) => list.grouped(attention, width),
         LayerKind::TransformerEncoder(stack) => list.transformer(stack, width, false),
@@ -285,6 +294,7 @@ fn wide_multiply_adds(kind: &LayerKind, inputs: &[Input], shape: &[usize]) -> u1
             let directions = 1 + recurrent.bidirectional as u128;
             input[0] as u128 * directions * num_gates(recurrent.cell) * hidden * (width + hidden)
         }
+        LayerKind::Dlinoss(oscillators) => 4 * product(shape) * oscillators.state_size as u128,
         LayerKind::MultiHeadAttention { .. } => attention(
             input[0] as u128,
             inputs[inputs.len() - 1].shape.dims[0] as u128,
@@ -418,6 +428,12 @@ fn wide_activations(kind: &LayerKind, inputs: &[Input], shape: &[usize]) -> u128
                 Steps::Sequence => steps,
                 Steps::Last => steps + hidden,
             }
+        }
+        LayerKind::Dlinoss(oscillators) => {
+            // What drives them, and in each pass of the scan both states before and after it.
+            let state = 2 * input[0] as u128 * oscillators.state_size as u128;
+            let passes = u128::from(input[0].max(1).next_power_of_two().ilog2());
+            output + state * (2 + 4 * passes)
         }
         LayerKind::MultiHeadAttention { num_heads, .. } => {
             let memory = inputs[inputs.len() - 1].shape.dims[0] as u128;

@@ -130,6 +130,12 @@ const EXAMPLES: &[(&[usize], &str)] = &[
     ),
     (&[6], "{ type = 'batch_norm' }"),
     (&[6, 4, 4], "{ type = 'batch_norm', momentum = 0.2 }"),
+    (&[6, 4], "{ type = 'batch_norm', affine = false }"),
+    (&[7, 3], "{ type = 'dlinoss', state_size = 4 }"),
+    (
+        &[8, 2],
+        "{ type = 'dlinoss', state_size = 3, min_radius = 0.5, max_radius = 0.95, max_angle = 1.0 }",
+    ),
     (&[4, 6], "{ type = 'layer_norm' }"),
     (&[4, 6], "{ type = 'layer_norm', bias = false }"),
     (&[6, 4], "{ type = 'group_norm', num_groups = 3 }"),

@@ -40,6 +40,7 @@ fn is_exact(kind: &LayerKind) -> bool {
         | LayerKind::GaussianSample
         | LayerKind::MultiHeadAttention { .. }
         | LayerKind::GroupedAttention(_)
+        | LayerKind::Dlinoss(_)
         | LayerKind::PositionalEncoding { .. }
         | LayerKind::Prelu { .. }
         | LayerKind::Identity

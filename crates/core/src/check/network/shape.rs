@@ -100,6 +100,10 @@ pub fn output(spec: &LayerSpec, inputs: &[Input], wanted: &[usize]) -> Result<Di
             [&[channels], output_size.as_slice()].concat()
         }
         LayerKind::Recurrent(recurrent) => recurrent_shape(recurrent, input)?,
+        LayerKind::Dlinoss(_) => {
+            sequence(input)?;
+            input.to_vec()
+        }
         LayerKind::MultiHeadAttention { num_heads, .. } => {
             sequence(input)?;
             heads(input[1], *num_heads)?;
@@ -279,6 +283,10 @@ fn check_settings(kind: &LayerKind, inputs: &[Input]) -> Result<(), Mismatch> {
         }
         LayerKind::Activation(Activation::Rrelu { lower, upper }) => {
             ordered("lower", ("lower", *lower), ("upper", *upper))?;
+        }
+        LayerKind::Dlinoss(oscillators) => {
+            let [least, most] = [oscillators.min_radius, oscillators.max_radius];
+            ordered("min_radius", ("min_radius", least), ("max_radius", most))?;
         }
         LayerKind::PositionalEncoding { max_timescale }
             if *max_timescale < inputs[0].shape.dims[0] =>

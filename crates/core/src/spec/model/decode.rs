@@ -104,6 +104,7 @@ impl LayerKind {
             T::Rnn => LayerKind::Recurrent(Recurrent::decode(s, Cell::Rnn)),
             T::Gru => LayerKind::Recurrent(Recurrent::decode(s, Cell::Gru)),
             T::Lstm => LayerKind::Recurrent(Recurrent::decode(s, Cell::Lstm)),
+            T::Dlinoss => LayerKind::Dlinoss(Oscillators::decode(s)),
             T::MultiHeadAttention => {
                 let doc = "Attention heads, which share the features evenly.";
                 let num_heads = size(s, "num_heads", doc);
@@ -398,6 +399,7 @@ impl Norm {
                     let doc = "Weight of the newest batch in the running mean and variance.";
                     s.field("momentum", Kind::fraction(), doc).or(0.1)
                 },
+                affine: affine(s),
             },
             LayerType::LayerNorm => Norm::Layer {
                 epsilon: epsilon(s),
@@ -444,6 +446,27 @@ impl Recurrent {
             },
             bias: bias(s),
             initializer: Initializer::decode(s),
+        }
+    }
+}
+
+impl Oscillators {
+    fn decode(s: &mut Section<'_>) -> Self {
+        Self {
+            state_size: size(s, "state_size", "Number of oscillators."),
+            min_radius: {
+                let doc = "The least absolute value of the initial eigenvalues: near 1, oscillators decay slowly.";
+                s.field("min_radius", Kind::between(0.01, 1.0), doc).or(0.9)
+            },
+            max_radius: {
+                let doc = "The largest absolute value of the initial eigenvalues.";
+                s.field("max_radius", Kind::between(0.01, 1.0), doc).or(1.0)
+            },
+            max_angle: {
+                let doc = "The largest angle of the initial eigenvalues, in radians: up to this fraction of a turn in each step.";
+                let angle = Kind::between(1e-3, std::f64::consts::PI);
+                s.field("max_angle", angle, doc).or(std::f64::consts::PI)
+            },
         }
     }
 }

@@ -63,6 +63,8 @@ pub enum LayerKind {
     },
     /// A recurrent network over the first axis.
     Recurrent(Recurrent),
+    /// Damped linear oscillators over the first axis.
+    Dlinoss(Oscillators),
     /// Attention of a sequence to itself or to another.
     MultiHeadAttention {
         num_heads: usize,
@@ -222,6 +224,8 @@ pub enum Norm {
     Batch {
         epsilon: f64,
         momentum: f64,
+        #[serde(default = "affine", skip_serializing_if = "is_affine")]
+        affine: bool,
     },
     Layer {
         epsilon: f64,
@@ -245,6 +249,16 @@ pub enum Norm {
         beta: f64,
         k: f64,
     },
+}
+
+/// The default of a batch norm, which plans leave out.
+fn affine() -> bool {
+    true
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_affine(affine: &bool) -> bool {
+    *affine
 }
 
 /// A pooling.
@@ -284,6 +298,19 @@ pub enum Cell {
     Gru,
     /// Hochreiter and Schmidhuber, 1997.
     Lstm,
+}
+
+/// Damped linear oscillators.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Oscillators {
+    /// How many there are.
+    pub state_size: usize,
+    /// The least absolute value of initial eigenvalues.
+    pub min_radius: f64,
+    /// The largest.
+    pub max_radius: f64,
+    /// The largest angle of initial eigenvalues.
+    pub max_angle: f64,
 }
 
 /// A stack of transformer layers.
@@ -401,6 +428,7 @@ choices! {
         Rnn "rnn" "A plain recurrent network over [length, features] (Elman, 1990).",
         Gru "gru" "Gated recurrent units over [length, features] (Cho et al., 2014).",
         Lstm "lstm" "Long short-term memory over [length, features] (Hochreiter and Schmidhuber, 1997).",
+        Dlinoss "dlinoss" "Damped linear oscillators over [length, features], by a parallel scan (D-LinOSS; Boyer et al., 2025).",
         MultiHeadAttention "multi_head_attention" "Self-attention over [length, features], or attention of the first input to the second (Vaswani et al., 2017).",
         TransformerEncoder "transformer_encoder" "Layers of self-attention and feed-forward networks (Vaswani et al., 2017).",
         TransformerDecoder "transformer_decoder" "Layers of self-attention, attention to a second input, and feed-forward networks (Vaswani et al., 2017).",
@@ -504,6 +532,7 @@ impl LayerKind {
             LayerKind::Pairwise { operation } => operation.name().to_owned(),
             LayerKind::Norm(norm) => format!("{}_norm", tag(norm, "norm")),
             LayerKind::Recurrent(recurrent) => tag(recurrent, "cell"),
+            LayerKind::Dlinoss(_) => "dlinoss".to_owned(),
             LayerKind::Activation(activation) => tag(activation, "function"),
             LayerKind::Message(message) => tag(message, "layer"),
             LayerKind::Own(own) => own.layer.clone(),

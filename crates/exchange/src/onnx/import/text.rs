@@ -156,9 +156,14 @@ impl Keys {
     fn norm(&mut self, norm: &Norm) {
         const EPSILON: f64 = 1e-5;
         match *norm {
-            Norm::Batch { epsilon, momentum } => {
+            Norm::Batch {
+                epsilon,
+                momentum,
+                affine,
+            } => {
                 self.number("epsilon", epsilon, EPSILON);
                 self.number("momentum", momentum, 0.1);
+                self.unless("affine", affine, true);
             }
             Norm::Layer { epsilon, bias } => {
                 self.number("epsilon", epsilon, EPSILON);

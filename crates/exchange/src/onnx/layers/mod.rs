@@ -6,6 +6,7 @@ mod functions;
 mod grouped;
 mod masks;
 mod norms;
+mod oscillators;
 mod recurrent;
 mod sequences;
 mod windows;
@@ -111,6 +112,7 @@ pub fn output(scope: &mut Scope<'_>, inputs: &[String]) -> Result<String, OnnxEr
         LayerKind::AdaptiveAvgPool { output_size, .. } => windows::adaptive(scope, output_size, x),
         LayerKind::Interpolate { .. } => windows::interpolate(scope, x),
         LayerKind::Recurrent(recurrent) => recurrent::recurrent(scope, recurrent, x, mask)?,
+        LayerKind::Dlinoss(_) => oscillators::dlinoss(scope, x)?,
         LayerKind::MultiHeadAttention {
             num_heads, causal, ..
         } => {

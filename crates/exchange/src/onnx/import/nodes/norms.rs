@@ -19,6 +19,7 @@ impl Reader<'_> {
             epsilon: rounded(float(node, "epsilon", 1e-5)),
             // ONNX specifies the weight of the old mean, PyTorch that of the new one.
             momentum: rounded(1.0 - float(node, "momentum", 0.9)),
+            affine: true,
         });
         let channels = self.builder.dims(front.source)[0];
         let name = self.name_of(node, 1, "batch_norm");
