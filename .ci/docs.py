@@ -50,6 +50,7 @@ NOT_ALONE = [
     'from = "results/harbour_llama/runs/base-s1"',
     'adapter = "my_adapter"',
     'from = "tuned.safetensors"',
+    'path = "SmolLM2-135M"',
     'parameters = "body*"',
     'edges = "citations.csv"',
     'path = "survey.csv"',

@@ -28,6 +28,8 @@ pub enum Form {
     Pytorch(network::PytorchArgs),
     /// Write the network of a run as an ONNX file
     Onnx(network::OnnxArgs),
+    /// Write the network of a run as a folder of a model hub, for the library transformers
+    Hub(network::HubArgs),
     /// Write TensorBoard's event files: metrics, losses of steps, and the varied settings
     Tensorboard(TensorboardArgs),
     /// Send runs to an MLflow server: settings, metrics, outcomes
@@ -89,6 +91,7 @@ pub fn export(form: Form, output: &mut Output) -> u8 {
         Form::Mlflow(args) => mlflow::send(&args, output),
         Form::Weights(args) => network::weights(&args, output),
         Form::Pytorch(args) => network::pytorch(&args, output),
+        Form::Hub(args) => network::hub(&args, output),
         Form::Onnx(args) => network::onnx(&args, output),
         Form::Csv(args) => table(&args, Format::Csv, output),
         Form::Jsonl(args) => table(&args, Format::JsonLines, output),

@@ -16,7 +16,7 @@ use runner_report::console::Mode;
 pub enum Source {
     /// Convert an ONNX file to an experiment file with its layers, and a file with its weights
     Onnx(OnnxArgs),
-    /// Write an experiment that starts from a language model in a folder of a model hub
+    /// Write an experiment that starts from a model in a folder of a model hub
     Hub(HubArgs),
 }
 
@@ -27,12 +27,12 @@ pub struct HubArgs {
     /// The folder to write the experiment file to
     #[arg(long, value_name = "DIR", default_value = ".")]
     out: PathBuf,
-    /// The text to train on; an example is written without it
+    /// The text to train on, or a table with the columns `text` and `label` for a classifier; without it, an example is written
     #[arg(long, value_name = "FILE")]
     text: Option<PathBuf>,
-    /// Tokens per item
-    #[arg(long, value_name = "N", default_value_t = 128, value_parser = clap::value_parser!(u16).range(2..))]
-    length: u16,
+    /// Tokens per item; 128 if not given, or as many as the network has positions
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(2..))]
+    length: Option<u16>,
     /// Replace existing files
     #[arg(long)]
     force: bool,
@@ -85,7 +85,7 @@ fn hub(args: &HubArgs, output: &mut Output) -> u8 {
     let asked = ImportHub {
         out: args.out.clone(),
         text: args.text.clone(),
-        length: args.length.into(),
+        length: args.length.map(usize::from),
         force: args.force,
         ..ImportHub::new(&args.folder)
     };

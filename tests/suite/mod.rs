@@ -39,6 +39,7 @@ mod generated;
 mod graded;
 mod graphs;
 mod history;
+mod hub;
 mod hybrid;
 mod identity;
 mod imports;

@@ -71,6 +71,7 @@ pub fn init_from(file: &str) -> InitSpec {
         transpose: Vec::new(),
         skip_mismatched: false,
         adapter: None,
+        hub: None,
     }
 }
 

@@ -13,6 +13,7 @@
 pub mod delta;
 pub mod error;
 mod folded;
+pub mod hub;
 pub mod init;
 pub mod marks;
 pub mod onnx;

@@ -12,8 +12,8 @@ use crate::cli::tell::Teller;
 use crate::error::Error;
 use crate::ops::Sink;
 use crate::ops::export::{
-    ExportAdapter, ExportOnnx, ExportPytorch, ExportWeights, Exported, Format, Naming, Numbers,
-    export_adapter, export_onnx, export_pytorch, export_weights,
+    ExportAdapter, ExportHub, ExportOnnx, ExportPytorch, ExportWeights, Exported, Format, Naming,
+    Numbers, export_adapter, export_hub, export_onnx, export_pytorch, export_weights,
 };
 use runner_core::diagnostic::{Diagnostic, counted};
 use runner_core::spec::section::{Choice, by_name};
@@ -69,6 +69,21 @@ pub struct OnnxArgs {
     #[arg(long)]
     with_transforms: bool,
     /// Replace a file that is there
+    #[arg(long)]
+    force: bool,
+}
+
+#[derive(Args)]
+pub struct HubArgs {
+    #[command(flatten)]
+    model: ModelArgs,
+    /// The folder to write
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+    /// The type of the numbers; by default the precision that the run was trained in
+    #[arg(long, value_name = "TYPE", value_parser = one_of::<Numbers>())]
+    dtype: Option<Numbers>,
+    /// Replace a folder that an export wrote
     #[arg(long)]
     force: bool,
 }
@@ -137,6 +152,17 @@ pub fn onnx(args: &OnnxArgs, output: &mut Output) -> u8 {
         ..ExportOnnx::new(&args.model.run, &args.out)
     };
     done(&args.out, output, |sink| export_onnx(&asked, sink))
+}
+
+/// `runner export hub`
+pub fn hub(args: &HubArgs, output: &mut Output) -> u8 {
+    let asked = ExportHub {
+        options: args.model.options(),
+        dtype: args.dtype,
+        force: args.force,
+        ..ExportHub::new(&args.model.run, &args.out)
+    };
+    done(&args.out, output, |sink| export_hub(&asked, sink))
 }
 
 fn done(

@@ -3,6 +3,7 @@
 mod adapter;
 mod bpk;
 mod example;
+mod hub;
 mod run;
 mod tensors;
 
@@ -13,6 +14,7 @@ use std::path::Path;
 use burn::tensor::Device;
 
 pub use adapter::{ExportAdapter, export_adapter};
+pub use hub::{ExportHub, export_hub};
 pub(super) use run::open;
 pub use run::{
     ExportOnnx, ExportPytorch, ExportWeights, Exported, Format, Naming, Numbers, export_onnx,

@@ -1,31 +1,19 @@
-//! Folders of model hubs: `config.json`, weights and `tokenizer.json`.
+//! Folders of model hubs: an experiment that trains the network of one.
 
-mod config;
-mod models;
-
-use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use config::{Refused, config};
-use models::{HubModel, model};
-
 use super::{in_names, refuse_existing};
 use crate::error::Error;
-use runner_core::data::encode::tokenizer::Tokenizer;
 use runner_core::diagnostic::Diagnostic;
 use runner_core::record::write_whole;
 use runner_core::show::plain_io_error;
-use runner_core::spec::data::{TokenizerKind, TokensSpec};
 use runner_core::spec::document::Value;
+use runner_core::spec::hub::{Hub, TOKENIZER};
+use runner_core::spec::model::preset::ModelType;
 
-/// Where weights are, the first that exists.
-const WEIGHTS: [&str; 4] = [
-    "model.safetensors",
-    "model.safetensors.index.json",
-    "pytorch_model.bin",
-    "pytorch_model.bin.index.json",
-];
+/// Tokens of an item, unless something else is asked for.
+const LENGTH: usize = 128;
 
 /// A request for a model in a folder of a hub.
 #[derive(Clone, Debug)]
@@ -34,22 +22,23 @@ pub struct ImportHub {
     pub folder: PathBuf,
     /// The folder to write to.
     pub out: PathBuf,
-    /// A text file to train on, or a pattern of such files.
+    /// What to train on: a text file, or for a classifier of texts a table with the columns `text` and `label`. A pattern
+    /// of such files is possible, too.
     pub text: Option<PathBuf>,
-    /// Tokens per item.
-    pub length: usize,
+    /// Tokens per item; 128 if not set, or as many as the network has positions.
+    pub length: Option<usize>,
     /// Whether existing files are replaced.
     pub force: bool,
 }
 
 impl ImportHub {
-    /// Into the current folder, with an example text and 128 tokens per item.
+    /// Into the current folder, with an example of data.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
         Self {
             folder: folder.into(),
             out: ".".into(),
             text: None,
-            length: 128,
+            length: None,
             force: false,
         }
     }
@@ -58,9 +47,9 @@ impl ImportHub {
 /// A model that was written as an experiment.
 #[derive(Debug)]
 pub struct ImportedHub {
-    /// The experiment file, and an example text if there was none.
+    /// The experiment file, and an example of the data if there was none.
     pub files: Vec<PathBuf>,
-    /// The `type` of its model.
+    /// The type of its network.
     pub model: &'static str,
 }
 
@@ -84,71 +73,62 @@ pub fn import_hub(options: &ImportHub) -> Result<ImportedHub, Error> {
         let diagnostic = Diagnostic::error("import", message);
         Error::refused(diagnostic.help(help))
     };
-    let config = config(folder).map_err(|Refused { message, help }| refused(message, &help))?;
-    let of_config = |wrong: Refused| {
-        let place = folder.join("config.json");
+    let hub = Hub::read(folder).map_err(|wrong| refused(wrong.message, &wrong.help))?;
+    if hub.model.vocabulary == 0 {
         let message = format!(
-            "`{}` cannot be imported: {}",
-            place.display(),
-            wrong.message
+            "`{}` classifies images, and `import hub` writes experiments over texts",
+            folder.display()
         );
-        refused(message, &wrong.help)
-    };
-    let model = model(&config).map_err(of_config)?;
-    let there = |name: &&str| folder.join(name).is_file();
-    let weights = WEIGHTS.into_iter().find(there).ok_or_else(|| {
-        let message = format!("`{}` has no weights", folder.display());
-        refused(
-            message,
-            &format!("download one of `{}`", WEIGHTS.join("`, `")),
-        )
-    })?;
-    if !there(&"tokenizer.json") {
-        let message = format!("`{}` has no `tokenizer.json`", folder.display());
+        let help = "write a file with `runner init IMAGES`, and set its `[model]` to `type = \"hub\"` and `path` to the folder";
+        return Err(refused(message, help));
+    }
+    if !hub.has_tokenizer {
+        let message = format!("`{}` has no `{TOKENIZER}`", folder.display());
         let help = "download it, or create it with `AutoTokenizer.from_pretrained(…).save_pretrained(…)` of transformers";
         return Err(refused(message, help));
     }
-    let tokenizer = folder.join("tokenizer.json");
-    let num_tokens = num_tokens(&tokenizer)?;
-    if num_tokens > model.vocabulary {
+    let most = hub.model.max_length.unwrap_or(usize::MAX);
+    if let Some(length) = options.length.filter(|length| *length > most) {
         let message = format!(
-            "`{}` has {num_tokens} tokens, but `vocab_size` of the model is {}",
-            tokenizer.display(),
-            model.vocabulary
+            "items of {length} tokens are too long: the network in `{}` has {most} positions",
+            folder.display()
         );
-        return Err(refused(message, "use the files of one model"));
+        let help = format!("pass at most `--length {most}`");
+        return Err(refused(message, &help));
     }
+    let length = options.length.unwrap_or(LENGTH.min(most));
     let whole = fs::canonicalize(folder).unwrap_or_else(|_| folder.clone());
     let name = in_names(&whole.file_name().unwrap_or_default().to_string_lossy());
+    let goal = Goal::of(&hub);
     let mut files = vec![options.out.join(format!("{name}.toml"))];
+    let example = format!("{name}.example.{}", goal.extension());
     if options.text.is_none() {
-        files.push(options.out.join(format!("{name}.example.txt")));
+        files.push(options.out.join(&example));
     }
     refuse_existing(&files, options.force)?;
     let absolute = |path: &Path| {
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         path.to_string_lossy().into_owned()
     };
-    let text = match &options.text {
+    let data = match &options.text {
         Some(text) => absolute(text),
-        None => format!("{name}.example.txt"),
+        None => example,
     };
+    // A pickle is only read if the experiment says so.
+    let pickle = hub.pickle.filter(|_| hub.weights.is_none());
     let experiment = experiment(
-        &model,
+        &goal,
         &Paths {
             name: &name,
-            text: &text,
-            tokenizer: &absolute(&tokenizer),
-            is_padded: num_tokens < model.vocabulary,
-            weights: &absolute(&folder.join(weights)),
+            data: &data,
+            folder: &absolute(folder),
+            pickle: pickle.map(|pickle| absolute(&folder.join(pickle))),
         },
-        options.length,
+        length,
     );
     let written = fs::create_dir_all(&options.out).and_then(|()| {
         if let Some(example) = files.get(1) {
-            let line =
-                "Replace this file with your own text, or set `path` in the experiment to it.\n";
-            write_whole(example, line.repeat(64 + options.length / 2).as_bytes())?;
+            write_whole(example, goal.example(length).as_bytes())?;
         }
         write_whole(&files[0], experiment.as_bytes())
     });
@@ -165,54 +145,105 @@ pub fn import_hub(options: &ImportHub) -> Result<ImportedHub, Error> {
     })?;
     Ok(ImportedHub {
         files,
-        model: model.kind,
+        model: hub.model.name,
     })
+}
+
+/// What a model is trained further for.
+enum Goal {
+    /// The next token of a text.
+    NextToken,
+    /// Hidden tokens of a text.
+    HiddenTokens,
+    /// Classes of texts, by name if the configuration names them. The head is new if the model is not a classifier.
+    Classes { names: Vec<String>, is_new: bool },
+}
+
+impl Goal {
+    fn of(hub: &Hub) -> Self {
+        let model = &hub.model;
+        let architecture = model.architecture.as_deref().unwrap_or_default();
+        match (model.kind, architecture) {
+            (ModelType::Bert, "BertForMaskedLM") => Self::HiddenTokens,
+            (ModelType::Bert, _) => Self::Classes {
+                names: model.labels.clone(),
+                is_new: architecture != "BertForSequenceClassification",
+            },
+            _ => Self::NextToken,
+        }
+    }
+
+    fn extension(&self) -> &'static str {
+        match self {
+            Self::Classes { .. } => "csv",
+            _ => "txt",
+        }
+    }
+
+    /// Data to be replaced.
+    fn example(&self, length: usize) -> String {
+        let Self::Classes { names, .. } = self else {
+            let line =
+                "Replace this file with your own text, or set `path` in the experiment to it.\n";
+            return line.repeat(64 + length / 2);
+        };
+        let usual = ["no".to_owned(), "yes".to_owned()];
+        let names = if names.is_empty() {
+            &usual
+        } else {
+            names.as_slice()
+        };
+        let quoted = |text: &str| format!("\"{}\"", text.replace('"', "\"\""));
+        let rows = (0..64).flat_map(|at| {
+            names.iter().map(move |name| {
+                let text = format!("Replace row {at} of the class {name} with your own text.");
+                format!("{},{}\n", quoted(&text), quoted(name))
+            })
+        });
+        "text,label\n".to_owned() + &rows.collect::<String>()
+    }
+
+    /// The table `[data]`, without its path.
+    fn data(&self, length: usize) -> String {
+        match self {
+            Self::NextToken => format!("type = \"text\"\ntokens = {{ length = {length} }}\n"),
+            Self::HiddenTokens => {
+                format!("type = \"text\"\ntokens = {{ length = {length}, masked = 0.15 }}\n")
+            }
+            Self::Classes { .. } => format!(
+                "type = \"csv\"\ntarget = \"label\"\ncolumns = [{{ name = \"text\", type = \"text\" }}]\ntokens = {{ length = {length} }}\n"
+            ),
+        }
+    }
 }
 
 struct Paths<'a> {
     name: &'a str,
-    text: &'a str,
-    tokenizer: &'a str,
-    weights: &'a str,
-    /// Whether the network has more rows than there are tokens.
-    is_padded: bool,
+    data: &'a str,
+    folder: &'a str,
+    pickle: Option<String>,
 }
 
-fn num_tokens(path: &Path) -> Result<usize, Error> {
-    let spec = TokensSpec {
-        tokenizer: TokenizerKind::File,
-        path: vec![path.to_string_lossy().into_owned()],
-        ..TokensSpec::default()
-    };
-    let tokenizer = Tokenizer::build(&spec, std::iter::empty());
-    let tokenizer = tokenizer.map_err(|error| Error::refused(error.to_diagnostic()))?;
-    Ok(tokenizer.vocabulary())
-}
-
-fn experiment(model: &HubModel, paths: &Paths<'_>, length: usize) -> String {
+fn experiment(goal: &Goal, paths: &Paths<'_>, length: usize) -> String {
     let quoted = |text: &str| Value::Str(text.to_owned()).to_toml();
-    let mut keys = String::new();
-    for (key, value) in &model.keys {
-        let _ = writeln!(keys, "{key} = {}", value.to_toml());
-    }
-    let mut remap = String::new();
-    for [pattern, replacement] in &model.remap {
-        let _ = writeln!(remap, "    [{}, {}],", quoted(pattern), quoted(replacement));
-    }
+    let head = match goal {
+        Goal::Classes { is_new: true, .. } => "head = \"new\"\n",
+        _ => "",
+    };
+    let init = match &paths.pickle {
+        Some(pickle) => format!("[init]\nfrom = {}\n\n", quoted(pickle)),
+        None => String::new(),
+    };
     format!(
-        "# The model in the folder {name}, to be trained further. Replace `path` with your own text.\n\n\
+        "# The model in the folder {}, to be trained further. Replace `path` of the data with your own.\n\n\
          [data]\n\
-         type = \"text\"\n\
          path = {}\n\
-         tokens = {{ path = {}, length = {length}{padded} }}\n\n\
-         [task]\n\
-         type = \"next_token\"\n\n\
-         [init]\n\
-         from = {}\n\
-         remap = [\n{remap}]\n{transpose}\n\
+         {}\n\
          [model]\n\
-         type = \"{}\"\n\
-         {keys}\n\
+         type = \"hub\"\n\
+         path = {}\n\
+         {head}\n\
+         {init}\
          [optimizer]\n\
          type = \"adamw\"\n\
          learning_rate = 1e-5\n\
@@ -220,24 +251,9 @@ fn experiment(model: &HubModel, paths: &Paths<'_>, length: usize) -> String {
          [train]\n\
          epochs = 1\n\
          batch_size = 4\n",
-        quoted(paths.text),
-        quoted(paths.tokenizer),
-        quoted(paths.weights),
-        model.kind,
-        name = paths.name,
-        transpose = match model.transpose {
-            // Masks, which older files have among their weights.
-            Some(names) => format!(
-                "transpose = {}\nexclude = {}\n",
-                quoted(names),
-                quoted(r"\.attn\.(masked_)?bias$")
-            ),
-            None => String::new(),
-        },
-        padded = if paths.is_padded {
-            format!(", min_vocabulary = {}", model.vocabulary)
-        } else {
-            String::new()
-        },
+        paths.name,
+        quoted(paths.data),
+        goal.data(length),
+        quoted(paths.folder),
     )
 }

@@ -58,7 +58,8 @@ fn write_spec(folder: &Path, name: &str, adapters: &str) {
         let (code, _, said) = run(folder, &arguments);
         assert_eq!(code, 0, "{said}");
         let text = fs::read_to_string(folder.join(format!("{name}.toml"))).unwrap();
-        let text = text.edit("[init]\n", &format!("[init]\nadapter = '{name}_adapter'\n"));
+        let init = format!("[init]\nadapter = '{name}_adapter'\n\n[optimizer]\n");
+        let text = text.edit("[optimizer]\n", &init);
         let batch = &read_json(&folder.join(format!("{name}.json")))["batch"];
         let text = text
             .edit("batch_size = 4", &format!("batch_size = {batch}"))

@@ -12,6 +12,7 @@ mod failure;
 mod fit;
 pub mod forecast;
 mod groups;
+mod hub;
 mod hybrid;
 mod losses;
 mod masked;
@@ -102,6 +103,10 @@ pub const RULES: &[Rule] = &[
     Rule {
         reads: &["data", "task"],
         check: data::target_is_named,
+    },
+    Rule {
+        reads: &["data", "model", "init"],
+        check: hub::classes_are_those_of_the_folder,
     },
     Rule {
         reads: &["data.split"],

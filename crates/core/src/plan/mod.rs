@@ -1,6 +1,7 @@
 //! From a document to runs: the sweep is expanded, defaults are filled in, and everything is named and checked.
 //!
-//! Knows no device, clock or disk. The caller passes a function that inspects the data.
+//! Knows no device, clock or disk. The caller passes a function that inspects the data. Only the configuration of a
+//! `model.type = "hub"` is read by `spec`, since it is a part of what is written.
 
 mod agree;
 mod best;

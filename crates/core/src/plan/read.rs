@@ -5,6 +5,7 @@ use std::path::Path;
 use super::sweep::{self, Account};
 use crate::diagnostic::{Diagnostic, Diagnostics, nearest};
 use crate::spec::document::{Document, Table, Value};
+use crate::spec::hub;
 use crate::spec::reference::{References, drop_unused_values};
 use crate::spec::section::Findings;
 use crate::spec::sweep::SweepSpec;
@@ -98,7 +99,11 @@ pub(super) fn read(
 ) -> (Table, ExperimentSpec, Findings) {
     let mut resolved = references.resolve(root, open);
     let mut findings = resolved.findings();
-    let spec = ExperimentSpec::decode(&resolved.root, &mut findings);
+    let names = hub::open(&mut resolved.root, references.folder(), &mut findings);
+    let mut spec = ExperimentSpec::decode(&resolved.root, &mut findings);
+    if let Some(init) = &mut spec.init {
+        init.hub = names;
+    }
     resolved.report(&mut findings);
     (resolved.root, spec, findings)
 }

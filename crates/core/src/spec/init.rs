@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::hub::HubNames;
 use super::kind::Kind;
 use super::kind::check::{REGEX_HELP, wrong_regex};
 use super::section::{Section, choices};
@@ -30,6 +31,8 @@ pub struct InitSpec {
     pub skip_mismatched: bool,
     /// The folder of an adapter that is loaded too.
     pub adapter: Option<String>,
+    /// How the tensors of a folder of a hub are named, if the network comes from one.
+    pub hub: Option<HubNames>,
 }
 
 choices! {
@@ -123,6 +126,7 @@ impl InitSpec {
                     "The folder of an adapter as the library `peft` saves it, with `adapter_config.json` and `adapter_model.safetensors`: the first values of `[[adapters]]`.",
                 )
                 .optional(),
+            hub: None,
         };
         refuse_patterns(s, &spec.remap);
         spec

@@ -17,6 +17,7 @@ pub mod failure;
 mod functions;
 pub mod generate;
 mod hints;
+pub mod hub;
 pub mod hybrid;
 pub mod init;
 pub mod kind;

@@ -6,6 +6,7 @@ use regex::Regex;
 use runner_core::check::network::Network;
 use runner_core::data::DataError;
 use runner_core::plan::init::{InitFate, InitRefusal, InitReport, InitRow, Taken};
+use runner_core::spec::hub::HubNames;
 use runner_core::spec::init::{InitLayout, InitSpec};
 
 use super::{Opened, words};
@@ -38,7 +39,16 @@ pub fn matched(
 ) -> Result<Matched, InitRefusal> {
     let slots = slots::slots(network, layout);
     let entries = opened.weights.entries();
-    let names = new_names(spec, entries)?;
+    // A run, and a file in Burn's layout, have the names of the network.
+    let hub = spec.hub.as_ref().filter(|_| layout != InitLayout::Burn);
+    if let Some(hub) = hub
+        && let Some(table) = slots.iter().find(|slot| slot.name == hub.family.table)
+        && table.shape[0] != hub.vocabulary
+        && !spec.skip_mismatched
+    {
+        return Err(words::other_tokens(table.shape[0], hub.vocabulary));
+    }
+    let names = new_names(spec, hub, entries)?;
     let only = regexes(&spec.only);
     let exclude = regexes(&spec.exclude);
     let transpose = regexes(&spec.transpose);
@@ -52,17 +62,22 @@ pub fn matched(
         let called = called(slot, &by_name);
         let entry = by_name.get(called.as_str()).copied();
         let is_transposed = entry.is_some_and(|entry| entry.shape.len() == 2)
-            && transpose.iter().any(|regex| regex.is_match(&called));
+            && (transpose.iter().any(|regex| regex.is_match(&called))
+                || hub.is_some_and(|hub| hub.family.is_transposed(&called)));
         used.insert(called);
         let fits = |entry: &Entry| {
             if is_transposed {
                 entry.shape.iter().rev().eq(&slot.shape)
             } else {
                 entry.shape == slot.shape
+                    || (hub.is_some() && is_one_more(&entry.shape, &slot.shape))
             }
         };
         let fate = match entry {
             _ if !is_in(&slot.name) => InitFate::Excluded,
+            _ if hub.is_some_and(|hub| hub.is_new(&slot.name, entry.is_some())) => {
+                InitFate::Excluded
+            }
             None => InitFate::Missing,
             Some(entry) if !fits(entry) => InitFate::Mismatched,
             Some(entry) if !entry.dtype.is_float() => return Err(words::not_floats(spec, entry)),
@@ -82,7 +97,8 @@ pub fn matched(
         if used.contains(name.as_str()) || is_derived(name) {
             continue;
         }
-        let fate = if is_in(name) {
+        let is_needless = hub.is_some_and(|hub| hub.is_needless(&entry.name));
+        let fate = if is_in(name) && !is_needless {
             InitFate::Unused
         } else {
             InitFate::Excluded
@@ -94,6 +110,13 @@ pub fn matched(
         Some(refusal) => Err(refusal),
         None => Ok(Matched { taken, report }),
     }
+}
+
+/// Whether a shape is another one behind axes of size 1, as tables of positions have in files of hubs.
+fn is_one_more(shape: &[usize], of: &[usize]) -> bool {
+    shape
+        .strip_suffix(of)
+        .is_some_and(|first| first.iter().all(|size| *size == 1))
 }
 
 /// The name of a slot in a file: unchanged, as a Python name as in exports, or without dots as in flat JSON.
@@ -123,7 +146,11 @@ fn row(fate: InitFate, slot: Option<&Slot>, entry: Option<&Entry>) -> InitRow {
 }
 
 /// The names of a file after `remap`; two tensors must not get the same name.
-fn new_names(spec: &InitSpec, entries: &[Entry]) -> Result<Vec<String>, InitRefusal> {
+fn new_names(
+    spec: &InitSpec,
+    hub: Option<&HubNames>,
+    entries: &[Entry],
+) -> Result<Vec<String>, InitRefusal> {
     let pairs = spec.remap.iter().filter_map(|pair| {
         let [pattern, replacement] = pair.as_slice() else {
             return None;
@@ -132,16 +159,28 @@ fn new_names(spec: &InitSpec, entries: &[Entry]) -> Result<Vec<String>, InitRefu
     });
     let pairs: Vec<_> = pairs.collect();
     let renamed = entries.iter().map(|entry| {
-        pairs
+        let name = pairs
             .iter()
             .fold(entry.name.clone(), |name, (regex, replacement)| {
                 regex.replace_all(&name, replacement.as_str()).into_owned()
-            })
+            });
+        match hub.and_then(|hub| hub.ours(&name)) {
+            Some(ours) => ours.to_owned(),
+            None => name,
+        }
     });
     let names: Vec<String> = renamed.collect();
     let mut seen: BTreeMap<&str, &str> = BTreeMap::new();
     for (name, entry) in names.iter().zip(entries) {
         if let Some(other) = seen.insert(name, &entry.name) {
+            if spec.remap.is_empty() {
+                let message = format!(
+                    "`{}` has the tensor `{name}` twice, as `{other}` and `{}`",
+                    spec.from, entry.name
+                );
+                let error = DataError::new(message).help("use the file of one model");
+                return Err(words::refusal("init.from", &error));
+            }
             let message = format!(
                 "`remap` makes `{other}` and `{}` the same name, `{name}`",
                 entry.name

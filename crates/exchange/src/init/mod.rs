@@ -157,11 +157,13 @@ fn refuse_not_finite(opened: &Opened, taken: &[Taken], path: &Path) -> Result<()
             return Ok(());
         }
         let (place, name) = (path.display(), tensor.name());
+        // Patterns are over the names in the network.
+        let taken = taken.iter().find(|taken| taken.from == name);
         let message =
             format!("`{place}` cannot be used: `{name}` has values that are infinite or NaN");
         Err(DataError::new(message).help(format!(
             "use weights of an earlier step, or keep random values with `exclude = '^{}$'`",
-            regex::escape(name)
+            regex::escape(taken.map_or(name, |taken| &taken.name))
         )))
     })
 }
@@ -188,6 +190,7 @@ pub fn load(
         .map(|taken| (taken.from.as_str(), taken))
         .collect();
     let wanted: BTreeSet<&str> = slots.keys().copied().collect();
+    let shapes = slots::slots(network, plan.layout);
     let mut loaded = BTreeMap::new();
     let mut num = 0;
     opened.weights.read(&wanted, &mut |tensor| {
@@ -197,6 +200,14 @@ pub fn load(
             tensor.transposed()
         } else {
             tensor
+        };
+        // It was matched without its first axes of size 1.
+        let tensor = match shapes.get(taken.at) {
+            Some(slot) if slot.shape.len() < tensor.shape().len() => {
+                let reshaped = tensor.reshaped(slot.shape.clone());
+                reshaped.map_err(|e| DataError::new(e.to_string()))?
+            }
+            _ => tensor,
         };
         for part in slots::to_burn(network, plan.layout, taken.at, tensor)? {
             loaded.insert(part.name().to_owned(), part);

@@ -41,6 +41,7 @@ pub fn teacher(
         partial: false,
         skip_mismatched: false,
         adapter: None,
+        hub: None,
     };
     let weights = resolve(&spec, &network, base, digest_of).map_err(|refusal| InitRefusal {
         key: TEACHER_KEY,

@@ -3,6 +3,7 @@
 use runner_core::data::DataError;
 use runner_core::diagnostic::{Diagnostic, counted};
 use runner_core::plan::init::{InitFate, InitRefusal, InitReport, InitRow};
+use runner_core::spec::hub::HubNames;
 use runner_core::spec::init::InitSpec;
 
 use crate::read::Entry;
@@ -80,16 +81,69 @@ pub fn misfit(
             diagnostic = with_rows(diagnostic, report, fate);
         }
     }
-    diagnostic = match prefix(slots, names) {
-        Some(pair) => diagnostic.help(format!(
-            "set `remap = [{pair}]`, which changes the names to those of the network"
-        )),
-        None => with_helps(diagnostic, spec, report, num_matched, &is_refused),
+    diagnostic = match spec.hub.as_ref() {
+        Some(hub) => of_hub(diagnostic, hub, spec, report, &is_refused),
+        None => of_file(diagnostic, spec, report, (slots, names), &is_refused),
     };
     Some(InitRefusal {
         key: "init.from",
         diagnostic: Box::new(diagnostic),
     })
+}
+
+/// What to do about a file whose names could be any.
+fn of_file(
+    diagnostic: Diagnostic,
+    spec: &InitSpec,
+    report: &InitReport,
+    (slots, names): (&[Slot], &[String]),
+    is_refused: &dyn Fn(InitFate) -> bool,
+) -> Diagnostic {
+    match prefix(slots, names) {
+        Some(pair) => diagnostic.help(format!(
+            "set `remap = [{pair}]`, which changes the names to those of the network"
+        )),
+        None => {
+            let num_matched = report.num(InitFate::Matched);
+            with_helps(diagnostic, spec, report, num_matched, is_refused)
+        }
+    }
+}
+
+/// Data whose tokens are not those of the network of a hub.
+pub fn other_tokens(ours: usize, theirs: usize) -> InitRefusal {
+    let message = format!("the data has {ours} tokens, and the network of the folder {theirs}");
+    let error = DataError::new(message);
+    let error = if ours > theirs {
+        error.help("use the `tokenizer.json` and the `config.json` of the same model")
+    } else {
+        error.help(
+            "use texts, and the tokenizer of the model: numbers of tokens in arrays are not padded to those of a network",
+        )
+    };
+    refusal("init.from", &error)
+}
+
+/// What to do about the weights in a folder of a hub.
+fn of_hub(
+    diagnostic: Diagnostic,
+    hub: &HubNames,
+    spec: &InitSpec,
+    report: &InitReport,
+    is_refused: &dyn Fn(InitFate) -> bool,
+) -> Diagnostic {
+    let rows = || report.rows.iter().filter(|row| is_refused(row.fate));
+    let ours = || rows().filter_map(|row| row.ours.as_ref());
+    let is_of_head = ours().next().is_some() && ours().all(|(name, _)| hub.is_of_head(name));
+    if is_of_head {
+        return diagnostic.help(
+            "set `head = \"new\"` in `[model]` to begin with random values in the last layers",
+        );
+    }
+    if spec.exclude.is_empty() && spec.only.is_empty() {
+        return diagnostic.help("use the `config.json` and the weights of one model");
+    }
+    diagnostic.help("change `only` and `exclude` in `[init]`, or remove them")
 }
 
 fn with_rows(diagnostic: Diagnostic, report: &InitReport, fate: InitFate) -> Diagnostic {

@@ -1,6 +1,7 @@
 //! An adapter of a run for `peft`.
 
 use std::fmt;
+use std::path::Path;
 
 use serde_json::{Map, Value as Json, json};
 
@@ -9,6 +10,7 @@ use crate::state::{StateDict, StateError};
 use crate::tensors::{NamedTensor, TensorError, Tensors};
 use runner_core::check::network::{Layer, Network};
 use runner_core::plan::init::InitPlan;
+use runner_core::spec::hub;
 
 /// Why an adapter cannot be written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,7 +81,7 @@ pub fn config(network: &Network, init: Option<&InitPlan>) -> Result<Json, NotWri
     Ok(json!({
         "peft_type": "LORA",
         "task_type": null,
-        "base_model_name_or_path": init.map(|init| init.path.display().to_string()),
+        "base_model_name_or_path": init.map(|init| base(&init.path)),
         "r": rank,
         "lora_alpha": number(alpha),
         "lora_dropout": first.adapter.dropout,
@@ -94,6 +96,13 @@ pub fn config(network: &Network, init: Option<&InitPlan>) -> Result<Json, NotWri
         "init_lora_weights": true,
         "inference_mode": true,
     }))
+}
+
+/// What the library takes as the place of the base: a folder of a model hub rather than a file in it.
+fn base(weights: &Path) -> String {
+    let name = weights.file_name().unwrap_or_default().to_string_lossy();
+    let folder = weights.parent().filter(|_| hub::WEIGHTS.contains(&&*name));
+    folder.unwrap_or(weights).display().to_string()
 }
 
 /// The numerator of the scale, whatever it was made from.

@@ -47,10 +47,15 @@ pub fn open(path: &Path) -> Result<(Vec<Entry>, Vec<Weights>), DataError> {
             (Some(Component::Normal(_)), None)
         );
         if !is_beside || is_index(Path::new(name)) {
-            return Err(damaged(
+            let error = damaged(
                 path,
                 format!("it names `{name}`, which is not a file of weights beside it"),
-            ));
+            );
+            return Err(error.help("use the index of the model, and put all files into one folder"));
+        }
+        if disk::metadata(folder.join(name)).is_err() {
+            let error = damaged(path, format!("it names `{name}`, which is not beside it"));
+            return Err(error.help("download the files of the model again"));
         }
         files.push(Weights::open(&folder.join(name), None)?);
     }

@@ -1,7 +1,7 @@
 //! An experiment file with its edits.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::parse::parse_table;
 use super::write::bare_to_toml;
@@ -20,6 +20,8 @@ pub struct Document {
     pub sources: Sources,
     /// The root table.
     pub root: Table,
+    /// The folder that its paths start from; `None` for a text that is in no folder.
+    pub folder: Option<PathBuf>,
     /// The edits, as the user wrote them.
     pub overrides: Vec<String>,
     /// The environment variables that it uses; `None` for those that are not set.
@@ -63,6 +65,7 @@ impl Document {
         Ok(Self {
             sources,
             root,
+            folder: folder.map(Path::to_owned),
             overrides: Vec::new(),
             environment: BTreeMap::new(),
             suggestions: None,

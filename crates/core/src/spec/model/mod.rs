@@ -19,6 +19,7 @@ pub mod preset;
 mod share;
 
 use super::document::{Node, Table};
+use super::hub::HubSpec;
 use super::section::{KeyDoc, Section, Shape, describe};
 use crate::diagnostic::Diagnostic;
 pub use common::decode_layer;
@@ -42,14 +43,20 @@ pub fn describe_layer() -> Vec<KeyDoc> {
 
 impl ModelSpec {
     pub(super) fn decode(s: &mut Section<'_>, inputs: Vec<String>) -> Self {
-        let layers = s.variant(
-            "The network.",
-            Some(ModelType::Layers),
-            |s, kind| match Preset::of(kind) {
-                Some(preset) => from_preset(s, preset, &inputs),
-                None => from_layers(s, &inputs),
-            },
-        );
+        let layers = s.variant("The network.", Some(ModelType::Layers), |s, kind| {
+            match (kind, Preset::of(kind)) {
+                (_, Some(preset)) => from_preset(s, preset, &inputs),
+                // The folder was replaced by its preset before, unless it was refused.
+                (ModelType::Hub, None) => {
+                    HubSpec::decode(s);
+                    if let Some((_, findings)) = s.reading() {
+                        findings.poisoned.push("model".into());
+                    }
+                    Vec::new()
+                }
+                (_, None) => from_layers(s, &inputs),
+            }
+        });
         Self { layers, inputs }
     }
 }

@@ -31,7 +31,7 @@ impl Expander<'_> {
                     return None;
                 }
                 let is_preset = ModelType::ALL.iter().any(|(_, known, _)| known == name);
-                if is_preset && name != "layers" {
+                if is_preset && !["layers", "hub"].contains(&name.as_str()) {
                     let help = format!(
                         "presets are whole networks: write `[model]` with `type = \"{name}\"`; `runner describe SPEC --as-layers` prints its layers"
                     );

@@ -83,6 +83,11 @@ impl<'a> References<'a> {
         }
     }
 
+    /// The folder that resolved paths start from.
+    pub fn folder(&self) -> Option<&Path> {
+        self.document.folder.as_deref()
+    }
+
     /// Resolves the tree of a trial. References to `open` keys, which axes set, stay as they are.
     pub fn resolve(&self, root: Table, open: &[String]) -> Resolved {
         self.resolve_as(root, open, false)

@@ -4,26 +4,29 @@ use std::path::Path;
 
 use serde_json::{Map, Value as Json};
 
-use runner_core::show::plain_io_error;
-use runner_core::spec::plain_file;
+use crate::show::plain_io_error;
+use crate::spec::plain_file;
 
 /// Bytes of a `config.json`.
 const MOST: u64 = 4 << 20;
+
 /// Keys that say nothing about what a network computes in training, or how: numbers of special tokens, versions, and
 /// settings of the library transformers.
 const IRRELEVANT: &[&str] = &[
     "_name_or_path",
     "architectures",
-    "attention_dropout",
     "bos_token_id",
     "dtype",
     "eos_token_id",
+    "finetuning_task",
+    "id2label",
     "initializer_range",
     "is_llama_config",
-    "max_position_embeddings",
+    "label2id",
     "model_type",
     "pad_token_id",
     "pretraining_tp",
+    "problem_type",
     "rope_interleaved",
     "torch_dtype",
     "transformers.js_config",
@@ -32,12 +35,16 @@ const IRRELEVANT: &[&str] = &[
     "use_cache",
 ];
 
-/// What is wrong, and what to do.
-pub(super) struct Refused {
-    pub(super) message: String,
-    pub(super) help: String,
+/// What is wrong with a folder, and what to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// What is wrong.
+    pub message: String,
+    /// What to do.
+    pub help: String,
 }
 
+/// A refusal.
 pub(super) fn refuse<T>(message: impl Into<String>, help: impl Into<String>) -> Result<T, Refused> {
     Err(Refused {
         message: message.into(),
@@ -45,6 +52,7 @@ pub(super) fn refuse<T>(message: impl Into<String>, help: impl Into<String>) -> 
     })
 }
 
+/// The `config.json` of a folder.
 pub(super) fn config(folder: &Path) -> Result<Map<String, Json>, Refused> {
     let path = folder.join("config.json");
     let place = path.display();
@@ -68,11 +76,19 @@ pub(super) fn config(folder: &Path) -> Result<Map<String, Json>, Refused> {
 
 /// Reads keys of a configuration, and notes which.
 pub(super) struct Keys<'a> {
-    pub(super) config: &'a Map<String, Json>,
-    pub(super) read: Vec<&'static str>,
+    config: &'a Map<String, Json>,
+    read: Vec<&'static str>,
 }
 
 impl<'a> Keys<'a> {
+    /// A reader to which `ignored` keys of this type of network mean nothing.
+    pub(super) fn new(config: &'a Map<String, Json>, ignored: &[&'static str]) -> Self {
+        Self {
+            config,
+            read: ignored.to_vec(),
+        }
+    }
+
     pub(super) fn get(&mut self, key: &'static str) -> Option<&'a Json> {
         self.read.push(key);
         self.config.get(key).filter(|value| !value.is_null())
@@ -82,7 +98,7 @@ impl<'a> Keys<'a> {
         match self.get(key).map(|value| (value, value.as_u64())) {
             Some((_, Some(size))) if (1..=1 << 24).contains(&size) => Ok(size as usize),
             Some((value, _)) => refuse(
-                format!("`{key}` is {value}"),
+                format!("`{key}` is {}", short(value)),
                 "a number of at least 1 is needed",
             ),
             None => refuse(
@@ -92,11 +108,38 @@ impl<'a> Keys<'a> {
         }
     }
 
+    /// The number of heads, which share the features evenly.
+    pub(super) fn heads(&mut self, key: &'static str, d_model: usize) -> Result<usize, Refused> {
+        let num = self.size(key)?;
+        if d_model.is_multiple_of(num) {
+            return Ok(num);
+        }
+        refuse(
+            format!("`{key}` is {num}, which does not divide the {d_model} features of a position"),
+            "use the `config.json` of the model",
+        )
+    }
+
     pub(super) fn number(&mut self, key: &'static str, usual: f64) -> Result<f64, Refused> {
         match self.get(key).map(|value| (value, value.as_f64())) {
             None => Ok(usual),
             Some((_, Some(number))) if number > 0.0 && number.is_finite() => Ok(number),
-            Some((value, _)) => refuse(format!("`{key}` is {value}"), "a number above 0 is needed"),
+            Some((value, _)) => refuse(
+                format!("`{key}` is {}", short(value)),
+                "a number above 0 is needed",
+            ),
+        }
+    }
+
+    /// The probability of a dropout.
+    pub(super) fn dropout(&mut self, key: &'static str, usual: f64) -> Result<f64, Refused> {
+        match self.get(key).map(|value| (value, value.as_f64())) {
+            None => Ok(usual),
+            Some((_, Some(number))) if (0.0..1.0).contains(&number) => Ok(number),
+            Some((value, _)) => refuse(
+                format!("`{key}` is {}", short(value)),
+                "a probability below 1 is needed",
+            ),
         }
     }
 
@@ -104,7 +147,7 @@ impl<'a> Keys<'a> {
     pub(super) fn only(&mut self, key: &'static str, wanted: &Json) -> Result<(), Refused> {
         match self.get(key) {
             Some(other) if other != wanted => refuse(
-                format!("`{key}` is {other}, which is not supported"),
+                format!("`{key}` is {}, which is not supported", short(other)),
                 format!("this network is only computed with {wanted}"),
             ),
             _ => Ok(()),
@@ -128,6 +171,7 @@ impl<'a> Keys<'a> {
     }
 }
 
+/// A value, without the end of a long one.
 pub(super) fn short(value: &Json) -> String {
     let text = value.to_string();
     match text.char_indices().nth(60) {

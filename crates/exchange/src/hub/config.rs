@@ -1,0 +1,143 @@
+//! `config.json` and `tokenizer_config.json`.
+
+use serde_json::{Map, Value as Json, json};
+
+use super::HubNetwork;
+use runner_core::spec::model::preset::ModelType;
+
+/// What a configuration says besides the settings of the network.
+#[derive(Clone, Debug, Default)]
+pub struct About {
+    /// The number of tokens.
+    pub vocabulary: usize,
+    /// The number of a token that fills short items, if the tokenizer has one.
+    pub padding: Option<i32>,
+    /// The names of classes or targets, if items have any.
+    pub labels: Vec<String>,
+    /// What the outputs mean, in transformers' words.
+    pub problem: Option<&'static str>,
+    /// The type of the numbers, in PyTorch's words.
+    pub dtype: &'static str,
+}
+
+/// The settings of a network, as transformers reads them.
+pub fn config(network: &HubNetwork, about: &About) -> Json {
+    let key = |key: &str| network.key(key).map_or(Json::Null, |value| value.to_json());
+    let mut config = Map::new();
+    let mut add = |key: &str, value: Json| config.insert(key.to_owned(), value);
+    add("vocab_size", json!(about.vocabulary));
+    add("pad_token_id", json!(about.padding));
+    add("dtype", json!(about.dtype));
+    add("torch_dtype", json!(about.dtype));
+    // Tokens of texts, and those between them, are those of the tokenizer.
+    add("bos_token_id", Json::Null);
+    add("eos_token_id", Json::Null);
+    let layers = json!(network.num_layers);
+    let keys: Vec<(&str, Json)> = match network.kind {
+        ModelType::Gpt2 => vec![
+            ("architectures", json!(["GPT2LMHeadModel"])),
+            ("model_type", json!("gpt2")),
+            ("n_embd", key("d_model")),
+            ("n_layer", layers),
+            ("n_head", key("num_heads")),
+            ("n_inner", key("feedforward_size")),
+            ("n_positions", key("max_length")),
+            ("activation_function", json!("gelu_new")),
+            ("layer_norm_epsilon", key("epsilon")),
+            ("resid_pdrop", key("dropout")),
+            ("embd_pdrop", key("dropout")),
+            ("attn_pdrop", key("dropout")),
+            ("tie_word_embeddings", json!(true)),
+        ],
+        ModelType::Bert => {
+            let is_of_tokens = key("head") == json!("tokens");
+            let architecture = if is_of_tokens {
+                "BertForMaskedLM"
+            } else {
+                "BertForSequenceClassification"
+            };
+            let mut keys = vec![
+                ("architectures", json!([architecture])),
+                ("model_type", json!("bert")),
+                ("hidden_size", key("d_model")),
+                ("num_hidden_layers", layers),
+                ("num_attention_heads", key("num_heads")),
+                ("intermediate_size", key("feedforward_size")),
+                ("max_position_embeddings", key("max_length")),
+                ("type_vocab_size", key("segments")),
+                ("hidden_act", json!("gelu")),
+                ("layer_norm_eps", key("epsilon")),
+                ("hidden_dropout_prob", key("dropout")),
+                ("attention_probs_dropout_prob", key("attention_dropout")),
+                ("tie_word_embeddings", json!(true)),
+            ];
+            if !is_of_tokens {
+                keys.extend(labels(about));
+            }
+            keys
+        }
+        _ => vec![
+            ("architectures", json!(["LlamaForCausalLM"])),
+            ("model_type", json!("llama")),
+            ("hidden_size", key("d_model")),
+            ("num_hidden_layers", layers),
+            ("num_attention_heads", key("num_heads")),
+            ("num_key_value_heads", key("num_kv_heads")),
+            ("intermediate_size", key("feedforward_size")),
+            ("hidden_act", json!("silu")),
+            ("rms_norm_eps", key("epsilon")),
+            ("rope_theta", key("theta")),
+            ("rope_scaling", rope_scaling(key("rotary_scaling"))),
+            ("attention_bias", json!(false)),
+            ("mlp_bias", json!(false)),
+            ("tie_word_embeddings", key("tie")),
+        ],
+    };
+    for (key, value) in keys {
+        add(key, value);
+    }
+    Json::Object(config)
+}
+
+fn rope_scaling(factor: Json) -> Json {
+    if factor.as_f64() == Some(1.0) {
+        return Json::Null;
+    }
+    json!({ "type": "linear", "rope_type": "linear", "factor": factor })
+}
+
+/// The classes of a classifier.
+fn labels(about: &About) -> Vec<(&'static str, Json)> {
+    let numbers = || about.labels.iter().enumerate();
+    let names: Map<String, Json> = numbers()
+        .map(|(at, name)| (at.to_string(), json!(name)))
+        .collect();
+    let numbers: Map<String, Json> = numbers()
+        .map(|(at, name)| (name.clone(), json!(at)))
+        .collect();
+    vec![
+        ("id2label", Json::Object(names)),
+        ("label2id", Json::Object(numbers)),
+        ("problem_type", json!(about.problem)),
+    ]
+}
+
+/// What transformers needs beside `tokenizer.json`. `padding` and `mask` are tokens.
+pub fn tokenizer_config(
+    max_length: Option<i64>,
+    padding: Option<&str>,
+    mask: Option<&str>,
+) -> Json {
+    let mut config = json!({ "tokenizer_class": "PreTrainedTokenizerFast" });
+    let rest = [
+        ("model_max_length", max_length.map(|length| json!(length))),
+        ("pad_token", padding.map(|token| json!(token))),
+        ("mask_token", mask.map(|token| json!(token))),
+    ];
+    for (key, value) in rest {
+        if let Some(value) = value {
+            config[key] = value;
+        }
+    }
+    config
+}

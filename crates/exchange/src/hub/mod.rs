@@ -1,0 +1,329 @@
+//! A network as a folder of a model hub: the settings and the names of the library transformers.
+//!
+//! The other way, from a folder to a network, is `runner_core::spec::hub`; both share the table of names. A network can
+//! be written if it is one of the presets that are read: [`HubNetwork::of`] finds its settings, lays out the preset
+//! with them, and compares all layers.
+
+mod config;
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use runner_core::check::network::{Items, Layer, Network, lay_out};
+use runner_core::plan::RunPlan;
+use runner_core::spec::document::{Node, Value};
+use runner_core::spec::hub::{BERT, Family, GPT2, LLAMA};
+use runner_core::spec::init::InitLayout;
+use runner_core::spec::model::expand::expand;
+use runner_core::spec::model::layer::{LayerKind, Norm};
+use runner_core::spec::model::preset::{ModelType, Preset};
+use runner_core::spec::section::Findings;
+
+pub use config::{About, config, tokenizer_config};
+
+use crate::slots::slots;
+use crate::state::{StateDict, StateError};
+use crate::tensors::Tensors;
+
+/// A network that transformers has, too.
+#[derive(Debug)]
+pub struct HubNetwork {
+    /// The preset.
+    pub kind: ModelType,
+    /// Its keys.
+    pub keys: Vec<(&'static str, Value)>,
+    family: &'static Family,
+    num_layers: usize,
+}
+
+/// Why a network cannot be written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NotWritten {
+    /// It is none of the presets.
+    OtherNetwork,
+    /// It is a preset with a layer that was changed.
+    OtherLayer {
+        /// The preset.
+        preset: &'static str,
+        /// The layer.
+        layer: String,
+    },
+}
+
+impl fmt::Display for NotWritten {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::OtherNetwork => f.write_str(
+                "transformers has no counterpart of the network: only the presets `bert`, `gpt2` and `llama` can be written as a folder of a hub",
+            ),
+            Self::OtherLayer { preset, layer } => write!(
+                f,
+                "the network is not the preset `{preset}`: its layer `{layer}` differs, and transformers has no counterpart of it"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for NotWritten {}
+
+impl HubNetwork {
+    /// The settings of the network of a run.
+    ///
+    /// # Errors
+    /// If it is none of the presets with any settings.
+    pub fn of(plan: &RunPlan) -> Result<Self, NotWritten> {
+        let network = &plan.network;
+        let found = Settings(&network.layers);
+        let (kind, family, block, keys) = if let Some(keys) = found.gpt2() {
+            (ModelType::Gpt2, &GPT2, "h", keys)
+        } else if let Some(keys) = found.llama() {
+            (ModelType::Llama, &LLAMA, "layers", keys)
+        } else if let Some(keys) = found.bert() {
+            (ModelType::Bert, &BERT, "layer", keys)
+        } else {
+            return Err(NotWritten::OtherNetwork);
+        };
+        let made = Self {
+            kind,
+            keys,
+            family,
+            num_layers: found.num_blocks(block),
+        };
+        made.is_same_as(plan)?;
+        Ok(made)
+    }
+
+    /// Compares the layers of a run with those of the preset.
+    fn is_same_as(&self, plan: &RunPlan) -> Result<(), NotWritten> {
+        let Some(preset) = Preset::of(self.kind) else {
+            return Err(NotWritten::OtherNetwork);
+        };
+        let mut keys = self.keys.clone();
+        keys.push(("num_layers", Value::Int(self.num_layers as i64)));
+        let arguments = preset.parameters.iter().map(|parameter| {
+            let set = keys.iter().find(|(key, _)| *key == parameter.key);
+            let value = set.map_or_else(
+                || parameter.default.value.clone(),
+                |(_, value)| value.clone(),
+            );
+            let span = parameter.default.span;
+            (parameter.key.clone(), Node { span, value })
+        });
+        let mut findings = Findings::default();
+        let place = (preset.name, Default::default());
+        let layers = expand(
+            &preset.model,
+            arguments.collect(),
+            Some(place),
+            &[],
+            &mut findings,
+        );
+        let network = &plan.network;
+        let padding = network.layers.iter().find_map(|layer| match layer.kind {
+            LayerKind::PaddingMask { padding } => padding.map(|padding| padding as u32),
+            _ => None,
+        });
+        let items = Items::of(&plan.data.input, &[padding]);
+        let output = network.layers.last().map(|last| last.shape.clone());
+        let same = lay_out(&layers, &items, &output.unwrap_or_default(), &[]);
+        let same = same.map_err(|_| NotWritten::OtherNetwork)?;
+        let differs = |(ours, theirs): &(&Layer, &Layer)| {
+            let of = |layer: &Layer| {
+                let Layer { kind, inputs, .. } = layer;
+                // What items are padded with is only known while they are planned, and the mask has it.
+                let from = inputs.iter().map(|input| (input.layer, input.part));
+                (layer.name.clone(), kind.clone(), from.collect::<Vec<_>>())
+            };
+            let rest = |layer: &Layer| (layer.masks.clone(), layer.shape.clone(), layer.weights);
+            of(ours) != of(theirs) || rest(ours) != rest(theirs)
+        };
+        let other = |layer: &Layer| NotWritten::OtherLayer {
+            preset: preset.name,
+            layer: layer.name.clone(),
+        };
+        let mut both = network.layers.iter().zip(&same.layers);
+        if let Some((ours, _)) = both.find(differs) {
+            return Err(other(ours));
+        }
+        let num = network.layers.len().min(same.layers.len());
+        let longer = network.layers.get(num).or(same.layers.get(num));
+        longer.map_or(Ok(()), |layer| Err(other(layer)))
+    }
+
+    /// The value of a key of the preset.
+    fn key(&self, key: &str) -> Option<&Value> {
+        let mut keys = self.keys.iter();
+        keys.find_map(|(known, value)| (*known == key).then_some(value))
+    }
+
+    /// The tensors of a network in Burn's layout under the names of transformers.
+    ///
+    /// # Errors
+    /// If one is missing.
+    pub fn tensors(&self, network: &Network, burn: &Tensors) -> Result<Tensors, StateError> {
+        let all = self.family.all(self.num_layers).into_iter();
+        let theirs: BTreeMap<String, String> = all.map(|(theirs, ours)| (ours, theirs)).collect();
+        let torch = StateDict::of(network).to_torch(burn)?;
+        let mut written = Tensors::new();
+        for slot in slots(network, InitLayout::Pytorch) {
+            let missing = || StateError::Missing {
+                name: slot.name.clone(),
+            };
+            let tensor = torch.get(&slot.exported).ok_or_else(missing)?;
+            let name = theirs.get(&slot.name).ok_or_else(missing)?;
+            let tensor = if self.family.is_transposed(&slot.name) && tensor.shape().len() == 2 {
+                tensor.transposed()
+            } else {
+                tensor.clone()
+            };
+            written.push(tensor.named(name))?;
+        }
+        Ok(written)
+    }
+}
+
+/// The layers of a network, from which settings are read.
+struct Settings<'a>(&'a [Layer]);
+
+fn int(size: usize) -> Value {
+    Value::Int(size as i64)
+}
+
+type Keys = Vec<(&'static str, Value)>;
+
+impl Settings<'_> {
+    fn kind(&self, name: &str) -> Option<&LayerKind> {
+        let mut layers = self.0.iter();
+        layers.find_map(|layer| (layer.name == name).then_some(&layer.kind))
+    }
+
+    /// The number of copies of a named group of layers.
+    fn num_blocks(&self, name: &str) -> usize {
+        let is_there = |at: &usize| {
+            let start = format!("{name}{at}.");
+            self.0.iter().any(|layer| layer.name.starts_with(&start))
+        };
+        (1..).take_while(is_there).count().max(1)
+    }
+
+    /// A layer of the first copy of a named group, which has no number if there is only one.
+    fn first(&self, block: &str, layer: &str) -> String {
+        let numbered = format!("{block}1.{layer}");
+        match self.kind(&numbered) {
+            Some(_) => numbered,
+            None => format!("{block}.{layer}"),
+        }
+    }
+
+    fn width(&self, embedding: &str) -> Option<Value> {
+        match self.kind(embedding)? {
+            LayerKind::Embedding {
+                embedding_dim: Some(width),
+                ..
+            } => Some(int(*width)),
+            _ => None,
+        }
+    }
+
+    fn outputs(&self, linear: &str) -> Option<Value> {
+        match self.kind(linear)? {
+            LayerKind::Linear {
+                out_features: Some(size),
+                ..
+            } => Some(int(*size)),
+            _ => None,
+        }
+    }
+
+    fn max_length(&self, positions: &str) -> Option<Value> {
+        match self.kind(positions)? {
+            LayerKind::PositionEmbedding { max_length, .. } => Some(int(*max_length)),
+            _ => None,
+        }
+    }
+
+    fn epsilon(&self, norm: &str) -> Option<Value> {
+        match self.kind(norm)? {
+            LayerKind::Norm(Norm::Layer { epsilon, .. } | Norm::Rms { epsilon }) => {
+                Some(Value::Float(*epsilon))
+            }
+            _ => None,
+        }
+    }
+
+    fn dropout(&self) -> Value {
+        let found = self.0.iter().find_map(|layer| match layer.kind {
+            LayerKind::Dropout { probability } => Some(probability),
+            _ => None,
+        });
+        Value::Float(found.unwrap_or(0.0))
+    }
+
+    fn gpt2(&self) -> Option<Keys> {
+        let Some(LayerKind::MultiHeadAttention { num_heads, .. }) =
+            self.kind(&self.first("h", "attn"))
+        else {
+            return None;
+        };
+        Some(vec![
+            ("d_model", self.width("wte")?),
+            ("num_heads", int(*num_heads)),
+            ("feedforward_size", self.outputs(&self.first("h", "c_fc"))?),
+            ("max_length", self.max_length("wpe")?),
+            ("epsilon", self.epsilon("ln_f")?),
+            ("dropout", self.dropout()),
+        ])
+    }
+
+    fn llama(&self) -> Option<Keys> {
+        let Some(LayerKind::GroupedAttention(attention)) =
+            self.kind(&self.first("layers", "self_attn"))
+        else {
+            return None;
+        };
+        let rotary = attention.rotary?;
+        let mut layers = self.0.iter();
+        let head = layers.find(|layer| layer.name == "lm_head")?;
+        Some(vec![
+            ("d_model", self.width("embed_tokens")?),
+            ("num_heads", int(attention.num_heads)),
+            ("num_kv_heads", int(attention.num_kv_heads)),
+            (
+                "feedforward_size",
+                self.outputs(&self.first("layers", "gate_proj"))?,
+            ),
+            ("theta", Value::Float(rotary.theta)),
+            ("rotary_scaling", Value::Float(rotary.scaling)),
+            ("epsilon", self.epsilon("norm")?),
+            ("tie", Value::Bool(head.weights.is_some())),
+        ])
+    }
+
+    fn bert(&self) -> Option<Keys> {
+        let Some(LayerKind::GroupedAttention(attention)) =
+            self.kind(&self.first("layer", "attention"))
+        else {
+            return None;
+        };
+        let Some(LayerKind::Parameter { shape, .. }) = self.kind("token_type_embeddings") else {
+            return None;
+        };
+        let is_of_tokens = self.kind("transform").is_some();
+        let head = if is_of_tokens { "tokens" } else { "target" };
+        Some(vec![
+            ("head", Value::Str(head.into())),
+            ("d_model", self.width("word_embeddings")?),
+            ("num_heads", int(attention.num_heads)),
+            (
+                "feedforward_size",
+                self.outputs(&self.first("layer", "intermediate"))?,
+            ),
+            ("max_length", self.max_length("position_embeddings")?),
+            ("segments", int(*shape.first()?)),
+            ("epsilon", self.epsilon("embeddings_norm")?),
+            ("dropout", self.dropout()),
+            ("attention_dropout", Value::Float(attention.dropout)),
+            ("mask", Value::Bool(self.kind("real").is_some())),
+        ])
+    }
+}
