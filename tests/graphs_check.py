@@ -12,7 +12,7 @@ import torch
 from safetensors.torch import save_file
 from torch import nn
 from torch.nn import functional as F
-from torch_geometric.nn import GATConv, GCNConv, GINConv, SAGEConv, global_add_pool, global_max_pool, global_mean_pool
+from torch_geometric.nn import EdgeConv, GATConv, GCNConv, GINConv, SAGEConv, global_add_pool, global_max_pool, global_mean_pool
 from torch_geometric.nn.aggr import AttentionalAggregation
 
 torch.manual_seed(7)
@@ -116,6 +116,21 @@ class Plain(nn.Module):
         return self.two(torch.tanh(self.one(x, directed)), directed)
 
 
+class Edges(nn.Module):
+    """Maxima and means over edges with directions, of which some lead from a node to itself."""
+
+    def __init__(self):
+        super().__init__()
+        inner = lambda a, b, c: nn.Sequential(nn.Linear(2 * a, b), nn.ReLU(), nn.Linear(b, c))
+        self.one = EdgeConv(inner(FEATURES, 6, 8))
+        self.two = EdgeConv(inner(8, 8, 6), aggr="mean")
+        self.three = EdgeConv(inner(6, 3, 3), aggr="sum")
+
+    def forward(self):
+        h = torch.tanh(self.one(x, directed))
+        return self.three(torch.tanh(self.two(h, directed)), directed)
+
+
 GRAPHS, TRAINED = 14, 10
 sizes = [3 + at * 5 % 4 for at in range(GRAPHS)]
 member = torch.tensor([at for at, size in enumerate(sizes) for _ in range(size)])
@@ -180,7 +195,7 @@ def train(name, network):
     (folder / f"{name}.json").write_text(json.dumps(losses))
 
 
-for name, network in [("gcn", Gcn), ("sage", Sage), ("gat", Gat), ("gin", Gin), ("plain", Plain)]:
+for name, network in [("gcn", Gcn), ("sage", Sage), ("gat", Gat), ("gin", Gin), ("plain", Plain), ("edges", Edges)]:
     train(name, network())
 for pool in ("mean", "sum", "max", "attention"):
     train(f"pool_{pool}", Pooled(pool))

@@ -39,6 +39,10 @@ out_features = 8
 learn_epsilon = true
 
 [[model.layers]]
+type = "edge_conv"
+out_features = 8
+
+[[model.layers]]
 type = "batch_norm"
 
 [[model.layers]]
@@ -133,6 +137,13 @@ fn graph_networks_train_as_in_pytorch_geometric() {
             directed,
             "{ type = 'gcn', name = 'one', out_features = 8, self_loops = false, normalize = false, bias = false }, { type = 'tanh' },
              { type = 'gat', name = 'two', out_features = 3, num_heads = 2, concat = false, self_loops = false }",
+        ),
+        (
+            "edges",
+            directed,
+            "{ type = 'edge_conv', name = 'one', out_features = 8, hidden_features = 6 }, { type = 'tanh' },
+             { type = 'edge_conv', name = 'two', out_features = 6, hidden_features = 8, aggregation = 'mean' }, { type = 'tanh' },
+             { type = 'edge_conv', name = 'three', out_features = 3, aggregation = 'sum' }",
         ),
     ];
     for (name, graph, layers) in networks {

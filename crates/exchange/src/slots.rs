@@ -335,6 +335,14 @@ impl Mappings {
                     self.renamed("eps", "epsilon", &[1]);
                 }
             }
+            Message::EdgeConv {
+                out_features,
+                hidden_features,
+                ..
+            } => {
+                self.linear("nn.0.", "first.", 2 * width, hidden_features, true);
+                self.linear("nn.2.", "second.", hidden_features, out_features, true);
+            }
         }
     }
 

@@ -29,7 +29,7 @@ use crate::fast::{
 use crate::function;
 use crate::lora;
 use crate::masks::{self, Masks, Stepped};
-use crate::message::{Gat, Gate, Gcn, Gin, Sage};
+use crate::message::{EdgeConv, Gat, Gate, Gcn, Gin, Sage};
 use crate::numeric;
 use crate::own::OwnModule;
 use crate::rms_norm;
@@ -90,6 +90,7 @@ pub enum Layer {
     Sage(Sage),
     Gat(Gat),
     Gin(Gin),
+    EdgeConv(EdgeConv),
     Own(OwnModule),
 }
 
@@ -578,7 +579,7 @@ impl Layer {
             Layer::Parameter2(learned) => learned.repeated(input.dims()[0], plan.arithmetic),
             Layer::Parameter3(learned) => learned.repeated(input.dims()[0], plan.arithmetic),
             Layer::Parameter4(learned) => learned.repeated(input.dims()[0], plan.arithmetic),
-            Layer::Gcn(_) | Layer::Sage(_) | Layer::Gat(_) | Layer::Gin(_) => {
+            Layer::Gcn(_) | Layer::Sage(_) | Layer::Gat(_) | Layer::Gin(_) | Layer::EdgeConv(_) => {
                 unreachable!("messages were passed above")
             }
             Layer::Function(_) | Layer::Own(_) | Layer::Gate(_) | Layer::Tied(_) => {

@@ -9,7 +9,7 @@ use burn::tensor::{Device, IndexingUpdateOp, Int, Tensor, TensorData};
 use crate::layer::Layer;
 use crate::lora;
 use runner_core::data::{Edges, NodeGraph};
-use runner_core::spec::model::message::{GraphPooling, Message};
+use runner_core::spec::model::message::{Aggregation, GraphPooling, Message};
 
 /// Edges on a device.
 #[derive(Clone, Debug)]
@@ -258,6 +258,13 @@ pub struct Gin {
     epsilon: Option<Param<Tensor<1>>>,
 }
 
+/// Two linear layers for each edge.
+#[derive(Module, Debug)]
+pub struct EdgeConv {
+    first: Linear,
+    second: Linear,
+}
+
 /// A linear layer without bias, drawn as in the papers.
 fn glorot(width: usize, outputs: usize, device: &Device) -> Linear {
     LinearConfig::new(width, outputs)
@@ -323,6 +330,14 @@ impl Layer {
                     initializer.init([1], device)
                 }),
             }),
+            Message::EdgeConv {
+                out_features,
+                hidden_features,
+                ..
+            } => Layer::EdgeConv(EdgeConv {
+                first: linear(2 * width, hidden_features, true),
+                second: linear(hidden_features, out_features, true),
+            }),
         }
     }
 
@@ -340,6 +355,9 @@ impl Layer {
             (Layer::Sage(sage), _) => sage.forward(x, links),
             (Layer::Gat(gat), Message::Gat { .. }) => gat.forward(message, x, links),
             (Layer::Gin(gin), Message::Gin { epsilon, .. }) => gin.forward(*epsilon, x, links),
+            (Layer::EdgeConv(conv), Message::EdgeConv { aggregation, .. }) => {
+                conv.forward(*aggregation, x, links)
+            }
             (_, other) => unreachable!("{other:?} was planned"),
         }
     }
@@ -454,5 +472,56 @@ impl Gin {
         };
         let hidden = relu(lora::forward(&self.first, neighbors + own));
         lora::forward(&self.second, hidden)
+    }
+}
+
+impl EdgeConv {
+    fn forward(&self, aggregation: Aggregation, x: Tensor<2>, links: &Links) -> Tensor<2> {
+        let message = |ends: Tensor<2>, differences: Tensor<2>| {
+            let both = Tensor::cat(vec![ends, differences], 1);
+            lora::forward(&self.second, relu(lora::forward(&self.first, both)))
+        };
+        let ends = x.clone().select(0, links.targets.clone());
+        let of_edges = message(ends.clone(), links.sent(x.clone()) - ends);
+        // The edges of nodes to themselves are not among the others.
+        let is_own = links.has_loop();
+        let of_nodes = message(x.clone(), x.zeros_like());
+        let (counts, own_counts) = match aggregation {
+            Aggregation::Max => Self::largest(&of_edges, &of_nodes, &is_own, links),
+            Aggregation::Mean | Aggregation::Sum => (of_edges.ones_like(), is_own.clone()),
+        };
+        let sums = links.received(of_edges * counts.clone()) + of_nodes * own_counts.clone();
+        if aggregation == Aggregation::Sum {
+            return sums;
+        }
+        // Equal messages share the gradient.
+        let num = links.received(counts) + own_counts;
+        sums / num.clamp_min(1.0)
+    }
+
+    /// 1 for each message, of an edge and of a node to itself, that is the largest of a node, as constants.
+    fn largest(
+        of_edges: &Tensor<2>,
+        of_nodes: &Tensor<2>,
+        is_own: &Tensor<2>,
+        links: &Links,
+    ) -> (Tensor<2>, Tensor<2>) {
+        let ends = links.targets.clone().without_autodiff();
+        let edges = of_edges.clone().without_autodiff();
+        let nodes = of_nodes.clone().without_autodiff();
+        let shape = nodes.dims();
+        let has_none = is_own
+            .clone()
+            .without_autodiff()
+            .equal_elem(0.0)
+            .expand(shape);
+        let least = nodes.clone().mask_fill(has_none.clone(), f32::MIN);
+        let most = least.select_assign(0, ends.clone(), edges.clone(), IndexingUpdateOp::Max);
+        let is_most = edges.equal(most.clone().select(0, ends)).float();
+        let is_most_own = nodes.equal(most).float().mask_fill(has_none, 0.0);
+        (
+            of_edges.ones_like() * is_most,
+            of_nodes.ones_like() * is_most_own,
+        )
     }
 }

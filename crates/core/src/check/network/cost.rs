@@ -174,6 +174,14 @@ impl Parameters {
                 self.linear("second.", hidden_features, out_features, true);
                 self.bias("epsilon", 1, learn_epsilon);
             }
+            Message::EdgeConv {
+                out_features,
+                hidden_features,
+                ..
+            } => {
+                self.linear("first.", width.saturating_mul(2), hidden_features, true);
+                self.linear("second.", hidden_features, out_features, true);
+            }
         }
     }
 
@@ -335,6 +343,22 @@ fn per_node(message: &Message, width: u128) -> u128 {
             hidden_features,
             ..
         } => hidden_features as u128 * (width + out_features as u128),
+        Message::EdgeConv { .. } => u128::from(per_edge(message, width as usize)),
+    }
+}
+
+/// Multiply-adds of the linear layers that each edge goes through.
+pub fn per_edge(message: &Message, width: usize) -> u64 {
+    match *message {
+        Message::EdgeConv {
+            out_features,
+            hidden_features,
+            ..
+        } => {
+            let first = times(&[2, width, hidden_features]);
+            first.saturating_add(times(&[hidden_features, out_features]))
+        }
+        _ => 0,
     }
 }
 
@@ -362,6 +386,20 @@ pub fn of_messages(message: &Message, width: usize) -> [u64; 3] {
             hidden_features,
             ..
         } => [width + (hidden_features + out_features) as u64, 0, width],
+        // The two inputs, the hidden values before and after `relu`, and which messages are the largest: of each edge, and
+        // of the edge of a node to itself.
+        Message::EdgeConv {
+            out_features,
+            hidden_features,
+            ..
+        } => {
+            let kept = 2 * (width + hidden_features as u64) + 2 * out_features as u64;
+            [
+                kept + out_features as u64,
+                kept,
+                3 * width + out_features as u64,
+            ]
+        }
     }
 }
 

@@ -427,6 +427,9 @@ const GRAPH_EXAMPLES: &[&str] = &[
     "{ type = 'graph_pool', operation = 'max' }",
     "{ type = 'graph_pool', operation = 'attention' }",
     "{ type = 'gin', out_features = 3, hidden_features = 4, learn_epsilon = true }",
+    "{ type = 'edge_conv', out_features = 3 }",
+    "{ type = 'edge_conv', out_features = 3, hidden_features = 4, aggregation = 'mean' }",
+    "{ type = 'edge_conv', out_features = 3, aggregation = 'sum' }",
 ];
 
 /// The examples whose items are the nodes of a graph: 2 nodes of 5 numbers, and an edge in both directions.

@@ -25,6 +25,12 @@ pub fn kept_per_node(
     Ok(node.saturating_add(of_node(edge, graph)))
 }
 
+/// Multiply-adds of a node's share of the edges.
+pub fn edges_per_node(message: &Message, graph: Option<GraphPlan>, inputs: &[Input]) -> u64 {
+    let width = inputs[0].shape.dims[0];
+    graph.map_or(0, |graph| of_node(cost::per_edge(message, width), graph))
+}
+
 /// Whether the output of each layer is one of whole graphs, and not of their nodes.
 fn are_pooled(network: &Network) -> Vec<bool> {
     let mut pooled: Vec<bool> = Vec::with_capacity(network.layers.len());

@@ -435,6 +435,8 @@ pub fn append(
     if let LayerKind::Message(message) = &kind {
         let kept = graphs::kept_per_node(message, network.graph, values);
         activations = kept.map_err(refused)?;
+        let of_edges = graphs::edges_per_node(message, network.graph, values);
+        multiply_adds = multiply_adds.saturating_add(of_edges);
     }
     if let LayerKind::Own(own) = &mut kind {
         let planned = own.plan(&shape::dims(values));

@@ -235,6 +235,7 @@ impl LayerKind {
             T::Sage => LayerKind::Message(Message::sage(s)),
             T::Gat => LayerKind::Message(Message::gat(s)),
             T::Gin => LayerKind::Message(Message::gin(s)),
+            T::EdgeConv => LayerKind::Message(Message::edge_conv(s)),
             T::GraphPool => LayerKind::GraphPool {
                 operation: s.choice("operation", "How the nodes are pooled.", GraphPooling::Mean),
             },

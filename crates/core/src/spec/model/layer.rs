@@ -502,6 +502,7 @@ choices! {
         Sage "sage" "The mean of the neighbors in a graph, and the node itself, each by a linear layer (Hamilton et al., 2017).",
         Gat "gat" "Attention to the neighbors in a graph (Velickovic et al., 2018).",
         Gin "gin" "The sum of the neighbors in a graph and of the node itself, through two linear layers (Xu et al., 2019).",
+        EdgeConv "edge_conv" "Two linear layers of a node and of its difference to each neighbor in a graph (Wang et al., 2019).",
         GraphPool "graph_pool" "The nodes of each graph as one row.",
     }
 }

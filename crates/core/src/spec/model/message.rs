@@ -18,6 +18,17 @@ choices! {
     }
 }
 
+choices! {
+    /// How the messages to a node become one.
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Aggregation {
+        Max "max" "The maximum of the messages, for each feature.",
+        Mean "mean" "The mean of the messages.",
+        Sum "sum" "The sum of the messages.",
+    }
+}
+
 /// A layer that passes messages.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "layer", rename_all = "snake_case")]
@@ -49,6 +60,12 @@ pub enum Message {
         epsilon: f64,
         learn_epsilon: bool,
     },
+    /// Two linear layers of a node and of its difference to each neighbor (Wang et al., 2019).
+    EdgeConv {
+        out_features: usize,
+        hidden_features: usize,
+        aggregation: Aggregation,
+    },
 }
 
 impl Message {
@@ -57,6 +74,7 @@ impl Message {
         match self {
             Message::Gcn { out_features, .. }
             | Message::Sage { out_features, .. }
+            | Message::EdgeConv { out_features, .. }
             | Message::Gin { out_features, .. } => *out_features,
             Message::Gat {
                 out_features,
@@ -118,15 +136,7 @@ impl Message {
         let out_features = out_features(s);
         Message::Gin {
             out_features,
-            hidden_features: {
-                let doc = "Features between the two linear layers, where a `relu` is; as many as `out_features` when not set.";
-                s.field(
-                    "hidden_features",
-                    Kind::Int(1, super::decode::MAX_SIZE),
-                    doc,
-                )
-                .or(out_features)
-            },
+            hidden_features: hidden_features(s, out_features),
             epsilon: {
                 let doc = "The node itself counts 1 plus this.";
                 s.field("epsilon", Kind::between(-100.0, 100.0), doc)
@@ -138,6 +148,29 @@ impl Message {
             },
         }
     }
+
+    pub(super) fn edge_conv(s: &mut Section<'_>) -> Self {
+        let out_features = out_features(s);
+        Message::EdgeConv {
+            out_features,
+            hidden_features: hidden_features(s, out_features),
+            aggregation: s.choice(
+                "aggregation",
+                "How the messages to a node become one; a node without any gets 0.",
+                Aggregation::Max,
+            ),
+        }
+    }
+}
+
+fn hidden_features(s: &mut Section<'_>, out_features: usize) -> usize {
+    let doc = "Features between the two linear layers, where a `relu` is; as many as `out_features` when not set.";
+    s.field(
+        "hidden_features",
+        Kind::Int(1, super::decode::MAX_SIZE),
+        doc,
+    )
+    .or(out_features)
 }
 
 fn out_features(s: &mut Section<'_>) -> usize {
