@@ -214,8 +214,11 @@ fn unknown(name: &str, help: String) -> Wrong {
     Wrong::new(format!("no run measures `{name}`"), help)
 }
 
-/// What was probably meant by a name that is no metric of a split.
+/// What was probably meant by a name that is not a metric of a split.
 fn remedy(name: &str) -> Option<String> {
+    if ["B", "kB", "KiB", "MB", "MiB", "GB", "GiB", "TB", "TiB"].contains(&name) {
+        return Some(format!("write a size without a space, such as `2{name}`"));
+    }
     if name == "objective" {
         return Some("name the metric itself, such as `valid/accuracy`".into());
     }

@@ -57,6 +57,11 @@ choices! {
 impl Distribution {
     /// Decodes the table of a random axis: the distribution, and the axis' condition.
     pub(super) fn decode(s: &mut Section<'_>) -> (Self, Option<Text>) {
+        if s.is_written("values") {
+            s.refuse_missing_type("add `type = \"choice\"`, which samples one of `values`");
+        } else if s.is_written("min") || s.is_written("max") {
+            s.refuse_missing_type("add `type = …`, one of `uniform`, `log_uniform`, `integer`");
+        }
         let distribution = s.variant(
             "The distribution to sample from.",
             None::<DistributionType>,

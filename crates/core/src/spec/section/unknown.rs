@@ -1,4 +1,4 @@
-//! Refused keys: unknown ones, and the word for `type` in other tools.
+//! Refused keys: unknown ones, the word for `type` in other tools, and a missing `type`.
 
 use super::{Mode, Section};
 use crate::diagnostic::Diagnostic;
@@ -28,6 +28,33 @@ impl Section<'_> {
         findings.refuse(self.path.clone(), unknown.help("did you mean `type`?"));
         (*table, *silent) = (None, true);
         true
+    }
+
+    /// Refuses a table without a `type` of which other keys tell what was meant; they are not checked then.
+    pub(in crate::spec) fn refuse_missing_type(&mut self, help: &str) {
+        if self.refuse_other_word_for_type() {
+            return;
+        }
+        let place = self.place();
+        let path = self.path_of("type");
+        let Mode::Read {
+            table: table @ Some(_),
+            span,
+            findings,
+            silent,
+        } = &mut self.mode
+        else {
+            return;
+        };
+        if *silent || table.is_some_and(|table| table.get("type").is_some()) {
+            return;
+        }
+        let missing = Diagnostic::error("missing-key", format!("missing key `type` in {place}"))
+            .at(*span)
+            .label("`type` must be set here")
+            .help(help);
+        findings.refuse(path, missing);
+        (*table, *silent) = (None, true);
     }
 
     pub(super) fn refuse_unknown_keys(&mut self) {
