@@ -5,9 +5,11 @@ use burn::nn::loss::{
     GaussianNLLLossConfig, HuberLossConfig, LpLossConfig, MultiMarginLossConfig,
     SmoothL1LossConfig, SoftMarginLoss,
 };
-use burn::tensor::{Device, Int, Tensor, TensorData};
+use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 
-use crate::numeric::{exp, log, log_sigmoid, log_softmax, mean_axis, softmax, softplus, sum_axis};
+use crate::numeric::{
+    divided, exp, log, log_sigmoid, log_softmax, mean_axis, softmax, softplus, sum_axis,
+};
 use crate::own::{self, LossTargets};
 use crate::targets::Targets;
 use runner_core::spec::backend::{Arithmetic, Kernels};
@@ -264,6 +266,7 @@ fn of_values(
     targets: Tensor<2>,
 ) -> Tensor<2> {
     let [_, num_values] = targets.dims();
+    let is_double = outputs.dtype() == DType::F64;
     match function {
         LossFunction::Mse => (outputs - targets).square(),
         LossFunction::Mae => (outputs - targets).abs(),
@@ -276,11 +279,12 @@ fn of_values(
             let loss = LpLossConfig::new(*p).init();
             loss.forward_no_reduction(outputs, targets)
         }
-        LossFunction::Huber { delta } if arithmetic.is_portable() => {
+        // Burn's modules have settings of 32 bits.
+        LossFunction::Huber { delta } if arithmetic.is_portable() || is_double => {
             huber((outputs - targets).abs(), *delta)
         }
-        LossFunction::SmoothL1 { beta } if arithmetic.is_portable() => {
-            huber((outputs - targets).abs(), *beta) / *beta
+        LossFunction::SmoothL1 { beta } if arithmetic.is_portable() || is_double => {
+            divided(huber((outputs - targets).abs(), *beta), *beta)
         }
         LossFunction::Huber { delta } => {
             let loss = HuberLossConfig::new(*delta as f32).init();
@@ -804,6 +808,43 @@ mod tests {
         let expected = MseLoss::new().forward(rows(&outputs), values.clone(), BurnReduction::Mean);
         let ours = item_losses(&spec(LossFunction::Mse), rows(&outputs), &targets);
         assert_close(&numbers(ours.mean()), &numbers(expected));
+    }
+
+    /// In `f64`, neither 0.1 nor its reciprocal is rounded to 32 bits, forward and backward.
+    #[test]
+    fn huber_losses_have_settings_of_64_bits() {
+        let device = Device::flex().autodiff();
+        let tensor = |values: [f64; 3]| {
+            let data = TensorData::new(values.to_vec(), [3, 1]);
+            Tensor::<2>::from_data(data, (&device, DType::F64))
+        };
+        let (errors, delta) = ([0.03, -0.7, 1.9], 0.1);
+        let near = |error: f64| error.abs() <= delta;
+        for (function, factor) in [
+            (LossFunction::Huber { delta }, 1.0),
+            (LossFunction::SmoothL1 { beta: delta }, 1.0 / delta),
+        ] {
+            let outputs = tensor(errors).require_grad();
+            let targets = Targets::Values(tensor([0.0; 3]));
+            let computed = (Kernels::Fast, Arithmetic::Fast);
+            let losses = super::item_losses(&spec(function), computed, outputs.clone(), &targets);
+            let gradients = outputs.grad(&losses.clone().sum().backward()).unwrap();
+            let found = |data: TensorData| data.iter::<f64>().collect::<Vec<_>>();
+            let (losses, gradients) = (found(losses.into_data()), found(gradients.into_data()));
+            for (at, error) in errors.into_iter().enumerate() {
+                let (loss, gradient) = if near(error) {
+                    (error * error / 2.0, error)
+                } else {
+                    (delta * (error.abs() - delta / 2.0), delta * error.signum())
+                };
+                for (found, wanted) in [(losses[at], loss), (gradients[at], gradient)] {
+                    assert!(
+                        (found / (wanted * factor) - 1.0).abs() < 1e-14,
+                        "{found}, {wanted}"
+                    );
+                }
+            }
+        }
     }
 
     #[test]
