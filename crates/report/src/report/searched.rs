@@ -131,6 +131,11 @@ impl Searched {
             tradeoffs: Tradeoffs::of(plan, runs, trials),
             confirmed: Vec::new(),
         };
+        let runs_of = by_trial(runs);
+        let trials: BTreeMap<&str, &Trial> = trials
+            .iter()
+            .map(|trial| (trial.id.as_str(), trial))
+            .collect();
         let mut seen: BTreeSet<&str> = BTreeSet::new();
         let mut best: Option<f64> = None;
         for (at, suggestion) in search.suggestions.iter().enumerate() {
@@ -140,16 +145,17 @@ impl Searched {
                 searched.num_repeated += 1;
                 continue;
             }
-            for run in runs.iter().filter(|run| run.trial == suggestion.trial) {
+            let runs = runs_of.get(suggestion.trial.as_str());
+            let runs = runs.map_or(&[][..], Vec::as_slice);
+            for run in runs {
                 searched.epochs += run.epochs;
                 searched.secs += run.wall_secs;
             }
-            let trial = trials.iter().find(|trial| trial.id == suggestion.trial);
+            let trial = trials.get(suggestion.trial.as_str()).copied();
             let value =
                 trial.and_then(|trial| Some(trial.metrics.get(&objective)?.description.mean));
             let Some(value) = value else {
-                let of_trial = |run: &&RunEntry| run.trial == suggestion.trial;
-                let is_pruned = runs.iter().filter(of_trial).any(is_pruned);
+                let is_pruned = runs.iter().any(|run| is_pruned(run));
                 searched.num_without_value += usize::from(!is_pruned);
                 continue;
             };
@@ -205,6 +211,15 @@ impl Pruning {
             rungs: rungs.collect(),
         })
     }
+}
+
+/// The runs of each trial.
+pub(super) fn by_trial(runs: &[RunEntry]) -> BTreeMap<&str, Vec<&RunEntry>> {
+    let mut by_trial: BTreeMap<&str, Vec<&RunEntry>> = BTreeMap::new();
+    for run in runs {
+        by_trial.entry(&run.trial).or_default().push(run);
+    }
+    by_trial
 }
 
 fn is_zero(num: &usize) -> bool {

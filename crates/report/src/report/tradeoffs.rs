@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::model::Trial;
 use super::sample::Sample;
+use super::searched::by_trial;
 use runner_core::plan::Plan;
 use runner_core::record::{RunEntry, State};
 use runner_statistics::{Direction, pareto_front};
@@ -39,16 +40,13 @@ impl Tradeoffs {
             return None;
         }
         let first = plan.objective.name();
+        let runs_of = by_trial(runs);
         let values = |trial: &Trial| -> Option<Vec<f64>> {
             let mut values = vec![trial.metrics.get(&first).map(Sample::mean)?];
+            let runs = runs_of.get(trial.id.as_str())?.iter().copied();
+            let runs = runs.filter(|run| run.state == State::Completed && !plan.confirms(run.seed));
             for traded in &search.objectives {
-                let is_of = |run: &&RunEntry| {
-                    run.trial == trial.id
-                        && run.state == State::Completed
-                        && !plan.confirms(run.seed)
-                };
-                let runs = runs.iter().filter(is_of);
-                values.push(RunEntry::mean_reached(*traded, runs)?);
+                values.push(RunEntry::mean_reached(*traded, runs.clone())?);
             }
             Some(values)
         };
