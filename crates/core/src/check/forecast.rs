@@ -68,7 +68,7 @@ pub struct Forecast {
     /// The moving average of the weights, and the copies of the strategy.
     pub average: u64,
     /// The teacher: its weights, and its outputs for a batch.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "crate::spec::is_zero")]
     pub teacher: u64,
     /// What the forward pass keeps for the backward pass.
     pub activations: u64,
@@ -234,10 +234,6 @@ impl Forecast {
         ];
         before.into_iter().chain(teacher).chain(after).collect()
     }
-}
-
-fn is_zero(bytes: &u64) -> bool {
-    *bytes == 0
 }
 
 /// How many numbers of each layer are trained: frozen layers and groups have no gradients.

@@ -180,7 +180,7 @@ pub struct RunPlan {
     /// The memory limit in bytes, if any: of its process on the host, otherwise of the device's pool.
     pub memory_limit_bytes: Option<u64>,
     /// Bytes of device memory left free for other programs.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "crate::spec::is_zero")]
     pub memory_reserve_bytes: u64,
     /// Remedies if it does not fit.
     #[serde(default, skip_serializing_if = "Relief::is_empty")]
@@ -387,7 +387,3 @@ impl fmt::Display for OtherWork {
 }
 
 impl std::error::Error for OtherWork {}
-
-fn is_zero(bytes: &u64) -> bool {
-    *bytes == 0
-}

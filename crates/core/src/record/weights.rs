@@ -25,12 +25,8 @@ pub struct Weights {
     /// In the order of the network, at most [`MOST_PARAMETERS`].
     pub parameters: Vec<ParameterValues>,
     /// The number of further parameters.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "crate::spec::is_zero")]
     pub num_more: usize,
-}
-
-fn is_zero(number: &usize) -> bool {
-    *number == 0
 }
 
 /// The values of a parameter or running statistic.
@@ -57,12 +53,8 @@ pub struct Distribution {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub counts: Vec<u64>,
     /// The number of infinities and NaNs.
-    #[serde(default, skip_serializing_if = "is_none")]
+    #[serde(default, skip_serializing_if = "crate::spec::is_zero")]
     pub not_finite: u64,
-}
-
-fn is_none(number: &u64) -> bool {
-    *number == 0
 }
 
 /// The smallest and the largest finite value; `None` if there is none.

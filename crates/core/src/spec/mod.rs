@@ -135,8 +135,8 @@ pub struct ExperimentSpec {
 }
 
 /// For settings that plans leave out.
-pub(crate) fn is_zero(number: &f64) -> bool {
-    *number == 0.0
+pub(crate) fn is_zero<T: Default + PartialEq>(number: &T) -> bool {
+    *number == T::default()
 }
 
 /// The `[experiment]` table.

@@ -52,7 +52,7 @@ pub struct EmaSpec {
     /// Fraction of the average kept at each step.
     pub decay: f64,
     /// Updates up to which the average is equal to the weights.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "crate::spec::is_zero")]
     pub start_step: usize,
 }
 
@@ -89,10 +89,6 @@ choices! {
 /// continues for at most 20 steps.
 fn log_every() -> usize {
     20
-}
-
-fn is_zero(number: &usize) -> bool {
-    *number == 0
 }
 
 impl TrainSpec {

@@ -113,17 +113,13 @@ pub struct TokensSpec {
     /// Maximum vocabulary size; the most frequent tokens are kept.
     pub max_vocabulary: usize,
     /// Minimum vocabulary size: further numbers stand for nothing.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "crate::spec::is_zero")]
     pub min_vocabulary: usize,
     /// Whether to lower-case the text.
     pub lowercase: bool,
     /// The fraction of the tokens of each item that are hidden, if they are to be predicted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub masked: Option<f64>,
-}
-
-fn is_zero(size: &usize) -> bool {
-    *size == 0
 }
 
 choices! {
