@@ -101,7 +101,8 @@ fn compare(
         };
         // A tied layer's matrix is computed from a parameter, for one backward pass.
         let on_reference = |mut manner: Manner| {
-            let layer = right_graph.layer(at);
+            let copy = network.iterates().then(|| graph(reference));
+            let layer = copy.as_ref().unwrap_or(&right_graph).layer(at);
             answers(&layer, plan, &given, reference, &mut manner, 1)
         };
         let right = on_reference(Manner::Plain);
@@ -112,7 +113,8 @@ fn compare(
         } else {
             Manner::Plain
         };
-        let on_device = other_graph.layer(at);
+        let copy = network.iterates().then(|| graph(device));
+        let on_device = copy.as_ref().unwrap_or(&other_graph).layer(at);
         let other = answers(&on_device, plan, &given, device, &mut manner, 1);
         let kind = plan.kind.type_name();
         let precision = pair.precision;

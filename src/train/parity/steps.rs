@@ -274,7 +274,10 @@ impl Lanes<'_> {
             noises,
         } = self;
         let weights = reference.network.clone().into_record();
-        let bench = with_weights(plan, &device.device, &weights);
+        let on = |device: &Device| with_weights(plan, device, &weights);
+        let bench = on(&device.device);
+        // The same vectors for each answer.
+        let iterates = plan.network.iterates();
         let mut all = Vec::new();
         let layers = reference.network.graph().layers();
         for (at, (_, layer_plan)) in layers.enumerate() {
@@ -291,7 +294,9 @@ impl Lanes<'_> {
             };
             // A tied layer's matrix is computed from a parameter, for one backward pass.
             let on_reference = |manner: &mut Manner| {
-                let layer = reference.network.graph().layer(at);
+                let copy = iterates.then(|| on(&reference.device));
+                let network = copy.as_ref().unwrap_or(&reference.network);
+                let layer = network.graph().layer(at);
                 answers(&layer, layer_plan, &given, &reference.device, manner, step)
             };
             let right = on_reference(&mut Manner::Plain);
@@ -300,7 +305,8 @@ impl Lanes<'_> {
                 .map(|noise| on_reference(&mut noise.manner));
             let noisy: Vec<Answers> = noisy.collect();
             let manner = &mut device.manner;
-            let on_device = bench.graph().layer(at);
+            let copy = iterates.then(|| on(&device.device));
+            let on_device = copy.as_ref().unwrap_or(&bench).graph().layer(at);
             let other = answers(&on_device, layer_plan, &given, &device.device, manner, step);
             let kind = layer_plan.kind.type_name();
             let name = &layer_plan.name;

@@ -26,6 +26,7 @@ use crate::diagnostic::Diagnostic;
 use crate::spec::backend::{Arithmetic, Kernels};
 use crate::spec::model::layer::LayerKind;
 use crate::spec::model::layer_spec::{LayerSpec, MaskKey, Source, Weights};
+use crate::spec::model::parametrization::Parametrization;
 use adapters::Adapter;
 use heads::Head;
 use shape::Mismatch;
@@ -272,6 +273,12 @@ impl Network {
             let named = layer.parameters().into_iter();
             named.map(move |(path, count)| (layer, format!("{}.{path}", layer.name), count))
         })
+    }
+
+    /// Whether a forward pass on a device with autodiff changes a layer: the vectors of power iteration.
+    pub fn iterates(&self) -> bool {
+        let mut kinds = self.layers.iter().map(|layer| layer.kind.parametrization());
+        kinds.any(|kind| kind == Parametrization::SpectralNorm)
     }
 
     /// The path of a parameter as users know it, for Burn's path `<layer's index>.<its module>.<rest>` in the list of
