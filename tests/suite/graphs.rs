@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use super::edit::Edit;
-use super::sharing::difference_from_pytorch;
+use super::sharing::{difference_from_pytorch, losses};
 use super::support::peers::python_with;
 use super::support::{completed, folder_with, goes_on, numbers, run, summary};
 
@@ -431,6 +431,112 @@ fn graph_networks_resume_exactly_and_do_not_depend_on_threads() {
     run(stopped.path(), &stop);
     goes_on(stopped.path());
     assert_eq!(numbers(straight.path()), numbers(stopped.path()));
+}
+
+/// 60 nodes with edges of different weights, and with an edge to itself at each third.
+fn ring_of_nodes(folder: &Path) {
+    let (mut nodes, mut edges) = (
+        String::from("a,b,kind\n"),
+        String::from("source,target,weight\n"),
+    );
+    for at in 0..60 {
+        let (a, b) = ((at as f64 * 0.77).sin(), (at as f64 * 1.31).cos());
+        let kind = ["left", "middle", "right"][at / 20];
+        nodes += &format!("{a:.4},{b:.4},{kind}\n");
+        for step in [1, 2, 7, 11] {
+            edges += &format!("{at},{},{}\n", (at + step) % 60, 1 + at % 3);
+        }
+        if at % 3 == 0 {
+            edges += &format!("{at},{at},2\n");
+        }
+    }
+    fs::write(folder.join("nodes.csv"), nodes).unwrap();
+    fs::write(folder.join("edges.csv"), edges).unwrap();
+}
+
+/// Every layer of messages over the ring.
+const RING: &str = r#"
+data = { type = "csv", path = "nodes.csv", target = "kind", graph = { edges = "edges.csv", weight = "weight" } }
+optimizer = { type = "adam", learning_rate = 1e-2 }
+train = { epochs = 3, batch_size = 5 }
+backend.precision = "f64"
+model.layers = [
+  { type = "gcn", out_features = 8 },
+  { type = "tanh" },
+  { type = "gin", out_features = 6, learn_epsilon = true },
+  { type = "tanh" },
+  { type = "edge_conv", out_features = 6, aggregation = "sum" },
+  { type = "edge_conv", out_features = 6 },
+  { type = "gat", out_features = 3, num_heads = 2 },
+  { type = "sage", out_features = 3 },
+]
+"#;
+
+fn ring(neighbors: &str, arguments: &[&str]) -> tempfile::TempDir {
+    let weight = "weight = \"weight\"";
+    let folder = folder_with(&RING.edit(weight, &format!("{weight}{neighbors}")));
+    ring_of_nodes(folder.path());
+    let (code, _, said) = run(
+        folder.path(),
+        &[&["run", "spec.toml", "--quiet"], arguments].concat(),
+    );
+    assert!(code == 0 || arguments.contains(&"--inject-fault"), "{said}");
+    folder
+}
+
+/// Where no node has more edges than are drawn, and wherever metrics are measured, numbers are those of the whole graph.
+#[test]
+fn drawing_all_neighbors_is_computing_the_whole_graph() {
+    // The losses of the steps, and the one that is measured at the end.
+    let numbers = |neighbors: &str| {
+        let folder = ring(neighbors, &[]);
+        let mut numbers = losses(&folder.path().join("results/spec"));
+        let metrics = &summary(folder.path(), "base-s1")["metrics"];
+        numbers.extend(metrics["valid/loss"].as_f64());
+        numbers
+    };
+    let whole = numbers("");
+    let difference = |neighbors: &str| {
+        let drawn = numbers(neighbors);
+        assert!(whole.len() > 24 && drawn.len() == whole.len());
+        let pairs = drawn.iter().zip(&whole);
+        pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f64::max)
+    };
+    let all = difference(", neighbors = [9, 9, 9, 9, 9, 9]");
+    assert!(all < 1e-12, "{all}");
+    let few = difference(", neighbors = [3, 2, 2, 2, 1, 1]");
+    assert!(few > 1e-3, "{few}");
+}
+
+/// The neighbors of an epoch follow from the seed of the run.
+#[test]
+fn drawn_neighbors_are_the_same_after_a_kill() {
+    let few = ", neighbors = [3, 2, 2, 2, 1, 1]";
+    let straight = ring(few, &["--jobs", "2"]);
+    let stopped = ring(few, &["--jobs", "1", "--inject-fault", "*@13"]);
+    goes_on(stopped.path());
+    assert_eq!(numbers(straight.path()), numbers(stopped.path()));
+    let (code, said, _) = run(straight.path(), &["reproduce", "results/spec/runs/base-s1"]);
+    assert_eq!(code, 0, "{said}");
+    assert!(said.contains("bitwise"), "{said}");
+    for batch_size in ["1", "60"] {
+        let arguments = [
+            "evaluate",
+            "results/spec",
+            "--split",
+            "valid",
+            "--json",
+            "--batch-size",
+            batch_size,
+        ];
+        let (code, report, said) = run(straight.path(), &arguments);
+        assert_eq!(code, 0, "{said}");
+        let measured = summary(straight.path(), "base-s1")["metrics"]["valid/accuracy"].clone();
+        assert!(
+            report.contains(&measured.to_string()),
+            "{measured} {report}"
+        );
+    }
 }
 
 #[test]

@@ -221,6 +221,7 @@ mod tests {
             features: (0..15).map(|at| (at as f32 * 0.7).sin()).collect(),
             width: 5,
             members: None,
+            neighbors: Vec::new(),
         };
         let nodes = Nodes::of_graphs(graph, vec![0, 0, 1], 2, device);
         DynTensor::Nodes(Box::new(nodes))
@@ -238,6 +239,7 @@ mod tests {
             features: (0..10).map(|at| (at as f32 * 0.7).sin()).collect(),
             width: 5,
             members: None,
+            neighbors: Vec::new(),
         };
         DynTensor::Nodes(Box::new(Nodes::new(graph, &[0, 1], device)))
     }

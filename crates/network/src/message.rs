@@ -21,6 +21,9 @@ pub struct Links {
     weights: Tensor<2>,
     /// The weights of the edges from each node to itself, \[nodes, 1\].
     loops: Tensor<2>,
+    /// Of a part of a graph, the weights of all edges that end at each node, and how many there are for each one that is
+    /// here, \[nodes, 1\] each.
+    others: Option<[Tensor<2>; 2]>,
 }
 
 /// Items that are nodes of a graph, or whole graphs.
@@ -62,6 +65,12 @@ impl Links {
             targets: indices(edges.targets),
             weights: column(edges.weights),
             loops: column(edges.loops),
+            others: edges.others.map(|others| {
+                [others.weights, others.scales].map(|all| {
+                    let num = all.len();
+                    Tensor::from_data(TensorData::new(all, [num, 1]), device)
+                })
+            }),
         }
     }
 
@@ -78,6 +87,24 @@ impl Links {
         zeros.select_assign(0, self.targets.clone(), messages, IndexingUpdateOp::Add)
     }
 
+    /// The same, or what is expected of it, over all edges of the graph of which this is a part: without bias, those that
+    /// are here stand for the others.
+    fn summed(&self, messages: Tensor<2>) -> Tensor<2> {
+        let sums = self.received(messages);
+        match &self.others {
+            Some([_, scales]) => sums * scales.clone(),
+            None => sums,
+        }
+    }
+
+    /// The weights of all edges that end at each node.
+    fn degrees(&self) -> Tensor<2> {
+        match &self.others {
+            Some([weights, _]) => weights.clone(),
+            None => self.received(self.weights.clone()),
+        }
+    }
+
     /// 1 for each node with an edge to itself, \[nodes, 1\].
     fn has_loop(&self) -> Tensor<2> {
         self.loops.clone().greater_elem(0.0).float()
@@ -91,6 +118,9 @@ impl Links {
             targets: self.targets.without_autodiff(),
             weights: self.weights.without_autodiff(),
             loops: self.loops.without_autodiff(),
+            others: self
+                .others
+                .map(|others| others.map(Tensor::without_autodiff)),
         }
     }
 }
@@ -380,14 +410,14 @@ impl Gcn {
         }
         let mut weights = links.weights.clone();
         if normalize {
-            let degrees = links.received(weights.clone()) + own.clone();
+            let degrees = links.degrees() + own.clone();
             let is_alone = degrees.clone().equal_elem(0.0);
             let factors = degrees.sqrt().recip().mask_fill(is_alone, 0.0);
             let ends = factors.clone().select(0, links.targets.clone());
             weights = links.sent(factors.clone()) * weights * ends;
             own = factors.clone() * own * factors;
         }
-        let sums = links.received(links.sent(x.clone()) * weights);
+        let sums = links.summed(links.sent(x.clone()) * weights);
         with_bias(sums + x * own, self.bias.as_ref())
     }
 }
@@ -465,7 +495,7 @@ impl Gat {
 
 impl Gin {
     fn forward(&self, epsilon: f64, x: Tensor<2>, links: &Links) -> Tensor<2> {
-        let neighbors = links.received(links.sent(x.clone())) + x.clone() * links.has_loop();
+        let neighbors = links.summed(links.sent(x.clone())) + x.clone() * links.has_loop();
         let own = match &self.epsilon {
             Some(epsilon) => x * (epsilon.val() + 1.0).unsqueeze::<2>(),
             None => x * (1.0 + epsilon),
@@ -490,10 +520,11 @@ impl EdgeConv {
             Aggregation::Max => Self::largest(&of_edges, &of_nodes, &is_own, links),
             Aggregation::Mean | Aggregation::Sum => (of_edges.ones_like(), is_own.clone()),
         };
-        let sums = links.received(of_edges * counts.clone()) + of_nodes * own_counts.clone();
+        let own = of_nodes * own_counts.clone();
         if aggregation == Aggregation::Sum {
-            return sums;
+            return links.summed(of_edges) + own;
         }
+        let sums = links.received(of_edges * counts.clone()) + own;
         // Equal messages share the gradient.
         let num = links.received(counts) + own_counts;
         sums / num.clamp_min(1.0)

@@ -94,6 +94,17 @@ const GRAPHS: Edits = &[
         "[{ type = 'graph_pool' }, { type = 'linear' }]",
     ),
 ];
+/// The nodes of a graph with messages.
+const MESSAGES: Edits = &[
+    ("data.type", "'csv'"),
+    ("data.path", "'nodes.csv'"),
+    ("data.target", "'kind'"),
+    ("data.ignore", "'name'"),
+    ("data.graph.edges", "'edges.csv'"),
+    ("model.type", ""),
+    ("model.hidden", ""),
+    ("model.layers", "[{ type = 'sage', out_features = 2 }]"),
+];
 const LOOKAHEAD: Edits = &[("strategy.type", "'lookahead'")];
 const SWA: Edits = &[("strategy.type", "'swa'"), ("strategy.start_epoch", "1")];
 /// Something is predicted in the three steps of the table.
@@ -325,6 +336,7 @@ const ROWS: &[Row] = &[
     (NODES, &[], "data.graph.to", "'other'", Other),
     (NODES, &[], "data.graph.weight", "'weight'", Other),
     (NODES, &[], "data.graph.directed", "true", Other),
+    (MESSAGES, &[], "data.graph.neighbors", "[2]", Other),
     (GRAPHS, &[], "data.graph.of", "'other'", Other),
     (
         GRAPHS,

@@ -139,6 +139,17 @@ impl Forecast {
             (numbers.saturating_mul(float), beyond)
         });
         let (of_teacher, beyond) = of_teacher.unwrap_or_default();
+        // A measurement computes the nodes around its batch, which may be all.
+        let whole = network.over_all_edges().map_or(0, |network| {
+            let moment = network.moment_per_item(is_flex, has_own);
+            let num = network.num_computed(batch);
+            let graph = data.input.graph_bytes(float).unwrap_or(0);
+            moment
+                .saturating_mul(float)
+                .saturating_mul(num)
+                .saturating_add(graph)
+        });
+        let beyond = beyond.max(whole.saturating_sub(activations.saturating_add(workspace)));
         Self {
             process: if on_host { PROCESS_BYTES } else { 0 },
             data: if on_host { data.held_bytes() } else { 0 },

@@ -2,9 +2,11 @@
 //!
 //! Edges are sorted by the node that receives and then by the one that sends, so that sums over them have one order.
 
+mod around;
 mod members;
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -14,7 +16,7 @@ use super::encode::InputEncoder;
 use super::incoming::kind_of;
 use super::read::{self, Watch};
 use super::records::{ColumnKind, Records, Writer};
-use super::{DataError, GraphPlan, Trust, cache, hex};
+use super::{DataError, DrawnPlan, GraphPlan, Trust, cache, hex};
 use crate::diagnostic::nearest;
 use crate::spec::data::{DataKind, FilesSpec, GraphSpec, Missing};
 use crate::spec::section::Choice;
@@ -33,6 +35,17 @@ pub struct Edges {
     pub weights: Vec<f32>,
     /// For each node, the weight of the edge to itself; 0 if it has none.
     pub loops: Vec<f32>,
+    /// What is known of other edges that end at these nodes, if this is a part of a graph.
+    pub others: Option<Others>,
+}
+
+/// For each node of a part of a graph, what the edges outside of it tell.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Others {
+    /// The weights of all edges that end at it, added up.
+    pub weights: Vec<f64>,
+    /// How many edges end at it for each one in the part; 1 if the part has all, or none.
+    pub scales: Vec<f64>,
 }
 
 /// A graph on the host.
@@ -46,6 +59,8 @@ pub struct NodeGraph {
     pub width: usize,
     /// The graphs, if they are items.
     pub members: Option<Members>,
+    /// How many edges of each node are drawn in training, for each round of messages; all if empty.
+    pub neighbors: Vec<usize>,
 }
 
 /// An edge as it was given.
@@ -68,7 +83,14 @@ impl Edges {
             targets: Vec::new(),
             weights: Vec::new(),
             loops: Vec::new(),
+            others: None,
         }
+    }
+
+    /// The edges that end at a node.
+    fn ending_at(&self, node: u32) -> Range<usize> {
+        let begin = |node: u32| self.targets.partition_point(|target| *target < node as i32);
+        begin(node)..begin(node + 1)
     }
 
     /// Given edges in their order; those that are not directed pass messages both ways. An edge that is given again with
@@ -104,6 +126,7 @@ impl Edges {
             targets: all.iter().map(|(to, _, _)| *to as i32).collect(),
             weights: all.iter().map(|(_, _, at)| edges[*at].weight).collect(),
             loops,
+            others: None,
         })
     }
 
@@ -114,6 +137,7 @@ impl Edges {
             num_edges: self.sources.len(),
             num_graphs: None,
             largest_graph: None,
+            drawn: None,
         }
     }
 
@@ -138,6 +162,7 @@ impl NodeGraph {
         GraphPlan {
             num_graphs: self.members.as_ref().map(Members::num),
             largest_graph: self.members.as_ref().map(Members::largest),
+            drawn: DrawnPlan::new(&self.neighbors),
             ..self.edges.plan()
         }
     }
@@ -148,6 +173,7 @@ impl NodeGraph {
         records: &Records,
         input: &InputEncoder,
         members: Option<Members>,
+        neighbors: Vec<usize>,
     ) -> Result<Arc<Self>, DataError> {
         let plan = input.plan();
         if plan.vocabulary.is_some() || !plan.parts.is_empty() || plan.shape.len() != 1 {
@@ -169,6 +195,7 @@ impl NodeGraph {
             features,
             width,
             members,
+            neighbors,
         }))
     }
 }
@@ -208,8 +235,14 @@ pub(super) fn of_files(
     let edges = edges_of(&of_edges.path, &rows, graph, &nodes).map_err(keyed)?;
     if let Some(members) = &members {
         members.refuse_edges_between(graph, &edges)?;
+        if !graph.neighbors.is_empty() {
+            let message = "`neighbors` draws the neighbors of nodes, but the items are graphs, whose nodes are all computed";
+            return Err(DataError::new(message)
+                .key("data.graph.neighbors")
+                .help("remove `neighbors`; a smaller `batch_size` takes less memory"));
+        }
     }
-    NodeGraph::new(edges, records, input, members).map(Some)
+    NodeGraph::new(edges, records, input, members, graph.neighbors.clone()).map(Some)
 }
 
 /// Graphs of new data: `group` and `name` tell the graph and the name of each record.
@@ -238,7 +271,7 @@ pub(super) fn of_new_data(
     read::read(&of_edges, &mut writer, &|_, _| {})?;
     let edges = edges_of(&of_edges.path, &writer.into_records(), &graph, &nodes)?;
     members.refuse_edges_between(&graph, &edges)?;
-    NodeGraph::new(edges, records, input, Some(members))
+    NodeGraph::new(edges, records, input, Some(members), Vec::new())
 }
 
 /// Refuses nodes without a feature that is not filled in: an item that is dropped remains a neighbor.

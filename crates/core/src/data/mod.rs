@@ -51,7 +51,7 @@ pub use known::{Trust, file_digest};
 pub use load::{Loaded, load, load_by};
 pub use locate::{DownloadProgress, Folders, Located, locate};
 pub use noticed::{ClassCount, ClassCounts, Noticed};
-pub use plan::{DataPlan, Dataset, GraphPlan, InputPart, InputPlan, TargetPlan};
+pub use plan::{DataPlan, Dataset, DrawnPlan, GraphPlan, InputPart, InputPlan, TargetPlan};
 pub use sampler::epoch_order;
 pub use serve::{Mixed, Moment, Served, Set, Split, Values};
 pub use transforms::Transforms;

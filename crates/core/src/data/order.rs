@@ -37,6 +37,8 @@ pub enum Purpose {
     HiddenTokens = 14,
     /// Vectors that power iteration starts with.
     PowerIteration = 15,
+    /// The neighbors of nodes that a batch is computed from.
+    Neighbors = 16,
 }
 
 /// The seed of one stream, mixed by the finalizer of SplitMix64 (Steele, Lea and Flood, 2014).

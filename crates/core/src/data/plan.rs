@@ -97,7 +97,8 @@ impl DataPlan {
 
     /// Whether the items of the train split differ in each epoch.
     pub fn differs_by_epoch(&self) -> bool {
-        self.augment.is_some() || self.masked().is_some()
+        let draws = self.input.graph.is_some_and(|graph| graph.drawn.is_some());
+        self.augment.is_some() || self.masked().is_some() || draws
     }
 
     /// Bytes of the items that a run holds in memory; those of files are mapped and can be dropped.
@@ -186,12 +187,41 @@ pub struct GraphPlan {
     /// Nodes of the largest of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub largest_graph: Option<usize>,
+    /// How many neighbors a batch of training has, if they are drawn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drawn: Option<DrawnPlan>,
+}
+
+/// The neighbors that are drawn for the nodes of a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DrawnPlan {
+    /// How many layers of messages one after another they are for.
+    pub num_rounds: usize,
+    /// Nodes that one item needs at most, itself included.
+    pub most_nodes: usize,
+}
+
+impl DrawnPlan {
+    /// For the numbers of `data.graph.neighbors`.
+    pub fn new(neighbors: &[usize]) -> Option<Self> {
+        // 1 + a + a b + a b c
+        let inner = |most: usize, num: &usize| most.saturating_mul(*num).saturating_add(1);
+        (!neighbors.is_empty()).then(|| Self {
+            num_rounds: neighbors.len(),
+            most_nodes: neighbors.iter().rev().fold(1, inner),
+        })
+    }
 }
 
 impl GraphPlan {
-    /// Nodes that a batch of so many items computes: all nodes of one graph; of many graphs at most as many as if each
-    /// were the largest.
+    /// Nodes that a batch of so many items of training computes: all nodes of one graph; of many graphs at most as many
+    /// as if each were the largest. If neighbors are drawn, there are at most as many edges, which is why the number of
+    /// nodes alone is no bound.
     pub fn nodes_in(&self, batch: u64) -> u64 {
+        if let Some(drawn) = self.drawn {
+            let all = self.num_nodes.max(self.num_edges) as u64;
+            return batch.saturating_mul(drawn.most_nodes as u64).min(all);
+        }
         let largest = self.largest_graph.map(|nodes| nodes as u64);
         let all = self.num_nodes as u64;
         largest.map_or(all, |nodes| nodes.saturating_mul(batch).min(all))
@@ -250,6 +280,12 @@ impl InputPlan {
     /// The share of a batch of so many items.
     pub fn graph_bytes_in(&self, batch: u64, float: u64) -> Option<u64> {
         let (graph, all) = (self.graph?, self.graph_bytes(float)?);
+        if graph.drawn.is_some() {
+            // An edge for each node.
+            let width = self.shape.iter().product::<usize>() as u64 + 1;
+            let node = width.saturating_mul(float).saturating_add(8 + float);
+            return Some(node.saturating_mul(graph.nodes_in(batch)));
+        }
         let share = all.saturating_mul(graph.nodes_in(batch));
         Some(share.div_ceil(graph.num_nodes.max(1) as u64))
     }
@@ -282,10 +318,14 @@ impl InputPlan {
                     counted(num_edges, "edge")
                 ),
                 Some(graph) => format!(
-                    "shape {:?} ({} with {})",
+                    "shape {:?} ({} with {}{})",
                     self.shape,
                     counted(graph.num_nodes, "node"),
-                    counted(graph.num_edges, "edge")
+                    counted(graph.num_edges, "edge"),
+                    match graph.drawn {
+                        Some(_) => ", of which each batch of training draws some",
+                        None => "",
+                    }
                 ),
             },
             _ => parts.collect::<Vec<_>>().join(", "),

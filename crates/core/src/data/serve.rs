@@ -163,6 +163,11 @@ impl Moment {
         }
     }
 
+    /// The seed of the neighbors that are drawn.
+    fn neighbors_seed(self) -> u64 {
+        stream_seed(self.seed, Purpose::Neighbors, self.epoch)
+    }
+
     /// The seed of the augmentation of a record, which is served as the item with this number.
     fn augment_seed(self, record: u32, number: usize) -> u64 {
         let seed = augment_seed(self.seed, self.epoch, u64::from(record));
@@ -292,8 +297,8 @@ impl Split {
         part
     }
 
-    /// The items at some positions, in that order. With a moment, images are augmented, and other tokens are hidden in
-    /// each epoch.
+    /// The items at some positions, in that order. With a moment, images are augmented, and other tokens are hidden and
+    /// other neighbors drawn in each epoch.
     pub fn serve(&self, places: &[u32], moment: Option<Moment>) -> Served {
         let Set {
             records,
@@ -373,8 +378,15 @@ impl Split {
                     let (graph, of) = graph.union(&rows);
                     let graph = Box::new(graph);
                     Values::Graphs { graph, of }
-                } else {
+                } else if graph.neighbors.is_empty() {
                     let graph = graph.clone();
+                    Values::Nodes { graph, rows }
+                } else {
+                    let (graph, rows) = match moment {
+                        Some(moment) => graph.drawn(&rows, moment.neighbors_seed()),
+                        None => graph.around(&rows),
+                    };
+                    let graph = Arc::new(graph);
                     Values::Nodes { graph, rows }
                 }
             } else if encoder.input.is_tokens() {

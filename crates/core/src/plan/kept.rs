@@ -22,9 +22,9 @@ impl RunPlan {
         if data
             .input
             .graph
-            .is_some_and(|graph| graph.num_graphs.is_some())
+            .is_some_and(|graph| graph.num_graphs.is_some() || graph.drawn.is_some())
         {
-            // Batches are put together from graphs of different sizes on the host.
+            // Batches are put together on the host: from graphs of different sizes, or from the neighbors of their nodes.
             return BTreeMap::new();
         }
         let splits = [

@@ -133,6 +133,15 @@ impl Student<'_> {
             ))
             .help("use a teacher that was trained on such items"));
         }
+        let drawn = ours.graph.and_then(|graph| graph.drawn);
+        let rounds = teacher.network.num_rounds();
+        if drawn.is_some_and(|drawn| drawn.num_rounds != rounds) {
+            return Err(DataError::new(format!(
+                "the teacher's network has {} of messages one after another, for which no neighbors are drawn here",
+                counted(rounds, "layer")
+            ))
+            .help("use a teacher with as many as `data.graph.neighbors` has numbers, or remove `neighbors`"));
+        }
         let theirs = teacher.network.layers.last();
         let theirs = theirs.map_or(&teacher.network.items.dims, |layer| &layer.shape);
         if theirs != self.output {

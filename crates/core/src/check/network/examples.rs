@@ -441,6 +441,7 @@ pub fn graph_examples() -> Vec<Example> {
         num_edges: 2,
         num_graphs: None,
         largest_graph: None,
+        drawn: None,
     };
     let items = |graph| Items {
         graph: Some(graph),

@@ -4,6 +4,7 @@ use super::cost;
 use super::shape::{Mismatch, wrong};
 use super::{Input, Layer, Network};
 use crate::data::GraphPlan;
+use crate::diagnostic::counted;
 use crate::spec::model::layer::LayerKind;
 use crate::spec::model::message::Message;
 
@@ -105,8 +106,66 @@ pub fn outputs_are_of_graphs(
     }
 }
 
+/// Refuses networks with another number of layers of messages one after another than neighbors are drawn for; the
+/// error has the layer that it is about.
+pub fn rounds_fit(network: &Network) -> Result<(), (usize, Mismatch)> {
+    let Some(drawn) = network.graph.and_then(|graph| graph.drawn) else {
+        return Ok(());
+    };
+    let rounds = rounds(network);
+    let most = rounds.iter().copied().max().unwrap_or(0);
+    if most == drawn.num_rounds {
+        return Ok(());
+    }
+    let at = if most < drawn.num_rounds {
+        rounds.iter().rposition(|round| *round == most)
+    } else {
+        rounds
+            .iter()
+            .position(|round| *round == drawn.num_rounds + 1)
+    };
+    let given = counted(drawn.num_rounds, "number");
+    Err((
+        at.unwrap_or(0),
+        Mismatch {
+            key: "type",
+            message: match most.min(drawn.num_rounds + 1) {
+                0 => format!(
+                    "depends on no layer of messages, but `data.graph.neighbors` has {given}"
+                ),
+                num => format!(
+                    "depends on {} of messages one after another, but `data.graph.neighbors` has {given}",
+                    counted(num, "layer"),
+                ),
+            },
+            help: match most {
+                0 => "remove `neighbors`, or add a layer such as `sage`".into(),
+                _ => format!(
+                    "give `data.graph.neighbors` {}, the first for the nodes of the batch",
+                    counted(most, "number")
+                ),
+            },
+        },
+    ))
+}
+
+/// How many layers of messages one after another each layer ends.
+fn rounds(network: &Network) -> Vec<usize> {
+    let mut rounds: Vec<usize> = Vec::with_capacity(network.layers.len());
+    for layer in &network.layers {
+        let inputs = layer.inputs.iter().filter_map(|input| input.layer);
+        let before = inputs.map(|at| rounds[at]).max().unwrap_or(0);
+        rounds.push(before + usize::from(matches!(layer.kind, LayerKind::Message(_))));
+    }
+    rounds
+}
+
 /// A node's share of values that each edge has.
 fn of_node(per_edge: u64, graph: GraphPlan) -> u64 {
+    if graph.drawn.is_some() {
+        // There are at most as many edges as nodes are counted.
+        return per_edge;
+    }
     let edges = per_edge.saturating_mul(graph.num_edges as u64);
     edges.div_ceil(graph.num_nodes.max(1) as u64)
 }
@@ -122,7 +181,25 @@ impl Network {
         of_node(edge, graph)
     }
 
-    /// How many items, or nodes of a graph, a forward pass computes for a batch of a size.
+    /// The same over all edges, if some of them are drawn in training.
+    pub fn over_all_edges(&self) -> Option<Self> {
+        let graph = self.graph.filter(|graph| graph.drawn.is_some())?;
+        let graph = Some(GraphPlan {
+            drawn: None,
+            ..graph
+        });
+        Some(Self {
+            graph,
+            ..self.clone()
+        })
+    }
+
+    /// How many layers of messages one after another there are.
+    pub fn num_rounds(&self) -> usize {
+        rounds(self).into_iter().max().unwrap_or(0)
+    }
+
+    /// How many items, or nodes of a graph, a step of training computes for a batch of a size.
     pub fn num_computed(&self, batch_size: u64) -> u64 {
         let graph = self.graph.as_ref();
         graph.map_or(batch_size, |graph| graph.nodes_in(batch_size))

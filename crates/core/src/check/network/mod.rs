@@ -365,10 +365,12 @@ pub fn lay_out(
     heads::fit(&network, layers, output, heads)?;
     let last = network.layers.len().checked_sub(1);
     let used = heads.iter().map(|head| head.layer).chain(last);
-    graphs::outputs_are_of_graphs(&network, used).map_err(|(at, mismatch)| {
-        let inputs = &network.layers[at].inputs;
-        refusal(&network, &layers[at], inputs, mismatch)
-    })?;
+    let fits = graphs::outputs_are_of_graphs(&network, used);
+    fits.and_then(|()| graphs::rounds_fit(&network))
+        .map_err(|(at, mismatch)| {
+            let inputs = &network.layers[at].inputs;
+            refusal(&network, &layers[at], inputs, mismatch)
+        })?;
     Ok(network)
 }
 

@@ -167,13 +167,10 @@ impl NodeGraph {
     pub fn union(&self, firsts: &[u32]) -> (Self, Vec<i32>) {
         let Edges {
             sources,
-            targets,
             weights,
             loops,
             ..
         } = &self.edges;
-        // Edges of a node are next to each other.
-        let begins = |node: u32| targets.partition_point(|target| *target < node as i32);
         let mut edges = Edges::none();
         let mut features = Vec::new();
         let mut of = Vec::new();
@@ -187,7 +184,7 @@ impl NodeGraph {
                 features.extend(&self.features[row * self.width..(row + 1) * self.width]);
                 edges.loops.push(loops[row]);
                 of.push(graph as i32);
-                for edge in begins(*node)..begins(*node + 1) {
+                for edge in self.edges.ending_at(*node) {
                     let source = nodes.binary_search(&(sources[edge] as u32));
                     let source = source.expect("edges join nodes of one graph");
                     edges.sources.push(before + source as i32);
@@ -202,6 +199,7 @@ impl NodeGraph {
             features,
             width: self.width,
             members: None,
+            neighbors: Vec::new(),
         };
         (union, of)
     }
@@ -225,6 +223,7 @@ mod tests {
             members: Some(Members {
                 nodes: nodes.into_iter().collect(),
             }),
+            neighbors: Vec::new(),
         };
         let (union, of) = graphs.union(&[1, 0, 1]);
         assert_eq!(of, [0, 0, 1, 1, 1, 2, 2]);

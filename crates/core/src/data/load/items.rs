@@ -81,7 +81,7 @@ pub(super) fn of_items(
             nonlinear: Vec::new(),
         },
     };
-    let graph = edges.map(|edges| NodeGraph::new(edges, &records, &input, None));
+    let graph = edges.map(|edges| NodeGraph::new(edges, &records, &input, None, Vec::new()));
     let graph = graph.transpose()?;
     let set = Arc::new(Set {
         records,

@@ -25,6 +25,9 @@ pub struct GraphSpec {
     pub weight: Option<String>,
     /// Whether edges pass messages in one direction only.
     pub directed: bool,
+    /// How many edges of each node are drawn in training, for each round of messages; all if empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub neighbors: Vec<usize>,
 }
 
 impl GraphSpec {
@@ -54,6 +57,13 @@ impl GraphSpec {
             directed: s
                 .field("directed", Kind::Bool, "Whether messages pass only from `from` to `to`; otherwise in both directions.")
                 .or(false),
+            neighbors: s
+                .field(
+                    "neighbors",
+                    Kind::list(Kind::Int(1, 1 << 20), 1),
+                    "How many edges that end at a node are drawn for a batch of training: first for the nodes of the batch, then for their neighbors, and so on, a number for each layer of messages one after another; all edges when not set.",
+                )
+                .or(Vec::new()),
         }
     }
 }

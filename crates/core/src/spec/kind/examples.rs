@@ -36,6 +36,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("graph.edges", "\"edges.csv\""),
     ("graph.id", "\"id\""),
     ("graph.of", "\"graph\""),
+    ("graph.neighbors", "[15, 10]"),
     ("graph.weight", "\"weight\""),
     ("hidden_features", "64"),
     ("notify.command", "[\"notify-send\", \"runner\"]"),
