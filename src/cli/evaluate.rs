@@ -4,14 +4,12 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::OK;
 use super::output::Output;
 use super::predict::{ItemsArgs, ModelArgs};
 use super::tell::Teller;
-use super::{FAILED, OK};
+use crate::ops::place::File;
 use crate::ops::{self, Evaluate, Progress};
-use runner_core::diagnostic::Diagnostic;
-use runner_core::record::write_whole;
-use runner_core::show::plain_io_error;
 use runner_report::console::Mode;
 use runner_report::report::assessment;
 
@@ -33,10 +31,18 @@ pub(super) struct EvaluateArgs {
     /// Also write an HTML page
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+    /// Replace an existing page
+    #[arg(long, requires = "html")]
+    force: bool,
 }
 
 /// Evaluates and prints.
 pub(super) fn evaluate(args: &EvaluateArgs, output: &mut Output) -> u8 {
+    let page = args.html.as_deref();
+    let page = match page.map(|path| File::new(path, args.force)).transpose() {
+        Ok(page) => page,
+        Err(error) => return output.fail(&error),
+    };
     let teller = Teller::new(Mode::Normal);
     let sink = |progress: Progress<'_>| teller.tell(progress);
     let found = args.items.asked().and_then(|(asked, copied)| {
@@ -64,11 +70,9 @@ pub(super) fn evaluate(args: &EvaluateArgs, output: &mut Output) -> u8 {
     } else {
         output.print_fitted(&assessment::text(&found, Output::table_width()));
     }
-    if let Some(path) = &args.html {
-        if let Err(e) = write_whole(path, assessment::html(&found).as_bytes()) {
-            let message = format!("cannot write `{}`: {}", path.display(), plain_io_error(&e));
-            output.refuse(Diagnostic::error("output", message));
-            return FAILED;
+    if let (Some(page), Some(path)) = (page, &args.html) {
+        if let Err(error) = page.whole(assessment::html(&found).as_bytes()) {
+            return output.fail(&error);
         }
         output.say(&format!("page: {}", path.display()));
     }

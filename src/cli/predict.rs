@@ -131,7 +131,7 @@ fn format(text: &str) -> Result<OutputFormat, Reason> {
 }
 
 /// Standard input in a temporary file, which can be read more than once.
-pub(super) struct Copied(Option<tempfile::NamedTempFile>);
+pub(super) struct Copied(Option<(tempfile::NamedTempFile, tempfile::TempDir)>);
 
 impl ItemsArgs {
     /// The request. Standard input is copied to a file first.
@@ -143,7 +143,7 @@ impl ItemsArgs {
                     let message = format!("standard input cannot be read: {}", plain_io_error(&e));
                     Error::failed(Diagnostic::error("input", message))
                 })?;
-                let path = copied.path().to_owned();
+                let path = copied.0.path().to_owned();
                 let asked = Asked::File(path, Some("standard input".into()));
                 Ok((asked, Copied(Some(copied))))
             }
@@ -156,7 +156,7 @@ impl ItemsArgs {
     pub(super) fn kind(&self, copied: &Copied) -> Option<DataKind> {
         let sniffed = || {
             let mut head = [0; 8];
-            let mut file = copied.0.as_ref()?.reopen().ok()?;
+            let mut file = copied.0.as_ref()?.0.reopen().ok()?;
             let num = file.read(&mut head).ok()?;
             match head[..num].trim_ascii_start() {
                 [b'{', ..] => Some(DataKind::JsonLines),
@@ -172,11 +172,14 @@ impl ItemsArgs {
     }
 }
 
-fn copy_stdin() -> io::Result<tempfile::NamedTempFile> {
-    let mut file = tempfile::NamedTempFile::new()?;
+/// The file's name is the same each time, since that of an image identifies it.
+fn copy_stdin() -> io::Result<(tempfile::NamedTempFile, tempfile::TempDir)> {
+    let folder = tempfile::tempdir()?;
+    let mut named = tempfile::Builder::new();
+    let mut file = named.prefix("stdin").rand_bytes(0).tempfile_in(&folder)?;
     io::copy(&mut BufReader::new(io::stdin().lock()), &mut file)?;
     file.flush()?;
-    Ok(file)
+    Ok((file, folder))
 }
 
 /// Predicts, and writes the predictions to a file or to standard output.

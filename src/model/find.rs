@@ -34,14 +34,18 @@ pub fn find(path: &Path, options: &Options) -> Result<Found, Refusal> {
 pub fn find_seeds(path: &Path, num: usize, options: &Options) -> Result<Vec<Found>, Refusal> {
     if path.is_file() {
         only_one(path, num, "a capsule")?;
-        return of_capsule(path, options).map(|found| vec![found]);
+        let found = of_capsule(path, options)?;
+        is_of_trial(&found, path, options)?;
+        return Ok(vec![found]);
     }
     let run = RunFolder(path.to_owned());
     if run.run_toml().exists() {
+        let found = of_folder(run.clone())?;
+        is_of_trial(&found, path, options)?;
         if num > 1 {
             return siblings(&run, num, options);
         }
-        return of_folder(run).map(|found| vec![found]);
+        return Ok(vec![found]);
     }
     let experiment = ExperimentFolder(path.to_owned());
     if experiment.plan_json().exists() {
@@ -72,6 +76,22 @@ fn only_one(path: &Path, num: usize, what: &str) -> Result<(), Refusal> {
     );
     Err(Box::new(Diagnostic::error("usage", message).help(
         "use the folder of the experiment, or omit `--ensemble`",
+    )))
+}
+
+/// Refuses a single run that is not one of the trial that is asked for.
+fn is_of_trial(found: &Found, path: &Path, options: &Options) -> Result<(), Refusal> {
+    let asked = options.trial.as_ref();
+    let Some(asked) = asked.filter(|asked| **asked != found.plan.trial) else {
+        return Ok(());
+    };
+    let message = format!(
+        "`{}` is a run of trial `{}`, but `--trial` asks for `{asked}`",
+        path.display(),
+        found.plan.trial
+    );
+    Err(Box::new(Diagnostic::error("usage", message).help(
+        "use the folder of the experiment, or omit `--trial`",
     )))
 }
 

@@ -43,7 +43,7 @@ mod memory;
 mod new_project;
 mod outlook;
 mod parity;
-mod place;
+pub(crate) mod place;
 mod predict;
 mod prior;
 mod probe;

@@ -3,7 +3,7 @@
 
 use std::ffi::OsStr;
 use std::fs;
-use std::io::{self, BufWriter};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use crate::error::Error;
@@ -64,6 +64,11 @@ impl<'a> File<'a> {
             ));
         }
         Ok(Self(path))
+    }
+
+    /// Writes it, in the same way.
+    pub fn whole(&self, bytes: &[u8]) -> Result<(), Error> {
+        self.write(|file| file.write_all(bytes).map_err(|e| unwritten(self.0, &e)))
     }
 
     /// Writes it under a temporary name and renames it.

@@ -123,6 +123,16 @@ pub fn predict(asked: &Predict, sink: &Sink<'_>) -> Result<Predicted, Error> {
     let Some(out) = &asked.out else {
         return predict_to(asked, &mut io::sink(), sink);
     };
+    if let Asked::File(data, _) = &asked.asked
+        && let (Ok(data), Ok(theirs)) = (data.canonicalize(), out.canonicalize())
+        && data == theirs
+    {
+        let message = format!("`{}` is the data to predict", out.display());
+        let help = "choose another file for the predictions";
+        return Err(Error::refused(
+            Diagnostic::error("usage", message).help(help),
+        ));
+    }
     if asked.format()? != OutputFormat::Png {
         return File::new(out, asked.force)?.write(|file| run(asked, file, None, sink));
     }

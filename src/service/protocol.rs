@@ -37,7 +37,6 @@ pub(super) struct Call {
     id: Option<String>,
     /// The names of the requested outputs; empty for all.
     outputs: Vec<String>,
-    num_items: usize,
 }
 
 impl Metadata {
@@ -201,7 +200,6 @@ impl Call {
         let call = Self {
             id: parsed.get("id").and_then(Value::as_str).map(str::to_owned),
             outputs: requested(&parsed, metadata)?,
-            num_items: rows.len(),
         };
         let rows = rows.into_iter().map(|row| Value::Object(row).to_string());
         Ok((call, rows.collect()))
@@ -214,7 +212,7 @@ impl Call {
             self.outputs.is_empty() || self.outputs.iter().any(|name| name == output.name)
         });
         let outputs = wanted.map(|output| {
-            let mut shape = vec![self.num_items];
+            let mut shape = vec![predictions.len()];
             shape.extend(&output.shape);
             Tensor {
                 name: output.name,
@@ -359,8 +357,19 @@ fn tensor(input: &Value, column: &Column) -> Result<Vec<Value>, Reason> {
         )
         .into());
     }
+    let data = input.get("data").and_then(Value::as_array);
+    let data = data.ok_or_else(|| format!("input `{name}` has no list `data`"))?;
     let mut flat = Vec::new();
-    flatten(input.get("data").unwrap_or(&Value::Null), &mut flat);
+    if data.iter().any(Value::is_array) {
+        if !nested_values(data, &sizes, &mut flat) {
+            let message = format!(
+                "the nested lists in `data` of input `{name}` do not have the shape {sizes:?}"
+            );
+            return Err(message.into());
+        }
+    } else {
+        flat.clone_from(data);
+    }
     let size: usize = column.shape.iter().product();
     if num_items.checked_mul(size) != Some(flat.len()) {
         return Err(format!(
@@ -372,7 +381,9 @@ fn tensor(input: &Value, column: &Column) -> Result<Vec<Value>, Reason> {
     }
     let kind = given.unwrap_or_default();
     if let Some((least, most)) = range(kind)
-        && let Some(at) = flat.iter().position(|value| !is_within(value, least, most))
+        && let Some(at) = flat
+            .iter()
+            .position(|value| !value.is_null() && !is_within(value, least, most))
     {
         return Err(format!(
             "input `{name}` has the datatype `{kind}`, but value {} of its `data` is {}, which is not an integer from {least} to {most}",
@@ -421,13 +432,19 @@ fn is_within(value: &Value, least: i128, most: i128) -> bool {
     integer.is_some_and(|integer| (least..=most).contains(&integer))
 }
 
-/// Values of nested or flat data, row by row.
-fn flatten(data: &Value, flat: &mut Vec<Value>) {
-    match data {
-        Value::Array(items) => items.iter().for_each(|item| flatten(item, flat)),
-        Value::Null => {}
-        value => flat.push(value.clone()),
-    }
+/// Adds the values of nested lists, row by row; false if they do not have the shape.
+fn nested_values(data: &[Value], shape: &[usize], flat: &mut Vec<Value>) -> bool {
+    let Some((first, rest)) = shape.split_first() else {
+        return false;
+    };
+    data.len() == *first
+        && data.iter().all(|item| match item {
+            Value::Array(items) => nested_values(items, rest, flat),
+            value => {
+                flat.push(value.clone());
+                rest.is_empty()
+            }
+        })
 }
 
 /// The values of an item as nested lists.

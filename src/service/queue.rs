@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
-use runner_core::diagnostic::Diagnostic;
+use runner_core::data::encode::InputEncoder;
+use runner_core::diagnostic::{Diagnostic, counted};
 use runner_core::predict::Prediction;
 use tokio::sync::oneshot::{self, error::TryRecvError};
 
@@ -45,6 +46,8 @@ struct Shared {
     model: Model,
     gauges: Arc<Gauges>,
     max_batch: usize,
+    /// Whether a request is computed by itself: an item is made of several of its rows.
+    is_alone: bool,
     waiting: Mutex<Waiting>,
     /// Notified of requests for the thread, and of the end.
     changed: Condvar,
@@ -69,8 +72,16 @@ struct Job {
 impl Queue {
     /// Starts the thread that computes.
     pub fn start(model: Model, options: &Options, gauges: Arc<Gauges>) -> std::io::Result<Self> {
+        let is_alone = matches!(
+            model.transforms().input,
+            InputEncoder::Features {
+                window: Some(_),
+                ..
+            }
+        );
         let shared = Arc::new(Shared {
             model,
+            is_alone,
             gauges,
             max_batch: options.max_batch.max(1),
             waiting: Mutex::default(),
@@ -187,7 +198,8 @@ impl Shared {
         let mut num_items = 0;
         while let Some(next) = waiting.jobs.front() {
             let is_gone = next.reply.is_closed();
-            if !is_gone && !jobs.is_empty() && num_items + next.rows.len() > self.max_batch {
+            let is_full = self.is_alone || num_items + next.rows.len() > self.max_batch;
+            if !is_gone && !jobs.is_empty() && is_full {
                 break;
             }
             let Some(job) = waiting.jobs.pop_front() else {
@@ -239,6 +251,10 @@ fn compute(model: &Model, jobs: Vec<Job>, gauges: &Gauges) {
 fn predict(model: &Model, rows: &[&str], gauges: &Gauges) -> Outcome {
     let computed = std::panic::catch_unwind(AssertUnwindSafe(|| model.predict_objects(rows)));
     match computed {
+        Ok(Ok(predictions)) if predictions.is_empty() => Outcome::Refused(format!(
+            "the request has {}, which are too few for an item: it is a window of consecutive rows",
+            counted(rows.len(), "row")
+        )),
         Ok(Ok(predictions)) => {
             gauges.computed(rows.len());
             Outcome::Done(predictions)

@@ -136,6 +136,27 @@ fn values_of_a_series_are_scaled_separately() {
     );
     let (_, _, said) = run(folder.path(), &["check", "spec.toml"]);
     assert!(!said.contains(warned), "{said}");
+    // Neither are the channels scaled separately if an axis is chosen.
+    let first = ["check", "spec.toml", "--set", "data.scale_axis=0"];
+    let (_, _, said) = run(folder.path(), &first);
+    assert!(said.contains("set `scale_axis = 1`"), "{said}");
+}
+
+/// Images whose channels are last.
+#[test]
+fn channels_at_the_end_are_pointed_out() {
+    let spec = WEATHER.edit(
+        "{ type = \"lstm\", hidden_size = 16, output = \"last\" }",
+        "{ type = \"flatten\" }",
+    );
+    let folder = folder_with(&spec);
+    let (values, classes) = series(60);
+    let images = npy("<f4", "(30, 4, 6, 3)", &bytes_of(&values));
+    write(folder.path(), "x.npy", &images);
+    write_targets(folder.path(), &classes[..30]);
+    let (code, _, said) = run(folder.path(), &["check", "spec.toml"]);
+    assert_eq!(code, 0, "{said}");
+    assert!(said.contains("set `scale_axis = 2`"), "{said}");
 }
 
 /// Channels first, as a convolution takes them: steps are no channels.

@@ -5,8 +5,9 @@ use std::net::TcpStream;
 
 use serde_json::{Value, json};
 
+use super::edit::Edit;
 use super::serve::Server;
-use super::support::{IRIS, completed, run};
+use super::support::{IRIS, completed, folder_with, run};
 
 const RUN: &str = "results/spec/runs/base-s1";
 
@@ -481,4 +482,66 @@ fn a_storm_of_useless_connections_costs_neither_memory_nor_others() {
         .unwrap();
     let kib: u64 = peak.split_whitespace().nth(1).unwrap().parse().unwrap();
     assert!(kib < 256 << 10, "{peak}");
+}
+
+/// The rows of a request are a series of their own: no window reaches into another request, however many wait.
+#[test]
+fn windows_are_made_of_the_rows_of_one_request() {
+    let rows: String = (0..60)
+        .map(|at| format!("{}\n", (at * 7 % 11) as f64 / 11.0))
+        .collect();
+    let spec = IRIS.edit("type = \"iris\"", "type = \"csv\"\npath = \"s.csv\"\nfeatures = [\"x\"]\ntarget = \"x\"\nwindow = { length = 4, horizon = 2 }\nsplit = { valid = 0.5 }");
+    let folder = folder_with(&spec);
+    std::fs::write(folder.path().join("s.csv"), format!("x\n{rows}")).unwrap();
+    let (code, _, said) = run(folder.path(), &["run", "spec.toml", "--quiet"]);
+    assert_eq!(code, 0, "{said}");
+    let server = Server::of(folder.path(), "results/spec", &["--predict"]);
+    let request = |from: usize, num: usize| {
+        let rows: Vec<Value> = (0..num)
+            .map(|at| json!({"x": (from + at) as f64 / 9.0}))
+            .collect();
+        json!({ "rows": rows })
+    };
+    let alone: Vec<(u16, Value)> = (0..4)
+        .map(|from| {
+            let mut stream = TcpStream::connect(&server.address).unwrap();
+            post(&mut stream, "/predict", &request(from, 6))
+        })
+        .collect();
+    for (status, answer) in &alone {
+        assert_eq!(
+            (*status, answer["predictions"].as_array().unwrap().len()),
+            (200, 3),
+            "{answer}"
+        );
+    }
+    std::thread::scope(|scope| {
+        for client in 0..8 {
+            let (alone, request, address) = (&alone, &request, &server.address);
+            scope.spawn(move || {
+                let mut stream = TcpStream::connect(address).unwrap();
+                for round in 0..20 {
+                    let from = (client + round) % 4;
+                    let answer = post(&mut stream, "/predict", &request(from, 6));
+                    assert_eq!(answer, alone[from]);
+                    let (status, answer) = post(&mut stream, "/predict", &request(from, 3));
+                    assert_eq!(status, 400, "{answer}");
+                    assert!(
+                        answer["error"]
+                            .as_str()
+                            .unwrap()
+                            .contains("3 rows, which are too few"),
+                        "{answer}"
+                    );
+                }
+            });
+        }
+    });
+    let tensor = json!({"inputs": [{"name": "x", "datatype": "FP32", "shape": [6], "data": [0.0, 0.1, 0.2, 0.3, 0.4, 0.5]}]});
+    let mut stream = TcpStream::connect(&server.address).unwrap();
+    let (status, answer) = post(&mut stream, "/v2/models/spec/infer", &tensor);
+    assert_eq!(status, 200, "{answer}");
+    let output = &answer["outputs"][0];
+    assert_eq!(output["shape"], json!([3, 1]), "{answer}");
+    assert_eq!(output["data"].as_array().unwrap().len(), 3, "{answer}");
 }

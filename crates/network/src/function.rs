@@ -449,6 +449,11 @@ fn gated<const D: usize>(x: Tensor<D>, arithmetic: Arithmetic) -> Tensor<D> {
 const SELU_ALPHA: f64 = 1.673_263_242_354_377_2;
 const SELU_SCALE: f64 = 1.050_700_987_355_480_5;
 
+/// `alpha x + beta` between 0 and 1.
+fn hard_sigmoid<const D: usize>(tensor: Tensor<D>, alpha: f64, beta: f64) -> Tensor<D> {
+    tensor.mul_scalar(alpha).add_scalar(beta).clamp(0.0, 1.0)
+}
+
 /// x above zero, `alpha (exp(x / width) - 1)` below. Burn's version also computes the exponential of large values and
 /// drops it, which gives gradients of infinity times zero.
 fn exponential<const D: usize>(tensor: Tensor<D>, alpha: f64, width: f64) -> Tensor<D> {
@@ -495,8 +500,9 @@ fn activate<const D: usize>(function: &Activation, tensor: Tensor<D>) -> Tensor<
         }
         Activation::Softsign => activation::softsign(tensor),
         Activation::Tanhshrink => activation::tanhshrink(tensor),
-        Activation::HardSigmoid { alpha, beta } => activation::hard_sigmoid(tensor, alpha, beta),
-        Activation::HardSwish => activation::hard_swish(tensor),
+        // Burn's compute in 32 bits.
+        Activation::HardSigmoid { alpha, beta } => hard_sigmoid(tensor, alpha, beta),
+        Activation::HardSwish => tensor.clone() * hard_sigmoid(tensor, 1.0 / 6.0, 0.5),
         Activation::Hardtanh { min, max } => activation::hardtanh(tensor, min, max),
         Activation::HardShrink { lambda } => activation::hard_shrink(tensor, lambda),
         Activation::SoftShrink { lambda } => activation::soft_shrink(tensor, lambda),

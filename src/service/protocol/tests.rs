@@ -138,3 +138,38 @@ fn integers_outside_of_their_datatype_are_refused_by_name() {
     }
     assert!(one("FP32", json!(2000.5)).is_ok());
 }
+
+/// A missing value has its place, and nested lists have the shape that is said.
+#[test]
+fn values_stay_in_their_places() {
+    let missing = parse(&json!([
+        {"name": "x", "datatype": "FP32", "shape": [3], "data": [1.5, null, 2]},
+    ]));
+    let expected = [r#"{"x":1.5}"#, r#"{"x":null}"#, r#"{"x":2}"#];
+    assert_eq!(missing.unwrap(), expected);
+    for (shape, data, reason) in [
+        (json!([2]), json!([1.0, null, 20.0]), "3 values"),
+        (
+            json!([1, 2, 2]),
+            json!([[1, 2, 3], [4]]),
+            "do not have the shape [1, 2, 2]",
+        ),
+        (
+            json!([1, 2, 2]),
+            json!([[[1, 2, 3], [4]]]),
+            "do not have the shape [1, 2, 2]",
+        ),
+        (
+            json!([1, 2, 2]),
+            json!([[[1, 2], 3, 4]]),
+            "do not have the shape [1, 2, 2]",
+        ),
+        (json!([1, 2, 2]), json!(null), "has no list `data`"),
+    ] {
+        let name = if shape == json!([2]) { "x" } else { "image" };
+        let refused =
+            parse(&json!([{"name": name, "datatype": "UINT8", "shape": shape, "data": data}]));
+        let refused = refused.unwrap_err().0;
+        assert!(refused.contains(reason), "{refused}");
+    }
+}

@@ -111,8 +111,6 @@ impl Noticed {
 fn uneven_ranges(set: &Set, spec: &DataSpec) -> Option<DataError> {
     /// Items that are looked at, evenly spread.
     const ITEMS: usize = 256;
-    /// From this many times on.
-    const TIMES: f64 = 10.0;
     let InputEncoder::Array {
         column,
         shape,
@@ -124,21 +122,42 @@ fn uneven_ranges(set: &Set, spec: &DataSpec) -> Option<DataError> {
     };
     let column = *column;
     let (records, said) = (&set.records, &set.records.columns()[column]);
-    let suggested = match (spec.scale_axis, shape.as_slice()) {
-        (ScaleAxis::All, _) => {
-            let is_bytes = said.kind == ColumnKind::Bytes;
-            ScaleAxis::Auto.resolve(shape, is_bytes).ok()?
-        }
-        // Fewer positions than steps: probably channels.
-        (ScaleAxis::Auto, [first, last]) if first < last && axis.is_some() => Some(0),
-        _ => None,
-    };
-    let suggested = suggested.filter(|_| spec.scale.is_measured())?;
+    if !spec.scale.is_measured() || shape.len() < 2 {
+        return None;
+    }
+    let mut candidates = Vec::new();
+    if spec.scale_axis == ScaleAxis::All {
+        let is_bytes = said.kind == ColumnKind::Bytes;
+        candidates.extend(ScaleAxis::Auto.resolve(shape, is_bytes).ok().flatten());
+    }
+    // Fewer positions than along all other axes: probably channels.
+    let least = shape.iter().min()?;
+    let mut shortest = (0..shape.len()).filter(|at| shape[*at] == *least);
+    if let (Some(shortest), None) = (shortest.next(), shortest.next())
+        && (axis.is_some() || spec.scale_axis == ScaleAxis::All)
+    {
+        candidates.push(shortest);
+    }
     let num = records.len().min(ITEMS);
     let rows: Vec<u32> = (0..num)
         .map(|at| (at * records.len() / num) as u32)
         .collect();
-    let found = moments(&rows, Groups::along(shape, Some(suggested)), |row, out| {
+    let candidates = candidates.into_iter();
+    let mut others = candidates.filter(|candidate| Some(*candidate) != *axis);
+    others.find_map(|suggested| uneven_along(suggested, shape, (records, column), &rows))
+}
+
+/// Positions along an axis whose ranges in some rows differ much.
+fn uneven_along(
+    suggested: usize,
+    shape: &[usize],
+    (records, column): (&Records, usize),
+    rows: &[u32],
+) -> Option<DataError> {
+    /// From this many times on.
+    const TIMES: f64 = 10.0;
+    let said = &records.columns()[column];
+    let found = moments(rows, Groups::along(shape, Some(suggested)), |row, out| {
         records.numbers(row, column, |number| out.push(number));
     });
     let sizes = found.iter().map(|found| found.max - found.min).enumerate();

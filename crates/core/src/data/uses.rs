@@ -7,7 +7,7 @@ use super::DataError;
 use super::records::{Column, ColumnKind, NearlyNumbers, Records};
 use crate::diagnostic::nearest;
 use crate::spec::data::{
-    ColumnSpec, Encode, FilesSpec, Format, Missing, MoreTarget, RolesSpec, SplitSpec,
+    ColumnSpec, DataKind, Encode, FilesSpec, Format, Missing, MoreTarget, RolesSpec, SplitSpec,
 };
 use crate::spec::document::Value;
 
@@ -82,7 +82,11 @@ impl Uses {
         let more_targets = roles.more_targets.iter();
         let more_targets = more_targets.map(|more| all(&more.columns, &more.key()));
         let more_targets = more_targets.collect::<Result<Vec<_>, _>>()?;
-        let ignored = all(&roles.ignore, "data.ignore")?;
+        let ignored = match files.kind() {
+            // Their reader found each of them, and left them out.
+            DataKind::Npz | DataKind::Safetensors => Vec::new(),
+            _ => all(&roles.ignore, "data.ignore")?,
+        };
         let by = |name: &Option<String>, key: &str| {
             let found = name.as_ref().map(|name| find(name, key));
             found.transpose()

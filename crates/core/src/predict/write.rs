@@ -1,5 +1,6 @@
 //! Predictions as files: CSV, JSON lines, NumPy arrays, masks as PNG, and Parquet.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Seek, Write};
 use std::path::{Path, PathBuf};
@@ -71,8 +72,8 @@ enum Out<W: Write> {
     /// The values of an array, and the number per item; the header is written in front when the number of items is
     /// known.
     Values(W, io::BufWriter<File>),
-    /// A folder, and the table of its files.
-    Folder(PathBuf, W),
+    /// A folder, the names in it, and the table of its files.
+    Folder(PathBuf, BTreeSet<String>, W),
     /// A table in a temporary file, which is copied at the end.
     #[cfg(feature = "parquet")]
     Table(W, Table),
@@ -104,7 +105,7 @@ impl<W: Write> Writer<W> {
             (OutputFormat::Png, Some(folder)) => {
                 let head = format!("{},mask\n", layout.id);
                 out.write_all(head.as_bytes()).map_err(|e| unwritable(&e))?;
-                Out::Folder(folder.to_owned(), out)
+                Out::Folder(folder.to_owned(), BTreeSet::new(), out)
             }
             (OutputFormat::Csv, _) => {
                 let mut rows = csv::Writer::from_writer(out);
@@ -175,8 +176,8 @@ impl<W: Write> Writer<W> {
                 writeln!(out, "{}", Json::Object(line))
             }
             Out::Values(_, values) => write_values(prediction, values),
-            Out::Folder(folder, table) => {
-                let name = mask_name(id);
+            Out::Folder(folder, names, table) => {
+                let name = mask_name(id, names);
                 let path = folder.join(&name);
                 write_mask(prediction, &path)
                     .and_then(|()| writeln!(table, "{},{}", csv_cell(id), csv_cell(&name)))
@@ -196,7 +197,7 @@ impl<W: Write> Writer<W> {
                 Out::Rows(rows) => rows
                     .into_inner()
                     .map_err(|e| io::Error::other(e.to_string())),
-                Out::Lines(mut out) | Out::Folder(_, mut out) => out.flush().map(|()| out),
+                Out::Lines(mut out) | Out::Folder(_, _, mut out) => out.flush().map(|()| out),
                 Out::Values(mut out, values) => {
                     let mut values = values.into_inner().map_err(|e| e.into_error())?;
                     write_head(meaning, self.num_items, &mut out)?;
@@ -343,17 +344,23 @@ fn write_head(meaning: &Meaning, num: u64, out: &mut impl Write) -> io::Result<(
         .map(|_| ())
 }
 
-/// The name of an item's mask.
-fn mask_name(id: &str) -> String {
+/// The name of an item's mask, which no earlier one has, in any case of its letters.
+fn mask_name(id: &str, names: &mut BTreeSet<String>) -> String {
     let stem = match id.rsplit_once('.') {
         Some((stem, _)) if !stem.is_empty() => stem,
         _ => id,
     };
     // Images from different folders get different names, and no name leads out of the folder of masks.
-    format!(
-        "{}.png",
-        stem.replace(['/', '\\'], "__").trim_start_matches('.')
-    )
+    let plain = |stem: &str| {
+        stem.replace(['/', '\\'], "__")
+            .trim_start_matches('.')
+            .to_owned()
+    };
+    let (short, long) = (plain(stem), plain(id));
+    let others = (2..).map(|number| format!("{long}-{number}"));
+    let mut all = [short, long.clone()].into_iter().chain(others);
+    let free = all.find(|name| names.insert(name.to_lowercase()));
+    format!("{}.png", free.unwrap_or(long))
 }
 
 fn write_mask(prediction: &Prediction, path: &Path) -> io::Result<()> {
@@ -388,4 +395,35 @@ fn unwritable(error: &io::Error) -> DataError {
         plain_io_error(error)
     ))
     .help("free some space, or choose another path")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_item_has_a_mask_of_its_own() {
+        let mut names = BTreeSet::new();
+        let ids = [
+            "02.jpg",
+            "02.png",
+            "sub/00.png",
+            "sub__00.png",
+            "A.png",
+            "a.png",
+            "../x.png",
+        ];
+        let found = ids.map(|id| mask_name(id, &mut names));
+        let expected = [
+            "02.png",
+            "02.png.png",
+            "sub__00.png",
+            "sub__00.png.png",
+            "A.png",
+            "a.png.png",
+            "__x.png",
+        ];
+        assert_eq!(found, expected);
+        assert_eq!(mask_name("02.png", &mut names), "02.png-2.png");
+    }
 }

@@ -1,7 +1,7 @@
 //! NaN propagates to the loss, so that a diverging run is detected.
 
 use burn::module::Module;
-use burn::tensor::{Device, Tensor};
+use burn::tensor::{DType, Device, Tensor};
 
 use super::{Activation, activate_by};
 use crate::graph::Graph;
@@ -85,6 +85,34 @@ fn activations_pass_on_what_is_no_number() {
                     "{activation:?}: {output:?}"
                 );
             }
+        }
+    }
+}
+
+#[test]
+fn hard_functions_keep_64_bits() {
+    let numbers = [-3.1, -0.7, 0.1, 0.9, 2.3];
+    let activated = |activation| {
+        let device = Device::default();
+        let input = Tensor::<1>::from_data(numbers, (&device, DType::F64));
+        let output = activate_by(Kernels::Reference, &activation, input).into_data();
+        output.try_into_vec::<f64>().expect("64 bits")
+    };
+    let hard = |x: f64, alpha: f64, beta: f64| (alpha * x + beta).clamp(0.0, 1.0);
+    let (alpha, beta) = (0.2, 0.5);
+    let all = [
+        (
+            Activation::HardSigmoid { alpha, beta },
+            numbers.map(|x| hard(x, alpha, beta)),
+        ),
+        (
+            Activation::HardSwish,
+            numbers.map(|x| x * hard(x, 1.0 / 6.0, 0.5)),
+        ),
+    ];
+    for (activation, expected) in all {
+        for (found, expected) in activated(activation).into_iter().zip(expected) {
+            assert!((found - expected).abs() < 1e-15, "{found} {expected}");
         }
     }
 }

@@ -94,10 +94,24 @@ fn select<'a>(
         return Err(DataError::new(format!("{place} contains no arrays"))
             .help("save arrays by name, for example with `np.savez(path, x=x, y=y)`"));
     }
+    let mut ignored = roles.ignore.iter();
+    if let (Some(name), None) = (ignored.find(|name| !all.contains(name)), first) {
+        let error = DataError::new(format!("{place} has no array `{name}`"));
+        return Err(error
+            .key("data.ignore")
+            .note(format!("its arrays: {}", quoted(&all)))
+            .help("remove it from `ignore`"));
+    }
     found.retain(|array| !roles.ignore.contains(&array.name));
     let mut take = |name: &String| {
         let at = found.iter().position(|array| array.name == *name);
         let Some(at) = at else {
+            if roles.ignore.contains(name) {
+                let message = format!("`{name}` is in `ignore`, but is used as well");
+                return Err(DataError::new(message).key("data.ignore").help(format!(
+                    "remove `{name}` from `ignore`, or where it is used"
+                )));
+            }
             let error = DataError::new(format!("{place} has no array `{name}`"));
             let error = match first {
                 Some((names, first)) if names.contains(name) => error.note(format!(

@@ -167,6 +167,13 @@ fn named_arrays_are_those_asked_for() {
     assert_eq!(names(&files), "x h d b u8 u16 i64 big bigi y");
     files.roles.ignore = ["d", "big", "bigi"].map(str::to_owned).to_vec();
     assert_eq!(names(&files), "x h b u8 u16 i64 y");
+    files.roles.ignore.push("c".into());
+    let message = refusal(&files, path.parent().unwrap());
+    insta::assert_snapshot!(message, @"`stored.npz` has no array `c`; its arrays: `x`, `h`, `d`, `b`, `u8`, `u16`, `i64`, `big`, `bigi`, `y`; remove it from `ignore`");
+    files.roles.ignore.pop();
+    files.roles.features = Some(vec!["d".into()]);
+    let message = refusal(&files, path.parent().unwrap());
+    insta::assert_snapshot!(message, @"`d` is in `ignore`, but is used as well; remove `d` from `ignore`, or where it is used");
     files.roles.features = Some(vec!["u8".into(), "x".into(), "u8".into()]);
     files.roles.target = vec!["y".into()];
     assert_eq!(names(&files), "u8 x y h b u16 i64");
