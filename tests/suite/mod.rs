@@ -24,6 +24,7 @@ mod diff;
 mod dispatch;
 mod distill;
 mod diverging;
+mod documents;
 mod edit;
 mod evaluation;
 mod exactness;

@@ -3,6 +3,8 @@
 use std::error::Error;
 use std::fmt;
 
+use runner_core::check::network::Layer;
+
 /// A layer that cannot be expressed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unsupported {
@@ -12,6 +14,17 @@ pub struct Unsupported {
     pub kind: String,
     /// Why not, as a continuation of "the layer".
     pub reason: String,
+}
+
+impl Unsupported {
+    /// A layer that keeps the documents of an item apart.
+    pub fn documents(layer: &Layer) -> Self {
+        Self {
+            layer: layer.name.clone(),
+            kind: layer.kind.type_name(),
+            reason: "keeps the documents of an item apart (`document_mask`), which exported programs do not; `export hub` and `export weights` write its weights".to_owned(),
+        }
+    }
 }
 
 impl fmt::Display for Unsupported {

@@ -46,49 +46,69 @@ pub struct Attention {
 pub struct Visible<'a> {
     /// \[items, keys\]: 0 for a key that gets no weight.
     pub keys: Option<&'a [u32]>,
-    /// \[items, queries\]: the number of the keys that each query attends to, if it does not attend to all others.
-    pub queries: Option<&'a [u32]>,
+    /// \[items, positions\]: the number of the document of each position, if positions attend only to those of their
+    /// own. Positions of a document follow each other, and queries and keys are the same positions.
+    pub documents: Option<&'a [u32]>,
+}
+
+/// Positions of an item that attend only to each other.
+struct Span {
+    first: usize,
+    queries: usize,
+    keys: usize,
 }
 
 impl<'a> Visible<'a> {
     fn check(&self, sizes: &Attention) {
         let (keys, queries) = (sizes.items * sizes.keys, sizes.items * sizes.queries);
         assert!(self.keys.is_none_or(|all| all.len() == keys));
-        assert!(self.queries.is_none_or(|all| all.len() == queries));
-        assert!(self.keys.is_some() || self.queries.is_none());
+        let is_own = |all: &[u32]| all.len() == queries && sizes.queries == sizes.keys;
+        assert!(self.documents.is_none_or(is_own));
     }
 
-    /// Of one item, for queries from `first` on.
-    fn of(&self, sizes: &Attention, item: usize, first: usize) -> Self {
-        let at = item * sizes.queries + first;
-        Self {
-            keys: self.keys.map(|all| &all[item * sizes.keys..][..sizes.keys]),
-            queries: self.queries.map(|all| &all[at..]),
-        }
-    }
-
-    /// One past the last key of an item that any query may attend to.
-    fn reach(&self, sizes: &Attention, item: usize) -> usize {
-        let keys = self.of(sizes, item, 0).keys;
-        let last = keys.map(|keys| keys.iter().rposition(|key| *key != 0));
-        // Products have at least one term.
-        last.map_or(sizes.keys, |last| last.map_or(1, |last| last + 1))
-    }
-
-    /// Sets the values of a row of scores, that of a query of this item, where it does not attend.
-    #[inline(always)]
-    fn hide(&self, query: usize, row: &mut [f32], value: f32) {
-        let Some(keys) = self.keys else {
-            return;
+    /// The documents of an item; all of it without any.
+    fn spans(&self, sizes: &Attention, item: usize) -> Vec<Span> {
+        let Some(all) = self.documents else {
+            return vec![Span {
+                first: 0,
+                queries: sizes.queries,
+                keys: sizes.keys,
+            }];
         };
-        match self.queries.map(|queries| queries[query]) {
-            None => (row.iter_mut().zip(keys))
-                .for_each(|(score, key)| *score = if *key == 0 { value } else { *score }),
-            Some(own) => (row.iter_mut().zip(keys)).for_each(|(score, key)| {
-                let is_hidden = *key == 0 || *key != own;
-                *score = if is_hidden { value } else { *score };
-            }),
-        }
+        let mut first = 0;
+        let of_item = &all[item * sizes.keys..][..sizes.keys];
+        let spans = of_item.chunk_by(|one, next| one == next).map(|span| {
+            let num = span.len();
+            first += num;
+            Span {
+                first: first - num,
+                queries: num,
+                keys: num,
+            }
+        });
+        spans.collect()
+    }
+
+    /// The mask of the keys of a span.
+    fn of(&self, sizes: &Attention, item: usize, span: &Span) -> Option<&'a [u32]> {
+        let first = item * sizes.keys + span.first;
+        self.keys.map(|all| &all[first..][..span.keys])
+    }
+}
+
+/// One past the last key that any query may attend to.
+fn reach(sizes: &Attention, mask: Option<&[u32]>) -> usize {
+    let last = mask.map(|keys| keys.iter().rposition(|key| *key != 0));
+    // Products have at least one term.
+    last.map_or(sizes.keys, |last| last.map_or(1, |last| last + 1))
+}
+
+/// Sets the values of a row of scores for keys that get no weight.
+#[inline(always)]
+fn hide(mask: Option<&[u32]>, row: &mut [f32], value: f32) {
+    if let Some(keys) = mask {
+        (row.iter_mut().zip(keys))
+            .for_each(|(score, key)| *score = if *key == 0 { value } else { *score });
     }
 }
 
@@ -122,6 +142,22 @@ impl Attention {
     fn place(&self, item: usize, positions: usize, at: usize, head: usize) -> usize {
         (item * positions + at) * self.columns() + head * self.width
     }
+
+    /// The sizes of a head of a span, and where its queries and its keys begin.
+    fn part(&self, item: usize, span: &Span, head: usize) -> (Self, usize, usize) {
+        let sizes = Self {
+            items: 1,
+            queries: span.queries,
+            keys: span.keys,
+            ..*self
+        };
+        let queries = self.place(item, self.queries, span.first, head);
+        (
+            sizes,
+            queries,
+            self.place(item, self.keys, span.first, head),
+        )
+    }
 }
 
 /// The output of attention, \[items, queries, heads * width\], and the logarithm of each row's sum of exponentials,
@@ -142,74 +178,92 @@ pub fn forward(
         items,
         heads,
         queries,
-        keys,
-        width,
         ..
     } = *sizes;
-    let columns = sizes.columns();
     let mut sums = vec![0.0; items * heads * queries];
     let write = |to: Shared| {
         let tasks = sums.par_chunks_mut(queries.max(1)).enumerate();
         tasks.for_each(|(task, sums)| {
             let (item, head) = (task / heads, task % heads);
-            scratch::with((width + QUERIES) * keys, |scratch| {
-                let (turned, scores) = scratch.split_at_mut(width * keys);
-                turn(sizes, k, item, head, sizes.scale(), turned);
-                let reach = visible.reach(sizes, item);
-                for first in (0..queries).step_by(QUERIES) {
-                    let num = QUERIES.min(queries - first);
-                    let limit = sizes.limit(first + num).min(reach);
-                    score(
-                        sizes,
-                        turned,
-                        &q[sizes.place(item, queries, first, head)..],
-                        num,
-                        limit,
-                        scores,
-                    );
-                    soften(
-                        sizes,
-                        visible.of(sizes, item, first),
-                        first,
-                        &mut scores[..num * limit],
-                        &mut sums[first..first + num],
-                    );
-                    let lhs = Matrix {
-                        values: &v[sizes.place(item, keys, 0, head)..],
-                        row: 1,
-                        column: columns,
-                    };
-                    let rhs = Matrix {
-                        values: scores,
-                        row: 1,
-                        column: limit,
-                    };
-                    let to = to.at(sizes.place(item, queries, first, head));
-                    // SAFETY: only this task writes this head of this item.
-                    unsafe {
-                        product(
-                            sizes.arithmetic,
-                            [width, num, limit],
-                            to,
-                            columns,
-                            false,
-                            lhs,
-                            rhs,
-                        )
-                    };
-                }
-            });
+            for span in visible.spans(sizes, item) {
+                let (part, at, at_keys) = sizes.part(item, &span, head);
+                let mask = visible.of(sizes, item, &span);
+                let sums = &mut sums[span.first..][..span.queries];
+                let operands = [&q[at..], &k[at_keys..], &v[at_keys..]];
+                // SAFETY: only this task writes this head of this item.
+                unsafe { head_forward(&part, mask, operands, sums, (to, at)) };
+            }
         });
     };
-    // SAFETY: the tasks cover all heads of all items.
+    // SAFETY: the tasks cover all positions of all heads of all items.
     let output = unsafe { written(q.len(), write) };
     (output, sums)
 }
 
+/// The output of a head of an item, or of a document in it: operands and output begin with it.
+///
+/// # Safety
+/// Nothing else accesses this part of the output in the meantime.
+unsafe fn head_forward(
+    sizes: &Attention,
+    mask: Option<&[u32]>,
+    [q, k, v]: [&[f32]; 3],
+    sums: &mut [f32],
+    (to, start): (Shared, usize),
+) {
+    let Attention {
+        queries,
+        keys,
+        width,
+        ..
+    } = *sizes;
+    let columns = sizes.columns();
+    scratch::with((width + QUERIES) * keys, |scratch| {
+        let (turned, scores) = scratch.split_at_mut(width * keys);
+        turn(sizes, k, sizes.scale(), turned);
+        let reach = reach(sizes, mask);
+        for first in (0..queries).step_by(QUERIES) {
+            let num = QUERIES.min(queries - first);
+            let limit = sizes.limit(first + num).min(reach);
+            let at = first * columns;
+            score(sizes, turned, &q[at..], num, limit, scores);
+            soften(
+                sizes,
+                mask,
+                first,
+                &mut scores[..num * limit],
+                &mut sums[first..first + num],
+            );
+            let lhs = Matrix {
+                values: v,
+                row: 1,
+                column: columns,
+            };
+            let rhs = Matrix {
+                values: scores,
+                row: 1,
+                column: limit,
+            };
+            // SAFETY: the memory belongs to this part.
+            unsafe {
+                product(
+                    sizes.arithmetic,
+                    [width, num, limit],
+                    to.at(start + at),
+                    columns,
+                    false,
+                    lhs,
+                    rhs,
+                )
+            };
+        }
+    });
+}
+
 /// A head's keys or values transposed, times `scale`.
-fn turn(sizes: &Attention, values: &[f32], item: usize, head: usize, scale: f32, to: &mut [f32]) {
+fn turn(sizes: &Attention, values: &[f32], scale: f32, to: &mut [f32]) {
     for at in 0..sizes.keys {
-        let values = &values[sizes.place(item, sizes.keys, at, head)..][..sizes.width];
+        let values = &values[at * sizes.columns()..][..sizes.width];
         for (column, value) in values.iter().enumerate() {
             to[column * sizes.keys + at] = value * scale;
         }
@@ -244,14 +298,14 @@ fn score(sizes: &Attention, turned: &[f32], q: &[f32], num: usize, limit: usize,
 }
 
 vectorized! {
-    fn soften = soften_now(sizes: &Attention, visible: Visible<'_>, first: usize, scores: &mut [f32], sums: &mut [f32]);
+    fn soften = soften_now(sizes: &Attention, mask: Option<&[u32]>, first: usize, scores: &mut [f32], sums: &mut [f32]);
 }
 
 /// The softmax of rows of scores; masked weights become 0.
 #[inline(always)]
 fn soften_now(
     sizes: &Attention,
-    visible: Visible<'_>,
+    mask: Option<&[u32]>,
     first: usize,
     scores: &mut [f32],
     sums: &mut [f32],
@@ -264,13 +318,13 @@ fn soften_now(
             limit
         };
         let (row, hidden) = scores[query * limit..][..limit].split_at_mut(seen);
-        visible.hide(query, row, f32::NEG_INFINITY);
+        hide(mask, row, f32::NEG_INFINITY);
         let most = finite_or_zero(largest(row));
         exponentials(row, most);
-        visible.hide(query, row, 0.0);
+        hide(mask, row, 0.0);
         hidden.fill(0.0);
         let total = sum(row);
-        if total == 0.0 && visible.keys.is_some() {
+        if total == 0.0 && mask.is_some() {
             *sums = 0.0;
             continue;
         }
@@ -307,15 +361,22 @@ pub fn backward(
         let write = |to_k: Shared| {
             let write = |to_v: Shared| {
                 (0..items * heads).into_par_iter().for_each(|task| {
+                    let (item, head) = (task / heads, task % heads);
                     let sums = &sums[task * queries..][..queries];
-                    // SAFETY: only this task writes this head of this item.
-                    unsafe {
-                        let operands = [q, k, v, gradient];
-                        head_back(sizes, visible, operands, sums, task, [of_q, to_k, to_v])
-                    };
+                    for span in visible.spans(sizes, item) {
+                        let (part, at, at_keys) = sizes.part(item, &span, head);
+                        let mask = visible.of(sizes, item, &span);
+                        let sums = &sums[span.first..][..span.queries];
+                        // There may be no queries.
+                        let [q, gradient] = [q, gradient].map(|all| all.get(at..).unwrap_or(&[]));
+                        let operands = [q, &k[at_keys..], &v[at_keys..], gradient];
+                        let to = [(of_q, at), (to_k, at_keys), (to_v, at_keys)];
+                        // SAFETY: only this task writes this head of this item.
+                        unsafe { head_back(&part, mask, operands, sums, to) };
+                    }
                 });
             };
-            // SAFETY: the tasks cover all heads of all items.
+            // SAFETY: the tasks cover all positions of all heads of all items.
             of_v = unsafe { written(v.len(), write) };
         };
         // SAFETY: as above.
@@ -326,31 +387,27 @@ pub fn backward(
     [of_q, of_k, of_v]
 }
 
-/// The gradients of a head of an item.
+/// The gradients of a head of an item, or of a document in it: operands and gradients begin with it.
 ///
 /// # Safety
-/// Nothing else accesses this head in the meantime.
+/// Nothing else accesses this part in the meantime.
 unsafe fn head_back(
     sizes: &Attention,
-    visible: Visible<'_>,
+    mask: Option<&[u32]>,
     [q, k, v, gradient]: [&[f32]; 4],
     sums: &[f32],
-    task: usize,
-    [of_q, of_k, of_v]: [Shared; 3],
+    [(of_q, at_queries), (of_k, at_keys), (of_v, _)]: [(Shared, usize); 3],
 ) {
     let Attention {
-        heads,
         queries,
         keys,
         width,
         ..
     } = *sizes;
-    let (item, head) = (task / heads, task % heads);
     let columns = sizes.columns();
-    let at_keys = sizes.place(item, keys, 0, head);
     for at in 0..keys {
         for to in [of_k, of_v] {
-            // SAFETY: the memory belongs to this head.
+            // SAFETY: the memory belongs to this part.
             unsafe { to.filled(at_keys + at * columns, width, 0.0) };
         }
     }
@@ -358,18 +415,18 @@ unsafe fn head_back(
         let (turned_k, rest) = scratch.split_at_mut(width * keys);
         let (turned_v, rest) = rest.split_at_mut(width * keys);
         let (weights, scores) = rest.split_at_mut(QUERIES * keys);
-        turn(sizes, k, item, head, sizes.scale(), turned_k);
-        turn(sizes, v, item, head, 1.0, turned_v);
-        let reach = visible.reach(sizes, item);
+        turn(sizes, k, sizes.scale(), turned_k);
+        turn(sizes, v, 1.0, turned_v);
+        let reach = reach(sizes, mask);
         for first in (0..queries).step_by(QUERIES) {
             let num = QUERIES.min(queries - first);
             let limit = sizes.limit(first + num).min(reach);
-            let at = sizes.place(item, queries, first, head);
+            let at = first * columns;
             score(sizes, turned_k, &q[at..], num, limit, weights);
             score(sizes, turned_v, &gradient[at..], num, limit, scores);
             let (weights, scores) = (&mut weights[..num * limit], &mut scores[..num * limit]);
-            let (seen, sums) = (visible.of(sizes, item, first), &sums[first..first + num]);
-            soften_back(sizes, seen, first, weights, scores, sums);
+            let sums = &sums[first..first + num];
+            soften_back(sizes, mask, first, weights, scores, sums);
             let by_query = Matrix {
                 values: &*scores,
                 row: 1,
@@ -380,19 +437,18 @@ unsafe fn head_back(
                 row: limit,
                 column: 1,
             });
-            let [k, q, gradient] =
-                [&k[at_keys..], &q[at..], &gradient[at..]].map(|values| Matrix {
-                    values,
-                    row: 1,
-                    column: columns,
-                });
+            let [k, q, gradient] = [k, &q[at..], &gradient[at..]].map(|values| Matrix {
+                values,
+                row: 1,
+                column: columns,
+            });
             let (to_k, to_v) = (of_k.at(at_keys), of_v.at(at_keys));
-            // SAFETY: the memory belongs to this head, and that of keys and values is initialized.
+            // SAFETY: the memory belongs to this part, and that of keys and values is initialized.
             unsafe {
                 product(
                     sizes.arithmetic,
                     [width, num, limit],
-                    of_q.at(at),
+                    of_q.at(at_queries + at),
                     columns,
                     false,
                     k,
@@ -422,14 +478,14 @@ unsafe fn head_back(
 }
 
 vectorized! {
-    fn soften_back = soften_back_now(sizes: &Attention, visible: Visible<'_>, first: usize, weights: &mut [f32], scores: &mut [f32], sums: &[f32]);
+    fn soften_back = soften_back_now(sizes: &Attention, mask: Option<&[u32]>, first: usize, weights: &mut [f32], scores: &mut [f32], sums: &[f32]);
 }
 
 /// Recomputes the weights from scores and, from the gradients of weights, those of the scores, in `scores`.
 #[inline(always)]
 fn soften_back_now(
     sizes: &Attention,
-    visible: Visible<'_>,
+    mask: Option<&[u32]>,
     first: usize,
     weights: &mut [f32],
     scores: &mut [f32],
@@ -446,7 +502,7 @@ fn soften_back_now(
         let (weights, unseen) = weights[query * limit..][..limit].split_at_mut(seen);
         let (scores, hidden) = scores[query * limit..][..limit].split_at_mut(seen);
         exponentials(weights, *from);
-        visible.hide(query, weights, 0.0);
+        hide(mask, weights, 0.0);
         let along = dot(weights, scores);
         for (score, weight) in scores.iter_mut().zip(weights) {
             *score = *weight * (*score - along) * scale;

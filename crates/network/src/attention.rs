@@ -3,8 +3,9 @@
 use burn::module::Module;
 use burn::nn::{Dropout, DropoutConfig, Linear, LinearConfig, RmsNorm, RmsNormConfig};
 use burn::tensor::Device;
-use burn::tensor::{Bool, Tensor, TensorData};
+use burn::tensor::{Bool, Int, Tensor, TensorData};
 
+use crate::documents;
 use crate::masks::Seen;
 use crate::numeric::{divided, linear, matmul, softmax};
 use crate::rms_norm;
@@ -74,22 +75,45 @@ impl GroupedAttention {
     }
 
     /// The outputs of \[items, queries, width\] that attend to \[items, keys, width\], of which some are seen.
-    pub fn forward(&self, x: Tensor<3>, memory: Tensor<3>, seen: &Seen) -> Tensor<3> {
-        self.attend(x, memory, None, seen).0
-    }
-
-    /// The outputs of tokens after earlier ones, with the keys and values of all.
-    pub fn step(&self, x: Tensor<3>, earlier: Option<KeysValues>) -> (Tensor<3>, KeysValues) {
-        self.attend(x.clone(), x, earlier, &Seen::default())
-    }
-
-    fn attend(
+    pub fn forward(
         &self,
         x: Tensor<3>,
         memory: Tensor<3>,
-        earlier: Option<KeysValues>,
         seen: &Seen,
+        positions: Positions<'_>,
+        is_fast: bool,
+    ) -> Tensor<3> {
+        let _ = is_fast;
+        let projected = self.projected(x, memory, positions);
+        #[cfg(feature = "flex")]
+        if is_fast
+            && seen.has_documents()
+            && let Some(context) = self.of_documents(&projected, seen)
+        {
+            return linear(self.arithmetic, &self.output, context);
+        }
+        self.attend(projected, None, seen).0
+    }
+
+    /// The outputs of tokens after earlier ones, with the keys and values of all; `first` is the position of the first
+    /// one, from which positions count.
+    pub fn step(
+        &self,
+        x: Tensor<3>,
+        earlier: Option<KeysValues>,
+        first: usize,
     ) -> (Tensor<3>, KeysValues) {
+        let projected = self.projected(x.clone(), x, Positions::From(first));
+        self.attend(projected, earlier, &Seen::default())
+    }
+
+    /// Queries, keys and values by heads, rotated by their positions.
+    fn projected(
+        &self,
+        x: Tensor<3>,
+        memory: Tensor<3>,
+        positions: Positions<'_>,
+    ) -> [Tensor<4>; 3] {
         let Attention {
             num_heads,
             num_kv_heads,
@@ -97,20 +121,55 @@ impl GroupedAttention {
             ..
         } = self.settings;
         let arithmetic = self.arithmetic;
-        let before = earlier.as_ref().map_or(0, |earlier| earlier.keys.dims()[2]);
         let normed = |norm: &Option<RmsNorm>, x: Tensor<4>| match norm {
             Some(norm) => unit(norm, x, arithmetic),
             None => x,
         };
         let placed = |x: Tensor<4>| match rotary {
-            Some(rotary) => rotated(rotary, x, before, arithmetic),
+            Some(rotary) => rotated(rotary, x, positions, arithmetic),
             None => x,
         };
         let query = self.heads(linear(arithmetic, &self.query, x), num_heads);
         let query = placed(normed(&self.query_norm, query));
         let keys = self.heads(linear(arithmetic, &self.key, memory.clone()), num_kv_heads);
-        let mut keys = placed(normed(&self.key_norm, keys));
-        let mut values = self.heads(linear(arithmetic, &self.value, memory), num_kv_heads);
+        let keys = placed(normed(&self.key_norm, keys));
+        let values = self.heads(linear(arithmetic, &self.value, memory), num_kv_heads);
+        [query, keys, values]
+    }
+
+    /// The context of documents by runner's kernel, which stores no scores, if it has the settings.
+    #[cfg(feature = "flex")]
+    fn of_documents(
+        &self,
+        [query, keys, values]: &[Tensor<4>; 3],
+        seen: &Seen,
+    ) -> Option<Tensor<3>> {
+        let is_dropping = self.dropout.prob > 0.0 && query.device().is_autodiff();
+        let Attention {
+            alibi,
+            window,
+            causal,
+            ..
+        } = self.settings;
+        if alibi || window.is_some() || is_dropping {
+            return None;
+        }
+        crate::fast::attention::of_documents([query, keys, values], causal, seen, self.arithmetic)
+    }
+
+    fn attend(
+        &self,
+        [query, mut keys, mut values]: [Tensor<4>; 3],
+        earlier: Option<KeysValues>,
+        seen: &Seen,
+    ) -> (Tensor<3>, KeysValues) {
+        let Attention {
+            num_heads,
+            num_kv_heads,
+            ..
+        } = self.settings;
+        let arithmetic = self.arithmetic;
+        let before = earlier.as_ref().map_or(0, |earlier| earlier.keys.dims()[2]);
         if let Some(earlier) = earlier {
             keys = Tensor::cat(vec![earlier.keys, keys], 2);
             values = Tensor::cat(vec![earlier.values, values], 2);
@@ -183,17 +242,39 @@ fn unit(norm: &RmsNorm, x: Tensor<4>, arithmetic: Arithmetic) -> Tensor<4> {
     rms_norm::forward(norm, x)
 }
 
-/// Queries or keys of positions from `before` on, rotated: the first half of the features with the second.
-fn rotated(rotary: &Rotary, x: Tensor<4>, before: usize, arithmetic: Arithmetic) -> Tensor<4> {
+/// The positions of a sequence.
+#[derive(Clone, Copy, Debug)]
+pub enum Positions<'a> {
+    /// From this one on.
+    From(usize),
+    /// Those in the documents with these numbers, \[items, positions\].
+    In(&'a Tensor<2, Int>),
+}
+
+/// Queries or keys of some positions, rotated: the first half of the features with the second.
+fn rotated(
+    rotary: &Rotary,
+    x: Tensor<4>,
+    positions: Positions<'_>,
+    arithmetic: Arithmetic,
+) -> Tensor<4> {
     let [_, _, num, size] = x.dims();
     let half = size / 2;
-    let angle = |at: usize| rotary.angle(before + at / half, at % half, size, arithmetic);
+    let first = match positions {
+        Positions::From(first) => first,
+        Positions::In(_) => 0,
+    };
+    let angle = |at: usize| rotary.angle(first + at / half, at % half, size, arithmetic);
     let table = |of: fn(Arithmetic, f64) -> f64| {
         let values: Vec<f64> = (0..num * half)
             .map(|at| of(arithmetic, angle(at)))
             .collect();
-        let data = TensorData::new(values, [1, 1, num, half]);
-        Tensor::<4>::from_data(data, (&x.device(), x.dtype()))
+        let data = TensorData::new(values, [num, half]);
+        let table = Tensor::<2>::from_data(data, (&x.device(), x.dtype()));
+        match positions {
+            Positions::From(_) => table.reshape([1, 1, num, half]),
+            Positions::In(numbers) => documents::rows(table, numbers).unsqueeze_dim::<4>(1),
+        }
     };
     let (cos, sin) = (table(Arithmetic::cos), table(Arithmetic::sin));
     let (first, second) = (x.clone().narrow(3, 0, half), x.narrow(3, half, half));

@@ -8,6 +8,7 @@ use burn::nn::Linear;
 use burn::tensor::Device;
 
 use crate::dlinoss;
+use crate::documents;
 use crate::initial::{drawn_portably, redraw};
 use crate::layer::Layer;
 use crate::parametrization::{attached, computed, started};
@@ -155,6 +156,9 @@ impl Graph {
         mut compute: impl FnMut(usize, &Layer, &LayerPlan, Vec<DynTensor>) -> DynTensor,
     ) -> DynTensor {
         let mut outputs: Vec<Option<DynTensor>> = vec![None; self.layers.len()];
+        let mut all = self.plan.layers.iter();
+        let documents = all.find_map(|layer| layer.documents);
+        let documents = documents.map(|documents| documents::numbers(&items, documents));
         for (at, plan) in self.plan.layers.iter().enumerate() {
             let mut inputs = Vec::with_capacity(plan.inputs.len());
             for (number, input) in plan.inputs.iter().enumerate() {
@@ -179,6 +183,9 @@ impl Graph {
             ) {
                 // Its edges.
                 inputs.push(items.clone());
+            }
+            if plan.documents.is_some() {
+                inputs.extend(documents.clone());
             }
             outputs[at] = Some(compute(at, &self.layer(at), plan, inputs));
         }

@@ -18,10 +18,11 @@ use burn::tensor::activation::silu;
 use burn::tensor::ops::ConvOptions;
 use burn::tensor::{Device, Tensor, TensorData};
 
-use crate::attention::GroupedAttention;
+use crate::attention::{GroupedAttention, Positions};
 use crate::batch_norm;
 use crate::convolution::{Conv1d, Conv2d};
 use crate::dlinoss::Dlinoss;
+use crate::documents;
 #[cfg(feature = "flex")]
 use crate::fast::{
     activation, attention, embedding, linear, norm, recurrent::Recurrent, transpose,
@@ -546,7 +547,14 @@ impl Layer {
             Layer::GroupedAttention(attention) => {
                 let query = input.r3();
                 let memory = other.map_or_else(|| query.clone(), DynTensor::r3);
-                DynTensor::R3(attention.forward(query, memory, &masks.seen()))
+                let seen = masks.seen();
+                let positions = match (&plan.documents, &masks.documents) {
+                    (Some(own), Some(numbers)) if own.positions.is_restarting() => {
+                        Positions::In(numbers)
+                    }
+                    _ => Positions::From(0),
+                };
+                DynTensor::R3(attention.forward(query, memory, &seen, positions, computed.is_fast))
             }
             Layer::Encoder(encoder) => {
                 let LayerKind::TransformerEncoder(stack) = &plan.kind else {
@@ -565,10 +573,21 @@ impl Layer {
                 DynTensor::R3(x)
             }
             Layer::Positions(learned) => {
-                DynTensor::R3(learned.added_from(0, input.r3(), plan.arithmetic))
+                let x = input.r3();
+                DynTensor::R3(match &masks.documents {
+                    Some(numbers) => x + documents::rows(learned.value.val(), numbers),
+                    None => learned.added_from(0, x, plan.arithmetic),
+                })
             }
             Layer::Positional(encoding) => {
-                DynTensor::R3(positions(encoding, input.r3(), plan.arithmetic))
+                let x = input.r3();
+                let Some(numbers) = &masks.documents else {
+                    return DynTensor::R3(positions(encoding, x, plan.arithmetic));
+                };
+                let [_, length, width] = x.dims();
+                let zeros = Tensor::zeros([1, length, width], (&x.device(), x.dtype()));
+                let table = positions(encoding, zeros, plan.arithmetic).squeeze_dim::<2>(0);
+                DynTensor::R3(x + documents::rows(table, numbers))
             }
             Layer::Rotary(encoding) => DynTensor::R3(encoding.forward(input.r3())),
             Layer::Prelu(prelu) => map_rank!(input, t => leaky(prelu, t, plan.arithmetic)),

@@ -18,6 +18,7 @@ pub mod convolution;
 pub mod copies;
 pub mod digest;
 mod dlinoss;
+mod documents;
 mod einsum;
 pub mod evaluation;
 pub mod failure;

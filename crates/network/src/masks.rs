@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use burn::tensor::{Bool, DType, Int, Tensor};
 
+use crate::documents;
 use crate::numeric::{mean_axis, sum_axis};
 use crate::tensor::DynTensor;
 use runner_core::check::network::Layer as LayerPlan;
@@ -24,11 +25,14 @@ pub struct Masks {
     pub own: Option<Tensor<2>>,
     /// Of the second input of a decoder.
     pub memory: Option<Tensor<2>>,
+    /// The numbers of the documents that are kept apart, \[items, positions\].
+    pub documents: Option<Tensor<2, Int>>,
 }
 
 impl Masks {
     /// Takes the masks from the end of a layer's inputs.
     pub fn take(plan: &LayerPlan, inputs: &mut Vec<DynTensor>) -> Self {
+        let documents = documents::take(plan, inputs);
         let of = |key: MaskKey| {
             let at = plan.mask(key)?;
             match &inputs[at] {
@@ -39,6 +43,7 @@ impl Masks {
         let masks = Self {
             own: of(MaskKey::Mask),
             memory: of(MaskKey::MemoryMask),
+            documents,
         };
         inputs.truncate(plan.values().len());
         masks
@@ -46,28 +51,49 @@ impl Masks {
 
     /// Which positions of its sequence a layer attends to.
     pub fn seen(&self) -> Seen {
-        Seen(self.own.clone())
+        Seen {
+            keys: self.own.clone(),
+            documents: self.documents.clone(),
+        }
     }
 
     /// Which positions of its second input a layer attends to.
     pub fn seen_of_memory(&self) -> Seen {
-        Seen(self.memory.clone())
+        Seen {
+            keys: self.memory.clone(),
+            documents: None,
+        }
     }
 }
 
-/// The keys that get weight, \[items, keys\].
+/// The keys that get weight.
 #[derive(Clone, Debug, Default)]
-pub struct Seen(Option<Tensor<2>>);
+pub struct Seen {
+    /// \[items, keys\]: 0 for those that never do.
+    keys: Option<Tensor<2>>,
+    /// \[items, positions\]: positions attend only to those of the same number.
+    documents: Option<Tensor<2, Int>>,
+}
 
 impl Seen {
     /// Whether all do.
     pub fn is_all(&self) -> bool {
-        self.0.is_none()
+        self.keys.is_none() && self.documents.is_none()
     }
 
-    /// The same in host memory.
-    pub fn labels(&self) -> Option<Arc<Vec<u32>>> {
-        Some(Arc::new(real(self.0.as_ref()?).map(u32::from).collect()))
+    /// Whether documents are kept apart.
+    pub fn has_documents(&self) -> bool {
+        self.documents.is_some()
+    }
+
+    /// The same in host memory: the mask of the keys, and the numbers of documents.
+    pub fn labels(&self) -> [Option<Arc<Vec<u32>>>; 2] {
+        let mask = |mask| Arc::new(real(mask).map(u32::from).collect());
+        let numbers = self.documents.as_ref();
+        [
+            self.keys.as_ref().map(mask),
+            numbers.map(documents::in_memory),
+        ]
     }
 
     /// Scores of \[items, heads, queries, keys\] with hidden keys at the end of the range, if there are any.
@@ -95,8 +121,17 @@ impl Seen {
 
     fn hidden(&self, dims: [usize; 4]) -> Option<Tensor<4, Bool>> {
         let [items, _, _, keys] = dims;
-        let hidden = padded(self.0.as_ref()?).reshape([items, 1, 1, keys]);
-        Some(hidden.expand(dims))
+        let mask = self.keys.as_ref();
+        let mask = mask.map(|mask| padded(mask).reshape([items, 1, 1, keys]).expand(dims));
+        let others = self.documents.as_ref().map(|numbers| {
+            let [of_queries, of_keys] = [[items, 1, keys, 1], [items, 1, 1, keys]]
+                .map(|dims| numbers.clone().reshape(dims).expand([items, 1, keys, keys]));
+            of_queries.not_equal(of_keys).expand(dims)
+        });
+        match (mask, others) {
+            (Some(mask), Some(others)) => Some(mask.bool_or(others)),
+            (mask, others) => mask.or(others),
+        }
     }
 }
 

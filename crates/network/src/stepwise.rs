@@ -12,6 +12,7 @@ use crate::layer::{Layer, positions};
 use crate::network::Network;
 use crate::tensor::DynTensor;
 use runner_core::check::network::{Layer as LayerPlan, Network as NetworkPlan};
+use runner_core::spec::data::DocumentPositions;
 use runner_core::spec::model::layer::{LayerKind, Norm, Steps};
 
 /// Of attention without `causal`.
@@ -129,6 +130,19 @@ pub fn has_positions(plan: &NetworkPlan) -> bool {
 pub struct Cache {
     num_tokens: usize,
     layers: Vec<Kept>,
+    /// Whether the last token ended a document, which later ones do not attend to.
+    is_ended: bool,
+}
+
+impl Cache {
+    /// Forgets the document that ended `before` the next tokens.
+    fn end(&mut self, before: usize, positions: DocumentPositions) {
+        self.layers.clear();
+        self.num_tokens = match positions {
+            DocumentPositions::Restart => 0,
+            DocumentPositions::Continue => self.num_tokens + before,
+        };
+    }
 }
 
 /// The cache of a layer.
@@ -152,9 +166,21 @@ impl Network {
     /// # Panics
     /// If there are no tokens, or more than the positions of the network.
     pub fn next_outputs(&self, tokens: &[i32], cache: &mut Cache, device: &Device) -> Vec<f32> {
+        let graph = self.graph();
+        let mut tokens = tokens;
+        if let Some(documents) = graph.layers().find_map(|(_, plan)| plan.documents) {
+            let is_end = |token: &i32| *token as u32 == documents.end;
+            let (last, others) = tokens.split_last().expect("a token");
+            if let Some(end) = others.iter().rposition(is_end) {
+                tokens = &tokens[end + 1..];
+                cache.end(end + 1, documents.positions);
+            } else if cache.is_ended {
+                cache.end(0, documents.positions);
+            }
+            cache.is_ended = is_end(last);
+        }
         let num = tokens.len();
         let data = TensorData::new(tokens.to_vec(), [1, num]);
-        let graph = self.graph();
         cache
             .layers
             .resize_with(graph.layers().count(), Kept::default);
@@ -221,7 +247,7 @@ fn step(
         }
         Layer::GroupedAttention(attention) => {
             let mut all = keys_values(kept);
-            let (outputs, now) = attention.step(inputs.remove(0).r3(), all.pop());
+            let (outputs, now) = attention.step(inputs.remove(0).r3(), all.pop(), before);
             *kept = Kept::Attention(vec![now]);
             DynTensor::R3(outputs)
         }

@@ -51,6 +51,18 @@ const WORDS: Edits = &[
     ("model.type", "'transformer_classifier'"),
     ("model.hidden", ""),
 ];
+/// Documents in an item that are kept apart.
+const DOCUMENTS: Edits = &[
+    ("data.type", "'csv'"),
+    ("data.path", "'rows.csv'"),
+    ("data.features", "'note'"),
+    ("data.columns", "[{ name = 'note', type = 'text' }]"),
+    ("data.tokens.length", "4"),
+    ("data.tokens.separator", "'o'"),
+    ("data.tokens.document_mask", "true"),
+    ("model.type", "'transformer_lm'"),
+    ("model.hidden", ""),
+];
 /// Texts, some of whose tokens are hidden.
 const MASKED: Edits = &[
     ("data.type", "'csv'"),
@@ -375,6 +387,14 @@ const ROWS: &[Row] = &[
     (TEXTS, &[], "data.tokens.separator", "'o'", Other),
     (TEXTS, &[], "data.tokens.lowercase", "true", Other),
     (MASKED, &[], "data.tokens.masked", "0.3", Other),
+    (DOCUMENTS, &[], "data.tokens.document_mask", "false", Other),
+    (
+        DOCUMENTS,
+        &[],
+        "data.tokens.document_positions",
+        "'continue'",
+        Other,
+    ),
     (WORDS, &[], "data.tokens.path", "'words copy.json'", Same),
     (WORDS, &[], "data.tokens.path", "'other words.json'", Other),
     (ARRAYS, &[], "data.target_path", "'iris_y2.npy'", Other),

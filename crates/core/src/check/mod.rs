@@ -8,6 +8,7 @@ mod average;
 mod balance;
 mod data;
 pub mod distill;
+mod documents;
 mod failure;
 mod fit;
 pub mod forecast;
@@ -95,6 +96,14 @@ pub const RULES: &[Rule] = &[
     Rule {
         reads: &["data", "model"],
         check: masked::later_tokens_are_seen,
+    },
+    Rule {
+        reads: &["data"],
+        check: documents::documents_have_an_end,
+    },
+    Rule {
+        reads: &["data", "model"],
+        check: documents::documents_stay_apart,
     },
     Rule {
         reads: &["data", "model"],

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use super::network::heads::Head;
-use super::network::{Items, Network, lay_out};
+use super::network::{Documents, Items, Network, lay_out};
 use super::task::Goal;
 use super::{Point, span, task};
 use crate::data::{DataError, DataPlan, Located};
@@ -190,7 +190,7 @@ impl<'a> Checker<'a> {
         if let (Some(data), Some(goal), false) = (&data, &goal, findings.is_poisoned("model")) {
             let blueprint = Blueprint {
                 layers: goal.layers(&spec.model.layers),
-                items: Items::of(&data.input, &data.noticed.padding),
+                items: Items::of(&data.input, &data.noticed.padding, Documents::of(data)),
                 output: goal.output_shape.clone(),
                 heads: goal.heads.clone(),
                 adapters: if findings.is_poisoned("adapters") {

@@ -21,6 +21,8 @@ pub struct Noticed {
     pub classes: Option<ClassCounts>,
     /// For each input, the token that short items are padded with, if there is one.
     pub padding: Vec<Option<u32>>,
+    /// The token that ends a document, if documents in an item are kept apart.
+    pub document_end: Option<u32>,
     /// The classes of the train split, of the target and of each target of `[[losses]]`: only if a loss needs them and
     /// the data is here. Nothing for targets without classes.
     pub train_classes: Vec<Option<Vec<ClassCount>>>,
@@ -97,6 +99,8 @@ impl Noticed {
             },
             classes: ClassCounts::of(splits),
             padding: set.encoder.input.padding(),
+            document_end: (set.encoder.input.document_end())
+                .and_then(|token| token.try_into().ok()),
             train_classes: if spec.counts_classes {
                 ClassCount::of(&splits.train)
             } else {

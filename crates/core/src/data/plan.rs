@@ -128,7 +128,7 @@ impl DataPlan {
             None => String::new(),
         };
         format!(
-            "`{}`{stands_in}: {} train, {} valid{test} items of {}, {}, {}{}{}{}{}",
+            "`{}`{stands_in}: {} train, {} valid{test} items of {}, {}, {}{}{}{}{}{}",
             self.dataset.name(),
             self.num_train,
             self.num_valid,
@@ -140,6 +140,10 @@ impl DataPlan {
                 Scale::Standardize => ", standardized",
                 Scale::MinMax => ", scaled from 0 to 1",
                 Scale::Normalize => ", scaled to unit length",
+            },
+            match self.files() {
+                Some(files) if files.tokens.document_mask => ", documents kept apart",
+                _ => "",
             },
             match (self.label_noise, self.masked()) {
                 (_, Some(share)) => format!(", {} % of the tokens hidden", 100.0 * share),

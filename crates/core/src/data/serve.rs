@@ -337,7 +337,16 @@ impl Split {
                 InputEncoder::Stream { length, .. } => {
                     tokens.extend(&self.tokens[start..start + length]);
                     if encoder.target == TargetEncoder::NextTokens {
-                        classes.extend(&self.tokens[start + 1..start + length + 1]);
+                        let end = encoder.input.document_end();
+                        // The next document does not follow from this one.
+                        let next = |at: usize| {
+                            if Some(self.tokens[at]) == end {
+                                -1
+                            } else {
+                                self.tokens[at + 1]
+                            }
+                        };
+                        classes.extend((start..start + length).map(next));
                     }
                 }
                 _ if graph.is_some() => {}

@@ -123,7 +123,7 @@ impl HubNetwork {
             LayerKind::PaddingMask { padding } => padding.map(|padding| padding as u32),
             _ => None,
         });
-        let items = Items::of(&plan.data.input, &[padding]);
+        let items = Items::of(&plan.data.input, &[padding], None);
         let output = network.layers.last().map(|last| last.shape.clone());
         let same = lay_out(&layers, &items, &output.unwrap_or_default(), &[]);
         let same = same.map_err(|_| NotWritten::OtherNetwork)?;

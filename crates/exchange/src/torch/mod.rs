@@ -121,6 +121,9 @@ pub fn network(network: &Network, state: &StateDict) -> Result<String, Unsupport
                 .collect(),
             output: variables[at].clone(),
         };
+        if layer.documents.is_some() {
+            return Err(Unsupported::documents(layer));
+        }
         let piece = piece(layer, &names).map_err(|reason| Unsupported {
             layer: layer.name.clone(),
             kind: layer.kind.type_name(),

@@ -18,8 +18,8 @@ fn plain(sizes: &Attention, visible: Visible<'_>, [q, k, v]: [&[f64]; 3]) -> Vec
     let mut output = vec![0.0; q.len()];
     let is_hidden = |item: usize, query: usize, key: usize| {
         let of_key = visible.keys.map(|all| all[item * keys + key]);
-        let of_query = visible.queries.map(|all| all[item * queries + query]);
-        of_key == Some(0) || of_query.is_some_and(|own| Some(own) != of_key)
+        let document = |at: usize| visible.documents.map(|all| all[item * keys + at]);
+        of_key == Some(0) || document(query) != document(key)
     };
     for item in 0..items {
         for head in 0..heads {
@@ -61,8 +61,21 @@ fn check(sizes: Attention, seed: u64) {
             .collect()
     };
     let keys = labels(sizes.items * sizes.keys, 1 + seed % 5);
-    let queries = labels(sizes.items * sizes.queries, 1 + seed % 3);
-    let all = [(false, false), (true, false), (true, true)];
+    // Documents of several lengths.
+    let mut number = 0;
+    let documents: Vec<u32> = (labels(sizes.items * sizes.queries, 1 + seed % 3).iter())
+        .map(|label| {
+            number += u32::from(*label == 1);
+            number
+        })
+        .collect();
+    let is_own = sizes.queries == sizes.keys;
+    let all = [
+        (false, false),
+        (true, false),
+        (false, is_own),
+        (true, is_own),
+    ];
     for arithmetic in [Arithmetic::Fast, Arithmetic::Portable] {
         for (is_masked, is_parted) in all {
             let sizes = Attention {
@@ -71,7 +84,7 @@ fn check(sizes: Attention, seed: u64) {
             };
             let visible = Visible {
                 keys: is_masked.then_some(&keys[..]),
-                queries: is_parted.then_some(&queries[..]),
+                documents: is_parted.then_some(&documents[..]),
             };
             check_one(sizes, visible, seed);
         }
@@ -206,7 +219,7 @@ fn more_padding_changes_no_bit() {
         let mask: Vec<u32> = (0..keys).map(|at| u32::from(at < 35 && at != 4)).collect();
         let visible = Visible {
             keys: Some(&mask),
-            queries: None,
+            documents: None,
         };
         let (output, sums) = forward(&sizes, visible, &q, k, k);
         let [of_q, of_k, of_v] = backward(&sizes, visible, &q, k, k, &sums, &numbers(6 * 40, 3));
@@ -223,6 +236,51 @@ fn more_padding_changes_no_bit() {
         )
     };
     assert_eq!(run(35), run(60));
+}
+
+/// A document has the outputs and gradients that it would have alone, to the bit, wherever it is.
+#[test]
+fn a_document_does_not_depend_on_its_neighbors() {
+    const COLUMNS: usize = 6;
+    let sizes = |items: usize, positions: usize, is_causal: bool, arithmetic| Attention {
+        items,
+        heads: 2,
+        queries: positions,
+        keys: positions,
+        width: 3,
+        is_causal,
+        arithmetic,
+    };
+    let lengths = [5, 40, 1, 33];
+    let total: usize = lengths.iter().sum();
+    let documents: Vec<u32> = (lengths.iter().zip(0..))
+        .flat_map(|(length, number)| vec![number; *length])
+        .collect();
+    for (is_causal, arithmetic) in [
+        (true, Arithmetic::Fast),
+        (false, Arithmetic::Fast),
+        (true, Arithmetic::Portable),
+    ] {
+        let [q, k, v, g] = [1, 2, 3, 4].map(|seed| numbers(COLUMNS * total, seed));
+        let visible = Visible {
+            keys: None,
+            documents: Some(&documents),
+        };
+        let whole = sizes(1, total, is_causal, arithmetic);
+        let (output, sums) = forward(&whole, visible, &q, &k, &v);
+        let back = backward(&whole, visible, &q, &k, &v, &sums, &g);
+        let mut first = 0;
+        for length in lengths {
+            let part = |all: &[f32]| all[COLUMNS * first..][..COLUMNS * length].to_vec();
+            let alone = sizes(1, length, is_causal, arithmetic);
+            let [q, k, v, g] = [&q, &k, &v, &g].map(|all| part(all));
+            let (y, sums) = forward(&alone, Visible::default(), &q, &k, &v);
+            assert_eq!(y, part(&output));
+            let found = backward(&alone, Visible::default(), &q, &k, &v, &sums, &g);
+            assert_eq!(found, back.each_ref().map(|all| part(all)));
+            first += length;
+        }
+    }
 }
 
 #[test]

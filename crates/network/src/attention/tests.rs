@@ -72,7 +72,13 @@ fn outputs_are_those_of_pytorch() {
     assert_eq!(cases.len(), 7);
     for case in cases {
         let x = formula(0, DIMS);
-        let output = values(attention(&case.settings).forward(x.clone(), x, &Seen::default()));
+        let output = values(attention(&case.settings).forward(
+            x.clone(),
+            x,
+            &Seen::default(),
+            Positions::From(0),
+            true,
+        ));
         let difference = difference(&output, &case.output);
         assert!(difference < 1e-12, "{}: {difference:e}", case.settings);
     }
@@ -86,10 +92,16 @@ fn outputs_token_by_token_are_those_of_the_whole() {
     {
         let attention = attention(&case.settings);
         let x = formula(0, DIMS);
-        let whole = attention.forward(x.clone(), x.clone(), &Seen::default());
+        let whole = attention.forward(
+            x.clone(),
+            x.clone(),
+            &Seen::default(),
+            Positions::From(0),
+            true,
+        );
         let (mut outputs, mut kept) = (Vec::new(), None);
         for (at, num) in [(0, 2), (2, 1), (3, 2)] {
-            let (output, now) = attention.step(x.clone().narrow(1, at, num), kept);
+            let (output, now) = attention.step(x.clone().narrow(1, at, num), kept, at);
             outputs.push(output);
             kept = Some(now);
         }

@@ -16,16 +16,14 @@ use super::rounding;
 use crate::masks::Seen;
 use crate::transformer::stored;
 
-/// Operands are queries, keys and values. Keys with the label 0 get no weight.
+/// Operands are queries, keys and values. Keys with the label 0 get no weight, and documents are kept apart.
 #[derive(Clone, Debug)]
-struct Heads(Attention, Option<Arc<Vec<u32>>>);
+struct Heads(Attention, [Option<Arc<Vec<u32>>>; 2]);
 
 impl Heads {
     fn visible(&self) -> Visible<'_> {
-        Visible {
-            keys: self.1.as_ref().map(|keys| keys.as_slice()),
-            queries: None,
-        }
+        let [keys, documents] = [0, 1].map(|at| self.1[at].as_ref().map(|all| all.as_slice()));
+        Visible { keys, documents }
     }
 }
 
@@ -115,4 +113,36 @@ pub fn multi_head(
         apply_3((q, k, v), Heads(sizes, seen.labels())),
         arithmetic,
     ))
+}
+
+/// The context of queries \[items, heads, positions, size\] of sequences whose documents are kept apart, with keys and
+/// values that heads share, \[items, positions, heads * size\], if it is supported here.
+pub fn of_documents(
+    [query, keys, values]: [&Tensor<4>; 3],
+    is_causal: bool,
+    seen: &Seen,
+    arithmetic: Arithmetic,
+) -> Option<Tensor<3>> {
+    if !operation::is_ours(query) || query.shape().num_elements() == 0 {
+        return None;
+    }
+    let [items, heads, positions, width] = query.dims();
+    let rows = |x: Tensor<4>| x.swap_dims(1, 2).reshape([items, positions, heads * width]);
+    let repeated = |x: &Tensor<4>| {
+        let shared = x.dims()[1];
+        let x = x.clone().unsqueeze_dim::<5>(2);
+        let x = x.expand([items, shared, heads / shared, positions, width]);
+        rows(x.reshape([items, heads, positions, width]))
+    };
+    let sizes = Attention {
+        items,
+        heads,
+        queries: positions,
+        keys: positions,
+        width,
+        is_causal,
+        arithmetic: rounding(arithmetic),
+    };
+    let operands = (rows(query.clone()), repeated(keys), repeated(values));
+    Some(apply_3(operands, Heads(sizes, seen.labels())))
 }

@@ -494,6 +494,7 @@ pub fn of_tokens(length: usize, layers: &str) -> Network {
         dims: vec![length],
         vocabulary: Some(7),
         padding: Some(0),
+        documents: None,
     };
     planned(&Items::single(items), layers)
 }

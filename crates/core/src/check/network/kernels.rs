@@ -21,7 +21,7 @@ impl Network {
         let whose = |is_own: bool| if is_own { "runner" } else { "burn" };
         layers
             .map(|layer| {
-                let is_own = are_own && has_kernel(&layer.kind);
+                let is_own = are_own && (has_kernel(&layer.kind) || layer.is_grouped_by_own());
                 (layer.name.clone(), whose(is_own).to_owned())
             })
             .collect()
@@ -119,6 +119,22 @@ pub(super) fn kept(layer: &Layer) -> u64 {
         LayerKind::MultiHeadAttention {
             num_heads, dropout, ..
         } if *dropout == 0.0 => attention(memory, *num_heads),
+        LayerKind::GroupedAttention(grouped) if layer.is_grouped_by_own() => {
+            let head_dim = grouped.head_dim(width as usize) as u64;
+            let [queries, shared] = [grouped.num_heads, grouped.num_kv_heads]
+                .map(|heads| times(&[length, heads as u64, head_dim]));
+            let before = 1 + u64::from(grouped.qk_norm) + 3 * u64::from(grouped.rotary.is_some());
+            let projected = times(&[before, queries.saturating_add(shared)]);
+            // Keys and values for each head of queries; the context; and a number for each row of scores.
+            let numbers = [
+                projected,
+                shared,
+                times(&[4, queries]),
+                times(&[length, width]),
+                times(&[length, grouped.num_heads as u64]),
+            ];
+            numbers.into_iter().fold(0, u64::saturating_add)
+        }
         LayerKind::TransformerEncoder(stack) | LayerKind::TransformerDecoder(stack)
             if stack.dropout == 0.0 =>
         {
@@ -139,6 +155,20 @@ pub(super) fn kept(layer: &Layer) -> u64 {
             times(&[stack.num_layers as u64, of_layer])
         }
         _ => layer.activations_per_item,
+    }
+}
+
+impl Layer {
+    /// Whether runner has a kernel for a layer in which heads of queries share keys: only for documents that are kept
+    /// apart, which it does not score against each other.
+    pub(super) fn is_grouped_by_own(&self) -> bool {
+        match &self.kind {
+            LayerKind::GroupedAttention(grouped) => {
+                let is_plain = !grouped.alibi && grouped.window.is_none();
+                self.documents.is_some() && is_plain && grouped.dropout == 0.0
+            }
+            _ => false,
+        }
     }
 }
 

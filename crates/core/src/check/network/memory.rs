@@ -75,10 +75,12 @@ impl Network {
             } else {
                 per_item
             };
+            let documents = layer.kept_of_documents(has_own);
             let adapters = layer.kept_by_adapters().saturating_mul(float);
             values
                 .saturating_mul(float)
                 .saturating_add(beside)
+                .saturating_add(documents)
                 .saturating_add(adapters)
         });
         kept.fold(0, u64::saturating_add)
@@ -128,6 +130,36 @@ impl Network {
             }
         };
         self.layers.iter().map(moment).max().unwrap_or(0)
+    }
+}
+
+impl Layer {
+    /// Bytes that a layer keeps to tell the documents of an item apart: their numbers, and where scores are stored two
+    /// masks of them for each head.
+    fn kept_of_documents(&self, has_own: bool) -> u64 {
+        const NUMBER: u64 = 8;
+        const MASKS: u64 = 2;
+        if self.documents.is_none() {
+            return 0;
+        }
+        let length = self.shape[0] as u64;
+        let stored = |heads: usize, layers: usize| {
+            let scores = length.saturating_mul(length).saturating_mul(heads as u64);
+            scores.saturating_mul(MASKS * layers as u64)
+        };
+        let masks = match &self.kind {
+            LayerKind::MultiHeadAttention {
+                num_heads, dropout, ..
+            } if !(has_own && *dropout == 0.0) => stored(*num_heads, 1),
+            LayerKind::GroupedAttention(grouped) if !(has_own && self.is_grouped_by_own()) => {
+                stored(grouped.num_heads, 1)
+            }
+            LayerKind::TransformerEncoder(stack) if !(has_own && stack.dropout == 0.0) => {
+                stored(stack.num_heads, stack.num_layers)
+            }
+            _ => 0,
+        };
+        masks.saturating_add(length.saturating_mul(NUMBER))
     }
 }
 

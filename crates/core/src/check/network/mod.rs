@@ -6,6 +6,7 @@ pub mod adapters;
 mod attention;
 pub mod axes;
 mod cost;
+mod documents;
 pub mod einsum;
 pub mod examples;
 mod graphs;
@@ -28,6 +29,7 @@ use crate::spec::model::layer::LayerKind;
 use crate::spec::model::layer_spec::{LayerSpec, MaskKey, Source, Weights};
 use crate::spec::model::parametrization::Parametrization;
 use adapters::Adapter;
+pub use documents::{Documents, mixes_documents};
 use heads::Head;
 use shape::Mismatch;
 
@@ -64,6 +66,9 @@ pub struct Layer {
     /// The keys of its masks: the last inputs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub masks: Vec<MaskKey>,
+    /// The documents in an item, if it treats each on its own: they are its last input, after the masks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub documents: Option<Documents>,
     /// Shape of its output for one item.
     pub shape: Vec<usize>,
     /// Whether its weights are frozen.
@@ -137,12 +142,13 @@ impl Items {
         }
     }
 
-    /// The items of some data, with the token that each of its inputs is padded with.
-    pub fn of(input: &InputPlan, padding: &[Option<u32>]) -> Self {
+    /// The items of some data, with the token that each of its inputs is padded with, and the documents in them.
+    pub fn of(input: &InputPlan, padding: &[Option<u32>], documents: Option<Documents>) -> Self {
         let shape = |dims: &[usize], vocabulary, at: usize| Shape {
             dims: dims.to_vec(),
             vocabulary,
             padding: padding.get(at).copied().flatten(),
+            documents,
         };
         let parts = input.parts.iter().enumerate().map(|(at, part)| Part {
             name: part.name.clone(),
@@ -167,6 +173,9 @@ pub struct Shape {
     /// The token that items are padded with, if it is known: only for planning, since the layers that need it have it.
     #[serde(skip)]
     pub padding: Option<u32>,
+    /// The documents in an item, if they are kept apart: as above.
+    #[serde(skip)]
+    pub documents: Option<Documents>,
 }
 
 impl Shape {
@@ -176,6 +185,7 @@ impl Shape {
             dims: dims.to_vec(),
             vocabulary: None,
             padding: None,
+            documents: None,
         }
     }
 
@@ -201,6 +211,10 @@ impl Network {
             let own = match layer.masks.as_slice() {
                 [] => own,
                 masks => serde_json::json!([own, masks]),
+            };
+            let own = match layer.documents {
+                Some(documents) => serde_json::json!({ "base": own, "documents": documents }),
+                None => own,
             };
             let own = match layer.weights {
                 Some(weights) => serde_json::json!([own, weights]),
@@ -244,6 +258,7 @@ impl Network {
             let layer = network.layers.get(at)?;
             let (kind, inputs) = (layer.kind.clone(), layer.inputs.clone());
             let masks = layer.masks.clone();
+            let masks = (masks, layer.documents);
             let fixed = (layer.freeze, layer.frozen.clone(), layer.adapters.clone());
             Some((kind, inputs, masks, fixed, layer.weights))
         };
@@ -398,7 +413,7 @@ pub fn infer(
     }
     let parts = network.parts.iter_mut().map(|part| &mut part.shape);
     for shape in parts.chain([&mut network.items]) {
-        shape.padding = None;
+        (shape.padding, shape.documents) = (None, None);
     }
     Ok(network)
 }
@@ -458,6 +473,7 @@ pub fn append(
         name: spec.name.clone(),
         kind,
         masks: spec.masks.clone(),
+        documents: None,
         freeze: spec.freeze,
         weights: spec.weights,
         adapters: Vec::new(),
@@ -470,6 +486,7 @@ pub fn append(
         inputs,
         shape,
     };
+    layer.documents = documents::needed(network, &layer);
     share::check(network, &mut layer)
         .map_err(|mismatch| refusal(network, spec, &layer.inputs, mismatch))?;
     let counts = layer.parameters().into_iter().map(|(_, count)| count);

@@ -386,6 +386,14 @@ impl InputEncoder {
         }
     }
 
+    /// The token that ends a document, if documents in an item are kept apart.
+    pub fn document_end(&self) -> Option<i32> {
+        match self {
+            InputEncoder::Stream { tokenizer, .. } => tokenizer.document_end(),
+            _ => None,
+        }
+    }
+
     /// The axis of arrays whose positions are scaled separately, if any is.
     pub fn scale_axis(&self) -> Option<usize> {
         match self {

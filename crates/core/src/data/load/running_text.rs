@@ -45,10 +45,15 @@ impl Reading<'_> {
         let cut = |fraction: f64| (num_bytes as f64 * fraction).round() as usize;
         let first = cut(1.0 - valid_share - test_share);
         let second = cut(1.0 - test_share);
+        let part = if files.tokens.document_mask && all.len() > 1 {
+            documents
+        } else {
+            piece
+        };
         let mut pieces = [
-            piece(&all, 0, first),
-            piece(&all, first, second),
-            piece(&all, second, num_bytes),
+            part(&all, 0, first),
+            part(&all, first, second),
+            part(&all, second, num_bytes),
         ];
         if num_valid > 0 {
             pieces[1] = texts(num_train..num_train + num_valid);
@@ -101,6 +106,19 @@ impl Reading<'_> {
             num_dropped: 0,
         })
     }
+}
+
+/// The texts that start between two byte positions of all texts.
+fn documents<'a>(texts: &[&'a str], start: usize, end: usize) -> Vec<&'a str> {
+    let mut before = 0;
+    let starts = texts.iter().map(|text| {
+        before += text.len();
+        before - text.len()
+    });
+    let all = starts
+        .zip(texts)
+        .filter(|(at, _)| (start..end).contains(at));
+    all.map(|(_, text)| *text).collect()
 }
 
 /// The text between two byte positions of all texts, at character boundaries.

@@ -109,6 +109,12 @@ pub struct TokensSpec {
     /// A token after each text of running text, if one is added.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub separator: Option<String>,
+    /// Whether the documents that separators end are kept apart where several are in an item.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub document_mask: bool,
+    /// How positions are counted then.
+    #[serde(default, skip_serializing_if = "DocumentPositions::is_restarting")]
+    pub document_positions: DocumentPositions,
     /// Tokens per item.
     pub length: usize,
     /// Tokens between the starts of consecutive items, for next-token prediction; `length` if not set.
@@ -143,6 +149,24 @@ impl TokenizerKind {
     /// Whether its tokens are parts of words.
     pub fn is_of_subwords(self) -> bool {
         matches!(self, Self::Bpe | Self::Wordpiece | Self::File)
+    }
+}
+
+choices! {
+    /// How positions are counted in an item of several documents.
+    #[derive(Default, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum DocumentPositions {
+        #[default]
+        Restart "restart" "Each document begins at position 0, as it does alone.",
+        Continue "continue" "Positions are those in the item.",
+    }
+}
+
+impl DocumentPositions {
+    /// Whether each document begins at 0.
+    pub fn is_restarting(&self) -> bool {
+        *self == Self::Restart
     }
 }
 
@@ -480,6 +504,8 @@ impl Default for TokensSpec {
             tokenizer: TokenizerKind::Char,
             path: Vec::new(),
             separator: None,
+            document_mask: false,
+            document_positions: DocumentPositions::Restart,
             length: 64,
             stride: None,
             max_vocabulary: 10_000,
@@ -502,8 +528,16 @@ impl TokensSpec {
             tokenizer: s.choice("tokenizer", "The unit of a token.", usual),
             path: path.into_iter().collect(),
             separator: s
-                .field("separator", Kind::Text, "A token that follows each text of running text, such as \"<|endoftext|>\".")
+                .field("separator", Kind::AnyText, "A token that follows each text of running text, such as \"<|endoftext|>\".")
                 .optional(),
+            document_mask: s
+                .field("document_mask", Kind::Bool, "Whether the tokens of a document attend only to each other where an item has several. `separator` ends a document, and predicts nothing.")
+                .or(false),
+            document_positions: s.choice(
+                "document_positions",
+                "How positions are counted with `document_mask`.",
+                DocumentPositions::Restart,
+            ),
             length: s
                 .field("length", Kind::Int(1, 1 << 16), "Tokens per item; longer texts are truncated, shorter ones padded.")
                 .or(64),

@@ -400,6 +400,13 @@ pub(super) const ROWS: &[Remedy] = &[
     ),
     same(
         "data.tokens",
+        "reset_attention_mask document_masking block_diagonal_attention",
+        "document_mask",
+        "data = { type = \"text\", path = \"t.txt\", tokens = { length = 8, separator = \"\\n\", reset_attention_mask = true } }",
+        "data = { type = \"text\", path = \"t.txt\", tokens = { length = 8, separator = \"\\n\", document_mask = true } } ; model = { type = \"transformer_lm\" }",
+    ),
+    same(
+        "data.tokens",
         "vocab_size max_vocab max_vocab_size num_words vocabulary_size",
         "max_vocabulary",
         "data = { type = \"text\", path = \"t.txt\", tokens = { length = 8, vocab_size = 50 } }",

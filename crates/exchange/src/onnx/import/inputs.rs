@@ -162,6 +162,7 @@ impl Inputs {
                     vec![1]
                 },
                 padding: None,
+                documents: None,
                 vocabulary: only.vocabulary,
             },
             several => {

@@ -96,6 +96,9 @@ pub fn output(scope: &mut Scope<'_>, inputs: &[String]) -> Result<String, OnnxEr
         scope.mask(MaskKey::MemoryMask, inputs),
     );
     let inputs = &inputs[..layer.values().len()];
+    if layer.documents.is_some() {
+        return Err(OnnxError::Unsupported(Unsupported::documents(layer)));
+    }
     Ok(match &layer.kind {
         LayerKind::Linear { .. } => affine::linear(scope, x, "")?,
         LayerKind::Swiglu { .. } => affine::swiglu(scope, x)?,

@@ -242,6 +242,11 @@ impl Tokenizer {
         self.token(self.spec.separator.as_ref()?)
     }
 
+    /// The number of the token that ends a document, if documents in an item are kept apart.
+    pub fn document_end(&self) -> Option<i32> {
+        self.spec.document_mask.then(|| self.separator()).flatten()
+    }
+
     /// The number of a token by its text.
     fn token(&self, text: &str) -> Option<i32> {
         if let Lookup::Subwords(subwords) = &self.lookup {
