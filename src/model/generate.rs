@@ -148,7 +148,7 @@ impl Model {
         last.into_data().iter::<f32>().collect()
     }
 
-    fn not_of_text(&self) -> Refusal {
+    pub(super) fn not_of_text(&self) -> Refusal {
         let what = match self.plan.task.kind {
             TaskKind::MaskedToken => "it predicts hidden tokens, not the next one".to_owned(),
             TaskKind::NextToken => "its tokens are numbers without a known text".to_owned(),

@@ -11,6 +11,7 @@
 //! println!("{:?}", model.predict_objects(&rows).unwrap());
 //! ```
 
+mod answers;
 mod assess;
 mod find;
 mod generate;
@@ -22,6 +23,7 @@ use burn::module::Module;
 use burn::store::ModuleRecord;
 use burn::tensor::{Bytes, Device, TensorData};
 
+pub use answers::{Answered, Likelihood};
 pub use assess::{Assessed, LEVEL};
 pub use find::{Found, find, find_seeds};
 pub use generate::{Generated, Generation};

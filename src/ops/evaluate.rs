@@ -7,9 +7,9 @@ use super::predict::split_of;
 use super::{Asked, Progress, Sink};
 use crate::error::Error;
 use crate::model::{Assessed, LEVEL, Model, Options, Refusal, has_parts, refusal};
-use runner_core::data::TargetValues;
 use runner_core::data::incoming::Incoming;
-use runner_core::diagnostic::Diagnostic;
+use runner_core::data::{DataError, TargetValues};
+use runner_core::diagnostic::{Diagnostic, counted};
 use runner_core::predict::Assessment;
 use runner_core::spec::data::DataKind;
 
@@ -86,7 +86,14 @@ pub fn evaluate(asked: &Evaluate, sink: &Sink<'_>) -> Result<Assessment, Error> 
     let mut models = vec![open(&asked.run)?];
     if let Some(other) = &asked.against {
         models.push(open(other)?);
-        comparable(&models[0], &models[1])?;
+    }
+    if let Asked::File(path, shown) = &asked.asked
+        && models[0].is_of_running_text()
+    {
+        return questions(asked, &models, path, shown.as_deref(), sink);
+    }
+    if let [first, second] = &models[..] {
+        comparable(first, second)?;
     }
     let mut assessed: Vec<Assessed> = models.iter().map(Assessed::new).collect();
     let mut targets = Vec::new();
@@ -148,6 +155,67 @@ pub fn evaluate(asked: &Evaluate, sink: &Sink<'_>) -> Result<Assessment, Error> 
     })
 }
 
+/// The answers of language models to the questions of a file.
+fn questions(
+    asked: &Evaluate,
+    models: &[Model],
+    path: &Path,
+    shown: Option<&str>,
+    sink: &Sink<'_>,
+) -> Result<Assessment, Error> {
+    let unused = [
+        ("targets", asked.targets.is_some()),
+        ("edges", asked.edges.is_some()),
+        ("ignore", !asked.ignore.is_empty()),
+        ("on-bad-item", asked.skips_bad),
+        ("batch-size", asked.batch_size.is_some()),
+    ];
+    if let Some((flag, _)) = unused.iter().find(|(_, is_set)| *is_set) {
+        let message = format!("`--{flag}` has no effect on questions for a language model");
+        let help = format!("remove `--{flag}`; each question has its answer in its row");
+        return Err(Error::refused(
+            Diagnostic::error("usage", message).help(help),
+        ));
+    }
+    let name = shown.map_or_else(|| path.display().to_string(), str::to_owned);
+    let renamed = |mut error: DataError| {
+        error.message = error.message.replace(&path.display().to_string(), &name);
+        Error::Refused(refusal(&error))
+    };
+    let questions = runner_core::predict::questions(path, asked.kind).map_err(renamed)?;
+    let answered = models.iter().map(|model| {
+        let answered = model.answer(&questions).map_err(Error::Refused)?;
+        if answered.num_cut > 0 {
+            let note = format!(
+                "run `{}`: {} with a context are longer than an item, and their start was cut off",
+                model.plan().id,
+                counted(answered.num_cut as usize, "choice")
+            );
+            sink(Progress::Note(&note));
+        }
+        Ok(answered)
+    });
+    let answered = answered.collect::<Result<Vec<_>, Error>>()?;
+    let first = &answered[0];
+    Ok(Assessment {
+        run: models[0].plan().id.clone(),
+        weights: models[0].weights().to_owned(),
+        data: name,
+        num_items: first.num_items() as u64,
+        num_skipped: 0,
+        level: LEVEL,
+        num_resamples: first.num_resamples(),
+        metrics: first.metrics(),
+        confusion: None,
+        separations: Vec::new(),
+        residuals: Vec::new(),
+        against: match (&answered[..], models.get(1)) {
+            ([first, second], Some(other)) => Some(first.against(second, other.plan().id.clone())),
+            _ => None,
+        },
+    })
+}
+
 /// Refuses two networks of different tasks or classes.
 fn comparable(a: &Model, b: &Model) -> Result<(), Error> {
     let are_same =
@@ -176,13 +244,6 @@ fn file(
     seen: &mut Vec<String>,
     sink: &Sink<'_>,
 ) -> Result<u64, Error> {
-    if model.is_of_running_text() {
-        let message = "a language model is evaluated on a split of its own text";
-        let help = "pass `--split valid` or `--split test` instead of `--data`";
-        return Err(Error::refused(
-            Diagnostic::error("usage", message).help(help),
-        ));
-    }
     let incoming = Incoming {
         shown,
         kind: asked.kind,

@@ -81,6 +81,7 @@ mod predictions;
 mod presets;
 mod printed;
 mod pruning;
+mod questions;
 mod recipe;
 mod refusals;
 mod remedies;

@@ -5,6 +5,7 @@ mod assessment;
 mod meaning;
 #[cfg(feature = "parquet")]
 mod parquet;
+mod questions;
 mod sample;
 mod separating;
 mod table;
@@ -12,6 +13,7 @@ mod write;
 
 pub use assessment::{Against, Assessment, Difference, Measure, OnlyRight, Residual};
 pub use meaning::Meaning;
+pub use questions::{Question, QuestionKind, read as questions};
 pub use sample::{Sampler, Sampling};
 pub use separating::Separating;
 pub use write::{Layout, OutputFormat, Writer};

@@ -1,0 +1,366 @@
+//! Questions for a language model, from files: several choices of which one is right, or a prompt with an answer.
+
+use std::path::Path;
+
+use serde_json::{Map, Value as Json};
+
+use crate::data::DataError;
+use crate::show::plain_io_error;
+use crate::spec::data::DataKind;
+use crate::spec::plain_file;
+
+/// The most bytes of a file of questions.
+const MOST_BYTES: u64 = 1 << 30;
+/// Names of the text before a choice or an answer.
+const CONTEXTS: [&str; 5] = ["context", "ctx", "prompt", "question", "query"];
+/// Names of the choices.
+const CHOICES: [&str; 3] = ["choices", "endings", "options"];
+/// Names of the right choice, or of the answer.
+const ANSWERS: [&str; 5] = ["answer", "answerKey", "label", "gold", "target"];
+
+/// A question.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Question {
+    /// The line of the file.
+    pub line: u64,
+    /// The text before a choice or an answer.
+    pub context: String,
+    /// What is asked.
+    pub kind: QuestionKind,
+}
+
+/// What is asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum QuestionKind {
+    /// The most probable choice.
+    Choice {
+        /// The texts to choose from.
+        choices: Vec<String>,
+        /// The right one.
+        right: usize,
+    },
+    /// A text that continues the context.
+    Answer(String),
+}
+
+/// The questions of a file of JSON lines, or of a CSV file with a header: all with choices, or all without. Which of
+/// both it is follows from `kind`, or from the name of the file.
+///
+/// # Errors
+/// If the file cannot be read, or a row is not a question.
+pub fn read(path: &Path, kind: Option<DataKind>) -> Result<Vec<Question>, DataError> {
+    let shown = path.display();
+    let unreadable = |reason: String| DataError::new(format!("cannot read `{shown}`: {reason}"));
+    let bytes = plain_file::read(path, MOST_BYTES);
+    let bytes = bytes.map_err(|e| unreadable(plain_io_error(&e)).help("check the path"))?;
+    let Some(bytes) = bytes else {
+        let reason = format!("it has more than {} MiB", MOST_BYTES >> 20);
+        return Err(unreadable(reason).help("divide it into several files"));
+    };
+    let text = String::from_utf8(bytes).map_err(|e| {
+        let at = e.utf8_error().valid_up_to();
+        let line = 1 + e.as_bytes()[..at].iter().filter(|b| **b == b'\n').count();
+        unreadable(format!("line {line} is not UTF-8")).help("save the file as UTF-8")
+    })?;
+    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+    let is_named = path
+        .extension()
+        .is_some_and(|ending| ending.eq_ignore_ascii_case("csv"));
+    let rows = if kind.map_or(is_named, |kind| kind == DataKind::Csv) {
+        of_csv(text)
+    } else {
+        of_lines(text)
+    };
+    let place = |line: u64, wrong: Wrong| {
+        let error = DataError::new(format!("`{shown}:{line}`: {}", wrong.0));
+        error.help(wrong.1)
+    };
+    let rows = rows.map_err(|(line, wrong)| place(line, wrong))?;
+    let questions = rows.into_iter();
+    let questions =
+        questions.map(|(line, row)| question(line, &row).map_err(|wrong| place(line, wrong)));
+    let questions = questions.collect::<Result<Vec<_>, _>>()?;
+    let Some(first) = questions.first() else {
+        let error = DataError::new(format!("`{shown}` has no questions"));
+        return Err(error.help("write one question per row"));
+    };
+    let has_choices = |question: &Question| matches!(question.kind, QuestionKind::Choice { .. });
+    let differs = |question: &&Question| has_choices(question) != has_choices(first);
+    if let Some(other) = questions.iter().find(differs) {
+        let reason = if has_choices(first) {
+            "the question has no choices, but earlier ones do"
+        } else {
+            "the question has choices, but earlier ones do not"
+        };
+        let wrong = Wrong(
+            reason.into(),
+            "put questions with and without choices into files of their own",
+        );
+        return Err(place(other.line, wrong));
+    }
+    Ok(questions)
+}
+
+/// What is wrong with a row, and what to do.
+struct Wrong(String, &'static str);
+
+/// Rows with the number of the line of each.
+type Rows = Result<Vec<(u64, Map<String, Json>)>, (u64, Wrong)>;
+
+fn of_lines(text: &str) -> Rows {
+    const HELP: &str = "write one JSON object per line, such as {\"context\": \"The sky is\", \"choices\": [\"blue\", \"loud\"], \"answer\": 0}";
+    let lines = text.lines().zip(1u64..);
+    let lines = lines.filter(|(line, _)| !line.trim().is_empty());
+    let rows = lines.map(|(line, number)| match serde_json::from_str(line) {
+        Ok(Json::Object(row)) => Ok((number, row)),
+        Ok(_) => Err((number, Wrong("expected a JSON object".into(), HELP))),
+        Err(error) => {
+            let message = format!("invalid JSON at column {}", error.column());
+            Err((number, Wrong(message, HELP)))
+        }
+    });
+    rows.collect()
+}
+
+/// Columns whose names begin with `choice` are the choices, in their order.
+fn of_csv(text: &str) -> Rows {
+    const HELP: &str = "write a header such as `context,choice_1,choice_2,answer`, and as many cells in each row; quote cells with commas";
+    let mut reader = csv::ReaderBuilder::new().from_reader(text.as_bytes());
+    let wrong = |error: &csv::Error| {
+        let line = error.position().map_or(1, csv::Position::line);
+        (
+            line,
+            Wrong(
+                "the row has another number of cells than the header".into(),
+                HELP,
+            ),
+        )
+    };
+    let header = reader.headers().map_err(|e| wrong(&e))?.clone();
+    let mut rows = Vec::new();
+    for record in reader.records() {
+        let record = record.map_err(|e| wrong(&e))?;
+        let line = record.position().map_or(1, csv::Position::line);
+        let (mut row, mut choices) = (Map::new(), Vec::new());
+        for (name, cell) in header.iter().map(str::trim).zip(&record) {
+            if !name.to_ascii_lowercase().starts_with("choice") {
+                row.insert(name.to_owned(), Json::from(cell));
+            } else if !cell.is_empty() {
+                // A question may have fewer choices than others.
+                choices.push(Json::from(cell));
+            }
+        }
+        if !choices.is_empty() {
+            row.insert(CHOICES[0].to_owned(), Json::from(choices));
+        }
+        rows.push((line, row));
+    }
+    Ok(rows)
+}
+
+fn question(line: u64, row: &Map<String, Json>) -> Result<Question, Wrong> {
+    let find = |names: &[&str]| {
+        let mut found = names.iter().filter_map(|name| row.get(*name));
+        found.find(|value| !value.is_null())
+    };
+    let no_context = || {
+        Wrong(
+            format!(
+                "no text before the answer was found under {}",
+                listed(&CONTEXTS)
+            ),
+            "name it `context`",
+        )
+    };
+    let mut context = find(&CONTEXTS).ok_or_else(no_context)?;
+    let mut listing = find(&CHOICES);
+    // The layout of ARC's own files.
+    if let Json::Object(inner) = context {
+        listing = inner.get("choices").or(listing);
+        context = inner.get("stem").ok_or_else(no_context)?;
+    }
+    let context = context.as_str().ok_or_else(no_context)?.to_owned();
+    let answer = find(&ANSWERS).ok_or_else(|| {
+        Wrong(
+            format!("no right answer was found under {}", listed(&ANSWERS)),
+            "name it `answer`",
+        )
+    })?;
+    let Some(listing) = listing else {
+        let answer = answer.as_str().map(str::to_owned).or_else(|| {
+            let number = answer.as_number()?;
+            Some(number.to_string())
+        });
+        let is_line = |answer: &String| answer.trim().lines().count() == 1;
+        let asked = answer
+            .filter(is_line)
+            .map(QuestionKind::Answer)
+            .ok_or_else(|| {
+                Wrong(
+                    "the answer is not a text of one line".into(),
+                    "write the text of the answer, or list `choices`",
+                )
+            })?;
+        return Ok(Question {
+            line,
+            context,
+            kind: asked,
+        });
+    };
+    let (choices, labels) = choices(listing).ok_or_else(|| {
+        Wrong(
+            "the choices are not a list of at least two texts".into(),
+            "write a list of texts, such as [\"blue\", \"loud\"]",
+        )
+    })?;
+    let right = right(answer, &choices, &labels).ok_or_else(|| {
+        Wrong(
+            format!(
+                "the answer {answer} is none of the {} choices",
+                choices.len()
+            ),
+            "write the number of the right choice from 0, its label, or its text",
+        )
+    })?;
+    let asked = QuestionKind::Choice { choices, right };
+    Ok(Question {
+        line,
+        context,
+        kind: asked,
+    })
+}
+
+fn listed(names: &[&str]) -> String {
+    let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    names.join(", ")
+}
+
+/// The texts and the labels of choices: a list of texts, of objects with `text` and `label`, or an object with lists of
+/// both.
+fn choices(listing: &Json) -> Option<(Vec<String>, Vec<String>)> {
+    let texts = |of: &Json| -> Option<Vec<String>> {
+        let all = of.as_array()?.iter();
+        all.map(|text| text.as_str().map(str::to_owned)).collect()
+    };
+    let (choices, labels) = match listing {
+        Json::Object(both) => {
+            let labels = both.get("label").map_or(Some(Vec::new()), texts)?;
+            (texts(both.get("text")?)?, labels)
+        }
+        Json::Array(all) if all.iter().all(Json::is_object) => {
+            let of = |key: &str| -> Option<Vec<String>> {
+                let each = all
+                    .iter()
+                    .map(|one| one.get(key)?.as_str().map(str::to_owned));
+                each.collect()
+            };
+            (of("text")?, of("label").unwrap_or_default())
+        }
+        _ => (texts(listing)?, Vec::new()),
+    };
+    let is_whole = labels.is_empty() || labels.len() == choices.len();
+    let has_texts = choices.len() > 1 && choices.iter().all(|text| !text.is_empty());
+    (is_whole && has_texts).then_some((choices, labels))
+}
+
+/// The right choice: a number is its position from 0; a text is its label, its text, its position, or without labels
+/// its letter.
+fn right(answer: &Json, choices: &[String], labels: &[String]) -> Option<usize> {
+    let within = |at: usize| (at < choices.len()).then_some(at);
+    if let Some(at) = answer.as_u64() {
+        return within(usize::try_from(at).ok()?);
+    }
+    let answer = answer.as_str()?.trim();
+    let position = |all: &[String]| all.iter().position(|one| one.trim() == answer);
+    let letter = || match answer.as_bytes() {
+        [letter @ b'A'..=b'Z'] if labels.is_empty() => within(usize::from(letter - b'A')),
+        _ => None,
+    };
+    let number = || within(answer.parse().ok()?);
+    let found = position(labels).or_else(|| position(choices));
+    found.or_else(number).or_else(letter)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read_text(name: &str, text: &str) -> Result<Vec<Question>, String> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        let shown = format!("{}/", folder.path().display());
+        read(&path, None).map_err(|error| error.to_string().replace(&shown, ""))
+    }
+
+    #[test]
+    fn layouts_of_known_benchmarks_are_read() {
+        let same = [
+            r#"{"context": "The sky is", "choices": ["loud", "blue"], "answer": 1}"#,
+            r#"{"context": "The sky is", "choices": ["loud", "blue"], "answer": "blue"}"#,
+            r#"{"context": "The sky is", "choices": ["loud", "blue"], "answer": "B"}"#,
+            r#"{"ind": 4, "ctx": "The sky is", "endings": ["loud", "blue"], "label": "1"}"#,
+            r#"{"question": "The sky is", "choices": {"text": ["loud", "blue"], "label": ["1", "2"]}, "answerKey": "2"}"#,
+            r#"{"question": {"stem": "The sky is", "choices": [{"text": "loud", "label": "A"}, {"text": "blue", "label": "B"}]}, "answerKey": "B"}"#,
+        ];
+        let expected = QuestionKind::Choice {
+            choices: vec!["loud".into(), "blue".into()],
+            right: 1,
+        };
+        for (found, line) in read_text("a.jsonl", &same.join("\n\n"))
+            .unwrap()
+            .iter()
+            .zip(0..)
+        {
+            let expected = Question {
+                line: 1 + 2 * line,
+                context: "The sky is".into(),
+                kind: expected.clone(),
+            };
+            assert_eq!(*found, expected);
+        }
+        let table = "id,context,choice_a,choice_b,choice_c,answer\n7,The sky is,loud,blue,,1\n";
+        let found = read_text("a.csv", table).unwrap();
+        assert_eq!((found[0].line, &found[0].kind), (2, &expected));
+        let found = read_text("a.jsonl", r#"{"prompt": "2 + 2 =", "answer": 4}"#).unwrap();
+        assert_eq!(found[0].kind, QuestionKind::Answer("4".into()));
+    }
+
+    #[test]
+    fn what_is_not_a_question_is_refused_with_its_row() {
+        let wrong = [
+            ("a.jsonl", "{\"context\": \"x\"\n"),
+            ("a.jsonl", "[1]\n"),
+            ("a.jsonl", "\n{\"text\": \"x\", \"answer\": \"y\"}\n"),
+            ("a.jsonl", "{\"context\": \"x\"}\n"),
+            (
+                "a.jsonl",
+                "{\"context\": \"x\", \"choices\": [\"a\"], \"answer\": 0}\n",
+            ),
+            (
+                "a.jsonl",
+                "{\"context\": \"x\", \"choices\": [\"a\", \"b\"], \"answer\": 2}\n",
+            ),
+            (
+                "a.jsonl",
+                "{\"context\": \"x\", \"choices\": [\"a\", \"b\"], \"answer\": \"c\"}\n",
+            ),
+            ("a.jsonl", "{\"context\": \"x\", \"answer\": \"\"}\n"),
+            (
+                "a.jsonl",
+                "{\"context\": \"x\", \"answer\": \"y\"}\n{\"context\": \"x\", \"choices\": [\"a\", \"b\"], \"answer\": 1}\n",
+            ),
+            ("a.csv", "context,choice_1,choice_2,answer\nx,a,b\n"),
+            ("a.csv", "context,answer\n"),
+            ("missing/a.jsonl", ""),
+        ];
+        let said = wrong.map(|(name, text)| {
+            if name.contains('/') {
+                read(Path::new(name), None).unwrap_err().to_string()
+            } else {
+                read_text(name, text).unwrap_err()
+            }
+        });
+        insta::assert_snapshot!(said.join("\n"));
+    }
+}
