@@ -172,6 +172,8 @@ def compare():
         assert sorted(ours) == sorted(theirs), f"{name}: {sorted(ours)} {sorted(theirs)}"
         most = max((ours[key].double() - theirs[key].double()).abs().max().item() for key in ours)
         model = PeftModel.from_pretrained(base(name), str(written)).double()
+        kind = "PeftModelForCausalLM" if name in LLAMAS else "PeftModel"
+        assert type(model).__name__ == kind, f"{name}: {type(model)}"
         merged = model.merge_and_unload().state_dict()
         expected = load_file(folder / f"{name}_merged.safetensors")
         apart = max((merged[key].double() - value.double()).abs().max().item() for key, value in expected.items())

@@ -12,6 +12,8 @@ use crate::model::{Model, Options};
 use crate::ops::Sink;
 use crate::ops::place::Folder;
 use runner_core::diagnostic::Diagnostic;
+use runner_core::plan::RunPlan;
+use runner_core::spec::task::TaskKind;
 use runner_exchange::peft::{self, NotWritten};
 use runner_exchange::tensors::Tensors;
 use runner_exchange::write;
@@ -66,7 +68,10 @@ pub fn export_adapter(asked: &ExportAdapter, sink: &Sink<'_>) -> Result<Exported
     let model = open(&asked.run, &asked.options, false, sink)?;
     let plan = model.plan();
     let unwritten = |error: NotWritten| refused(&model, &error);
-    let config = peft::config(&plan.network, plan.init.as_ref()).map_err(unwritten)?;
+    let mut config = peft::config(&plan.network, plan.init.as_ref()).map_err(unwritten)?;
+    if let Some(kind) = task_type(plan) {
+        config["task_type"] = kind.into();
+    }
     let wrong = |error: ExportError| failed(&asked.out, &error);
     let merged = tensors(model.network().graph()).map_err(|e| wrong(e.into()))?;
     let adapters = matrices(&model).map_err(wrong)?;
@@ -85,6 +90,20 @@ pub fn export_adapter(asked: &ExportAdapter, sink: &Sink<'_>) -> Result<Exported
     };
     folder.write(|new| fill(new).map_err(wrong))?;
     Ok(exported(&model, &written))
+}
+
+/// What `peft` calls the task of a network of the library transformers. Others have no name there: it would look for
+/// functions that only those networks have.
+fn task_type(plan: &RunPlan) -> Option<&'static str> {
+    let folder = plan.init.as_ref()?.path.parent()?;
+    if !folder.join("config.json").is_file() {
+        return None;
+    }
+    match plan.task.kind {
+        TaskKind::NextToken => Some("CAUSAL_LM"),
+        TaskKind::Classification if plan.network.items.vocabulary.is_some() => Some("SEQ_CLS"),
+        _ => None,
+    }
 }
 
 fn matrices(model: &Model) -> Result<Tensors, ExportError> {
