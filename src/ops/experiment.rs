@@ -7,7 +7,7 @@ use crate::error::Error;
 use runner_core::data::{self, Folders};
 use runner_core::diagnostic::{Diagnostic, Diagnostics, Sources};
 pub use runner_core::plan::default_name;
-use runner_core::plan::{self, Plan, RunPlan};
+use runner_core::plan::{Plan, Planning, RunPlan};
 use runner_core::spec::data::DataSpec;
 use runner_core::spec::document::Document;
 use runner_exchange::init::Finder;
@@ -120,6 +120,18 @@ pub(crate) fn plan_document(
     download: bool,
     sink: &Sink<'_>,
 ) -> Result<(Plan, Diagnostics), Diagnostics> {
+    by_planning(experiment, download, sink, |planning| {
+        planning.plan(document)
+    })
+}
+
+/// Calls a function with what plans an experiment file, and keeps what it found for the next time that it is asked.
+pub(crate) fn by_planning<R>(
+    experiment: &Experiment,
+    download: bool,
+    sink: &Sink<'_>,
+    by: impl FnOnce(&mut Planning<'_>) -> R,
+) -> R {
     let name = default_name(&experiment.path);
     let folders = Folders {
         base: experiment
@@ -137,9 +149,13 @@ pub(crate) fn plan_document(
         data::locate(spec, &folders, download.then_some(progress), &watch)
     };
     let mut finder = Finder::new(&folders);
-    plan::plan(document, &name, &mut locate, &mut finder, &|| {
-        devices(&experiment.program)
-    })
+    let devices = || devices(&experiment.program);
+    by(&mut Planning::new(
+        &name,
+        &mut locate,
+        &mut finder,
+        &devices,
+    ))
 }
 
 /// Reads an experiment file with its edits; environment variables are looked up.

@@ -75,6 +75,30 @@ train.batch_size = { type = "integer", min = 8, max = 64, log = true }
 }
 
 #[test]
+fn a_search_that_plans_only_new_trials_has_the_plan_of_all() {
+    // Conditions, types with other keys, repeated points and confirmed trials.
+    let small = spec()
+        .edit("max = 64, log = true", "max = 10, log = true")
+        .edit(
+            "num_trials = 18",
+            "num_trials = 24\nconfirm = { trials = 2, seeds = 2 }",
+        );
+    let folder = searched(&small, &["--jobs", "2"]);
+    let path = folder.path().join("results/spec/plan.json");
+    let further = fs::read_to_string(&path).unwrap();
+    // Nothing is left to do, so the plan is that of all trials at once.
+    goes_on(folder.path());
+    assert_eq!(further, fs::read_to_string(&path).unwrap());
+    // A search that is continued.
+    let more = small.edit("num_trials = 24", "num_trials = 30");
+    fs::write(folder.path().join("spec.toml"), more).unwrap();
+    goes_on(folder.path());
+    let further = fs::read_to_string(&path).unwrap();
+    goes_on(folder.path());
+    assert_eq!(further, fs::read_to_string(&path).unwrap());
+}
+
+#[test]
 fn trade_offs_are_searched_and_reported() {
     let search = r#"
 [search]

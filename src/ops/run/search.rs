@@ -12,11 +12,11 @@ mod results;
 use super::prepare::Pauses;
 use super::{Run, RunOutcome, Session, Trained, assume_devices, requested};
 use crate::error::{Error, unreadable};
-use crate::ops::experiment::plan_opened;
+use crate::ops::experiment::{by_planning, plan_opened};
 use crate::ops::{Experiment, Planned, Progress, Sink, default_name, open, prior, quiet};
 use results::Results;
 use runner_core::diagnostic::{Diagnostic, Diagnostics, counted};
-use runner_core::plan::{Plan, RunPlan, Search, SearchPlan};
+use runner_core::plan::{Plan, Planning, RunPlan, Search, SearchPlan};
 use runner_core::record::{ExperimentFolder, Index, RunEntry, State, is_damaged, leftovers};
 use runner_core::show::show_duration;
 use runner_core::spec::document::{Document, Value};
@@ -46,10 +46,33 @@ pub(super) fn run(options: &Run, planned: Planned, sink: &Sink<'_>) -> Result<Ru
     let known = requested(options, &planned)?;
     let all: Vec<&RunPlan> = planned.plan.runs.iter().collect();
     let mut trained = session.train(&planned, &all, known, sink)?;
-    let mut selected = trained.selected.clone();
     let takes_more = options.only.is_empty() && options.retry.is_empty();
+    if takes_more {
+        let download = true;
+        by_planning(&options.experiment, download, &quiet, |planning| {
+            rounds(&session, &mut planned, &mut trained, planning, sink)
+        })?;
+    }
+    if takes_more && !trained.is_stopped() {
+        of_other_rounds(&planned.plan, &session.folder, sink);
+    }
+    session.finish(trained)
+}
+
+/// Suggests and trains round after round, until nothing is left to do or the training stops.
+fn rounds(
+    session: &Session<'_>,
+    planned: &mut Planned,
+    trained: &mut Trained,
+    planning: &mut Planning<'_>,
+    sink: &Sink<'_>,
+) -> Result<(), Error> {
+    let options = session.options;
+    let mut selected = trained.selected.clone();
     let mut results = None;
-    while takes_more && !trained.is_stopped() {
+    // The first time, all trials are planned: what is remembered of them is not known to `planning` yet.
+    let mut is_begun = false;
+    while !trained.is_stopped() {
         let (plan, folder) = (&planned.plan, &session.folder);
         let results = match &mut results {
             None => results.insert(Results::of(plan, read_index(folder)?, folder)),
@@ -58,7 +81,7 @@ pub(super) fn run(options: &Run, planned: Planned, sink: &Sink<'_>) -> Result<Ru
                 results
             }
         };
-        let Some(step) = next_step(&planned, results, sink)? else {
+        let Some(step) = next_step(planned, results, sink)? else {
             break;
         };
         let Step {
@@ -66,21 +89,28 @@ pub(super) fn run(options: &Run, planned: Planned, sink: &Sink<'_>) -> Result<Ru
             is_last,
             said,
         } = step;
-        let mut document = planned.document;
-        document.suggestions = Some(next);
         let before = next_epochs(plan);
-        planned = match plan_opened(&options.experiment, document, true, &quiet) {
-            Ok(planned) => planned,
-            Err(error) => {
+        planned.document.suggestions = Some(next);
+        let further = if is_begun {
+            let runs = std::mem::take(&mut planned.plan.runs);
+            planning.plan_further(&planned.document, runs)
+        } else {
+            planning.plan(&planned.document)
+        };
+        (planned.plan, planned.warnings) = match further {
+            Ok(further) => further,
+            Err(diagnostics) => {
                 let help = "exclude such points with `exclude` in `[sweep]`, and run the command again: the trials so far are kept";
                 sink(Progress::Note(&format!(
                     "a suggested point cannot be trained: {help}"
                 )));
-                trained.failure = Some(error);
+                let sources = &planned.document.sources;
+                trained.failure = Some(Error::experiment(sources, diagnostics));
                 break;
             }
         };
-        assume_devices(options, &mut planned)?;
+        is_begun = true;
+        assume_devices(options, planned)?;
         let now = next_epochs(&planned.plan);
         let is_due = |run: &&RunPlan| before.get(&run.id) != now.get(&run.id);
         let new: Vec<_> = planned.plan.runs.iter().filter(is_due).collect();
@@ -89,7 +119,7 @@ pub(super) fn run(options: &Run, planned: Planned, sink: &Sink<'_>) -> Result<Ru
             sink(Progress::Step(&said));
         }
         // The others have not changed since they were inspected.
-        trained = session.train(&planned, &new, new.clone(), &|progress| match progress {
+        *trained = session.train(planned, &new, new.clone(), &|progress| match progress {
             // The step above says what follows.
             Progress::Prepared(_) => {}
             progress => sink(progress),
@@ -99,11 +129,8 @@ pub(super) fn run(options: &Run, planned: Planned, sink: &Sink<'_>) -> Result<Ru
             break;
         }
     }
-    if takes_more && !trained.is_stopped() {
-        of_other_rounds(&planned.plan, &session.folder, sink);
-    }
     trained.selected = selected;
-    session.finish(trained)
+    Ok(())
 }
 
 /// Tells of runs in the folder that the search did not suggest, such as those of a search that was extended while it

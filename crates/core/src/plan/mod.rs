@@ -30,7 +30,7 @@ mod trial;
 pub use crate::check::forecast::Forecast;
 pub use crate::check::trial::Locate;
 use serde_json::{Map, Value as Json};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::diagnostic::{Diagnostic, Diagnostics, Severity};
 use crate::spec::ExperimentSpec;
@@ -69,6 +69,89 @@ pub fn plan(
     weights: FindWeights<'_>,
     devices: Devices<'_>,
 ) -> Result<(Plan, Diagnostics), Diagnostics> {
+    Planning::new(default_name, locate, weights, devices).plan(document)
+}
+
+/// Plans a document, and then the same one with more suggestions of its search, of which only new trials are checked:
+/// otherwise, the rounds of a search would cost more, the more trials it has.
+pub struct Planning<'a> {
+    default_name: &'a str,
+    planner: Planner<'a>,
+    /// The trials of the plan before, each with whether it is confirmed.
+    known: BTreeMap<String, bool>,
+}
+
+impl<'a> Planning<'a> {
+    /// Nothing is planned yet. The arguments are those of [`plan()`].
+    pub fn new(
+        default_name: &'a str,
+        locate: Locate<'a>,
+        weights: FindWeights<'a>,
+        devices: Devices<'a>,
+    ) -> Self {
+        Self {
+            default_name,
+            planner: Planner::new(locate, weights, devices),
+            known: BTreeMap::new(),
+        }
+    }
+
+    /// Plans a document, like [`plan()`].
+    pub fn plan(&mut self, document: &Document) -> Result<(Plan, Diagnostics), Diagnostics> {
+        self.known.clear();
+        self.plan_further(document, Vec::new())
+    }
+
+    /// Plans a document that differs from the one before by further suggestions, given the runs planned for that one,
+    /// which are kept. The warnings are those of new trials.
+    pub fn plan_further(
+        &mut self,
+        document: &Document,
+        runs: Vec<RunPlan>,
+    ) -> Result<(Plan, Diagnostics), Diagnostics> {
+        let known = KnownRuns::of(std::mem::take(&mut self.known), runs);
+        let (plan, diagnostics) = plan_by(document, self.default_name, &mut self.planner, known)?;
+        for known in plan.search.iter().flat_map(|search| &search.suggestions) {
+            let is_confirmed = self.known.entry(known.trial.clone()).or_default();
+            *is_confirmed |= known.is_confirmed;
+        }
+        Ok((plan, diagnostics))
+    }
+}
+
+/// Runs that were planned before.
+struct KnownRuns {
+    /// By trial, with whether it is confirmed.
+    by_trial: BTreeMap<String, (bool, Vec<RunPlan>)>,
+}
+
+impl KnownRuns {
+    fn of(trials: BTreeMap<String, bool>, runs: Vec<RunPlan>) -> Self {
+        let mut by_trial: BTreeMap<String, (bool, Vec<RunPlan>)> = trials
+            .into_iter()
+            .map(|(trial, is_confirmed)| (trial, (is_confirmed, Vec::new())))
+            .collect();
+        for run in runs {
+            if let Some((_, runs)) = by_trial.get_mut(&run.trial) {
+                runs.push(run);
+            }
+        }
+        Self { by_trial }
+    }
+
+    /// Those of a trial, unless it has other seeds now.
+    fn of_trial(&mut self, trial: &str, is_confirmed: bool) -> Option<Vec<RunPlan>> {
+        let (was_confirmed, runs) = self.by_trial.remove(trial)?;
+        (was_confirmed == is_confirmed && !runs.is_empty()).then_some(runs)
+    }
+}
+
+fn plan_by(
+    document: &Document,
+    default_name: &str,
+    planner: &mut Planner<'_>,
+    mut known: KnownRuns,
+) -> Result<(Plan, Diagnostics), Diagnostics> {
     let mut diagnostics = Diagnostics::default();
     let references = References::new(document);
     let (root, written, mut findings) = read_as_written(document, &references);
@@ -77,11 +160,9 @@ pub fn plan(
         // Trials of an invalid sweep would only repeat what is wrong with the file itself.
         let wrong = diagnostics.0.into_iter();
         wrong.for_each(|d| findings.diagnostics.push(d));
-        let mut planner = Planner::new(locate, weights, devices);
         planner.check_trial(&root, written, default_name, &mut findings);
         return Err(findings.diagnostics);
     };
-    let mut planner = Planner::new(locate, weights, devices);
     let mut runs = Vec::new();
     let limit = written.limits.experiment;
     let (num_trials, mut num_refused) = (expansion.points.len(), 0);
@@ -90,8 +171,13 @@ pub fn plan(
     let confirmed = confirmed.filter(|known| known.is_confirmed);
     let confirmed: BTreeSet<&str> = confirmed.map(|known| known.trial.as_str()).collect();
     for point in &expansion.points {
+        let is_confirmed = confirmed.contains(point.id.as_str());
+        if let Some(planned) = known.of_trial(&point.id, is_confirmed) {
+            runs.extend(planned);
+            continue;
+        }
         let (root, mut spec, mut findings) = read(&references, expansion.tree(point), &[]);
-        if confirmed.contains(point.id.as_str()) {
+        if is_confirmed {
             let others = confirm.iter().flat_map(|confirm| &confirm.seeds);
             spec.experiment.seeds.extend(others);
         }
@@ -135,7 +221,7 @@ pub fn plan(
             document,
             &references,
             default_name,
-            &mut planner,
+            planner,
             &mut diagnostics,
         );
     }
