@@ -175,6 +175,133 @@ fn a_search_with_constraints_that_is_killed_gives_the_same_trials() {
     assert_eq!(suggestions(whole.path()), suggestions(folder.path()));
 }
 
+/// The same with pruning, and constraints over what is known at each rung.
+fn pruned(rule: &str) -> String {
+    let spec = format!("{}\n{SEARCH}", IRIS.edit("epochs = 3", "epochs = 8"));
+    let prune = format!("num_trials = 16\nprune = {{ type = {rule} }}");
+    spec.edit("num_trials = 18", &prune)
+        .edit("last/train/loss <= 1.0", "valid/loss < 1.05")
+}
+
+/// Whether a trial has few enough parameters.
+fn is_small(known: &Json) -> bool {
+    8 * known["values"]["model.hidden"][0].as_u64().unwrap() + 3 < 60
+}
+
+#[test]
+fn trials_that_meet_constraints_are_the_first_at_each_rung() {
+    let spec = pruned("\"successive_halving\", factor = 2")
+        .edit("\"tpe\"", "\"sobol\"")
+        .edit(", \"valid/loss < 1.05\"", "");
+    let folder = searched(&spec, &["--jobs", "2"]);
+    let found = suggestions(folder.path());
+    // Two brackets of eight trials, some of which have too many parameters.
+    assert_eq!(found.len(), 16);
+    for bracket in [0, 1] {
+        let of_bracket = found.iter().filter(|it| it["rung"]["bracket"] == bracket);
+        let of_bracket: Vec<&Json> = of_bracket.collect();
+        let epochs = |it: &Json| it["rung"]["epochs"].as_u64().unwrap();
+        let num_small = of_bracket.iter().filter(|it| is_small(it)).count();
+        assert!((1..8).contains(&num_small), "{num_small}");
+        for rung in [2, 4, 8] {
+            let reached = of_bracket.iter().filter(|it| epochs(it) >= rung);
+            let (small, large): (Vec<&&Json>, Vec<_>) = reached.partition(|it| is_small(it));
+            assert_eq!(small.len() + large.len(), 8 / rung as usize);
+            // No trial with too many parameters continues before one with few of them.
+            assert!(
+                large.is_empty() || small.len() == num_small,
+                "{bracket} {rung}"
+            );
+        }
+    }
+    // Without constraints, those with many parameters are better.
+    let without = searched(&spec.edit("constraints", "# constraints"), &[]);
+    let last = suggestions(without.path());
+    let mut last = last.iter().filter(|it| it["rung"]["epochs"] == 8);
+    assert!(last.any(|it| !is_small(it)));
+    // The best is one that meets them.
+    let report = report_of(folder.path());
+    let best = &report["trials"][0];
+    assert_eq!(best["rank"], 1);
+    assert!(best["violated"].as_array().is_none_or(Vec::is_empty));
+}
+
+#[cfg(unix)]
+#[test]
+fn pruning_with_constraints_does_not_depend_on_workers_kills_or_a_lost_plan() {
+    for rule in ["\"asha\", factor = 2", "\"median\", min_trials = 3"] {
+        let spec = pruned(rule);
+        let one = searched(&spec, &["--jobs", "1"]);
+        let many = searched(&spec, &["--jobs", "4"]);
+        let found = suggestions(one.path());
+        assert_eq!(found, suggestions(many.path()));
+        let folder = folder_with(&spec);
+        killed_after(folder.path(), [4, 9, 3]);
+        goes_on(folder.path());
+        assert_eq!(found, suggestions(folder.path()));
+        fs::remove_file(folder.path().join("results/spec/plan.json")).unwrap();
+        goes_on(folder.path());
+        assert_eq!(found, suggestions(folder.path()));
+    }
+}
+
+#[test]
+fn lists_and_comparisons_say_which_trials_violate_constraints() {
+    let folder = searched(&spec(), &["--jobs", "2"]);
+    let report = report_of(folder.path());
+    let arguments = ["list", "--columns", "trial,violation", "--json"];
+    let (code, stdout, stderr) = run(folder.path(), &arguments);
+    assert_eq!(code, 0, "{stderr}");
+    let listed = stdout
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap());
+    let listed: Vec<Json> = listed.collect();
+    let all = trials(&report);
+    assert_eq!(listed.len(), all.len());
+    for (id, _, violation, _) in &all {
+        let line = listed.iter().find(|line| line["trial"] == **id).unwrap();
+        assert!((line["violation"].as_f64().unwrap() - violation).abs() < 1e-9);
+    }
+    let arguments = ["list", "--filter", "violation > 0"];
+    let (_, stdout, stderr) = run(folder.path(), &arguments);
+    let num = all.iter().filter(|(_, _, sum, _)| *sum > 0.0).count();
+    assert!(
+        stdout.lines().next().unwrap().contains("violation"),
+        "{stdout}"
+    );
+    assert!(
+        stderr.contains(&format!("{num} runs")) || stdout.lines().count() == num + 1,
+        "{stdout}{stderr}"
+    );
+    // Where some trials meet them, nothing has to be said.
+    let (code, stdout, stderr) = run(folder.path(), &["compare", "results/spec"]);
+    assert_eq!(code, 0, "{stderr}");
+    assert!(!format!("{stdout}{stderr}").contains("no trial meets"));
+    let none = spec().edit("parameters < 60", "parameters < 5");
+    let folder = searched(&none.edit("num_trials = 18", "num_trials = 3"), &[]);
+    let (code, stdout, stderr) = run(folder.path(), &["compare", "results/spec"]);
+    assert_eq!(code, 0, "{stderr}");
+    let said = format!("{stdout}{stderr}");
+    assert!(
+        said.contains(
+            "no trial meets the constraints of its search, so none is ranked; the baseline `"
+        ),
+        "{said}"
+    );
+    let folder = searched(
+        &spec()
+            .edit("constraints", "# constraints")
+            .edit("num_trials = 18", "num_trials = 2"),
+        &[],
+    );
+    // Runs of other searches have none.
+    let (_, stdout, _) = run(folder.path(), &["list", "--csv"]);
+    assert!(
+        !stdout.lines().next().unwrap().contains("violation"),
+        "{stdout}"
+    );
+}
+
 #[test]
 fn a_number_that_is_not_known_does_not_meet_a_constraint() {
     // In the best epoch 3, it cannot be computed; otherwise, it is met.

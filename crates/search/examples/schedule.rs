@@ -55,6 +55,7 @@ fn scheduled(rungs: &Rungs) -> (usize, usize) {
                         rung,
                         is_new: true,
                         values: Vec::new(),
+                        violations: Vec::new(),
                     });
                     trials.len() - 1
                 }
@@ -68,6 +69,7 @@ fn scheduled(rungs: &Rungs) -> (usize, usize) {
             // The order of trials changes a little from rung to rung.
             let value = |rung: usize| ((at * 7919 + rung * 31) % 10_007) as f64;
             trial.values = (0..=trial.rung).map(|rung| Some(value(rung))).collect();
+            trial.violations = vec![0.0; trial.rung + 1];
         }
     }
 }

@@ -1,9 +1,12 @@
-//! Which trials are trained further: all begin with few epochs, and the better ones of each rung continue.
+//! Which trials are trained further: all begin with few epochs, and the better ones of each rung continue. Trials that
+//! meet the constraints of the search at a rung are better than those that do not, whatever their values, and of the
+//! latter those that violate them less.
 //!
 //! A decision is a function of the results at the rungs: of nothing that depends on the speed of a machine, or on how
 //! many trials are trained at a time.
 
 use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// How trials are selected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +47,32 @@ pub struct Climber {
     pub is_new: bool,
     /// Its value at each rung up to its own, of which lower is better; none where it failed before.
     pub values: Vec<Option<f64>>,
+    /// How far it is from meeting the constraints at each rung: 0 if it does, infinite if that is not known.
+    pub violations: Vec<f64>,
+}
+
+/// How good a trial is at a rung, of which lower is better.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Standing {
+    violation: f64,
+    value: f64,
+}
+
+impl Standing {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let by_violation = self.violation.total_cmp(&other.violation);
+        by_violation.then(self.value.total_cmp(&other.value))
+    }
+}
+
+impl Climber {
+    /// None where it has no value.
+    fn standing(&self, rung: usize) -> Option<Standing> {
+        Some(Standing {
+            violation: self.violations.get(rung).copied()?,
+            value: self.values.get(rung).copied()??,
+        })
+    }
 }
 
 /// What is trained next.
@@ -78,11 +107,11 @@ impl Rungs {
     fn ranked(&self, trials: &[Climber], of: impl Fn(&Climber) -> bool, rung: usize) -> Ranked {
         let members = trials.iter().enumerate();
         let members = members.filter(|(_, trial)| trial.rung >= rung && of(trial));
-        let mut order: Vec<(usize, Option<f64>)> = members
-            .map(|(at, trial)| (at, trial.values.get(rung).copied().flatten()))
+        let mut order: Vec<(usize, Option<Standing>)> = members
+            .map(|(at, trial)| (at, trial.standing(rung)))
             .collect();
         order.sort_by(|(_, a), (_, b)| match (a, b) {
-            (Some(a), Some(b)) => a.total_cmp(b),
+            (Some(a), Some(b)) => a.cmp(b),
             (Some(_), None) => Ordering::Less,
             (None, Some(_)) => Ordering::Greater,
             (None, None) => Ordering::Equal,
@@ -120,22 +149,26 @@ impl Rungs {
         num_new: usize,
         min_trials: usize,
     ) -> Vec<Job> {
-        let at_rung = |rung: usize| -> Vec<f64> {
-            let values = trials.iter().filter_map(|trial| *trial.values.get(rung)?);
-            let mut values: Vec<f64> = values.collect();
-            values.sort_by(f64::total_cmp);
-            values
-        };
-        let rungs: Vec<Vec<f64>> = (0..self.num).map(at_rung).collect();
-        let continues = |trial: &Climber| {
-            let Some(Some(value)) = trial.values.get(trial.rung) else {
-                return false;
-            };
-            let all = &rungs[trial.rung];
-            all.len() <= min_trials.max(1) || *value <= median_without(all, *value)
+        let at_rung = |rung: usize| -> Vec<Standing> {
+            let all = trials.iter().filter_map(|trial| trial.standing(rung));
+            let mut all: Vec<Standing> = all.collect();
+            all.sort_by(Standing::cmp);
+            all
         };
         let new = trials.iter().enumerate();
         let new = new.filter(|(_, trial)| trial.is_new && trial.rung + 1 < self.num);
+        let reached: BTreeSet<usize> = new.clone().map(|(_, trial)| trial.rung).collect();
+        let rungs: BTreeMap<usize, Vec<Standing>> = reached
+            .into_iter()
+            .map(|rung| (rung, at_rung(rung)))
+            .collect();
+        let continues = |trial: &Climber| {
+            let Some(own) = trial.standing(trial.rung) else {
+                return false;
+            };
+            let all = &rungs[&trial.rung];
+            all.len() <= min_trials.max(1) || is_in_better_half(all, own)
+        };
         let mut jobs: Vec<Job> = new
             .filter(|(_, trial)| continues(trial))
             .map(|(trial, _)| Job::Continue { trial })
@@ -220,12 +253,28 @@ fn waiting(trials: &[Climber], best: &[usize], rung: usize) -> impl Iterator<Ite
         .into_iter()
 }
 
-/// The median of sorted values without one of them.
-fn median_without(sorted: &[f64], value: f64) -> f64 {
-    let at = sorted.partition_point(|other| *other < value);
+/// Whether one of some sorted trials is not worse than the median of the others: of their violations, and if those in the
+/// middle violate the constraints equally, such as not at all, of their values.
+fn is_in_better_half(sorted: &[Standing], own: Standing) -> bool {
+    let at = sorted.partition_point(|other| other.cmp(&own) == Ordering::Less);
     let other = |index: usize| sorted[index + usize::from(index >= at)];
     let num = sorted.len() - 1;
-    (other((num - 1) / 2) + other(num / 2)) / 2.0
+    let (low, high) = (other((num - 1) / 2), other(num / 2));
+    if low.violation == high.violation {
+        let middle = Standing {
+            violation: low.violation,
+            value: (low.value + high.value) / 2.0,
+        };
+        return own.cmp(&middle) != Ordering::Greater;
+    }
+    // One that is not known is not in between.
+    let is_known = high.violation.is_finite();
+    let middle = if is_known {
+        (low.violation + high.violation) / 2.0
+    } else {
+        low.violation
+    };
+    own.violation <= middle
 }
 
 #[cfg(test)]
@@ -243,8 +292,18 @@ mod tests {
     /// Runs a search whose trials have these values at each rung.
     fn run(
         rungs: &Rungs,
+        nums: (usize, usize),
+        value: impl Fn(usize, usize) -> Option<f64>,
+    ) -> (Vec<Climber>, Vec<Vec<Job>>) {
+        run_with(rungs, nums, value, |_| 0.0)
+    }
+
+    /// The same with violations of constraints.
+    fn run_with(
+        rungs: &Rungs,
         (num_trials, parallel): (usize, usize),
         value: impl Fn(usize, usize) -> Option<f64>,
+        violation: impl Fn(usize) -> f64,
     ) -> (Vec<Climber>, Vec<Vec<Job>>) {
         let (mut trials, mut batches): (Vec<Climber>, Vec<_>) = (Vec::new(), Vec::new());
         loop {
@@ -262,6 +321,7 @@ mod tests {
                             rung,
                             is_new: true,
                             values: Vec::new(),
+                            violations: Vec::new(),
                         });
                         (trials.len() - 1, rung)
                     }
@@ -270,6 +330,7 @@ mod tests {
                 let trial = &mut trials[at];
                 (trial.rung, trial.is_new) = (rung, true);
                 trial.values = (0..=rung).map(|rung| value(at, rung)).collect();
+                trial.violations = (0..=rung).map(|_| violation(at)).collect();
             }
             batches.push(batch);
         }
@@ -395,6 +456,60 @@ mod tests {
         // Too few others.
         let (trials, _) = run(&rungs(Rule::Median { min_trials: 9 }, 3), (9, 9), scrambled);
         assert_eq!(reached(&trials, 3), [9, 9, 9]);
+    }
+
+    #[test]
+    fn trials_that_meet_constraints_continue_first() {
+        // Only every fourth trial meets the constraints; the others have better values.
+        let is_feasible = |at: usize| at.is_multiple_of(4);
+        let violation = |at: usize| {
+            if is_feasible(at) {
+                0.0
+            } else {
+                (at % 7 + 1) as f64
+            }
+        };
+        let value = |at: usize, rung| {
+            scrambled(at, rung).map(|value| value - if is_feasible(at) { 0.0 } else { 1e4 })
+        };
+        for rule in [Rule::Asha, Rule::SuccessiveHalving, Rule::Hyperband] {
+            let (trials, _) = run_with(&rungs(rule, 3), (34, 4), value, violation);
+            let num_complete = trials.iter().filter(|trial| trial.rung == 2).count();
+            assert!(num_complete > 0, "{rule:?}");
+            if rule == Rule::Asha {
+                let mut all = trials.iter().enumerate();
+                assert!(
+                    all.all(|(at, trial)| trial.rung < 2 || is_feasible(at)),
+                    "{rule:?}"
+                );
+                continue;
+            }
+            // In a bracket, one that does not meet them only continues if all that meet them do.
+            for (at, trial) in trials.iter().enumerate() {
+                let first = rungs(rule, 3).bracket(trial.bracket).1;
+                let reached = first + 1..=trial.rung;
+                for rung in reached.filter(|_| !is_feasible(at)) {
+                    let mut others = trials.iter().enumerate();
+                    let is_ended = |(at, other): (usize, &Climber)| {
+                        other.bracket == trial.bracket && is_feasible(at) && other.rung < rung
+                    };
+                    assert!(!others.any(is_ended), "{rule:?} {at}");
+                }
+            }
+        }
+        // If none meets them, those that violate them least continue; what is not known is worst.
+        let unknown = |at: usize| match at {
+            0 => f64::INFINITY,
+            _ => (9 - at) as f64,
+        };
+        let halving = rungs(Rule::SuccessiveHalving, 3);
+        let (trials, _) = run_with(&halving, (9, 9), scrambled, unknown);
+        let reached: Vec<_> = trials.iter().map(|trial| trial.rung).collect();
+        assert_eq!(reached, [0, 0, 0, 0, 0, 0, 1, 1, 2]);
+        let median = rungs(Rule::Median { min_trials: 4 }, 3);
+        let (trials, _) = run_with(&median, (9, 9), scrambled, unknown);
+        let reached: Vec<_> = trials.iter().map(|trial| trial.rung).collect();
+        assert_eq!(reached, [0, 0, 0, 0, 1, 1, 2, 2, 2]);
     }
 
     #[test]

@@ -202,15 +202,23 @@ impl RunRecord {
     /// objective is not measured yet.
     pub fn best_so_far(&self, plan: &RunPlan) -> Vec<f64> {
         let name = plan.objective.name();
+        let best = self.best_epochs_so_far(plan).into_iter();
+        best.map(|best| best.metrics.get(&name).copied().unwrap_or(f64::NAN))
+            .collect()
+    }
+
+    /// The best epoch up to each one.
+    pub(super) fn best_epochs_so_far(&self, plan: &RunPlan) -> Vec<&Epoch> {
         let mut best: Option<&Epoch> = None;
-        let values = self.epochs.iter().map(|epoch| {
-            if best.is_none_or(|best| plan.prefers_later(&epoch.metrics, &best.metrics)) {
-                best = Some(epoch);
-            }
-            let value = best.and_then(|best| best.metrics.get(&name));
-            value.copied().unwrap_or(f64::NAN)
+        let epochs = self.epochs.iter().map(|epoch| {
+            let found = match best {
+                Some(best) if !plan.prefers_later(&epoch.metrics, &best.metrics) => best,
+                _ => epoch,
+            };
+            best = Some(found);
+            found
         });
-        values.collect()
+        epochs.collect()
     }
 
     /// One line per epoch, without clocks: equal runs have equal bytes.

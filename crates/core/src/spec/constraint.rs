@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::document::{Node, Value};
 use super::expression::{Dialect, Names, Relation, compared, evaluate, names_by};
-use super::metric::Objective;
+use super::metric::{Objective, ObjectiveSplit};
 use super::nearest_path;
 use super::section::{Choice, by_name, choices};
 use super::traded::{Cost, Traded};
@@ -187,6 +187,28 @@ impl Quantity {
         match self {
             Self::Reached(Traded::Metric(metric)) | Self::Last(metric) => Some(metric),
             Self::Reached(Traded::Cost(_)) | Self::Count(_) => None,
+        }
+    }
+
+    /// Why trials cannot be compared by it in the middle of their training, if they cannot.
+    pub fn unknown_at_rung(self) -> Option<&'static str> {
+        match self {
+            Self::Reached(Traded::Cost(Cost::EpochSecs | Cost::WallSecs | Cost::MemoryBytes)) => {
+                Some(
+                    "what is pruned must not depend on the speed or the memory of a machine, so that a repeated search is the same",
+                )
+            }
+            Self::Count(Count::Epochs) => {
+                Some("pruning compares trials after equal numbers of epochs")
+            }
+            Self::Reached(Traded::Metric(metric)) | Self::Last(metric)
+                if metric.split == ObjectiveSplit::ValidSwa =>
+            {
+                Some("it is only measured once weights are averaged, near the end of the training")
+            }
+            Self::Reached(Traded::Metric(_) | Traded::Cost(Cost::Parameters))
+            | Self::Last(_)
+            | Self::Count(Count::BestEpoch) => None,
         }
     }
 

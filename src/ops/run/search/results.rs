@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use runner_core::plan::{Plan, TrialResult};
+use runner_core::plan::{Plan, RunPlan, TrialResult};
 use runner_core::record::{ExperimentFolder, Index, RunEntry, RunRecord, State};
 use runner_core::spec::constraint::total;
 use runner_core::spec::search::Suggestion;
@@ -13,6 +13,8 @@ pub(super) struct Results {
     runs: BTreeMap<String, Vec<RunEntry>>,
     /// In a search that prunes, the best values so far after each epoch, by run.
     curves: BTreeMap<String, Vec<f64>>,
+    /// In a search that prunes and has constraints, how far trials are from meeting them after each epoch.
+    violations: BTreeMap<String, Vec<f64>>,
 }
 
 impl Results {
@@ -21,6 +23,7 @@ impl Results {
         let mut results = Self {
             runs: BTreeMap::new(),
             curves: BTreeMap::new(),
+            violations: BTreeMap::new(),
         };
         let mut entries: BTreeMap<String, RunEntry> = BTreeMap::new();
         entries.extend(index.runs.into_iter().map(|run| (run.id.clone(), run)));
@@ -51,10 +54,12 @@ impl Results {
             .search
             .as_ref()
             .is_some_and(|search| search.prune.is_some());
+        let mut changed: BTreeSet<&str> = BTreeSet::new();
         for run in plan.runs.iter().filter(|run| !plan.confirms(run.seed)) {
             let Some(entry) = entry(&run.id) else {
                 continue;
             };
+            changed.insert(&run.trial);
             if has_curves {
                 // Without a record that can be read, it has no value.
                 let record = RunRecord::read_for(&folder.run(&run.id), run).unwrap_or_default();
@@ -64,6 +69,35 @@ impl Results {
             match runs.iter_mut().find(|known| known.id == run.id) {
                 Some(known) => *known = entry,
                 None => runs.push(entry),
+            }
+        }
+        if has_curves {
+            self.take_violations(plan, folder, &changed);
+        }
+    }
+
+    /// Computes how far trials are from meeting the constraints after each epoch.
+    fn take_violations(&mut self, plan: &Plan, folder: &ExperimentFolder, trials: &BTreeSet<&str>) {
+        let search = plan.search.as_ref();
+        let constraints = search.map_or(&[][..], |search| &search.constraints);
+        if constraints.is_empty() {
+            return;
+        }
+        for runs in plan.runs.chunk_by(|a, b| a.trial == b.trial) {
+            if !trials.contains(runs[0].trial.as_str()) {
+                continue;
+            }
+            let runs = runs.iter().filter(|run| !plan.confirms(run.seed));
+            let read = runs.map(|run| {
+                let record = RunRecord::read_for(&folder.run(&run.id), run);
+                (run, record.unwrap_or_default())
+            });
+            let read: Vec<(&RunPlan, RunRecord)> = read.collect();
+            let runs: Vec<(&RunPlan, &RunRecord)> =
+                read.iter().map(|(run, record)| (*run, record)).collect();
+            let violations = RunRecord::violations_by_epoch(constraints, &runs);
+            if let Some((run, _)) = runs.first() {
+                self.violations.insert(run.trial.clone(), violations);
             }
         }
     }
@@ -129,7 +163,14 @@ impl Results {
                 let curve = self.curves.get(&run.id).map_or(&[][..], Vec::as_slice);
                 (curve, run.state == State::Completed)
             };
-            mean_curve(&runs.iter().map(curve).collect::<Vec<_>>(), sign)
+            TrialResult {
+                violations: self
+                    .violations
+                    .get(&known.trial)
+                    .cloned()
+                    .unwrap_or_default(),
+                ..mean_curve(&runs.iter().map(curve).collect::<Vec<_>>(), sign)
+            }
         };
         let known = search.suggestions.iter();
         if search.prune.is_some() {

@@ -65,12 +65,16 @@ impl Pruning {
         let last = last.map(|rung| rung.round).max();
         let climber = |(known, result): (&Suggestion, &TrialResult)| {
             let rung = known.rung.map_or(0, |on| self.rung(on.epochs));
-            let epochs = self.epochs[..=rung].iter();
+            let epochs = &self.epochs[..=rung];
             Climber {
                 bracket: known.rung.map_or(0, |on| on.bracket),
                 rung,
                 is_new: known.rung.map(|on| on.round) == last,
-                values: epochs.map(|epochs| result.after(*epochs)).collect(),
+                values: epochs.iter().map(|epochs| result.after(*epochs)).collect(),
+                violations: epochs
+                    .iter()
+                    .map(|epochs| result.violation_after(*epochs))
+                    .collect(),
             }
         };
         known.iter().zip(results).map(climber).collect()

@@ -16,7 +16,7 @@ use super::read::Row;
 use super::{Sweep, SweepSpec};
 use crate::data::sha256_hex;
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::spec::constraint::{Constraint, total};
+use crate::spec::constraint::{Constraint, Quantity, total};
 use crate::spec::document::{Document, Value};
 use crate::spec::search::{OnRung, SearchMethod, SearchSpec, SuggestedBy, Suggestion};
 use crate::spec::section::Choice;
@@ -49,6 +49,8 @@ pub struct TrialResult {
     pub others: Vec<f64>,
     /// How far the trial is from meeting the constraints: 0 if it does, infinite if that is not known.
     pub violation: f64,
+    /// The same after each epoch, in a search that prunes and has constraints; otherwise empty.
+    pub violations: Vec<f64>,
 }
 
 impl TrialResult {
@@ -71,6 +73,15 @@ impl TrialResult {
         let last = self.values.last().filter(|_| self.is_final);
         let value = self.values.get(epochs.checked_sub(1)?).or(last);
         value.copied().filter(|value| value.is_finite())
+    }
+
+    /// How far the trial is from meeting the constraints after this many epochs.
+    pub(super) fn violation_after(&self, epochs: usize) -> f64 {
+        let known = self.violations.get(epochs.saturating_sub(1));
+        known
+            .or(self.violations.last())
+            .copied()
+            .unwrap_or(self.violation)
     }
 
     /// The finite value at the end.
@@ -231,14 +242,22 @@ impl<'a> Search<'a> {
         None
     }
 
-    /// Why it cannot have constraints.
+    /// Why it cannot have a constraint.
     fn unsupported_constraint(&self) -> Option<Diagnostic> {
-        let (_, span) = self.spec.constraints.first()?;
         self.pruning.as_ref()?;
-        let message = "`[search.prune]` and `search.constraints` cannot be combined";
-        let wrong = Diagnostic::error("contradiction", message).at(*span);
-        let wrong = wrong.note("whether a trial meets its constraints is known when its training has ended, and pruning compares trials before that");
-        Some(wrong.help("remove one of them"))
+        let found = self.spec.constraints.iter().find_map(|(constraint, span)| {
+            let mut quantities = constraint.quantities();
+            let reason = |quantity: Quantity| Some((quantity, quantity.unknown_at_rung()?));
+            Some((*span, quantities.find_map(reason)?))
+        });
+        let (span, (quantity, reason)) = found?;
+        let message = format!(
+            "`[search.prune]` and a constraint over `{}` cannot be combined",
+            quantity.name()
+        );
+        let wrong = Diagnostic::error("contradiction", message).at(span);
+        let wrong = wrong.note(reason);
+        Some(wrong.help("remove one of them, or limit `parameters` or a metric instead"))
     }
 
     /// Limits that its best trial has to meet.
@@ -433,9 +452,12 @@ impl<'a> Search<'a> {
             let Some(point) = self.point(&suggestion.values) else {
                 continue;
             };
-            let (value, pruned_at) = match (&self.pruning, suggestion.rung) {
-                (Some(pruning), Some(on)) => pruning.told(on, result),
-                _ => (result.last(), None),
+            let (value, pruned_at, violation) = match (&self.pruning, suggestion.rung) {
+                (Some(pruning), Some(on)) => {
+                    let (value, pruned_at) = pruning.told(on, result);
+                    (value, pruned_at, result.violation_after(on.epochs))
+                }
+                _ => (result.last(), None, result.violation),
             };
             // A trial of which not all is known is one without a value.
             let is_known = result.others.len() == self.spec.objectives.len();
@@ -445,7 +467,7 @@ impl<'a> Search<'a> {
                 value,
                 pruned_at,
                 others: result.others.clone(),
-                violation: result.violation,
+                violation,
             });
         }
         shown

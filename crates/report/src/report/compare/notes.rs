@@ -80,6 +80,7 @@ pub fn notes(
             differs(&|other| other.objective != base.objective),
         );
     }
+    notes.extend(no_feasible(ranked, baseline));
     notes.extend(spreads(sources));
     let looking = sources
         .iter()
@@ -87,6 +88,23 @@ pub fn notes(
     notes.extend(looking.filter_map(Looking::in_words));
     notes.extend(about_values(sources, ranked, value));
     notes
+}
+
+/// If no trial meets the constraints of its search, none is the best, and the baseline is only the first in the table.
+fn no_feasible(ranked: &[&Trial], baseline: &Baseline) -> Option<String> {
+    let are_infeasible = ranked.iter().any(|trial| !trial.is_feasible())
+        && !ranked
+            .iter()
+            .any(|trial| trial.n > 0 && trial.is_feasible());
+    let baseline = match &baseline.trial {
+        trial if baseline.is_picked && ranked.len() > 1 => format!(
+            "; the baseline `{trial}` is the first in the table, not the best: choose one with `--baseline`"
+        ),
+        _ => String::new(),
+    };
+    are_infeasible.then(|| {
+        format!("no trial meets the constraints of its search, so none is ranked{baseline}")
+    })
 }
 
 /// Values that count twice, lack runs, or were selected by.

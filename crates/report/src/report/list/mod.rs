@@ -5,6 +5,7 @@ mod filter;
 mod group;
 mod mixed;
 mod names;
+mod violations;
 
 use std::cmp::Ordering;
 
@@ -18,9 +19,10 @@ use cells::cell;
 use filter::Filter;
 use mixed::Trials;
 pub use names::nearest_last;
-use names::{Known, LABELS};
+use names::{FEW, Known};
 use runner_core::diagnostic::Wrong;
 use runner_core::record::{Index, RunEntry};
+use violations::Violations;
 
 use runner_core::table::{Columns, fit};
 
@@ -79,6 +81,8 @@ const REASON: &str = "reason";
 struct Run<'a> {
     index: &'a Index,
     entry: &'a RunEntry,
+    /// How far its trial is from meeting the constraints of its search, if that is known.
+    violation: Option<f64>,
     /// The current time, in milliseconds since 1970.
     now_ms: u64,
 }
@@ -105,9 +109,11 @@ pub fn list(indexes: &[Index], query: &Query, form: Form, now_ms: u64) -> Result
     let known = Known::of(indexes);
     let runs = indexes.iter().flat_map(|index| {
         let readable = index.runs.iter().filter(|run| !run.state.is_unreadable());
+        let violations = Violations::of(index);
         readable.map(move |entry| Run {
             index,
             entry,
+            violation: violations.of_run(index, entry),
             now_ms,
         })
     });
@@ -190,6 +196,7 @@ pub fn everything(index: &Index, entry: &RunEntry, now_ms: u64) -> Map<String, J
     let run = Run {
         index,
         entry,
+        violation: Violations::of(index).of_run(index, entry),
         now_ms,
     };
     run.everything()
@@ -202,7 +209,7 @@ fn shown(runs: &[Run<'_>], query: &Query, form: Form, known: &Known) -> Vec<Stri
             // A column explains why a run is missing.
             let has_reason = |run: &Run<'_>| cells::reason(run.entry).is_some();
             let reason = runs.iter().any(has_reason).then_some(REASON);
-            let told = LABELS
+            let told = FEW
                 .into_iter()
                 .filter(|name| runs.iter().any(|run| run.value(name).is_some()));
             let usual = USUAL.into_iter().chain(reason).chain(told);

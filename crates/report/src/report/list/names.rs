@@ -39,8 +39,9 @@ const OWN: [&str; 20] = [
     "weights_digest",
 ];
 
-/// Names that few runs have: what people say of them, and where they are among earlier settings.
-pub const LABELS: [&str; 4] = ["generation", "changed", "tags", "note"];
+/// Names that few runs have: how far a trial is from meeting the constraints of its search, where runs are among earlier
+/// settings, and what people say of them.
+pub const FEW: [&str; 5] = ["violation", "generation", "changed", "tags", "note"];
 
 impl Run<'_> {
     /// The value of a name; `None` if this run does not have it.
@@ -77,6 +78,7 @@ impl Run<'_> {
                 .filter(|number| *number > 0)
                 .map(|number| json!(number)),
             "changed" => text(&run.generation.changed),
+            "violation" => self.violation.map(|violation| json!(violation)),
             _ => self.metric(name).or_else(|| self.setting(name).cloned()),
         }
     }
@@ -109,7 +111,7 @@ impl Run<'_> {
                 _ => drop(all.insert(name.into(), json!(self.value(name)))),
             }
         }
-        for name in LABELS {
+        for name in FEW {
             all.extend(self.value(name).map(|value| (name.to_owned(), value)));
         }
         let mut settings = self.index.settings.clone();
@@ -151,8 +153,8 @@ pub struct Known {
     varied: BTreeSet<String>,
     /// All other settings.
     shared: BTreeSet<String>,
-    /// Of [`LABELS`], those that some run has.
-    labels: Vec<&'static str>,
+    /// Of [`FEW`], those that some run has.
+    few: Vec<&'static str>,
 }
 
 impl Known {
@@ -180,7 +182,12 @@ impl Known {
             }
         }
         let runs = || indexes.iter().flat_map(|index| &index.runs);
+        let has_constraints = |index: &Index| {
+            let search = index.plan.search.as_ref();
+            search.is_some_and(|search| !search.constraints.is_empty())
+        };
         let has = |name: &&str| match *name {
+            "violation" => indexes.iter().any(has_constraints),
             "generation" => runs().any(|run| run.generation.number > 0),
             "changed" => runs().any(|run| !run.generation.changed.is_empty()),
             "tags" => runs().any(|run| !run.label.tags.is_empty()),
@@ -190,13 +197,13 @@ impl Known {
             metrics,
             varied,
             shared,
-            labels: LABELS.into_iter().filter(has).collect(),
+            few: FEW.into_iter().filter(has).collect(),
         }
     }
 
     /// What every run has, what differs between runs, and the metrics: the columns of a table of everything.
     pub fn all(&self) -> Vec<String> {
-        let own = OWN.into_iter().chain(self.labels.iter().copied());
+        let own = OWN.into_iter().chain(self.few.iter().copied());
         let own = own.map(str::to_owned);
         let varied = self.varied.iter().cloned();
         own.chain(varied)
@@ -212,10 +219,7 @@ impl Known {
     /// Refuses a name that no run has.
     pub fn check(&self, name: &str) -> Result<(), Wrong> {
         let sets = [&self.metrics, &self.varied, &self.shared];
-        if OWN.contains(&name)
-            || LABELS.contains(&name)
-            || sets.iter().any(|set| set.contains(name))
-        {
+        if OWN.contains(&name) || FEW.contains(&name) || sets.iter().any(|set| set.contains(name)) {
             return Ok(());
         }
         let names = sets.into_iter().flatten().map(String::as_str);
