@@ -14,6 +14,7 @@ mod fronts;
 mod gp;
 mod nsga2;
 mod parzen;
+mod population;
 mod rungs;
 mod sampler;
 mod space;
@@ -22,6 +23,7 @@ mod tpe;
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
+pub use population::{Change, Next, Population};
 pub use rungs::{Climber, Job, Rule, Rungs};
 pub use sampler::{By, Method, NUM_STARTUP, Suggestion, suggest};
 pub use space::{Axis, Point, Space};
