@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
+use runner_core::plan::Plan;
 use serde_json::Value as Json;
 
 use super::edit::Edit;
@@ -86,6 +87,11 @@ fn a_search_that_plans_only_new_trials_has_the_plan_of_all() {
     let folder = searched(&small, &["--jobs", "2"]);
     let path = folder.path().join("results/spec/plan.json");
     let further = fs::read_to_string(&path).unwrap();
+    // Its text is that of a serializer, with a seal.
+    let plan: Plan = serde_json::from_str(&further).unwrap();
+    let whole = serde_json::to_string_pretty(&plan).unwrap();
+    let sealed = format!("{},\n  \"seal\": \"", whole.strip_suffix("\n}").unwrap());
+    assert!(further.starts_with(&sealed));
     // Nothing is left to do, so the plan is that of all trials at once.
     goes_on(folder.path());
     assert_eq!(further, fs::read_to_string(&path).unwrap());

@@ -10,6 +10,7 @@ mod select;
 mod until;
 mod wait;
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -28,7 +29,7 @@ use runner_core::data::Trust;
 use runner_core::diagnostic::{Diagnostic, counted};
 use runner_core::event::FailureClass;
 use runner_core::plan::{Plan, RunPlan};
-use runner_core::record::{ExperimentFolder, Lock, look_at_this_build};
+use runner_core::record::{ExperimentFolder, Lock, PlanFile, look_at_this_build};
 use runner_core::spec::launch::SystemKind;
 use runner_report::report::{self, Report};
 
@@ -247,6 +248,7 @@ struct Session<'a> {
     submitter: Option<Submitter>,
     _lock: Option<Lock>,
     began: Instant,
+    plan_file: RefCell<PlanFile>,
 }
 
 /// What was trained.
@@ -277,6 +279,7 @@ impl<'a> Session<'a> {
             submitter,
             _lock: lock,
             began: Instant::now(),
+            plan_file: RefCell::default(),
         })
     }
 
@@ -319,6 +322,7 @@ impl<'a> Session<'a> {
             inspected,
             &selected,
             options.retry.contains(&Retry::Pruned),
+            &mut self.plan_file.borrow_mut(),
         )?;
         sink(Progress::Prepared(&prepared));
         let launch = Launch {

@@ -11,8 +11,8 @@ use runner_core::diagnostic::Diagnostic;
 use runner_core::event::Event;
 use runner_core::plan::{Plan, RunPlan, put_together};
 use runner_core::record::{
-    ExperimentFolder, RunFolder, RunRecord, Status, leftovers, resume_point, status, unwritable,
-    write_json_synced, write_whole,
+    ExperimentFolder, PlanFile, RunFolder, RunRecord, Status, leftovers, resume_point, status,
+    unwritable, write_whole,
 };
 use runner_core::spec::document::Document;
 use runner_core::spec::render::render;
@@ -89,6 +89,7 @@ pub(super) fn prepare(
     inspected: &[&RunPlan],
     selected: &[&RunPlan],
     resumes_pruned: bool,
+    plan_file: &mut PlanFile,
 ) -> Result<(Prepared, Vec<ToDo>), Error> {
     let plan = &planned.plan;
     let orphans = leftovers(plan.runs.iter().map(|run| run.id.as_str()), folder);
@@ -109,7 +110,7 @@ pub(super) fn prepare(
         .and_then(|()| unfinished.try_for_each(|(run, _)| folder.run(&run.id).check_links()))
         .map_err(|e| Error::unwritable(&folder.0, &e))?;
     let chosen: BTreeSet<&str> = selected.iter().map(|run| run.id.as_str()).collect();
-    write(folder, &planned.document, plan, &statuses, &chosen)
+    write(folder, planned, &statuses, &chosen, plan_file)
         .map_err(|e| Error::unwritable(&folder.0, &e))?;
     let mut prepared = Prepared {
         folder: folder.clone(),
@@ -190,16 +191,18 @@ impl Prepared {
 /// Writes the experiment's file and plan, and the plans of the runs that may train.
 fn write(
     folder: &ExperimentFolder,
-    document: &Document,
-    plan: &Plan,
+    Planned { document, plan, .. }: &Planned,
     statuses: &[(&RunPlan, Status)],
     chosen: &BTreeSet<&str>,
+    plan_file: &mut PlanFile,
 ) -> std::io::Result<()> {
     let copy = document.sources.0[0].text.as_bytes();
     write_whole(&folder.experiment_toml(), copy)
         .map_err(|e| unwritable(&folder.experiment_toml(), e))?;
     write_resolved(folder, document, plan)?;
-    write_json_synced(&folder.plan_json(), plan).map_err(|e| unwritable(&folder.plan_json(), e))?;
+    // The others have not changed since they were inspected.
+    let inspected = statuses.iter().map(|(run, _)| run.id.as_str());
+    plan_file.write(folder, plan, &inspected.collect())?;
     for (run, status) in statuses {
         let there = folder.run(&run.id);
         let is_chosen = chosen.contains(run.id.as_str());

@@ -143,6 +143,27 @@ impl SearchPlan {
 }
 
 impl Plan {
+    /// All of it but its runs.
+    pub fn without_runs(&self) -> Self {
+        Self {
+            format: self.format,
+            experiment: self.experiment.clone(),
+            question: self.question.clone(),
+            source: self.source.clone(),
+            overrides: self.overrides.clone(),
+            objective: self.objective,
+            baseline: self.baseline.clone(),
+            verdict: self.verdict,
+            time_limit_secs: self.time_limit_secs,
+            notices: self.notices.clone(),
+            axes: self.axes.clone(),
+            search: self.search.clone(),
+            launch: self.launch.clone(),
+            notify: self.notify.clone(),
+            runs: Vec::new(),
+        }
+    }
+
     /// Whether runs with this seed confirm trials of a search, rather than being part of it.
     pub fn confirms(&self, seed: u64) -> bool {
         let search = self.search.as_ref();

@@ -63,6 +63,7 @@ mod lock;
 mod log;
 mod looks;
 mod name;
+mod plan_file;
 mod resume;
 mod run_folder;
 mod seal;
@@ -97,6 +98,7 @@ pub use lease::{Alive, BEAT, Held, Lease, Leased, PATIENCE as LEASE_PATIENCE, Te
 pub use links::refuse_links;
 pub use lock::{Holder, Lock, Locked, has_no_locks};
 pub use looks::Look;
+pub use plan_file::PlanFile;
 pub use resume::{
     BadCheckpoint, CHECKPOINT_PARTS, Checkpoints, Rejected, ResumePoint, Sidecar, part_sum,
 };
