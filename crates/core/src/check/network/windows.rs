@@ -298,9 +298,11 @@ pub fn pooled(pool: &Pool, input: &[usize]) -> Result<Dims, Mismatch> {
         let windows = window(input, at, extent, pool.stride[at], pads, pool.ceil_mode)?;
         // A window that covers only padding has no maximum, and no mean.
         let sees = |window: usize| {
-            let mut places = (0..pool.kernel_size[at])
-                .map(|step| window * pool.stride[at] + step * pool.dilation[at]);
-            places.any(|place| (pads.0..pads.0 + input[1 + at]).contains(&place))
+            // The first place of the window that is not in the padding before the input.
+            let start = window * pool.stride[at];
+            let step = pads.0.saturating_sub(start).div_ceil(pool.dilation[at]);
+            let place = start + step * pool.dilation[at];
+            step < pool.kernel_size[at] && place < pads.0 + input[1 + at]
         };
         if !(0..windows).all(sees) {
             return wrong(

@@ -4,7 +4,7 @@ use super::{Uses, names_of, unknown, why_text};
 use crate::data::DataError;
 use crate::data::records::{Column, ColumnKind, Records};
 use crate::spec::data::{FilesSpec, InputEncode, InputSpec};
-use crate::spec::model::expand::RESERVED;
+use crate::spec::model::name::{Unfit, unfit};
 
 /// Columns that are in no input for a reason.
 pub(super) struct Apart<'a> {
@@ -84,10 +84,9 @@ fn refuse_names(inputs: &[InputSpec]) -> Result<(), DataError> {
     for (number, input) in inputs.iter().enumerate() {
         let name = &input.name;
         let at = format!("data.inputs[{number}].name");
-        let is_number = name.bytes().all(|byte| byte.is_ascii_digit());
-        if RESERVED.contains(&name.as_str()) || is_number {
+        if let Some(unfit) = unfit(name).filter(|unfit| *unfit != Unfit::Signs) {
             let message = format!("`{name}` cannot be the name of an input");
-            let note = if is_number {
+            let note = if unfit == Unfit::Number {
                 "a number refers to the layer at that position"
             } else {
                 "in the `inputs` of layers, `input` is the input of a block, and `previous` the preceding layer"

@@ -13,6 +13,12 @@ pub use scalar::{Bytes, Padding, Scalar};
 
 use crate::spec::section::{Choice, Types};
 
+/// Whether a text is a name of letters, digits, `-`, `_` and `.`, as `Kind::Slug` accepts it.
+pub fn is_slug(text: &str) -> bool {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    !text.is_empty() && text.chars().all(allowed) && !text.starts_with('.')
+}
+
 /// What a key accepts.
 #[derive(Clone, Debug)]
 pub enum Kind {

@@ -12,7 +12,7 @@ pub mod layer;
 pub mod layer_spec;
 mod mask;
 pub mod message;
-mod name;
+pub mod name;
 mod one;
 pub mod parametrization;
 pub mod preset;

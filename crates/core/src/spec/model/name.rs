@@ -7,8 +7,34 @@ use super::layer_spec::Source;
 use super::preset::ModelType;
 use crate::diagnostic::{Diagnostic, Span, nearest};
 use crate::spec::document::{Node, Table, Value};
+use crate::spec::kind::is_slug;
 use crate::spec::remedy;
 use crate::spec::section::Choice;
+
+/// Why a name cannot be that of a layer or of an input of a network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unfit {
+    /// It is not a name of letters, digits, `-`, `_` and `.`.
+    Signs,
+    /// It has a meaning of its own in `inputs`.
+    Reserved,
+    /// It would be the number of a layer.
+    Number,
+}
+
+/// Why a name cannot be that of a layer or of an input, whatever the others are called: the one rule for files and for
+/// imported networks.
+pub fn unfit(name: &str) -> Option<Unfit> {
+    if !is_slug(name) {
+        Some(Unfit::Signs)
+    } else if RESERVED.contains(&name) {
+        Some(Unfit::Reserved)
+    } else if name.bytes().all(|byte| byte.is_ascii_digit()) {
+        Some(Unfit::Number)
+    } else {
+        None
+    }
+}
 
 impl Expander<'_> {
     pub(super) fn type_of(&mut self, table: &Table, span: Span, path: &str) -> Option<String> {
@@ -174,27 +200,31 @@ impl Expander<'_> {
             .get("name")
             .map(|entry| entry.node.span)
             .unwrap_or_default();
-        if RESERVED.contains(&name.as_str()) {
-            let message = format!("`{name}` cannot be a layer's name");
-            let note = "`input` is the input of the block, `previous` the preceding layer";
-            self.refuse(
-                Diagnostic::error("contradiction", message)
-                    .at(span)
-                    .note(note)
-                    .help("choose another name"),
-            );
-            return None;
-        }
-        if name.bytes().all(|byte| byte.is_ascii_digit()) {
-            let message = format!(
-                "`{name}` cannot be a layer's name: a number refers to the layer at that position"
-            );
-            self.refuse(
-                Diagnostic::error("contradiction", message)
-                    .at(span)
-                    .help("start the name with a letter"),
-            );
-            return None;
+        match unfit(name) {
+            // Refused as a value of the key.
+            None | Some(Unfit::Signs) => {}
+            Some(Unfit::Reserved) => {
+                let message = format!("`{name}` cannot be a layer's name");
+                let note = "`input` is the input of the block, `previous` the preceding layer";
+                self.refuse(
+                    Diagnostic::error("contradiction", message)
+                        .at(span)
+                        .note(note)
+                        .help("choose another name"),
+                );
+                return None;
+            }
+            Some(Unfit::Number) => {
+                let message = format!(
+                    "`{name}` cannot be a layer's name: a number refers to the layer at that position"
+                );
+                self.refuse(
+                    Diagnostic::error("contradiction", message)
+                        .at(span)
+                        .help("start the name with a letter"),
+                );
+                return None;
+            }
         }
         if scope.items.contains(name) {
             let message = format!("a layer and an input of `[[data.inputs]]` are named `{name}`");

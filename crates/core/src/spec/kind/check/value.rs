@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::{REGEX_HELP, wrong_regex};
 use crate::diagnostic::Diagnostic;
 use crate::spec::document::{Node, Value};
-use crate::spec::kind::{Kind, Scalar, bytes, parse_duration};
+use crate::spec::kind::{Kind, Scalar, bytes, is_slug, parse_duration};
 use crate::spec::metric::Objective;
 
 /// A value with the kind that it must have.
@@ -123,9 +123,7 @@ impl Checked<'_> {
                 refused(self.kind.unknown_value(self.path, self.node, name, names))
             }
             Kind::Slug => {
-                let allowed = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-                let is_valid =
-                    !text.is_empty() && text.chars().all(allowed) && !text.starts_with('.');
+                let is_valid = is_slug(text);
                 if !is_valid && self.path == "experiment.name" {
                     return refused(
                         self.out_of_range()
