@@ -259,6 +259,19 @@ fn layers_that_left_for_onnx_come_back() {
                 continue;
             }
         };
+        // What is written is what was imported.
+        let items: &[usize] = match network.items.vocabulary {
+            Some(_) => &[],
+            None => &network.items.dims,
+        };
+        let read = self::network(items, &imported.lines.join(", "));
+        for (read, layer) in read.layers.iter().zip(&imported.network.layers) {
+            assert_eq!(
+                read.kind, layer.kind,
+                "{}: {:#?}",
+                example.layers, imported.lines
+            );
+        }
         let shape = [&[3], network.items.dims.as_slice()].concat();
         let num = shape.iter().product::<usize>();
         let data = match network.items.vocabulary {
@@ -302,7 +315,7 @@ fn layers_that_left_for_onnx_come_back() {
     assert!(unknown.is_empty(), "{unknown:#?}");
 }
 
-fn value(name: &str, sizes: &[i64]) -> ValueInfoProto {
+pub fn value(name: &str, sizes: &[i64]) -> ValueInfoProto {
     let dim = sizes.iter().map(|size| Dimension {
         value: (*size > 0).then_some(dimension::Value::DimValue(*size)),
         ..Dimension::default()
@@ -321,7 +334,7 @@ fn value(name: &str, sizes: &[i64]) -> ValueInfoProto {
     }
 }
 
-fn node(operator: &str, inputs: &[&str], output: &str) -> NodeProto {
+pub fn node(operator: &str, inputs: &[&str], output: &str) -> NodeProto {
     NodeProto {
         op_type: Some(operator.into()),
         input: inputs.iter().map(|name| (*name).to_owned()).collect(),
@@ -331,7 +344,7 @@ fn node(operator: &str, inputs: &[&str], output: &str) -> NodeProto {
 }
 
 /// A graph of an input `x` and an output `y`.
-fn model(sizes: &[i64], nodes: &[NodeProto], tensors: &[TensorProto]) -> ModelProto {
+pub fn model(sizes: &[i64], nodes: &[NodeProto], tensors: &[TensorProto]) -> ModelProto {
     ModelProto {
         ir_version: Some(8),
         opset_import: vec![OperatorSetIdProto {
@@ -349,7 +362,7 @@ fn model(sizes: &[i64], nodes: &[NodeProto], tensors: &[TensorProto]) -> ModelPr
     }
 }
 
-fn tensor(name: &str, dims: &[i64], bytes: usize) -> TensorProto {
+pub fn tensor(name: &str, dims: &[i64], bytes: usize) -> TensorProto {
     TensorProto {
         name: Some(name.into()),
         dims: dims.to_vec(),
@@ -359,7 +372,7 @@ fn tensor(name: &str, dims: &[i64], bytes: usize) -> TensorProto {
     }
 }
 
-fn external(name: &str, location: &str) -> TensorProto {
+pub fn external(name: &str, location: &str) -> TensorProto {
     let entry = |key: &str, value: &str| StringStringEntryProto {
         key: Some(key.into()),
         value: Some(value.into()),

@@ -43,6 +43,7 @@ mod history;
 mod hub;
 mod hybrid;
 mod identity;
+mod imported;
 mod imports;
 mod index;
 mod init;

@@ -4,14 +4,24 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use runner_core::check::network::{Network, Shape, append};
 use runner_core::diagnostic::Span;
+use runner_core::show::show_bytes;
 use runner_core::spec::document::Table;
 use runner_core::spec::model::expand::MAX_LAYERS;
 use runner_core::spec::model::layer::LayerKind;
 use runner_core::spec::model::layer_spec::{LayerSpec, Place, Source};
+use runner_core::spec::model::name::unfit;
 
 use super::refused::{Read, Refused};
 use super::text;
 use crate::tensors::{NamedTensor, TensorError, Tensors};
+
+/// The most bytes that a layer's output may take for one item. A small file must not be able to fill the memory, which the
+/// example that is computed with the network would.
+const MAX_OUTPUT: u64 = 1 << 30;
+/// The same for the outputs of all layers together.
+const MAX_OUTPUTS: u64 = 1 << 33;
+/// The most characters of a name; those of a graph may have any number.
+const MAX_NAME: usize = 200;
 
 /// The tensors of a layer by PyTorch's paths inside it, with shapes and values.
 pub type Weights = BTreeMap<&'static str, (Vec<usize>, Vec<f32>)>;
@@ -120,6 +130,12 @@ impl Builder {
             },
         };
         append(&mut self.network, &spec, &[]).map_err(|refused| refused.message.clone())?;
+        // Shapes only: nothing of this size has been computed.
+        let shape = self.network.layers.last().map(|layer| &layer.shape[..]);
+        if let Err(much) = fits_memory(shape.unwrap_or_default()) {
+            self.network.layers.pop();
+            return Err(much);
+        }
         self.specs.push(spec);
         Ok(Source::Layer(self.specs.len() - 1))
     }
@@ -164,7 +180,8 @@ impl Builder {
             return Err(too_many());
         }
         let new: BTreeMap<usize, usize> = needed.iter().copied().zip(0..).collect();
-        let names = self.names(&needed);
+        let is_named = self.is_named(&needed);
+        let names = self.names(&needed, &is_named);
         let mut network = Network {
             layers: Vec::new(),
             num_parameters: 0,
@@ -175,7 +192,8 @@ impl Builder {
             graph: None,
         };
         let (mut lines, mut tensors) = (Vec::new(), Tensors::new());
-        let is_named = self.is_named(&needed);
+        let mut specs = Vec::new();
+        let mut outputs = 0_u64;
         for (place, at) in needed.iter().enumerate() {
             let mut spec = self.specs[*at].clone();
             spec.name.clone_from(&names[place]);
@@ -185,6 +203,14 @@ impl Builder {
                 }
             }
             append(&mut network, &spec, &[]).map_err(|refused| refused.message.clone())?;
+            outputs = outputs.saturating_add(bytes_of(&network.layers[place].shape));
+            if outputs > MAX_OUTPUTS {
+                return Err(format!(
+                    "the outputs of its layers take more than {} for an item, and the example of its outputs is computed in memory",
+                    show_bytes(MAX_OUTPUTS)
+                )
+                .into());
+            }
             lines.push(line(&spec, place, &names, is_named[place]));
             for (path, (shape, values)) in self.weights.remove(at).unwrap_or_default() {
                 let name = format!("{}.{path}", spec.name);
@@ -196,7 +222,9 @@ impl Builder {
                     .push(tensor)
                     .map_err(|e: TensorError| e.to_string())?;
             }
+            specs.push(spec);
         }
+        is_written(&lines, &specs, &is_named)?;
         Ok(Built {
             lines,
             network,
@@ -243,9 +271,17 @@ impl Builder {
         is_named
     }
 
-    /// Unique names, none of them reserved.
-    fn names(&self, needed: &[usize]) -> Vec<String> {
+    /// Unique names that an experiment file may have.
+    fn names(&self, needed: &[usize], is_named: &[bool]) -> Vec<String> {
+        // Layers without a name in the file are numbered by type.
         let mut taken: BTreeSet<String> = BTreeSet::new();
+        let mut numbers: BTreeMap<String, usize> = BTreeMap::new();
+        for (at, _) in needed.iter().zip(is_named).filter(|(_, is)| !**is) {
+            let kind = self.specs[*at].kind.type_name();
+            let number = numbers.entry(kind.clone()).or_default();
+            *number += 1;
+            taken.insert(format!("{kind}_{number}"));
+        }
         let names = needed.iter().map(|at| {
             let allowed = |c: char| {
                 if c.is_ascii_alphanumeric() || "_-.".contains(c) {
@@ -254,13 +290,17 @@ impl Builder {
                     '_'
                 }
             };
-            let name: String = self.specs[*at].name.chars().map(allowed).collect();
+            let name: String = self.specs[*at]
+                .name
+                .chars()
+                .map(allowed)
+                .take(MAX_NAME)
+                .collect();
             let name = name.trim_matches(|c| c == '.' || c == '_');
-            let is_reserved = name.is_empty() || ["input", "previous"].contains(&name);
-            let name = if is_reserved {
-                format!("layer_{name}")
-            } else {
-                name.to_owned()
+            let name = match unfit(name) {
+                None => name.to_owned(),
+                Some(_) if name.is_empty() => "layer".to_owned(),
+                Some(_) => format!("layer_{name}"),
             };
             let mut unique = name.clone();
             let mut number = 1;
@@ -272,6 +312,50 @@ impl Builder {
         });
         names.collect()
     }
+}
+
+/// Whether an experiment file with these lines has these layers: what it says is what was imported.
+fn is_written(lines: &[String], specs: &[LayerSpec], is_named: &[bool]) -> Read {
+    let read = text::read(lines).map_err(|wrong| {
+        format!(
+            "its network cannot be written as an experiment file, which would be refused: {wrong}"
+        )
+    })?;
+    let is_same = |(at, (read, spec)): (usize, (&LayerSpec, &LayerSpec))| {
+        let has_name = !is_named[at] || read.name == spec.name;
+        read.kind == spec.kind && read.inputs == spec.inputs && has_name
+    };
+    let mut both = read.iter().zip(specs).enumerate();
+    match both.find(|pair| !is_same(*pair)) {
+        None if read.len() == specs.len() => Ok(()),
+        Some((_, (_, spec))) => Err(format!(
+            "its layer `{}` ({}) cannot be written as an experiment file",
+            spec.name,
+            spec.kind.type_name()
+        )
+        .into()),
+        None => Err("its layers cannot be written as an experiment file".into()),
+    }
+}
+
+/// The bytes of an item of a shape in 32-bit floats.
+fn bytes_of(shape: &[usize]) -> u64 {
+    let sizes = shape.iter().map(|size| *size as u64);
+    sizes.fold(4, u64::saturating_mul)
+}
+
+/// Refuses an item of a shape that is too large to compute with.
+pub fn fits_memory(shape: &[usize]) -> Read {
+    let bytes = bytes_of(shape);
+    if bytes <= MAX_OUTPUT {
+        return Ok(());
+    }
+    Err(format!(
+        "an item of shape {shape:?} takes {}, and at most {} are computed",
+        show_bytes(bytes),
+        show_bytes(MAX_OUTPUT)
+    )
+    .into())
 }
 
 /// A layer in the list of an experiment file.

@@ -2,10 +2,16 @@
 
 use std::rc::Rc;
 
+use runner_core::show::show_bytes;
+
 use super::refused::Read;
 
-/// The maximum number of values that nodes of a graph may compute, in addition to those in its file.
+/// The number of values that nodes of a graph may compute in any case.
 const MAX_COMPUTED: usize = 1 << 28;
+/// How many values they may compute for each one in the file: weights are transposed, or cast.
+const PER_VALUE: usize = 4;
+/// Bytes of a value, at least.
+const WIDTH: u64 = 4;
 
 /// A constant.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,27 +43,45 @@ impl Values {
 
 /// How many values nodes may still compute: a small file must not be able to fill the memory.
 #[derive(Debug)]
-pub struct Budget(usize);
-
-impl Default for Budget {
-    fn default() -> Self {
-        Self(MAX_COMPUTED)
-    }
+pub struct Budget {
+    left: usize,
+    most: usize,
 }
 
 impl Budget {
+    /// That of a graph with so many values in its file.
+    pub fn of(num_values: usize) -> Self {
+        let most = num_values
+            .saturating_mul(PER_VALUE)
+            .saturating_add(MAX_COMPUTED);
+        Self { left: most, most }
+    }
+
+    /// One of so many values.
+    #[cfg(test)]
+    pub fn exactly(num: usize) -> Self {
+        Self {
+            left: num,
+            most: num,
+        }
+    }
+
     /// Counts the values of a shape; an error if there are too many.
     pub fn take(&mut self, shape: &[usize]) -> Read<usize> {
         let num = shape
             .iter()
             .try_fold(1_usize, |num, size| num.checked_mul(*size));
-        let left = num.and_then(|num| self.0.checked_sub(num));
+        let left = num.and_then(|num| self.left.checked_sub(num));
         match (num, left) {
             (Some(num), Some(left)) => {
-                self.0 = left;
+                self.left = left;
                 Ok(num)
             }
-            _ => Err(format!("its constant of shape {shape:?} has too many values").into()),
+            _ => Err(format!(
+                "its constant of shape {shape:?} has too many values: those that the nodes of this graph compute may take {}",
+                show_bytes((self.most as u64).saturating_mul(WIDTH))
+            )
+            .into()),
         }
     }
 }

@@ -27,6 +27,8 @@ struct Input {
     name: String,
     /// All sizes; that of the batch may be dynamic.
     shape: Vec<usize>,
+    /// Whether its values are declared as integers.
+    is_integer: bool,
     /// For tokens, the size of the vocabulary.
     vocabulary: Option<usize>,
 }
@@ -106,7 +108,8 @@ impl Inputs {
                 .iter()
                 .try_fold(1_usize, |num, size| num.checked_mul(*size));
             if num.is_none_or(|num| num as u64 > 1 << 40) || input.shape.contains(&0) {
-                let message = format!("its input `{}` has the shape {:?}", input.name, input.shape);
+                let shape = inputs.shown(&format!("{:?}", input.shape));
+                let message = format!("its input `{}` has the shape {shape}", input.name);
                 return Err(DataError::new(message).help(format!(
                     "set a different one with `--shape {}=…`",
                     input.name
@@ -143,6 +146,39 @@ impl Inputs {
     /// Their names.
     pub fn names(&self) -> Vec<String> {
         self.all.iter().map(|input| input.name.clone()).collect()
+    }
+
+    /// Whether an item is a single input of integers.
+    pub fn is_of_integers(&self) -> bool {
+        matches!(self.all.as_slice(), [only] if only.is_integer)
+    }
+
+    /// A message, in whose shapes the placeholder for the size of the batch is `batch`.
+    pub fn shown(&self, message: &str) -> String {
+        if !self.is_open {
+            return message.to_owned();
+        }
+        let size = |text: &str| match text.trim().parse::<usize>() {
+            Ok(size) if size == self.batch => Some("batch".to_owned()),
+            Ok(size) if size > 0 && size.is_multiple_of(self.batch) => {
+                Some(format!("batch * {}", size / self.batch))
+            }
+            Ok(size) => Some(size.to_string()),
+            Err(_) => None,
+        };
+        let mut parts = message.split_inclusive('[');
+        let mut text = parts.next().unwrap_or_default().to_owned();
+        for part in parts {
+            let list = part.split_once(']').and_then(|(list, rest)| {
+                let sizes: Option<Vec<String>> = list.split(',').map(size).collect();
+                Some((sizes?.join(", "), rest))
+            });
+            match list {
+                Some((list, rest)) => text += &format!("{list}]{rest}"),
+                None => text += part,
+            }
+        }
+        text
     }
 
     /// Whether the first axis of all of them can be the batch.
@@ -284,6 +320,7 @@ impl Input {
             } else {
                 None
             },
+            is_integer,
             name,
             shape,
         })

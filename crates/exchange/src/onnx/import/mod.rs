@@ -29,7 +29,8 @@ use runner_core::diagnostic::counted;
 
 use crate::onnx::messages::{GraphProto, ModelProto, NodeProto};
 use crate::tensors::Tensors;
-use builder::Builder;
+use attributes::{described, has_graphs};
+use builder::{Builder, fits_memory};
 use inputs::Inputs;
 use reader::{Reader, Value};
 pub use weights::weights;
@@ -78,20 +79,36 @@ pub fn import(
     let constants = constants(&graph, folder)?;
     let output = output(&graph, options)?;
     let nodes = sorted(&graph, &constants, &output)?;
+    let nested = nodes.iter().filter(|node| has_graphs(node));
+    let nested = nested.map(|node| {
+        let node = described(node);
+        format!("{node}: it contains graphs of its own, which are not supported")
+    });
+    let nested: Vec<String> = nested.collect();
+    if !nested.is_empty() {
+        return Err(refusal(&nested));
+    }
     let inputs = Inputs::of(&graph, &nodes, &constants, options)?;
-    let mut refused = Vec::new();
+    let mut refused = None;
     for has_batch in [true, false] {
         if has_batch && !inputs.have_batch() || !has_batch && inputs.is_open && inputs.have_batch()
         {
             continue;
         }
         let mut found = constants.clone();
-        let mut builder = Builder::new(inputs.items(has_batch));
+        let items = inputs.items(has_batch);
+        if let Err(much) = fits_memory(&items.dims) {
+            refused
+                .get_or_insert_with(|| DataError::new(format!("its input is too large: {much}")));
+            continue;
+        }
+        let mut builder = Builder::new(items);
         inputs
             .place(&mut builder, &mut found, has_batch)
-            .map_err(|refused| DataError::new(refused.to_string()))?;
+            .map_err(|refused| DataError::new(inputs.shown(&refused.to_string())))?;
         let batch = has_batch.then_some(inputs.batch);
-        let mut reader = Reader::new(builder, found, &graph, batch, opset, folder);
+        let is_of_integers = inputs.is_of_integers();
+        let mut reader = Reader::new(builder, found, &graph, batch, opset, folder, is_of_integers);
         let mut wrong = reader.read(&nodes);
         if wrong.is_empty() {
             match reader.finish(&output) {
@@ -108,11 +125,12 @@ pub fn import(
             }
         }
         // The first interpretation is the intended one.
-        if refused.is_empty() {
-            refused = wrong;
-        }
+        refused.get_or_insert_with(|| {
+            let wrong: Vec<String> = wrong.iter().map(|line| inputs.shown(line)).collect();
+            refusal(&wrong)
+        });
     }
-    Err(refusal(&refused))
+    Err(refused.unwrap_or_else(|| DataError::new("its inputs have no axis of a batch")))
 }
 
 /// Nodes that no layer computes.

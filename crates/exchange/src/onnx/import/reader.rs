@@ -7,7 +7,7 @@ use std::rc::Rc;
 use runner_core::spec::model::layer::LayerKind;
 use runner_core::spec::model::layer_spec::Source;
 
-use super::attributes::{int, ints, module_name, operator};
+use super::attributes::{check, described, int, ints, module_name, operator};
 use super::builder::{Builder, Built};
 use super::constant::{Budget, Constant};
 use super::fold;
@@ -68,6 +68,8 @@ pub struct Reader<'a> {
     /// The version of the operators.
     pub opset: i64,
     folder: Option<&'a Path>,
+    /// Whether the items are declared as integers.
+    pub is_of_integers: bool,
     /// The remaining budget for folded constants.
     pub budget: Budget,
 }
@@ -81,6 +83,7 @@ impl<'a> Reader<'a> {
         batch: Option<usize>,
         opset: i64,
         folder: Option<&'a Path>,
+        is_of_integers: bool,
     ) -> Self {
         let mut uses: BTreeMap<String, usize> = BTreeMap::new();
         let names = graph.node.iter().flat_map(|node| &node.input);
@@ -91,6 +94,11 @@ impl<'a> Reader<'a> {
         for name in names.chain(outputs) {
             *uses.entry(name.clone()).or_default() += 1;
         }
+        let constants = values.values().map(|value| match value {
+            Value::Constant(constant) => constant.len(),
+            _ => 0,
+        });
+        let budget = Budget::of(constants.sum());
         Self {
             builder,
             values,
@@ -98,7 +106,8 @@ impl<'a> Reader<'a> {
             batch,
             opset,
             folder,
-            budget: Budget::default(),
+            is_of_integers,
+            budget,
         }
     }
 
@@ -112,10 +121,7 @@ impl<'a> Reader<'a> {
                 continue;
             }
             if let Err(reason) = self.node(node) {
-                let output = node.output.first().map(String::as_str).unwrap_or_default();
-                let name = node.name.as_deref().filter(|name| !name.is_empty());
-                let name = name.unwrap_or(output);
-                refused.push(format!("`{}` (node `{name}`): {reason}", operator(node)));
+                refused.push(format!("{}: {reason}", described(node)));
             }
         }
         refused
@@ -153,6 +159,7 @@ impl<'a> Reader<'a> {
             )
             .into());
         }
+        check(node)?;
         let mut names = node.input.iter().filter(|name| !name.is_empty());
         if let Some(missing) = names.find(|name| !self.values.contains_key(*name)) {
             return Err(format!("no node before it computes its input `{missing}`").into());

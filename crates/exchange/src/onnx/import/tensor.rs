@@ -152,8 +152,18 @@ fn external(tensor: &TensorProto, folder: Option<&Path>, wanted: usize) -> Read<
     };
     let outside =
         || format!("its values are in `{place}`, which is outside the folder of the file");
-    let mut parts = Path::new(place).components();
-    if !parts.all(|part| matches!(part, Component::Normal(_))) || place.contains('\\') {
+    // `./` and `sub/../` stay inside.
+    let mut depth = 0_usize;
+    for part in Path::new(place).components() {
+        let below = match part {
+            Component::Normal(_) => depth.checked_add(1),
+            Component::CurDir => Some(depth),
+            Component::ParentDir => depth.checked_sub(1),
+            Component::RootDir | Component::Prefix(_) => None,
+        };
+        depth = below.ok_or_else(outside)?;
+    }
+    if place.contains('\\') {
         return Err(outside().into());
     }
     let folder = if folder.as_os_str().is_empty() {
@@ -182,7 +192,13 @@ fn external(tensor: &TensorProto, folder: Option<&Path>, wanted: usize) -> Read<
     let size = file.metadata().map_err(unreadable)?.len();
     let offset = offset.unwrap_or(0);
     let rest = size.saturating_sub(offset);
-    if rest < wanted as u64 || length.is_some_and(|length| length != wanted as u64) {
+    if let Some(length) = length.filter(|length| *length != wanted as u64) {
+        return Err(format!(
+            "its values need {wanted} bytes, but its `length` in `{place}` is {length}"
+        )
+        .into());
+    }
+    if rest < wanted as u64 {
         return Err(
             format!("its values need {wanted} bytes of `{place}`, which has {rest} there").into(),
         );

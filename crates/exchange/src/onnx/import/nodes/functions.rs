@@ -4,7 +4,8 @@ use runner_core::spec::model::activation::Activation;
 use runner_core::spec::model::layer::LayerKind;
 use runner_core::spec::model::layer_spec::Source;
 
-use crate::onnx::import::attributes::{digits, flag, float, operator, text};
+use crate::onnx::import::attributes::{digits, flag, float, int, operator, rounded, text};
+use crate::onnx::import::fold::type_like;
 use crate::onnx::import::reader::{Live, Reader};
 use crate::onnx::import::refused::Read;
 use crate::onnx::messages::NodeProto;
@@ -120,11 +121,43 @@ impl Reader<'_> {
         {
             return Ok(input);
         }
+        if let Some((function, input)) = self.clipped_root(&function, input)? {
+            let function = LayerKind::Activation(function);
+            return self.builder.plain(function, &[input]);
+        }
         if let Some(found) = self.recognized_function(&function, input)? {
             return Ok(found);
         }
         self.builder
             .plain(LayerKind::Activation(function), &[input])
+    }
+
+    /// max(√x, a) as √(max(x, a²)): the root of 0 has no finite derivative, which a clip behind it multiplies by 0 and
+    /// thereby makes NaN. Vectors divided by their length end like this.
+    fn clipped_root(
+        &mut self,
+        function: &Activation,
+        input: Source,
+    ) -> Read<Option<(Activation, Source)>> {
+        /// Squares below this are not normal numbers in 32 bits.
+        const LEAST: f64 = 1.2e-38;
+        const LIMIT: f64 = f32::MAX as f64;
+        let Activation::Hardtanh { min, max } = *function else {
+            return Ok(None);
+        };
+        let root = match self.builder.layer(input) {
+            Some((LayerKind::Activation(Activation::Power { exponent: 0.5 }), [inner])) => *inner,
+            _ => return Ok(None),
+        };
+        if min <= 0.0 || min * min < LEAST || max < min {
+            return Ok(None);
+        }
+        let clip = Activation::Hardtanh {
+            min: rounded(min * min),
+            max: (max * max).min(LIMIT),
+        };
+        let source = self.activated(clip, root)?;
+        Ok(Some((Activation::Power { exponent: 0.5 }, source)))
     }
 
     pub(super) fn greater(&mut self, node: &NodeProto) -> Read {
@@ -198,10 +231,17 @@ impl Reader<'_> {
             view,
             is_alone,
         } = self.live(node, 0)?;
-        let to = crate::onnx::import::attributes::int(node, "to").unwrap_or(1);
-        // Integers are kept only if they are tokens.
-        if operator(node) == "Cast" && ![1, 10, 11, 16].contains(&to) && source != Source::Items {
-            return Err("it rounds numbers to integers".into());
+        let to = match operator(node) {
+            "Cast" => int(node, "to").unwrap_or(1),
+            "CastLike" => self.constant(node, 1).map_or(1, |like| type_like(&like)),
+            _ => 1,
+        };
+        match to {
+            1 | 10 | 11 | 16 => {}
+            9 => return Err("it turns numbers into booleans".into()),
+            // Only items are known to be integers already.
+            6 | 7 | 12 | 13 if source == Source::Items && self.is_of_integers => {}
+            _ => return Err("it rounds numbers to integers".into()),
         }
         self.put_at(node, 0, source, view, is_alone)
     }

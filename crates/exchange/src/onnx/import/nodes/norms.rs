@@ -3,14 +3,15 @@
 use runner_core::spec::model::layer::{LayerKind, Norm};
 use runner_core::spec::model::layer_spec::Source;
 
-use crate::onnx::import::attributes::{float, int, operator, rounded};
+use crate::onnx::import::attributes::{flag, float, int, operator, rounded};
 use crate::onnx::import::reader::Reader;
 use crate::onnx::import::refused::Read;
 use crate::onnx::messages::NodeProto;
 
 impl Reader<'_> {
     pub(super) fn batch_norm(&mut self, node: &NodeProto) -> Read {
-        if (1..node.output.len()).any(|at| self.is_used(node, at)) {
+        let has_statistics = (1..node.output.len()).any(|at| self.is_used(node, at));
+        if has_statistics || flag(node, "training_mode") {
             return Err("it is in training mode: export the model in evaluation mode".into());
         }
         let live = self.live(node, 0)?;

@@ -131,8 +131,9 @@ impl Reader<'_> {
         };
         let kind = LayerKind::Parameter {
             shape: shape.clone(),
+            // The defaults: its values are given.
             mean: 0.0,
-            std: 0.0,
+            std: 0.02,
         };
         let source = self.builder.add(name, kind, &[front.source])?;
         self.builder

@@ -212,15 +212,15 @@ impl Reader<'_> {
         let mut sizes = live.clone();
         sizes.source = self.activated(before, live.source)?;
         let mut sum = self.reduced(&sizes, at, Reduction::Sum)?;
-        if let Some(after) = after {
-            sum.source = self.activated(after, sum.source)?;
-        }
-        // Zeros stay zeros.
+        // Zeros stay zeros, and have a gradient: the root of 0 has none.
         let least = Activation::Hardtanh {
             min: 1e-30,
             max: f64::from(f32::MAX),
         };
         sum.source = self.activated(least, sum.source)?;
+        if let Some(after) = after {
+            sum.source = self.activated(after, sum.source)?;
+        }
         sum.view = sum.view.unsqueezed(at);
         let divide = LayerKind::Pairwise {
             operation: Pairwise::Divide,

@@ -10,6 +10,15 @@ use crate::onnx::import::reader::{Live, Reader};
 use crate::onnx::import::refused::Read;
 use crate::onnx::messages::NodeProto;
 
+/// Zero padding as a file has it: one number for all dimensions if they are equal, and none for 0.
+fn zeros(pads: Vec<usize>) -> Padding {
+    match pads.as_slice() {
+        pads if pads.iter().all(|pad| *pad == 0) => Padding::Valid,
+        [first, rest @ ..] if rest.iter().all(|pad| pad == first) => Padding::Zeros(vec![*first]),
+        _ => Padding::Zeros(pads),
+    }
+}
+
 /// The sizes of a window.
 struct Window {
     kernel: Vec<usize>,
@@ -161,7 +170,7 @@ impl Reader<'_> {
             stride: window.stride,
             dilation: window.dilation,
             groups,
-            padding: Padding::Zeros(pads),
+            padding: zeros(pads),
             bias: self.constant(node, 2).is_some(),
             initializer: None,
             parametrization: Parametrization::None,
@@ -321,7 +330,7 @@ impl Reader<'_> {
             dims,
             kernel_size: std::mem::take(&mut window.kernel),
             stride: window.stride,
-            padding: Padding::Zeros(pads),
+            padding: zeros(pads),
             dilation: window.dilation,
             ceil_mode,
             count_include_pad: is_max || counts || !has_padding,
