@@ -219,3 +219,63 @@ fn files_of_other_kinds_are_named() {
         "{refused}"
     );
 }
+
+/// Nested so deeply that a recursive function of what is inside would overflow the stack.
+#[test]
+fn deeply_nested_pickles_are_read_without_recursion() {
+    const DEPTH: usize = 150_000;
+    let of = |start: &[u8], step: &[u8], end: &[u8]| {
+        let mut pickle = b"\x80\x02".to_vec();
+        pickle.extend(start.repeat(DEPTH));
+        pickle.extend(step.repeat(DEPTH - 1));
+        pickle.extend(end);
+        pickle
+    };
+    let own = state_dict(|_| {});
+    let cases = [
+        ("tuples", of(b"(", b"t", b"t.")),
+        (
+            "singles",
+            [&b"\x80\x02)"[..], &b"\x85".repeat(DEPTH), b"."].concat(),
+        ),
+        ("lists", of(b"]", b"a", b".")),
+        ("dictionaries", of(b"}X\x01\0\0\0a", b"s", b".")),
+        // Above the weights, which are read.
+        (
+            "popped",
+            [of(b"(", b"t", b"t0").as_slice(), &own[2..]].concat(),
+        ),
+        ("truncated", of(b"(", b"t", b"")),
+    ];
+    for (name, pickle) in cases {
+        let folder = tempfile::tempdir().unwrap();
+        let path = archive(folder.path(), &pickle, &values(), &[]);
+        let found = all(&path).map(|tensors| tensors.len());
+        match name {
+            "popped" => assert_eq!(found.unwrap(), 1),
+            _ => assert!(found.is_err() || found.is_ok_and(|num| num == 0), "{name}"),
+        }
+    }
+}
+
+/// Dictionaries that contain each other twice, 31 times: 2^31 ways to the last.
+#[test]
+fn pickles_whose_objects_multiply_are_refused() {
+    let mut pickle = b"\x80\x02}q\0".to_vec();
+    for at in 1..31_u8 {
+        pickle.extend([b'}', b'q', at, b'(']);
+        pickle.extend(b"X\x01\0\0\0ah");
+        pickle.push(at - 1);
+        pickle.extend(b"X\x01\0\0\0bh");
+        pickle.extend([at - 1, b'u']);
+    }
+    pickle.push(b'.');
+    let folder = tempfile::tempdir().unwrap();
+    let path = archive(folder.path(), &pickle, &values(), &[]);
+    let wrong = all(&path).unwrap_err();
+    assert!(
+        wrong.message.contains("contains itself"),
+        "{}",
+        wrong.message
+    );
+}

@@ -19,12 +19,14 @@ use zip::ZipArchive;
 
 use super::{Entry, Source, Take, damaged, unreadable};
 use crate::tensors::NamedTensor;
-use pickle::{Object, View};
+use pickle::{Object, Pickle, View};
 
 /// The maximum size of a pickle, which contains only names and shapes.
 const MAX_PICKLE: u64 = 1 << 26;
 /// The maximum nesting of objects in a pickle.
 const MAX_DEPTH: usize = 32;
+/// The maximum number of objects that are looked at: a few may contain each other in many ways.
+const MAX_SEEN: usize = 1 << 22;
 /// The name of the pickle in the archive, below a folder.
 const PICKLE: &str = "data.pkl";
 const HELP: &str =
@@ -52,15 +54,15 @@ pub fn open(path: &Path, key: Option<&str>) -> Result<(Vec<Entry>, Source), Data
     read.and_then(|_| file.rewind())
         .map_err(|e| unreadable(path, &e))?;
     let wrong = |reason: Reason| damaged(path, reason).help(HELP);
-    let (root, place) = if magic.starts_with(b"PK") {
+    let (pickle, place) = if magic.starts_with(b"PK") {
         archive(path, file)?
     } else {
         legacy(file).map_err(wrong)?
     };
-    let root = below(path, root, key)?;
+    let root = below(path, pickle.root.clone(), key)?;
     let mut views = BTreeMap::new();
     let mut order = Vec::new();
-    collect(&root, String::new(), 0, &mut views, &mut order).map_err(wrong)?;
+    collect(&root, String::new(), 0, &mut 0, &mut views, &mut order).map_err(wrong)?;
     let entries = order.into_iter().map(|name| {
         let view: &Rc<View> = &views[&name];
         Entry {
@@ -74,7 +76,7 @@ pub fn open(path: &Path, key: Option<&str>) -> Result<(Vec<Entry>, Source), Data
 }
 
 /// The pickle of an archive, with the folder of the storages.
-fn archive(path: &Path, file: File) -> Result<(Object, Place), DataError> {
+fn archive(path: &Path, file: File) -> Result<(Pickle, Place), DataError> {
     let wrong = |reason: Reason| damaged(path, reason).help(HELP);
     let mut archive = ZipArchive::new(file)
         .map_err(|e| wrong(format!("it is not a complete archive: {e}").into()))?;
@@ -92,8 +94,8 @@ fn archive(path: &Path, file: File) -> Result<(Object, Place), DataError> {
         }
     }
     let bytes = entry(&mut archive, &name, MAX_PICKLE).map_err(wrong)?;
-    let (root, _) = pickle::read(&bytes).map_err(wrong)?;
-    Ok((root, Place::Archive(format!("{folder}data/"))))
+    let (pickle, _) = pickle::read(&bytes).map_err(wrong)?;
+    Ok((pickle, Place::Archive(format!("{folder}data/"))))
 }
 
 /// An entry of an archive of at most `most` bytes.
@@ -122,7 +124,7 @@ fn entry(archive: &mut ZipArchive<File>, name: &str, most: u64) -> Result<Vec<u8
 }
 
 /// The pickle of a file from before PyTorch 1.6, with the positions of the storages.
-fn legacy(mut file: File) -> Result<(Object, Place), Reason> {
+fn legacy(mut file: File) -> Result<(Pickle, Place), Reason> {
     /// The magic number of such files.
     const MAGIC: &[u8] = &[0x6c, 0xfc, 0x9c, 0x46, 0xf9, 0x20, 0x6a, 0xa8, 0x50, 0x19];
     let io = |e: std::io::Error| format!("it cannot be read: {e}");
@@ -140,17 +142,17 @@ fn legacy(mut file: File) -> Result<(Object, Place), Reason> {
     }
     let (_, rest) = pickle::read(&bytes)?;
     let (version, rest) = pickle::read(rest)?;
-    if !matches!(version, Object::Int(1001)) {
+    if !matches!(version.root, Object::Int(1001)) {
         return Err("its version of the old format is not 1001".into());
     }
     let (_, rest) = pickle::read(rest)?;
-    let (root, rest) = pickle::read(rest)?;
+    let (pickle, rest) = pickle::read(rest)?;
     let (keys, rest) = pickle::read(rest)?;
-    let Object::List(keys) = keys else {
+    let Object::List(keys) = &keys.root else {
         return Err("it does not list its storages".into());
     };
     let mut sizes = BTreeMap::new();
-    storages(&root, 0, &mut 0, &mut sizes)?;
+    storages(&pickle.root, 0, &mut 0, &mut sizes)?;
     let mut at = (bytes.len() - rest.len()) as u64;
     let end = file.metadata().map_err(io)?.len();
     let mut places = BTreeMap::new();
@@ -175,7 +177,7 @@ fn legacy(mut file: File) -> Result<(Object, Place), Reason> {
             _ => return Err("it is truncated: a storage is incomplete".into()),
         }
     }
-    Ok((root, Place::File(places)))
+    Ok((pickle, Place::File(places)))
 }
 
 /// The number of values of each storage, with the bytes per value.
@@ -202,7 +204,7 @@ fn walk(
     see: &mut dyn FnMut(&Rc<View>),
 ) -> Result<(), Reason> {
     *num += 1;
-    if depth > MAX_DEPTH || *num > 1 << 22 {
+    if depth > MAX_DEPTH || *num > MAX_SEEN {
         return Err("its pickle contains itself".into());
     }
     match object {
@@ -256,10 +258,12 @@ fn collect(
     object: &Object,
     name: String,
     depth: usize,
+    num: &mut usize,
     views: &mut BTreeMap<String, Rc<View>>,
     order: &mut Vec<String>,
 ) -> Result<(), Reason> {
-    if depth > MAX_DEPTH || order.len() > 1 << 20 {
+    *num += 1;
+    if depth > MAX_DEPTH || *num > MAX_SEEN || order.len() > 1 << 20 {
         return Err("its pickle contains itself".into());
     }
     match object {
@@ -279,7 +283,7 @@ fn collect(
                 } else {
                     format!("{name}.{key}")
                 };
-                collect(value, inner, depth + 1, views, order)?;
+                collect(value, inner, depth + 1, num, views, order)?;
             }
         }
         _ => {}

@@ -82,18 +82,59 @@ pub struct View {
     pub strides: Vec<usize>,
 }
 
+/// The containers of a pickle. A few hundred bytes can nest so many that dropping the outermost, which drops those inside
+/// it first, overflows the stack: here, each is dropped when nothing refers to it any more but this list.
+#[derive(Default)]
+struct Containers(Vec<Object>);
+
+impl Containers {
+    /// Keeps a container until all are dropped.
+    fn kept(&mut self, object: Object) -> Object {
+        if matches!(object, Object::Tuple(_) | Object::List(_) | Object::Dict(_)) {
+            self.0.push(object.clone());
+        }
+        object
+    }
+}
+
+impl Drop for Containers {
+    fn drop(&mut self) {
+        // What these contain is in this list too, and only loses a reference.
+        for object in &self.0 {
+            match object {
+                Object::List(list) => drop(list.take()),
+                Object::Dict(dict) => drop(dict.take()),
+                _ => {}
+            }
+        }
+        // Tuples contain only what was made before them.
+        while self.0.pop().is_some() {}
+    }
+}
+
+/// A pickle that was read.
+pub struct Pickle {
+    /// The outermost object. It is not to be used after the pickle is dropped, which empties it.
+    pub root: Object,
+    _containers: Containers,
+}
+
 /// Reads one pickle from the start of some bytes; returns the rest.
-pub fn read(bytes: &[u8]) -> Result<(Object, &[u8]), Reason> {
+pub fn read(bytes: &[u8]) -> Result<(Pickle, &[u8]), Reason> {
     let mut machine = Machine {
         rest: bytes,
         stack: Vec::new(),
         marks: Vec::new(),
         memo: BTreeMap::new(),
         num_objects: 0,
+        containers: Containers::default(),
     };
     while machine.step()? {}
-    let object = machine.pop()?;
-    Ok((object, machine.rest))
+    let pickle = Pickle {
+        root: machine.pop()?,
+        _containers: std::mem::take(&mut machine.containers),
+    };
+    Ok((pickle, machine.rest))
 }
 
 struct Machine<'a> {
@@ -102,6 +143,8 @@ struct Machine<'a> {
     marks: Vec<usize>,
     memo: BTreeMap<u64, Object>,
     num_objects: usize,
+    /// After the others, which it outlives.
+    containers: Containers,
 }
 
 impl<'a> Machine<'a> {
@@ -179,7 +222,9 @@ impl<'a> Machine<'a> {
                 let Object::Tuple(arguments) = arguments else {
                     return Err(damaged());
                 };
-                self.stack.push(call(&function, &arguments)?);
+                let made = call(&function, &arguments)?;
+                let made = self.containers.kept(made);
+                self.stack.push(made);
             }
             // The state that it would set does not concern weights.
             b'b' => drop(self.pop()?),
@@ -238,6 +283,7 @@ impl<'a> Machine<'a> {
                 )));
             }
         };
+        let made = self.containers.kept(made);
         self.stack.push(made);
         Ok(())
     }
