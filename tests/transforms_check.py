@@ -1,6 +1,8 @@
 """Runs rows of data through an exported model.py and model.onnx: python3 tests/transforms_check.py FOLDER"""
 
+import importlib.util
 import json
+import math
 import sys
 from pathlib import Path
 
@@ -38,3 +40,37 @@ for some, probabilities in zip(sets + marked, expected + as_marked):
     found, names = session.run(["probabilities", "class"], inputs)
     assert np.abs(found - probabilities).max() <= 1e-5, (found, probabilities)
     assert names.tolist() == [model.CLASSES[place] for place in probabilities.argmax(1)]
+
+
+# The same network, whose run refuses missing values.
+def refuses(rows, column):
+    try:
+        strict.encode(rows)
+    except ValueError as error:
+        return column in str(error)
+    return False
+
+
+spec = importlib.util.spec_from_file_location("strict", folder / "strict" / "model.py")
+strict = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(strict)
+assert strict.check() <= 1e-5
+rows = json.loads((folder / "strict" / "example.json").read_text())["rows"]
+for column, nothing in [("size", None), ("size", math.nan), ("size", -1), ("color", None), ("color", "none")]:
+    assert refuses([rows[0], dict(rows[1], **{column: nothing})], f"'{column}'"), (column, nothing)
+with torch.no_grad():
+    whole = strict.load()(strict.encode(rows)).softmax(1).numpy()
+path = str(folder / "strict.onnx")
+onnx.checker.check_model(path, full_check=True)
+session = onnxruntime.InferenceSession(path)
+for column, nothing in [("size", math.nan), ("size", -1), ("color", ""), ("color", "none"), (None, None)]:
+    inputs = {
+        "size": np.array([[row["size"]] for row in rows], np.float32),
+        "color": np.array([[row["color"]] for row in rows], object),
+    }
+    if column:
+        inputs[column][1, 0] = nothing
+    found, names = session.run(["probabilities", "class"], inputs)
+    kept = [0, 2] if column else [0, 1, 2]
+    assert np.abs(found[kept] - whole[kept]).max() <= 1e-5, (found, whole)
+    assert not column or np.isnan(found[1]).all() and names[1] == "", (column, found, names)

@@ -766,6 +766,39 @@ fn table() -> String {
     format!("size,color,kind\n{rows}")
 }
 
+/// The same where no value may be missing, and none is.
+fn refused_missing_values_leave_too(folder: &Path) {
+    let spec = "data = { type = 'csv', path = 'whole.csv', target = 'kind', missing_values = ['', -1, 'none'] }\n\
+         model = { type = 'mlp', hidden = [8] }\noptimizer = { type = 'adam', learning_rate = 1e-2 }\n\
+         train = { epochs = 2, batch_size = 16 }\n";
+    fs::write(folder.join("strict.toml"), spec).unwrap();
+    let table = table();
+    let is_whole = |line: &&str| {
+        !line.starts_with(',')
+            && !line.starts_with("-1,")
+            && !line.contains(",\"\",")
+            && !line.contains("none")
+    };
+    let whole: Vec<&str> = table.lines().filter(is_whole).collect();
+    fs::write(folder.join("whole.csv"), whole.join("\n")).unwrap();
+    let (code, _, said) = run(folder, &["run", "strict.toml", "--quiet"]);
+    assert_eq!(code, 0, "{said}");
+    exported(folder, &["pytorch", "results/strict", "--out", "strict"]);
+    let model = [
+        "onnx",
+        "results/strict",
+        "--with-transforms",
+        "--out",
+        "strict.onnx",
+    ];
+    exported(folder, &model);
+    let source = fs::read_to_string(folder.join("strict/model.py")).unwrap();
+    assert!(
+        source.contains("NEEDED = [\"size\", \"color\"]"),
+        "{source}"
+    );
+}
+
 /// From rows of the data to names of classes: Python's `encode`, and the graph with transforms.
 #[test]
 fn transforms_leave_with_the_network() {
@@ -800,8 +833,10 @@ fn transforms_leave_with_the_network() {
         ),
         "{source}"
     );
+    assert!(!source.contains("NEEDED"), "{source}");
     let example = read_json(&folder.path().join("module/example.json"));
     assert_eq!(example["rows"].as_array().unwrap().len(), 3);
+    refused_missing_values_leave_too(folder.path());
     let Some(python) = python_with(&["torch", "onnx", "onnxruntime", "safetensors"]) else {
         return;
     };

@@ -1,9 +1,9 @@
-//! The values that mean missing in the files that a run was trained on.
+//! The values that mean missing in the files that a run was trained on, and the columns that must not lack one.
 
 use std::collections::BTreeSet;
 
 use runner_core::data::DataPlan;
-use runner_core::spec::data::{FilesSpec, Format};
+use runner_core::spec::data::{FilesSpec, Format, Missing};
 
 /// The values that mean missing, by column. New values may have them too.
 #[derive(Clone, Copy, Debug)]
@@ -13,6 +13,12 @@ impl<'a> Marks<'a> {
     /// Those of a run's data.
     pub fn of(data: &'a DataPlan) -> Self {
         Self(data.files())
+    }
+
+    /// Whether an item without a value in a column is refused.
+    pub fn is_needed(self, column: &str) -> bool {
+        let policy = |files: &FilesSpec| files.roles.missing_of(column);
+        !self.0.map_or(Missing::Refuse, policy).is_filled()
     }
 
     /// The texts that mean missing in a column of rows.

@@ -24,7 +24,8 @@ use runner_core::spec::model::layer::LayerKind;
 use runner_core::spec::section::Choice;
 use runner_core::spec::task::TaskKind;
 use runner_exchange::marks::Marks;
-use runner_exchange::onnx::{self, transforms::Meaning};
+use runner_exchange::onnx;
+use runner_exchange::onnx::transforms::{Given, Meaning};
 use runner_exchange::state::StateDict;
 use runner_exchange::tensors::{Dtype, Tensors};
 use runner_exchange::torch::decode::decode;
@@ -499,10 +500,10 @@ fn with_transforms(model: &Model) -> Result<Vec<u8>, ExportError> {
     let transforms = &model.transforms().of_new_data(&model.plan().data);
     let mut made = OnnxGraph::new("model");
     let marks = Marks::of(&model.plan().data);
-    let items = onnx::transforms::encode(&mut made, transforms, marks);
-    let items = items.map_err(ExportError::Transforms)?;
+    let encoded = onnx::transforms::encode(&mut made, transforms, marks);
+    let encoded = encoded.map_err(ExportError::Transforms)?;
     let network = &model.plan().network;
-    let (given, shape) = onnx_network(&mut made, network, model.network().graph(), &items)?;
+    let (given, shape) = onnx_network(&mut made, network, model.network().graph(), &encoded.items)?;
     let task = model.meaning().task();
     let meaning = match &model.plan().loss.function {
         loss if loss.gives_probabilities() && task == TaskKind::MultiLabel => Meaning::Labels,
@@ -513,7 +514,12 @@ fn with_transforms(model: &Model) -> Result<Vec<u8>, ExportError> {
         _ => Meaning::Numbers,
     };
     let names = model.meaning().names();
-    onnx::transforms::decode(&mut made, transforms, meaning, names, &given, &shape)
+    let given = Given {
+        output: &given,
+        shape: &shape,
+        lacking: encoded.lacking.as_deref(),
+    };
+    onnx::transforms::decode(&mut made, transforms, meaning, names, &given)
         .map_err(ExportError::Transforms)?;
     let about = metadata(model.plan(), model.weights());
     let about: Vec<(String, String)> = about

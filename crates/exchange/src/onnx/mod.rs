@@ -5,6 +5,7 @@
 
 mod build;
 pub mod import;
+mod lacking;
 mod layers;
 #[allow(missing_docs, reason = "the names are those of ONNX's specification")]
 #[allow(clippy::all, reason = "the file is generated")]

@@ -1,6 +1,7 @@
 //! The transforms of a run's data as operators: from data to the network's input, and from its output to probabilities,
 //! names and units.
 
+use super::lacking::{Lacking, unless_lacking};
 use super::messages::tensor_proto::DataType;
 use super::nonlinear::undone;
 use super::{Attribute, Element, Graph, INPUT, OUTPUT};
@@ -37,8 +38,15 @@ pub enum Meaning {
     Gaussian,
 }
 
-/// Adds inputs for untransformed data, and the operators that convert it to items; returns the name of the network's
-/// input, or of each named input.
+/// The operators from untransformed data to items.
+pub struct Encoded {
+    /// The name of the network's input, or of each named input.
+    pub items: Vec<String>,
+    /// Whether each item lacks a value that it needs, \[batch, 1\], if that is possible.
+    pub lacking: Option<String>,
+}
+
+/// Adds inputs for untransformed data, and the operators that convert it to items.
 ///
 /// # Errors
 /// If there are no operators for it, with the reason.
@@ -46,25 +54,46 @@ pub fn encode(
     graph: &mut Graph,
     transforms: &Transforms,
     marks: Marks<'_>,
-) -> Result<Vec<String>, String> {
+) -> Result<Encoded, String> {
     graph.begin("/encode");
-    let InputEncoder::Inputs { inputs } = &transforms.input else {
-        return Ok(vec![one(
-            graph,
-            transforms,
-            marks,
-            &transforms.input,
-            INPUT,
-        )?]);
-    };
-    let each = inputs.iter().map(|input| {
-        // An array is a value of its column.
-        let first = input.encoder.columns().first().copied();
-        let column = first.and_then(|at| transforms.columns.get(at));
-        let name = column.map_or(INPUT, |column| &column.name);
-        one(graph, transforms, marks, &input.encoder, name)
-    });
-    each.collect()
+    let mut lacking = Lacking::default();
+    let mut items = Vec::new();
+    match &transforms.input {
+        InputEncoder::Inputs { inputs } => {
+            for input in inputs {
+                // An array is a value of its column.
+                let first = input.encoder.columns().first().copied();
+                let column = first.and_then(|at| transforms.columns.get(at));
+                let name = column.map_or(INPUT, |column| &column.name);
+                let source = Source { transforms, marks };
+                items.push(one(graph, source, &input.encoder, name, &mut lacking)?);
+            }
+        }
+        input => {
+            let source = Source { transforms, marks };
+            items.push(one(graph, source, input, INPUT, &mut lacking)?);
+        }
+    }
+    let lacking = lacking.joined(graph);
+    Ok(Encoded { items, lacking })
+}
+
+/// The data that operators are added for.
+#[derive(Clone, Copy)]
+struct Source<'a> {
+    transforms: &'a Transforms,
+    marks: Marks<'a>,
+}
+
+/// The output of a network.
+#[derive(Clone, Copy)]
+pub struct Given<'a> {
+    /// Its name.
+    pub output: &'a str,
+    /// Its sizes for an item; of the targets, where values are converted to their units.
+    pub shape: &'a [usize],
+    /// Whether each item lacks a value that it needs, if that is possible.
+    pub lacking: Option<&'a str>,
 }
 
 fn refuse_output(name: &str) -> Result<(), String> {
@@ -79,11 +108,12 @@ fn refuse_output(name: &str) -> Result<(), String> {
 /// The operators of one input; `name` is that of its array.
 fn one(
     graph: &mut Graph,
-    transforms: &Transforms,
-    marks: Marks<'_>,
+    source: Source<'_>,
     input: &InputEncoder,
     name: &str,
+    lacking: &mut Lacking,
 ) -> Result<String, String> {
+    let Source { transforms, marks } = source;
     match input {
         InputEncoder::Features {
             features,
@@ -93,7 +123,7 @@ fn one(
             let mut parts = Vec::with_capacity(features.len());
             for feature in features {
                 refuse_output(&feature.name)?;
-                parts.push(column(graph, transforms, marks, feature));
+                parts.push(column(graph, source, feature, lacking));
             }
             let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
             let items = graph.node("Concat", &parts, &[Attribute::Int("axis", 1)]);
@@ -115,8 +145,12 @@ fn one(
             graph.input(name, Element::F32, shape);
             let column = transforms.columns.get(*column);
             let missing = column.map_or_else(Vec::new, |column| marks.elements(&column.name));
+            let is_missing = missing_elements(graph, name, &missing);
+            if column.is_some_and(|column| marks.is_needed(&column.name)) {
+                lacking.add(graph, &is_missing, shape);
+            }
             let sizes = broadcast(shape, scaling, *axis);
-            let items = array(graph, name, &missing, &sizes, scaling);
+            let items = array(graph, name, &is_missing, &sizes, scaling);
             Ok(if *normalize {
                 unit_length(graph, &items, shape.len())
             } else {
@@ -133,7 +167,7 @@ fn one(
             let mut parts = Vec::with_capacity(columns.len());
             for of in columns {
                 refuse_output(&of.name)?;
-                parts.push(index(graph, transforms, marks, of));
+                parts.push(index(graph, source, of, lacking));
             }
             let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
             Ok(graph.node("Concat", &parts, &[Attribute::Int("axis", 1)]))
@@ -149,10 +183,12 @@ fn one(
 /// A column of rows, [batch, width].
 fn column(
     graph: &mut Graph,
-    transforms: &Transforms,
-    marks: Marks<'_>,
+    source: Source<'_>,
     feature: &Feature,
+    lacking: &mut Lacking,
 ) -> String {
+    let Source { transforms, marks } = source;
+    let is_needed = marks.is_needed(&feature.name);
     let names: &[String] = match transforms.columns.get(feature.column).map(|c| &c.kind) {
         Some(ColumnKind::Categories { names }) => names,
         _ => &[],
@@ -175,6 +211,9 @@ fn column(
                     is_missing = graph.node("Or", &[&is_missing, &is_mark], &[]);
                 }
             }
+            if is_needed {
+                lacking.add(graph, &is_missing, &[fill.len()]);
+            }
             let fill = doubles(graph, fill);
             value = graph.node("Where", &[&is_missing, &fill, &value], &[]);
             if let Some([low, high]) = clip {
@@ -196,6 +235,9 @@ fn column(
             graph.input(name, Element::Text, &[1]);
             let place = |place: Option<usize>| place.map_or(-1, |place| place as i64);
             let keys = keys(names, marks, name);
+            if is_needed {
+                lacking.add_texts(graph, name, &keys[names.len()..]);
+            }
             let fills = vec![place(*fill); keys.len() - names.len()];
             let all = places.iter().map(|at| place(*at)).chain(fills);
             let settings = [
@@ -217,6 +259,9 @@ fn column(
             graph.input(name, Element::Text, &[1]);
             let scaled = |number: f64| ((number - scaling.shift) * scaling.factor) as f32;
             let keys = keys(names, marks, name);
+            if is_needed {
+                lacking.add_texts(graph, name, &keys[names.len()..]);
+            }
             let fills = vec![*fill; keys.len() - names.len()];
             let all = numbers.iter().chain(&fills).map(|number| scaled(*number));
             let settings = [
@@ -230,7 +275,9 @@ fn column(
 }
 
 /// The index of a category, [batch, 1].
-fn index(graph: &mut Graph, transforms: &Transforms, marks: Marks<'_>, of: &Indexed) -> String {
+fn index(graph: &mut Graph, source: Source<'_>, of: &Indexed, lacking: &mut Lacking) -> String {
+    let Source { transforms, marks } = source;
+    let is_needed = marks.is_needed(&of.name);
     let Some(ColumnKind::Categories { names }) = transforms.columns.get(of.column).map(|c| &c.kind)
     else {
         graph.input(&of.name, Element::I64, &[1]);
@@ -242,11 +289,17 @@ fn index(graph: &mut Graph, transforms: &Transforms, marks: Marks<'_>, of: &Inde
             let mark = graph.integers(&[mark as i64]);
             let is_mark = graph.node("Equal", &[&of.name, &mark], &[]);
             value = graph.node("Where", &[&is_mark, &fill, &value], &[]);
+            if is_needed {
+                lacking.add(graph, &is_mark, &[1]);
+            }
         }
         return value;
     };
     graph.input(&of.name, Element::Text, &[1]);
     let keys = keys(names, marks, &of.name);
+    if is_needed {
+        lacking.add_texts(graph, &of.name, &keys[names.len()..]);
+    }
     let fills = vec![of.fill; keys.len() - names.len()];
     let all = of.indices.iter().chain(&fills);
     let settings = [
@@ -282,22 +335,27 @@ pub(super) fn cast(graph: &mut Graph, value: &str, to: DataType) -> String {
     graph.node("Cast", &[value], &[Attribute::Int("to", to)])
 }
 
-/// (value - shift) * factor in 32-bit floats, as runner serves arrays; missing values are 0. Scalings have the shape.
-fn array(
-    graph: &mut Graph,
-    name: &str,
-    missing: &[f32],
-    shape: &[usize],
-    scaling: &[Scaling],
-) -> String {
-    let zero = graph.number(0.0);
+/// Where elements of an array are missing.
+fn missing_elements(graph: &mut Graph, name: &str, missing: &[f32]) -> String {
     let mut is_missing = graph.node("IsNaN", &[name], &[]);
     for mark in missing {
         let mark = graph.number(f64::from(*mark));
         let is_mark = graph.node("Equal", &[name, &mark], &[]);
         is_missing = graph.node("Or", &[&is_missing, &is_mark], &[]);
     }
-    let value = graph.node("Where", &[&is_missing, &zero, name], &[]);
+    is_missing
+}
+
+/// (value - shift) * factor in 32-bit floats, as runner serves arrays; missing values are 0. Scalings have the shape.
+fn array(
+    graph: &mut Graph,
+    name: &str,
+    is_missing: &str,
+    shape: &[usize],
+    scaling: &[Scaling],
+) -> String {
+    let zero = graph.number(0.0);
+    let value = graph.node("Where", &[is_missing, &zero, name], &[]);
     let mut constant = |part: fn(&Scaling) -> f64| {
         let values: Vec<f32> = scaling.iter().map(|one| part(one) as f32).collect();
         graph.numbers(shape, &values)
@@ -319,7 +377,7 @@ fn unit_length(graph: &mut Graph, items: &str, rank: usize) -> String {
 }
 
 /// Adds outputs for a network's output of a given shape: `probabilities` and the name of the most probable `class`, or
-/// `output` in the units of the data.
+/// `output` in the units of the data. Those of items that lack a value are NaN, and the empty text.
 ///
 /// # Errors
 /// If there are no operators for it, with the reason.
@@ -328,10 +386,18 @@ pub fn decode(
     transforms: &Transforms,
     meaning: Meaning,
     names: &[String],
-    given: &str,
-    shape: &[usize],
+    given: &Given<'_>,
 ) -> Result<(), String> {
     graph.begin("/decode");
+    let Given {
+        output: given,
+        shape,
+        lacking,
+    } = *given;
+    let nan = |graph: &mut Graph, value: &str| {
+        let nan = graph.number(f64::NAN);
+        unless_lacking(graph, lacking, value, &nan, shape)
+    };
     match (meaning, &transforms.target) {
         (Meaning::Classes, target) => {
             let softmax = graph.node("Softmax", &[given], &[Attribute::Int("axis", 1)]);
@@ -340,17 +406,24 @@ pub fn decode(
                 let place = graph.node("ArgMax", &[given], &settings);
                 let texts: Vec<&str> = names.iter().map(String::as_str).collect();
                 let texts = graph.texts(&texts);
-                let name = graph.node("Gather", &[&texts, &place], &[]);
+                let mut name = graph.node("Gather", &[&texts, &place], &[]);
+                if lacking.is_some() {
+                    let none = graph.texts(&[""]);
+                    name = unless_lacking(graph, lacking, &name, &none, &[]);
+                }
                 graph.output(&name, CLASS, Element::Text, &[]);
             }
+            let softmax = nan(graph, &softmax);
             graph.output(&softmax, PROBABILITIES, Element::F32, shape);
         }
         (Meaning::Tokens, _) => {
             let softmax = graph.node("Softmax", &[given], &[Attribute::Int("axis", -1)]);
+            let softmax = nan(graph, &softmax);
             graph.output(&softmax, PROBABILITIES, Element::F32, shape);
         }
         (Meaning::Labels, _) => {
             let sigmoid = graph.node("Sigmoid", &[given], &[]);
+            let sigmoid = nan(graph, &sigmoid);
             graph.output(&sigmoid, PROBABILITIES, Element::F32, shape);
         }
         (
@@ -361,9 +434,17 @@ pub fn decode(
         ) => {
             let units = target.units(&transforms.columns);
             let scalings: Vec<Scaling> = units.iter().map(|unit| unit.scaling).collect();
-            values(graph, meaning, &scalings, nonlinear, shape, given);
+            let given = Given {
+                output: given,
+                shape,
+                lacking,
+            };
+            values(graph, meaning, &scalings, nonlinear, &given);
         }
-        (_, _) => graph.output(given, OUTPUT, Element::F32, shape),
+        (_, _) => {
+            let output = nan(graph, given);
+            graph.output(&output, OUTPUT, Element::F32, shape);
+        }
     }
     Ok(())
 }
@@ -374,9 +455,13 @@ fn values(
     meaning: Meaning,
     scalings: &[Scaling],
     nonlinear: &[Nonlinear],
-    shape: &[usize],
-    given: &str,
+    given: &Given<'_>,
 ) {
+    let Given {
+        output: given,
+        shape,
+        lacking,
+    } = *given;
     let size: usize = shape.iter().product();
     // A target that was constant in training is predicted as that constant.
     let (factors, shifts): (Vec<f64>, Vec<f64>) = scalings
@@ -405,6 +490,8 @@ fn values(
     let shaped = |graph: &mut Graph, value: &str, name: &str| {
         let value = cast(graph, value, DataType::Float);
         let value = graph.reshape(&value, shape);
+        let nan = graph.number(f64::NAN);
+        let value = unless_lacking(graph, lacking, &value, &nan, shape);
         graph.output(&value, name, Element::F32, shape);
     };
     let (by, shifts) = (doubles(graph, &factors), doubles(graph, &shifts));

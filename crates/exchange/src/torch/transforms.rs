@@ -55,7 +55,13 @@ struct Source<'a> {
 fn encode(transforms: &Transforms, marks: Marks<'_>) -> String {
     let mut helpers = BTreeSet::new();
     let missing = missing(transforms, marks);
-    let rows = ["map(known, rows)", "rows"][usize::from(missing.is_empty())];
+    let needed = needed(transforms, marks);
+    let rows = match (missing.is_empty(), needed.is_empty()) {
+        (true, true) => "rows",
+        (true, false) => "map(complete, rows)",
+        (false, true) => "map(known, rows)",
+        (false, false) => "map(complete, map(known, rows))",
+    };
     let source = Source {
         transforms,
         marks,
@@ -73,7 +79,7 @@ fn encode(transforms: &Transforms, marks: Marks<'_>) -> String {
         }
         input => single(source, input, "", &mut helpers),
     };
-    missing + &helpers.into_iter().collect::<String>() + &functions
+    missing + &needed + &helpers.into_iter().collect::<String>() + &functions
 }
 
 /// What finds values that mean missing in rows; empty if there are none.
@@ -110,6 +116,44 @@ def is_missing(name, value):
     if value.__hash__ is None or isinstance(value, (bool, tuple)):
         return False
     return (value.strip() if isinstance(value, str) else value) in MISSING.get(name, ())
+
+
+"#;
+
+/// What refuses rows without a value that they need, as the run does; empty if all values may be missing.
+fn needed(transforms: &Transforms, marks: Marks<'_>) -> String {
+    let mut names: Vec<&String> = Vec::new();
+    for input in transforms.input.branches() {
+        match input {
+            InputEncoder::Features { features, .. } => {
+                names.extend(features.iter().map(|feature| &feature.name));
+            }
+            InputEncoder::Indices { columns } => names.extend(columns.iter().map(|of| &of.name)),
+            _ => {}
+        }
+    }
+    names.retain(|name| marks.is_needed(name));
+    if names.is_empty() {
+        return String::new();
+    }
+    let names = quoted(names.into_iter());
+    format!("# Columns whose missing values are refused.\nNEEDED = [{names}]\n{COMPLETE}")
+}
+
+const COMPLETE: &str = r#"
+
+def complete(row):
+    """The row; an error if it lacks a value that must not be missing."""
+    for name in NEEDED:
+        if is_empty(row[name]):
+            raise ValueError(f"column {name!r} has no value, and its missing values are refused")
+    return row
+
+
+def is_empty(value):
+    if hasattr(value, "__iter__") and not isinstance(value, str):
+        return any(map(is_empty, value))
+    return value is None or value != value
 
 
 "#;
@@ -166,7 +210,10 @@ fn single(
         } => {
             let column = source.transforms.columns.get(*column);
             let missing = column.map_or_else(Vec::new, |of| source.marks.elements(&of.name));
-            array(shape, &missing, scaling, *axis, *normalize, suffix)
+            let needed = column.map(|of| of.name.as_str());
+            let needed = needed.filter(|name| source.marks.is_needed(name));
+            let lacks = Lacks { missing, needed };
+            array(shape, &lacks, scaling, *axis, *normalize, suffix)
         }
         InputEncoder::Tokens { shift, .. } => format!(
             "def encode{suffix}(tokens):\n    \"\"\"Converts tokens of the data to items for the network.\"\"\"\n    \
@@ -301,9 +348,17 @@ fn scalings(all: &[Scaling]) -> String {
     pairs.join(", ")
 }
 
+/// What is missing in the arrays of a column.
+struct Lacks<'a> {
+    /// The numbers that mean missing.
+    missing: Vec<f32>,
+    /// The name of the column, if missing numbers are refused.
+    needed: Option<&'a str>,
+}
+
 fn array(
     shape: &[usize],
-    missing: &[f32],
+    lacks: &Lacks<'_>,
     scaling: &[Scaling],
     axis: Option<usize>,
     normalize: bool,
@@ -313,15 +368,29 @@ fn array(
     let sizes = sizes.join(", ");
     let mut text = format!(
         "def encode{suffix}(arrays):\n    \"\"\"Converts arrays of shape [{sizes}] of untransformed data to items for the network.\"\"\"\n    \
-         items = torch.as_tensor(arrays, dtype=torch.float32).nan_to_num(0.0).reshape(-1, {sizes})\n"
+         items = torch.as_tensor(arrays, dtype=torch.float32).reshape(-1, {sizes})\n"
     );
-    if !missing.is_empty() {
-        let marks: Vec<String> = missing.iter().map(|mark| format!("{mark:?}")).collect();
+    if !lacks.missing.is_empty() {
+        let marks = lacks.missing.iter().map(|mark| format!("{mark:?}"));
+        let marks: Vec<String> = marks.collect();
         let _ = writeln!(
             text,
-            "    # These numbers mean missing.\n    items = items.masked_fill(torch.isin(items, torch.tensor([{}])), 0.0)",
+            "    # These numbers mean missing.\n    items = items.masked_fill(torch.isin(items, torch.tensor([{}])), math.nan)",
             marks.join(", ")
         );
+    }
+    match lacks.needed {
+        Some(name) => {
+            let message = quote(&format!(
+                "`{name}` contains a number that is missing or NaN"
+            ));
+            let _ = writeln!(
+                text,
+                "    if items.isnan().any():\n        raise ValueError({message})"
+            );
+        }
+        // Infinity stays.
+        None => text += "    items = items.masked_fill(items.isnan(), 0.0)\n",
     }
     let single = |value: f64| value as f32;
     match scaling {

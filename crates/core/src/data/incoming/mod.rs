@@ -316,8 +316,7 @@ impl<'a> Pieces<'a> {
         let is_needed = |at: &usize| {
             let name = &transforms.columns[*at].name;
             let policy = roles.map_or(Missing::Refuse, |roles| roles.missing_of(name));
-            // Items like those that were dropped in training must not be dropped silently from new data.
-            matches!(policy, Missing::Refuse | Missing::Drop)
+            !policy.is_filled()
         };
         let inputs = transforms.inputs();
         let mut needed: Vec<usize> = inputs.into_iter().filter(is_needed).collect();

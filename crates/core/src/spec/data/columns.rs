@@ -196,6 +196,14 @@ choices! {
     }
 }
 
+impl Missing {
+    /// Whether new data may lack a value of such a column. Items like those that were dropped in training must not be
+    /// dropped silently from new data, and are refused too.
+    pub fn is_filled(self) -> bool {
+        !matches!(self, Self::Refuse | Self::Drop)
+    }
+}
+
 choices! {
     /// How numbers are scaled. Statistics are measured only on the train split.
     #[derive(Default, Serialize, Deserialize)]
