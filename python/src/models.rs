@@ -89,7 +89,7 @@ pub fn open(py: Python<'_>, args: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
             trial,
             max_unpacked: None,
         };
-        let model = Model::open(path.as_ref(), &options)?;
+        let model = Model::open(path.as_ref(), &options)?.predicting()?;
         let about = about(&model);
         Ok((Arc::new(model), about.to_string()))
     })?;

@@ -158,9 +158,15 @@ impl Model {
             ),
         };
         let message = format!("run `{}` cannot continue texts: {what}", self.plan.id);
-        Box::new(Diagnostic::error("generate", message).help(
-            "use a run that predicts the next token of `type = \"text\"` data; use `runner predict` for other runs",
-        ))
+        let help = match self.plan.task.kind {
+            TaskKind::Generation => {
+                "its report shows generated items, and `runner evaluate` measures how far they are from those of a split"
+            }
+            _ => {
+                "use a run that predicts the next token of `type = \"text\"` data; use `runner predict` for other runs"
+            }
+        };
+        Box::new(Diagnostic::error("generate", message).help(help))
     }
 }
 

@@ -194,6 +194,22 @@ impl Model {
         })
     }
 
+    /// The same, if it predicts something about items.
+    ///
+    /// # Errors
+    /// If it generates items from noise.
+    pub fn predicting(self) -> Result<Self, Refusal> {
+        if self.plan.task.kind != TaskKind::Generation {
+            return Ok(self);
+        }
+        let message = format!(
+            "run `{}` generates items from noise, and predicts nothing about items",
+            self.plan.id
+        );
+        let help = "`runner evaluate` measures how far generated items are from those of a split, and `runner export weights` writes the weights of both networks";
+        Err(Box::new(Diagnostic::error("usage", message).help(help)))
+    }
+
     /// The run.
     pub fn plan(&self) -> &RunPlan {
         &self.plan

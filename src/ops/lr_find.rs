@@ -99,6 +99,13 @@ pub fn lr_find(options: &LrFind, sink: &Sink<'_>) -> Result<LrFound, Error> {
         let message = format!("`{}` cannot be trained here: {reason}", run.id);
         return Err(Error::refused(Diagnostic::error("device", message)));
     }
+    if run.strategy.adversarial().is_some() {
+        let message = "the loss of an adversarial training does not show which learning rate is good: a better generator raises the discriminator's";
+        let help = "compare rates by a sweep: `optimizer.learning_rate` with several values under `[sweep]`";
+        return Err(Error::refused(
+            Diagnostic::error("usage", message).help(help),
+        ));
+    }
     let run = rising(run, options);
     let (range, ended) = train(&run, options, sink)?;
     Ok(LrFound {

@@ -218,6 +218,8 @@ fn unwritable(error: DataError) -> Error {
 /// The models whose predictions are averaged.
 fn open(asked: &Predict, sink: &Sink<'_>) -> Result<Vec<Model>, Error> {
     let models = Model::open_seeds(&asked.run, asked.ensemble.max(1), &asked.options);
+    let models = models.map_err(Error::Refused)?.into_iter();
+    let models: Result<Vec<Model>, _> = models.map(Model::predicting).collect();
     let models = models.map_err(Error::Refused)?;
     for model in &models {
         if let Some(why) = &model.found().why {

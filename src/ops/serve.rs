@@ -128,7 +128,8 @@ fn predictions(
     model: &model::Options,
     service: &service::Options,
 ) -> Result<Serving, Error> {
-    let model = Model::open(&options.folder, model).map_err(Error::Refused)?;
+    let model = Model::open(&options.folder, model).and_then(Model::predicting);
+    let model = model.map_err(Error::Refused)?;
     let requests = model.incoming(Path::new("the request")).check();
     requests.map_err(|e| Error::Refused(refusal(&e)))?;
     let run = model.plan().id.clone();

@@ -116,7 +116,7 @@ fn outputs(model: &Model) -> Vec<Output> {
         ],
         TaskKind::Regression => vec![output("values", "FP64", &shape)],
         TaskKind::Segmentation => vec![output("classes", "INT64", &shape)],
-        TaskKind::Autoencoding => vec![output("values", "FP32", &shape)],
+        TaskKind::Autoencoding | TaskKind::Generation => vec![output("values", "FP32", &shape)],
         TaskKind::NextToken | TaskKind::MaskedToken => next_token(),
     }
 }

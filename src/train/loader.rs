@@ -1,6 +1,7 @@
 //! Batches in an order that is a pure function of (seed, epoch): selected on the device from items that are kept there,
 //! or gathered in memory by a prefetching thread. Both give bitwise equal results.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
@@ -12,10 +13,10 @@ use burn::tensor::Device;
 use super::fault::{Fault, Phase};
 use runner_core::data::{InputPlan, Moment, Served, Split, epoch_order};
 use runner_core::plan::{PieceSizes, RunPlan};
-use runner_core::spec::task::TaskKind;
 use runner_core::spec::train::Sampler;
 use runner_network::batch::{Batch, piece_ends};
 use runner_network::failure::WrongCount;
+use runner_network::noise::{Draws, Noise};
 
 /// Batches that are prefetched.
 const STAGED: usize = 2;
@@ -50,6 +51,8 @@ pub struct Loader {
     sizes: Arc<PieceSizes>,
     steps_per_epoch: usize,
     device: Device,
+    /// What items are generated from, in an adversarial training.
+    draws: Option<Draws>,
     /// All items of the split, if they are kept on the device.
     kept: Option<Arc<Batch>>,
     /// The position of the training; its end if not set.
@@ -74,11 +77,12 @@ impl Loader {
             name,
             split,
             input: Arc::new(plan.data.input.clone()),
-            is_autoencoding: plan.task.kind == TaskKind::Autoencoding,
+            is_autoencoding: plan.task.kind.is_of_items(),
             batch_size: plan.train.batch_size,
             sizes: Arc::new(PieceSizes::new(plan, &[])),
             steps_per_epoch: plan.steps_per_epoch,
             device: device.clone(),
+            draws: Draws::of(plan),
             kept: None,
             cursor: None,
             shuffled: None,
@@ -189,6 +193,15 @@ impl Loader {
         }
     }
 
+    /// What the items at some positions are generated from, in an epoch of a shuffled split.
+    fn noise(&self, moment: Option<Moment>, places: Range<usize>) -> Option<Noise> {
+        let draws = self.draws?;
+        Some(match moment {
+            Some(moment) => draws.of_epoch(moment.epoch as usize, places, &self.device),
+            None => draws.of_split(places, &self.device),
+        })
+    }
+
     /// Puts items on the device.
     fn batch(&self, items: Served) -> Batch {
         Batch::new(items, &self.input, self.is_autoencoding, &self.device)
@@ -230,6 +243,7 @@ impl DataLoader<Batch> for Loader {
             loader: self,
             source,
             ends: ends.into_iter(),
+            moment,
             served: first,
         })
     }
@@ -301,6 +315,8 @@ struct Batches<'a> {
     loader: &'a Loader,
     source: Source,
     ends: std::vec::IntoIter<usize>,
+    /// That of an epoch, if the order is one.
+    moment: Option<Moment>,
     served: usize,
 }
 
@@ -323,8 +339,9 @@ impl Iterator for Batches<'_> {
                 }
             },
         };
+        let noise = self.loader.noise(self.moment, self.served..end);
         self.served = end;
-        Some(Ok(batch))
+        Some(Ok(batch.with_noise(noise)))
     }
 }
 

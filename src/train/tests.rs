@@ -192,9 +192,22 @@ fn one_step_at_a_time_gives_the_numbers_of_the_learner() {
     let plateau = format!(
         "{longer}scheduler = {{ type = \"reduce_on_plateau\", patience = 1, min_delta = 10.0 }}\n"
     );
+    let pair = IRIS.edit(
+        "model = { type = \"mlp\", hidden = [8] }",
+        "strategy = { type = \"adversarial\", discriminator_steps = 2 }\nloss.type = \"wgan_gp\"\nmodel.layers = [
+            { type = \"noise\", size = 3 },
+            { type = \"sequence\", name = \"generator\", layers = [{ type = \"linear\", out_features = 8 }, { type = \"layer_norm\" }, { type = \"dropout\" }, { type = \"linear\" }] },
+            { type = \"sequence\", name = \"discriminator\", layers = [{ type = \"linear\", out_features = 8 }, { type = \"silu\" }, { type = \"linear\" }] },
+        ]",
+    );
+    let pair = pair.edit(
+        "size = 25 }",
+        "size = 25, ema.decay = 0.9, micro_batch_size = 13, log_gradient_norms = \"parameters\" }\ndata.split = { valid = 0.2, test = 0.2 }",
+    );
     for text in [
         IRIS,
         &cnn,
+        &pair,
         &dropout,
         &averaged,
         autoencoder,

@@ -29,7 +29,7 @@ fn write_items(name: &str, place: &Path) {
         fs::write(path, text).unwrap();
     };
     match name {
-        "mnist" => {}
+        "mnist" | "wgan" => {}
         "cifar10" => {
             for (part, shade) in [("train", 50), ("test", 60)] {
                 for class in ["airplane", "automobile", "bird"] {
@@ -112,7 +112,7 @@ fn experiments_for_burns_examples_are_valid() {
         if name == "db_pedia" {
             arguments.extend(["--set", "data.tokens.length=16"]);
         }
-        if name == "mnist" {
+        if ["mnist", "wgan"].contains(&name) {
             // Its files may have to be downloaded.
             arguments.extend([
                 "--set",
@@ -135,5 +135,5 @@ fn experiments_for_burns_examples_are_valid() {
             assert_eq!(code, 0, "{name}: {said}");
         }
     }
-    assert_eq!(num, 6);
+    assert_eq!(num, 7);
 }

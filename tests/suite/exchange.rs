@@ -367,8 +367,10 @@ fn every_layer_and_preset_gives_the_same_numbers_in_pytorch_and_onnxruntime() {
     assert!(missing.is_empty(), "no case for {missing:?}");
 
     let folder = tempfile::tempdir().unwrap();
+    // What draws random numbers is refused.
     let layers = examples
         .iter()
+        .filter(|example| example.kind() != "noise")
         .map(|example| (example.layers.as_str(), &example.network));
     let presets = presets.iter().map(|(name, network)| (*name, network));
     let edges: Vec<Example> = EDGES

@@ -1,6 +1,7 @@
 //! The tests by subject.
 
 mod adapters;
+mod adversarial;
 mod api;
 mod arrows;
 mod assess;

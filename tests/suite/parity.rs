@@ -175,7 +175,7 @@ fn every_type_of_layer_has_a_row() {
     for row in rows {
         match row["kind"].as_str().unwrap() {
             "dropout" | "channel_dropout" | "stochastic_depth" | "gaussian_noise"
-            | "gaussian_sample" | "rrelu" => {
+            | "gaussian_sample" | "noise" | "rrelu" => {
                 assert_eq!(row["verdict"], "random");
             }
             _ => {

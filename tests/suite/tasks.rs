@@ -291,44 +291,6 @@ fn percentages_are_of_the_targets_in_their_units() {
     assert!((0.002..0.03).contains(&share), "{share}");
 }
 
-/// A column of 0 and 1 is a class, unless the file says that it is a label.
-#[test]
-fn a_single_column_can_be_a_label() {
-    let rows: String = (0..80)
-        .map(|at| {
-            format!(
-                "{},{}\n",
-                (at * 37 % 80) as f64 / 10.0,
-                u8::from(at * 37 % 80 > 40)
-            )
-        })
-        .collect();
-    let folder = folder_with(&spec(
-        "type = \"csv\"\npath = \"t.csv\"\ntarget = \"hot\"\n[task]\ntype = \"multi_label\"\n",
-    ));
-    fs::write(folder.path().join("t.csv"), format!("x,hot\n{rows}")).unwrap();
-    let (code, _, stderr) = run(folder.path(), &["run", "spec.toml", "--quiet"]);
-    assert_eq!(code, 0, "{stderr}");
-    let (code, table, stderr) = run(
-        folder.path(),
-        &[
-            "predict",
-            "results/spec",
-            "--split",
-            "valid",
-            "--format",
-            "jsonl",
-        ],
-    );
-    assert_eq!(code, 0, "{stderr}");
-    let first: serde_json::Value = serde_json::from_str(table.lines().next().unwrap()).unwrap();
-    assert_eq!(
-        first["probabilities"].as_array().unwrap().len(),
-        1,
-        "{table}"
-    );
-}
-
 /// Arrays that are not used are left out, whether the inputs have names or not.
 #[test]
 fn arrays_can_be_ignored() {

@@ -6,6 +6,7 @@ use burn::tensor::{Device, Tensor, TensorData};
 use runner_core::data::{InputPart, InputPlan, NodeGraph, Served, TargetValues, Values};
 
 use crate::message::Nodes;
+use crate::noise::Noise;
 use crate::targets::Targets;
 use crate::tensor::DynTensor;
 
@@ -22,6 +23,8 @@ pub struct Batch {
     pub mixed: Option<MixedTargets>,
     /// The weights of the items in the loss, \[batch\], if they differ.
     pub weights: Option<Tensor<1>>,
+    /// What items are generated from, in an adversarial training.
+    pub noise: Option<Noise>,
 }
 
 /// The other classes of mixed items.
@@ -94,7 +97,13 @@ impl Batch {
                 shares: Tensor::from_data(TensorData::new(mixed.shares, [num]), device),
             }),
             weights: items.weights.map(weights),
+            noise: None,
         }
+    }
+
+    /// The same with what items are generated from.
+    pub fn with_noise(self, noise: Option<Noise>) -> Self {
+        Self { noise, ..self }
     }
 
     /// The same on the device without autodiff.
@@ -109,10 +118,11 @@ impl Batch {
                 shares: mixed.shares.without_autodiff(),
             }),
             weights: self.weights.map(Tensor::without_autodiff),
+            noise: self.noise.map(Noise::without_autodiff),
         }
     }
 
-    /// The items at some positions, in that order; those that are kept on a device are not mixed.
+    /// The items at some positions, in that order; those that are kept on a device are not mixed, and have no noise.
     pub fn pick(&self, places: &[u32]) -> Self {
         let places: Vec<i32> = places.iter().map(|place| *place as i32).collect();
         let num = places.len();
@@ -130,6 +140,7 @@ impl Batch {
                 let weights = self.weights.clone();
                 weights.map(|weights| weights.select(0, places))
             },
+            noise: None,
         }
     }
 }

@@ -48,6 +48,7 @@ impl Copy {
             StrategySpec::Standard
             | StrategySpec::Hybrid(_)
             | StrategySpec::Distill(_)
+            | StrategySpec::Adversarial(_)
             | StrategySpec::Own { .. } => None,
             StrategySpec::Lookahead { sync_steps, alpha } => Some(Rule::Slow {
                 every: sync_steps,

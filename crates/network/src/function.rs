@@ -5,7 +5,7 @@ use burn::nn::interpolate::{Interpolate1dConfig, Interpolate2dConfig, Interpolat
 use burn::nn::pool::*;
 use burn::nn::*;
 use burn::tensor::ops::{MaxPoolOptions, PadMode as BurnPadMode};
-use burn::tensor::{Distribution, Tensor, activation};
+use burn::tensor::{Distribution, Shape, Tensor, activation};
 
 use crate::convolution::{pooled1d, pooled2d};
 use crate::einsum;
@@ -82,6 +82,7 @@ pub fn apply(plan: &LayerPlan, mut inputs: Vec<DynTensor>, masks: &Masks) -> Dyn
             let noise = GaussianNoiseConfig::new(*std).init();
             map_rank!(input, t => noisy(noise.clone(), t, plan.arithmetic))
         }
+        LayerKind::Noise { size } => noise(&input, *size),
         LayerKind::GaussianSample => map_rank!(input, t => sampled(t, plan.arithmetic)),
         LayerKind::Norm(Norm::LocalResponse {
             size,
@@ -436,6 +437,15 @@ fn sampled<const D: usize>(x: Tensor<D>, arithmetic: Arithmetic) -> Tensor<D> {
         )
     };
     means + numeric::exp(arithmetic, logs * 0.5) * drawn
+}
+
+/// Numbers of the standard normal distribution for each item of an input.
+fn noise(input: &DynTensor, size: usize) -> DynTensor {
+    let (shape, device) = (Shape::from([input.dims()[0], size]), input.device());
+    DynTensor::R2(Tensor::from_data(
+        normals(&shape, 0.0, 1.0, &device),
+        &device,
+    ))
 }
 
 /// The first half along the last axis times the logistic function of the second.

@@ -2,8 +2,9 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::ops::Range;
 
-use burn::module::{Module, Param};
+use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
 use burn::nn::Linear;
 use burn::tensor::Device;
 
@@ -153,16 +154,67 @@ impl Graph {
     pub fn outputs_by(
         &self,
         items: DynTensor,
+        compute: impl FnMut(usize, &Layer, &LayerPlan, Vec<DynTensor>) -> DynTensor,
+    ) -> DynTensor {
+        self.range_by(0..self.layers.len(), items, compute)
+    }
+
+    /// The output of some layers in a row, whose inputs from other layers are all `given`; so is the output of a noise
+    /// layer. `see` receives every layer's index and output.
+    pub fn part(
+        &self,
+        layers: Range<usize>,
+        given: DynTensor,
+        mut see: impl FnMut(usize, &DynTensor),
+    ) -> DynTensor {
+        let noise = given.clone();
+        self.range_by(layers, given, |at, layer, plan, inputs| {
+            let output = match plan.kind {
+                LayerKind::Noise { .. } => noise.clone(),
+                _ => layer.forward(plan, inputs),
+            };
+            see(at, &output);
+            output
+        })
+    }
+
+    /// The parameters and states of some layers in a row are visited.
+    pub fn visit_part(&self, layers: Range<usize>, visitor: &mut impl ModuleVisitor) {
+        self.layers[layers]
+            .iter()
+            .for_each(|layer| layer.visit(visitor));
+    }
+
+    /// The same with the parameters of some layers in a row mapped.
+    pub fn map_part(mut self, layers: Range<usize>, mapper: &mut impl ModuleMapper) -> Self {
+        let all = self.layers.into_iter().enumerate();
+        let all = all.map(|(at, layer)| {
+            if layers.contains(&at) {
+                layer.map(mapper)
+            } else {
+                layer
+            }
+        });
+        self.layers = all.collect();
+        self
+    }
+
+    /// The output of some layers in a row, whose inputs from outside are `items`.
+    fn range_by(
+        &self,
+        layers: Range<usize>,
+        items: DynTensor,
         mut compute: impl FnMut(usize, &Layer, &LayerPlan, Vec<DynTensor>) -> DynTensor,
     ) -> DynTensor {
-        let mut outputs: Vec<Option<DynTensor>> = vec![None; self.layers.len()];
+        let mut outputs: Vec<Option<DynTensor>> = vec![None; layers.end];
         let mut all = self.plan.layers.iter();
         let documents = all.find_map(|layer| layer.documents);
         let documents = documents.map(|documents| documents::numbers(&items, documents));
-        for (at, plan) in self.plan.layers.iter().enumerate() {
+        for at in layers.clone() {
+            let plan = &self.plan.layers[at];
             let mut inputs = Vec::with_capacity(plan.inputs.len());
             for (number, input) in plan.inputs.iter().enumerate() {
-                let Some(from) = input.layer else {
+                let Some(from) = input.layer.filter(|from| layers.contains(from)) else {
                     inputs.push(items.part(input.part));
                     continue;
                 };

@@ -11,6 +11,7 @@
 #[cfg(feature = "flex")]
 pub use runner_kernels::{Instructions, instructions, limit};
 
+pub mod adversarial;
 pub mod attention;
 pub mod batch;
 mod batch_norm;
@@ -39,6 +40,7 @@ pub mod loss;
 pub mod masks;
 pub mod message;
 pub mod network;
+pub mod noise;
 pub mod norms;
 pub mod numeric;
 pub mod optimizer;
@@ -49,6 +51,7 @@ mod rms_norm;
 pub mod schedule;
 pub mod scores;
 pub mod serve;
+pub mod sliced;
 pub mod state;
 pub mod stepwise;
 pub mod sums;

@@ -3,6 +3,7 @@
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::tensor::{Device, Tensor};
 
+use crate::adversarial::Judged;
 use crate::batch::{Batch, MixedTargets};
 use crate::finite::is_finite;
 use crate::graph::Graph;
@@ -12,10 +13,11 @@ use crate::targets::Targets;
 use crate::teacher::{Lesson, Teacher};
 use crate::tensor::DynTensor;
 use runner_core::check::network::Layer as LayerPlan;
+use runner_core::check::network::pair::Pair;
 use runner_core::data::order::{Purpose, stream_seed};
 use runner_core::plan::RunPlan;
 use runner_core::spec::backend::{Arithmetic, Kernels};
-use runner_core::spec::loss::LossSpec;
+use runner_core::spec::loss::{LossFunction, LossSpec};
 use runner_core::spec::losses::{LossTerm, TermTarget};
 use runner_core::spec::task::TaskKind;
 
@@ -33,6 +35,9 @@ pub struct Network {
     /// The tasks of further targets.
     #[module(skip)]
     more_tasks: Vec<TaskKind>,
+    /// Its parts, if they train against each other.
+    #[module(skip)]
+    pair: Option<Pair>,
     #[module(skip)]
     computed: (Kernels, Arithmetic),
 }
@@ -70,6 +75,10 @@ impl Network {
             loss: plan.loss.clone(),
             terms: plan.losses.clone(),
             more_tasks: plan.more_tasks(),
+            pair: {
+                let spec = plan.strategy.adversarial();
+                spec.and_then(|spec| plan.network.pair(spec))
+            },
             computed,
         }
     }
@@ -82,6 +91,24 @@ impl Network {
     /// The layers.
     pub fn graph(&self) -> &Graph {
         &self.graph
+    }
+
+    /// The same with changed layers.
+    pub(crate) fn map_graph(self, change: impl FnOnce(Graph) -> Graph) -> Self {
+        Self {
+            graph: change(self.graph),
+            ..self
+        }
+    }
+
+    /// The loss.
+    pub(crate) fn loss_function(&self) -> &LossFunction {
+        &self.loss.function
+    }
+
+    /// How sums are rounded.
+    pub(crate) fn arithmetic(&self) -> Arithmetic {
+        self.computed.1
     }
 
     /// The loss of each item, \[batch\], for the output of the last layer.
@@ -178,6 +205,9 @@ impl Network {
         if !batch.inputs.is_finite() {
             return Some("the items".into());
         }
+        if let Some(pair) = &self.pair {
+            return self.first_not_finite_of(pair, batch);
+        }
         let mut found = None;
         self.graph.outputs(batch.inputs.clone(), |at, output| {
             if found.is_none() && !output.is_finite() {
@@ -221,12 +251,16 @@ impl Network {
     }
 
     fn output_after(&self, batch: Batch, lesson: Option<&Lesson>) -> Output {
+        if let Some(pair) = &self.pair {
+            return self.opposed(pair, batch);
+        }
         let Batch {
             inputs,
             targets,
             more_targets,
             mixed,
             weights,
+            noise: _,
         } = batch;
         let wanted = Wanted {
             targets: &targets,
@@ -241,6 +275,7 @@ impl Network {
                 outputs,
                 targets,
                 terms: Vec::new(),
+                judged: None,
             };
         }
         let layers = self.terms.iter().map(|term| term.layer);
@@ -269,6 +304,7 @@ impl Network {
             outputs,
             targets,
             terms,
+            judged: None,
         }
     }
 }
@@ -331,6 +367,8 @@ pub struct Output {
     pub targets: Targets,
     /// If the loss is a sum: the loss of the task, and what is added to it.
     pub terms: Vec<Term>,
+    /// The scores of a discriminator.
+    pub judged: Option<Judged>,
 }
 
 /// A loss in a sum of losses.
@@ -356,6 +394,7 @@ impl Output {
             outputs: self.outputs.without_autodiff(),
             targets: self.targets.without_autodiff(),
             terms: terms.collect(),
+            judged: self.judged.map(Judged::without_autodiff),
         }
     }
 }

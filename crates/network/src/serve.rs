@@ -3,9 +3,9 @@
 use burn::tensor::Device;
 
 use crate::batch::{Batch, piece_ends};
+use crate::noise::Draws;
 use runner_core::data::{InputPlan, Moment, Served, Split, epoch_order};
 use runner_core::plan::RunPlan;
-use runner_core::spec::task::TaskKind;
 
 /// Serves the items of a split to a device.
 #[derive(Debug)]
@@ -15,6 +15,8 @@ pub struct Serve {
     is_autoencoding: bool,
     batch_size: usize,
     device: Device,
+    /// What items are generated from, in an adversarial training.
+    draws: Option<Draws>,
     /// All items, if they are kept on the device.
     kept: Option<Batch>,
 }
@@ -25,9 +27,10 @@ impl Serve {
         let mut serve = Self {
             split,
             input: plan.data.input.clone(),
-            is_autoencoding: plan.task.kind == TaskKind::Autoencoding,
+            is_autoencoding: plan.task.kind.is_of_items(),
             batch_size: plan.train.batch_size,
             device: device.clone(),
+            draws: Draws::of(plan),
             kept: None,
         };
         if keep {
@@ -65,7 +68,10 @@ impl Serve {
         let mut from = 0;
         ends.into_iter().map(move |end| {
             let from = std::mem::replace(&mut from, end);
-            self.batch(&places[from..end])
+            let noise = self
+                .draws
+                .map(|draws| draws.of_split(from..end, &self.device));
+            self.batch(&places[from..end]).with_noise(noise)
         })
     }
 
@@ -100,12 +106,15 @@ impl Order {
     /// `num` items from a position on.
     pub fn batch(&self, of: &Serve, from: usize, num: usize) -> Batch {
         let range = from..from + num;
-        match &of.kept {
+        let noise = of.draws;
+        let noise = noise.map(|draws| draws.of_epoch(self.epoch(), range.clone(), &of.device));
+        let batch = match &of.kept {
             Some(kept) => kept.pick(&self.places[range]),
             None => {
                 let (split, size) = (&of.split, of.batch_size);
                 of.on_device(split.serve_epoch(&self.places, range, size, self.moment))
             }
-        }
+        };
+        batch.with_noise(noise)
     }
 }

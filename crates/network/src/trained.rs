@@ -9,6 +9,7 @@ use burn::optim::lr_scheduler::module_lr_scheduler::ModuleLearningRate;
 use burn::optim::{GradientsParams, ModuleOptimizer};
 use burn::tensor::{Device, TensorReadError};
 
+use crate::adversarial::Turns;
 use crate::batch::Batch;
 use crate::copies::{Average, Copy};
 use crate::finite::is_finite;
@@ -18,6 +19,7 @@ use crate::network::Network;
 use crate::own::Followed;
 use crate::scores::{Measured, Scores};
 use crate::teacher::Teacher;
+use runner_core::data::order::Purpose;
 use runner_core::plan::RunPlan;
 
 /// A network in training, with the copies of its weights if any.
@@ -33,6 +35,8 @@ pub struct Trained {
     own: Option<Followed>,
     /// Of a training with a teacher.
     teacher: Option<Arc<Teacher>>,
+    /// Of an adversarial training.
+    turns: Option<Turns>,
     /// Burn's paths of the weights under adapters, which are in no saved state.
     fixed: Arc<BTreeSet<String>>,
 }
@@ -48,6 +52,7 @@ impl Trained {
             network,
             num_updates,
             teacher: None,
+            turns: Turns::of(plan),
             fixed: Arc::new(fixed),
         }
     }
@@ -78,6 +83,22 @@ impl Trained {
     /// Whether the update of the next step is predicted.
     pub fn is_predicting(&self) -> bool {
         self.hybrid.as_ref().is_some_and(Hybrid::is_predicting)
+    }
+
+    /// Whether two networks train in turn, each with its own update from the items of a step.
+    pub fn takes_turns(&self) -> bool {
+        self.turns.is_some()
+    }
+
+    /// Whether the step needs another update, that of the generator.
+    pub fn is_between_turns(&self) -> bool {
+        self.turns.as_ref().is_some_and(Turns::is_generators)
+    }
+
+    /// What random numbers of layers are drawn for in the next update.
+    pub fn purpose(&self) -> Purpose {
+        let turns = self.turns.as_ref();
+        turns.map_or(Purpose::Step, Turns::purpose)
     }
 
     /// The network with its current weights.
@@ -126,6 +147,9 @@ impl Trained {
 
     /// The gradients of the mean loss of a batch, and its measurements, detached from the graph, which ends here.
     pub fn backward(&self, batch: Batch, scores: &Scores) -> (GradientsParams, Measured) {
+        if let Some(turns) = &self.turns {
+            return turns.backward(&self.network, batch, scores);
+        }
         let output = match &self.teacher {
             Some(teacher) => self.network.taught(batch, teacher),
             None => self.network.output(batch),
@@ -193,16 +217,23 @@ impl Trained {
         Ok(is_over)
     }
 
-    /// Updates the weights, and then their copies.
+    /// Updates the weights, and then their copies: after the last update of a step, if it has several.
     pub fn update(
-        self,
+        mut self,
         optimizer: &mut ModuleOptimizer,
         rate: ModuleLearningRate,
         gradients: GradientsParams,
     ) -> Self {
         let num_updates = self.num_updates + 1;
         let at = (num_updates, rate.base());
-        let network = optimizer.step(rate, self.network, gradients);
+        let mut network = optimizer.step(rate, self.network, gradients);
+        if let Some(turns) = &mut self.turns {
+            let (after, is_over) = turns.after_update(network, num_updates);
+            network = after;
+            if !is_over {
+                return Self { network, ..self };
+            }
+        }
         let (mut network, own) = match self.own {
             Some(own) => {
                 let (network, own) = own.after_update(network, &self.fixed, at);
@@ -224,6 +255,7 @@ impl Trained {
             hybrid: self.hybrid,
             own,
             teacher: self.teacher,
+            turns: self.turns,
             fixed: self.fixed,
         }
     }
@@ -267,6 +299,7 @@ impl Module for Trained {
             hybrid: self.hybrid.clone(),
             own: self.own.clone(),
             teacher: self.teacher.clone(),
+            turns: self.turns.clone(),
             fixed: self.fixed.clone(),
         }
     }
@@ -331,6 +364,7 @@ impl Module for Trained {
             hybrid,
             own,
             teacher: self.teacher,
+            turns: self.turns,
             fixed,
         }
     }

@@ -292,8 +292,7 @@ impl Trainer {
 
     fn update(&mut self) -> Result<f64, Outcome> {
         let step = self.step();
-        let seed = stream_seed(self.plan.seed, Purpose::Step, step as u64);
-        self.device.seed(seed);
+        self.seed(step, Purpose::Step);
         let rate = self.schedule.step();
         self.state.learning_rate = rate.base();
         let measured = match self.predicted(step)? {
@@ -307,6 +306,12 @@ impl Trainer {
             .add_step(&read(measured).map_err(unread)?, max_norm);
         self.check_finite()?;
         Ok(self.sums.losses.pop().unwrap_or(f64::NAN))
+    }
+
+    /// Starts the random numbers of an update.
+    fn seed(&self, step: usize, purpose: Purpose) {
+        let seed = stream_seed(self.plan.seed, purpose, step as u64);
+        self.device.seed(seed);
     }
 
     /// The pieces of a step with their numbers of items, each gathered when it is computed.
@@ -343,7 +348,18 @@ impl Trainer {
         let gradients = self
             .norms
             .measure_and_clip(network, gradients, measured.last_mut());
-        trained = trained.update(&mut self.optimizer, rate, gradients);
+        trained = trained.update(&mut self.optimizer, rate.clone(), gradients);
+        if trained.is_between_turns() {
+            self.seed(step, trained.purpose());
+            let (gradients, mut more) = self.backward(step, &trained);
+            let network = trained.current();
+            let gradients = self
+                .norms
+                .measure_and_clip(network, gradients, more.last_mut());
+            trained = trained.update(&mut self.optimizer, rate, gradients);
+            let both = measured.iter_mut().zip(more);
+            both.for_each(|(measured, more)| measured.add_generator(more));
+        }
         let mut after = Ok(());
         if self.probe.is_some() {
             let seen = step_loss(&measured);

@@ -252,7 +252,13 @@ pub(in crate::ops) fn open(
     if computes && matches!(found.plan.precision, Precision::F16 | Precision::Bf16) {
         found.plan.precision = Precision::F32;
     }
-    let model = Model::of(found, options).map_err(Error::Refused)?;
+    let model = Model::of(found, options);
+    let model = if computes {
+        model.and_then(Model::predicting)
+    } else {
+        model
+    };
+    let model = model.map_err(Error::Refused)?;
     let others = model.meaning().more().iter();
     let others: Vec<String> = others.map(|(name, _)| format!("`{name}`")).collect();
     if computes && !others.is_empty() {

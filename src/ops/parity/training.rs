@@ -59,6 +59,12 @@ impl Comparing<'_> {
             let help = "compare them on another experiment, or on layers with `--layers`";
             return Err(Error::refused(diagnostic.help(help)));
         }
+        if run.strategy.adversarial().is_some() {
+            let message = "devices are not compared on two networks that train in turn";
+            let diagnostic = Diagnostic::error("usage", message);
+            let help = "compare them on another experiment, or on layers with `--layers`";
+            return Err(Error::refused(diagnostic.help(help)));
+        }
         let (run, notes) = determinate(run.clone());
         sink(Progress::Step(&format!(
             "trial `{}` with seed {} for {} in {}",

@@ -11,7 +11,7 @@ use crate::train::fault::Phase;
 use crate::train::metrics::Outputs;
 use crate::train::pulse::Pulse;
 use crate::train::shared::SharedNetwork;
-use runner_core::data::order::{Purpose, stream_seed};
+use runner_core::data::order::stream_seed;
 use runner_core::event::{Event, Progress};
 use runner_network::batch::Batch;
 use runner_network::gradients;
@@ -53,8 +53,7 @@ impl Epochs {
         while state.steps_in_epoch < self.plan.steps_per_epoch && !self.is_last_step(state) {
             let step = state.step(&self.plan);
             self.reach(Phase::Training(step + 1));
-            self.device
-                .seed(stream_seed(self.plan.seed, Purpose::Step, step as u64));
+            self.seed(step, learner);
             let Some(mut pieces) = self.step(step, learner, &mut *batches, &interrupter, &norms)
             else {
                 break;
@@ -165,7 +164,16 @@ impl Epochs {
         next: &mut dyn FnMut() -> Option<Batch>,
         norms: &NormLog,
     ) -> Option<Outputs> {
-        let (gradients, mut pieces) = self.backward(step, learner, next)?;
+        let mut kept = Vec::new();
+        let takes_turns = learner.model().hold(Trained::takes_turns);
+        let mut next = || {
+            let batch = next()?;
+            if takes_turns {
+                kept.push(batch.clone());
+            }
+            Some(batch)
+        };
+        let (gradients, mut pieces) = self.backward(step, learner, &mut next)?;
         if let Some(watch) = &self.watch {
             let look = |network: &Network| watch.look_at_gradients(step + 1, network, &gradients);
             learner.model().look(look);
@@ -175,7 +183,42 @@ impl Epochs {
             .look(|network| norms.measure_and_clip(network, gradients, pieces.0.last_mut()));
         learner.lr_step();
         learner.optimizer_step(gradients);
+        if learner.model().hold(Trained::is_between_turns) {
+            self.generator_turn(step, learner, kept, norms, &mut pieces)?;
+        }
         Some(pieces)
+    }
+
+    /// The generator's update of an adversarial training, with the noise of the pieces of the discriminator's.
+    fn generator_turn(
+        &self,
+        step: usize,
+        learner: &mut Learner<SharedNetwork>,
+        batches: Vec<Batch>,
+        norms: &NormLog,
+        to: &mut Outputs,
+    ) -> Option<()> {
+        self.seed(step, learner);
+        let mut batches = batches.into_iter();
+        let (gradients, mut pieces) = self.backward(step, learner, &mut || batches.next())?;
+        if let Some(watch) = &self.watch {
+            let look = |network: &Network| watch.look_at_gradients(step + 1, network, &gradients);
+            learner.model().look(look);
+        }
+        let gradients = learner
+            .model()
+            .look(|network| norms.measure_and_clip(network, gradients, pieces.0.last_mut()));
+        learner.optimizer_step(gradients);
+        let both = to.0.iter_mut().zip(pieces.0);
+        both.for_each(|(measured, more)| measured.add_generator(more));
+        Some(())
+    }
+
+    /// Starts the random numbers of an update.
+    fn seed(&self, step: usize, learner: &Learner<SharedNetwork>) {
+        let purpose = learner.model().hold(Trained::purpose);
+        self.device
+            .seed(stream_seed(self.plan.seed, purpose, step as u64));
     }
 
     /// The sizes of the pieces of a step.
@@ -201,8 +244,7 @@ impl Epochs {
                 let look = |held: &Trained| watch.look_at_outputs(step + 1, held, &batch);
                 learner.model().hold(look);
                 // The random numbers that the layers just used are repeated.
-                let seed = stream_seed(self.plan.seed, Purpose::Step, step as u64);
-                self.device.seed(seed);
+                self.seed(step, learner);
             }
             let output = learner.train_step(batch);
             let weight = piece as f64 / num_items as f64;

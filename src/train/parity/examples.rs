@@ -62,6 +62,7 @@ fn draws(network: &NetworkPlan) -> bool {
                 | LayerKind::StochasticDepth { .. }
                 | LayerKind::GaussianNoise { .. }
                 | LayerKind::GaussianSample
+                | LayerKind::Noise { .. }
                 | LayerKind::Activation(Activation::Rrelu { .. })
         )
     )

@@ -155,6 +155,16 @@ const TAUGHT: Edits = &[
     ("strategy.type", "'distill'"),
     ("strategy.teacher", "'teacher.capsule.tar.zst'"),
 ];
+/// Two networks that train in turn.
+const PAIR: Edits = &[
+    ("model.type", ""),
+    ("model.hidden", ""),
+    (
+        "model.layers",
+        "[{ type = 'noise', size = 2 }, { type = 'sequence', name = 'generator', layers = [{ type = 'linear' }] }, { type = 'sequence', name = 'discriminator', layers = [{ type = 'linear' }] }]",
+    ),
+    ("strategy.type", "'adversarial'"),
+];
 const SLURM: Edits = &[("launch.type", "'slurm'")];
 const COMMANDS: Edits = &[
     ("launch.type", "'command'"),
@@ -684,6 +694,11 @@ const ROWS: &[Row] = &[
     (CSV, &[], "train.ema.start_step", "1", Other),
     (CSV, &[], "strategy.type", "'lookahead'", Other),
     (CSV, &[], "strategy.type", "'standard'", Same),
+    (CSV, PAIR, "strategy.generator", "'generator'", Same),
+    (CSV, PAIR, "strategy.discriminator", "'discriminator'", Same),
+    (CSV, PAIR, "strategy.discriminator_steps", "2", Other),
+    (CSV, PAIR, "loss.type", "'lsgan'", Other),
+    (CSV, PAIR, "loss.type", "'gan'", Same),
     (CSV, LOOKAHEAD, "strategy.sync_steps", "2", Other),
     (CSV, LOOKAHEAD, "strategy.alpha", "0.3", Other),
     (CSV, SWA, "strategy.start_epoch", "2", Other),
@@ -1135,6 +1150,11 @@ const REFUSED: &[(&str, &str)] = &[
     ("cross_entropy", "loss.reduction"),
     ("multi_margin", "loss.reduction"),
     ("dice", "loss.reduction"),
+    ("gan", "loss.reduction"),
+    ("lsgan", "loss.reduction"),
+    ("hinge_gan", "loss.reduction"),
+    ("wgan", "loss.reduction"),
+    ("wgan_gp", "loss.reduction"),
 ];
 
 /// The value of an unset key.
@@ -1169,6 +1189,7 @@ fn needs(table: &str, kind: &str) -> Vec<(&'static str, &'static str)> {
                 "[{ type = 'conv2d', kernel_size = 3, padding = 'same' }]",
             ),
         ],
+        ("loss", "gan" | "lsgan" | "hinge_gan" | "wgan" | "wgan_gp") => PAIR.to_vec(),
         ("loss", "cross_entropy" | "multi_margin") => Vec::new(),
         ("loss", _) => vec![("data.type", "'regression'")],
         _ => Vec::new(),

@@ -32,7 +32,7 @@ fn found(python: &str) -> &'static [String] {
     static FOUND: OnceLock<Vec<String>> = OnceLock::new();
     FOUND.get_or_init(|| {
         let script = "import importlib.util as u\n\
-            for m in ['torch', 'torchvision', 'onnx', 'onnxruntime', 'safetensors', 'numpy', 'tensorboard', 'transformers', 'tokenizers', 'peft', 'torch_geometric', 'optuna']:\n    \
+            for m in ['torch', 'torchvision', 'onnx', 'onnxruntime', 'safetensors', 'numpy', 'tensorboard', 'transformers', 'tokenizers', 'peft', 'torch_geometric', 'optuna', 'scipy']:\n    \
                 print(m) if u.find_spec(m) else None";
         let output = Command::new(python).args(["-c", script]).output();
         let names = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());

@@ -68,6 +68,7 @@ pub fn averages_start(point: &Point<'_>) -> Option<Diagnostic> {
         StrategySpec::Standard
         | StrategySpec::Hybrid(_)
         | StrategySpec::Distill(_)
+        | StrategySpec::Adversarial(_)
         | StrategySpec::Own { .. } => return None,
         StrategySpec::Lookahead { sync_steps, .. } => ("sync_steps", sync_steps, num_steps),
         StrategySpec::Swa {

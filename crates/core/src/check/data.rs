@@ -231,7 +231,8 @@ fn targets_are_numbers(point: &Point<'_>, data: &DataPlan) -> Option<Diagnostic>
 /// Targets that the file must set.
 pub fn target_is_named(point: &Point<'_>) -> Option<Diagnostic> {
     let data = point.data?;
-    let is_asked = point.root.at("task.type").is_some();
+    let is_adversarial = point.spec.strategy.adversarial().is_some();
+    let is_asked = is_adversarial || point.root.at("task.type").is_some();
     (data.target == TargetPlan::None && !is_asked).then(|| {
         Diagnostic::error(
             "data",

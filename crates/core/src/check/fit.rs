@@ -144,6 +144,7 @@ pub(super) fn reduction_has_effect(point: &Point<'_>, goal: &Checked<'_>) -> Opt
     point.root.span_at(&key)?;
     let reason = match goal.loss.function {
         LossFunction::Dice { .. } => "`dice` is one number for each item",
+        _ if goal.task == TaskKind::Generation => "an item has one score",
         _ if goal.task == TaskKind::Classification => {
             "an item has one class, so there is nothing to reduce"
         }

@@ -11,6 +11,7 @@ use super::group_of;
 use super::network::{Layer, Network};
 use crate::data::DataPlan;
 use crate::spec::backend::{Backend, DeviceName, Kernels, Precision};
+use crate::spec::loss::{LossFunction, LossSpec};
 use crate::spec::memory::OnExceed;
 use crate::spec::optimizer::OptimizerSpec;
 use crate::spec::strategy::StrategySpec;
@@ -43,6 +44,8 @@ pub struct Demand<'a> {
     pub train: &'a TrainSpec,
     /// What is kept besides the weights.
     pub strategy: &'a StrategySpec,
+    /// The loss, if it is not the default of the task.
+    pub loss: Option<&'a LossSpec>,
     /// The network of the teacher, if there is one.
     pub teacher: Option<&'a Network>,
     /// On what.
@@ -78,6 +81,22 @@ pub struct Forecast {
     pub workspace: u64,
 }
 
+impl Demand<'_> {
+    /// How many more passes than one through the network an update keeps values of, at most: the discriminator of an
+    /// adversarial training scores items of the data and generated ones, and for a penalty of gradients two points near
+    /// each of those between them, after the gradients there. Each is counted as one of both networks.
+    fn more_passes(&self) -> u64 {
+        let has_penalty = self
+            .loss
+            .is_some_and(|loss| matches!(loss.function, LossFunction::WganGp { .. }));
+        match self.strategy.adversarial() {
+            None => 0,
+            Some(_) if has_penalty => 3,
+            Some(_) => 1,
+        }
+    }
+}
+
 impl Forecast {
     /// Everything except the items that are kept on the device, which depends on the remaining memory.
     pub fn of(demand: &Demand<'_>) -> Self {
@@ -89,6 +108,7 @@ impl Forecast {
             optimizer,
             train,
             strategy,
+            loss: _,
             teacher,
             data,
         } = demand;
@@ -125,6 +145,7 @@ impl Forecast {
             .moment_per_item(is_flex, has_own)
             .saturating_mul(float)
             .saturating_mul(computed);
+        let workspace = workspace.saturating_add(activations.saturating_mul(demand.more_passes()));
         let of_teacher = teacher.map(|teacher| {
             let num = teacher.num_computed(batch);
             let outputs = teacher.layers.last().map_or(0, |layer| {

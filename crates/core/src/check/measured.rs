@@ -6,7 +6,7 @@ use crate::diagnostic::Diagnostic;
 use crate::spec::losses::{LossTerm, MAIN};
 use crate::spec::metric::{Metric, Objective};
 use crate::spec::section::Choice;
-use crate::spec::task::TaskSpec;
+use crate::spec::task::{TaskKind, TaskSpec};
 
 /// Why a trial does not measure a metric.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,6 +20,13 @@ pub struct Unmeasured {
 /// Why a trial does not measure a metric of a split, if it does not. Averaged weights are not considered.
 pub fn unmeasured(objective: Objective, task: &TaskSpec, terms: &[LossTerm]) -> Option<Unmeasured> {
     let metric = objective.metric;
+    if task.kind == TaskKind::Generation && metric == Metric::Loss {
+        // Also of the generator, which is named like a term.
+        return Some(Unmeasured {
+            why: ", which says nothing about how good generated items are: a better generator raises the loss of the discriminator, and the other way round".into(),
+            help: format!("use `valid/{}`", Metric::SlicedWasserstein.name()),
+        });
+    }
     if let Some(term) = objective.term {
         return unmeasured_of_term(objective, term.as_str(), terms);
     }

@@ -1,6 +1,7 @@
 //! Mixed items, changed colors and changed labels, checked against the data and the loss.
 
 use super::Point;
+use super::adversarial;
 use super::data::contradiction;
 use super::task::usual_task;
 use crate::data::TargetPlan;
@@ -22,8 +23,7 @@ pub fn classes_can_be_mixed(point: &Point<'_>) -> Option<Diagnostic> {
         let at = point.span(key);
         Some(contradiction(message).at(at).help(help))
     };
-    let kind = point.spec.task.kind;
-    let kind = kind.unwrap_or_else(|| usual_task(&data.target, data));
+    let kind = adversarial::task_of(point, usual_task(&data.target, data));
     if kind != TaskKind::Classification || !matches!(data.target, TargetPlan::Class { .. }) {
         return refuse(
             format!(

@@ -4,6 +4,7 @@
 //! skipped if one of them was already refused, so that each mistake is reported once.
 
 mod adapters;
+mod adversarial;
 mod average;
 mod balance;
 mod data;
@@ -110,7 +111,7 @@ pub const RULES: &[Rule] = &[
         check: sequences::positions_are_not_channels,
     },
     Rule {
-        reads: &["data", "task"],
+        reads: &["data", "task", "strategy"],
         check: data::target_is_named,
     },
     Rule {
@@ -271,6 +272,18 @@ pub const RULES: &[Rule] = &[
     Rule {
         reads: &["data", "task", "loss", "strategy"],
         check: distill::outputs_are_comparable,
+    },
+    Rule {
+        reads: &["data", "model", "strategy"],
+        check: adversarial::noise_has_a_use,
+    },
+    Rule {
+        reads: &["data", "losses", "adapters", "predictions", "strategy"],
+        check: adversarial::nothing_else_is_asked,
+    },
+    Rule {
+        reads: &["data", "model", "loss", "backend.precision", "strategy"],
+        check: adversarial::penalty_can_be_computed,
     },
     Rule {
         reads: &["scheduler"],

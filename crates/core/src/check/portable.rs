@@ -122,7 +122,12 @@ fn unportable(function: &LossFunction) -> Option<(&str, &'static str)> {
         | LossFunction::GaussianNll
         | LossFunction::KlNormal
         | LossFunction::L1
-        | LossFunction::L2 => None,
+        | LossFunction::L2
+        | LossFunction::Gan
+        | LossFunction::Lsgan
+        | LossFunction::HingeGan
+        | LossFunction::Wgan { .. }
+        | LossFunction::WganGp { .. } => None,
     }
 }
 

@@ -116,6 +116,7 @@ pub fn memory_suffices(point: &Point<'_>) -> Option<Diagnostic> {
             optimizer: &spec.optimizer,
             train: &spec.train,
             strategy: &spec.strategy,
+            loss: spec.loss.as_ref(),
             // It is found after the rules.
             teacher: None,
             data,

@@ -1,6 +1,7 @@
 //! The goal of a trial: the task with its loss, metrics and objective, checked against the data and each other.
 
 use super::Point;
+use super::adversarial;
 use super::balance::weights_can_be_balanced;
 use super::fit::*;
 use super::losses;
@@ -52,8 +53,11 @@ fn number_column(point: &Point<'_>, data: &DataPlan) -> Option<String> {
 pub fn goal(point: &Point<'_>, data: &DataPlan) -> Result<Goal, Vec<Diagnostic>> {
     let table = &point.spec.task;
     let fitting = fitting_tasks(data);
-    let kind = table.kind.unwrap_or(fitting[0]);
-    if !fitting.contains(&kind) {
+    let kind = adversarial::task_of(point, fitting[0]);
+    if let Some(wrong) = adversarial::task_fits(point, kind, data) {
+        return Err(vec![wrong]);
+    }
+    if kind != TaskKind::Generation && !fitting.contains(&kind) {
         let message = format!(
             "`task.type` is `{}`, but the items of `{}` have {}",
             kind.name(),
@@ -108,6 +112,10 @@ pub fn goal(point: &Point<'_>, data: &DataPlan) -> Result<Goal, Vec<Diagnostic>>
     };
     goal.task.settings.positive = positive;
     let mut wrong = losses::add(point, &mut goal, data);
+    match adversarial::head(point, data) {
+        Ok(head) => goal.heads.extend(head),
+        Err(diagnostic) => wrong.push(*diagnostic),
+    }
     let checked = Checked::of_task(&goal, &data.target);
     let more = [
         loss_fits_task(point, &checked),
@@ -204,8 +212,11 @@ pub fn output_shape(
     data: &DataPlan,
     loss: &LossSpec,
 ) -> Vec<usize> {
-    if task == TaskKind::Autoencoding {
-        return data.input.shape.clone();
+    match task {
+        TaskKind::Autoencoding => return data.input.shape.clone(),
+        // The score of the discriminator.
+        TaskKind::Generation => return vec![1],
+        _ => {}
     }
     match target {
         TargetPlan::None => data.input.shape.clone(),
@@ -241,7 +252,7 @@ pub fn one_softmax(point: &Point<'_>) -> Option<Diagnostic> {
         Some(loss) => loss.function.kind(),
         None => {
             let usual = fitting_tasks(point.data?)[0];
-            let task = point.spec.task.kind.unwrap_or(usual);
+            let task = adversarial::task_of(point, usual);
             LossSpec::default_for(task).function.kind()
         }
     };

@@ -37,8 +37,16 @@ pub enum Purpose {
     HiddenTokens = 14,
     /// Vectors that power iteration starts with.
     PowerIteration = 15,
+    /// What items are generated from.
+    Noise = 16,
+    /// Random numbers of the generator's update in a training step.
+    GeneratorStep = 17,
+    /// The directions of a distance of items.
+    Directions = 18,
+    /// The shares of items in points between them and generated ones.
+    Shares = 19,
     /// The neighbors of nodes that a batch is computed from.
-    Neighbors = 16,
+    Neighbors = 20,
 }
 
 /// The seed of one stream, mixed by the finalizer of SplitMix64 (Steele, Lea and Flood, 2014).
@@ -75,6 +83,17 @@ pub fn uniform(num: usize, bound: f64, seed: u64, purpose: Purpose, index: u64) 
     let mut rng = ChaCha8Rng::seed_from_u64(stream_seed(seed, purpose, index));
     let draw = |_| (2.0 * rng.random::<f64>() - 1.0) * bound;
     (0..num).map(draw).collect()
+}
+
+/// Numbers of the standard normal distribution, as a pure function of the arguments (Box and Muller, 1958).
+pub fn normal(num: usize, seed: u64, purpose: Purpose, index: u64) -> Vec<f64> {
+    let mut rng = ChaCha8Rng::seed_from_u64(stream_seed(seed, purpose, index));
+    let pairs = (0..num.div_ceil(2)).flat_map(|_| {
+        let size = (-2.0 * libm::log(1.0 - rng.random::<f64>())).sqrt();
+        let angle = std::f64::consts::TAU * rng.random::<f64>();
+        [size * libm::cos(angle), size * libm::sin(angle)]
+    });
+    pairs.take(num).collect()
 }
 
 #[cfg(test)]

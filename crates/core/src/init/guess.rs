@@ -91,6 +91,11 @@ const MAX_CLASSES: usize = 20;
 impl Found {
     /// Decides the task. Only an explicitly requested task that does not fit is refused.
     pub(super) fn guess(&self, wish: Option<TaskKind>) -> Result<Guess, DataError> {
+        if wish == Some(TaskKind::Generation) {
+            let message = "`runner init` writes no experiment that generates items";
+            let help = "start from `experiments/digits_gan.toml`, or remove `--task`";
+            return Err(DataError::new(message).help(help));
+        }
         if self.kind == DataKind::Text {
             return self.running_text(wish);
         }

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use super::RunPlan;
 use crate::data::TargetPlan;
-use crate::spec::task::TaskKind;
 
 /// The maximum number of bytes that a run keeps on its device, whatever its limit: other runs may share the device.
 const MOST: u64 = 1 << 30;
@@ -74,7 +73,7 @@ impl RunPlan {
             TargetPlan::Values { shape } => size(shape).saturating_mul(float),
         };
         let target = match self.task.kind {
-            TaskKind::Autoencoding => 0,
+            kind if kind.is_of_items() => 0,
             _ => bytes(&self.data.target),
         };
         let target = target

@@ -290,6 +290,7 @@ impl RunPlan {
             optimizer: &self.optimizer,
             train: &self.train,
             strategy: &self.strategy,
+            loss: Some(&self.loss),
             teacher: self.teacher.as_ref().map(|teacher| &teacher.network),
             data: &self.data,
         }

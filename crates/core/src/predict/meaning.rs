@@ -234,7 +234,7 @@ impl Meaning {
                     .collect(),
             },
             TaskKind::NextToken | TaskKind::MaskedToken => self.token(activated),
-            TaskKind::Autoencoding => Prediction::Item {
+            TaskKind::Autoencoding | TaskKind::Generation => Prediction::Item {
                 shape: self.item.clone(),
                 values: self.item_in_units(activated),
             },

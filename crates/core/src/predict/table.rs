@@ -115,7 +115,9 @@ fn of_output(meaning: &Meaning, output: Option<&str>) -> Vec<(String, Content)> 
             columns.push((own("token"), Content::Text));
             columns.push((beside("probability".into()), Content::Single));
         }
-        TaskKind::Autoencoding => columns.push((own("values"), Content::Singles)),
+        TaskKind::Autoencoding | TaskKind::Generation => {
+            columns.push((own("values"), Content::Singles))
+        }
     }
     columns
 }

@@ -76,6 +76,13 @@ pub enum Evaluated {
         /// Some items with their reconstructions.
         samples: Vec<Sample>,
     },
+    /// Items that are generated from noise.
+    Generation {
+        /// Items of the split, and as many generated ones.
+        num_items: u64,
+        /// The first generated items.
+        pictures: Vec<String>,
+    },
     /// Several labels.
     MultiLabel {
         /// Items.

@@ -106,6 +106,22 @@ pub enum LossFunction {
     L1,
     /// Square; a penalty.
     L2,
+    /// The losses of a generator and a discriminator (Goodfellow et al., 2014).
+    Gan,
+    /// The same with squared errors (Mao et al., 2017).
+    Lsgan,
+    /// The same with margins (Lim and Ye, 2017).
+    HingeGan,
+    /// The difference of a critic's mean scores (Arjovsky et al., 2017).
+    Wgan {
+        /// What weights of the critic are clipped to after each of its updates.
+        clip: f64,
+    },
+    /// The same with a penalty of the critic's gradients (Gulrajani et al., 2017).
+    WganGp {
+        /// The weight of the penalty.
+        gradient_penalty: f64,
+    },
     /// A loss of the program's own.
     Own {
         /// The tasks that it supports.
@@ -144,6 +160,11 @@ choices! {
         Quantile "quantile" "Absolute error, weighted by `quantile` above the prediction and by 1 - `quantile` below it, so that the prediction is this quantile of the targets.",
         PoissonNll "poisson_nll" "Negative log-likelihood of counts under a Poisson distribution.",
         GaussianNll "gaussian_nll" "Negative log-likelihood under a normal distribution: the network outputs two values per target, a mean and (through softplus) a variance.",
+        Gan "gan" "Generated items against those of the data: ln(1 + exp(-s)) for the discriminator's score s of an item of the data and ln(1 + exp(s)) for that of a generated one; ln(1 + exp(-s)) for the generator, which does not saturate (Goodfellow et al., 2014).",
+        Lsgan "lsgan" "The same with least squares: (s - 1)^2 / 2 for an item of the data and s^2 / 2 for a generated one; (s - 1)^2 / 2 for the generator (Mao et al., 2017).",
+        HingeGan "hinge_gan" "The same with margins: max(0, 1 - s) for an item of the data and max(0, 1 + s) for a generated one; -s for the generator (Lim and Ye, 2017).",
+        Wgan "wgan" "The same with -s for an item of the data and s for a generated one, and -s for the generator; after each update of the discriminator, its weights are clipped (Arjovsky et al., 2017).",
+        WganGp "wgan_gp" "`wgan` with a penalty of the discriminator's gradients instead of clipped weights: gradient_penalty (|g| - 1)^2 for the gradient g of the score at a random point between an item of the data and a generated one (Gulrajani et al., 2017).",
         KlNormal "kl_normal" "Kullback-Leibler divergence of normal distributions from the standard normal distribution; along its last axis, the output has the means and then the logarithms of the variances (Kingma and Welling, 2014).",
         L1 "l1" "Absolute value of each number of the output.",
         L2 "l2" "Square of each number of the output.",
@@ -165,6 +186,11 @@ impl LossKind {
                 &[Regression, Autoencoding]
             }
             LossKind::Quantile | LossKind::PoissonNll | LossKind::GaussianNll => &[Regression],
+            LossKind::Gan
+            | LossKind::Lsgan
+            | LossKind::HingeGan
+            | LossKind::Wgan
+            | LossKind::WganGp => &[Generation],
             LossKind::KlNormal | LossKind::L1 | LossKind::L2 => &[],
         }
     }
@@ -270,6 +296,11 @@ impl LossFunction {
             LossFunction::KlNormal => LossKind::KlNormal,
             LossFunction::L1 => LossKind::L1,
             LossFunction::L2 => LossKind::L2,
+            LossFunction::Gan => LossKind::Gan,
+            LossFunction::Lsgan => LossKind::Lsgan,
+            LossFunction::HingeGan => LossKind::HingeGan,
+            LossFunction::Wgan { .. } => LossKind::Wgan,
+            LossFunction::WganGp { .. } => LossKind::WganGp,
             LossFunction::Own { .. } => return None,
         })
     }
@@ -309,6 +340,7 @@ impl LossSpec {
                 focal_gamma: 0.0,
             },
             TaskKind::Regression | TaskKind::Autoencoding => LossFunction::Mse,
+            TaskKind::Generation => LossFunction::Gan,
         };
         Self {
             reduction: Reduction::Mean,
@@ -489,6 +521,19 @@ impl LossFunction {
             LossKind::KlNormal => LossFunction::KlNormal,
             LossKind::L1 => LossFunction::L1,
             LossKind::L2 => LossFunction::L2,
+            LossKind::Gan => LossFunction::Gan,
+            LossKind::Lsgan => LossFunction::Lsgan,
+            LossKind::HingeGan => LossFunction::HingeGan,
+            LossKind::Wgan => LossFunction::Wgan {
+                clip: s
+                    .field("clip", Kind::positive(), "Weights of the discriminator are clipped to the range from -`clip` to `clip` after each of its updates.")
+                    .or(0.01),
+            },
+            LossKind::WganGp => LossFunction::WganGp {
+                gradient_penalty: s
+                    .field("gradient_penalty", Kind::positive(), "Weight of the penalty of gradients.")
+                    .or(10.0),
+            },
         }
     }
 }

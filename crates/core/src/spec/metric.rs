@@ -45,6 +45,7 @@ choices! {
         TargetRmse "target_rmse" "Root mean squared error, in the units of the target.",
         Psnr "psnr" "Peak signal-to-noise ratio in decibels, averaged over the images: relative to 255 for bytes, to 1 for numbers from 0 to 1, and otherwise to the range of the data.",
         Ssim "ssim" "Structural similarity in windows of 11x11, averaged over the images, for the same range as `psnr`.",
+        SlicedWasserstein "sliced_wasserstein" "Distance of as many generated items as there are in the split from those of the split: the mean over 128 fixed directions of the Wasserstein distance along each (Rabin et al., 2012); 0 for equal distributions. Valid and test only.",
         Loss "loss" "Mean loss over the items; always measured.",
         + Own(MetricName) "A metric of the program."
     }
@@ -108,6 +109,7 @@ impl Metric {
                 | Metric::Rmse
                 | Metric::TargetMae
                 | Metric::TargetRmse
+                | Metric::SlicedWasserstein
         )
     }
 
@@ -136,6 +138,7 @@ impl Metric {
             | Metric::TargetMae
             | Metric::TargetRmse
             | Metric::Mape
+            | Metric::SlicedWasserstein
             | Metric::LogLoss => (0.0, f64::INFINITY),
             Metric::Perplexity => (1.0, f64::INFINITY),
             Metric::R2 => (f64::NEG_INFINITY, 1.0),
@@ -173,6 +176,7 @@ impl Metric {
             }
             Metric::Mae | Metric::Mse => &[Regression, Autoencoding],
             Metric::Psnr | Metric::Ssim => &[Autoencoding],
+            Metric::SlicedWasserstein => &[Generation],
             Metric::Loss => &[
                 Classification,
                 MultiLabel,
@@ -181,6 +185,7 @@ impl Metric {
                 MaskedToken,
                 Autoencoding,
                 Segmentation,
+                Generation,
             ],
         }
     }
@@ -207,7 +212,10 @@ impl Metric {
 
     /// Whether it needs all outputs of a split at once, which are not kept for the train split.
     pub fn needs_scores(self) -> bool {
-        matches!(self, Metric::Auroc | Metric::AucPr)
+        matches!(
+            self,
+            Metric::Auroc | Metric::AucPr | Metric::SlicedWasserstein
+        )
     }
 }
 

@@ -5,6 +5,7 @@
 
 pub mod adapters;
 pub mod adjustment;
+pub mod adversarial;
 pub mod backend;
 pub mod constraint;
 pub mod data;

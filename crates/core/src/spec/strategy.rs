@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::adversarial::AdversarialSpec;
 use super::distill::DistillSpec;
 use super::hybrid::HybridSpec;
 use super::kind::Kind;
@@ -34,6 +35,8 @@ pub enum StrategySpec {
     Hybrid(HybridSpec),
     /// The outputs of a teacher are imitated.
     Distill(DistillSpec),
+    /// Two networks train against each other.
+    Adversarial(AdversarialSpec),
     /// A strategy of the program's own.
     Own {
         /// How many tensors of each parameter's size it keeps.
@@ -59,6 +62,7 @@ choices! {
         Lookahead "lookahead" "Lookahead (Zhang et al., 2019): every `sync_steps` updates, slow weights move toward the trained ones by `alpha`, and the training continues from them. The slow weights are validated, tested and saved.",
         Swa "swa" "Stochastic weight averaging (Izmailov et al., 2018): the mean of the weights at regular intervals, from `start_epoch` on, evaluated in addition to the weights as `valid_swa` and `test_swa`.",
         Hybrid "hybrid" "Some updates are predicted from earlier weights instead of computed by a backward pass. A prediction is kept if the loss on a probe allows it, and rolled back otherwise.",
+        Adversarial "adversarial" "Two networks train in turn (Goodfellow et al., 2014): a `generator` makes items from noise, and a `discriminator` scores items, those of the data against generated ones.",
         Distill "distill" "Knowledge distillation (Hinton et al., 2015): the network also learns to imitate the outputs of a `teacher`, the network of another run.",
     }
 }
@@ -72,7 +76,7 @@ impl StrategySpec {
     /// How many copies of the weights it keeps.
     pub fn num_copies(&self) -> u64 {
         match self {
-            Self::Standard | Self::Distill(_) => 0,
+            Self::Standard | Self::Distill(_) | Self::Adversarial(_) => 0,
             Self::Lookahead { .. } | Self::Swa { .. } => 1,
             Self::Own { num_kept, .. } => *num_kept,
             Self::Hybrid(hybrid) => hybrid.num_copies(),
@@ -91,6 +95,14 @@ impl StrategySpec {
     pub fn distill(&self) -> Option<&DistillSpec> {
         match self {
             Self::Distill(distill) => Some(distill),
+            _ => None,
+        }
+    }
+
+    /// The settings of a training of two networks in turn.
+    pub fn adversarial(&self) -> Option<&AdversarialSpec> {
+        match self {
+            Self::Adversarial(adversarial) => Some(adversarial),
             _ => None,
         }
     }
@@ -160,6 +172,7 @@ impl StrategySpec {
                     .optional(),
             },
             StrategyKind::Hybrid => Self::Hybrid(HybridSpec::decode(s)),
+            StrategyKind::Adversarial => Self::Adversarial(AdversarialSpec::decode(s)),
             StrategyKind::Distill => Self::Distill(DistillSpec::decode(s)),
         }
     }

@@ -63,6 +63,7 @@ choices! {
         MaskedToken "masked_token" "The hidden tokens of a text, of which `data.tokens.masked` is the fraction.",
         Autoencoding "autoencoding" "Reconstructs the item itself; the labels of the data are not used.",
         Segmentation "segmentation" "One class per pixel.",
+        Generation "generation" "Generates items like those of the data from noise, with `strategy.type = \"adversarial\"`; the labels of the data are not used.",
     }
 }
 
@@ -111,6 +112,11 @@ impl TaskKind {
         matches!(self, TaskKind::NextToken | TaskKind::MaskedToken)
     }
 
+    /// Whether the target of an item is the item itself.
+    pub fn is_of_items(self) -> bool {
+        matches!(self, TaskKind::Autoencoding | TaskKind::Generation)
+    }
+
     /// The default metrics.
     pub fn default_metrics(self) -> &'static [Metric] {
         match self {
@@ -120,6 +126,7 @@ impl TaskKind {
             TaskKind::NextToken | TaskKind::MaskedToken => &[Metric::Accuracy, Metric::Perplexity],
             TaskKind::Autoencoding => &[Metric::Mae, Metric::Mse],
             TaskKind::Segmentation => &[Metric::Accuracy, Metric::MeanIou],
+            TaskKind::Generation => &[Metric::SlicedWasserstein],
         }
     }
 
@@ -127,6 +134,8 @@ impl TaskKind {
     pub fn default_objective(self, metrics: &[Metric]) -> Metric {
         match self {
             TaskKind::Classification if metrics.contains(&Metric::Accuracy) => Metric::Accuracy,
+            // The losses of two networks that work against each other say nothing about progress.
+            TaskKind::Generation => Metric::SlicedWasserstein,
             _ => Metric::Loss,
         }
     }

@@ -227,6 +227,9 @@ fn variables(network: &Network, state: &StateDict) -> Vec<String> {
 pub(crate) const GRAPHS: &str =
     "passes messages along the edges of a graph, which exported networks do not get";
 
+/// Why noise cannot be written.
+pub(crate) const NOISE: &str = "draws random numbers, and two networks follow it";
+
 /// Why layers of the program's own cannot be written.
 pub(crate) const OWN: &str =
     "it is a layer type of the program that trained it, which other programs do not have";
@@ -322,6 +325,7 @@ fn piece(layer: &Layer, names: &Names<'_>) -> Result<Piece, Reason> {
         | LayerKind::Cumsum { .. }
         | LayerKind::Concat { .. } => Piece::expression(names, axes::expression(layer, names)),
         LayerKind::Message(_) | LayerKind::GraphPool { .. } => return Err(Reason(GRAPHS.into())),
+        LayerKind::Noise { .. } => return Err(Reason(NOISE.into())),
         LayerKind::Own(_) => return Err(Reason(OWN.into())),
     })
 }

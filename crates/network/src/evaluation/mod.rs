@@ -4,6 +4,7 @@
 //! one is computed, and the kept data has a bound that does not depend on the data.
 
 mod classes;
+mod generated;
 mod items;
 mod labels;
 mod samples;
@@ -14,6 +15,7 @@ mod worst;
 use burn::tensor::{Device, TensorReadError};
 
 use self::classes::Classes;
+use self::generated::Generated;
 use self::items::Items;
 use self::labels::Labels;
 use self::values::Values;
@@ -33,6 +35,7 @@ const SIDE: usize = 64;
 enum Counted {
     Classes(Classes),
     Items(Items),
+    Generated(Generated),
     Labels(Labels),
     Values(Values),
     /// Nothing: only texts are continued.
@@ -56,6 +59,7 @@ impl Counted {
             }
             TaskKind::Regression => Counted::Values(Values::new(split, plan.data.target.size())),
             TaskKind::Autoencoding => Counted::Items(Items::new(split)?),
+            TaskKind::Generation => Counted::Generated(Generated::new(split)?),
         })
     }
 
@@ -68,11 +72,13 @@ impl Counted {
             outputs,
             targets,
             terms: _,
+            judged: _,
         } = output;
         let losses = numbers(losses)?;
         match self {
             Counted::Classes(classes) => classes.add(&losses, outputs, targets),
             Counted::Items(items) => items.add(&losses, outputs, targets, scores),
+            Counted::Generated(generated) => generated.add(outputs),
             Counted::Labels(labels) => labels.add(outputs, targets),
             Counted::Values(values) => values.add(&losses, outputs, targets, scores),
             Counted::Texts => Ok(()),
@@ -85,6 +91,7 @@ impl Counted {
         match self {
             Counted::Classes(classes) => classes.finish(split, &places),
             Counted::Items(items) => items.finish(split, &places),
+            Counted::Generated(generated) => generated.finish(split),
             Counted::Labels(labels) => labels.finish(split),
             Counted::Values(values) => values.finish(&places),
             Counted::Texts => Evaluated::NextToken {

@@ -27,7 +27,8 @@ fn is_random(network: &Network) -> bool {
         | LayerKind::ChannelDropout { .. }
         | LayerKind::StochasticDepth { .. }
         | LayerKind::GaussianNoise { .. }
-        | LayerKind::GaussianSample => true,
+        | LayerKind::GaussianSample
+        | LayerKind::Noise { .. } => true,
         LayerKind::Activation(Activation::Rrelu { lower, upper }) => lower != upper,
         LayerKind::MultiHeadAttention { dropout, .. } => *dropout > 0.0,
         LayerKind::GroupedAttention(attention) => attention.dropout > 0.0,

@@ -142,6 +142,29 @@ impl Measured {
         self.parts.push((Part::Norm(name), Numbers::Floats(norm)));
     }
 
+    /// Adds what is measured of a generator's update to a step of the discriminator's.
+    pub fn add_generator(&mut self, update: Self) {
+        let (norms, others): (Vec<_>, Vec<_>) = update
+            .parts
+            .into_iter()
+            .partition(|(part, _)| matches!(part, Part::Norm(_)));
+        let term = Self {
+            parts: others,
+            ..Self::default()
+        };
+        self.terms.push((super::GENERATOR.to_owned(), term));
+        for (part, norm) in norms {
+            if let (Part::Norm(name), Numbers::Floats(norm)) = (part, norm) {
+                // Those of single parameters have different paths.
+                let name = match name.as_str() {
+                    "gradient_norm" => format!("{}_gradient_norm", super::GENERATOR),
+                    _ => name,
+                };
+                self.norm(name, norm);
+            }
+        }
+    }
+
     /// Makes the device start its pending work.
     pub fn flush(&self) -> Result<(), burn::tensor::ExecutionError> {
         match self.parts.first() {

@@ -18,12 +18,14 @@ use std::sync::Arc;
 use burn::tensor::ops::ConvOptions;
 use burn::tensor::{Bool, Device, Int, Tensor, TensorData, TensorReadError};
 
+use crate::adversarial::{Judged, threshold};
 use crate::loss::cross_entropies;
 use crate::network::Output;
 use crate::numeric::{
     self, exp, log_sigmoid, log_softmax, mean_axis, sigmoid, softmax, softplus, sum_axis,
 };
 use crate::own::{self, LossTargets};
+use crate::sliced::{self, NUM_DIRECTIONS, directions};
 use crate::targets::Targets;
 use runner_core::data::TargetPlan;
 use runner_core::data::encode::{Pixels, Unit};
@@ -109,6 +111,13 @@ impl Scores {
             &plan.loss.function,
             None,
         );
+        if plan.task.kind == TaskKind::Generation {
+            let generator = of(plan.task.kind, &[], &plan.loss.function, None);
+            return Self {
+                terms: vec![(GENERATOR.to_owned(), generator)],
+                ..main
+            };
+        }
         let has_teacher = plan.strategy.distill().is_some();
         if plan.losses.is_empty() && !has_teacher {
             return main;
@@ -152,8 +161,12 @@ impl Scores {
             outputs,
             targets,
             terms,
+            judged,
         } = output;
         let mut measured = Measured::of_losses(losses);
+        if let Some(judged) = judged {
+            self.measure_scores(judged, &mut measured);
+        }
         for ((name, scores), term) in self.terms.iter().zip(terms) {
             let mut of_term = Measured::of_losses(term.losses);
             if let Some((outputs, targets)) = term.compared {
@@ -162,8 +175,12 @@ impl Scores {
             measured.terms.push((name.clone(), of_term));
         }
         if ranked && self.needs_ranks() {
-            let ranked = self.ranked(outputs.clone(), &targets);
-            measured.ranked = Some((ranked, targets.clone()));
+            measured.ranked = Some(if self.is_of_items() {
+                projected(&outputs, &targets)
+            } else {
+                let ranked = self.ranked(outputs.clone(), &targets);
+                (ranked, targets.clone())
+            });
         }
         self.compare(outputs, targets, &mut measured);
         measured
@@ -184,6 +201,22 @@ impl Scores {
         match targets {
             Targets::Classes(_) => log_softmax(self.arithmetic, outputs),
             Targets::Values(_) => outputs,
+        }
+    }
+
+    /// Whether it compares sets of items.
+    fn is_of_items(&self) -> bool {
+        self.wants(&[Metric::SlicedWasserstein])
+    }
+
+    /// How often a discriminator is right.
+    fn measure_scores(&self, judged: Judged, to: &mut Measured) {
+        let Judged { real, generated } = judged;
+        to.know("judged", real.dims()[0] as f64);
+        if let Some(threshold) = threshold(&self.loss) {
+            to.count("real right", real.greater_scalar(threshold).int().sum());
+            let right = generated.lower_equal_scalar(threshold).int();
+            to.count("generated right", right.sum());
         }
     }
 
@@ -523,11 +556,15 @@ impl Scores {
                 each.iter().sum::<f64>() / each.len().max(1) as f64
             }
             Metric::Own(own) => own::value(*own, &|at| total(&format!("{} {at}", of_own(*own)))),
-            Metric::Auroc | Metric::AucPr | Metric::Loss => f64::NAN,
+            Metric::Auroc | Metric::AucPr | Metric::SlicedWasserstein | Metric::Loss => f64::NAN,
         };
+        let values = values.map(|metric| (metric.name(), value(metric)));
+        let mut values: Vec<_> = values.collect();
+        if sum("judged").is_some() && threshold(&self.loss).is_some() {
+            values.push(("real_accuracy", share("real right", "judged")));
+            values.push(("generated_accuracy", share("generated right", "judged")));
+        }
         values
-            .map(|metric| (metric.name(), value(metric)))
-            .collect()
     }
 }
 
@@ -558,6 +595,25 @@ fn similarities(arithmetic: Arithmetic, a: Tensor<4>, b: Tensor<4>) -> Tensor<1>
     let below = (square_a + square_b + c1) * (variances + c2);
     let map: Tensor<2> = (above / below).flatten(1, 3);
     mean_axis(arithmetic, map, 1).squeeze_dim(1)
+}
+
+/// The name of what is measured of a generator.
+const GENERATOR: &str = "generator";
+
+/// Generated items and those of a split, each by its coordinates along fixed directions, in double precision: so they do
+/// not depend on the other items of a batch.
+fn projected(outputs: &Tensor<2>, targets: &Targets) -> (Tensor<2>, Targets) {
+    let Targets::Values(items) = targets else {
+        return (outputs.clone(), targets.clone());
+    };
+    let along = directions(items.dims()[1]);
+    let project = |items: &Tensor<2>| {
+        let num = items.dims()[0];
+        let values: Vec<f64> = items.clone().into_data().iter::<f64>().collect();
+        let data = TensorData::new(sliced::projected(&values, &along), [num, NUM_DIRECTIONS]);
+        Tensor::from_data(data, &items.device())
+    };
+    (project(outputs), Targets::Values(project(items)))
 }
 
 /// The name that sums of a metric of the program are accumulated under.

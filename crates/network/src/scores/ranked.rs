@@ -4,6 +4,7 @@ use burn::tensor::{Int, Tensor, TensorReadError};
 
 use super::counts::ratio;
 use super::{numbers, whole_numbers};
+use crate::sliced;
 use crate::targets::Targets;
 use runner_core::spec::metric::Metric;
 use runner_core::spec::task::{Average, MetricSettings};
@@ -14,8 +15,8 @@ pub struct Ranked {
     num_classes: usize,
     /// \[items, classes\]
     scores: Vec<f64>,
-    /// Whether the item has the class.
-    truths: Vec<bool>,
+    /// 1 where the item has the class, or what the scores are compared with.
+    truths: Vec<f64>,
 }
 
 impl Ranked {
@@ -29,13 +30,11 @@ impl Ranked {
                 let classes: Tensor<1, Int> = classes.clone().flatten(0, 1);
                 for class in whole_numbers(classes)? {
                     self.truths
-                        .extend((0..num_classes).map(|at| at as i64 == class));
+                        .extend((0..num_classes).map(|at| f64::from(at as i64 == class)));
                 }
             }
             Targets::Values(labels) => {
-                let labels = numbers(labels.clone())?;
-                self.truths
-                    .extend(labels.into_iter().map(|label| label > 0.5));
+                self.truths.extend(numbers(labels.clone())?);
             }
         }
         Ok(())
@@ -60,6 +59,9 @@ impl Ranked {
 
     /// The value of a metric: each class against the rest, averaged over the classes with both, or only the positive one.
     pub fn value(&self, metric: Metric, settings: &MetricSettings) -> f64 {
+        if metric == Metric::SlicedWasserstein {
+            return sliced::distance(&self.scores, &self.truths);
+        }
         let classes = match (settings.average, settings.positive) {
             (Average::Binary, Some(at)) => at..at + 1,
             _ => 0..self.num_classes,
@@ -67,7 +69,7 @@ impl Ranked {
         let values = classes.filter_map(|class| {
             let of_class = (class..self.scores.len()).step_by(self.num_classes);
             let mut pairs: Vec<(f64, bool)> = of_class
-                .map(|at| (self.scores[at], self.truths[at]))
+                .map(|at| (self.scores[at], self.truths[at] > 0.5))
                 .collect();
             pairs.sort_by(|a, b| b.0.total_cmp(&a.0));
             let value = match metric {

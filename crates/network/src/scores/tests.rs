@@ -66,6 +66,7 @@ fn measured(
     for end in ends {
         let outputs = tensor(&outputs[start * width..end * width], width);
         let output = Output {
+            judged: None,
             losses: outputs.clone().sum_dim(1).squeeze_dim(1),
             outputs,
             targets: targets(start, *end),

@@ -122,6 +122,7 @@ fn keep_embedded(found: &mut Evaluated) {
                 sample.target = sample.target.take().filter(|url| is_embedded(url));
             }
         }
+        Evaluated::Generation { pictures, .. } => pictures.retain(|url| is_embedded(url)),
         _ => {}
     }
 }

@@ -153,6 +153,7 @@ const EXAMPLES: &[(&[usize], &str)] = &[
     (&[3, 4], "{ type = 'stochastic_depth' }"),
     (&[6], "{ type = 'gaussian_noise', std = 0.1 }"),
     (&[3, 8], "{ type = 'gaussian_sample' }"),
+    (&[3, 8], "{ type = 'noise', size = 5 }"),
     (&[], "{ type = 'embedding', embedding_dim = 6 }"),
     (&[], "{ type = 'embedding' }"),
     (

@@ -15,6 +15,7 @@ mod joins;
 pub mod kernels;
 pub mod masks;
 mod memory;
+pub mod pair;
 pub mod portable;
 mod shape;
 mod share;

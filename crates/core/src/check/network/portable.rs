@@ -38,6 +38,7 @@ fn is_exact(kind: &LayerKind) -> bool {
         LayerKind::Dropout { .. }
         | LayerKind::GaussianNoise { .. }
         | LayerKind::GaussianSample
+        | LayerKind::Noise { .. }
         | LayerKind::MultiHeadAttention { .. }
         | LayerKind::GroupedAttention(_)
         | LayerKind::Dlinoss(_)

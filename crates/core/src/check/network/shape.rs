@@ -151,6 +151,7 @@ pub fn output(spec: &LayerSpec, inputs: &[Input], wanted: &[usize]) -> Result<Di
             }
             input.to_vec()
         }
+        LayerKind::Noise { size } => vec![*size],
         LayerKind::Activation(Activation::Glu) | LayerKind::GaussianSample => {
             let width = input.last().copied().unwrap_or(1);
             if !width.is_multiple_of(2) {

@@ -53,6 +53,9 @@ impl Draft {
             TaskKind::MaskedToken => "the hidden tokens of a text; perplexity is reported",
             TaskKind::Autoencoding => "reconstruction of the item through a bottleneck",
             TaskKind::Segmentation => "one class per pixel",
+            TaskKind::Generation => {
+                "items from noise; their distance from those of the data is reported"
+            }
         };
         self.table("[task]");
         self.text("type", task.name(), meaning);

@@ -83,6 +83,11 @@ impl LayerKind {
                     .required(),
             },
             T::GaussianSample => LayerKind::GaussianSample,
+            T::Noise => LayerKind::Noise {
+                size: s
+                    .field("size", Kind::Int(1, MAX_SIZE), "Numbers for each item.")
+                    .required(),
+            },
             T::Embedding => LayerKind::Embedding {
                 embedding_dim: {
                     let doc = "Size of each embedding; when not set, 1.6 times the size of the vocabulary to the power of 0.56, rounded, and at most 600.";

@@ -45,6 +45,8 @@ pub enum LayerKind {
     GaussianNoise { std: f64 },
     /// A sample of normal distributions in training, and their means otherwise.
     GaussianSample,
+    /// A sample of the standard normal distribution, whatever its input is.
+    Noise { size: usize },
     /// A vector for each token.
     Embedding {
         /// Resolved by the size of the vocabulary.
@@ -415,6 +417,7 @@ choices! {
         StochasticDepth "stochastic_depth" "Zeroes random items in training and scales up the others; at the end of a residual branch (Huang et al., 2016).",
         GaussianNoise "gaussian_noise" "Adds normal noise in training.",
         GaussianSample "gaussian_sample" "Means in the first half of the last axis, logarithms of variances in the second: in training a sample of these normal distributions, by the reparameterization trick (Kingma and Welling, 2014), otherwise the means.",
+        Noise "noise" "`size` numbers of the standard normal distribution for each item, from which the generator of `strategy.type = \"adversarial\"` makes one.",
         Embedding "embedding" "A learned vector for each token.",
         MaxPool1d "max_pool1d" "The maximum of each window of [channels, length].",
         MaxPool2d "max_pool2d" "The maximum of each window of [channels, height, width].",

@@ -310,6 +310,24 @@ pub(super) const ROWS: &[Remedy] = &[
         "with `type = \"distill\"`, the share of the teacher in the loss is `weight`",
         "strategy.type = \"distill\" ; strategy.teacher = \"x\" ; strategy.alpha = 0.9",
     ),
+    none(
+        "loss",
+        "gradient_penalty gp lambda_gp gp_lambda gp_weight penalty_weight",
+        "with `type = \"wgan_gp\"`, the weight of the penalty of gradients is `gradient_penalty`",
+        "loss.type = \"gan\" ; loss.gradient_penalty = 10.0",
+    ),
+    none(
+        "loss",
+        "clip clip_value weight_clip clip_weights clamp",
+        "with `type = \"wgan\"`, the weights of the discriminator are clipped to `clip`; gradients are clipped by `[optimizer.clip]`",
+        "loss.type = \"gan\" ; loss.clip = 0.01",
+    ),
+    none(
+        "strategy",
+        "n_critic num_critic critic_steps critic_iters d_steps disc_steps",
+        "with `type = \"adversarial\"`, the updates of the discriminator for each of the generator are `discriminator_steps`",
+        "strategy.type = \"adversarial\" ; strategy.n_critic = 5",
+    ),
     other(
         "train",
         "metric monitor",

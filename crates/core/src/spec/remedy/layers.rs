@@ -539,9 +539,9 @@ pub(super) const TYPES: &[Remedy] = &[
     ),
     same(
         "layer.type",
-        "noise GaussianNoise",
+        "GaussianNoise",
         "gaussian_noise",
-        "[{ type = \"noise\", std = 0.1 }]",
+        "[{ type = \"GaussianNoise\", std = 0.1 }]",
         "[{ type = \"gaussian_noise\", std = 0.1 }]",
     ),
     same(

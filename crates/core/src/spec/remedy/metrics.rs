@@ -5,6 +5,12 @@ use super::{Remedy, none, other, same};
 const PLACE: &str = "task.metrics losses.metrics";
 
 pub(super) const ROWS: &[Remedy] = &[
+    none(
+        PLACE,
+        "fid kid inception_score frechet_inception_distance is_score",
+        "distances in the features of a trained network are not supported; `sliced_wasserstein` compares generated items with those of a split",
+        "task.metrics = [\"fid\"]",
+    ),
     same(
         PLACE,
         "acc accuracy_score categorical_accuracy sparse_categorical_accuracy multiclass_accuracy binary_accuracy top1 top1_accuracy pixel_accuracy",

@@ -165,8 +165,8 @@ pub(super) const ROWS: &[Remedy] = &[
     ),
     none(
         "strategy.type",
-        "adversarial gan wgan wgan_gp dcgan",
-        "two networks that are trained against each other are not supported: a run trains one network",
+        "gan wgan wgan_gp dcgan lsgan generative_adversarial",
+        "two networks train in turn with `type = \"adversarial\"`; their losses are those of `[loss]`: \"gan\", \"lsgan\", \"hinge_gan\", \"wgan\" or \"wgan_gp\"",
         "strategy.type = \"gan\"",
     ),
     none(
@@ -789,9 +789,15 @@ pub(super) const ROWS: &[Remedy] = &[
     ),
     none(
         "model.type",
-        "vgg vgg16 inception swin t5 autoencoder gan diffusion",
+        "vgg vgg16 inception swin t5 autoencoder diffusion",
         "this preset does not exist: define its layers in `[[model.layers]]`, with blocks in `[model.blocks]`",
         "model = { type = \"vgg16\" }",
+    ),
+    none(
+        "model.type",
+        "gan dcgan wgan",
+        "two networks train in turn with `[strategy]` `type = \"adversarial\"`: their layers are two blocks in `[[model.layers]]`, `generator` and `discriminator`",
+        "model = { type = \"gan\" }",
     ),
     none(
         "model.type",

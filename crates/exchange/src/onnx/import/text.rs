@@ -71,6 +71,7 @@ pub fn keys(kind: &LayerKind) -> String {
         LayerKind::Dropout { probability } | LayerKind::ChannelDropout { probability } => {
             text.number("probability", *probability, 0.5);
         }
+        LayerKind::Noise { size } => text.add("size", size),
         LayerKind::StochasticDepth { probability } => {
             text.number("probability", *probability, 0.1);
         }

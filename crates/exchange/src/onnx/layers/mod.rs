@@ -172,6 +172,7 @@ pub fn output(scope: &mut Scope<'_>, inputs: &[String]) -> Result<String, OnnxEr
         LayerKind::Message(_) | LayerKind::GraphPool { .. } => {
             return Err(scope.unsupported(crate::torch::GRAPHS));
         }
+        LayerKind::Noise { .. } => return Err(scope.unsupported(crate::torch::NOISE)),
         LayerKind::Own(_) => return Err(scope.unsupported(crate::torch::OWN)),
     })
 }

@@ -150,6 +150,12 @@ pub fn pictures(report: &Report, id: &str) -> Vec<Picture> {
             "samples",
             Some(Evaluated::Segmentation { samples, .. } | Evaluated::Autoencoding { samples, .. }),
         ) => samples.iter().map(of_sample).collect(),
+        ("samples", Some(Evaluated::Generation { pictures, .. })) => {
+            let numbered = (1..).zip(pictures);
+            numbered
+                .map(|(at, picture)| of_generated(at, picture))
+                .collect()
+        }
         _ => Vec::new(),
     }
 }
@@ -186,6 +192,16 @@ fn of_sample(sample: &Sample) -> Picture {
     Picture {
         images: images.collect(),
         caption: format!("{}: loss {}", sample.place, short_number(sample.loss)),
+    }
+}
+
+fn of_generated(number: usize, picture: &str) -> Picture {
+    Picture {
+        images: vec![Image {
+            source: picture.to_owned(),
+            name: "generated",
+        }],
+        caption: format!("item {number}"),
     }
 }
 

@@ -58,6 +58,10 @@ pub fn evaluation(report: &Report) -> Vec<Section> {
                 "item and its reconstruction",
             )]
         }
+        Evaluated::Generation {
+            num_items,
+            pictures,
+        } => vec![generated(of, *num_items, pictures.len())],
         Evaluated::NextToken {
             confused, texts, ..
         } => {
@@ -245,6 +249,14 @@ fn samples(of: &Selected, shown: &[Sample], title: &str, what: &str) -> Option<S
     );
     let rows = shown.iter().map(row).collect();
     table("samples", title, of, &intro, head(["item", "loss"]), rows)
+}
+
+/// Items that are made from noise; none if there are no pictures of them.
+fn generated(of: &Selected, num_items: u64, num_shown: usize) -> Option<Section> {
+    let intro = "items that the network makes from the noise of the first items of the split";
+    let names = head(["generated items", "shown"]);
+    let rows = vec![vec![num_items.to_string(), num_shown.to_string()]];
+    table("samples", "Generated items", of, intro, names, rows).filter(|_| num_shown > 0)
 }
 
 /// Maximum number of characters of a prompt: its end is what is continued.

@@ -1,0 +1,328 @@
+//! `strategy.type = "adversarial"`: two networks train in turn as in PyTorch, survive a kill, and are reproduced.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use serde_json::{Value as Json, json};
+
+use super::edit::Edit;
+use super::sharing::losses;
+use super::support::peers::python_with;
+use super::support::{completed, folder_with, goes_on, numbers, plan, read_json, run};
+use runner_core::data::order::{Purpose, permutation};
+use runner_network::noise::Draws;
+use runner_network::sliced::directions;
+
+/// A pair with statistics, random numbers and a last batch of one item.
+const PAIR: &str = r#"
+[data]
+type = "iris"
+split = { valid = 0.2, test = 0.2 }
+
+[strategy]
+type = "adversarial"
+discriminator_steps = 2
+
+[loss]
+type = "hinge_gan"
+
+[model]
+layers = [
+  { type = "noise", size = 3 },
+  { type = "sequence", name = "generator", layers = [
+    { type = "linear", out_features = 8 },
+    { type = "batch_norm" },
+    { type = "relu" },
+    { type = "linear" },
+  ] },
+  { type = "sequence", name = "discriminator", layers = [
+    { type = "linear", out_features = 8 },
+    { type = "leaky_relu" },
+    { type = "dropout", probability = 0.2 },
+    { type = "linear" },
+  ] },
+]
+
+[optimizer]
+type = "adam"
+learning_rate = 1e-2
+
+[train]
+epochs = 4
+batch_size = 89
+
+[checkpoint]
+every_steps = 2
+"#;
+
+const RUN: &str = "results/spec/runs/base-s1";
+
+#[track_caller]
+fn done(folder: &Path, arguments: &[&str]) -> String {
+    let (code, text, said) = run(folder, arguments);
+    assert_eq!(code, 0, "{arguments:?}: {text}{said}");
+    text + &said
+}
+
+/// The metrics of each epoch.
+fn epochs(folder: &Path) -> Vec<Json> {
+    let events = fs::read_to_string(folder.join("runs/base-s1/events.jsonl")).unwrap();
+    let events = events.lines().map(|line| {
+        let event: Json = serde_json::from_str(line).unwrap();
+        event
+    });
+    let finished = events.filter(|event| event["event"] == "epoch_finished");
+    finished.map(|event| event["metrics"].clone()).collect()
+}
+
+/// The largest relative difference of numbers, which must be there or not in both.
+fn difference<'a>(pairs: impl Iterator<Item = (&'a Json, &'a Json)>) -> f64 {
+    let errors = pairs.map(
+        |(found, expected)| match (found.as_f64(), expected.as_f64()) {
+            (Some(a), Some(b)) => (a - b).abs() / b.abs().max(1e-3),
+            (None, None) => 0.0,
+            _ => panic!("{found} and {expected}"),
+        },
+    );
+    errors.fold(0.0, f64::max)
+}
+
+#[test]
+fn both_networks_train_as_in_pytorch() {
+    let Some(python) = python_with(&["torch", "safetensors", "numpy", "scipy"]) else {
+        return;
+    };
+    const STEPS: usize = 20;
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    python.run("adversarial_check.py", &[at, Path::new("prepare")]);
+    // An epoch is a step with all items.
+    let draws = Draws::new(1, 4);
+    let steps = (1..=STEPS).map(|epoch| {
+        let drawn: Vec<_> = (0..30).map(|place| draws.drawn(epoch, place)).collect();
+        json!({
+            "order": permutation(30, 1, Purpose::Order, epoch as u64),
+            "discriminator": drawn.iter().map(|item| &item.discriminator).collect::<Vec<_>>(),
+            "generator": drawn.iter().map(|item| &item.generator).collect::<Vec<_>>(),
+            "shares": drawn.iter().map(|item| [item.share]).collect::<Vec<_>>(),
+        })
+    });
+    let valid: Vec<_> = (0..20)
+        .map(|place| draws.drawn(0, place).discriminator)
+        .collect();
+    let all =
+        json!({ "steps": steps.collect::<Vec<_>>(), "valid": valid, "directions": directions(6) });
+    fs::write(at.join("draws.json"), all.to_string()).unwrap();
+    python.run("adversarial_check.py", &[at, Path::new("train")]);
+    let leaky = "{ type = 'leaky_relu', negative_slope = 0.2 }";
+    let tanh = "{ type = 'tanh' }";
+    let norm = "{ type = 'batch_norm', name = 'norm' },";
+    // The penalty's derivative is a difference, whose error is that of the step squared.
+    let cases = [
+        ("gan", "type = 'gan'", 1, tanh, norm, 1e-10),
+        ("lsgan", "type = 'lsgan'", 2, tanh, "", 1e-10),
+        ("hinge_gan", "type = 'hinge_gan'", 1, leaky, "", 1e-10),
+        ("wgan", "type = 'wgan', clip = 0.1", 2, tanh, "", 1e-10),
+        ("wgan_gp", "type = 'wgan_gp'", 3, tanh, "", 1e-8),
+    ];
+    let mut largest = BTreeMap::new();
+    for (name, loss, every, function, norm, _) in cases {
+        let place = at.join(name);
+        fs::create_dir(&place).unwrap();
+        let spec = format!(
+            "data = {{ type = 'csv', path = '../train.csv', valid_path = '../valid.csv', scale = 'none', split.test = 0 }}\n\
+             backend = {{ precision = 'f64' }}\n\
+             strategy = {{ type = 'adversarial', discriminator_steps = {every} }}\n\
+             loss = {{ {loss} }}\n\
+             optimizer = {{ type = 'sgd', learning_rate = 0.05, momentum = 0.5 }}\n\
+             scheduler = {{ type = 'constant' }}\n\
+             train = {{ epochs = {STEPS}, batch_size = 30 }}\n\
+             init = {{ from = '../{name}.safetensors' }}\n\
+             model.layers = [
+                 {{ type = 'noise', size = 4 }},
+                 {{ type = 'sequence', name = 'generator', layers = [
+                     {{ type = 'linear', name = 'first', out_features = 8 }}, {norm} {{ type = 'tanh' }},
+                     {{ type = 'linear', name = 'second' }},
+                 ] }},
+                 {{ type = 'sequence', name = 'discriminator', layers = [
+                     {{ type = 'linear', name = 'first', out_features = 16 }}, {function},
+                     {{ type = 'linear', name = 'second' }},
+                 ] }},
+             ]\n"
+        );
+        fs::write(place.join("spec.toml"), spec).unwrap();
+        done(&place, &["run", "spec.toml", "--quiet"]);
+        let expected = read_json(&at.join(format!("{name}.json")));
+        let found = epochs(&place.join("results/spec"));
+        assert_eq!(found.len(), STEPS, "{name}");
+        let of_steps = losses(&place.join("results/spec"));
+        let of_steps: Vec<Json> = of_steps.into_iter().map(Json::from).collect();
+        let of_discriminator = expected["discriminator"].as_array().unwrap();
+        let of_generator = expected["generator"].as_array().unwrap();
+        let errors = [
+            difference(of_steps.iter().zip(of_discriminator)),
+            difference(
+                found
+                    .iter()
+                    .map(|epoch| &epoch["train/generator/loss"])
+                    .zip(of_generator),
+            ),
+            difference(
+                expected["valid"]
+                    .as_object()
+                    .unwrap()
+                    .iter()
+                    .map(|(key, value)| (&found[STEPS - 1][format!("valid/{key}")], value)),
+            ),
+        ];
+        largest.insert(name, errors);
+    }
+    for (name, .., most) in cases {
+        assert!(
+            largest[name].iter().all(|error| *error < most),
+            "{largest:?}"
+        );
+    }
+}
+
+#[test]
+fn the_metrics_are_those_of_both_networks() {
+    let folder = completed(PAIR, &[]);
+    let found = epochs(&folder.path().join("results/spec"));
+    let last = found[3].as_object().unwrap();
+    let names: Vec<&str> = last.keys().map(String::as_str).collect();
+    assert_eq!(
+        names,
+        [
+            "learning_rate",
+            "train/generated_accuracy",
+            "train/generator/loss",
+            "train/loss",
+            "train/real_accuracy",
+            "valid/generated_accuracy",
+            "valid/generator/loss",
+            "valid/loss",
+            "valid/real_accuracy",
+            "valid/sliced_wasserstein",
+        ]
+    );
+    // They do not depend on how validation is divided.
+    let said = done(
+        folder.path(),
+        &["evaluate", RUN, "--split", "valid", "--json"],
+    );
+    let one = done(
+        folder.path(),
+        &[
+            "evaluate",
+            RUN,
+            "--split",
+            "valid",
+            "--json",
+            "--batch-size",
+            "1",
+        ],
+    );
+    let distance = |text: &str| {
+        let json: Json = serde_json::from_str(text.split_inclusive("\n}").next().unwrap()).unwrap();
+        let metrics = json["metrics"].as_array().unwrap().clone();
+        let found = metrics
+            .into_iter()
+            .find(|metric| metric["name"] == "sliced_wasserstein");
+        found.unwrap()["value"].as_f64().unwrap()
+    };
+    let wanted = last["valid/sliced_wasserstein"].as_f64().unwrap();
+    assert!(distance(&said) > 0.0);
+    // Up to the rounding of matrix products of other sizes.
+    assert!((distance(&said) - distance(&one)).abs() < 1e-6);
+    // These are the weights of the best epoch.
+    assert!(distance(&said) <= wanted);
+}
+
+/// Numbers depend neither on threads nor on how a batch is divided for want of memory, up to rounding.
+#[cfg(unix)]
+#[test]
+fn a_pair_survives_a_kill_to_the_bit() {
+    let spec = format!(
+        "{PAIR}\n[sweep.grid]\ntrain.micro_batch_size = [45, 89]\nloss.type = [\"gan\", \"lsgan\", \"hinge_gan\", \"wgan\"]\n"
+    );
+    let spec = spec.edit(
+        "[train]\n",
+        "[train]\nema = { decay = 0.9 }\nlog_gradient_norms = \"parameters\"\n",
+    );
+    let straight = completed(&spec, &["--jobs", "2"]);
+    let killed = folder_with(&spec);
+    for moment in ["training:3", "checkpointing:4", "validating:3"] {
+        let fault = format!("*@{moment}=kill");
+        let arguments = ["run", "spec.toml", "--quiet", "--inject-fault", &fault];
+        let (code, ..) = run(killed.path(), &arguments);
+        assert_eq!(code, 1, "{moment}");
+    }
+    goes_on(killed.path());
+    assert_eq!(numbers(straight.path()).len(), 8);
+    assert_eq!(numbers(straight.path()), numbers(killed.path()));
+}
+
+/// A critic without randomness.
+fn critic() -> String {
+    let spec = PAIR.edit("    { type = \"dropout\", probability = 0.2 },\n", "");
+    let spec = spec.edit("{ type = \"leaky_relu\" }", "{ type = \"silu\" }");
+    spec.edit("type = \"hinge_gan\"", "type = \"wgan_gp\"")
+}
+
+#[test]
+fn a_penalty_is_computed_whole_or_with_recomputed_layers() {
+    let spec = critic() + "\n[sweep.grid]\ntrain.gradient_checkpointing = [false, true]\n";
+    let folder = completed(&spec, &[]);
+    let found = numbers(folder.path());
+    assert_eq!(found.len(), 2);
+    // Layers that are computed again have the same numbers.
+    assert_eq!(found[0].3, found[1].3);
+    let said = done(folder.path(), &["reproduce", "results/spec"]);
+    assert!(said.contains("bitwise"), "{said}");
+}
+
+#[test]
+fn what_predicts_or_compares_is_refused() {
+    let folder = completed(PAIR, &[]);
+    let at = folder.path();
+    fs::write(
+        at.join("rows.csv"),
+        "sepal_length,sepal_width,petal_length,petal_width\n1,2,3,4\n",
+    )
+    .unwrap();
+    let asked: [&[&str]; 6] = [
+        &["predict", RUN, "--data", "rows.csv"],
+        &["serve", RUN, "--predict"],
+        &["export", "pytorch", RUN, "--out", "torch"],
+        &["export", "onnx", RUN, "--out", "net.onnx"],
+        &["lr-find", "spec.toml"],
+        &["init", "--data", "rows.csv", "--task", "generation"],
+    ];
+    let mut all = String::new();
+    for arguments in asked {
+        let (code, text, said) = run(at, arguments);
+        assert_ne!(code, 0, "{arguments:?}: {text}");
+        all += &format!("{arguments:?} {code}\n{said}\n");
+    }
+    insta::assert_snapshot!(super::support::redact(&all, at));
+}
+
+/// What one network has of the other's would be a wrong gradient.
+#[test]
+fn networks_are_found_by_their_names() {
+    let (found, _) = plan("spec.toml", PAIR).unwrap();
+    let run = &found.runs[0];
+    let pair = run
+        .network
+        .pair(run.strategy.adversarial().unwrap())
+        .unwrap();
+    assert_eq!(
+        (pair.generator, pair.discriminator, pair.noise),
+        (1..5, 5..9, 3)
+    );
+    assert_eq!(run.objective.name(), "valid/sliced_wasserstein");
+    let (larger, _) = plan("spec.toml", &critic()).unwrap();
+    assert!(larger.runs[0].forecast.workspace > run.forecast.workspace);
+}
