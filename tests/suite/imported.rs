@@ -210,6 +210,9 @@ fn settings_are_written() {
     }
 }
 
+/// A name, the sizes of the input, the nodes and the constants of a graph.
+type Case = (&'static str, Vec<i64>, Vec<NodeProto>, Vec<TensorProto>);
+
 /// Small files that ask for large tensors: nothing of that size is computed, and the limit is stated.
 #[test]
 fn what_would_fill_the_memory_is_refused() {
@@ -217,7 +220,7 @@ fn what_would_fill_the_memory_is_refused() {
     let images = [0, 2, 5, 5];
     let pads = |num: usize| ints("pads", &vec![50_000; num]);
     let shape = |num: usize| ints("kernel_shape", &vec![60_000; num]);
-    let cases: Vec<(&str, Vec<i64>, Vec<NodeProto>, Vec<TensorProto>)> = vec![
+    let cases: Vec<Case> = vec![
         (
             "conv",
             images.to_vec(),
