@@ -10,7 +10,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
-use runner_core::data::encode::InputEncoder;
 use runner_core::diagnostic::{Diagnostic, counted};
 use runner_core::predict::Prediction;
 use tokio::sync::oneshot::{self, error::TryRecvError};
@@ -72,13 +71,7 @@ struct Job {
 impl Queue {
     /// Starts the thread that computes.
     pub fn start(model: Model, options: &Options, gauges: Arc<Gauges>) -> std::io::Result<Self> {
-        let is_alone = matches!(
-            model.transforms().input,
-            InputEncoder::Features {
-                window: Some(_),
-                ..
-            }
-        );
+        let is_alone = model.transforms().input.window().is_some();
         let shared = Arc::new(Shared {
             model,
             is_alone,

@@ -95,26 +95,29 @@ impl Network {
         scores.flatten().flatten(0, 1)
     }
 
+    /// The loss of each score, \[batch\].
+    fn losses_of_scores(&self, scores: &Tensor<1>, side: Side) -> Tensor<1> {
+        let arithmetic = self.arithmetic();
+        losses(self.loss_function(), arithmetic, scores.clone(), side)
+    }
+
+    /// Those of the discriminator, \[batch\].
+    fn opposed_losses(&self, real: &Tensor<1>, generated: &Tensor<1>) -> Tensor<1> {
+        self.losses_of_scores(real, Side::Real) + self.losses_of_scores(generated, Side::Generated)
+    }
+
     /// Both networks for a batch, as in validation: the losses of the discriminator, and that of the generator as a term.
     pub(crate) fn opposed(&self, pair: &Pair, batch: Batch) -> Output {
         let noise = batch.noise.expect("a batch of a generation has noise");
         let made = self.generated(pair, noise.discriminator);
         let generated = self.judged(pair, made.clone());
         let real = self.judged(pair, batch.inputs);
-        let of = |scores: &Tensor<1>, side| {
-            losses(
-                self.loss_function(),
-                self.arithmetic(),
-                scores.clone(),
-                side,
-            )
-        };
         Output {
-            losses: of(&real, Side::Real) + of(&generated, Side::Generated),
+            losses: self.opposed_losses(&real, &generated),
             outputs: made.flatten(),
             targets: batch.targets,
             terms: vec![Term {
-                losses: of(&generated, Side::Fooling),
+                losses: self.losses_of_scores(&generated, Side::Fooling),
                 compared: None,
             }],
             judged: Some(Judged { real, generated }),
@@ -208,8 +211,7 @@ impl Turns {
         let noise = noise.expect("a batch of a training has noise");
         let made = network.generated(&self.pair, noise);
         let scores = network.judged(&self.pair, made);
-        let function = network.loss_function();
-        let losses = losses(function, network.arithmetic(), scores, Side::Fooling);
+        let losses = network.losses_of_scores(&scores, Side::Fooling);
         let gradients = losses.clone().mean().backward();
         let measured = Measured::of_losses(losses.without_autodiff());
         let of = self.gradients_of(network, gradients, &self.pair.generator);
@@ -242,11 +244,7 @@ impl Turns {
         let penalty = between.map(|(weight, at)| self.penalty(network, at, &dims, weight));
         let generated = network.judged(&self.pair, DynTensor::R2(made.clone()).reshape(&dims));
         let real = network.judged(&self.pair, inputs);
-        let of = |scores: &Tensor<1>, side| {
-            let function = network.loss_function();
-            losses(function, network.arithmetic(), scores.clone(), side)
-        };
-        let plain = of(&real, Side::Real) + of(&generated, Side::Generated);
+        let plain = network.opposed_losses(&real, &generated);
         let (minimized, losses) = match penalty {
             None => (plain.clone(), plain.without_autodiff()),
             Some(Penalty { values, slopes }) => {

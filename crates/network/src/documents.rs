@@ -1,4 +1,4 @@
-//! Documents in items of running text: their numbers at each position, and positions that begin anew in each.
+//! Documents in items of running text: their numbers at each position, and positions that restart in each.
 
 use std::sync::Arc;
 

@@ -276,21 +276,25 @@ impl InputPlan {
     pub fn graph_bytes(&self, float: u64) -> Option<u64> {
         let graph = self.graph?;
         let (nodes, edges) = (graph.num_nodes as u64, graph.num_edges as u64);
+        Some(self.part_bytes(nodes, edges, float))
+    }
+
+    /// Bytes of some nodes and edges of a graph.
+    fn part_bytes(&self, nodes: u64, edges: u64, float: u64) -> u64 {
         let width = self.shape.iter().product::<usize>() as u64 + 1;
         let features = nodes.saturating_mul(width).saturating_mul(float);
-        Some(features.saturating_add(edges.saturating_mul(8 + float)))
+        features.saturating_add(edges.saturating_mul(8 + float))
     }
 
     /// The share of a batch of so many items.
     pub fn graph_bytes_in(&self, batch: u64, float: u64) -> Option<u64> {
         let (graph, all) = (self.graph?, self.graph_bytes(float)?);
+        let nodes = graph.nodes_in(batch);
         if graph.drawn.is_some() {
             // An edge for each node.
-            let width = self.shape.iter().product::<usize>() as u64 + 1;
-            let node = width.saturating_mul(float).saturating_add(8 + float);
-            return Some(node.saturating_mul(graph.nodes_in(batch)));
+            return Some(self.part_bytes(nodes, nodes, float));
         }
-        let share = all.saturating_mul(graph.nodes_in(batch));
+        let share = all.saturating_mul(nodes);
         Some(share.div_ceil(graph.num_nodes.max(1) as u64))
     }
 

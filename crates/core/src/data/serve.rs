@@ -475,13 +475,8 @@ impl Split {
 
     /// Rows from an item's start to the one of its target.
     fn ahead(&self) -> usize {
-        match &self.set.encoder.input {
-            InputEncoder::Features {
-                window: Some(window),
-                ..
-            } => window.length - 1 + window.horizon,
-            _ => 0,
-        }
+        let window = self.set.encoder.input.window();
+        window.map_or(0, |window| window.length - 1 + window.horizon)
     }
 
     /// sha256 over the stored source of the items, in order: of chunks on all cores, and of their sums.

@@ -263,15 +263,11 @@ impl InputEncoder {
             }
             InputEncoder::Inputs { inputs } => {
                 let is_nested = |input: &EncodedInput| {
-                    matches!(
-                        input.encoder,
-                        InputEncoder::Inputs { .. }
-                            | InputEncoder::Stream { .. }
-                            | InputEncoder::Features {
-                                window: Some(_),
-                                ..
-                            }
-                    )
+                    input.encoder.window().is_some()
+                        || matches!(
+                            input.encoder,
+                            InputEncoder::Inputs { .. } | InputEncoder::Stream { .. }
+                        )
                 };
                 if inputs.is_empty() || inputs.iter().any(is_nested) {
                     return Some("its inputs are none that a network can have".to_owned());

@@ -224,7 +224,6 @@ fn decode(s: &mut Section<'_>) -> ExperimentSpec {
     read_layers(s);
     let mut spec = decode_tables(s);
     spec.data.add_targets(&spec.losses);
-    spec.data.take_task(spec.task.kind);
     let added = spec.losses.iter().map(|table| &table.loss);
     let mut losses = spec.loss.iter().chain(added);
     spec.data.counts_classes = losses.any(|loss| loss.function.is_balanced());

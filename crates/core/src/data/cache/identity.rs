@@ -115,9 +115,6 @@ fn digest_of(files: &FilesSpec, contents: Vec<Json>, readers: u32) -> String {
     if let Some(graph) = graph {
         work["graph"] = json!(graph);
     }
-    if roles.are_labels {
-        work["are_labels"] = json!(true);
-    }
     if let Some(weight) = &roles.weight {
         work["weight"] = json!(weight);
     }

@@ -405,6 +405,14 @@ impl InputEncoder {
         }
     }
 
+    /// The window of rows that an item is, if it is one.
+    pub fn window(&self) -> Option<&WindowSpec> {
+        match self {
+            InputEncoder::Features { window, .. } => window.as_ref(),
+            _ => None,
+        }
+    }
+
     /// The scaling of arrays.
     pub fn array_scaling(&self) -> Option<ArrayScaling<'_>> {
         match self {

@@ -22,9 +22,6 @@ pub struct RolesSpec {
     /// The targets of `[[losses]]` that are other columns.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub more_targets: Vec<MoreTarget>,
-    /// Whether a target of 0 and 1 is a label, and not one of two classes.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub are_labels: bool,
     /// The column of the weights of items, if they differ.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weight: Option<String>,
@@ -315,12 +312,11 @@ impl RolesSpec {
         self.targets().any(|target| target == name)
     }
 
-    /// Whether a column is one of several of a target, or a label.
+    /// Whether a column is one of several of a target.
     pub fn is_one_of_several(&self, name: &String) -> bool {
         let more = self.more_targets.iter().map(|more| &more.columns);
         let mut all = more.chain([&self.target]);
-        let is_label = self.are_labels && self.target.contains(name);
-        is_label || all.any(|columns| columns.len() > 1 && columns.contains(name))
+        all.any(|columns| columns.len() > 1 && columns.contains(name))
     }
 
     /// The names of all targets.
@@ -350,7 +346,6 @@ impl RolesSpec {
             ),
             target: names(s, "target", "The column or columns to predict.").unwrap_or_default(),
             more_targets: Vec::new(),
-            are_labels: false,
             weight: s
                 .field(
                     "weight",

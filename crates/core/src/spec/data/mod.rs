@@ -30,7 +30,6 @@ use super::kind::Kind;
 use super::losses::TermTable;
 use super::own::{AnyData, Used};
 use super::section::{Choice, Section, choices};
-use super::task::TaskKind;
 
 /// The `[data]` table.
 #[derive(Clone, Debug, PartialEq)]
@@ -83,13 +82,6 @@ pub enum DataSource {
 }
 
 impl DataSpec {
-    /// Reads the target as labels if the file says that it is some.
-    pub(super) fn take_task(&mut self, task: Option<TaskKind>) {
-        if let DataSource::Files(files) = &mut self.source {
-            files.roles.are_labels = task == Some(TaskKind::MultiLabel);
-        }
-    }
-
     /// Adds the columns that `[[losses]]` names as targets, if items have columns with names.
     pub(super) fn add_targets(&mut self, losses: &[TermTable]) {
         let DataSource::Files(files) = &mut self.source else {

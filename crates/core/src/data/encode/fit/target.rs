@@ -181,17 +181,7 @@ impl Fitting<'_> {
         let Some(first) = targets.first() else {
             return Ok(TargetEncoder::None);
         };
-        let is_one_label = match targets[..] {
-            [column] => {
-                self.roles.are_labels && key == "data.target" && {
-                    let extent = self.records.header.extents[column];
-                    self.column(column).len() == 1 && extent.max <= Some(1.0)
-                }
-            }
-            _ => false,
-        };
         if let [column] = targets[..]
-            && !is_one_label
             && let Some(encoder) = self.class(column, key)?
         {
             return Ok(encoder);

@@ -344,11 +344,9 @@ fn in_units(mut list: List, unit: f64) -> List {
 
 /// The column that windows are grouped by, or of the graph of each node.
 fn group_by(incoming: &Incoming<'_>) -> Option<String> {
-    match &incoming.transforms.input {
-        InputEncoder::Features {
-            window: Some(_), ..
-        } => incoming.plan.split.group_by.clone(),
-        _ => incoming.graph().and_then(|graph| graph.of.clone()),
+    match incoming.transforms.input.window() {
+        Some(_) => incoming.plan.split.group_by.clone(),
+        None => incoming.graph().and_then(|graph| graph.of.clone()),
     }
 }
 
