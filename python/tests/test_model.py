@@ -384,6 +384,19 @@ def memory():
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
+def assert_no_growth(use):
+    """Asserts that a call of `use` does not make the process larger by 2 MiB, in one of three rounds."""
+    grown = []
+    # A leak grows with each round; caches of the allocator and of other threads do not.
+    for _ in range(3):
+        before = memory()
+        use()
+        grown.append(memory() - before)
+        if grown[-1] < 2 << 20:
+            return
+    raise AssertionError(f"memory grew by {grown} bytes")
+
+
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="memory is read from /proc")
 def test_nothing_leaks_over_10000_predictions(flowers):
     x = np.random.default_rng(9).random((64, 4), dtype=np.float32)
@@ -396,16 +409,8 @@ def test_nothing_leaks_over_10000_predictions(flowers):
         gc.collect()
 
     use(1000)
-    grown = []
-    # A leak grows with each round; caches of the allocator and of other threads do not.
-    for _ in range(3):
-        before = memory()
-        use(10_000)
-        grown.append(memory() - before)
-        # A leak of 256 bytes, the smallest result of the two, would be 2.5 MiB.
-        if grown[-1] < 2 << 20:
-            return
-    raise AssertionError(f"memory grew by {grown} bytes")
+    # A leak of 256 bytes, the smallest result of the two, would be 2.5 MiB.
+    assert_no_growth(lambda: use(10_000))
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="memory is read from /proc")
@@ -420,6 +425,4 @@ def test_loading_and_gradients_leak_nothing(results, flowers):
         gc.collect()
 
     use(100)
-    before = memory()
-    use(300)
-    assert memory() - before < 2 << 20
+    assert_no_growth(lambda: use(300))
