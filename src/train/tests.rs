@@ -196,7 +196,7 @@ fn one_step_at_a_time_gives_the_numbers_of_the_learner() {
         "model = { type = \"mlp\", hidden = [8] }",
         "strategy = { type = \"adversarial\", discriminator_steps = 2 }\nloss.type = \"wgan_gp\"\nmodel.layers = [
             { type = \"noise\", size = 3 },
-            { type = \"sequence\", name = \"generator\", layers = [{ type = \"linear\", out_features = 8 }, { type = \"layer_norm\" }, { type = \"dropout\" }, { type = \"linear\" }] },
+            { type = \"sequence\", name = \"generator\", layers = [{ type = \"linear\", out_features = 8 }, { type = \"batch_norm\" }, { type = \"dropout\" }, { type = \"linear\" }] },
             { type = \"sequence\", name = \"discriminator\", layers = [{ type = \"linear\", out_features = 8 }, { type = \"silu\" }, { type = \"linear\" }] },
         ]",
     );

@@ -131,6 +131,25 @@ impl Trained {
         copies.map(read).collect()
     }
 
+    /// A copy that shares nothing with this one. Clones share what Burn keeps as running states, the statistics of norms
+    /// and the vectors of spectral norms, which training and loading change in place.
+    pub fn separate(&self) -> Self {
+        let separate = |network: Network| network.valid().train();
+        let this = self.clone();
+        let copies = this.copies.into_iter();
+        Self {
+            network: separate(this.network),
+            copies: copies.map(|copy| copy.map_network(separate)).collect(),
+            hybrid: this
+                .hybrid
+                .map(|hybrid| hybrid.map_kept(|_, network| separate(network))),
+            own: this
+                .own
+                .map(|own| own.map_kept(|_, network| separate(network))),
+            ..this
+        }
+    }
+
     /// The same, loaded with the weights of another step.
     pub fn at_step(self, num_updates: usize) -> Self {
         Self {

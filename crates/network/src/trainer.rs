@@ -201,7 +201,7 @@ impl Trainer {
         let fresh = self.trained.ok_or_else(|| wrong(&"it is in use"))?;
         let best = match (saved.best, state.best) {
             (Some(bytes), Some(best)) => {
-                let loaded = fresh.clone().try_load_record(weights(bytes)?);
+                let loaded = fresh.separate().try_load_record(weights(bytes)?);
                 Some(loaded.map_err(|e| wrong(&e))?.at_step(best.step))
             }
             (None, None) => None,
@@ -469,7 +469,7 @@ impl Trainer {
         let is_best = self.state.finish_epoch(epoch.clone(), &self.plan);
         if is_best {
             self.held().settle();
-            self.best = Some(self.held().clone());
+            self.best = Some(self.held().separate());
         }
         self.sums = EpochSums::default();
         let reductions = self.state.num_reductions(&self.plan);
