@@ -1,5 +1,7 @@
 //! `runner generate`.
 
+use std::path::{Path, PathBuf};
+
 use clap::Args;
 use clap::builder::TypedValueParser;
 use serde_json::json;
@@ -9,8 +11,8 @@ use super::output::Output;
 use super::predict::ModelArgs;
 use super::tell::Teller;
 use crate::model::Generation;
-use crate::ops::{self, Generate, Progress};
-use runner_core::diagnostic::Reason;
+use crate::ops::{self, Generate, Progress, Samples};
+use runner_core::diagnostic::{Reason, counted};
 use runner_core::predict::Sampling;
 use runner_report::console::Mode;
 
@@ -19,8 +21,23 @@ pub(super) struct GenerateArgs {
     #[command(flatten)]
     model: ModelArgs,
     /// The beginning of the text
-    #[arg(long, value_name = "TEXT")]
-    prompt: String,
+    #[arg(
+        long,
+        value_name = "TEXT",
+        required_unless_present = "out",
+        conflicts_with = "out"
+    )]
+    prompt: Option<String>,
+    /// For a generator of items: where to write them: a file that ends in `.npy`, `.csv`, `.jsonl` or `.parquet`, or a
+    /// folder for images, which ends in `/`
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// For a generator of items: how many
+    #[arg(long, value_name = "N", default_value = "16", requires = "out", value_parser = clap::value_parser!(u64).range(1..=1 << 24).map(|n| n as usize))]
+    num: usize,
+    /// Overwrite an existing file
+    #[arg(long, requires = "out")]
+    force: bool,
     /// Tokens to add
     #[arg(long, value_name = "N", default_value = "100", value_parser = clap::value_parser!(u64).range(1..=1 << 24).map(|n| n as usize))]
     max_tokens: usize,
@@ -58,8 +75,38 @@ fn share(text: &str) -> Result<f64, Reason> {
         .ok_or_else(|| "expected a probability above 0 and up to 1, such as 0.9".into())
 }
 
-/// Continues a text and prints it with its beginning.
+/// Writes generated items.
+fn samples(args: &GenerateArgs, out: &Path, output: &mut Output) -> u8 {
+    let asked = Samples {
+        options: args.model.options(),
+        num: args.num,
+        seed: args.seed,
+        force: args.force,
+        ..Samples::new(&args.model.run, out)
+    };
+    let teller = Teller::new(Mode::Normal);
+    let made = ops::samples(&asked, &|progress: Progress<'_>| teller.tell(progress));
+    drop(teller);
+    match made {
+        Ok(()) => {
+            output.say(&format!(
+                "{} in {}",
+                counted(args.num, "item"),
+                out.display()
+            ));
+            OK
+        }
+        Err(error) => output.fail(&error),
+    }
+}
+
+/// Continues a text and prints it with its beginning, or writes generated items.
 pub(super) fn generate(args: &GenerateArgs, output: &mut Output) -> u8 {
+    if let Some(out) = &args.out {
+        return samples(args, out, output);
+    }
+    // It is required without `--out`.
+    let prompt = args.prompt.as_deref().unwrap_or_default();
     let asked = Generate {
         options: args.model.options(),
         generation: Generation {
@@ -71,7 +118,7 @@ pub(super) fn generate(args: &GenerateArgs, output: &mut Output) -> u8 {
                 seed: args.seed,
             },
             is_cached: !args.no_cache,
-            ..Generation::new(&args.prompt)
+            ..Generation::new(prompt)
         },
         ..Generate::new(&args.model.run, "")
     };
@@ -82,14 +129,14 @@ pub(super) fn generate(args: &GenerateArgs, output: &mut Output) -> u8 {
         Ok(generated) => {
             if args.json {
                 let object = json!({
-                    "prompt": args.prompt,
+                    "prompt": prompt,
                     "text": generated.text,
                     "tokens": generated.tokens,
                     "seed": args.seed,
                 });
                 output.print(&object.to_string());
             } else {
-                output.print(&format!("{}{}", args.prompt, generated.text));
+                output.print(&format!("{prompt}{}", generated.text));
             }
             OK
         }

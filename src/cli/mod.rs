@@ -186,7 +186,7 @@ enum Verb {
     Predict(predict::PredictArgs),
     /// Evaluate the network of a run on data with targets, or compare two networks on the same data
     Evaluate(evaluate::EvaluateArgs),
-    /// Continue a text with the network of a run
+    /// Continue a text with the network of a run, or write items that a generator makes
     Generate(generate::GenerateArgs),
     /// Pack a run into one file from which it can be reproduced elsewhere
     Bundle(BundleArgs),

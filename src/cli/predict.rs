@@ -12,6 +12,7 @@ use super::tell::Teller;
 use crate::error::Error;
 use crate::model::{Options, Weights};
 use crate::ops::{self, Asked, Predict, Progress};
+use runner_core::data::read;
 use runner_core::diagnostic::{Diagnostic, Reason};
 use runner_core::predict::OutputFormat;
 use runner_core::show::plain_io_error;
@@ -81,8 +82,8 @@ pub(super) struct PredictArgs {
     model: ModelArgs,
     #[command(flatten)]
     items: ItemsArgs,
-    /// Where to write: a file that ends in `.csv`, `.jsonl`, `.npy` or `.parquet`, or a folder for masks, which ends
-    /// in `/`; `-`, the default, is standard output
+    /// Where to write: a file that ends in `.csv`, `.jsonl`, `.npy` or `.parquet`, or a folder for masks or images, which
+    /// ends in `/`; `-`, the default, is standard output
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// Overwrite an existing file
@@ -155,10 +156,10 @@ impl ItemsArgs {
     /// The type of standard input, which has no name.
     pub(super) fn kind(&self, copied: &Copied) -> Option<DataKind> {
         let sniffed = || {
-            let mut head = [0; 8];
-            let mut file = copied.0.as_ref()?.0.reopen().ok()?;
-            let num = file.read(&mut head).ok()?;
-            match head[..num].trim_ascii_start() {
+            let mut head = Vec::new();
+            let file = read::open(copied.0.as_ref()?.0.path()).ok()?;
+            file.take(8).read_to_end(&mut head).ok()?;
+            match head.trim_ascii_start() {
                 [b'{', ..] => Some(DataKind::JsonLines),
                 [0x93, b'N', ..] => Some(DataKind::Npy),
                 [0x89, b'P', b'N', b'G', ..] | [0xff, 0xd8, 0xff, ..] => {
@@ -172,12 +173,21 @@ impl ItemsArgs {
     }
 }
 
-/// The file's name is the same each time, since that of an image identifies it.
+/// The file's name is the same each time, since that of an image identifies it. It says whether it is compressed.
 fn copy_stdin() -> io::Result<(tempfile::NamedTempFile, tempfile::TempDir)> {
     let folder = tempfile::tempdir()?;
+    let mut stdin = io::stdin().lock();
+    let mut head = Vec::new();
+    stdin.by_ref().take(2).read_to_end(&mut head)?;
+    let is_packed = head == [0x1f, 0x8b];
     let mut named = tempfile::Builder::new();
-    let mut file = named.prefix("stdin").rand_bytes(0).tempfile_in(&folder)?;
-    io::copy(&mut BufReader::new(io::stdin().lock()), &mut file)?;
+    named
+        .prefix("stdin")
+        .suffix(if is_packed { ".gz" } else { "" })
+        .rand_bytes(0);
+    let mut file = named.tempfile_in(&folder)?;
+    file.write_all(&head)?;
+    io::copy(&mut BufReader::new(stdin), &mut file)?;
     file.flush()?;
     Ok((file, folder))
 }

@@ -160,7 +160,7 @@ impl Model {
         let message = format!("run `{}` cannot continue texts: {what}", self.plan.id);
         let help = match self.plan.task.kind {
             TaskKind::Generation => {
-                "its report shows generated items, and `runner evaluate` measures how far they are from those of a split"
+                "pass `--num` and `--out` instead of a prompt: it generates items from noise"
             }
             _ => {
                 "use a run that predicts the next token of `type = \"text\"` data; use `runner predict` for other runs"

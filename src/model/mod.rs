@@ -15,6 +15,7 @@ mod answers;
 mod assess;
 mod find;
 mod generate;
+mod samples;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -206,7 +207,7 @@ impl Model {
             "run `{}` generates items from noise, and predicts nothing about items",
             self.plan.id
         );
-        let help = "`runner evaluate` measures how far generated items are from those of a split, and `runner export weights` writes the weights of both networks";
+        let help = "`runner generate` writes generated items, and `runner evaluate` measures how far they are from those of a split";
         Err(Box::new(Diagnostic::error("usage", message).help(help)))
     }
 

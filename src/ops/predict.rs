@@ -92,15 +92,23 @@ impl Predict {
     }
 
     fn format(&self) -> Result<OutputFormat, Error> {
-        let (None, Some(out)) = (self.format, &self.out) else {
-            return Ok(self.format.unwrap_or(OutputFormat::Csv));
-        };
-        OutputFormat::of(out).ok_or_else(|| {
-            let message = format!("the name of `{}` does not tell its format", out.display());
-            let help = "let it end in `.csv`, `.jsonl`, `.npy` or `.parquet`, or in `/` for a folder of masks; or pass `--format`";
-            Error::refused(Diagnostic::error("usage", message).help(help))
-        })
+        format_of(self.format, self.out.as_deref())
     }
+}
+
+/// The format that is set, or that the name of the file implies; without both, CSV.
+pub(super) fn format_of(
+    format: Option<OutputFormat>,
+    out: Option<&Path>,
+) -> Result<OutputFormat, Error> {
+    let (None, Some(out)) = (format, out) else {
+        return Ok(format.unwrap_or(OutputFormat::Csv));
+    };
+    OutputFormat::of(out).ok_or_else(|| {
+        let message = format!("the name of `{}` does not tell its format", out.display());
+        let help = "let it end in `.csv`, `.jsonl`, `.npy` or `.parquet`, or in `/` for a folder of images; or pass `--format`";
+        Error::refused(Diagnostic::error("usage", message).help(help))
+    })
 }
 
 /// Predicts and writes the file or folder `out`, which appears when all predictions are complete.
@@ -208,7 +216,7 @@ fn run(
     Ok(predicted)
 }
 
-fn unwritable(error: DataError) -> Error {
+pub(super) fn unwritable(error: DataError) -> Error {
     Error::Failed(Box::new(Diagnostic {
         helps: error.helps,
         ..Diagnostic::error("output", error.message)

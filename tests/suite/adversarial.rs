@@ -292,11 +292,20 @@ fn what_predicts_or_compares_is_refused() {
         "sepal_length,sepal_width,petal_length,petal_width\n1,2,3,4\n",
     )
     .unwrap();
-    let asked: [&[&str]; 6] = [
+    let asked: [&[&str]; 8] = [
         &["predict", RUN, "--data", "rows.csv"],
         &["serve", RUN, "--predict"],
-        &["export", "pytorch", RUN, "--out", "torch"],
-        &["export", "onnx", RUN, "--out", "net.onnx"],
+        &[
+            "export",
+            "onnx",
+            RUN,
+            "--with-transforms",
+            "--out",
+            "net.onnx",
+        ],
+        &["generate", RUN, "--prompt", "once"],
+        &["generate", RUN, "--out", "images/"],
+        &["generate", RUN, "--num", "3"],
         &["lr-find", "spec.toml"],
         &["init", "--data", "rows.csv", "--task", "generation"],
     ];
@@ -307,6 +316,79 @@ fn what_predicts_or_compares_is_refused() {
         all += &format!("{arguments:?} {code}\n{said}\n");
     }
     insta::assert_snapshot!(super::support::redact(&all, at));
+}
+
+#[test]
+fn a_generator_leaves_for_pytorch_and_onnx() {
+    let folder = completed(PAIR, &[]);
+    let at = folder.path();
+    let samples = |num, out| {
+        let made = ["generate", RUN, "--seed", "7", "--num", num, "--out", out];
+        done(at, &made);
+        fs::read(at.join(out)).unwrap()
+    };
+    let many = samples("300", "samples.npy");
+    // The same items with any number of others.
+    let few = String::from_utf8(samples("2", "few.csv")).unwrap();
+    let more = String::from_utf8(samples("300", "more.csv")).unwrap();
+    assert!(
+        more.starts_with(&few) && more.lines().count() == 301,
+        "{few}"
+    );
+    let (code, _, said) = run(at, &["generate", RUN, "--out", "few.csv"]);
+    assert!(code == 2 && said.contains("--force"), "{said}");
+    assert!(many.starts_with(b"\x93NUMPY"));
+    done(at, &["export", "pytorch", RUN, "--out", "generator"]);
+    done(at, &["export", "onnx", RUN, "--out", "generator.onnx"]);
+    let Some(python) = python_with(&["torch", "safetensors", "numpy", "onnxruntime"]) else {
+        return;
+    };
+    let draws = Draws::new(7, 3);
+    let noise = (0..300).map(|place| draws.drawn(0, place).discriminator);
+    fs::write(
+        at.join("noise.json"),
+        json!(noise.collect::<Vec<_>>()).to_string(),
+    )
+    .unwrap();
+    let found: [f64; 2] = serde_json::from_str(&python.run("generator_check.py", &[at])).unwrap();
+    assert!(
+        found.iter().all(|difference| *difference < 1e-5),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn generated_images_are_files() {
+    let spec = r#"
+data = { type = "digits", split = { valid = 0.9 } }
+strategy.type = "adversarial"
+model.layers = [
+  { type = "noise", size = 4 },
+  { type = "sequence", name = "generator", layers = [
+    { type = "linear", out_features = 64 },
+    { type = "reshape", shape = [1, 8, 8] },
+  ] },
+  { type = "sequence", name = "discriminator", layers = [{ type = "flatten" }, { type = "linear" }] },
+]
+optimizer = { type = "adam", learning_rate = 1e-3 }
+train = { epochs = 1, batch_size = 64 }
+"#;
+    let folder = completed(spec, &[]);
+    let at = folder.path();
+    done(at, &["generate", RUN, "--num", "3", "--out", "images/"]);
+    let table = fs::read_to_string(at.join("images/samples.csv")).unwrap();
+    assert_eq!(table, "item,image\n1,1.png\n2,2.png\n3,3.png\n");
+    let image = image::open(at.join("images/3.png")).unwrap();
+    assert_eq!((image.width(), image.height()), (8, 8));
+    done(at, &["generate", RUN, "--num", "3", "--out", "items.jsonl"]);
+    let lines = fs::read_to_string(at.join("items.jsonl")).unwrap();
+    let item: Json = serde_json::from_str(lines.lines().nth(2).unwrap()).unwrap();
+    let pixel = |at: usize| {
+        let value = item["values"][at].as_f64().unwrap();
+        (value * 255.0).round().clamp(0.0, 255.0) as u8
+    };
+    let expected: Vec<u8> = (0..64).map(pixel).collect();
+    assert_eq!(image.into_luma8().into_raw(), expected);
 }
 
 /// What one network has of the other's would be a wrong gradient.

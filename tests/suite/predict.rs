@@ -268,7 +268,9 @@ fn numbers_are_in_units_of_the_target() {
     let last: Json = serde_json::from_str(kept.lines().last().unwrap()).unwrap();
     assert_eq!(last["row"], 120);
     let wanted = table.lines().last().unwrap().rsplit_once(',').unwrap().1;
-    assert_eq!(last["price"], wanted);
+    assert_eq!(last["data_price"], wanted);
+    let csv = predict("x.csv", &["--keep", "price"]);
+    assert!(csv.starts_with("row,data_price,price\n1,"), "{csv}");
     let shown: f64 = with
         .lines()
         .last()

@@ -14,6 +14,7 @@ use crate::initial::{drawn_portably, redraw};
 use crate::layer::Layer;
 use crate::parametrization::{attached, computed, started};
 use crate::tensor::DynTensor;
+use runner_core::check::network::pair::Alone;
 use runner_core::check::network::{Layer as LayerPlan, Network as NetworkPlan};
 use runner_core::spec::backend::{Arithmetic, Kernels};
 use runner_core::spec::model::layer::LayerKind;
@@ -176,6 +177,16 @@ impl Graph {
             see(at, &output);
             output
         })
+    }
+
+    /// A part as a graph of its own, with the same weights.
+    pub fn alone(&self, part: Alone) -> Self {
+        let Alone { network, places } = part;
+        Self {
+            layers: places.iter().map(|at| self.layers[*at].clone()).collect(),
+            last_uses: network.last_uses(),
+            plan: network,
+        }
     }
 
     /// The parameters and states of some layers in a row are visited.

@@ -1,5 +1,6 @@
 //! Exports of the network of a run.
 
+use std::borrow::Cow;
 use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -31,6 +32,7 @@ use runner_exchange::tensors::{Dtype, Tensors};
 use runner_exchange::torch::decode::decode;
 use runner_exchange::torch::transforms::{functions, subword_files};
 use runner_exchange::write::{self, Whole};
+use runner_network::graph::Graph;
 
 /// The format of a weight file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -252,13 +254,7 @@ pub(in crate::ops) fn open(
     if computes && matches!(found.plan.precision, Precision::F16 | Precision::Bf16) {
         found.plan.precision = Precision::F32;
     }
-    let model = Model::of(found, options);
-    let model = if computes {
-        model.and_then(Model::predicting)
-    } else {
-        model
-    };
-    let model = model.map_err(Error::Refused)?;
+    let model = Model::of(found, options).map_err(Error::Refused)?;
     let others = model.meaning().more().iter();
     let others: Vec<String> = others.map(|(name, _)| format!("`{name}`")).collect();
     if computes && !others.is_empty() {
@@ -417,8 +413,14 @@ pub fn export_pytorch(asked: &ExportPytorch, sink: &Sink<'_>) -> Result<Exported
     let model = open(&asked.run, &asked.options, true, sink)?;
     let wrong = |error: ExportError| failed(&asked.out, &error);
     let plan = model.plan();
-    refuse_graphs(&plan.network)?;
-    let example = Example::of_model(&model);
+    let (network, graph) = computed(&model);
+    refuse_graphs(&network)?;
+    let is_generator = model.generator().is_some();
+    let example = if is_generator {
+        Example::of(&network, &graph, model.device())
+    } else {
+        Example::of_model(&model)
+    };
     // The names of tokens are part of the encoding of texts.
     let transforms = model.transforms().of_new_data(&plan.data);
     let has_names = matches!(
@@ -426,21 +428,25 @@ pub fn export_pytorch(asked: &ExportPytorch, sink: &Sink<'_>) -> Result<Exported
         TargetEncoder::Class { .. } | TargetEncoder::Classes { .. } | TargetEncoder::Labels { .. }
     );
     let names = has_names.then(|| model.meaning().names());
+    let encoding = if is_generator {
+        // Noise is not encoded.
+        String::new()
+    } else {
+        functions(&transforms, Marks::of(&plan.data), names) + "\n\n"
+    };
     let about = About {
         origin: format!(
-            "The network of run `{}` of the experiment `{}` with its weights `{}`, exported by burn-runner {}.",
+            "The {} of run `{}` of the experiment `{}` with its weights `{}`, exported by burn-runner {}.",
+            if is_generator { "generator" } else { "network" },
             plan.id,
             plan.experiment,
             model.weights(),
             env!("CARGO_PKG_VERSION")
         ),
-        functions: functions(&transforms, Marks::of(&plan.data), names)
-            + "\n\n"
-            + &decode(&transforms, plan.task.kind, &plan.loss.function),
+        functions: encoding + &decode(&transforms, plan.task.kind, &plan.loss.function),
         has_rows: example.rows.is_some(),
     };
-    let graph = model.network().graph();
-    let made = pytorch_with(&plan.network, graph, &example, &about).map_err(wrong)?;
+    let made = pytorch_with(&network, &graph, &example, &about).map_err(wrong)?;
     let fill = |new: &Path| -> io::Result<()> {
         let mut files = made.files().into_iter();
         files.try_for_each(|(name, bytes)| fs::write(new.join(name), bytes))?;
@@ -469,19 +475,38 @@ pub fn export_pytorch(asked: &ExportPytorch, sink: &Sink<'_>) -> Result<Exported
 pub fn export_onnx(asked: &ExportOnnx, sink: &Sink<'_>) -> Result<Exported, Error> {
     let file = File::new(&asked.out, asked.force)?;
     let model = open(&asked.run, &asked.options, true, sink)?;
-    let graph = model.network().graph();
-    let network = &model.plan().network;
-    refuse_graphs(network)?;
+    let (network, graph) = computed(&model);
+    refuse_graphs(&network)?;
+    if asked.with_transforms && model.generator().is_some() {
+        let message = format!(
+            "run `{}` generates items from noise, which is not transformed",
+            model.plan().id
+        );
+        return Err(Error::refused(
+            Diagnostic::error("usage", message).help("omit `--with-transforms`"),
+        ));
+    }
     let wrong = |error: ExportError| failed(&asked.out, &error);
     let bytes = if asked.with_transforms {
         with_transforms(&model)
     } else {
-        onnx_model(network, graph)
+        onnx_model(&network, &graph)
     };
     let bytes = bytes.map_err(wrong)?;
-    let burn = tensors(graph).map_err(|e| wrong(e.into()))?;
+    let burn = tensors(&graph).map_err(|e| wrong(e.into()))?;
     file.write(|to| to.write_all(&bytes).map_err(|e| wrong(e.into())))?;
     Ok(exported(&model, &burn))
+}
+
+/// The network that other programs get: of a pair, the generator.
+fn computed(model: &Model) -> (Cow<'_, Network>, Cow<'_, Graph>) {
+    match model.generator() {
+        Some((network, graph)) => (Cow::Owned(network), Cow::Owned(graph)),
+        None => (
+            Cow::Borrowed(&model.plan().network),
+            Cow::Borrowed(model.network().graph()),
+        ),
+    }
 }
 
 /// Layers of messages need edges, which exported networks do not get.

@@ -2,6 +2,8 @@
 
 use super::Prediction;
 use crate::data::encode::{InputEncoder, TargetEncoder, Unit};
+use crate::data::picture::Picture;
+use crate::data::records::ColumnKind;
 use crate::data::{Set, TargetPlan, Transforms};
 use crate::plan::RunPlan;
 use crate::spec::loss::LossFunction;
@@ -37,7 +39,11 @@ impl Meaning {
         let of = |task, loss: &LossFunction, target: &TargetPlan, set: Set| Self {
             task,
             loss: loss.clone(),
-            target: target.clone(),
+            // Labels of the data say nothing about generated items.
+            target: match task {
+                TaskKind::Generation => TargetPlan::None,
+                _ => target.clone(),
+            },
             item: plan.data.input.shape.clone(),
             names: set.target_names(),
             units: set.target_units(),
@@ -298,6 +304,32 @@ impl Meaning {
             // Encoded columns have no common unit.
             _ => values.to_vec(),
         }
+    }
+
+    /// An item in the units of the data as an image, if the items of the data are images.
+    pub(super) fn picture(&self, values: &[f32]) -> Option<Picture> {
+        let InputEncoder::Array { column, unit, .. } = &self.set.encoder.input else {
+            return None;
+        };
+        let is_bytes = self.set.records.columns()[*column].kind == ColumnKind::Bytes;
+        let &[channels @ (1 | 3), height, width] = self.item.as_slice() else {
+            return None;
+        };
+        // Embedded images range from 0 to 1, and others from 0 to 255.
+        let white = if *unit < 1.0 { 1.0 } else { 255.0 };
+        let shade = |value: &f32| (value / white * 255.0).round().clamp(0.0, 255.0) as u8;
+        is_bytes.then(|| Picture {
+            caption: String::new(),
+            shape: [channels, height, width],
+            pixels: values.iter().map(shade).collect(),
+            mask: None,
+        })
+    }
+
+    /// Whether items of the data are images, so that predicted items are too.
+    pub(super) fn has_pictures(&self) -> bool {
+        let is_of_items = matches!(self.task, TaskKind::Autoencoding | TaskKind::Generation);
+        is_of_items && self.picture(&[]).is_some()
     }
 
     /// The name of a class or label.

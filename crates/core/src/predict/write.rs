@@ -1,7 +1,7 @@
-//! Predictions as files: CSV, JSON lines, NumPy arrays, masks as PNG, and Parquet.
+//! Predictions as files: CSV, JSON lines, NumPy arrays, masks and images as PNG, and Parquet.
 
 use std::collections::BTreeSet;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Seek, Write};
 use std::path::{Path, PathBuf};
 
@@ -12,6 +12,7 @@ use super::parquet::Table;
 use super::table::{cells, columns};
 use super::{Meaning, Prediction};
 use crate::data::DataError;
+use crate::data::picture::png;
 use crate::show::plain_io_error;
 use crate::spec::task::TaskKind;
 
@@ -24,7 +25,7 @@ pub enum OutputFormat {
     JsonLines,
     /// One NumPy array: probabilities, numbers, or masks.
     Npy,
-    /// A folder of masks, one per item.
+    /// A folder of masks or images, one per item.
     Png,
     /// An Apache Parquet table.
     Parquet,
@@ -59,6 +60,19 @@ pub struct Layout {
     pub keep: Vec<String>,
 }
 
+/// The keys of JSON objects that are no columns of tables.
+const KEYS: [&str; 9] = [
+    "alternatives",
+    "classes",
+    "deviation",
+    "outputs",
+    "prediction",
+    "probabilities",
+    "scores",
+    "shape",
+    "values",
+];
+
 /// Writes predictions as they arrive.
 pub struct Writer<W: Write> {
     layout: Layout,
@@ -67,7 +81,9 @@ pub struct Writer<W: Write> {
 }
 
 enum Out<W: Write> {
-    Rows(Box<csv::Writer<W>>),
+    /// With the names of the columns, until they are written before the first row: data that is refused as a whole has
+    /// no output.
+    Rows(Box<csv::Writer<W>>, Option<Vec<String>>),
     Lines(W),
     /// The values of an array, and the number per item; the header is written in front when the number of items is
     /// known.
@@ -88,31 +104,38 @@ impl<W: Write> Writer<W> {
         mut out: W,
         folder: Option<&Path>,
     ) -> Result<Self, DataError> {
-        let masks = meaning.task() == TaskKind::Segmentation;
+        let layout = Layout {
+            keep: kept_names(&layout, meaning)?,
+            ..layout
+        };
+        let has_images = meaning.task() == TaskKind::Segmentation || meaning.has_pictures();
         let out = match (format, folder) {
-            (OutputFormat::Png, _) if !masks => {
+            (OutputFormat::Png, _) if !has_images => {
                 return Err(DataError::new(
-                    "a folder of images can hold masks only, and this run does not predict masks",
+                    "a folder of images needs a run whose predictions are masks or images",
                 )
                 .help("write to a file that ends in `.csv`, `.jsonl` or `.npy`"));
             }
             (OutputFormat::Png, None) => {
                 return Err(
-                    DataError::new("masks are written to a folder, but none is given")
+                    DataError::new("images are written to a folder, but none is given")
                         .help("set one with `--out FOLDER/`"),
                 );
             }
             (OutputFormat::Png, Some(folder)) => {
-                let head = format!("{},mask\n", layout.id);
+                let what = match meaning.task() {
+                    TaskKind::Segmentation => "mask",
+                    _ => "image",
+                };
+                let head = format!("{},{what}\n", layout.id);
                 out.write_all(head.as_bytes()).map_err(|e| unwritable(&e))?;
                 Out::Folder(folder.to_owned(), BTreeSet::new(), out)
             }
             (OutputFormat::Csv, _) => {
-                let mut rows = csv::Writer::from_writer(out);
                 let names = columns(&layout, meaning).into_iter();
-                rows.write_record(names.map(|(name, _)| name))
-                    .map_err(|e| unwritable(&e.into()))?;
-                Out::Rows(Box::new(rows))
+                let names = names.map(|(name, _)| name);
+                let rows = csv::Writer::from_writer(out);
+                Out::Rows(Box::new(rows), Some(names.collect()))
             }
             (OutputFormat::JsonLines, _) => Out::Lines(out),
             (OutputFormat::Npy, _) => {
@@ -150,12 +173,16 @@ impl<W: Write> Writer<W> {
     ) -> Result<(), DataError> {
         self.num_items += 1;
         let written = match &mut self.out {
-            Out::Rows(rows) => {
+            Out::Rows(rows, head) => {
                 let mut row = Vec::new();
                 cells(meaning, id, kept, (prediction, more), &mut |cell| {
                     row.push(cell.text())
                 });
-                rows.write_record(&row).map_err(io::Error::from)
+                let head = head.take();
+                let mut records = head.iter().chain([&row]);
+                records
+                    .try_for_each(|record| rows.write_record(record))
+                    .map_err(io::Error::from)
             }
             Out::Lines(out) => {
                 let mut line = Map::new();
@@ -179,7 +206,7 @@ impl<W: Write> Writer<W> {
             Out::Folder(folder, names, table) => {
                 let name = mask_name(id, names);
                 let path = folder.join(&name);
-                write_mask(prediction, &path)
+                write_image(meaning, prediction, &path)
                     .and_then(|()| writeln!(table, "{},{}", csv_cell(id), csv_cell(&name)))
             }
             #[cfg(feature = "parquet")]
@@ -194,9 +221,13 @@ impl<W: Write> Writer<W> {
     pub fn finish(self, meaning: &Meaning) -> Result<W, DataError> {
         let finish = || -> io::Result<W> {
             match self.out {
-                Out::Rows(rows) => rows
-                    .into_inner()
-                    .map_err(|e| io::Error::other(e.to_string())),
+                Out::Rows(mut rows, head) => {
+                    if let Some(head) = head {
+                        rows.write_record(&head)?;
+                    }
+                    rows.into_inner()
+                        .map_err(|e| io::Error::other(e.to_string()))
+                }
                 Out::Lines(mut out) | Out::Folder(_, _, mut out) => out.flush().map(|()| out),
                 Out::Values(mut out, values) => {
                     let mut values = values.into_inner().map_err(|e| e.into_error())?;
@@ -218,6 +249,33 @@ impl<W: Write> Writer<W> {
         };
         finish().map_err(|e| unwritable(&e))
     }
+}
+
+/// The names of copied columns in the output, which has columns and keys of its own: `data_price` if it has a `price`.
+fn kept_names(layout: &Layout, meaning: &Meaning) -> Result<Vec<String>, DataError> {
+    let without = Layout {
+        keep: Vec::new(),
+        ..layout.clone()
+    };
+    let own = columns(&without, meaning).into_iter();
+    let own: BTreeSet<String> = own
+        .map(|(name, _)| name)
+        .chain(KEYS.map(str::to_owned))
+        .collect();
+    let mut names: Vec<String> = Vec::new();
+    for name in &layout.keep {
+        let shown = if own.contains(name) {
+            format!("data_{name}")
+        } else {
+            name.clone()
+        };
+        if names.contains(&shown) {
+            let message = format!("`--keep` copies two columns to `{shown}`");
+            return Err(DataError::new(message).help("omit one of them"));
+        }
+        names.push(shown);
+    }
+    Ok(names)
 }
 
 /// A single-precision number in its shortest form.
@@ -363,9 +421,16 @@ fn mask_name(id: &str, names: &mut BTreeSet<String>) -> String {
     format!("{}.png", free.unwrap_or(long))
 }
 
-fn write_mask(prediction: &Prediction, path: &Path) -> io::Result<()> {
-    let Prediction::Classes { shape, classes } = prediction else {
-        return Ok(());
+fn write_image(meaning: &Meaning, prediction: &Prediction, path: &Path) -> io::Result<()> {
+    let (shape, classes) = match prediction {
+        Prediction::Classes { shape, classes } => (shape, classes),
+        Prediction::Item { values, .. } => {
+            let picture = meaning.picture(values);
+            let bytes = picture.and_then(|picture| png(&picture));
+            let bytes = bytes.ok_or_else(|| io::Error::other("an item is not an image"))?;
+            return fs::write(path, bytes);
+        }
+        _ => return Ok(()),
     };
     let pixels: Option<Vec<u8>> = classes
         .iter()

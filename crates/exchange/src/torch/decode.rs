@@ -49,7 +49,9 @@ pub fn decode(transforms: &Transforms, task: TaskKind, loss: &LossFunction) -> S
             "numbers in the units of the targets",
             in_units(&scaling, nonlinear),
         ),
-        (TaskKind::Autoencoding, _) => ("items in the units of the data", in_units(&scaling, &[])),
+        (TaskKind::Autoencoding | TaskKind::Generation, _) => {
+            ("items in the units of the data", in_units(&scaling, &[]))
+        }
         _ => ("the score of each class", "    return outputs\n".to_owned()),
     };
     format!("def decode(outputs):\n    \"\"\"The network's outputs as {meaning}.\"\"\"\n{lines}")
@@ -75,7 +77,7 @@ fn scalings(transforms: &Transforms, task: TaskKind) -> Vec<Scaling> {
                 unit,
                 ..
             },
-        ) if task == TaskKind::Autoencoding => {
+        ) if matches!(task, TaskKind::Autoencoding | TaskKind::Generation) => {
             let unit = f64::from(*unit);
             let scaling = ArrayScaling::new(scaling, shape, *axis);
             (0..shape.iter().product())

@@ -31,6 +31,9 @@ impl Generated {
         let [num, width] = outputs.dims();
         self.num_items += num;
         let missing = NUM_SHOWN - self.shown.len();
+        if missing == 0 {
+            return Ok(());
+        }
         let values = numbers(outputs.narrow(0, 0, missing.min(num)))?;
         let items = values.chunks_exact(width);
         let items = items.map(|item| item.iter().map(|value| *value as f32).collect());

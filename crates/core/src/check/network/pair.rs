@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::Network;
+use super::{Layer, Network, Shape, Weights};
 use crate::spec::adversarial::AdversarialSpec;
 use crate::spec::model::layer::LayerKind;
 
@@ -32,7 +32,49 @@ pub fn named<'a>(names: impl Iterator<Item = &'a str>, name: &str) -> Option<Ran
     (range.len() == inside.len()).then_some(range)
 }
 
+/// A network that is a part of another.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Alone {
+    /// The network.
+    pub network: Network,
+    /// The index in the other network of each of its layers.
+    pub places: Vec<usize>,
+}
+
 impl Network {
+    /// The generator of a pair as a network whose items are the numbers that it makes an item from.
+    pub fn generator(&self, pair: &Pair) -> Alone {
+        let is_noise = |at: &usize| matches!(self.layers[*at].kind, LayerKind::Noise { .. });
+        let places: Vec<usize> = pair.generator.clone().filter(|at| !is_noise(at)).collect();
+        let place = |at: usize| places.binary_search(&at).ok();
+        let layers: Vec<Layer> = places
+            .iter()
+            .map(|at| {
+                let mut layer = self.layers[*at].clone();
+                for input in &mut layer.inputs {
+                    input.layer = input.layer.and_then(place);
+                }
+                // Weights are shared within the generator alone.
+                layer.weights = layer.weights.map(|weights| match weights {
+                    Weights::Shared(owner) => Weights::Shared(place(owner).unwrap_or(owner)),
+                    Weights::Tied(owner) => Weights::Tied(place(owner).unwrap_or(owner)),
+                });
+                layer
+            })
+            .collect();
+        let sum = |of: fn(&Layer) -> u64| layers.iter().map(of).sum();
+        let network = Self {
+            num_parameters: sum(|layer| layer.num_parameters),
+            activations_per_item: sum(|layer| layer.activations_per_item),
+            multiply_adds_per_item: sum(|layer| layer.multiply_adds_per_item),
+            items: Shape::numbers(&[pair.noise]),
+            parts: Vec::new(),
+            graph: None,
+            layers,
+        };
+        Alone { network, places }
+    }
+
     /// The parts that a strategy names, which were checked when the network was planned.
     pub fn pair(&self, spec: &AdversarialSpec) -> Option<Pair> {
         let part = |name: &str| {

@@ -1,0 +1,115 @@
+//! Items that the generator of an adversarial training makes, as a file or a folder of images.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use super::place::{File, Folder, unwritten};
+use super::predict::{format_of, unwritable};
+use super::{Progress, Sink};
+use crate::error::Error;
+use crate::model::{Model, Options};
+use runner_core::predict::{Layout, OutputFormat, Writer};
+
+/// Items that are computed at a time.
+const BATCH_SIZE: usize = 256;
+/// The table beside images.
+const TABLE: &str = "samples.csv";
+
+/// A request for generated items.
+#[derive(Clone, Debug)]
+pub struct Samples {
+    /// The folder of a run or of an experiment, or a capsule.
+    pub run: PathBuf,
+    /// The options for opening the run.
+    pub options: Options,
+    /// The number of items.
+    pub num: usize,
+    /// The seed of the noise: the same seed gives the same items.
+    pub seed: u64,
+    /// The file, or the folder of images.
+    pub out: PathBuf,
+    /// Whether an existing one is replaced.
+    pub force: bool,
+    /// The output format; by default the one that `out` implies.
+    pub format: Option<OutputFormat>,
+}
+
+impl Samples {
+    /// Sixteen items in a file or a folder.
+    pub fn new(run: impl Into<PathBuf>, out: impl Into<PathBuf>) -> Self {
+        Self {
+            run: run.into(),
+            options: Options::default(),
+            num: 16,
+            seed: 0,
+            out: out.into(),
+            force: false,
+            format: None,
+        }
+    }
+}
+
+/// Generates items and writes them in the units of the data.
+///
+/// # Errors
+///
+/// [`Error::Refused`] if the run cannot be opened or has no generator, or the file may not be written.
+///
+/// ```no_run
+/// use burn_runner::ops::{self, Samples};
+///
+/// ops::samples(&Samples::new("results/digits_gan", "samples.npy"), &ops::quiet)?;
+/// # Ok::<(), burn_runner::Error>(())
+/// ```
+pub fn samples(asked: &Samples, sink: &Sink<'_>) -> Result<(), Error> {
+    let out = &asked.out;
+    if format_of(asked.format, Some(out))? != OutputFormat::Png {
+        return File::new(out, asked.force)?.write(|file| run(asked, file, None, sink));
+    }
+    let is_own = |name: &OsStr| {
+        let ending = Path::new(name).extension();
+        name == TABLE || ending.is_some_and(|ending| ending == "png")
+    };
+    Folder::new(out, asked.force, is_own)?.write(|folder| {
+        let failed = |e| unwritten(out, &e);
+        let mut table = BufWriter::new(fs::File::create(folder.join(TABLE)).map_err(failed)?);
+        run(asked, &mut table, Some(folder), sink)?;
+        table.flush().map_err(failed)
+    })
+}
+
+fn run(
+    asked: &Samples,
+    out: &mut dyn Write,
+    folder: Option<&Path>,
+    sink: &Sink<'_>,
+) -> Result<(), Error> {
+    let model = Model::open(&asked.run, &asked.options).map_err(Error::Refused)?;
+    if let Some(why) = &model.found().why {
+        sink(Progress::Note(&format!("generating with {why}")));
+    }
+    let layout = Layout {
+        id: "item",
+        is_numbered: true,
+        keep: Vec::new(),
+    };
+    let format = format_of(asked.format, Some(&asked.out))?;
+    let meaning = model.meaning();
+    // Before the writer, whose refusals are about the format.
+    model.samples(0..0, asked.seed).map_err(Error::Refused)?;
+    let writer = Writer::new(format, layout, meaning, out, folder);
+    let mut writer = writer.map_err(|e| Error::Refused(crate::model::refusal(&e)))?;
+    for first in (0..asked.num).step_by(BATCH_SIZE) {
+        let items = first..(first + BATCH_SIZE).min(asked.num);
+        let made = model.samples(items.clone(), asked.seed);
+        for (at, item) in items.zip(made.map_err(Error::Refused)?) {
+            let id = (at + 1).to_string();
+            let written = writer.add(meaning, &id, &[], (&item, &[]));
+            written.map_err(unwritable)?;
+        }
+    }
+    writer.finish(meaning).map_err(unwritable)?;
+    Ok(())
+}
