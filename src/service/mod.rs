@@ -138,9 +138,11 @@ impl Predictions {
                     self.name
                 ),
             ),
-            (true, ["" | "v2" | "metrics", ..]) => wrong(405, "this address only supports GET"),
+            (true, ["" | "v2" | "metrics", ..]) => {
+                wrong(405, "this address only supports GET").header("Allow", "GET, HEAD".into())
+            }
             (false, ["predict"] | ["v2", "models", _, "infer"]) => {
-                wrong(405, "send the items with POST")
+                wrong(405, "send the items with POST").header("Allow", "POST".into())
             }
             _ => wrong(404, "this address does not exist; see / for a list"),
         }

@@ -40,6 +40,12 @@ pub(super) struct Call {
 }
 
 impl Metadata {
+    fn input_names(&self) -> String {
+        let names = self.inputs.iter();
+        let names: Vec<String> = names.map(|column| format!("`{}`", column.name)).collect();
+        names.join(", ")
+    }
+
     /// Those of a model.
     pub fn of(model: &Model) -> Self {
         let transforms = model.transforms();
@@ -163,20 +169,18 @@ impl Call {
             serde_json::from_slice(body).map_err(|e| format!("the body is not JSON: {e}"))?;
         let given = parsed.get("inputs").and_then(Value::as_array);
         let given = given.ok_or("`inputs` must be a list of tensors")?;
+        if given.is_empty() {
+            return Err(format!("`inputs` is empty; it takes {}", metadata.input_names()).into());
+        }
         let mut rows: Vec<Map<String, Value>> = Vec::new();
         for (at, input) in given.iter().enumerate() {
             let name = input.get("name").and_then(Value::as_str);
             let name = name.ok_or_else(|| format!("input {} has no `name`", at + 1))?;
             let column = metadata.inputs.iter().find(|column| column.name == name);
             let column = column.ok_or_else(|| {
-                let known = metadata
-                    .inputs
-                    .iter()
-                    .map(|column| format!("`{}`", column.name));
-                let known: Vec<String> = known.collect();
                 format!(
                     "the model has no input `{name}`; its inputs are {}",
-                    known.join(", ")
+                    metadata.input_names()
                 )
             })?;
             let values = tensor(input, column)?;

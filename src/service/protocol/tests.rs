@@ -87,6 +87,7 @@ fn wrong_tensors_are_refused_by_name() {
     ]));
     assert!(error.unwrap_err().0.contains("has 2 items"));
     assert!(parse(&json!(1)).unwrap_err().0.contains("list of tensors"));
+    assert!(parse(&json!([])).unwrap_err().0.contains("is empty"));
 }
 
 #[test]

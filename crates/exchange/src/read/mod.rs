@@ -11,6 +11,7 @@ mod shards;
 mod torch;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use runner_core::data::DataError;
@@ -58,6 +59,46 @@ impl Format {
         let mut all = Self::ALL.into_iter();
         let found = all.find(|(_, extensions)| extensions.contains(&extension.as_str()));
         found.map(|(format, _)| format)
+    }
+
+    /// The format that the first bytes of a file identify, if any.
+    fn of_content(head: &[u8]) -> Option<Self> {
+        let within = |name: &[u8]| head.windows(name.len()).any(|bytes| bytes == name);
+        if head.starts_with(b"PK\x03\x04") {
+            let (arrays, pickle) = (within(b".npy"), within(b"data.pkl"));
+            return match (arrays, pickle) {
+                (true, false) => Some(Self::Npz),
+                (false, true) => Some(Self::Torch),
+                _ => None,
+            };
+        }
+        let is_header = head.get(8) == Some(&b'{') && head[..8].ends_with(&[0, 0, 0, 0]);
+        is_header.then_some(Self::Safetensors)
+    }
+
+    fn extension(self) -> &'static str {
+        let mut all = Self::ALL.into_iter();
+        let found = all.find(|(format, _)| *format == self);
+        found.map_or("", |(_, extensions)| extensions[0])
+    }
+}
+
+/// Refuses a file whose name says another format than its content.
+fn refuse_misnamed(path: &Path, format: Format, file: impl Read) -> Result<(), DataError> {
+    let mut head = Vec::new();
+    let read = file.take(1 << 10).read_to_end(&mut head);
+    read.map_err(|e| unreadable(path, &e))?;
+    match Format::of_content(&head) {
+        Some(other) if other != format => {
+            let message = format!(
+                "`{}` contains what a file that ends in `.{}` contains",
+                path.display(),
+                other.extension()
+            );
+            Err(DataError::new(message)
+                .help(format!("rename it to end in `.{}`", other.extension())))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -121,10 +162,11 @@ impl Weights {
     /// The same for deltas too.
     pub(crate) fn open_any(path: &Path, top_level_key: Option<&str>) -> Result<Self, DataError> {
         // Pipes and devices must not reach a library.
-        plain_file::open(path).map_err(|e| unreadable(path, &e))?;
+        let file = plain_file::open(path).map_err(|e| unreadable(path, &e))?;
         let Some(format) = Format::of(path) else {
             return Err(unknown(path));
         };
+        refuse_misnamed(path, format, file)?;
         let is_nested = matches!(format, Format::Torch | Format::Json);
         if let (Some(key), false) = (top_level_key, is_nested) {
             let message = format!(

@@ -222,6 +222,20 @@ fn files_of_other_kinds_are_named() {
 
 /// Nested so deeply that a recursive function of what is inside would overflow the stack.
 #[test]
+fn files_with_the_name_of_another_format_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let torch = archive(folder.path(), &state_dict(|_| {}), &values(), &[]);
+    let misnamed = folder.path().join("weights.npz");
+    fs::rename(torch, &misnamed).unwrap();
+    let error = all(&misnamed).unwrap_err();
+    assert_eq!(error.helps, ["rename it to end in `.pt`"]);
+    let safetensors = folder.path().join("weights.pt");
+    fs::write(&safetensors, b"\x02\0\0\0\0\0\0\0{}").unwrap();
+    let error = all(&safetensors).unwrap_err();
+    assert_eq!(error.helps, ["rename it to end in `.safetensors`"]);
+}
+
+#[test]
 fn deeply_nested_pickles_are_read_without_recursion() {
     const DEPTH: usize = 150_000;
     let of = |start: &[u8], step: &[u8], end: &[u8]| {

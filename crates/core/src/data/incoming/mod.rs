@@ -7,6 +7,7 @@
 mod graphs;
 mod source;
 mod windows;
+mod words;
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -277,10 +278,8 @@ impl<'a> Incoming<'a> {
     }
 
     /// An error about the file under the name that the user knows.
-    fn renamed(&self, mut error: DataError) -> DataError {
-        // Keys of an experiment file do not apply to new data.
-        error.key = String::new();
-        error.helps.retain(|help| !help.contains("under `[data]`"));
+    fn renamed(&self, error: DataError) -> DataError {
+        let mut error = words::of_new_data(error);
         let Some(shown) = self.shown else {
             return error;
         };
@@ -455,10 +454,10 @@ impl<'a> Pieces<'a> {
     fn nothing_left(&self) -> DataError {
         let name = self.incoming.name();
         match (&self.first_skipped, &self.windows) {
-            (Some(first), _) => DataError::new(format!(
-                "none of the {} of {name} can be used",
-                crate::diagnostic::counted(self.num_skipped, "item")
-            ))
+            (Some(first), _) => DataError::new(match self.num_skipped {
+                1 => format!("the only item of {name} cannot be used"),
+                num => format!("none of the {num} items of {name} can be used"),
+            })
             .note(first.show())
             .help("correct the file, or use another one"),
             (None, Some(windows)) => DataError::new(format!(
@@ -474,21 +473,22 @@ impl<'a> Pieces<'a> {
 
 /// Why a row has a class that the run was not trained on.
 fn unknown_class(target: &TargetEncoder, records: &Records, row: usize) -> Option<String> {
-    let (column, num_classes) = match target {
+    // Positions may have no class, items may not.
+    let (column, num_classes, least) = match target {
         TargetEncoder::Class {
             column,
             num_classes,
-        }
-        | TargetEncoder::Classes {
+        } => (*column, *num_classes, 0.0),
+        TargetEncoder::Classes {
             column,
             num_classes,
             ..
-        } => (*column, *num_classes),
+        } => (*column, *num_classes, -1.0),
         _ => return None,
     };
     let mut wrong = None;
     records.numbers(row, column, |class| {
-        if class.is_nan() || class < -1.0 || class >= num_classes as f64 {
+        if class.is_nan() || class < least || class >= num_classes as f64 {
             wrong = wrong.or(Some(class));
         }
     });

@@ -100,6 +100,23 @@ pub fn unreadable(path: &Path, error: &io::Error) -> DataError {
         .help("check that the file exists and that you have permission to read it")
 }
 
+/// A file that cannot be read to its end.
+pub fn broken(path: &Path, error: &io::Error) -> DataError {
+    let reason = match error.kind() {
+        io::ErrorKind::UnexpectedEof => "it ends prematurely".to_owned(),
+        io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput => error.to_string(),
+        _ => return unreadable(path, error),
+    };
+    let is_packed = path.extension().is_some_and(|e| e == "gz");
+    let test = if is_packed {
+        "; `gzip -t` tests it"
+    } else {
+        ""
+    };
+    DataError::new(format!("`{}` is damaged: {reason}", path.display()))
+        .help(format!("create or copy the file again{test}"))
+}
+
 /// An error while writing to the cache.
 pub fn unwritable(error: &io::Error) -> DataError {
     let reason = plain_io_error(error);

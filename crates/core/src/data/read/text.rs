@@ -3,13 +3,13 @@
 //! The text is stored as Unicode: without a byte order mark, and with `\n` as the line break on every system, so that
 //! the same text is the same data on every system.
 
-use std::io::{BufRead, BufReader, ErrorKind, Read};
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rayon::prelude::*;
 
-use super::{Watch, bad_item, open, parts, unreadable, unwritable};
+use super::{Watch, bad_item, broken, open, parts, unreadable, unwritable};
 use crate::data::DataError;
 use crate::data::incoming::{Id, Incoming, Origin, Raw, Take};
 use crate::data::read::tables::MAX_ROW;
@@ -234,22 +234,6 @@ fn kind_of(bytes: &[u8]) -> &'static str {
         [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => "; the file is UTF-16 and must be saved as UTF-8",
         _ if bytes[..bytes.len().min(1024)].contains(&0) => "; the file does not look like text",
         _ => "; if the file is in an older encoding, save it as UTF-8",
-    }
-}
-
-/// A file that ends or fails during reading. A compressed file is then damaged; otherwise it is the disk.
-fn broken(path: &Path, error: &std::io::Error) -> DataError {
-    let is_packed = path.extension().is_some_and(|e| e == "gz");
-    let reason = match error.kind() {
-        ErrorKind::UnexpectedEof => "it ends prematurely".to_owned(),
-        ErrorKind::InvalidData | ErrorKind::InvalidInput => error.to_string(),
-        _ => return unreadable(path, error),
-    };
-    let message = format!("`{}` cannot be decompressed: {reason}", path.display());
-    if is_packed {
-        DataError::new(message).help("download or create the file again; `gzip -t` tests it")
-    } else {
-        unreadable(path, error)
     }
 }
 

@@ -10,9 +10,10 @@ use csv::{ByteRecord, ErrorKind, Reader, ReaderBuilder};
 
 use super::cell::{Cell, Cells};
 use super::head::{Head, above, is_data};
-use super::source::{self, Limited, broken};
+use super::source::{self, Limited};
 use super::{Rows, Table};
 use crate::data::DataError;
+use crate::data::read::broken;
 use crate::diagnostic::Reason;
 use crate::spec::data::{FilesSpec, Format, RowsSpec};
 

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::number::Dressed;
 use crate::data::DataError;
-use crate::data::read::{open, unreadable};
+use crate::data::read::{broken, open};
 
 /// Bytes that are inspected.
 const BYTES: u64 = 1 << 16;
@@ -46,7 +46,7 @@ impl Head {
     pub fn read(path: &Path) -> Result<Self, DataError> {
         let mut bytes = Vec::new();
         let read = open(path)?.take(BYTES).read_to_end(&mut bytes);
-        read.map_err(|e| unreadable(path, &e))?;
+        read.map_err(|e| broken(path, &e))?;
         Ok(Self::of(
             &String::from_utf8_lossy(&bytes),
             bytes.len() as u64 == BYTES,

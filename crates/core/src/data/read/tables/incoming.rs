@@ -164,6 +164,7 @@ impl Layout {
             refuse_other_width(incoming, &names, &apart, column)?;
         }
         let used: BTreeSet<String> = incoming.used().iter().map(name).collect();
+        refuse_ignored(incoming, &names, &used)?;
         let group = group_by(incoming).filter(|name| known.contains(name));
         if !known.is_empty() {
             let is_array =
@@ -393,17 +394,44 @@ fn refuse_other_width(
     })
 }
 
+/// Refuses to ignore columns that do not exist, and those that the run needs.
+fn refuse_ignored(
+    incoming: &Incoming<'_>,
+    names: &[String],
+    used: &BTreeSet<String>,
+) -> Result<(), DataError> {
+    let mut ignored = incoming.ignore.iter();
+    if let Some(name) = ignored.clone().find(|name| used.contains(*name)) {
+        let message = format!("`--ignore` names the column `{name}`, which the run was trained on");
+        return Err(DataError::new(message).help(format!("remove `--ignore {name}`")));
+    }
+    let is_unknown = |name: &&String| !names.is_empty() && !names.contains(name);
+    let Some(name) = ignored.find(is_unknown) else {
+        return Ok(());
+    };
+    let error = DataError::new(format!(
+        "{} has no column `{name}`, which `--ignore` names",
+        incoming.name()
+    ))
+    .note(format!("its columns are {}", listed(names)));
+    Err(match nearest(name, names.iter().map(String::as_str)) {
+        Some(other) => error.help(format!("did you mean `{other}`?")),
+        None => error.help(format!("remove `--ignore {name}`")),
+    })
+}
+
+/// The first of some names.
+fn listed<T: AsRef<str>>(names: &[T]) -> String {
+    const SHOWN: usize = 8;
+    let shown = names.iter().take(SHOWN);
+    let shown = shown.map(|name| format!("`{}`", encode::shorten(name.as_ref())));
+    let shown: Vec<_> = shown.collect();
+    let more = if names.len() > SHOWN { ", …" } else { "" };
+    format!("{}{more}", shown.join(", "))
+}
+
 /// A table without some of the columns.
 fn lacks(incoming: &Incoming<'_>, lacking: &[&String], names: &[String]) -> DataError {
-    const SHOWN: usize = 8;
-    let show = |names: &mut dyn Iterator<Item = &String>, num: usize| {
-        let shown: Vec<_> = names
-            .take(SHOWN)
-            .map(|name| format!("`{}`", encode::shorten(name)))
-            .collect();
-        let more = if num > SHOWN { ", …" } else { "" };
-        format!("{}{more}", shown.join(", "))
-    };
     let is_kept = lacking.iter().all(|name| incoming.keep.contains(name));
     let what = if is_kept {
         "which `--keep` names"
@@ -418,12 +446,9 @@ fn lacks(incoming: &Incoming<'_>, lacking: &[&String], names: &[String]) -> Data
         } else {
             "columns"
         },
-        show(&mut lacking.iter().copied(), lacking.len())
+        listed(lacking)
     ))
-    .note(format!(
-        "its columns are {}",
-        show(&mut names.iter(), names.len())
-    ));
+    .note(format!("its columns are {}", listed(names)));
     let meant = nearest(lacking[0], names.iter().map(String::as_str));
     match meant {
         Some(other) => error.help(format!(

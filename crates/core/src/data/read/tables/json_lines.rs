@@ -12,9 +12,10 @@ use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::Value;
 
 use super::cell::{Cell, Cells, List};
-use super::source::{self, Limited, MAX_ROW, broken};
+use super::source::{self, Limited, MAX_ROW};
 use super::{Rows, Table};
 use crate::data::DataError;
+use crate::data::read::broken;
 use crate::diagnostic::Reason;
 use crate::spec::data::FilesSpec;
 

@@ -146,15 +146,3 @@ impl Read for Limited {
         Ok(num)
     }
 }
-
-/// A file that cannot be read completely.
-pub fn broken(path: &Path, error: &io::Error) -> DataError {
-    let shown = path.display();
-    match error.kind() {
-        io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput | io::ErrorKind::UnexpectedEof => {
-            DataError::new(format!("`{shown}` is damaged: {error}"))
-                .help("create or copy the file again")
-        }
-        _ => unreadable(path, error),
-    }
-}
