@@ -131,6 +131,10 @@ fn show_prepared(prepared: &Prepared, left_out: &str, mode: Mode) {
         add(prepared.num_left_out, left_out);
         add(prepared.num_completed, "already completed");
         add(prepared.num_begun, "resumed from where they stopped");
+        add(
+            prepared.num_waiting,
+            "waiting for those of which they begin as copies",
+        );
         add(prepared.num_pruned, "pruned");
         add(prepared.num_shorter, "extended to more epochs");
         add(prepared.replaced.len(), "rerun");

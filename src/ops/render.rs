@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use super::{Experiment, Sink, default_name, document_so_far, open};
 use crate::error::Error;
+use runner_core::diagnostic::Diagnostic;
 use runner_core::plan;
+use runner_core::spec::document::Document;
 use runner_core::spec::render;
 
 /// The experiment to render.
@@ -60,6 +62,7 @@ pub fn render(options: &Render, _: &Sink<'_>) -> Result<Rendered, Error> {
     if let (Some(_), Some(results)) = (&options.trial, &options.results) {
         document = document_so_far(&options.experiment, document, results)?;
     }
+    refuse_fork(&document, options.trial.as_deref())?;
     let (mut root, axes) = plan::put_together(&document, options.trial.as_deref(), None)
         .map_err(|diagnostics| Error::experiment(&document.sources, diagnostics))?;
     if options.defaults {
@@ -74,4 +77,25 @@ pub fn render(options: &Render, _: &Sink<'_>) -> Result<Rendered, Error> {
     Ok(Rendered {
         text: render::render(&document, &root, &axes, &name),
     })
+}
+
+/// A trial that begins as a copy of another one cannot be trained by a file of its own.
+fn refuse_fork(document: &Document, trial: Option<&str>) -> Result<(), Error> {
+    let known = document.suggestions.as_deref().unwrap_or_default();
+    let mut of_trial = known
+        .iter()
+        .filter(|known| Some(known.trial.as_str()) == trial);
+    let Some(fork) = of_trial.next().and_then(|known| known.fork) else {
+        return Ok(());
+    };
+    let from = known.get(fork.from).map_or("", |known| &known.trial);
+    let message = format!(
+        "trial `{}` is not trained by a file of its own: it begins as a copy of `{from}` after epoch {}",
+        trial.unwrap_or_default(),
+        fork.epochs
+    );
+    let diagnostic = Diagnostic::error("usage", message);
+    Err(Error::refused(diagnostic.help(
+        "render the whole experiment, without `--trial`: its report has the schedule that was found",
+    )))
 }

@@ -51,7 +51,7 @@ pub use pause::Pause;
 use runner_core::data;
 use runner_core::diagnostic::Reason;
 use runner_core::event::{Adjustment, Event, FailureClass, Metrics, Outcome, Started};
-use runner_core::plan::RunPlan;
+use runner_core::plan::{ForkPlan, RunPlan};
 use runner_core::record::{RunFolder, TraceWriter, this_build, write_json};
 use runner_core::spec::backend::Backend;
 use runner_network::batch::Batch;
@@ -161,6 +161,9 @@ fn run(job: &Job) -> Result<Executed, Outcome> {
     checkpoints.remove_fragments();
     let found = checkpoints.newest();
     let (resumed_step, start) = found.state.unzip();
+    if let (Some(fork), None, false) = (&plan.fork, resumed_step, job.is_probe) {
+        return Err(no_beginning(fork, &found.rejected));
+    }
     let mut start = start.unwrap_or_default();
     start.adjustments = job.adjustments.clone();
     let network = first_network(job, plan, resumed_step.is_some(), &device)?;
@@ -204,6 +207,18 @@ fn run(job: &Job) -> Result<Executed, Outcome> {
     })?;
     (job.emit)(Event::FilesRecorded { files });
     Ok(executed)
+}
+
+/// The failure of a run that has lost the state from which it begins. It must not begin with random weights.
+fn no_beginning(fork: &ForkPlan, rejected: &[String]) -> Outcome {
+    let ForkPlan { run, epoch, .. } = fork;
+    let mut message = format!(
+        "the checkpoint from which it begins, of run `{run}` after epoch {epoch}, is missing"
+    );
+    for reason in rejected {
+        message += &format!("; {reason}");
+    }
+    Outcome::failed(FailureClass::Data, message)
 }
 
 /// Checks the promises of the program's own parts.

@@ -301,7 +301,10 @@ impl Training<'_> {
             if let Some(first) = first {
                 message += &format!(": first {first}");
             }
-            if let Some(before) = from_step.filter(|before| before + 1 == step) {
+            // A copy begins there, or not at all.
+            let is_first = |before: usize| plan.fork.is_some() && before == plan.first_step();
+            let useless = from_step.filter(|before| before + 1 == step && !is_first(*before));
+            if let Some(before) = useless {
                 // Its loss depends only on those weights: no learning rate can help it.
                 self.checkpoints.remove(before);
                 let newest = self.checkpoints.newest().state;

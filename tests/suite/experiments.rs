@@ -52,6 +52,29 @@ fn a_teacher_makes_up_for_wrong_labels() {
     assert!(accuracies[0] - accuracies[1] > 0.03, "{accuracies:?}");
 }
 
+/// Eight epochs of twenty: 0.089 was measured, and 0.078 for all of them.
+#[test]
+fn a_population_finds_good_rates() {
+    let folder = tempfile::tempdir().unwrap();
+    let spec = root().join("experiments/digits_pbt.toml");
+    let arguments = [
+        "run",
+        spec.to_str().unwrap(),
+        "--quiet",
+        "--set",
+        "train.epochs=8",
+    ];
+    let (code, _, stderr) = run(folder.path(), &arguments);
+    assert_eq!(code, 0, "{stderr}");
+    let report = folder.path().join("results/digits_pbt/report.json");
+    let report: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(report).unwrap()).unwrap();
+    let loss = &report["trials"][0]["metrics"]["valid/loss"]["mean"];
+    assert!(loss.as_f64().unwrap() < 0.1, "{loss}");
+    let copies = &report["search"]["population"]["copies"];
+    assert_eq!(copies.as_array().map(Vec::len), Some(6));
+}
+
 /// Two epochs of ten: 0.85 was measured; all of them reach 0.94.
 #[test]
 fn the_cnn_of_the_guide_learns_in_two_epochs() {

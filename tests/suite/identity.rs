@@ -5,7 +5,7 @@ mod keys;
 
 use burn_runner::check::network::examples;
 use burn_runner::data;
-use burn_runner::plan::RunPlan;
+use burn_runner::plan::{ForkPlan, RunPlan};
 use serde_json::{Value as Json, json};
 
 use super::edit::Edit;
@@ -24,6 +24,10 @@ const OUT: &[(&str, &str)] = &[
     ("on_failure", "adjustments are recorded"),
     ("time_limit_secs", "a limit"),
     ("skip", "the run does not start"),
+    (
+        "fork.run",
+        "a name; the fingerprint is that of its whole lineage",
+    ),
     (
         "data.files.tokens.path",
         "the digest of the data covers the content of a tokenizer",
@@ -211,6 +215,18 @@ fn each_value_of_each_plan_is_in_an_identity() {
     let text = format!("{mnist}{}", IRIS.split("[model]").nth(1).unwrap());
     let (of_mnist, _) = planned(&text);
     wrong.extend(wrong_in(&of_mnist.runs[0], "/data", &names, &mut seen));
+    // What a copy begins as.
+    let copied = RunPlan {
+        fork: Some(ForkPlan {
+            run: "other-s1".into(),
+            fingerprint: "0123456789abcdef".into(),
+            epoch: 2,
+        }),
+        ..plan.runs[0].clone()
+    };
+    let copied = copied.with_fingerprint();
+    assert_ne!(copied.fingerprint, plan.runs[0].fingerprint);
+    wrong.extend(wrong_in(&copied, "/fork", &names, &mut seen));
     // The network of each type of layer.
     for example in examples::examples() {
         let run = RunPlan {

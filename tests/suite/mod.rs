@@ -77,6 +77,7 @@ mod pictures;
 mod planning;
 mod plans;
 mod pooled;
+mod population;
 mod portable;
 mod predict;
 mod predictions;

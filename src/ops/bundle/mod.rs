@@ -10,6 +10,7 @@ use super::{Progress, Sink};
 use crate::error::Error;
 use runner_core::diagnostic::Diagnostic;
 use runner_core::event::Outcome;
+use runner_core::plan::{ForkPlan, RunPlan};
 use runner_core::record::capsule::{self, Packed, Packing};
 use runner_core::record::{ExperimentFolder, RunFolder, RunRecord, remedy};
 use runner_core::show::plain_io_error;
@@ -71,6 +72,21 @@ pub struct Bundled {
     pub unread: Vec<String>,
 }
 
+/// A capsule has what one run needs, and not the runs that it begins as a copy of.
+fn refuse_fork(plan: &RunPlan) -> Result<(), Error> {
+    let Some(ForkPlan { run, epoch, .. }) = &plan.fork else {
+        return Ok(());
+    };
+    let message = format!(
+        "`{}` has no capsule of its own: it begins as a copy of `{run}` after epoch {epoch}",
+        plan.id
+    );
+    let diagnostic = Diagnostic::error("usage", message);
+    Err(Error::refused(diagnostic.help(
+        "share the experiment file, which trains all of the population again; `runner export` shares the weights",
+    )))
+}
+
 /// Packs a run into a capsule.
 ///
 /// # Errors
@@ -97,6 +113,7 @@ pub fn bundle(options: &Bundle, sink: &Sink<'_>) -> Result<Bundled, Error> {
     let Some(plan) = plan else {
         return Err(Error::refused(no_run(&options.run)));
     };
+    refuse_fork(&plan)?;
     let out = match &options.out {
         Some(out) => out.clone(),
         None => PathBuf::from(capsule::default_name(&plan)),

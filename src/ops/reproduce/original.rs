@@ -9,7 +9,7 @@ use crate::ops::experiment::cache_folder;
 use crate::ops::{Progress, Sink};
 use runner_core::diagnostic::Diagnostic;
 use runner_core::event::Outcome;
-use runner_core::plan::RunPlan;
+use runner_core::plan::{ForkPlan, RunPlan};
 use runner_core::record::capsule::{self, Needs};
 use runner_core::record::{
     Environment, ExperimentFolder, RunFolder, RunRecord, SealState, Trace, refuse_links,
@@ -31,6 +31,7 @@ pub(super) fn originals(options: &Reproduce, sink: &Sink<'_>) -> Result<Vec<Orig
         } else {
             Original::read(run, sink)?
         };
+        refuse_fork(&original.plan)?;
         let end = original.record.outcome.as_ref();
         if end != Some(&Outcome::Completed) && steps.is_none() {
             let how = end.map_or("not finished", Outcome::word);
@@ -56,6 +57,13 @@ pub(super) fn originals(options: &Reproduce, sink: &Sink<'_>) -> Result<Vec<Orig
     let mut originals = Vec::new();
     for id in experiment.run_ids() {
         let original = Original::read(experiment.run(&id), sink)?;
+        if let Some(fork) = &original.plan.fork {
+            sink(Progress::Step(&format!(
+                "`{id}` is skipped: it begins as a copy of `{}` after epoch {}",
+                fork.run, fork.epoch
+            )));
+            continue;
+        }
         match original.record.outcome {
             Some(Outcome::Completed) => originals.push(original),
             _ => sink(Progress::Step(&format!(
@@ -69,6 +77,21 @@ pub(super) fn originals(options: &Reproduce, sink: &Sink<'_>) -> Result<Vec<Orig
         let message = format!("no run of `{}` is completed", path.display());
         Err(wrong(message, "complete them with `runner run`"))
     }
+}
+
+/// A run that begins as a copy of another one is not reproduced by itself.
+fn refuse_fork(plan: &RunPlan) -> Result<(), Error> {
+    let Some(ForkPlan { run, epoch, .. }) = &plan.fork else {
+        return Ok(());
+    };
+    let message = format!(
+        "`{}` cannot be reproduced by itself: it begins as a copy of `{run}` after epoch {epoch}",
+        plan.id
+    );
+    let diagnostic = Diagnostic::error("usage", message);
+    Err(Error::refused(diagnostic.help(
+        "run the whole experiment again into another folder, with `runner run SPEC --results DIR`, and compare both with `runner diff`",
+    )))
 }
 
 /// A run to reproduce.

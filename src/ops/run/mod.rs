@@ -1,5 +1,6 @@
 //! Trains the runs of an experiment that are not completed, and writes its report.
 
+mod forks;
 mod hook;
 mod launch;
 mod notify;
@@ -23,6 +24,7 @@ use super::{Experiment, Planned, Progress, Sink};
 use crate::dispatch::Cancel;
 use crate::error::{Error, FAILED, INTERRUPTED, OK};
 use crate::train::Fault;
+use forks::Waiting;
 use launch::Launch;
 use on_cluster::on_cluster;
 use runner_core::data::Trust;
@@ -316,15 +318,6 @@ impl<'a> Session<'a> {
         if !selected.is_empty() {
             look_at_this_build();
         }
-        let (prepared, todo) = prepare::prepare(
-            folder,
-            planned,
-            inspected,
-            &selected,
-            options.retry.contains(&Retry::Pruned),
-            &mut self.plan_file.borrow_mut(),
-        )?;
-        sink(Progress::Prepared(&prepared));
         let launch = Launch {
             options,
             folder,
@@ -333,14 +326,37 @@ impl<'a> Session<'a> {
             began: self.began,
             leasehold: None,
         };
-        let trained = if !on.is_local() {
-            let waits = options.follow || planned.plan.search.is_some();
-            // No run of this process has results yet: there is nothing to report after a refusal.
-            Ok(on_cluster(&launch, on, (todo, held.clone()), waits, sink)?)
-        } else if todo.is_empty() {
-            Ok(None)
-        } else {
-            launch.train(todo, sink)
+        let mut waited = Waiting::default();
+        let trained = loop {
+            let (prepared, todo, waiting) = prepare::prepare(
+                folder,
+                planned,
+                inspected,
+                &selected,
+                options.retry.contains(&Retry::Pruned),
+                &mut self.plan_file.borrow_mut(),
+            )?;
+            sink(Progress::Prepared(&prepared));
+            let trained = if !on.is_local() {
+                let waits = options.follow || planned.plan.search.is_some();
+                // No run of this process has results yet: there is nothing to report after a refusal.
+                Ok(on_cluster(
+                    &launch,
+                    on.clone(),
+                    (todo, held.clone()),
+                    waits,
+                    sink,
+                )?)
+            } else if todo.is_empty() {
+                Ok(None)
+            } else {
+                launch.train(todo, sink)
+            };
+            let is_over = waiting.forks.is_empty() || waiting == waited;
+            if is_over || !matches!(trained, Ok(None)) {
+                break trained;
+            }
+            waited = waiting;
         };
         if let Some(submitter) = &self.submitter {
             submitter.check()?;

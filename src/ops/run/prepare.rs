@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use super::forks::{self, Waiting};
 use crate::error::Error;
 use crate::ops::{Planned, other_builds};
 use crate::train::Pause;
@@ -45,6 +46,8 @@ pub struct Prepared {
     pub replaced: Vec<(String, Vec<String>)>,
     /// Runs with damaged files, which are trained again, each with the damage.
     pub damaged: Vec<(String, String)>,
+    /// Runs that begin as copies of others which have to be trained first.
+    pub num_waiting: usize,
     /// Runs whose files cannot be read, which are not changed, each with the reason and a remedy.
     pub unreadable: Vec<(String, String, &'static str)>,
     /// Notes about runs that another build trained.
@@ -70,7 +73,7 @@ impl<'a> Pauses<'a> {
     /// Those of a plan.
     pub(super) fn of(plan: &'a Plan) -> Self {
         let search = plan.search.as_ref();
-        Self(search.and_then(|search| Some((search.prune?.rule, search.epochs()))))
+        Self(search.and_then(|search| Some((search.prune.as_ref()?.rule, search.epochs()))))
     }
 
     /// That of a run; none if it is trained to its end.
@@ -90,7 +93,7 @@ pub(super) fn prepare(
     selected: &[&RunPlan],
     resumes_pruned: bool,
     plan_file: &mut PlanFile,
-) -> Result<(Prepared, Vec<ToDo>), Error> {
+) -> Result<(Prepared, Vec<ToDo>, Waiting), Error> {
     let plan = &planned.plan;
     let orphans = leftovers(plan.runs.iter().map(|run| run.id.as_str()), folder);
     let statuses = inspected.iter().map(|run| {
@@ -119,12 +122,16 @@ pub(super) fn prepare(
         num_orphans: orphans.len(),
         ..Prepared::default()
     };
+    // Before any of them is trained further: a run keeps only its newest states.
+    let (waiting, lost) = forks::begin(folder, plan, &statuses, &chosen);
+    prepared.num_waiting = waiting.forks.len();
+    prepared.unreadable.extend(lost);
     let chosen = |(run, _): &&(&RunPlan, Status)| chosen.contains(run.id.as_str());
     let chosen: Vec<_> = statuses.iter().filter(chosen).collect();
-    let todo = prepared.take(&Pauses::of(plan), &chosen, resumes_pruned);
+    let todo = prepared.take((&Pauses::of(plan), &waiting), &chosen, resumes_pruned);
     let runs = chosen.iter().map(|(run, status)| (*run, status));
     prepared.other_builds = other_builds(folder, runs);
-    Ok((prepared, todo))
+    Ok((prepared, todo, waiting))
 }
 
 impl Prepared {
@@ -132,7 +139,7 @@ impl Prepared {
     /// ends if that was requested.
     fn take(
         &mut self,
-        pauses: &Pauses<'_>,
+        (pauses, waiting): (&Pauses<'_>, &Waiting),
         chosen: &[&(&RunPlan, Status)],
         resumes_pruned: bool,
     ) -> Vec<ToDo> {
@@ -141,9 +148,18 @@ impl Prepared {
             let id = run.id.clone();
             let folder = self.folder.run(&run.id);
             let mut resumes_at = 0;
+            if waiting.forks.contains(&id) || self.unreadable.iter().any(|(lost, ..)| *lost == id) {
+                continue;
+            }
             let pause = pauses.of_run(run).filter(|_| !resumes_pruned);
+            let needed = waiting.sources.get(&id).map(|epoch| Pause {
+                epoch: *epoch,
+                rule: PruneRule::Pbt,
+            });
+            let is_over =
+                |epoch: usize| needed.is_none() && pause.is_some_and(|pause| pause.epoch <= epoch);
             match status {
-                Status::Pruned { epoch } if pause.is_some_and(|pause| pause.epoch <= *epoch) => {
+                Status::Pruned { epoch } if is_over(*epoch) => {
                     self.num_pruned += 1;
                     continue;
                 }
@@ -179,8 +195,8 @@ impl Prepared {
             todo.push(ToDo {
                 plan: (*run).clone(),
                 folder,
-                resumes_at,
-                pause,
+                resumes_at: resumes_at.max(run.first_step()),
+                pause: needed.or(pause),
             });
         }
         self.num_to_do = todo.len();

@@ -7,9 +7,9 @@
 use serde::Serialize;
 use serde_json::{Value as Json, json};
 
-use super::RunPlan;
 use super::init::InitPlan;
 use super::teacher::TeacherPlan;
+use super::{ForkPlan, RunPlan};
 use crate::check::{group_of, matches};
 use crate::data::{DataPlan, Dataset, sha256_hex};
 use crate::spec::backend::{Arithmetic, DeviceName, Kernels, Precision};
@@ -70,6 +70,9 @@ struct Work<'a> {
     /// The teacher, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     teacher: Option<Json>,
+    /// The lineage, if it begins as a copy of another run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fork: Option<Json>,
 }
 
 /// The resolved settings of `[[optimizer.groups]]` and of `muon`'s patterns for one parameter.
@@ -194,6 +197,7 @@ impl RunPlan {
             strategy,
             init,
             teacher,
+            fork,
             // Its text is appended.
             network: _,
         } = self;
@@ -268,6 +272,15 @@ impl RunPlan {
                     warning: _,
                 } = teacher;
                 json!([weights_of(weights), network.work()])
+            }),
+            fork: fork.as_ref().map(|fork| {
+                let ForkPlan {
+                    // A name.
+                    run: _,
+                    fingerprint,
+                    epoch,
+                } = fork;
+                json!([fingerprint, epoch])
             }),
         }
     }

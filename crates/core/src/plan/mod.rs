@@ -52,7 +52,7 @@ pub use read::{account, put_together, specs, trials};
 use read::{read, read_as_written};
 pub use relief::Relief;
 pub use room::Room;
-pub use run::{ConfirmPlan, FORMAT, OLDEST_FORMAT, OtherWork, Plan, RunPlan, SearchPlan};
+pub use run::{ConfirmPlan, FORMAT, ForkPlan, OLDEST_FORMAT, OtherWork, Plan, RunPlan, SearchPlan};
 pub use sweep::search::{Search, TrialResult};
 use sweep::{Expansion, Point};
 use trial::Planner;
@@ -213,7 +213,12 @@ fn plan_by(
                 return Err(Diagnostics(vec![*diagnostic]));
             }
             let values = resolved(expansion.values(point), &root);
+            let first = runs.len();
             trial.add_runs(default_name, point.id.clone(), values, &mut runs);
+            let (earlier, own) = runs.split_at_mut(first);
+            expansion
+                .copy(&point.id, earlier, own)
+                .map_err(|diagnostic| Diagnostics(vec![*diagnostic]))?;
         }
     }
     if document.suggestions.is_none() && !diagnostics.has_errors() {
@@ -342,7 +347,7 @@ fn search_plan(
         method: search.spec.method,
         num_trials: search.spec.num_trials,
         budget: search.spec.budget,
-        prune: search.spec.prune,
+        prune: search.spec.prune.clone(),
         confirm,
         objectives: search.objectives().collect(),
         constraints: search.constraints().cloned().collect(),

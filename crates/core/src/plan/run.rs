@@ -130,6 +130,14 @@ impl SearchPlan {
         confirm.is_some_and(|confirm| confirm.seeds.contains(&seed))
     }
 
+    /// The epochs that each trial took over from another one; empty without population-based training.
+    pub fn copied_epochs(&self) -> BTreeMap<&str, usize> {
+        let known = self.suggestions.iter();
+        known
+            .filter_map(|known| Some((known.trial.as_str(), known.fork?.epochs)))
+            .collect()
+    }
+
     /// The epochs up to which the runs of each trial are trained so far; empty if the search does not end trials early.
     pub fn epochs(&self) -> BTreeMap<&str, usize> {
         let mut epochs = BTreeMap::new();
@@ -251,11 +259,31 @@ pub struct RunPlan {
     /// The teacher, with `strategy.type = "distill"`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub teacher: Option<TeacherPlan>,
+    /// The run that it begins as a copy of, in population-based training.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fork: Option<ForkPlan>,
     /// The planned network.
     pub network: Network,
 }
 
+/// What a run begins as: the state of another one after some epochs. Its own epochs follow.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ForkPlan {
+    /// The id of the other run.
+    pub run: String,
+    /// Its fingerprint, which contains what it begins as, and so the whole lineage.
+    pub fingerprint: String,
+    /// Its epochs that are taken over.
+    pub epoch: usize,
+}
+
 impl RunPlan {
+    /// Optimizer updates that it takes over from the run that it begins as a copy of; 0 if it begins by itself.
+    pub fn first_step(&self) -> usize {
+        let fork = self.fork.as_ref();
+        fork.map_or(0, |fork| self.steps_per_epoch * fork.epoch)
+    }
+
     /// Optimizer updates of the whole training.
     pub fn num_steps(&self) -> usize {
         self.steps_per_epoch * self.train.epochs

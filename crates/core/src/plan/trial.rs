@@ -207,6 +207,7 @@ impl Trial {
                 scheduler: spec.scheduler.clone(),
                 init: self.init.clone(),
                 teacher: self.teacher.clone(),
+                fork: None,
                 network: self.laid_out.network.clone(),
             };
             run.fingerprint = run.compute_fingerprint(&self.laid_out.work);

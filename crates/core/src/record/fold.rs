@@ -207,6 +207,15 @@ impl RunRecord {
             .collect()
     }
 
+    /// The objective of each epoch; NaN where it is not measured.
+    pub fn objective_by_epoch(&self, plan: &RunPlan) -> Vec<f64> {
+        let name = plan.objective.name();
+        let epochs = self.epochs.iter();
+        epochs
+            .map(|epoch| epoch.metrics.get(&name).copied().unwrap_or(f64::NAN))
+            .collect()
+    }
+
     /// The best epoch up to each one.
     pub(super) fn best_epochs_so_far(&self, plan: &RunPlan) -> Vec<&Epoch> {
         let mut best: Option<&Epoch> = None;

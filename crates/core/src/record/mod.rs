@@ -52,6 +52,7 @@ pub mod evaluation;
 mod experiment_folder;
 mod files;
 mod fold;
+mod fork;
 mod format;
 mod git;
 mod history;
@@ -89,6 +90,7 @@ pub use environment::{
 };
 pub use experiment_folder::ExperimentFolder;
 pub use fold::{RunRecord, Summary};
+pub use fork::{NotForked, fork};
 pub use format::is_other_format;
 pub use git::commits_between;
 pub use history::{Earlier, Generation};

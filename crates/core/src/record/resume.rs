@@ -154,7 +154,10 @@ impl ResumePoint {
     /// The newest checkpoint that is complete and belongs to the run.
     pub fn of(checkpoints: &Checkpoints<'_>) -> Self {
         let mut found = Self::default();
-        for step in checkpoints.folder.checkpoint_steps() {
+        let first = checkpoints.plan.first_step();
+        let steps = checkpoints.folder.checkpoint_steps().into_iter();
+        // What it took over from before it began is only there for its best epoch.
+        for step in steps.filter(|step| *step >= first) {
             match checkpoints.read_with_best(step) {
                 Ok(sidecar) => {
                     found.step = step;
@@ -169,14 +172,23 @@ impl ResumePoint {
 }
 
 impl Checkpoints<'_> {
-    /// A checkpoint is only valid together with the weights of its best epoch, with which the run ends.
     fn read_with_best(&self, step: usize) -> Result<Sidecar, BadCheckpoint> {
+        self.with_best(step).map(|(sidecar, _)| sidecar)
+    }
+
+    /// The checkpoint of a step, and that of its best epoch if it is another one: it is only valid together with these
+    /// weights, with which the run ends.
+    pub(super) fn with_best(
+        &self,
+        step: usize,
+    ) -> Result<(Sidecar, Option<(usize, Sidecar)>), BadCheckpoint> {
         let (sidecar, position) = self.check(step)?;
-        if let Some(best) = position.best.filter(|best| best.step != step) {
-            let wrong = |reason| BadCheckpoint::Best(best.step, Box::new(reason));
-            self.check(best.step).map_err(wrong)?;
-        }
-        Ok(sidecar)
+        let Some(best) = position.best.filter(|best| best.step != step) else {
+            return Ok((sidecar, None));
+        };
+        let wrong = |reason| BadCheckpoint::Best(best.step, Box::new(reason));
+        let (of_best, _) = self.check(best.step).map_err(wrong)?;
+        Ok((sidecar, Some((best.step, of_best))))
     }
 
     /// The checkpoint of a step, if it is complete and belongs to the run.

@@ -19,6 +19,9 @@ const MAX_TRIALS: i64 = 1 << 16;
 /// More trials at once than any machine trains.
 const MAX_PARALLEL: i64 = 1000;
 
+/// More members than any machine trains.
+const MAX_POPULATION: i64 = 1000;
+
 /// More decisions about a trial are a mistake: each of them stops its training.
 pub const MAX_RUNGS: usize = 1000;
 
@@ -63,7 +66,7 @@ pub struct Budget {
 }
 
 /// The `[search.prune]` table: trials that are not among the better ones after some epochs end early.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PruneSpec {
     /// The rule.
     #[serde(rename = "type")]
@@ -71,14 +74,30 @@ pub struct PruneSpec {
     /// The epochs before the first decision.
     pub min_epochs: usize,
     /// The reduction factor: one of this many trials continues at each rung, each of which has this many times the
-    /// epochs of the one before it. For `median`, the epochs between decisions.
+    /// epochs of the one before it. For `median` and `pbt`, the epochs between decisions.
     pub step: usize,
     /// The other trials that `median` needs.
     #[serde(default)]
     pub min_trials: usize,
+    /// The population of `pbt`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub population: Option<PopulationSpec>,
     /// The place of the table.
     #[serde(skip)]
     pub span: Span,
+}
+
+/// The population of `pbt`, and how its worst members are replaced.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PopulationSpec {
+    /// The number of members.
+    pub size: usize,
+    /// The part of the members that is replaced, and the part that they are replaced by.
+    pub quantile: f64,
+    /// One of them multiplies a hyperparameter of a copy.
+    pub factors: Vec<f64>,
+    /// The probability that it is sampled again instead.
+    pub resample_probability: f64,
 }
 
 /// The `[search.confirm]` table: the best trials are trained again, with other seeds than those that selected them.
@@ -102,6 +121,17 @@ pub struct OnRung {
     pub round: usize,
 }
 
+/// What a trial of population-based training begins as: a copy of another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Fork {
+    /// The number of the suggestion whose trial is copied, from 0.
+    pub from: usize,
+    /// The epochs of that trial that are copied.
+    pub epochs: usize,
+    /// The member of the population that it replaces, from 0.
+    pub member: usize,
+}
+
 /// A suggested point.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Suggestion {
@@ -117,6 +147,9 @@ pub struct Suggestion {
     /// How far it is trained, in a search that prunes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rung: Option<OnRung>,
+    /// What it is a copy of, in population-based training.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fork: Option<Fork>,
     /// Whether it is trained with other seeds too, as one of the best.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_confirmed: bool,
@@ -164,6 +197,7 @@ choices! {
         Asha "asha" "Asynchronous successive halving (Li et al., 2018): of the trials at a rung so far, the best 1/`factor` continue to the next.",
         SuccessiveHalving "successive_halving" "Successive halving (Jamieson and Talwalkar, 2016): brackets of trials, of which the best 1/`factor` continue once all are at a rung.",
         Hyperband "hyperband" "Hyperband (Li et al., 2016): successive halving with brackets that begin with few trials and many epochs, or the other way round, in turn.",
+        Pbt "pbt" "Population-based training (Jaderberg et al., 2017): a population of trials is trained together, and after each interval the worst of them are replaced by copies of the best with changed hyperparameters.",
         Median "median" "The median rule (Golovin et al., 2017): a trial ends when its best value so far is worse than the median of the others after as many epochs.",
     }
 }
@@ -205,11 +239,16 @@ impl SearchSpec {
         let warm_start = Text::list(s, "warm_start", Kind::Text, 1, doc);
         let doc = "Points that are tried first: tables of axes with one value each. Axes that are not listed are sampled.";
         let enqueue = super::sweep::trials(s, "enqueue", doc);
-        let is_refused =
-            s.is_refused("num_trials") || s.is_refused("budget") || s.is_refused("type");
+        let is_refused = ["num_trials", "budget", "type", "prune"]
+            .iter()
+            .any(|key| s.is_refused(key));
         let span = match s.reading() {
             Some((span, findings)) => {
-                if num_trials.is_none() && budget.is_none() && !is_refused {
+                let has_population = prune
+                    .as_ref()
+                    .is_some_and(|prune| prune.rule == PruneRule::Pbt);
+                let is_unlimited = num_trials.is_none() && budget.is_none();
+                if is_unlimited && !is_refused && !has_population {
                     let missing =
                         Diagnostic::error("missing-key", "missing key `num_trials` in `search`");
                     let missing = missing.at(span).label("`num_trials` must be set here");
@@ -317,25 +356,32 @@ fn limits(s: &mut Section<'_>, key: &'static str, doc: &'static str) -> Vec<(Con
 impl PruneSpec {
     fn decode(s: &mut Section<'_>) -> Self {
         let doc = "When trials end early.";
-        let (rule, step, min_trials) = s.variant(doc, None::<PruneRule>, |s, rule| {
+        let (rule, [min_epochs, step, min_trials], population) = s.variant(doc, None::<PruneRule>, |s, rule| {
+            if rule == PruneRule::Pbt {
+                let doc = "The epochs after which members are compared, and the worst replaced.";
+                let interval = s.field("interval", Kind::at_least(1), doc).or(1);
+                let population = PopulationSpec::decode(s);
+                return (rule, [interval, interval, 0], Some(population));
+            }
+            let doc = "The epochs before the first decision.";
+            let min_epochs = s.field("min_epochs", Kind::at_least(1), doc).or(1);
             if rule == PruneRule::Median {
                 let doc = "The epochs between decisions.";
                 let every = s.field("every_epochs", Kind::at_least(1), doc).or(1);
                 let doc = "Other trials that must have been trained for as many epochs.";
                 let others = s.field("min_trials", Kind::at_least(1), doc).or(5);
-                return (rule, every, others);
+                return (rule, [min_epochs, every, others], None);
             }
             let doc = "The reduction factor: one of this many trials continues, for this many times the epochs.";
             let factor = s.field("factor", Kind::Int(2, 100), doc).or(3);
-            (rule, factor, 0)
+            (rule, [min_epochs, factor, 0], None)
         });
-        let doc = "The epochs before the first decision.";
-        let min_epochs = s.field("min_epochs", Kind::at_least(1), doc).or(1);
         Self {
             rule,
             min_epochs,
             step,
             min_trials,
+            population,
             span: s.reading().map_or(Span::default(), |(span, _)| span),
         }
     }
@@ -343,13 +389,54 @@ impl PruneSpec {
     /// The epochs of the rungs of a training, the last of which is its end; with more than [`MAX_RUNGS`], the first.
     pub fn rungs(&self, epochs: usize) -> Vec<usize> {
         let next = |rung: &usize| match self.rule {
-            PruneRule::Median => rung.checked_add(self.step),
+            PruneRule::Median | PruneRule::Pbt => rung.checked_add(self.step),
             _ => rung.checked_mul(self.step),
         };
         let rungs = std::iter::successors(Some(self.min_epochs), next);
         let below = rungs.take_while(|rung| *rung < epochs);
         let below = below.take(MAX_RUNGS);
         below.chain([epochs]).collect()
+    }
+}
+
+impl PopulationSpec {
+    fn decode(s: &mut Section<'_>) -> Self {
+        let doc = "The number of members, which are trained together.";
+        let size = s
+            .field("population", Kind::Int(2, MAX_POPULATION), doc)
+            .or(8);
+        let doc = "The part of the members that is replaced after an interval, and the part of the best by whose copies they are replaced.";
+        let part = Kind::Float {
+            min: 0.0,
+            open_min: true,
+            max: 0.5,
+            open_max: false,
+        };
+        let quantile = s.field("quantile", part, doc).or(0.25);
+        let doc = "A copy has its hyperparameters multiplied by one of these, each with equal probability.";
+        let factor = Kind::Float {
+            min: 0.0,
+            open_min: true,
+            max: 1e3,
+            open_max: false,
+        };
+        let factors = s
+            .field("factors", Kind::list(factor, 1), doc)
+            .or(vec![0.8, 1.2]);
+        let doc = "The probability that a hyperparameter of a copy is sampled again from its distribution, rather than multiplied.";
+        let part = Kind::Float {
+            min: 0.0,
+            open_min: false,
+            max: 1.0,
+            open_max: false,
+        };
+        let resample_probability = s.field("resample_probability", part, doc).or(0.25);
+        Self {
+            size,
+            quantile,
+            factors,
+            resample_probability,
+        }
     }
 }
 

@@ -472,6 +472,14 @@ fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
 }
 
 fn reproduce(plan: &Plan, run: &str) -> String {
+    let prune = plan
+        .search
+        .as_ref()
+        .and_then(|search| search.prune.as_ref());
+    if prune.is_some_and(|prune| prune.population.is_some()) {
+        // Its runs begin as copies of each other.
+        return format!("{} --results reproduced", plan.command());
+    }
     format!(
         "{} --only {} --results reproduced",
         plan.command(),

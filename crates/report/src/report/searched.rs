@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::confirmed::Confirmed;
 use super::model::Trial;
+use super::population::PopulationReport;
 use super::tradeoffs::Tradeoffs;
 use runner_core::plan::Plan;
 use runner_core::record::{RunEntry, State};
@@ -41,6 +42,9 @@ pub struct Searched {
     /// Trials that were pruned, with what that saved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pruning: Option<Pruning>,
+    /// The population that was trained, with the schedule that it found.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub population: Option<PopulationReport>,
     /// Trained epochs of all runs.
     pub epochs: usize,
     /// Seconds of training of all runs.
@@ -125,6 +129,7 @@ impl Searched {
                 .collect(),
             num_infeasible: 0,
             pruning: Pruning::of(plan, runs),
+            population: PopulationReport::of(plan, runs, trials),
             epochs: 0,
             secs: 0.0,
             history: Vec::new(),
@@ -132,6 +137,7 @@ impl Searched {
             confirmed: Vec::new(),
         };
         let runs_of = by_trial(runs);
+        let copied = search.copied_epochs();
         let trials: BTreeMap<&str, &Trial> = trials
             .iter()
             .map(|trial| (trial.id.as_str(), trial))
@@ -148,7 +154,9 @@ impl Searched {
             let runs = runs_of.get(suggestion.trial.as_str());
             let runs = runs.map_or(&[][..], Vec::as_slice);
             for run in runs {
-                searched.epochs += run.epochs;
+                // Those that it took over were trained once.
+                let before = copied.get(run.trial.as_str()).copied().unwrap_or(0);
+                searched.epochs += run.epochs.saturating_sub(before);
                 searched.secs += run.wall_secs;
             }
             let trial = trials.get(suggestion.trial.as_str()).copied();
@@ -182,7 +190,12 @@ impl Searched {
 impl Pruning {
     fn of(plan: &Plan, runs: &[RunEntry]) -> Option<Self> {
         let search = plan.search.as_ref()?;
-        let rule = search.prune?.rule;
+        let prune = search.prune.as_ref()?;
+        if prune.population.is_some() {
+            // A member that ends is replaced, which saves nothing.
+            return None;
+        }
+        let rule = prune.rule;
         let pruned = runs.iter().filter(|run| is_pruned(run));
         let pruned: BTreeSet<&str> = pruned.map(|run| run.trial.as_str()).collect();
         let trials = search.epochs().into_iter();

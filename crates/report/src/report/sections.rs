@@ -100,6 +100,8 @@ pub fn sections(report: &Report) -> Vec<Section> {
     all.extend(verdicts::test(report));
     all.extend(learning::learning(report));
     all.extend(search::search(report));
+    all.extend(search::schedule(report));
+    all.extend(search::copies(report));
     all.extend(search::infeasible(report));
     all.extend(search::tradeoffs(report));
     all.extend(search::confirmation(report));

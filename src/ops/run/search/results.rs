@@ -11,7 +11,8 @@ use runner_core::spec::search::Suggestion;
 pub(super) struct Results {
     /// By trial, in the order of the plan.
     runs: BTreeMap<String, Vec<RunEntry>>,
-    /// In a search that prunes, the best values so far after each epoch, by run.
+    /// In a search that prunes, the best values so far after each epoch, by run; in one that trains a population, the
+    /// values of the epochs, since its members are copied as they are then.
     curves: BTreeMap<String, Vec<f64>>,
     /// In a search that prunes and has constraints, how far trials are from meeting them after each epoch.
     violations: BTreeMap<String, Vec<f64>>,
@@ -50,10 +51,12 @@ impl Results {
         folder: &ExperimentFolder,
         mut entry: impl FnMut(&str) -> Option<RunEntry>,
     ) {
-        let has_curves = plan
+        let prune = plan
             .search
             .as_ref()
-            .is_some_and(|search| search.prune.is_some());
+            .and_then(|search| search.prune.as_ref());
+        let has_curves = prune.is_some();
+        let is_population = prune.is_some_and(|prune| prune.population.is_some());
         let mut changed: BTreeSet<&str> = BTreeSet::new();
         for run in plan.runs.iter().filter(|run| !plan.confirms(run.seed)) {
             let Some(entry) = entry(&run.id) else {
@@ -63,7 +66,12 @@ impl Results {
             if has_curves {
                 // Without a record that can be read, it has no value.
                 let record = RunRecord::read_for(&folder.run(&run.id), run).unwrap_or_default();
-                self.curves.insert(run.id.clone(), record.best_so_far(run));
+                let curve = if is_population {
+                    record.objective_by_epoch(run)
+                } else {
+                    record.best_so_far(run)
+                };
+                self.curves.insert(run.id.clone(), curve);
             }
             let runs = self.runs.entry(run.trial.clone()).or_default();
             match runs.iter_mut().find(|known| known.id == run.id) {

@@ -187,6 +187,49 @@ fn value(distribution: &Distribution, at: f64) -> Drawn<'_> {
     })
 }
 
+/// A value multiplied by a factor, and brought back into its distribution. It is another value, if there is one: where it
+/// is at the end of the range already, it is divided instead. Zero stays zero.
+pub fn multiplied(distribution: &Distribution, value: &Json, factor: f64) -> Json {
+    let Some(old) = value.as_f64() else {
+        return value.clone();
+    };
+    let moved = |to: f64| match distribution {
+        Distribution::Uniform(range) | Distribution::LogUniform(range) => {
+            let to = to.clamp(range.min, range.max);
+            Json::from(match range.step {
+                None => rounded(to, range),
+                Some(step) => {
+                    let place = next_place((old - range.min) / step, (to - range.min) / step);
+                    let last = num_steps(range, step) - 1.0;
+                    stepped(place.clamp(0.0, last), range, step)
+                }
+            })
+        }
+        Distribution::Integer { min, max, step, .. } => {
+            let place = |number: f64| (number - *min as f64) / *step as f64;
+            let place = next_place(place(old), place(to)) as i64;
+            Json::from(min + place.clamp(0, (max - min) / step) * step)
+        }
+        Distribution::Choice { .. } => value.clone(),
+    };
+    let by = moved(old * factor);
+    if by.as_f64() == Some(old) {
+        moved(old / factor)
+    } else {
+        by
+    }
+}
+
+/// The whole number next to `to`: at least one away from that at `from`, unless both are equal.
+fn next_place(from: f64, to: f64) -> f64 {
+    let (start, end) = (from.round(), to.round());
+    if start != end || to == from {
+        end
+    } else {
+        start + (to - from).signum()
+    }
+}
+
 /// How many values a step allows; a last one that misses `max` by a rounding error counts.
 fn num_steps(range: &Range, step: f64) -> f64 {
     ((range.max - range.min) / step + 1e-9).floor() + 1.0
@@ -321,6 +364,31 @@ mod tests {
             assert_eq!(position_of(&distribution, &Json::from("other")), None);
             assert_eq!(position_of(&distribution, &Json::from(-7.3)), None);
         }
+    }
+
+    #[test]
+    fn a_multiplied_value_is_another_one_of_its_distribution() {
+        for distribution in all() {
+            for at in 0..100 {
+                let node = node_at(&distribution, Span::default(), f64::from(at) / 100.0);
+                let old = node.value.to_json();
+                assert_eq!(multiplied(&distribution, &old, 1.0), old);
+                for factor in [0.8, 1.2] {
+                    let new = multiplied(&distribution, &old, factor);
+                    assert!(position_of(&distribution, &new).is_some(), "{old} {new}");
+                    let stays = new == old;
+                    let is_choice = matches!(distribution, Distribution::Choice { .. });
+                    assert_eq!(stays, is_choice || old.as_f64() == Some(0.0), "{old}");
+                }
+            }
+        }
+        let rate = Distribution::LogUniform(range(1e-4, 1.0, None));
+        assert_eq!(multiplied(&rate, &0.01.into(), 1.2), 0.012);
+        // Past the end, at the end, and from a small integer.
+        assert_eq!(multiplied(&rate, &0.9.into(), 1.2), 1.0);
+        assert_eq!(multiplied(&rate, &1.0.into(), 1.25), 0.8);
+        assert_eq!(multiplied(&all()[5], &1.into(), 1.2), 2);
+        assert_eq!(multiplied(&all()[6], &128.into(), 1.2), 112);
     }
 
     #[test]

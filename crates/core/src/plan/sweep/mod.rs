@@ -19,6 +19,7 @@ mod condition;
 mod draw;
 mod judge;
 mod lost;
+mod population;
 mod pruning;
 mod queue;
 mod read;
@@ -36,11 +37,12 @@ use judge::Judge;
 use lost::{Cause, Tally};
 use read::{Reader, Row, refuse_overridden};
 
+use super::{ForkPlan, RunPlan};
 use crate::diagnostic::{Diagnostic, Diagnostics, Severity, Span, counted, grouped};
 use crate::spec::SWEEP_TABLES;
 use crate::spec::document::{Document, Table, Value};
 use crate::spec::portable::{folded, is_reserved};
-use crate::spec::search::Suggestion;
+use crate::spec::search::{Fork, Suggestion};
 use crate::spec::section::Findings;
 use crate::spec::sweep::{SweepSpec, Text};
 
@@ -90,6 +92,9 @@ pub struct Expansion {
     /// The suggestions of a search, each with its trial.
     pub suggestions: Vec<Suggestion>,
 }
+
+/// The suggestion that a trial begins as a copy of, after so many epochs, if it does.
+type Copied = Option<(usize, usize)>;
 
 /// A sweep, parsed and ready to be expanded.
 struct Sweep {
@@ -154,7 +159,8 @@ pub fn expand(
         refusal.into_iter().for_each(|d| diagnostics.push(d));
         return None;
     }
-    let (points, places, account) = sweep.points(num_points, num_seeds, diagnostics)?;
+    let forks: Vec<_> = suggestions.iter().map(|known| known.fork).collect();
+    let (points, places, account) = sweep.points((num_points, num_seeds), &forks, diagnostics)?;
     for (suggestion, place) in suggestions.iter_mut().zip(places) {
         suggestion.trial = place.map_or_else(String::new, |place| points[place].id.clone());
     }
@@ -241,6 +247,46 @@ impl Expansion {
             }
         }
         root
+    }
+
+    /// Lets the runs of a trial begin as copies of those with the same seeds of an earlier trial, if a population was
+    /// trained to it.
+    ///
+    /// # Errors
+    ///
+    /// If the earlier trial does not have such a run.
+    pub(super) fn copy(
+        &self,
+        trial: &str,
+        earlier: &[RunPlan],
+        runs: &mut [RunPlan],
+    ) -> Result<(), Box<Diagnostic>> {
+        let mut known = self.suggestions.iter();
+        let Some(fork) = known
+            .find(|known| known.trial == trial)
+            .and_then(|known| known.fork)
+        else {
+            return Ok(());
+        };
+        let source = self.suggestions.get(fork.from).map(|known| &known.trial);
+        for run in runs {
+            let is_source =
+                |other: &&RunPlan| Some(&other.trial) == source && other.seed == run.seed;
+            let Some(source) = earlier.iter().find(is_source) else {
+                let message = format!("trial `{trial}` is a copy of one that does not exist");
+                let wrong = Diagnostic::error("sweep", message);
+                return Err(Box::new(wrong.help(
+                    "use another `experiment.name`: the recorded search was changed",
+                )));
+            };
+            run.fork = Some(ForkPlan {
+                run: source.id.clone(),
+                fingerprint: source.fingerprint.clone(),
+                epoch: fork.epochs,
+            });
+            run.fingerprint = run.clone().with_fingerprint().fingerprint;
+        }
+        Ok(())
     }
 
     /// The notice about keys that trials of some types do not have. `line` formats a place.
@@ -430,24 +476,27 @@ impl Sweep {
         (set, off)
     }
 
-    /// The points that become trials, and for the points of a search the index of its trial.
+    /// The points that become trials, and for the points of a search the index of its trial. `forks` says which points
+    /// begin as copies: these are other trials than those that set the same values.
     fn points(
         &self,
-        num_points: usize,
-        num_seeds: usize,
+        (num_points, num_seeds): (usize, usize),
+        forks: &[Option<Fork>],
         diagnostics: &mut Diagnostics,
     ) -> Option<(Vec<Point>, Vec<Option<usize>>, Account)> {
         let mut judge = Judge::new(self);
         let mut account = Account::new(&self.factors, num_points);
         let mut tally = Tally::new(self);
-        let mut seen: BTreeMap<Vec<u32>, usize> = BTreeMap::new();
+        let mut seen: BTreeMap<(Vec<u32>, Copied), usize> = BTreeMap::new();
         let mut places = Vec::new();
         let mut ids: BTreeSet<String> = BTreeSet::new();
         let mut points = Vec::new();
         for at in 0..num_points {
             let all = self.options(at);
             let (set, mut off) = self.set_by_conditions(all.clone(), &mut judge);
-            let values = self.ids(&set);
+            let fork = forks.get(at).copied().flatten();
+            let copied = fork.map(|fork| (fork.from, fork.epochs));
+            let values = (self.ids(&set), copied);
             // Each is evaluated for every point, so that one that is never true is found.
             let holding = self
                 .excludes

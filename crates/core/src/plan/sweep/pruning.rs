@@ -34,7 +34,8 @@ impl Pruning {
                     PruneRule::Asha => Rule::Asha,
                     PruneRule::SuccessiveHalving => Rule::SuccessiveHalving,
                     PruneRule::Hyperband => Rule::Hyperband,
-                    PruneRule::Median => Rule::Median {
+                    // A population decides otherwise.
+                    PruneRule::Median | PruneRule::Pbt => Rule::Median {
                         min_trials: prune.min_trials,
                     },
                 },
@@ -146,22 +147,29 @@ impl Pruning {
             );
         } else if self.epochs.len() < 2 {
             let more = prune.min_epochs.saturating_mul(9).max(9);
+            let (nothing, first) = match prune.rule {
+                PruneRule::Pbt => ("no member would be replaced", "interval"),
+                _ => ("nothing can be pruned", "min_epochs"),
+            };
             refuse(
                 format!(
-                    "nothing can be pruned: the first decision is after {}, and training has {all}",
+                    "{nothing}: the first decision is after {}, and training has {all}",
                     counted(prune.min_epochs, "epoch")
                 ),
                 "a trial has to be compared before its training ends",
                 match all {
                     1 => format!("train for more epochs, such as `train.epochs = {more}`"),
-                    _ => "set a smaller `min_epochs`, or train for more epochs".into(),
+                    _ => format!("set a smaller `{first}`, or train for more epochs"),
                 },
             );
         } else if self.epochs.len() > MAX_RUNGS {
             refuse(
                 format!("a trial would be stopped for more than {MAX_RUNGS} decisions"),
                 "each decision stops a training, and starts it again",
-                format!("set `every_epochs = {}`", all.div_ceil(100)),
+                match prune.rule {
+                    PruneRule::Pbt => format!("set `interval = {}`", all.div_ceil(100)),
+                    _ => format!("set `every_epochs = {}`", all.div_ceil(100)),
+                },
             );
         } else if let (PruneRule::Asha, Some(num)) = (prune.rule, num_trials) {
             let least = self.rule.bracket(0).0;

@@ -18,7 +18,9 @@ use crate::data::sha256_hex;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::spec::constraint::{Constraint, Quantity, total};
 use crate::spec::document::{Document, Value};
-use crate::spec::search::{OnRung, SearchMethod, SearchSpec, SuggestedBy, Suggestion};
+use crate::spec::search::{
+    OnRung, PopulationSpec, SearchMethod, SearchSpec, SuggestedBy, Suggestion,
+};
 use crate::spec::section::Choice;
 use crate::spec::section::Findings;
 use crate::spec::sweep::RandomAxisSpec;
@@ -27,7 +29,7 @@ use runner_search::{By, Job, Method, Point, Shown, Space, Told, suggest};
 
 /// The search of a document.
 pub struct Search<'a> {
-    document: &'a Document,
+    pub(super) document: &'a Document,
     sweep: SweepSpec,
     /// `[search]`
     pub spec: SearchSpec,
@@ -117,7 +119,8 @@ impl<'a> Search<'a> {
         let space = Space {
             axes: axes.map(|axis| axis_of(&axis.distribution)).collect(),
         };
-        let pruning = spec.prune.map(|prune| Pruning::of(document, &prune));
+        let prune = spec.prune.as_ref();
+        let pruning = prune.map(|prune| Pruning::of(document, prune));
         let axes = sweep.random.iter().flat_map(|random| &random.axes);
         let queue = Queue::of(&spec, axes);
         let mut search = Self {
@@ -180,6 +183,10 @@ impl<'a> Search<'a> {
         if let (Some(pruning), Some(prune)) = (&self.pruning, &self.spec.prune) {
             let has_axis = self.axes().any(|axis| axis.key == "train.epochs");
             refusals.extend(pruning.refusals(prune, self.spec.num_trials, has_axis));
+        }
+        let of_population = self.unsupported_by_population();
+        if !of_population.is_empty() {
+            return of_population;
         }
         refusals.extend(self.unsupported_axis());
         refusals.extend(self.unsupported_trade());
@@ -383,6 +390,9 @@ impl<'a> Search<'a> {
                 .collect();
             return self.extended(known.to_vec(), (shown, start), vec![None; num_new]);
         };
+        if let Some(population) = self.population() {
+            return self.next_interval(population, &pruning.epochs, known, results);
+        }
         let shown = self.shown(known, results);
         let rounds = known.iter().filter_map(|known| known.rung);
         let round = rounds.map(|rung| rung.round + 1).max().unwrap_or(0);
@@ -413,8 +423,13 @@ impl<'a> Search<'a> {
         self.extended(all, (shown, known.len()), new)
     }
 
+    /// The population that it trains, if it does.
+    pub fn population(&self) -> Option<&PopulationSpec> {
+        self.spec.prune.as_ref()?.population.as_ref()
+    }
+
     /// Suggestions with new ones at these rungs, from the results of so many trials.
-    fn extended(
+    pub(super) fn extended(
         &self,
         mut all: Vec<Suggestion>,
         (mut shown, num_shown): (Shown, usize),
@@ -435,6 +450,7 @@ impl<'a> Search<'a> {
                 shown: shown_to_it,
                 values: self.values(&suggested.point),
                 rung,
+                fork: None,
                 is_confirmed: false,
             });
             shown.pending.push(suggested.point);
@@ -486,6 +502,7 @@ impl<'a> Search<'a> {
                 shown: 0,
                 values: self.values(&suggested.point),
                 rung: None,
+                fork: None,
                 is_confirmed: false,
             })
         });
@@ -539,7 +556,7 @@ impl<'a> Search<'a> {
         suggestions.iter().map(row).collect()
     }
 
-    fn axes(&self) -> impl Iterator<Item = &RandomAxisSpec> {
+    pub(super) fn axes(&self) -> impl Iterator<Item = &RandomAxisSpec> {
         self.sweep.random.iter().flat_map(|random| &random.axes)
     }
 

@@ -951,11 +951,19 @@ pub(super) const ROWS: &[Remedy] = &[
         "search = { type = \"bohb\", num_trials = 30 } ; train.epochs = 9 ; sweep.random.axes.optimizer.learning_rate = { type = \"uniform\", min = 0.1, max = 0.2 }",
         "search = { type = \"tpe\", num_trials = 30, prune = { type = \"hyperband\" } } ; train.epochs = 9 ; sweep.random.axes.optimizer.learning_rate = { type = \"uniform\", min = 0.1, max = 0.2 }",
     ),
-    none(
-        "search.type search.prune.type",
+    other(
+        "search.type",
         "pbt population population_based_training pb2",
-        "population based training is not supported: settings of a run do not change while it is trained; `prune = { type = \"asha\" }` trains the better trials longer, and `[scheduler]` changes the learning rate",
-        "search = { type = \"pbt\", num_trials = 2 } ; sweep.random.axes.optimizer.learning_rate = { type = \"uniform\", min = 0.1, max = 0.2 }",
+        "use \"sobol\", and `prune = { type = \"pbt\" }`, which trains a population",
+        "search = { type = \"pbt\", num_trials = 8 } ; train.epochs = 9 ; sweep.random.axes.optimizer.learning_rate = { type = \"uniform\", min = 0.1, max = 0.2 }",
+        "search = { type = \"sobol\", prune = { type = \"pbt\" } } ; train.epochs = 9 ; sweep.random.axes.optimizer.learning_rate = { type = \"uniform\", min = 0.1, max = 0.2 }",
+    ),
+    same(
+        "search.prune.type",
+        "population population_based_training pb2",
+        "pbt",
+        "search = { type = \"sobol\", prune = { type = \"pb2\" } } ; train.epochs = 9 ; sweep.random.axes.optimizer.learning_rate = { type = \"uniform\", min = 0.1, max = 0.2 }",
+        "search = { type = \"sobol\", prune = { type = \"pbt\" } } ; train.epochs = 9 ; sweep.random.axes.optimizer.learning_rate = { type = \"uniform\", min = 0.1, max = 0.2 }",
     ),
     same(
         "search.type",

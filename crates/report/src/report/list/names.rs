@@ -39,9 +39,16 @@ const OWN: [&str; 20] = [
     "weights_digest",
 ];
 
-/// Names that few runs have: how far a trial is from meeting the constraints of its search, where runs are among earlier
+/// Names that few runs have: how far a trial is from meeting the constraints of its search, what it is a copy of, where runs are among earlier
 /// settings, and what people say of them.
-pub const FEW: [&str; 5] = ["violation", "generation", "changed", "tags", "note"];
+pub const FEW: [&str; 6] = [
+    "violation",
+    "copy_of",
+    "generation",
+    "changed",
+    "tags",
+    "note",
+];
 
 impl Run<'_> {
     /// The value of a name; `None` if this run does not have it.
@@ -79,8 +86,16 @@ impl Run<'_> {
                 .map(|number| json!(number)),
             "changed" => text(&run.generation.changed),
             "violation" => self.violation.map(|violation| json!(violation)),
+            "copy_of" => self.copy_of().map(|of| json!(of)),
             _ => self.metric(name).or_else(|| self.setting(name).cloned()),
         }
+    }
+
+    /// The run that it begins as a copy of, in population-based training.
+    fn copy_of(&self) -> Option<String> {
+        let run = self.setting("fork.run")?.as_str()?;
+        let epoch = self.setting("fork.epoch")?;
+        Some(format!("{run} after epoch {epoch}"))
     }
 
     fn metric(&self, name: &str) -> Option<Json> {
@@ -186,8 +201,10 @@ impl Known {
             let search = index.plan.search.as_ref();
             search.is_some_and(|search| !search.constraints.is_empty())
         };
+        let has_copies = varied.contains("fork.run");
         let has = |name: &&str| match *name {
             "violation" => indexes.iter().any(has_constraints),
+            "copy_of" => has_copies,
             "generation" => runs().any(|run| run.generation.number > 0),
             "changed" => runs().any(|run| !run.generation.changed.is_empty()),
             "tags" => runs().any(|run| !run.label.tags.is_empty()),

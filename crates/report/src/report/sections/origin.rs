@@ -71,7 +71,9 @@ pub fn reproduce(report: &Report) -> Option<Section> {
         problems.any(|problem| problem.run == run && problem.is_skipped())
     };
     let commands = report.commands.iter().filter(|(run, _)| !is_skipped(run));
-    let commands: Vec<String> = commands.map(|(_, command)| value_text(command)).collect();
+    let mut commands: Vec<String> = commands.map(|(_, command)| value_text(command)).collect();
+    // All runs of a population are trained by one command.
+    commands.dedup();
     let num = commands.len();
     let mut section = Section::new("reproduce", "Reproduce");
     section.commands = commands.into_iter().take(MAX_ROWS).collect();

@@ -2,7 +2,7 @@
 
 use super::{Section, dash, head};
 use crate::report::model::Report;
-use crate::report::numbers::{interval, mean_and_sd, short_number};
+use crate::report::numbers::{interval, mean_and_sd, short_number, value_text};
 use crate::report::searched::{Pruning, Searched};
 use crate::report::table::head_of;
 use runner_core::diagnostic::counted;
@@ -50,6 +50,15 @@ pub fn search(report: &Report) -> Option<Section> {
     if let Some(pruning) = &searched.pruning {
         intro.push_str(&format!(" {}", pruned(searched, pruning)));
     }
+    if let Some(population) = &searched.population {
+        intro.push_str(&format!(
+            " A population of {} was trained with `pbt`: {} replaced members, at intervals of {}; {} epochs were trained.",
+            population.size,
+            copies_in_words(population.copies.len()),
+            counted(population.interval, "epoch"),
+            searched.epochs,
+        ));
+    }
     let rows = searched.history.iter().map(|better| {
         let by = match better.by {
             SuggestedBy::Sample => "sampled",
@@ -76,6 +85,68 @@ pub fn search(report: &Report) -> Option<Section> {
             "The trials that were better than all suggested before them, with the epochs and the seconds of training of all runs up to them, in the order of suggestions. The value of the best of many trials is biased: with other seeds, it is worse on average.",
         )
     })
+}
+
+/// The schedule that the best member of a population was trained with.
+pub fn schedule(report: &Report) -> Option<Section> {
+    let population = report.search.as_ref()?.population.as_ref()?;
+    let keys = population.schedule.first()?.values.keys();
+    let keys: Vec<&String> = keys.collect();
+    let rows = population.schedule.iter().map(|segment| {
+        let epochs = format!("{} to {}", segment.from_epoch, segment.to_epoch);
+        let values = keys.iter().map(|key| segment.values.get(*key));
+        let values = values.map(|value| value.map_or_else(dash, value_text));
+        let trial = segment.trial.clone();
+        [epochs].into_iter().chain(values).chain([trial]).collect()
+    });
+    let rows: Vec<_> = rows.collect();
+    let names = ["epochs".to_owned()].into_iter();
+    let names = names.chain(keys.iter().map(|key| (*key).clone()));
+    let names = names.chain(["trial".to_owned()]);
+    let best: Vec<String> = population
+        .best_epochs
+        .iter()
+        .map(usize::to_string)
+        .collect();
+    Some(
+        Section::new("schedule", "Schedule")
+            .intro(format!(
+                "The best trial was trained with these hyperparameters. Its best weights are those after epoch {}.",
+                best.join(", ")
+            ))
+            .table(names.collect(), rows)
+            .note("Each trial after the first begins as a copy of the one before it: its weights and the state of its optimizer. The schedule is that of the best of many trials, and its value is biased: with other seeds, it is worse on average."),
+    )
+}
+
+fn copies_in_words(num: usize) -> String {
+    match num {
+        1 => "1 copy".into(),
+        num => format!("{num} copies"),
+    }
+}
+
+/// The members of a population that were replaced.
+pub fn copies(report: &Report) -> Option<Section> {
+    let population = report.search.as_ref()?.population.as_ref()?;
+    let rows = population.copies.iter().map(|copy| {
+        vec![
+            copy.after_epoch.to_string(),
+            copy.member.to_string(),
+            copy.trial.clone(),
+            copy.of.clone(),
+        ]
+    });
+    let rows: Vec<_> = rows.collect();
+    if rows.is_empty() {
+        return None;
+    }
+    let names = head(["after epoch", "member", "replaced by", "a copy of"]);
+    Some(
+        Section::new("copies", "Copies")
+            .intro("The members of the population that were replaced, by which trial, and of what that is a copy.")
+            .table(names, rows),
+    )
 }
 
 /// The trials that do not meet the constraints, and by how much.
