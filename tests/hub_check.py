@@ -42,6 +42,13 @@ def networks():
         "gpt2": GPT2LMHeadModel(GPT2Config(
             vocab_size=len(NAMES), n_embd=32, n_layer=2, n_head=4, n_inner=40, n_positions=20)),
         "llama": LlamaForCausalLM(LlamaConfig(vocab_size=len(NAMES) + 1, num_key_value_heads=2, **SIZES)),
+        "llama3": LlamaForCausalLM(LlamaConfig(
+            vocab_size=len(NAMES) + 1, num_key_value_heads=2, rope_theta=50.0, rope_scaling={
+                "rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+                "original_max_position_embeddings": 32}, **SIZES)),
+        "yarn": LlamaForCausalLM(LlamaConfig(
+            vocab_size=len(NAMES) + 1, num_key_value_heads=2, rope_theta=50.0, rope_scaling={
+                "rope_type": "yarn", "factor": 4.0, "beta_fast": 8.0, "original_max_position_embeddings": 32}, **SIZES)),
         "vit": ViTForImageClassification(ViTConfig(image_size=8, patch_size=4, num_channels=1, num_labels=10, **SIZES)),
         "basic": ResNetForImageClassification(ResNetConfig(
             embedding_size=8, hidden_sizes=[8, 12], depths=[2, 1], layer_type="basic", num_channels=1, num_labels=10)),

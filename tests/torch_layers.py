@@ -24,7 +24,8 @@ MASK = nn.Transformer.generate_square_subsequent_mask(6)
 
 def run(module, x):
     if isinstance(module, nn.MultiheadAttention):
-        return module(x, x, x, need_weights=False)[0]
+        memory = x if module.kdim == module.embed_dim else x.repeat(1, 1, module.kdim // module.embed_dim)
+        return module(x, memory, memory, need_weights=False)[0]
     if isinstance(module, nn.TransformerDecoder):
         return module(x, x)
     return last(module, module(x))
@@ -76,6 +77,7 @@ CASES = [
     ("lstm, hidden_size = 5", nn.LSTM(8, 5, batch_first=True), (6, 8)),
     ("lstm, hidden_size = 5, bidirectional = true", nn.LSTM(8, 5, batch_first=True, bidirectional=True), (6, 8)),
     ("multi_head_attention, num_heads = 2", nn.MultiheadAttention(8, 2, batch_first=True), (6, 8)),
+    ("multi_head_attention, num_heads = 2, inputs = ['input', 'twice']", nn.MultiheadAttention(8, 2, kdim=16, vdim=16, batch_first=True), (6, 8)),
     (f"transformer_encoder, {STACK}", encoder(False), (6, 8)),
     (f"transformer_encoder, {STACK}, norm_first = true", encoder(True), (6, 8)),
     (f"transformer_decoder, {STACK}, activation = 'relu', inputs = ['input', 'input']", decoder(False), (6, 8)),
@@ -105,5 +107,7 @@ for at, (layer, module, shape) in enumerate(CASES):
     (folder / f"{at}.json").write_text(json.dumps({"state_dict": lists}))
     kind, _, rest = layer.partition(",")
     text = f"{{ name = 'l', type = '{kind}'{',' if rest else ''}{rest} }}"
+    if "'twice'" in rest:
+        text = f"{{ name = 'twice', type = 'concat', axis = 1, inputs = ['input', 'input'] }}, {text}"
     listed.append({"layer": text, "shape": shape, "x": x.flatten().tolist(), "y": y.flatten().tolist()})
 (folder / "cases.json").write_text(json.dumps(listed))

@@ -5,7 +5,8 @@ Run from the root of the repository, with `pip install torch transformers`:
     python tests/golden/attention.py > tests/golden/attention.json
 
 Weights and inputs are formulas. Rotation is that of LLaMA, the norm of queries and keys that of Qwen3, windows those of
-Mistral, slopes by distance those of BLOOM; the attention itself is scaled_dot_product_attention, in float64.
+Mistral, slopes by distance those of BLOOM; the attention itself is scaled_dot_product_attention, in float64. The library
+computes the frequencies of "llama3" and "yarn" in float32.
 """
 
 import json
@@ -17,6 +18,8 @@ sys.path.pop(0)
 
 import torch
 from torch.nn.functional import scaled_dot_product_attention
+from transformers import LlamaConfig
+from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 from transformers.models.bloom.modeling_bloom import build_alibi_tensor
 from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
 from transformers.models.qwen3.modeling_qwen3 import Qwen3RMSNorm
@@ -32,10 +35,15 @@ def formula(number, *shape):
 
 def rotated(query, keys, theta, scaling):
     size = query.shape[-1]
-    frequencies = theta ** (-torch.arange(0, size, 2) / size)
-    angles = torch.outer(torch.arange(LENGTH) / scaling, frequencies)
+    if isinstance(scaling, dict):
+        config = LlamaConfig(hidden_size=size, num_attention_heads=1, rope_parameters={"rope_theta": theta, **scaling})
+        frequencies, factor = ROPE_INIT_FUNCTIONS[scaling["rope_type"]](config)
+        angles = torch.outer(torch.arange(LENGTH).double(), frequencies.double())
+    else:
+        frequencies = theta ** (-torch.arange(0, size, 2) / size)
+        angles, factor = torch.outer(torch.arange(LENGTH) / scaling, frequencies), 1.0
     angles = torch.cat((angles, angles), -1)[None]
-    return apply_rotary_pos_emb(query, keys, angles.cos(), angles.sin())
+    return apply_rotary_pos_emb(query, keys, angles.cos() * factor, angles.sin() * factor)
 
 
 def normed(x, number):
@@ -86,6 +94,13 @@ CASES = {
         output(3, 1, 2, True, theta=500.0, scaling=4.0),
     "num_heads = 2, head_dim = 4, qk_norm = true, rotary = true, causal = true":
         output(2, 2, 4, True, theta=10000.0, qk_norm=True, causal=True),
+    "num_heads = 2, head_dim = 16, rotary = true, theta = 100.0, rotary_type = 'llama3', rotary_scaling = 8.0, rotary_length = 64":
+        output(2, 2, 16, True, theta=100.0, scaling=dict(
+            rope_type="llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0,
+            original_max_position_embeddings=64)),
+    "num_heads = 2, head_dim = 16, rotary = true, theta = 100.0, rotary_type = 'yarn', rotary_scaling = 4.0, rotary_length = 64, rotary_high = 8.0, causal = true":
+        output(2, 2, 16, True, theta=100.0, causal=True, scaling=dict(
+            rope_type="yarn", factor=4.0, beta_fast=8.0, original_max_position_embeddings=64)),
     "num_heads = 6, window = 3, causal = true": output(6, 6, 1, True, window=3, causal=True),
     "num_heads = 2, num_kv_heads = 1, window = 2": output(2, 1, 3, True, window=2),
     "num_heads = 6, alibi = true, causal = true": output(6, 6, 1, True, alibi=True, causal=True),

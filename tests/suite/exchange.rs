@@ -119,6 +119,14 @@ const EDGES: &[(&[usize], &str)] = &[
         "{ type = 'slice', end = 3, name = 'head' }, { type = 'multi_head_attention', num_heads = 2, causal = true, inputs = ['head', 'input'] }",
     ),
     (
+        &[5, 6],
+        "{ type = 'linear', out_features = 4, name = 'narrow' }, { type = 'multi_head_attention', num_heads = 2, causal = true, inputs = ['narrow', 'input'] }",
+    ),
+    (
+        &[5, 6],
+        "{ type = 'multi_head_attention', num_heads = 2, head_dim = 8, rotary = true, theta = 50.0, rotary_type = 'yarn', rotary_scaling = 4.0, rotary_length = 32, rotary_high = 8.0 }",
+    ),
+    (
         &[3, 4],
         "{ type = 'softplus', beta = 2.0, threshold = 1.0 }",
     ),

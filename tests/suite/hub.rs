@@ -88,6 +88,8 @@ fn networks_are_those_of_transformers_both_ways(folder: &Path, python: &Python) 
         ("kinds", KINDS),
         ("gpt2", TEXT),
         ("llama", TEXT),
+        ("llama3", TEXT),
+        ("yarn", TEXT),
     ];
     let mut final_outputs = BTreeMap::new();
     for (name, data) in cases {
@@ -369,7 +371,7 @@ fn wrong_folders_are_refused_with_the_reason() {
         let error = error.replace(&folder.display().to_string(), "[FOLDER]");
         said.push(format!("{name}:\n{}", error.trim_end()));
     };
-    let keys: [(&str, Json); 23] = [
+    let keys: [(&str, Json); 26] = [
         ("model_type", json!("gpt_neox")),
         ("model_type", Json::Null),
         ("auto_map", json!({ "AutoModel": "modeling.Evil" })),
@@ -391,6 +393,18 @@ fn wrong_folders_are_refused_with_the_reason() {
             json!({ "rope_type": "llama3", "factor": 8.0 }),
         ),
         ("rope_scaling", json!({ "type": "linear", "factor": -1.0 })),
+        (
+            "rope_scaling",
+            json!({ "rope_type": "dynamic", "factor": 8.0 }),
+        ),
+        (
+            "rope_scaling",
+            json!({ "rope_type": "yarn", "factor": 8.0, "truncate": false }),
+        ),
+        (
+            "rope_parameters",
+            json!({ "rope_type": "default", "partial_rotary_factor": 0.5 }),
+        ),
         ("rope_theta", json!(0)),
         ("rms_norm_eps", json!("small")),
         ("quantization_config", json!({ "bits": 4 })),

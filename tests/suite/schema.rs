@@ -19,7 +19,8 @@ const STRUCTURE: [&str; 5] = [
 
 /// What only an expansion shows: axes may be nested tables, values of axes are checked like other keys, blocks and
 /// references by their results, conditions as a separate language, and what a search needs of itself or of other tables.
-const BEYOND: [&str; 7] = [
+const BEYOND: [&str; 8] = [
+    "attention_rotary_length",
     "axis_",
     "block_",
     "exclude_",

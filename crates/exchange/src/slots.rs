@@ -183,8 +183,17 @@ pub fn mappings(layer: &Layer) -> Vec<Mapping> {
             list.same("output_matrix", &[2 * state_size, width]);
             list.same("skip", &[width]);
         }
-        LayerKind::MultiHeadAttention { .. } => list.attention("", "", width),
-        LayerKind::GroupedAttention(attention) => list.grouped(attention, width),
+        LayerKind::MultiHeadAttention { .. } => {
+            let memory = layer.memory_width();
+            if memory == width {
+                list.attention("", "", width);
+            } else {
+                list.cross_attention(width, memory);
+            }
+        }
+        LayerKind::GroupedAttention(attention) => {
+            list.grouped(attention, [width, layer.memory_width()]);
+        }
         LayerKind::TransformerEncoder(stack) => list.transformer(stack, width, false),
         LayerKind::TransformerDecoder(stack) => list.transformer(stack, width, true),
         LayerKind::Prelu { per_channel, .. } => {
@@ -347,13 +356,13 @@ impl Mappings {
     }
 
     /// With the names of LLaMA in the library `transformers`.
-    fn grouped(&mut self, attention: &Attention, width: usize) {
+    fn grouped(&mut self, attention: &Attention, [width, memory]: [usize; 2]) {
         let (head_dim, bias) = (attention.head_dim(width), attention.bias);
         let [queries, keys] =
             [attention.num_heads, attention.num_kv_heads].map(|num| num * head_dim);
         self.linear("q_proj.", "query.", width, queries, bias);
-        self.linear("k_proj.", "key.", width, keys, bias);
-        self.linear("v_proj.", "value.", width, keys, bias);
+        self.linear("k_proj.", "key.", memory, keys, bias);
+        self.linear("v_proj.", "value.", memory, keys, bias);
         self.linear("o_proj.", "output.", queries, width, bias);
         if attention.qk_norm {
             self.affine("q_norm.", "query_norm.", head_dim, false);
@@ -442,6 +451,22 @@ impl Mappings {
             width,
             true,
         );
+    }
+
+    /// PyTorch's names where keys and values have another width (`kdim`, `vdim`).
+    fn cross_attention(&mut self, width: usize, memory: usize) {
+        let parts = [
+            ("q", "query", width),
+            ("k", "key", memory),
+            ("v", "value", memory),
+        ];
+        for (torch, burn, inputs) in parts {
+            let weight = (format!("{burn}.weight"), vec![inputs, width]);
+            self.add(format!("{torch}_proj_weight"), vec![weight], true);
+        }
+        let biases = parts.map(|(_, burn, _)| (format!("{burn}.bias"), vec![width]));
+        self.add("in_proj_bias".to_owned(), biases.to_vec(), false);
+        self.linear("out_proj.", "output.", width, width, true);
     }
 
     fn transformer(&mut self, stack: &Transformer, width: usize, is_decoder: bool) {

@@ -40,10 +40,10 @@ pub struct GroupedAttention {
 }
 
 impl GroupedAttention {
-    /// For inputs of a width, with uninitialized weights.
+    /// For queries and a memory of these widths, with uninitialized weights.
     pub fn new(
         settings: &Attention,
-        width: usize,
+        [width, memory]: [usize; 2],
         arithmetic: Arithmetic,
         device: &Device,
     ) -> Self {
@@ -62,8 +62,8 @@ impl GroupedAttention {
         );
         Self {
             query: linear(width, queries),
-            key: linear(width, keys),
-            value: linear(width, keys),
+            key: linear(memory, keys),
+            value: linear(memory, keys),
             output: linear(queries, width),
             query_norm: norm(),
             key_norm: norm(),
@@ -264,10 +264,12 @@ fn rotated(
         Positions::From(first) => first,
         Positions::In(_) => 0,
     };
-    let angle = |at: usize| rotary.angle(first + at / half, at % half, size, arithmetic);
+    let frequencies = rotary.frequencies(size, arithmetic);
+    let angle = |at: usize| rotary.angle(first + at / half, frequencies[at % half]);
+    let factor = rotary.attention_factor();
     let table = |of: fn(Arithmetic, f64) -> f64| {
         let values: Vec<f64> = (0..num * half)
-            .map(|at| of(arithmetic, angle(at)))
+            .map(|at| of(arithmetic, angle(at)) * factor)
             .collect();
         let data = TensorData::new(values, [num, half]);
         let table = Tensor::<2>::from_data(data, (&x.device(), x.dtype()));

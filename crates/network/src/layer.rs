@@ -194,12 +194,13 @@ impl Layer {
             LayerKind::MultiHeadAttention {
                 num_heads, dropout, ..
             } => {
-                let config =
-                    MultiHeadAttentionConfig::new(width, *num_heads).with_dropout(*dropout);
-                Layer::Attention(config.init(device))
+                let memory = plan.memory_width();
+                let widths = [width, memory];
+                Layer::Attention(transformer::attention(widths, *num_heads, *dropout, device))
             }
             LayerKind::GroupedAttention(attention) => {
-                let attention = GroupedAttention::new(attention, width, plan.arithmetic, device);
+                let widths = [width, plan.memory_width()];
+                let attention = GroupedAttention::new(attention, widths, plan.arithmetic, device);
                 Layer::GroupedAttention(attention)
             }
             LayerKind::TransformerEncoder(stack) => {

@@ -3,9 +3,9 @@
 //! A stack is computed step by step as in Burn, with runner's kernels instead of Burn's where there are any. Weights of
 //! attention that are never stored cannot be dropped, so attention with dropout in training has no kernel.
 
-use burn::nn::attention::{MhaInput, MultiHeadAttention};
+use burn::nn::attention::{MhaInput, MultiHeadAttention, MultiHeadAttentionConfig};
 use burn::nn::transformer::{PositionWiseFeedForward, TransformerDecoder, TransformerEncoder};
-use burn::nn::{LayerNorm, Linear};
+use burn::nn::{LayerNorm, Linear, LinearConfig};
 use burn::tensor::{Bool, DType, Device, Tensor};
 use runner_core::spec::backend::Arithmetic;
 #[cfg(feature = "flex")]
@@ -78,6 +78,24 @@ fn activation(function: FeedforwardActivation) -> Activation {
     }
 }
 
+/// Attention of queries to a memory of these widths, with uninitialized weights.
+pub fn attention(
+    [width, memory]: [usize; 2],
+    num_heads: usize,
+    dropout: f64,
+    device: &Device,
+) -> MultiHeadAttention {
+    let config = MultiHeadAttentionConfig::new(width, num_heads).with_dropout(dropout);
+    let mut attention = config.init(device);
+    if memory != width {
+        // Burn's configuration has one width for all.
+        let linear = LinearConfig::new(memory, width).with_initializer(config.initializer);
+        attention.key = linear.init(device);
+        attention.value = linear.init(device);
+    }
+    attention
+}
+
 /// True where a position must not attend: at later ones. \[queries, keys\].
 fn later(queries: usize, keys: usize, device: &Device) -> Tensor<2, Bool> {
     Tensor::<2, Bool>::tril_mask([queries, keys], 0, device)
@@ -106,9 +124,10 @@ pub fn attended(
         return context;
     }
     let projections = [&mha.query, &mha.key, &mha.value, &mha.output];
-    // Burn's divides by a root of 32 bits.
+    // Burn's divides by a root of 32 bits, and has one width for all.
     let is_double = query.dtype() == DType::F64;
-    if is_double || !seen.is_all() || projections.into_iter().any(lora::is_adapted) {
+    let is_wider = memory.dims()[2] != query.dims()[2];
+    if is_double || is_wider || !seen.is_all() || projections.into_iter().any(lora::is_adapted) {
         return stored(mha, &query, memory, is_causal, seen, computed.arithmetic);
     }
     let ([items, queries, _], keys) = (query.dims(), memory.dims()[1]);

@@ -87,7 +87,7 @@ pub fn config(network: &HubNetwork, about: &About) -> Json {
             ("hidden_act", json!("silu")),
             ("rms_norm_eps", key("epsilon")),
             ("rope_theta", key("theta")),
-            ("rope_scaling", rope_scaling(key("rotary_scaling"))),
+            ("rope_scaling", rope_scaling(&key)),
             ("attention_bias", json!(false)),
             ("mlp_bias", json!(false)),
             ("tie_word_embeddings", key("tie")),
@@ -99,11 +99,24 @@ pub fn config(network: &HubNetwork, about: &About) -> Json {
     Json::Object(config)
 }
 
-fn rope_scaling(factor: Json) -> Json {
-    if factor.as_f64() == Some(1.0) {
-        return Json::Null;
+/// How rotations are scaled, in the keys of transformers.
+fn rope_scaling(key: &dyn Fn(&str) -> Json) -> Json {
+    let (kind, factor) = (key("rotary_type"), key("rotary_scaling"));
+    let (low, high) = (key("rotary_low"), key("rotary_high"));
+    let length = key("rotary_length");
+    match kind.as_str() {
+        Some("llama3") => json!({
+            "type": kind, "rope_type": kind, "factor": factor, "low_freq_factor": low,
+            "high_freq_factor": high, "original_max_position_embeddings": length,
+        }),
+        Some("yarn") => json!({
+            "type": kind, "rope_type": kind, "factor": factor, "beta_slow": low, "beta_fast": high,
+            "original_max_position_embeddings": length,
+            "attention_factor": key("rotary_attention_factor"),
+        }),
+        _ if factor.as_f64() == Some(1.0) => Json::Null,
+        _ => json!({ "type": "linear", "rope_type": "linear", "factor": factor }),
     }
-    json!({ "type": "linear", "rope_type": "linear", "factor": factor })
 }
 
 /// The classes of a classifier.

@@ -17,7 +17,7 @@ use runner_core::spec::init::InitLayout;
 use runner_core::spec::model::expand::expand;
 use runner_core::spec::model::layer::{LayerKind, Norm};
 use runner_core::spec::model::preset::{ModelType, Preset};
-use runner_core::spec::section::Findings;
+use runner_core::spec::section::{Choice, Findings};
 
 pub use config::{About, config, tokenizer_config};
 
@@ -284,7 +284,19 @@ impl Settings<'_> {
         let rotary = attention.rotary?;
         let mut layers = self.0.iter();
         let head = layers.find(|layer| layer.name == "lm_head")?;
-        Some(vec![
+        let stretch = rotary.stretch.map_or_else(Vec::new, |stretch| {
+            vec![
+                ("rotary_type", Value::Str(stretch.form.name().into())),
+                ("rotary_length", int(stretch.length)),
+                ("rotary_low", Value::Float(stretch.low)),
+                ("rotary_high", Value::Float(stretch.high)),
+                (
+                    "rotary_attention_factor",
+                    Value::Float(stretch.attention_factor),
+                ),
+            ]
+        });
+        let keys = vec![
             ("d_model", self.width("embed_tokens")?),
             ("num_heads", int(attention.num_heads)),
             ("num_kv_heads", int(attention.num_kv_heads)),
@@ -296,7 +308,8 @@ impl Settings<'_> {
             ("rotary_scaling", Value::Float(rotary.scaling)),
             ("epsilon", self.epsilon("norm")?),
             ("tie", Value::Bool(head.weights.is_some())),
-        ])
+        ];
+        Some([keys, stretch].concat())
     }
 
     fn bert(&self) -> Option<Keys> {

@@ -30,15 +30,18 @@ pub fn model_py(
     about: &About,
 ) -> Result<String, Unsupported> {
     let mut text = format!("\"\"\"{}\n", about.origin);
-    // Only what the functions use.
+    let classes = super::network(network, state)?;
+    // Only what the functions and classes use.
     let mut imports = String::new();
     for module in ["math", "re", "tokenizers"] {
-        if about.functions.contains(&format!("{module}.")) {
+        let used = format!("{module}.");
+        let is_in_class = module == "math" && classes.contains(&used);
+        if is_in_class || about.functions.contains(&used) {
             let _ = writeln!(imports, "import {module}");
         }
     }
     text += &HEAD.replace("IMPORTS", &imports);
-    text += &super::network(network, state)?;
+    text += &classes;
     text += "\n\n";
     text += LOAD;
     if !about.functions.is_empty() {

@@ -281,14 +281,17 @@ const GROUPED_ATTENTION: &str = r#"class GroupedAttention(nn.Module):
     """Attention in which heads of queries share keys and values (Ainslie et al., 2023), with the options of LLaMA."""
 
     def __init__(self, width, num_heads, num_kv_heads, head_dim, bias=True, theta=None, scaling=1.0, window=None,
-                 qk_norm=False, alibi=False, causal=False, dropout=0.0):
+                 qk_norm=False, alibi=False, causal=False, dropout=0.0, memory_width=None, rotary_type="linear",
+                 length=1, low=1.0, high=4.0, factor=1.0):
         super().__init__()
         self.num_heads, self.num_kv_heads, self.head_dim = num_heads, num_kv_heads, head_dim
         self.theta, self.scaling, self.window = theta, scaling, window
         self.alibi, self.causal, self.dropout = alibi, causal, dropout
+        self.rotary_type, self.length, self.low, self.high, self.factor = rotary_type, length, low, high, factor
+        memory_width = width if memory_width is None else memory_width
         self.q_proj = nn.Linear(width, num_heads * head_dim, bias=bias)
-        self.k_proj = nn.Linear(width, num_kv_heads * head_dim, bias=bias)
-        self.v_proj = nn.Linear(width, num_kv_heads * head_dim, bias=bias)
+        self.k_proj = nn.Linear(memory_width, num_kv_heads * head_dim, bias=bias)
+        self.v_proj = nn.Linear(memory_width, num_kv_heads * head_dim, bias=bias)
         self.o_proj = nn.Linear(num_heads * head_dim, width, bias=bias)
         if qk_norm:
             self.q_norm = nn.RMSNorm(head_dim, eps=1e-6)
@@ -299,14 +302,32 @@ const GROUPED_ATTENTION: &str = r#"class GroupedAttention(nn.Module):
     def heads(self, x, num):
         return x.unflatten(-1, (num, self.head_dim)).transpose(1, 2)
 
+    def frequencies(self, device):
+        """By how much pairs of features turn from one position to the next; of slow ones, less by the scaling."""
+        pairs = torch.arange(self.head_dim // 2, dtype=torch.float64, device=device)
+        plain = self.theta ** (-2 * pairs / self.head_dim)
+        if self.rotary_type == "llama3":
+            kept = (self.length * plain / (2 * math.pi) - self.low) / (self.high - self.low)
+        elif self.rotary_type == "yarn":
+            first, last = (
+                self.head_dim * math.log(self.length / (turns * 2 * math.pi)) / (2 * math.log(self.theta))
+                for turns in (self.high, self.low)
+            )
+            first, last = max(math.floor(first), 0), min(math.ceil(last), self.head_dim - 1)
+            kept = 1 - (pairs - first) / (last - first if last != first else 0.001)
+        else:
+            return plain / self.scaling
+        kept = kept.clamp(0, 1)
+        return plain / self.scaling * (1 - kept) + plain * kept
+
     def rotated(self, x):
         """The first half of the features of each head with the second, by their position."""
         if self.theta is None:
             return x
-        positions = torch.arange(x.shape[2], dtype=torch.float64, device=x.device) / self.scaling
-        pairs = torch.arange(self.head_dim // 2, dtype=torch.float64, device=x.device)
-        angles = torch.outer(positions, self.theta ** (-2 * pairs / self.head_dim))
-        cosines, sines = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
+        positions = torch.arange(x.shape[2], dtype=torch.float64, device=x.device)
+        angles = torch.outer(positions, self.frequencies(x.device))
+        cosines = (angles.cos() * self.factor).to(x.dtype)
+        sines = (angles.sin() * self.factor).to(x.dtype)
         a, b = x.chunk(2, dim=-1)
         return torch.cat((a * cosines - b * sines, b * cosines + a * sines), dim=-1)
 

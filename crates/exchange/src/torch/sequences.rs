@@ -66,11 +66,14 @@ pub fn attention(layer: &Layer, names: &Names<'_>) -> Piece {
     else {
         return Piece::expression(names, names.input());
     };
+    let wide = layer.memory_width();
     let module = Call::new("nn.MultiheadAttention")
         .arg(layer.shape[1])
         .arg(num_heads)
         .unless("dropout", format!("{dropout:?}"), "0.0".to_owned())
         .flag("batch_first", true, false)
+        .unless("kdim", wide, layer.shape[1])
+        .unless("vdim", wide, layer.shape[1])
         .end();
     let query = names.input();
     let memory = names.inputs.last().map_or(query, String::as_str);
@@ -121,6 +124,14 @@ pub fn grouped(attention: &Attention, layer: &Layer, names: &Names<'_>) -> Piece
             number(rotary.scaling),
             number(1.0),
         );
+        if let Some(stretch) = &rotary.stretch {
+            call = call
+                .named("rotary_type", format!("\"{}\"", stretch.form.name()))
+                .named("length", stretch.length)
+                .named("low", number(stretch.low))
+                .named("high", number(stretch.high))
+                .unless("factor", number(stretch.attention_factor), number(1.0));
+        }
     }
     if let Some(window) = attention.window {
         call = call.named("window", window);
@@ -129,7 +140,8 @@ pub fn grouped(attention: &Attention, layer: &Layer, names: &Names<'_>) -> Piece
         .flag("qk_norm", attention.qk_norm, false)
         .flag("alibi", attention.alibi, false)
         .flag("causal", attention.causal, false)
-        .unless("dropout", number(attention.dropout), number(0.0));
+        .unless("dropout", number(attention.dropout), number(0.0))
+        .unless("memory_width", layer.memory_width(), width);
     let piece = Piece::module(names, call.end()).with(Helper::GroupedAttention);
     let Some(mask) = names.mask(MaskKey::Mask) else {
         return piece;

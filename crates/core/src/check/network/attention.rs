@@ -69,6 +69,13 @@ pub fn grouped(attention: &Attention, width: usize, num_inputs: usize) -> Result
     }
 }
 
+/// Sequences, of any widths.
+pub fn sequences(inputs: &[Input]) -> Result<(), Mismatch> {
+    inputs
+        .iter()
+        .try_for_each(|input| sequence(&input.shape.dims))
+}
+
 /// Sequences of items of the same width.
 pub fn same_width(inputs: &[Input]) -> Result<(), Mismatch> {
     let first = &inputs[0].shape.dims;

@@ -249,6 +249,18 @@ const EXAMPLES: &[(&[usize], &str)] = &[
     ),
     (
         &[5, 6],
+        "{ type = 'linear', out_features = 4, name = 'narrow' }, { type = 'multi_head_attention', num_heads = 2, inputs = ['narrow', 'input'] }",
+    ),
+    (
+        &[5, 6],
+        "{ type = 'linear', out_features = 4, name = 'narrow' }, { type = 'multi_head_attention', num_heads = 2, bias = false, inputs = ['narrow', 'input'] }",
+    ),
+    (
+        &[5, 6],
+        "{ type = 'multi_head_attention', num_heads = 2, head_dim = 8, rotary = true, theta = 50.0, rotary_type = 'llama3', rotary_scaling = 8.0, rotary_length = 32 }",
+    ),
+    (
+        &[5, 6],
         "{ type = 'transformer_encoder', num_layers = 2, num_heads = 3, feedforward_size = 7, causal = true }",
     ),
     (

@@ -337,6 +337,11 @@ impl Layer {
         &self.inputs[..self.inputs.len() - self.masks.len()]
     }
 
+    /// Features of what an attention attends to.
+    pub fn memory_width(&self) -> usize {
+        cost::memory_width(self.values())
+    }
+
     /// The position among its inputs of the mask of a key, if it has one.
     pub fn mask(&self, key: MaskKey) -> Option<usize> {
         let at = self.masks.iter().position(|mask| *mask == key)?;

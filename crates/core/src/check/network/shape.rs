@@ -107,12 +107,12 @@ pub fn output(spec: &LayerSpec, inputs: &[Input], wanted: &[usize]) -> Result<Di
         LayerKind::MultiHeadAttention { num_heads, .. } => {
             sequence(input)?;
             heads(input[1], *num_heads)?;
-            same_width(inputs)?;
+            sequences(inputs)?;
             input.to_vec()
         }
         LayerKind::GroupedAttention(attention) => {
             sequence(input)?;
-            same_width(inputs)?;
+            sequences(inputs)?;
             grouped(attention, input[1], inputs.len())?;
             input.to_vec()
         }

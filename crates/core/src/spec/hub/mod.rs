@@ -8,6 +8,7 @@
 mod config;
 mod models;
 mod names;
+mod rotary;
 mod vision;
 
 use std::path::{Path, PathBuf};

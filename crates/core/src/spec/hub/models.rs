@@ -2,8 +2,9 @@
 
 use serde_json::{Map, Value as Json};
 
-use super::config::{Keys, Refused, refuse, short};
+use super::config::{Keys, Refused, refuse};
 use super::names::{BERT, Family, GPT2, LLAMA};
+use super::rotary::rotary;
 use super::vision::{resnet, vit};
 use crate::spec::document::Value;
 use crate::spec::model::preset::ModelType;
@@ -169,27 +170,26 @@ fn llama(config: &Map<String, Json>) -> Result<HubModel, Refused> {
     if keys.dropout("attention_dropout", 0.0)? != 0.0 {
         keys.only("attention_dropout", &0.0.into())?;
     }
-    let (theta, rotary_scaling) = rotary(&mut keys)?;
+    let rotary = rotary(&mut keys)?;
     let epsilon = keys.number("rms_norm_eps", 1e-6)?;
     let tie = keys
         .get("tie_word_embeddings")
         .and_then(Json::as_bool)
         .unwrap_or(false);
     keys.finish()?;
+    let sizes = vec![
+        ("d_model", int(d_model)),
+        ("num_layers", int(num_layers)),
+        ("num_heads", int(num_heads)),
+        ("num_kv_heads", int(num_kv_heads)),
+        ("feedforward_size", int(inner)),
+        ("epsilon", Value::Float(epsilon)),
+        ("tie", Value::Bool(tie)),
+    ];
     Ok(HubModel {
         name: "llama",
         kind: ModelType::Llama,
-        keys: vec![
-            ("d_model", int(d_model)),
-            ("num_layers", int(num_layers)),
-            ("num_heads", int(num_heads)),
-            ("num_kv_heads", int(num_kv_heads)),
-            ("feedforward_size", int(inner)),
-            ("theta", Value::Float(theta)),
-            ("rotary_scaling", Value::Float(rotary_scaling)),
-            ("epsilon", Value::Float(epsilon)),
-            ("tie", Value::Bool(tie)),
-        ],
+        keys: [sizes, rotary].concat(),
         family: &LLAMA,
         names: LLAMA.all(num_layers),
         max_length: None,
@@ -197,37 +197,6 @@ fn llama(config: &Map<String, Json>) -> Result<HubModel, Refused> {
         labels: Vec::new(),
         architecture: architecture(config),
     })
-}
-
-/// The base of rotary angles, and what positions are divided by. Newer files have both in one table.
-fn rotary(keys: &mut Keys<'_>) -> Result<(f64, f64), Refused> {
-    let mut theta = keys.number("rope_theta", 10_000.0)?;
-    let mut scaling = 1.0;
-    for key in ["rope_scaling", "rope_parameters"] {
-        let Some(table) = keys.get(key) else {
-            continue;
-        };
-        let named = ["rope_type", "type"]
-            .into_iter()
-            .find_map(|name| table.get(name));
-        let kind = named.and_then(Json::as_str).unwrap_or("default");
-        let factor = table.get("factor").and_then(Json::as_f64);
-        theta = table
-            .get("rope_theta")
-            .and_then(Json::as_f64)
-            .unwrap_or(theta);
-        match (kind, factor) {
-            ("default", _) => {}
-            ("linear", Some(factor)) if factor > 0.0 => scaling = factor,
-            _ => {
-                return refuse(
-                    format!("`{key}` is {}, which is not supported", short(table)),
-                    "only \"linear\" scaling is computed, `rotary_scaling` of the model",
-                );
-            }
-        }
-    }
-    Ok((theta, scaling))
 }
 
 /// BERT, whose head depends on what is trained.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::decode::MAX_SIZE;
 use super::initializer::Initializer;
 use super::layer::LayerKind;
-use crate::diagnostic::Diagnostic;
+pub use super::rotary::{Rotary, Stretch};
 use crate::spec::backend::Arithmetic;
 use crate::spec::kind::Kind;
 use crate::spec::section::Section;
@@ -39,15 +39,6 @@ pub struct Attention {
     /// How weights are initialized.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub initializer: Option<Initializer>,
-}
-
-/// Rotary position embeddings (Su et al., 2021).
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Rotary {
-    /// Base of the frequencies.
-    pub theta: f64,
-    /// What positions are divided by (Chen et al., 2023).
-    pub scaling: f64,
 }
 
 impl Attention {
@@ -128,33 +119,5 @@ impl Attention {
             causal,
             initializer,
         })
-    }
-}
-
-impl Rotary {
-    /// By how much the `pair`-th pair of `size` features is rotated at a position.
-    pub fn angle(&self, position: usize, pair: usize, size: usize, arithmetic: Arithmetic) -> f64 {
-        let exponent = -2.0 * pair as f64 / size as f64;
-        position as f64 / self.scaling * arithmetic.pow(self.theta, exponent)
-    }
-
-    fn decode(s: &mut Section<'_>) -> Option<Self> {
-        let doc = "Whether queries and keys are rotated by their position, the first half of a head's features with the second, as in LLaMA.";
-        let is_rotary = s.field("rotary", Kind::Bool, doc).or(false);
-        let doc = "For `rotary`: base of the frequencies.";
-        let theta = s.field("theta", Kind::positive(), doc).or(10_000.0);
-        let doc = "For `rotary`: what positions are divided by, to attend over longer sequences than a network was trained for.";
-        let scaling = s.field("rotary_scaling", Kind::positive(), doc).or(1.0);
-        for key in ["theta", "rotary_scaling"] {
-            if let (false, Some(at)) = (is_rotary, s.written_at(key)) {
-                let message = format!("`{key}` has no effect without `rotary`");
-                let wrong = Diagnostic::error("contradiction", message).at(at);
-                s.refuse(
-                    key,
-                    wrong.help(format!("set `rotary = true`, or remove `{key}`")),
-                );
-            }
-        }
-        is_rotary.then_some(Self { theta, scaling })
     }
 }

@@ -16,6 +16,7 @@ pub mod name;
 mod one;
 pub mod parametrization;
 pub mod preset;
+pub mod rotary;
 mod share;
 
 use super::document::{Node, Table};

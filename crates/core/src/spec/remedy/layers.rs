@@ -172,6 +172,19 @@ pub(super) const KEYS: &[Remedy] = &[
         "data.type = \"sine_windows\" ; [{ type = \"linear\", out_features = 8 }, { type = \"multi_head_attention\", num_heads = 2, is_causal = true }]",
         "data.type = \"sine_windows\" ; [{ type = \"linear\", out_features = 8 }, { type = \"multi_head_attention\", num_heads = 2, causal = true }]",
     ),
+    none(
+        "layer",
+        "kdim vdim kv_dim key_dim memory_dim",
+        "remove it: the width of keys and values is that of the second of two `inputs`",
+        "data.type = \"sine_windows\" ; [{ type = \"linear\", out_features = 8 }, { type = \"multi_head_attention\", num_heads = 2, kdim = 4 }]",
+    ),
+    other(
+        "layer",
+        "rope_scaling",
+        "use the keys `rotary_type`, `rotary_scaling` and `rotary_length`",
+        "data.type = \"sine_windows\" ; [{ type = \"linear\", out_features = 8 }, { type = \"multi_head_attention\", num_heads = 2, rotary = true, rope_scaling = 4.0 }]",
+        "data.type = \"sine_windows\" ; [{ type = \"linear\", out_features = 8 }, { type = \"multi_head_attention\", num_heads = 2, rotary = true, rotary_scaling = 4.0 }]",
+    ),
     same(
         "layer",
         "key_padding_mask src_key_padding_mask attention_mask attn_mask pad_mask mask_layer",
@@ -445,6 +458,12 @@ pub(super) const TYPES: &[Remedy] = &[
         "multi_head_attention",
         "data.type = \"sine_windows\" ; [{ type = \"linear\", out_features = 8 }, { type = \"mha\", num_heads = 2 }]",
         "data.type = \"sine_windows\" ; [{ type = \"linear\", out_features = 8 }, { type = \"multi_head_attention\", num_heads = 2 }]",
+    ),
+    none(
+        "layer.rotary_type model.rotary_type",
+        "dynamic ntk dynamic_ntk longrope su default",
+        "angles that depend on the length of each sequence, or have a factor for each pair, are not computed: use \"linear\", \"llama3\" or \"yarn\"",
+        "data.type = \"sine_windows\" ; [{ type = \"linear\", out_features = 8 }, { type = \"multi_head_attention\", num_heads = 2, rotary = true, rotary_type = \"dynamic\" }]",
     ),
     same(
         "layer.type",

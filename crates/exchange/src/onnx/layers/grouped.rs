@@ -83,9 +83,12 @@ fn mask(graph: &mut Graph, attention: &Attention, length: usize, behind: usize) 
 /// Queries or keys by their position: the first half of the features with the second.
 fn rotated(graph: &mut Graph, rotary: &Rotary, x: &str, length: usize, size: usize) -> String {
     let half = size / 2;
+    let frequencies = rotary.frequencies(size, Arithmetic::Fast);
     let mut table = |of: fn(f64) -> f64| {
-        let value =
-            |at: usize| of(rotary.angle(at / half, at % half, size, Arithmetic::Fast)) as f32;
+        let value = |at: usize| {
+            let angle = rotary.angle(at / half, frequencies[at % half]);
+            (of(angle) * rotary.attention_factor()) as f32
+        };
         let values: Vec<f32> = (0..length * half).map(value).collect();
         graph.numbers(&[length, half], &values)
     };

@@ -9,6 +9,7 @@ use runner_core::spec::model::layer::{
 };
 use runner_core::spec::model::message::{Aggregation, GraphPooling, Message};
 use runner_core::spec::model::parametrization::Parametrization;
+use runner_core::spec::model::rotary::RotaryType;
 use runner_core::spec::own::Own;
 use serde_json::Value as Json;
 
@@ -223,6 +224,16 @@ impl Keys {
             self.add("rotary", true);
             self.number("theta", rotary.theta, 10_000.0);
             self.number("rotary_scaling", rotary.scaling, 1.0);
+            if let Some(stretch) = &rotary.stretch {
+                self.choice("rotary_type", stretch.form, RotaryType::Linear);
+                self.add("rotary_length", stretch.length);
+                self.add("rotary_low", format!("{:?}", stretch.low));
+                self.add("rotary_high", format!("{:?}", stretch.high));
+                if stretch.form == RotaryType::Yarn || stretch.attention_factor != 1.0 {
+                    let factor = format!("{:?}", stretch.attention_factor);
+                    self.add("rotary_attention_factor", factor);
+                }
+            }
         }
         self.unless("qk_norm", *qk_norm, false);
         self.some("window", *window);

@@ -1,0 +1,243 @@
+//! Rotary position embeddings, and how they are stretched to longer sequences than a network was trained for.
+
+use std::f64::consts::TAU;
+
+use serde::{Deserialize, Serialize};
+
+use super::decode::MAX_SIZE;
+use crate::diagnostic::Diagnostic;
+use crate::spec::backend::Arithmetic;
+use crate::spec::kind::Kind;
+use crate::spec::section::{Choice, Section, choices};
+
+/// Rotary position embeddings (Su et al., 2021).
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Rotary {
+    /// Base of the frequencies.
+    pub theta: f64,
+    /// What positions are divided by (Chen et al., 2023), or those of slow rotations if `stretch` is set.
+    pub scaling: f64,
+    /// Which rotations are slowed down; all of them if not set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stretch: Option<Stretch>,
+}
+
+/// How slow rotations are divided by the scaling and fast ones are kept, by how often they turn in a length.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Stretch {
+    /// Which frequencies are between both.
+    pub form: RotaryType,
+    /// The number of positions that the network was trained for.
+    pub length: usize,
+    /// Rotations with fewer turns are divided by the scaling.
+    pub low: f64,
+    /// Rotations with more turns are kept.
+    pub high: f64,
+    /// What queries and keys are multiplied by.
+    pub attention_factor: f64,
+}
+
+choices! {
+    /// How rotations are scaled.
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum RotaryType {
+        Linear "linear" "All positions are divided by `rotary_scaling` (Chen et al., 2023).",
+        Llama3 "llama3" "Slow rotations are divided by `rotary_scaling`, fast ones are kept, as in Llama 3.1.",
+        Yarn "yarn" "The same with a ramp over the features, and scores that are multiplied (YaRN; Peng et al., 2023).",
+    }
+}
+
+impl Rotary {
+    /// By how much each pair of `size` features is rotated from one position to the next, before positions are divided.
+    pub fn frequencies(&self, size: usize, arithmetic: Arithmetic) -> Vec<f64> {
+        let pairs = size / 2;
+        let plain = |pair: usize| arithmetic.pow(self.theta, -2.0 * pair as f64 / size as f64);
+        let Some(stretch) = &self.stretch else {
+            return (0..pairs).map(plain).collect();
+        };
+        let kept = stretch.kept(self.theta, size, arithmetic);
+        let of_pair = |pair: usize| {
+            let (frequency, kept) = (plain(pair), kept(pair, plain(pair)));
+            frequency / self.scaling * (1.0 - kept) + frequency * kept
+        };
+        (0..pairs).map(of_pair).collect()
+    }
+
+    /// By how much a pair with this frequency is rotated at a position.
+    pub fn angle(&self, position: usize, frequency: f64) -> f64 {
+        let divisor = if self.stretch.is_some() {
+            1.0
+        } else {
+            self.scaling
+        };
+        position as f64 / divisor * frequency
+    }
+
+    /// What queries and keys are multiplied by.
+    pub fn attention_factor(&self) -> f64 {
+        self.stretch.map_or(1.0, |stretch| stretch.attention_factor)
+    }
+
+    /// How rotations are scaled.
+    pub fn form(&self) -> RotaryType {
+        self.stretch
+            .map_or(RotaryType::Linear, |stretch| stretch.form)
+    }
+
+    pub(super) fn decode(s: &mut Section<'_>) -> Option<Self> {
+        let doc = "Whether queries and keys are rotated by their position, the first half of a head's features with the second, as in LLaMA.";
+        let is_rotary = s.field("rotary", Kind::Bool, doc).or(false);
+        let doc = "For `rotary`: base of the frequencies.";
+        let theta = s.field("theta", Kind::positive(), doc).or(10_000.0);
+        let doc = "For `rotary`: what positions are divided by, to attend over longer sequences than a network was trained for.";
+        let scaling = s.field("rotary_scaling", Kind::positive(), doc).or(1.0);
+        let doc = "For `rotary`: which rotations `rotary_scaling` slows down.";
+        let form = s.choice("rotary_type", doc, RotaryType::Linear);
+        let stretch = Stretch::decode(s, (is_rotary, form), (theta, scaling));
+        let keys = ["theta", "rotary_scaling", "rotary_type"];
+        for key in keys.into_iter().chain(Stretch::KEYS) {
+            if let (false, Some(at)) = (is_rotary, s.written_at(key)) {
+                let message = format!("`{key}` has no effect without `rotary`");
+                let wrong = Diagnostic::error("contradiction", message).at(at);
+                s.refuse(
+                    key,
+                    wrong.help(format!("set `rotary = true`, or remove `{key}`")),
+                );
+            }
+        }
+        is_rotary.then_some(Self {
+            theta,
+            scaling,
+            stretch,
+        })
+    }
+}
+
+impl Stretch {
+    const KEYS: [&str; 4] = [
+        "rotary_length",
+        "rotary_low",
+        "rotary_high",
+        "rotary_attention_factor",
+    ];
+
+    /// The factor of YaRN's paper for a scaling.
+    pub fn usual_factor(scaling: f64) -> f64 {
+        if scaling <= 1.0 {
+            1.0
+        } else {
+            0.1 * libm::log(scaling) + 1.0
+        }
+    }
+
+    /// For each pair of features and its frequency, how much of the frequency is kept, from 0 to 1.
+    fn kept(
+        &self,
+        theta: f64,
+        size: usize,
+        arithmetic: Arithmetic,
+    ) -> impl Fn(usize, f64) -> f64 + use<> {
+        let Self {
+            form,
+            length,
+            low,
+            high,
+            ..
+        } = *self;
+        let length = length as f64;
+        // The pair that turns this often, as a number of features.
+        let pair = |turns: f64| {
+            let log = |x: f64| arithmetic.log10(x);
+            size as f64 * log(length / (turns * TAU)) / (2.0 * log(theta))
+        };
+        let first = pair(high).floor().max(0.0);
+        let last = pair(low).ceil().min(size as f64 - 1.0);
+        let last = if first == last { last + 0.001 } else { last };
+        move |pair, frequency| {
+            let kept = if form == RotaryType::Yarn {
+                1.0 - (pair as f64 - first) / (last - first)
+            } else {
+                (length * frequency / TAU - low) / (high - low)
+            };
+            kept.clamp(0.0, 1.0)
+        }
+    }
+
+    fn decode(
+        s: &mut Section<'_>,
+        (is_rotary, form): (bool, RotaryType),
+        (theta, scaling): (f64, f64),
+    ) -> Option<Self> {
+        let doc = "For `rotary_type` \"llama3\" and \"yarn\", required: the number of positions that the network was trained for.";
+        let length = s.field("rotary_length", Kind::Int(1, MAX_SIZE), doc);
+        let length: usize = if is_rotary && form != RotaryType::Linear {
+            length.required()
+        } else {
+            length.optional().unwrap_or(1)
+        };
+        let doc = "For \"llama3\" and \"yarn\": rotations that turn less often in `rotary_length` positions are divided by `rotary_scaling`.";
+        let low: f64 = s.field("rotary_low", Kind::positive(), doc).or(1.0);
+        let doc = "For \"llama3\" and \"yarn\": rotations that turn more often in `rotary_length` positions are kept; 4 for \"llama3\" and 32 for \"yarn\" when not set.";
+        let high: Option<f64> = s.field("rotary_high", Kind::positive(), doc).optional();
+        let usual = if form == RotaryType::Yarn { 32.0 } else { 4.0 };
+        let high = high.unwrap_or(usual);
+        let doc = "For \"yarn\": what queries and keys are multiplied by; 0.1 ln(`rotary_scaling`) + 1 when not set.";
+        let factor = s.field("rotary_attention_factor", Kind::positive(), doc);
+        let factor: Option<f64> = factor.optional();
+        if !is_rotary {
+            return None;
+        }
+        Self::refuse_unused(s, form);
+        if form == RotaryType::Linear {
+            return None;
+        }
+        let at = s.written_at("rotary_high").or(s.written_at("rotary_low"));
+        if let (true, Some(at)) = (low >= high, at) {
+            let message =
+                format!("`rotary_low` is {low}, which is not below `rotary_high`, {high}");
+            let wrong = Diagnostic::error("contradiction", message).at(at);
+            let help = format!("set `rotary_low = 1.0` and `rotary_high = {usual:?}`");
+            s.refuse("rotary_high", wrong.help(help));
+        }
+        if let (true, Some(at)) = (
+            form == RotaryType::Yarn && theta <= 1.0,
+            s.written_at("theta"),
+        ) {
+            let message =
+                format!("`theta` is {theta}, with which \"yarn\" finds no slow rotations");
+            let wrong = Diagnostic::error("contradiction", message).at(at);
+            s.refuse(
+                "theta",
+                wrong.help("use a number above 1, such as `theta = 10000.0`"),
+            );
+        }
+        Some(Self {
+            form,
+            length,
+            low,
+            high,
+            attention_factor: factor.unwrap_or_else(|| match form {
+                RotaryType::Yarn => Self::usual_factor(scaling),
+                _ => 1.0,
+            }),
+        })
+    }
+
+    fn refuse_unused(s: &mut Section<'_>, form: RotaryType) {
+        let (unused, other) = match form {
+            RotaryType::Linear => (&Self::KEYS[..], "llama3"),
+            RotaryType::Llama3 => (&Self::KEYS[3..], "yarn"),
+            RotaryType::Yarn => (&Self::KEYS[4..], ""),
+        };
+        for key in unused {
+            if let Some(at) = s.written_at(key) {
+                let form = form.name();
+                let message = format!("`{key}` has no effect with `rotary_type = \"{form}\"`");
+                let wrong = Diagnostic::error("contradiction", message).at(at);
+                let help = format!("set `rotary_type = \"{other}\"`, or remove `{key}`");
+                s.refuse(key, wrong.help(help));
+            }
+        }
+    }
+}
