@@ -258,6 +258,57 @@ epochs = 3
     assert_eq!(fingerprints(&mixed), fingerprints(&plain));
 }
 
+/// A block with several inputs is the layers inside it: with `repeat`, each copy takes the output of the one before, and
+/// `share` computes it again with other inputs.
+#[test]
+fn a_block_with_several_inputs_is_its_layers() {
+    let spec = |layers: &str| {
+        format!(
+            "data = {{ type = \"sine_windows\", length = 12 }}\n\
+             optimizer = {{ type = \"adam\", learning_rate = 1e-3 }}\ntrain.epochs = 1\n\
+             [model]\nlayers = [\n{{ type = \"padding_mask\", name = \"real\" }},\n\
+             {{ type = \"linear\", name = \"memory\", out_features = 6, inputs = [\"input\"] }},\n\
+             {{ type = \"linear\", name = \"x\", out_features = 4, inputs = [\"input\"] }},\n{layers}\n\
+             {{ type = \"flatten\" }},\n{{ type = \"linear\" }}]\n"
+        )
+    };
+    let block = "[model.blocks.cross]\ninputs = [\"query\", \"context\", \"real\"]\nlayers = [\n\
+         { type = \"multi_head_attention\", num_heads = 2, inputs = [\"input\", \"context\"], mask = \"real\" },\n\
+         { type = \"sequence\", layers = [{ type = \"add\", inputs = [\"previous\", \"query\"] }] },\n]\n";
+    let uses = "{ type = \"cross\", name = \"c\", inputs = [\"previous\", \"memory\", \"real\"], repeat = 2 },\n\
+         { share = \"c\", name = \"d\", inputs = [\"x\", \"memory\", \"real\"] },\n\
+         { type = \"subtract\", inputs = [\"c\", \"d\"] },";
+    let one = |name: &str, query: &str, kind: &str| {
+        format!(
+            "{{ {kind}, name = \"{name}\", inputs = [\"{query}\", \"memory\"] }},\n\
+             {{ type = \"add\", inputs = [\"previous\", \"{query}\"], name = \"{name}-sum\" }},\n"
+        )
+    };
+    let attention = "type = \"multi_head_attention\", num_heads = 2, mask = \"real\"";
+    let layers = one("a", "x", attention)
+        + &one("b", "a-sum", attention)
+        + &one("again", "x", "share = \"b\"")
+        + "{ type = \"subtract\", inputs = [\"b-sum\", \"again-sum\"] },";
+    let (blocks, _) = plan_in(None, "spec.toml", &(spec(uses) + block)).unwrap();
+    let (plain, _) = plan_in(None, "spec.toml", &spec(&layers)).unwrap();
+    let shapes = |plan: &Plan| -> Vec<String> {
+        let layers = plan.runs[0].network.layers.iter();
+        let of = layers.map(|layer| {
+            let inputs: Vec<_> = layer.inputs.iter().map(|input| input.layer).collect();
+            format!(
+                "{:?} {:?} {:?} {:?}",
+                layer.kind, inputs, layer.masks, layer.weights
+            )
+        });
+        of.collect()
+    };
+    assert_eq!(shapes(&blocks), shapes(&plain));
+    assert_eq!(
+        blocks.runs[0].network.layers[3].name,
+        "c1.multi_head_attention_1"
+    );
+}
+
 #[test]
 fn references_follow_the_axes() {
     let text = format!(

@@ -197,7 +197,11 @@ fn blocks_schema() -> Json {
             "type": "object",
             "additionalProperties": false,
             "required": ["layers"],
-            "properties": { "parameters": { "type": "object" }, "layers": layers },
+            "properties": {
+                "inputs": { "type": "array", "items": { "type": "string" }, "minItems": 1 },
+                "parameters": { "type": "object" },
+                "layers": layers,
+            },
         }
     })
 }

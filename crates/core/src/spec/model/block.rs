@@ -3,6 +3,7 @@
 use super::expand::*;
 use super::layer;
 use super::layer_spec::Source;
+use super::name::{Unfit, unfit};
 use super::preset::is_in_preset;
 use crate::diagnostic::{Diagnostic, Span};
 use crate::spec::document::{Entry, Node, Table, Value};
@@ -55,13 +56,14 @@ impl Expander<'_> {
         let unknown = table
             .entries
             .iter()
-            .find(|e| !["parameters", "layers"].contains(&e.key.as_str()));
+            .find(|e| !["inputs", "parameters", "layers"].contains(&e.key.as_str()));
         if let Some(unknown) = unknown {
             let message = format!("unknown key `{}` in `{path}`", unknown.key);
             let wrong = Diagnostic::error("unknown-key", message).at(unknown.key_span);
-            self.refuse(wrong.help("the keys here are `parameters`, `layers`"));
+            self.refuse(wrong.help("the keys here are `inputs`, `parameters`, `layers`"));
         }
         let parameters = parameters(name, &path, table)?;
+        let inputs = inputs(name, &path, table)?;
         let missing = || {
             let message = format!("the block `{name}` has no `layers`");
             let missing = Diagnostic::error("missing-key", message).at(block.key_span);
@@ -70,6 +72,7 @@ impl Expander<'_> {
         let layers = self.layers_of(table, &path, missing);
         Ok(layers.map(|layers| Block {
             name: name.clone(),
+            inputs,
             parameters,
             layers,
         }))
@@ -86,8 +89,9 @@ impl Expander<'_> {
         scope: &Scope,
     ) -> (String, Source) {
         let block = &self.blocks[at];
-        let (name, layers, mut arguments) = (
+        let (name, names, layers, mut arguments) = (
             block.name.clone(),
+            block.inputs.clone(),
             block.layers.clone(),
             block.parameters.clone(),
         );
@@ -131,10 +135,12 @@ impl Expander<'_> {
             uses.push(used);
         }
         let prefix = format!("{group}.");
+        let given = names.into_iter().zip(inputs.iter().copied());
         let mut inner = Scope {
             prefix: prefix.clone(),
             names: Vec::new(),
             items: Vec::new(),
+            given: given.collect(),
             left_out: Vec::new(),
             previous: inputs[0],
             input: inputs[0],
@@ -147,6 +153,52 @@ impl Expander<'_> {
         self.list(&layers, &path, &mut inner);
         self.path.pop();
         (prefix, inner.previous)
+    }
+
+    /// Refuses a group that is used with another number of inputs than it takes.
+    pub(super) fn refuse_inputs(
+        &mut self,
+        (kind, block): (&str, Option<usize>),
+        num: usize,
+        table: &Table,
+        span: Span,
+    ) -> bool {
+        let names = block.map_or(&[][..], |at| &self.blocks[at].inputs);
+        if num == names.len().max(1) {
+            return false;
+        }
+        let listed = |quote: char| {
+            let names = names.iter().map(|name| format!("{quote}{name}{quote}"));
+            names.collect::<Vec<_>>().join(", ")
+        };
+        let (takes, help) = match (names, block) {
+            ([], None) => (
+                "one input".to_owned(),
+                "combine them first, with `add` or `concat`".to_owned(),
+            ),
+            ([], Some(_)) => (
+                "one input".to_owned(),
+                format!(
+                    "combine them first, with `add` or `concat`, or name the inputs of the block: `inputs = [\"a\", \"b\"]` in `[model.blocks.{kind}]`"
+                ),
+            ),
+            ([one], _) => (
+                format!("one input, `{one}`"),
+                "list one layer in `inputs`".to_owned(),
+            ),
+            (names, _) => (
+                format!("{} inputs, {}", names.len(), listed('`')),
+                format!(
+                    "list {} layers in `inputs`, in this order; `\"previous\"` is the layer before",
+                    names.len()
+                ),
+            ),
+        };
+        let span = table.get("inputs").map_or(span, |entry| entry.node.span);
+        let message = format!("a `{kind}` takes {takes}, found {num}");
+        let diagnostic = Diagnostic::error("shape", message).at(span);
+        self.refuse(diagnostic.help(help));
+        true
     }
 
     /// A block nested too deeply: nothing more is expanded, since the others may be nested too deeply as well, and they
@@ -167,6 +219,61 @@ impl Expander<'_> {
         let diagnostic = Diagnostic::error("contradiction", message).at(used);
         self.refuse(diagnostic.help(help));
     }
+}
+
+/// The names of a block's inputs.
+fn inputs(name: &str, path: &str, table: &Table) -> Result<Vec<String>, Box<Diagnostic>> {
+    const EXAMPLE: &str = "for example: `inputs = [\"query\", \"memory\"]`";
+    let Some(entry) = table.get("inputs") else {
+        return Ok(Vec::new());
+    };
+    let wrong = |node: &Node| {
+        let found = node.value.kind();
+        let message = format!("`{path}.inputs` must be a list of names, found {found}");
+        let wrong = Diagnostic::error("wrong-type", message).at(node.span);
+        Err(Box::new(wrong.help(EXAMPLE)))
+    };
+    let Value::Array(nodes) = &entry.node.value else {
+        return wrong(&entry.node);
+    };
+    let mut names: Vec<String> = Vec::new();
+    for node in nodes {
+        let Value::Str(input) = &node.value else {
+            return wrong(node);
+        };
+        let (code, message) = match unfit(input) {
+            None if names.contains(input) => (
+                "repeated-value",
+                format!("two inputs of the block `{name}` are named `{input}`"),
+            ),
+            None => {
+                names.push(input.clone());
+                continue;
+            }
+            Some(Unfit::Reserved) => (
+                "contradiction",
+                format!(
+                    "`{input}` cannot be the name of an input: it is the first input, or the preceding layer"
+                ),
+            ),
+            Some(_) => (
+                "wrong-type",
+                format!(
+                    "`{input}` cannot be the name of an input: use letters, digits, `-` and `_`, and start with a letter"
+                ),
+            ),
+        };
+        let wrong = Diagnostic::error(code, message).at(node.span);
+        return Err(Box::new(wrong.help("choose another name")));
+    }
+    if names.is_empty() {
+        let message = format!("`{path}.inputs` is empty");
+        let wrong = Diagnostic::error("out-of-range", message).at(entry.node.span);
+        return Err(Box::new(wrong.help(format!(
+            "{EXAMPLE}, or remove it: a block takes one input, `input`"
+        ))));
+    }
+    Ok(names)
 }
 
 /// The parameters of a block with their defaults.

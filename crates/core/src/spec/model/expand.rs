@@ -28,6 +28,8 @@ pub const RESERVED: [&str; 2] = ["input", "previous"];
 /// Named layers, with parameters.
 pub(super) struct Block {
     pub(super) name: String,
+    /// The names of its inputs; none if it has one, which is `input`.
+    pub(super) inputs: Vec<String>,
     pub(super) parameters: Arguments,
     pub(super) layers: Vec<Node>,
 }
@@ -61,7 +63,9 @@ pub(super) struct Scope {
     pub(super) names: Vec<(String, Part)>,
     /// The named inputs of the network, which blocks do not see.
     pub(super) items: Vec<String>,
-    /// The input of the block.
+    /// The named inputs of the block.
+    pub(super) given: Vec<(String, Source)>,
+    /// The input of the block, or its first one.
     pub(super) input: Source,
     /// The output of the preceding layer.
     pub(super) previous: Source,
@@ -91,11 +95,18 @@ impl Scope {
         }
     }
 
-    /// The output of a layer or block, or an input of the network, by its name.
+    /// The output of a layer or block, or an input of the block or the network, by its name.
     pub(super) fn source(&self, name: &str) -> Option<Source> {
         let item = || self.items.iter().position(|item| item == name);
         let part = self.part(name).map(|part| part.output);
-        part.or_else(|| item().map(Source::Part))
+        part.or_else(|| self.given(name))
+            .or_else(|| item().map(Source::Part))
+    }
+
+    /// An input of the block by its name.
+    pub(super) fn given(&self, name: &str) -> Option<Source> {
+        let mut given = self.given.iter();
+        given.find_map(|(known, source)| (known == name).then_some(*source))
     }
 
     /// The latest layer or block of a name.
@@ -139,6 +150,7 @@ pub fn expand(
         prefix: String::new(),
         names: Vec::new(),
         items: inputs.to_vec(),
+        given: Vec::new(),
         input: items,
         previous: items,
         arguments,

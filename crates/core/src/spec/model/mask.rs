@@ -24,8 +24,10 @@ impl Expander<'_> {
             let Value::Str(named) = &entry.node.value else {
                 return None; // It was refused.
             };
-            match self.earlier(named, scope) {
-                Some(part) => masks.push((*key, part.output)),
+            let given = || scope.given(named);
+            let earlier = self.earlier(named, scope).map(|part| part.output);
+            match earlier.or_else(given) {
+                Some(source) => masks.push((*key, source)),
                 None if scope.left_out.contains(named) => {}
                 None if self.is_wrong() => return None,
                 None => {

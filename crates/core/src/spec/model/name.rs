@@ -139,7 +139,7 @@ impl Expander<'_> {
                 None => {
                     let diagnostic = Diagnostic::error(
                         "unknown-value",
-                        if scope.items.is_empty() {
+                        if scope.items.is_empty() && scope.given.is_empty() {
                             format!("there is no layer `{name}` before this one")
                         } else {
                             format!(
@@ -156,7 +156,13 @@ impl Expander<'_> {
                     };
                     let names = || {
                         let layers = scope.names.iter().map(|(name, _)| name.as_str());
-                        scope.items.iter().map(String::as_str).chain(layers)
+                        let given = scope.given.iter().map(|(name, _)| name.as_str());
+                        scope
+                            .items
+                            .iter()
+                            .map(String::as_str)
+                            .chain(given)
+                            .chain(layers)
                     };
                     let later = siblings.iter().any(is_named);
                     let near = nearest(name, names().chain(RESERVED));
@@ -226,8 +232,14 @@ impl Expander<'_> {
                 return None;
             }
         }
-        if scope.items.contains(name) {
-            let message = format!("a layer and an input of `[[data.inputs]]` are named `{name}`");
+        let is_given = scope.given(name).is_some();
+        if is_given || scope.items.contains(name) {
+            let of = if is_given {
+                "the block"
+            } else {
+                "`[[data.inputs]]`"
+            };
+            let message = format!("a layer and an input of {of} are named `{name}`");
             self.refuse(
                 Diagnostic::error("repeated-value", message)
                     .at(span)

@@ -47,14 +47,9 @@ impl Expander<'_> {
         let Some(inputs) = self.inputs(&common, &table, siblings, scope) else {
             return;
         };
-        if is_group && inputs.len() > 1 {
-            let span = table.get("inputs").map_or(span, |entry| entry.node.span);
-            let message = format!("a `{kind}` takes one input, found {}", inputs.len());
-            return self.refuse(
-                Diagnostic::error("shape", message)
-                    .at(span)
-                    .help("combine them first, with `add` or `concat`"),
-            );
+        let group = (kind.as_str(), block);
+        if is_group && self.refuse_inputs(group, inputs.len(), &table, span) {
+            return;
         }
         let keys: &[_] = if is_group { &[] } else { MaskKey::ALL };
         let Some(masks) = self.masks(&table, keys, scope) else {

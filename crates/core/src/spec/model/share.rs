@@ -71,6 +71,9 @@ impl Expander<'_> {
             let diagnostic = Diagnostic::error("shape", message).at(span);
             return self.refuse(diagnostic.help(help));
         }
+        if part.is_group() && self.refuse_merged(&part, &inputs, &named, table, span) {
+            return;
+        }
         let Some(local) = self.local_name(&common, table, &named, copy, scope) else {
             return;
         };
@@ -89,6 +92,34 @@ impl Expander<'_> {
         let place = self.place_of(table, span, scope);
         let new = self.again(&part, &inputs, &prefix, &place);
         scope.follow(common.name, copy, new);
+    }
+
+    /// Refuses other inputs for a block that took the same layer twice: its layers no longer say which of both inputs
+    /// they take.
+    fn refuse_merged(
+        &mut self,
+        part: &Part,
+        inputs: &[Source],
+        named: &str,
+        table: &Table,
+        span: Span,
+    ) -> bool {
+        let pairs = || part.inputs.iter().zip(inputs);
+        let mut all = pairs();
+        let is_merged =
+            all.any(|(old, new)| pairs().any(|(other, given)| other == old && given != new));
+        if is_merged {
+            let message = format!(
+                "`{named}` was used with one layer for two of its inputs, and cannot be shared with two layers"
+            );
+            let span = table.get("inputs").map_or(span, |entry| entry.node.span);
+            let help = format!(
+                "put `{{ type = \"identity\" }}` with a `name` before `{named}`, and use it as one of its inputs"
+            );
+            let diagnostic = Diagnostic::error("shape", message).at(span);
+            self.refuse(diagnostic.help(help));
+        }
+        is_merged
     }
 
     /// Copies layers, with names that begin with `prefix`.
