@@ -54,6 +54,7 @@ NOT_ALONE = [
     'parameters = "body*"',
     'edges = "citations.csv"',
     'path = "survey.csv"',
+    'path = "adjacency.npy"',
     'edges = "data/motifs_edges.csv"',
 ]
 

@@ -13,6 +13,7 @@ mod clusters;
 mod compare;
 mod compose;
 mod confirm;
+mod constants;
 mod constraints;
 mod content;
 mod damage;

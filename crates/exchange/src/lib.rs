@@ -10,6 +10,7 @@
     allow(clippy::disallowed_methods, reason = "tests read what they wrote")
 )]
 
+pub mod constant;
 pub mod delta;
 pub mod error;
 mod folded;

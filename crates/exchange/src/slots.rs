@@ -26,6 +26,8 @@ pub struct Slot {
     pub exported: String,
     /// Its sizes in that layout.
     pub shape: Vec<usize>,
+    /// Whether it is a constant, which has a file of its own.
+    pub is_constant: bool,
 }
 
 /// A PyTorch tensor and the corresponding Burn tensors.
@@ -67,6 +69,7 @@ pub fn slots(network: &Network, layout: InitLayout) -> Vec<Slot> {
             name: format!("{}.{path}", layer.name),
             exported: format!("{}.{path}", modules[layer.name.as_str()]),
             shape,
+            is_constant: layer.kind.is_constant(),
         };
         if layout == InitLayout::Burn {
             slots.extend(

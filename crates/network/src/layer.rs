@@ -254,7 +254,9 @@ impl Layer {
                 let config = SwiGluConfig::new(width, *out_features).with_bias(*bias);
                 Layer::Swiglu(config.init(device))
             }
-            LayerKind::Parameter { shape, std, mean } => match shape.len() {
+            LayerKind::Parameter {
+                shape, std, mean, ..
+            } => match shape.len() {
                 1 => Layer::Parameter1(Learned::new(shape, [*mean, *std], device)),
                 2 => Layer::Parameter2(Learned::new(shape, [*mean, *std], device)),
                 3 => Layer::Parameter3(Learned::new(shape, [*mean, *std], device)),

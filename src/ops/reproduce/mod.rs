@@ -476,7 +476,9 @@ fn worker_arguments(
     let mut arguments = options.program.worker_arguments();
     let initial = original.folder.model("initial");
     // A file of initial weights may be gone; the run has saved its initial weights.
-    let is_gone = plan.init.as_ref().is_some_and(|init| !init.path.exists());
+    let init = plan.init.iter().map(|init| &init.path);
+    let constants = plan.constants.iter().map(|constant| &constant.path);
+    let is_gone = init.chain(constants).any(|path| !path.exists());
     if (options.device.is_some() || is_gone) && initial.is_file() {
         // Another device generates different random numbers from the same seed: the purpose is to compare its
         // computations.

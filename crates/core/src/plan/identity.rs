@@ -7,6 +7,7 @@
 use serde::Serialize;
 use serde_json::{Value as Json, json};
 
+use super::constant::ConstantPlan;
 use super::init::InitPlan;
 use super::teacher::TeacherPlan;
 use super::{ForkPlan, RunPlan};
@@ -67,6 +68,9 @@ struct Work<'a> {
     /// The initial weights, if any come from a file.
     #[serde(skip_serializing_if = "Option::is_none")]
     init: Option<Json>,
+    /// The constants of the network, if any come from files.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    constants: Vec<Json>,
     /// The teacher, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     teacher: Option<Json>,
@@ -196,6 +200,7 @@ impl RunPlan {
             scheduler,
             strategy,
             init,
+            constants,
             teacher,
             fork,
             // Its text is appended.
@@ -265,6 +270,7 @@ impl RunPlan {
             },
             steps_per_epoch: Some(*steps_per_epoch).filter(|num| is_now && *num != usual_steps),
             init: init.as_ref().map(weights_of),
+            constants: constants.iter().map(ConstantPlan::work).collect(),
             teacher: teacher.as_ref().map(|teacher| {
                 let TeacherPlan {
                     weights,

@@ -4,10 +4,12 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::constant::{ConstantPlan, no_constant};
 use super::teacher::{Student, TeacherPlan};
 use crate::check::network::Network;
 use crate::diagnostic::Diagnostic;
 use crate::spec::init::{InitLayout, InitSpec};
+use crate::spec::model::layer::ConstantFile;
 
 /// The source of a run's initial weights, fully resolved.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -154,6 +156,18 @@ pub trait Files {
     /// # Errors
     /// Why it cannot teach the student.
     fn teacher(&mut self, from: &str, student: &Student<'_>) -> Result<TeacherPlan, InitRefusal>;
+
+    /// The file of a constant of this shape; refusals are at a key of its layer.
+    ///
+    /// # Errors
+    /// Why it cannot be used.
+    fn constant(
+        &mut self,
+        file: &ConstantFile,
+        shape: &[usize],
+    ) -> Result<ConstantPlan, InitRefusal> {
+        no_constant(file, shape)
+    }
 }
 
 /// The teacher's key.

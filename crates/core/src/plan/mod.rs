@@ -9,6 +9,7 @@ pub mod budget;
 mod calibration;
 pub mod card_sheet;
 mod command;
+pub mod constant;
 mod constraints;
 mod held_out;
 mod identity;

@@ -5,6 +5,7 @@ use serde_json::{Map, Value as Json};
 use std::collections::BTreeMap;
 use std::fmt;
 
+use super::constant::ConstantPlan;
 use super::init::InitPlan;
 use super::teacher::TeacherPlan;
 use super::{Forecast, Relief};
@@ -256,6 +257,9 @@ pub struct RunPlan {
     /// The source of initial weights, if not all of them are random.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub init: Option<InitPlan>,
+    /// The files of constants of the network.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub constants: Vec<ConstantPlan>,
     /// The teacher, with `strategy.type = "distill"`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub teacher: Option<TeacherPlan>,

@@ -222,6 +222,8 @@ impl RunPlan {
         Some(Self {
             network: teacher.network.clone(),
             init: Some(teacher.weights.clone()),
+            // They are among its weights.
+            constants: Vec::new(),
             losses: Vec::new(),
             strategy: StrategySpec::Standard,
             teacher: None,

@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use serde_json::{Map, Value as Json};
 
+use super::constant::{ConstantPlan, constants};
 use super::init::{FindWeights, InitPlan, InitRefusal, TEACHER_KEY};
 use super::place::{Machine, Place};
 use super::teacher::{Student, TeacherPlan};
@@ -33,6 +34,7 @@ pub(super) struct Trial {
     goal: Goal,
     laid_out: Rc<LaidOut>,
     init: Option<InitPlan>,
+    constants: Vec<ConstantPlan>,
     teacher: Option<TeacherPlan>,
     place: Place,
 }
@@ -62,6 +64,7 @@ impl<'a> Planner<'a> {
     ) -> Option<Trial> {
         let checked = self.checker.check(root, spec, findings);
         let init = self.first_weights(root, &checked, findings);
+        let constants = constants(self.weights, &checked, findings);
         let place = if findings.is_poisoned("backend") {
             Place::default()
         } else {
@@ -87,6 +90,7 @@ impl<'a> Planner<'a> {
             goal: checked.goal?,
             laid_out: checked.laid_out?,
             init,
+            constants,
             teacher,
             place,
         })
@@ -206,6 +210,7 @@ impl Trial {
                 optimizer: spec.optimizer.clone(),
                 scheduler: spec.scheduler.clone(),
                 init: self.init.clone(),
+                constants: self.constants.clone(),
                 teacher: self.teacher.clone(),
                 fork: None,
                 network: self.laid_out.network.clone(),

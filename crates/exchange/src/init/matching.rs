@@ -78,7 +78,9 @@ pub fn matched(
             _ if hub.is_some_and(|hub| hub.is_new(&slot.name, entry.is_some())) => {
                 InitFate::Excluded
             }
+            None if slot.is_constant => InitFate::Excluded,
             None => InitFate::Missing,
+            Some(entry) if slot.is_constant && !fits(entry) => InitFate::Excluded,
             Some(entry) if !fits(entry) => InitFate::Mismatched,
             Some(entry) if !entry.dtype.is_float() => return Err(words::not_floats(spec, entry)),
             Some(entry) => {

@@ -15,19 +15,26 @@ use std::path::{Path, PathBuf};
 use runner_core::check::network::Network;
 use runner_core::data::{DataError, Folders, file_digest, sha256_of};
 #[cfg(feature = "native")]
+use runner_core::plan::constant::ConstantPlan;
+#[cfg(feature = "native")]
 use runner_core::plan::init::Files;
 use runner_core::plan::init::{InitPlan, InitRefusal, Taken};
 #[cfg(feature = "native")]
 use runner_core::plan::teacher::{Student, TeacherPlan};
 use runner_core::show::plain_io_error;
 use runner_core::spec::init::{InitLayout, InitSpec};
+#[cfg(feature = "native")]
+use runner_core::spec::model::layer::ConstantFile;
 use runner_core::spec::plain_file;
 
+#[cfg(feature = "native")]
+use crate::constant;
 use crate::peft;
 use crate::slots;
 use crate::tensors::{Dtype, NamedTensor};
 pub use matching::is_derived;
 pub use open::Opened;
+pub(crate) use words::refusal;
 
 /// The files of an experiment. The trials of a sweep usually share one file and one network.
 pub struct Finder<'a> {
@@ -100,6 +107,18 @@ impl Files for Finder<'_> {
         let teacher = teacher::teacher(from, student, &folders.base, &mut digest_of)?;
         self.teacher = Some((asked, teacher.clone()));
         Ok(teacher)
+    }
+
+    fn constant(
+        &mut self,
+        file: &ConstantFile,
+        shape: &[usize],
+    ) -> Result<ConstantPlan, InitRefusal> {
+        let Self {
+            folders, digests, ..
+        } = self;
+        let mut digest_of = |path: &Path| known_digest(digests, path, folders);
+        constant::resolve(file, shape, &folders.base, &mut digest_of)
     }
 }
 
@@ -229,7 +248,7 @@ pub fn load(
 }
 
 /// The digest of a file, all of which is read.
-fn whole_digest(path: &Path) -> Result<String, DataError> {
+pub(crate) fn whole_digest(path: &Path) -> Result<String, DataError> {
     let digest = plain_file::open(path).and_then(|mut file| sha256_of(&mut file));
     digest.map_err(|e| {
         let (place, reason) = (path.display(), plain_io_error(&e));

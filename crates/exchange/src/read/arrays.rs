@@ -98,7 +98,8 @@ pub fn read(
     })
 }
 
-fn dtype(element: Element) -> Dtype {
+/// The type of values of an array.
+pub(crate) fn dtype(element: Element) -> Dtype {
     match element {
         Element::Bool => Dtype::Bool,
         Element::BFloat16 => Dtype::Bf16,

@@ -21,6 +21,7 @@ use runner_core::spec::plain_file;
 
 use crate::delta;
 use crate::tensors::{Dtype, NamedTensor, Tensors};
+pub(crate) use arrays::dtype;
 
 /// No network that is trained on one machine has more tensors than this.
 const MAX_TENSORS: usize = 1 << 20;

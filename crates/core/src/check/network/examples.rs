@@ -327,6 +327,14 @@ const EXAMPLES: &[(&[usize], &str)] = &[
     (&[3], "{ type = 'parameter', shape = [2, 3, 2], std = 0.0 }"),
     (
         &[3, 4],
+        "{ type = 'constant', path = 'a.npy', shape = [3, 3], name = 'a' }, { type = 'matmul', inputs = ['a', 'input'] }",
+    ),
+    (
+        &[3],
+        "{ type = 'constant', path = 'a.npz', array = 'a', shape = [2, 3] }, { type = 'linear', out_features = 2 }",
+    ),
+    (
+        &[3, 4],
         "{ type = 'mean', name = 'm' }, { type = 'unsqueeze', name = 'u' }, { type = 'subtract', inputs = ['u', 'input'] }",
     ),
     (

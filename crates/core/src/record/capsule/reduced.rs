@@ -11,6 +11,7 @@ use super::super::{Environment, RunFolder, run_folder::run_toml, write::json_tex
 use super::manifest::{DataRoot, FileSum};
 use super::write::Source;
 use crate::plan::RunPlan;
+use crate::plan::constant::ConstantPlan;
 use crate::plan::init::{AdapterInit, InitPlan};
 use crate::plan::teacher::TeacherPlan;
 use crate::spec::plain_file;
@@ -23,11 +24,16 @@ const MAX_LOOKED_AT: u64 = 64 << 20;
 
 /// The text of `run.toml` without paths of this machine; `None` if there are none.
 pub(super) fn run(plan: &RunPlan, roots: &[DataRoot]) -> std::io::Result<Option<String>> {
-    if plan.data.roots().is_empty() && plan.init.is_none() && plan.teacher.is_none() {
+    let has_weights = plan.init.is_some() || plan.teacher.is_some() || !plan.constants.is_empty();
+    if plan.data.roots().is_empty() && !has_weights {
         return Ok(None);
     }
     // The initial weights are among the run's files; their origin is identified by their digest.
     let init = plan.init.clone().map(reduced);
+    let constants = plan.constants.iter().map(|constant| ConstantPlan {
+        path: file_name(&constant.path),
+        ..constant.clone()
+    });
     // So are those of the teacher.
     let teacher = plan.teacher.clone().map(|teacher| TeacherPlan {
         weights: reduced(teacher.weights),
@@ -43,6 +49,7 @@ pub(super) fn run(plan: &RunPlan, roots: &[DataRoot]) -> std::io::Result<Option<
     let plan = RunPlan {
         data: plan.data.clone().relocated(&place, Path::new("cache")),
         init,
+        constants: constants.collect(),
         teacher,
         ..plan.clone()
     };
@@ -52,19 +59,17 @@ pub(super) fn run(plan: &RunPlan, roots: &[DataRoot]) -> std::io::Result<Option<
 /// The source of weights without its folder.
 fn reduced(init: InitPlan) -> InitPlan {
     InitPlan {
-        path: init
-            .path
-            .file_name()
-            .map_or_else(PathBuf::new, PathBuf::from),
+        path: file_name(&init.path),
         adapter: init.adapter.map(|adapter| AdapterInit {
-            path: adapter
-                .path
-                .file_name()
-                .map_or_else(PathBuf::new, PathBuf::from),
+            path: file_name(&adapter.path),
             ..adapter
         }),
         ..init
     }
+}
+
+fn file_name(path: &Path) -> PathBuf {
+    path.file_name().map_or_else(PathBuf::new, PathBuf::from)
 }
 
 /// The text of `environment.json` without the name of the machine; `None` if it is missing or unreadable.

@@ -13,6 +13,13 @@ use crate::spec::kind::Kind;
 use crate::spec::own::{AnyLayer, Own};
 use crate::spec::section::{Choice, Section};
 
+/// The shape of a tensor that is the same for every item.
+fn tensor_shape(s: &mut Section<'_>) -> Vec<usize> {
+    let doc = "The shape of the tensor, without the batch axis.";
+    let sizes = Kind::list(Kind::Int(1, MAX_SIZE), 1);
+    s.field("shape", sizes, doc).required()
+}
+
 fn initial_std(s: &mut Section<'_>) -> f64 {
     let doc = "Standard deviation of the initial values.";
     s.field("std", Kind::between(0.0, 100.0), doc).or(0.02)
@@ -217,6 +224,7 @@ impl LayerKind {
             },
             T::Pad => Self::pad(s),
             T::Parameter => Self::parameter(s),
+            T::Constant => Self::constant(s),
             T::Subtract => Self::pairwise(Pairwise::Subtract),
             T::Divide => Self::pairwise(Pairwise::Divide),
             T::Maximum => Self::pairwise(Pairwise::Maximum),
@@ -278,16 +286,27 @@ impl LayerKind {
 
     fn parameter(s: &mut Section<'_>) -> Self {
         LayerKind::Parameter {
-            shape: {
-                let doc = "The shape of the tensor, without the batch axis.";
-                let sizes = Kind::list(Kind::Int(1, MAX_SIZE), 1);
-                s.field("shape", sizes, doc).required()
-            },
+            shape: tensor_shape(s),
             std: initial_std(s),
             mean: {
                 let doc = "Mean of the initial values.";
                 s.field("mean", Kind::between(-100.0, 100.0), doc).or(0.0)
             },
+            file: None,
+        }
+    }
+
+    fn constant(s: &mut Section<'_>) -> Self {
+        let doc =
+            "The file of the values, relative to this file: `.npy`, `.npz` or `.safetensors`.";
+        let path = s.field("path", Kind::Path, doc).required();
+        let doc = "The name of the array, if the file has several.";
+        let array = s.field("array", Kind::Text, doc).optional();
+        LayerKind::Parameter {
+            shape: tensor_shape(s),
+            std: 0.0,
+            mean: 0.0,
+            file: Some(ConstantFile { path, array }),
         }
     }
 

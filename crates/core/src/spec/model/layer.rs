@@ -150,12 +150,14 @@ pub enum LayerKind {
         mode: PadMode,
         value: f64,
     },
-    /// A learned tensor, the same for every item.
+    /// A tensor that is the same for every item: learned, or constant if its values come from a file.
     Parameter {
         shape: Vec<usize>,
         std: f64,
         #[serde(default, skip_serializing_if = "crate::spec::is_zero")]
         mean: f64,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        file: Option<ConstantFile>,
     },
     /// The sum of all inputs.
     Add,
@@ -362,6 +364,18 @@ choices! {
     }
 }
 
+/// The file with the values of a `constant`. Plans list it with its digest (`crate::plan::constant`), since where it is
+/// does not change what a network computes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConstantFile {
+    /// As written.
+    #[serde(skip)]
+    pub path: String,
+    /// The name of the array in a file of several.
+    #[serde(skip)]
+    pub array: Option<String>,
+}
+
 choices! {
     /// An element-wise function of two inputs.
     #[derive(Serialize, Deserialize)]
@@ -491,6 +505,7 @@ choices! {
         PixelUnshuffle "pixel_unshuffle" "Rearranges images into more channels.",
         Pad "pad" "Adds values around the last axes.",
         Parameter "parameter" "A learned tensor, the same for every item.",
+        Constant "constant" "A tensor from a file, the same for every item and not trained, such as a fixed adjacency.",
         Add "add" "The sum of all `inputs`.",
         Multiply "multiply" "The product of all `inputs`.",
         Subtract "subtract" "The first of two `inputs` minus the second.",
@@ -541,6 +556,7 @@ impl LayerKind {
             LayerKind::Message(message) => tag(message, "layer"),
             LayerKind::Own(own) => own.layer.clone(),
             LayerKind::GroupedAttention(_) => "multi_head_attention".to_owned(),
+            LayerKind::Parameter { file: Some(_), .. } => "constant".to_owned(),
             other => tag(other, "type"),
         }
     }
@@ -598,6 +614,11 @@ impl LayerKind {
             LayerKind::ConvTranspose(conv) => conv.groups,
             _ => 1,
         }
+    }
+
+    /// Whether its values are fixed: those of a file.
+    pub fn is_constant(&self) -> bool {
+        matches!(self, LayerKind::Parameter { file: Some(_), .. })
     }
 
     /// Whether the file sets its output size.

@@ -67,6 +67,7 @@ impl Expander<'_> {
                     Ok(weights) => weights,
                     Err(diagnostic) => return self.refuse(*diagnostic),
                 };
+                let freeze = common.freeze || layer.is_constant();
                 self.layers.push(LayerSpec {
                     name: name.clone(),
                     kind: layer,
@@ -75,7 +76,7 @@ impl Expander<'_> {
                         inputs.iter().copied().chain(masks).collect()
                     },
                     masks: masks.iter().map(|(key, _)| *key).collect(),
-                    freeze: common.freeze,
+                    freeze,
                     weights,
                     place: self.place_of(&table, span, scope),
                     table: own,

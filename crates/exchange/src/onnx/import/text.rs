@@ -146,7 +146,9 @@ pub fn keys(kind: &LayerKind) -> String {
             text.choice("mode", *mode, PadMode::Constant);
             text.number("value", *value, 0.0);
         }
-        LayerKind::Parameter { shape, std, mean } => {
+        LayerKind::Parameter {
+            shape, std, mean, ..
+        } => {
             text.list("shape", shape);
             text.number("std", *std, 0.02);
             text.number("mean", *mean, 0.0);

@@ -11,7 +11,7 @@ pub mod element;
 mod idx;
 pub mod incoming;
 pub mod named;
-mod npy;
+pub mod npy;
 pub mod npz;
 pub mod safetensors;
 mod stream;

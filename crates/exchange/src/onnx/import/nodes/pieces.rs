@@ -134,6 +134,7 @@ impl Reader<'_> {
             // The defaults: its values are given.
             mean: 0.0,
             std: 0.02,
+            file: None,
         };
         let source = self.builder.add(name, kind, &[front.source])?;
         self.builder
