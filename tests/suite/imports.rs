@@ -237,8 +237,12 @@ fn networks_of_pytorch_give_what_they_give_there() {
 const ONE_WAY: &[&str] = &[
     // What they give does not depend on the input, and so is a constant.
     "{ type = 'parameter'",
+    "{ type = 'constant'",
     // Comparisons of items, and what follows from them.
     "{ type = 'padding_mask'",
+    // `DeformConv` is not read.
+    "{ type = 'conv2d', out_channels = 18, kernel_size = 3, padding = 1, name = 'offsets' }",
+    "{ type = 'conv2d', out_channels = 16, kernel_size = 2, stride = 2, name = 'offsets' }",
 ];
 
 #[test]

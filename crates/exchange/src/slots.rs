@@ -172,6 +172,12 @@ pub fn mappings(layer: &Layer) -> Vec<Mapping> {
             list.same("weight", &shape);
             list.same_if(conv.bias, "bias", &[layer.shape[0]]);
         }
+        LayerKind::DeformConv2d(conv) => {
+            let kernel = conv.window.kernel_size.as_slice();
+            let shape = [&[layer.shape[0], first / conv.groups], kernel].concat();
+            list.same("weight", &shape);
+            list.same_if(conv.bias, "bias", &[layer.shape[0]]);
+        }
         LayerKind::Norm(norm) => list.norm(norm, first, width),
         LayerKind::Embedding { .. } => {
             let vocabulary = layer.inputs[0].shape.vocabulary.unwrap_or(1);

@@ -8,6 +8,7 @@ use burn::tensor::ops::{MaxPoolOptions, PadMode as BurnPadMode};
 use burn::tensor::{Distribution, Shape, Tensor, activation};
 
 use crate::convolution::{pooled1d, pooled2d};
+use crate::deform;
 use crate::einsum;
 use crate::initial::normals;
 use crate::masks::{self, Masks};
@@ -174,6 +175,7 @@ pub fn apply(plan: &LayerPlan, mut inputs: Vec<DynTensor>, masks: &Masks) -> Dyn
             mode,
             value,
         } => padded(padding, *mode, *value, input),
+        LayerKind::Unfold(window) => DynTensor::R3(deform::unfolded(window, input.r4())),
         LayerKind::Identity => input,
         other => unreachable!("{} has weights", other.type_name()),
     }

@@ -21,6 +21,7 @@ use burn::tensor::{Device, Tensor, TensorData};
 use crate::attention::{GroupedAttention, Positions};
 use crate::batch_norm;
 use crate::convolution::{Conv1d, Conv2d};
+use crate::deform::DeformConv2d;
 use crate::dlinoss::Dlinoss;
 use crate::documents;
 #[cfg(feature = "flex")]
@@ -59,6 +60,7 @@ pub enum Layer {
     ConvTranspose1d(ConvTranspose1d),
     ConvTranspose2d(ConvTranspose2d),
     ConvTranspose3d(ConvTranspose3d),
+    DeformConv2d(DeformConv2d),
     BatchNorm(BatchNorm),
     LayerNorm(LayerNorm),
     GroupNorm(GroupNorm),
@@ -186,6 +188,11 @@ impl Layer {
                 let vocabulary = plan.inputs[0].shape.vocabulary.unwrap_or(1);
                 let config = EmbeddingConfig::new(vocabulary, plan.shape[1]);
                 Layer::Embedding(config.init(device))
+            }
+            LayerKind::DeformConv2d(conv) => {
+                let channels = [input[0], plan.shape[0]];
+                let conv = DeformConv2d::new(conv, channels, plan.arithmetic, device);
+                Layer::DeformConv2d(conv)
             }
             LayerKind::Recurrent(recurrent) => Self::recurrent(recurrent, width, device),
             LayerKind::Dlinoss(oscillators) => {
@@ -442,6 +449,14 @@ impl Layer {
         if let Layer::Own(module) = self {
             return module.forward(plan, inputs);
         }
+        if let Layer::DeformConv2d(conv) = self {
+            let mut inputs = inputs.into_iter().map(DynTensor::r4);
+            let mut next = || inputs.next();
+            let (Some(x), Some(offsets)) = (next(), next()) else {
+                unreachable!("offsets were planned");
+            };
+            return DynTensor::R4(conv.forward(x, offsets, next()));
+        }
         let other = if inputs.len() > 1 { inputs.pop() } else { None };
         let input = inputs.remove(0);
         // The result of runner's kernel if supported, otherwise of Burn's.
@@ -604,7 +619,11 @@ impl Layer {
             Layer::Gcn(_) | Layer::Sage(_) | Layer::Gat(_) | Layer::Gin(_) | Layer::EdgeConv(_) => {
                 unreachable!("messages were passed above")
             }
-            Layer::Function(_) | Layer::Own(_) | Layer::Gate(_) | Layer::Tied(_) => {
+            Layer::Function(_)
+            | Layer::DeformConv2d(_)
+            | Layer::Own(_)
+            | Layer::Gate(_)
+            | Layer::Tied(_) => {
                 unreachable!("they were applied above, or got their matrix")
             }
         }

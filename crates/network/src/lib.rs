@@ -17,6 +17,7 @@ pub mod batch;
 mod batch_norm;
 pub mod convolution;
 pub mod copies;
+mod deform;
 pub mod digest;
 mod dlinoss;
 mod documents;

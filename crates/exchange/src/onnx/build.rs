@@ -282,6 +282,12 @@ impl Graph {
         self.graph.output.push(value(name, element, dims));
     }
 
+    /// Whether there is an operator that the usual version of the operators lacks.
+    pub fn has_newer(&self) -> bool {
+        let mut nodes = self.graph.node.iter();
+        nodes.any(|node| node.op_type.as_deref() == Some("DeformConv"))
+    }
+
     /// Whether there is an operator for tables.
     pub fn has_tables(&self) -> bool {
         self.graph.node.iter().any(|node| node.domain.is_some())

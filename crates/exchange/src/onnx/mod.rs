@@ -31,6 +31,8 @@ use runner_core::spec::model::layer_spec::Weights;
 
 /// The version of ONNX's operators.
 pub const OPSET: i64 = 18;
+/// The same of a file with deformable convolutions.
+const DEFORM_OPSET: i64 = 19;
 /// The corresponding version of its operators for tables.
 const ML_OPSET: i64 = 3;
 /// The corresponding version of the file format.
@@ -184,7 +186,12 @@ pub fn model(graph: Graph, metadata: &[(String, String)]) -> Result<ModelProto, 
         domain: Some(domain.to_owned()),
         version: Some(version),
     };
-    let mut sets = vec![set("", OPSET)];
+    let version = if graph.has_newer() {
+        DEFORM_OPSET
+    } else {
+        OPSET
+    };
+    let mut sets = vec![set("", version)];
     if graph.has_tables() {
         sets.push(set(build::ML_DOMAIN, ML_OPSET));
     }

@@ -19,6 +19,8 @@ pub enum Helper {
     MaskedDecoder,
     /// `local_response_norm(x, size, alpha, beta, k)`.
     LocalResponseNorm,
+    /// `DeformConv2d(channels, outputs, kernel_size, ...)`.
+    DeformConv2d,
     /// `GaussianNoise(std)`.
     GaussianNoise,
     /// `GaussianSample()`.
@@ -55,6 +57,7 @@ impl Helper {
             Self::MaskedEncoder => MASKED_ENCODER,
             Self::MaskedDecoder => MASKED_DECODER,
             Self::LocalResponseNorm => LOCAL_RESPONSE_NORM,
+            Self::DeformConv2d => DEFORM_CONV2D,
             Self::GaussianNoise => GAUSSIAN_NOISE,
             Self::GaussianSample => GAUSSIAN_SAMPLE,
             Self::StochasticDepth => STOCHASTIC_DEPTH,
@@ -276,6 +279,51 @@ const TIED_LINEAR: &str = r#"class TiedLinear(nn.Module):
 
     def forward(self, x, weight):
         return F.linear(x, weight, self.bias)"#;
+
+const DEFORM_CONV2D: &str = r#"class DeformConv2d(nn.Module):
+    """A convolution whose samples are moved by offsets (Dai et al., 2017), and weighted in its second version (Zhu et
+    al., 2019), as `torchvision.ops.deform_conv2d`."""
+
+    def __init__(self, channels, outputs, kernel_size, stride, padding, dilation, groups=1, bias=True):
+        super().__init__()
+        self.kernel_size, self.stride, self.padding, self.dilation = kernel_size, stride, padding, dilation
+        self.groups = groups
+        self.weight = nn.Parameter(torch.empty(outputs, channels // groups, *kernel_size))
+        self.bias = nn.Parameter(torch.empty(outputs)) if bias else None
+        bound = (channels // groups * kernel_size[0] * kernel_size[1]) ** -0.5
+        for parameter in self.parameters():
+            nn.init.uniform_(parameter, -bound, bound)
+
+    def places(self, axis, offsets, sides):
+        """Where each sample is along an axis."""
+        taps = torch.arange(self.kernel_size[axis], device=offsets.device) * self.dilation[axis]
+        windows = torch.arange(sides[axis], device=offsets.device) * self.stride[axis] - self.padding[axis]
+        taps = taps.repeat_interleave(self.kernel_size[1]) if axis == 0 else taps.repeat(self.kernel_size[0])
+        windows = windows.repeat_interleave(sides[1]) if axis == 0 else windows.repeat(sides[0])
+        return offsets[:, :, :, axis] + taps[:, None] + windows
+
+    def forward(self, x, offsets, weights=None):
+        items, channels, height, width = x.shape
+        taps, sides = self.kernel_size[0] * self.kernel_size[1], offsets.shape[2:]
+        groups = offsets.shape[1] // (2 * taps)
+        offsets = offsets.reshape(items, groups, taps, 2, -1)
+        rows, columns = self.places(0, offsets, sides), self.places(1, offsets, sides)
+        pixels = x.reshape(items, groups, channels // groups, height * width)
+        samples = 0.0
+        for down in (0, 1):
+            for right in (0, 1):
+                row, column = rows.detach().floor() + down, columns.detach().floor() + right
+                inside = (row >= 0) & (row < height) & (column >= 0) & (column < width)
+                part = (1 - (rows - row).abs()) * (1 - (columns - column).abs()) * inside
+                at = row.clamp(0, height - 1) * width + column.clamp(0, width - 1)
+                at = at.long().reshape(items, groups, 1, -1).expand(-1, -1, channels // groups, -1)
+                samples = samples + pixels.gather(3, at) * part.reshape(items, groups, 1, -1)
+        if weights is not None:
+            samples = samples * weights.reshape(items, groups, 1, -1)
+        samples = samples.reshape(items, self.groups, channels // self.groups * taps, -1)
+        weight = self.weight.reshape(self.groups, -1, samples.shape[2])
+        outputs = (weight @ samples).reshape(items, -1, *sides)
+        return outputs if self.bias is None else outputs + self.bias[:, None, None]"#;
 
 const GROUPED_ATTENTION: &str = r#"class GroupedAttention(nn.Module):
     """Attention in which heads of queries share keys and values (Ainslie et al., 2023), with the options of LLaMA."""

@@ -241,6 +241,11 @@ fn piece(layer: &Layer, names: &Names<'_>) -> Result<Piece, Reason> {
         }
         LayerKind::Conv(conv) => windows::conv(conv, layer, names),
         LayerKind::ConvTranspose(conv) => windows::conv_transpose(conv, layer, names),
+        LayerKind::DeformConv2d(conv) => windows::deform_conv(conv, layer, names),
+        LayerKind::Unfold(window) => {
+            let call = call::Call::new("F.unfold").arg(names.input());
+            Piece::expression(names, windows::window(window, call).end())
+        }
         LayerKind::Norm(norm) => functions::norm(norm, layer, names),
         LayerKind::Dropout { probability } => {
             Piece::module(names, format!("nn.Dropout({probability:?})"))

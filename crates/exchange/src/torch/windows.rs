@@ -1,12 +1,13 @@
 //! Convolutions, pooling and resizing.
 
 use super::call::{Call, sizes, truth, tuple};
+use super::helpers::Helper;
 use super::{Names, Piece};
 use crate::windows::Axis;
 use runner_core::check::network::Layer;
 use runner_core::check::network::windows::padding;
 use runner_core::spec::model::layer::{
-    Conv, ConvTranspose, Interpolation, LayerKind, PadMode, Pool,
+    Conv, ConvTranspose, DeformConv, Interpolation, LayerKind, PadMode, Pool, Unfold,
 };
 
 /// A convolution; asymmetric padding is applied by a separate function.
@@ -60,6 +61,33 @@ pub fn conv_transpose(conv: &ConvTranspose, layer: &Layer, names: &Names<'_>) ->
         .each("dilation", &conv.dilation, 1)
         .end();
     Piece::module(names, module)
+}
+
+/// A call with the keys of windows over images.
+pub fn window(window: &Unfold, call: Call) -> Call {
+    call.named("kernel_size", sizes(&window.kernel_size))
+        .each("stride", &window.stride, 1)
+        .each("padding", &window.padding, 0)
+        .each("dilation", &window.dilation, 1)
+}
+
+/// A deformable convolution, without torchvision.
+pub fn deform_conv(conv: &DeformConv, layer: &Layer, names: &Names<'_>) -> Piece {
+    let call = Call::new("DeformConv2d")
+        .arg(layer.inputs[0].shape.dims[0])
+        .arg(layer.shape[0])
+        .arg(tuple(conv.window.kernel_size.iter()))
+        .arg(tuple(conv.window.stride.iter()))
+        .arg(tuple(conv.window.padding.iter()))
+        .arg(tuple(conv.window.dilation.iter()))
+        .unless("groups", conv.groups, 1)
+        .flag("bias", conv.bias, true);
+    let call_it = Call::new(format!("self.{}", names.module)).arg(names.inputs.join(", "));
+    Piece {
+        module: Some(call.end()),
+        ..Piece::expression(names, call_it.end())
+    }
+    .with(Helper::DeformConv2d)
 }
 
 /// `x` with its last axes padded by zeros, or by a different value.

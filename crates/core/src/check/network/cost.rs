@@ -46,6 +46,11 @@ fn listed(kind: &LayerKind, inputs: &[Input], shape: &[usize]) -> Parameters {
             list.add("weight", channels.saturating_mul(area));
             list.bias("bias", shape[0], conv.bias);
         }
+        LayerKind::DeformConv2d(conv) => {
+            let sizes = [first(0) / conv.groups, shape[0], conv.window.num_taps()];
+            list.add("weight", times(&sizes));
+            list.bias("bias", shape[0], conv.bias);
+        }
         LayerKind::Norm(norm) => match norm {
             Norm::Layer { bias, .. } => {
                 list.add("gamma", width as u64);
@@ -307,6 +312,10 @@ fn wide_multiply_adds(kind: &LayerKind, inputs: &[Input], shape: &[usize]) -> u1
         LayerKind::ConvTranspose(conv) => {
             product(input) * product(&conv.kernel_size) * (shape[0] / conv.groups) as u128
         }
+        LayerKind::DeformConv2d(conv) => {
+            let channels = (input[0] / conv.groups) as u128;
+            product(shape) * conv.window.num_taps() as u128 * channels
+        }
         LayerKind::Recurrent(recurrent) => {
             let hidden = recurrent.hidden_size as u128;
             let directions = 1 + recurrent.bidirectional as u128;
@@ -472,6 +481,12 @@ fn wide_activations(kind: &LayerKind, inputs: &[Input], shape: &[usize]) -> u128
             GraphPooling::Max => 2 * width,
             GraphPooling::Attention => 2 * width + 4,
         },
+        // The four corners of each sample, their weights, and what they add up to.
+        LayerKind::DeformConv2d(conv) => {
+            let samples = conv.window.num_taps() as u128 * u128::from(times(&shape[1..]));
+            let groups = inputs[1].shape.dims[0] / (2 * conv.window.num_taps()).max(1);
+            output + samples * (6 * input[0] as u128 + 12 * groups as u128)
+        }
         // Windows over height and width come first.
         LayerKind::Pool(pool) if pool.dims == 3 => {
             output + u128::from(times(&[&input[..2], &shape[2..]].concat()))

@@ -228,6 +228,19 @@ const EXAMPLES: &[(&[usize], &str)] = &[
         "{ type = 'lstm', hidden_size = 3, bidirectional = true, output = 'last' }",
     ),
     (
+        &[4, 5, 6],
+        "{ type = 'unfold', kernel_size = [3, 2], stride = [1, 2], dilation = [2, 1], padding = [2, 1] }",
+    ),
+    (&[2, 5, 4], "{ type = 'unfold', kernel_size = 2 }"),
+    (
+        &[4, 5, 6],
+        "{ type = 'conv2d', out_channels = 18, kernel_size = 3, padding = 1, name = 'offsets' }, { type = 'deform_conv2d', out_channels = 3, kernel_size = 3, padding = 1, inputs = ['input', 'offsets'] }",
+    ),
+    (
+        &[4, 6, 5],
+        "{ type = 'conv2d', out_channels = 16, kernel_size = 2, stride = 2, name = 'offsets' }, { type = 'conv2d', out_channels = 8, kernel_size = 2, stride = 2, name = 'weights', inputs = ['input'] }, { type = 'deform_conv2d', out_channels = 6, kernel_size = 2, stride = 2, groups = 2, bias = false, inputs = ['input', 'offsets', 'weights'] }",
+    ),
+    (
         &[5, 6],
         "{ type = 'multi_head_attention', num_heads = 3, causal = true }",
     ),

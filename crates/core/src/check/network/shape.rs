@@ -90,6 +90,12 @@ pub fn output(spec: &LayerSpec, inputs: &[Input], wanted: &[usize]) -> Result<Di
         LayerKind::Swiglu { out_features, .. } => with_last(input, *out_features),
         LayerKind::Conv(conv) => convolved(conv, input, wanted)?,
         LayerKind::ConvTranspose(conv) => transposed(conv, input, wanted)?,
+        LayerKind::DeformConv2d(conv) => deformed(conv, inputs, wanted)?,
+        LayerKind::Unfold(window) => {
+            let [rows, columns] = unfolded(window, input)?;
+            let values = input[0].saturating_mul(window.num_taps());
+            vec![values, rows.saturating_mul(columns)]
+        }
         LayerKind::Norm(norm) => {
             check_norm(norm, input)?;
             input.to_vec()
@@ -325,6 +331,7 @@ fn check_inputs(kind: &LayerKind, inputs: &[Input]) -> Result<(), Mismatch> {
         LayerKind::TransformerDecoder(_) | LayerKind::Pairwise { .. } | LayerKind::Matmul => (2, 2),
         LayerKind::MultiHeadAttention { .. } | LayerKind::GroupedAttention(_) => (1, 2),
         LayerKind::Einsum { .. } => (1, 2),
+        LayerKind::DeformConv2d(_) => (2, 3),
         LayerKind::Own(own) => own.part().map_or((1, 1), |part| part.num_inputs),
         _ => (1, 1),
     };
@@ -337,6 +344,9 @@ fn check_inputs(kind: &LayerKind, inputs: &[Input]) -> Result<(), Mismatch> {
             }
             (2, 2) => "two inputs".to_owned(),
             (2, usize::MAX) => "at least two inputs".to_owned(),
+            (2, 3) if matches!(kind, LayerKind::DeformConv2d(_)) => {
+                "two or three inputs, the image, the offsets and the weights of samples".to_owned()
+            }
             (_, usize::MAX) => format!("at least {least} inputs"),
             _ => format!("{least} to {most} inputs"),
         };

@@ -1,8 +1,11 @@
 //! Shapes after layers with windows: convolutions, poolings, and layers that resize images.
 
+use super::Input;
 use super::shape::{Dims, Mismatch, or_asked, rank, wrong};
 use crate::spec::kind::Padding;
-use crate::spec::model::layer::{Conv, ConvTranspose, Interpolation, LayerKind, PadMode, Pool};
+use crate::spec::model::layer::{
+    Conv, ConvTranspose, DeformConv, Interpolation, LayerKind, PadMode, Pool, Unfold,
+};
 
 /// The channels after a convolution with this many dimensions and groups: as set, or as the task needs.
 fn out_channels(
@@ -39,6 +42,58 @@ pub fn convolved(conv: &Conv, input: &[usize], wanted: &[usize]) -> Result<Dims,
         shape.push(window(input, at, extent, conv.stride[at], pads, false)?);
     }
     Ok(shape)
+}
+
+/// The number of windows over an image along both axes.
+pub fn unfolded(window: &Unfold, input: &[usize]) -> Result<[usize; 2], Mismatch> {
+    images(input, 2)?;
+    let mut sides = [0; 2];
+    for (at, side) in sides.iter_mut().enumerate() {
+        let extent = window.dilation[at] * (window.kernel_size[at] - 1) + 1;
+        let pads = (window.padding[at], window.padding[at]);
+        *side = self::window(input, at, extent, window.stride[at], pads, false)?;
+    }
+    Ok(sides)
+}
+
+/// The shape after a deformable convolution.
+pub fn deformed(conv: &DeformConv, inputs: &[Input], wanted: &[usize]) -> Result<Dims, Mismatch> {
+    let input = &inputs[0].shape.dims;
+    let out_channels = out_channels(conv.out_channels, (2, conv.groups), input, wanted)?;
+    let [rows, columns] = unfolded(&conv.window, input)?;
+    let num_taps = conv.window.num_taps();
+    let offsets = &inputs[1].shape.dims;
+    let pair = num_taps.saturating_mul(2);
+    let groups = offsets.first().map_or(0, |channels| channels / pair);
+    let fits = |dims: &[usize], each: usize| {
+        dims.len() == 3 && dims[0] == groups.saturating_mul(each) && dims[1..] == [rows, columns]
+    };
+    if groups == 0 || !fits(offsets, pair) || !input[0].is_multiple_of(groups) {
+        return wrong(
+            "inputs",
+            format!(
+                "expects offsets [{pair}, {rows}, {columns}] (two for each of {num_taps} samples), or a multiple of {pair} channels that divides the {} channels of the image into groups, got {offsets:?}",
+                input[0]
+            ),
+            format!("compute them by a `conv2d` with `out_channels = {pair}` and the same window"),
+        );
+    }
+    if let Some(weights) = inputs.get(2).map(|input| &input.shape.dims)
+        && !fits(weights, num_taps)
+    {
+        return wrong(
+            "inputs",
+            format!(
+                "expects weights of samples [{}, {rows}, {columns}], got {weights:?}",
+                groups * num_taps
+            ),
+            format!(
+                "compute them by a `conv2d` with `out_channels = {}` and the same window, and a `sigmoid`",
+                groups * num_taps
+            ),
+        );
+    }
+    Ok(vec![out_channels, rows, columns])
 }
 
 /// The shape after a transposed convolution.

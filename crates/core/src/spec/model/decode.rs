@@ -59,6 +59,8 @@ impl LayerKind {
             T::ConvTranspose1d => LayerKind::ConvTranspose(ConvTranspose::decode(s, 1)),
             T::ConvTranspose2d => LayerKind::ConvTranspose(ConvTranspose::decode(s, 2)),
             T::ConvTranspose3d => LayerKind::ConvTranspose(ConvTranspose::decode(s, 3)),
+            T::DeformConv2d => LayerKind::DeformConv2d(DeformConv::decode(s)),
+            T::Unfold => LayerKind::Unfold(Unfold::decode(s)),
             T::BatchNorm
             | T::LayerNorm
             | T::GroupNorm

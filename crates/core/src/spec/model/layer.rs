@@ -33,6 +33,10 @@ pub enum LayerKind {
     Conv(Conv),
     /// A transposed convolution, which enlarges its input.
     ConvTranspose(ConvTranspose),
+    /// A convolution whose samples are moved by offsets, its second input, and weighted by a third.
+    DeformConv2d(DeformConv),
+    /// Windows of images as columns.
+    Unfold(Unfold),
     /// A norm over channels or features.
     Norm(Norm),
     /// Zeroes random values in training and scales up the others.
@@ -218,6 +222,39 @@ pub struct ConvTranspose {
     pub initializer: Option<Initializer>,
     #[serde(default, skip_serializing_if = "Parametrization::is_none")]
     pub parametrization: Parametrization,
+}
+
+/// A deformable convolution (Dai et al., 2017), with weights of the samples in its second version (Zhu et al., 2019).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "each key is documented below")]
+pub struct DeformConv {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub out_channels: Option<usize>,
+    #[serde(flatten)]
+    pub window: Unfold,
+    pub groups: usize,
+    pub bias: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub initializer: Option<Initializer>,
+}
+
+/// Windows over images.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "each key is documented below")]
+pub struct Unfold {
+    pub kernel_size: Vec<usize>,
+    pub stride: Vec<usize>,
+    pub dilation: Vec<usize>,
+    pub padding: Vec<usize>,
+}
+
+impl Unfold {
+    /// The number of samples of a window.
+    pub fn num_taps(&self) -> usize {
+        self.kernel_size
+            .iter()
+            .fold(1, |num: usize, size| num.saturating_mul(*size))
+    }
 }
 
 /// A norm.
@@ -420,6 +457,8 @@ choices! {
         ConvTranspose1d "conv_transpose1d" "A transposed convolution over [channels, length].",
         ConvTranspose2d "conv_transpose2d" "A transposed convolution over [channels, height, width].",
         ConvTranspose3d "conv_transpose3d" "A transposed convolution over [channels, depth, height, width].",
+        DeformConv2d "deform_conv2d" "A convolution over [channels, height, width] whose samples are moved by the second of its `inputs` (Dai et al., 2017), and multiplied by the third if there is one (Zhu et al., 2019).",
+        Unfold "unfold" "Windows of [channels, height, width] as columns: [channels * kernel, windows] (im2col).",
         BatchNorm "batch_norm" "Normalizes each channel to mean 0 and standard deviation 1 over the batch (Ioffe and Szegedy, 2015).",
         LayerNorm "layer_norm" "Normalizes the last axis to mean 0 and standard deviation 1 (Ba et al., 2016).",
         GroupNorm "group_norm" "Normalizes groups of channels to mean 0 and standard deviation 1 (Wu and He, 2018).",
@@ -569,6 +608,7 @@ impl LayerKind {
             LayerKind::Embedding { embedding_dim, .. } => *embedding_dim = shape.last().copied(),
             LayerKind::Conv(conv) => conv.out_channels = shape.first().copied(),
             LayerKind::ConvTranspose(conv) => conv.out_channels = shape.first().copied(),
+            LayerKind::DeformConv2d(conv) => conv.out_channels = shape.first().copied(),
             _ => {}
         }
         kind
@@ -584,6 +624,7 @@ impl LayerKind {
             LayerKind::GroupedAttention(attention) => attention.initializer.as_ref(),
             LayerKind::Conv(conv) => conv.initializer.as_ref(),
             LayerKind::ConvTranspose(conv) => conv.initializer.as_ref(),
+            LayerKind::DeformConv2d(conv) => conv.initializer.as_ref(),
             LayerKind::Recurrent(recurrent) => recurrent.initializer.as_ref(),
             LayerKind::TransformerEncoder(stack) | LayerKind::TransformerDecoder(stack) => {
                 stack.initializer.as_ref()
@@ -612,6 +653,7 @@ impl LayerKind {
         match self {
             LayerKind::Conv(conv) => conv.groups,
             LayerKind::ConvTranspose(conv) => conv.groups,
+            LayerKind::DeformConv2d(conv) => conv.groups,
             _ => 1,
         }
     }
@@ -628,6 +670,7 @@ impl LayerKind {
             LayerKind::Linear { .. }
                 | LayerKind::Conv(_)
                 | LayerKind::ConvTranspose(_)
+                | LayerKind::DeformConv2d(_)
                 | LayerKind::Recurrent(_)
                 | LayerKind::Embedding { .. }
                 | LayerKind::Swiglu { .. }

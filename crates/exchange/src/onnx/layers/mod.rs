@@ -110,6 +110,8 @@ pub fn output(scope: &mut Scope<'_>, inputs: &[String]) -> Result<String, OnnxEr
         LayerKind::Prelu { .. } => affine::prelu(scope, x)?,
         LayerKind::Conv(conv) => windows::conv(scope, conv, x)?,
         LayerKind::ConvTranspose(conv) => windows::conv_transpose(scope, conv, x)?,
+        LayerKind::DeformConv2d(conv) => windows::deform_conv(scope, conv, inputs)?,
+        LayerKind::Unfold(window) => windows::unfold(scope, window, x),
         LayerKind::Norm(norm) => norms::norm(scope, norm, x)?,
         LayerKind::Pool(pool) => windows::pool(scope, pool, x),
         LayerKind::AdaptiveAvgPool { output_size, .. } => windows::adaptive(scope, output_size, x),

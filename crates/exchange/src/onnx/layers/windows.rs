@@ -4,7 +4,9 @@ use super::super::{Attribute, Graph, OnnxError};
 use super::Scope;
 use crate::windows::Axis;
 use runner_core::check::network::windows::padding;
-use runner_core::spec::model::layer::{Conv, ConvTranspose, Interpolation, LayerKind, Pool};
+use runner_core::spec::model::layer::{
+    Conv, ConvTranspose, DeformConv, Interpolation, LayerKind, Pool, Unfold,
+};
 
 fn ints(name: &str, sizes: impl Iterator<Item = usize>) -> Attribute<'_> {
     Attribute::Ints(name, sizes.map(|size| size as i64).collect())
@@ -31,6 +33,66 @@ pub fn conv(scope: &mut Scope<'_>, conv: &Conv, x: &str) -> Result<String, OnnxE
         Attribute::Int("group", conv.groups as i64),
     ];
     convolved(scope, "Conv", conv.bias, &settings, x)
+}
+
+/// A deformable convolution: an operator since opset 19.
+pub fn deform_conv(
+    scope: &mut Scope<'_>,
+    conv: &DeformConv,
+    inputs: &[String],
+) -> Result<String, OnnxError> {
+    let window = &conv.window;
+    let around: Vec<(usize, usize)> = window.padding.iter().map(|pad| (*pad, *pad)).collect();
+    let offsets = scope.layer.inputs[1].shape.dims[0];
+    let settings = [
+        ints("kernel_shape", window.kernel_size.iter().copied()),
+        ints("strides", window.stride.iter().copied()),
+        ints("dilations", window.dilation.iter().copied()),
+        pads(&around),
+        Attribute::Int("group", conv.groups as i64),
+        Attribute::Int("offset_group", (offsets / (2 * window.num_taps())) as i64),
+    ];
+    let weight = scope.weight("weight")?;
+    let bias = if conv.bias {
+        scope.weight("bias")?
+    } else {
+        // The weights of samples come after it.
+        let zeros = vec![0.0; scope.layer.shape[0]];
+        scope.graph.numbers(&[zeros.len()], &zeros)
+    };
+    let mut operands = vec![inputs[0].as_str(), &weight, &inputs[1], &bias];
+    operands.extend(inputs.get(2).map(String::as_str));
+    Ok(scope.graph.node("DeformConv", &operands, &settings))
+}
+
+/// Windows of images as columns: rows and columns of each place of a window.
+pub fn unfold(scope: &mut Scope<'_>, window: &Unfold, x: &str) -> String {
+    let dims = scope.dims().to_vec();
+    let sides: Vec<usize> = (0..2)
+        .map(|at| {
+            let extent = window.dilation[at] * (window.kernel_size[at] - 1) + 1;
+            (dims[1 + at] + 2 * window.padding[at] - extent) / window.stride[at] + 1
+        })
+        .collect();
+    let graph = &mut *scope.graph;
+    let pads = [0, 0, window.padding[0], window.padding[1]].map(|pad| pad as i64);
+    let mut x = x.to_owned();
+    if pads.iter().any(|pad| *pad > 0) {
+        let pads = graph.integers(&[pads, pads].concat());
+        x = graph.node("Pad", &[&x, &pads], &[]);
+    }
+    for (axis, windows) in sides.iter().copied().enumerate() {
+        let (stride, dilation) = (window.stride[axis], window.dilation[axis]);
+        let places = (0..window.kernel_size[axis])
+            .flat_map(|tap| (0..windows).map(move |at| (at * stride + tap * dilation) as i64));
+        let places = graph.integers(&places.collect::<Vec<_>>());
+        let along = [Attribute::Int("axis", 2 + axis as i64)];
+        x = graph.node("Gather", &[&x, &places], &along);
+    }
+    let [rows, columns] = [window.kernel_size[0], window.kernel_size[1]];
+    let x = graph.reshape(&x, &[dims[0], rows, sides[0], columns, sides[1]]);
+    let x = graph.transpose(&x, &[0, 1, 2, 4, 3, 5]);
+    graph.reshape(&x, &[dims[0] * rows * columns, sides[0] * sides[1]])
 }
 
 /// A transposed convolution.

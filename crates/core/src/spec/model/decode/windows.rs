@@ -3,7 +3,7 @@
 use super::{MAX_SIZE, bias, channels, each, kernel, sizes};
 use crate::spec::kind::{Kind, Padding};
 use crate::spec::model::initializer::Initializer;
-use crate::spec::model::layer::{Conv, ConvTranspose, Pool};
+use crate::spec::model::layer::{Conv, ConvTranspose, DeformConv, Pool, Unfold};
 use crate::spec::model::parametrization::Parametrization;
 use crate::spec::section::Section;
 
@@ -73,6 +73,34 @@ impl ConvTranspose {
             bias: bias(s),
             initializer: Initializer::decode(s),
             parametrization: Parametrization::decode(s),
+        }
+    }
+}
+
+impl DeformConv {
+    pub(super) fn decode(s: &mut Section<'_>) -> Self {
+        Self {
+            out_channels: channels(s),
+            window: Unfold::decode(s),
+            groups: groups(s),
+            bias: bias(s),
+            initializer: Initializer::decode(s),
+        }
+    }
+}
+
+impl Unfold {
+    pub(super) fn decode(s: &mut Section<'_>) -> Self {
+        Self {
+            kernel_size: kernel(s, 2),
+            stride: sizes(s, "stride", "Stride of the window.", 2),
+            dilation: dilation(s, 2),
+            padding: {
+                let doc =
+                    "Zeros at each side of the image, one number or one for each of both axes.";
+                let pads: Vec<usize> = s.field("padding", Kind::sizes(0, 2), doc).or(vec![0]);
+                each(pads, 2)
+            },
         }
     }
 }

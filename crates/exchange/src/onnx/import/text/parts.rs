@@ -4,8 +4,8 @@ use runner_core::spec::model::activation::Activation;
 use runner_core::spec::model::attention::Attention;
 use runner_core::spec::model::initializer::{Distribution, Initializer};
 use runner_core::spec::model::layer::{
-    Conv, ConvTranspose, FeedforwardActivation, Norm, Oscillators, Pool, Recurrent, Steps,
-    Transformer,
+    Conv, ConvTranspose, DeformConv, FeedforwardActivation, Norm, Oscillators, Pool, Recurrent,
+    Steps, Transformer, Unfold,
 };
 use runner_core::spec::model::message::{Aggregation, GraphPooling, Message};
 use runner_core::spec::model::parametrization::Parametrization;
@@ -185,6 +185,34 @@ impl Keys {
         self.add("hidden_size", hidden_size);
         self.unless("bidirectional", *bidirectional, false);
         self.choice("output", *output, Steps::Sequence);
+        self.unless("bias", *bias, true);
+        self.initializer(initializer.as_ref());
+    }
+
+    pub(super) fn window(&mut self, window: &Unfold) {
+        let Unfold {
+            kernel_size,
+            stride,
+            dilation,
+            padding,
+        } = window;
+        self.add("kernel_size", sizes(kernel_size));
+        self.each("stride", stride, 1);
+        self.each("dilation", dilation, 1);
+        self.each("padding", padding, 0);
+    }
+
+    pub(super) fn deform_conv(&mut self, conv: &DeformConv) {
+        let DeformConv {
+            out_channels,
+            window,
+            groups,
+            bias,
+            initializer,
+        } = conv;
+        self.some("out_channels", *out_channels);
+        self.window(window);
+        self.unless("groups", *groups, 1);
         self.unless("bias", *bias, true);
         self.initializer(initializer.as_ref());
     }
