@@ -405,7 +405,9 @@ impl Model {
                 (Prediction::Values { values, .. }, TargetValues::Floats(wanted)) => {
                     let size = values.len();
                     for (place, value) in values.iter().enumerate() {
-                        let wanted = self.meaning.in_units(place, wanted[at * size + place]);
+                        let wanted = self
+                            .meaning
+                            .target_in_units(place, wanted[at * size + place]);
                         // If there are more items, the kept ones represent all.
                         if to.errors[place].len() < 20 * MOST_ITEMS {
                             to.errors[place].push(value - wanted);

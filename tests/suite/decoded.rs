@@ -155,6 +155,26 @@ fn decoded_outputs_are_the_predictions_of_runner() {
     );
     fs::write(case.join("spec.toml"), spec).unwrap();
     predicted(&case, "items.npy");
+    // Bytes are predicted as bytes.
+    let case = place.path().join("bytes");
+    fs::create_dir(&case).unwrap();
+    let head = "{'descr': '|u1', 'fortran_order': False, 'shape': (20, 1, 2, 3), }";
+    let head = format!("{head:<117}\n");
+    let bytes: Vec<u8> = (0..120_u16).map(|at| (100 + at * 7 % 50) as u8).collect();
+    let length = (head.len() as u16).to_le_bytes();
+    let start = b"\x93NUMPY\x01\x00".as_slice();
+    let file = [start, &length, head.as_bytes(), &bytes].concat();
+    fs::write(case.join("items.npy"), file).unwrap();
+    let spec = "data = { type = 'npy', path = 'items.npy', scale = 'none' }\n\
+        task = { type = 'autoencoding' }\nmodel.layers = [{ type = 'conv2d', kernel_size = 1 }]\n\
+        optimizer = { type = 'adam', learning_rate = 1e-2 }\ntrain = { epochs = 40, batch_size = 16 }\n";
+    fs::write(case.join("spec.toml"), spec).unwrap();
+    predicted(&case, "items.npy");
+    let predictions = fs::read_to_string(case.join("predictions.jsonl")).unwrap();
+    let numbers = predictions.split(|c: char| !c.is_ascii_digit() && c != '.');
+    let numbers = numbers.filter_map(|number| number.parse().ok());
+    let most = numbers.fold(0.0, f64::max);
+    assert!(most > 50.0, "{predictions}");
     // Embedded data is kept in bytes, and new data of such a run is in centimetres.
     let case = place.path().join("iris");
     fs::create_dir(&case).unwrap();

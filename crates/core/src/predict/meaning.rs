@@ -4,7 +4,7 @@ use super::Prediction;
 use crate::data::encode::{InputEncoder, TargetEncoder, Unit};
 use crate::data::picture::Picture;
 use crate::data::records::ColumnKind;
-use crate::data::{Set, TargetPlan, Transforms};
+use crate::data::{Dataset, Set, TargetPlan, Transforms};
 use crate::plan::RunPlan;
 use crate::spec::loss::LossFunction;
 use crate::spec::losses::TermTarget;
@@ -29,6 +29,8 @@ pub struct Meaning {
     /// What brings each number of a target to its units.
     units: Vec<Unit>,
     set: Set,
+    /// The number of a white pixel: embedded images range from 0 to 1, and others from 0 to 255.
+    white: f32,
     /// The outputs that are compared with other columns, by the names of their losses.
     more: Vec<(String, Self)>,
 }
@@ -36,6 +38,8 @@ pub struct Meaning {
 impl Meaning {
     /// The meaning for a run.
     pub fn new(plan: &RunPlan, transforms: &Transforms) -> Self {
+        // Items are predicted in the units that new data has.
+        let transforms = &transforms.of_new_data(&plan.data);
         let of = |task, loss: &LossFunction, target: &TargetPlan, set: Set| Self {
             task,
             loss: loss.clone(),
@@ -48,6 +52,10 @@ impl Meaning {
             names: set.target_names(),
             units: set.target_units(),
             set,
+            white: match plan.data.dataset {
+                Dataset::Digits { .. } => 1.0,
+                _ => 255.0,
+            },
             more: Vec::new(),
         };
         let tasks = plan.more_tasks();
@@ -294,12 +302,10 @@ impl Meaning {
     fn item_in_units(&self, values: &[f32]) -> Vec<f32> {
         let input = &self.set.encoder.input;
         match (input, input.array_scaling()) {
-            (InputEncoder::Array { unit, .. }, Some(scaling)) => {
+            (InputEncoder::Array { .. }, Some(scaling)) => {
                 let each = values.iter().enumerate();
-                each.map(|(at, value)| {
-                    (scaling.at(at).undo(f64::from(*value)) * f64::from(*unit)) as f32
-                })
-                .collect()
+                each.map(|(at, value)| scaling.at(at).undo(f64::from(*value)) as f32)
+                    .collect()
             }
             // Encoded columns have no common unit.
             _ => values.to_vec(),
@@ -308,16 +314,14 @@ impl Meaning {
 
     /// An item in the units of the data as an image, if the items of the data are images.
     pub(super) fn picture(&self, values: &[f32]) -> Option<Picture> {
-        let InputEncoder::Array { column, unit, .. } = &self.set.encoder.input else {
+        let InputEncoder::Array { column, .. } = &self.set.encoder.input else {
             return None;
         };
         let is_bytes = self.set.records.columns()[*column].kind == ColumnKind::Bytes;
         let &[channels @ (1 | 3), height, width] = self.item.as_slice() else {
             return None;
         };
-        // Embedded images range from 0 to 1, and others from 0 to 255.
-        let white = if *unit < 1.0 { 1.0 } else { 255.0 };
-        let shade = |value: &f32| (value / white * 255.0).round().clamp(0.0, 255.0) as u8;
+        let shade = |value: &f32| (value / self.white * 255.0).round().clamp(0.0, 255.0) as u8;
         is_bytes.then(|| Picture {
             caption: String::new(),
             shape: [channels, height, width],
@@ -345,7 +349,13 @@ impl Meaning {
         matches!(self.set.encoder.target, TargetEncoder::Values { .. })
     }
 
-    /// A number of a target in units of the data.
+    /// A target in units of the data.
+    pub fn target_in_units(&self, at: usize, value: f32) -> f64 {
+        let (unit, value) = (self.units.get(at), f64::from(value));
+        unit.map_or(value, |unit| unit.undo_target(value))
+    }
+
+    /// A predicted number of a target in units of the data.
     pub fn in_units(&self, at: usize, value: f32) -> f64 {
         let (unit, value) = (self.units.get(at), f64::from(value));
         unit.map_or(value, |unit| unit.undo(value))

@@ -8,7 +8,8 @@ use super::{Attribute, Element, Graph, INPUT, OUTPUT};
 use crate::marks::Marks;
 use runner_core::data::Transforms;
 use runner_core::data::encode::{
-    Feature, Form, Indexed, InputEncoder, Nonlinear, Scaling, TargetEncoder, broadcast,
+    ArrayScaling, Feature, Form, Indexed, InputEncoder, Nonlinear, Scaling, TargetEncoder,
+    broadcast,
 };
 use runner_core::data::records::ColumnKind;
 
@@ -440,6 +441,29 @@ pub fn decode(
                 lacking,
             };
             values(graph, meaning, &scalings, nonlinear, &given);
+        }
+        // The items of an autoencoder.
+        (meaning, TargetEncoder::None)
+            if matches!(transforms.input, InputEncoder::Array { .. }) =>
+        {
+            let InputEncoder::Array {
+                shape: of_items,
+                scaling,
+                axis,
+                ..
+            } = &transforms.input
+            else {
+                unreachable!("it was matched");
+            };
+            let scaling = ArrayScaling::new(scaling, of_items, *axis);
+            let size = shape.iter().product();
+            let scalings: Vec<Scaling> = (0..size).map(|at| scaling.at(at)).collect();
+            let given = Given {
+                output: given,
+                shape,
+                lacking,
+            };
+            values(graph, meaning, &scalings, &[], &given);
         }
         (_, _) => {
             let output = nan(graph, given);

@@ -74,20 +74,12 @@ fn scalings(transforms: &Transforms, task: TaskKind) -> Vec<Scaling> {
                 shape,
                 scaling,
                 axis,
-                unit,
                 ..
             },
         ) if matches!(task, TaskKind::Autoencoding | TaskKind::Generation) => {
-            let unit = f64::from(*unit);
             let scaling = ArrayScaling::new(scaling, shape, *axis);
             (0..shape.iter().product())
-                .map(|at| {
-                    let Scaling { shift, factor } = scaling.at(at);
-                    Scaling {
-                        shift: shift * unit,
-                        factor: factor / unit,
-                    }
-                })
+                .map(|at| scaling.at(at))
                 .collect()
         }
         _ => Vec::new(),

@@ -8,6 +8,7 @@ use super::worst::Worst;
 use super::{NUM_WORST, plain};
 use crate::scores::{Scores, numbers};
 use crate::targets::Targets;
+use runner_core::data::encode::Unit;
 use runner_core::data::{Places, Split};
 use runner_core::record::evaluation::{Evaluated, Point, Residuals};
 
@@ -108,13 +109,14 @@ impl Values {
             .chunks_exact(self.num_values)
             .zip(predicted.chunks_exact(self.num_values));
         for ((target, predicted), loss) in items.zip(losses) {
-            let in_units = |values: &[f64]| -> Vec<f64> {
+            let in_units = |values: &[f64], undo: fn(&Unit, f64) -> f64| -> Vec<f64> {
                 let values = values.iter().zip(scores.units.iter());
                 values
-                    .map(|(value, unit)| unit.undo(f64::from(*value as f32)))
+                    .map(|(value, unit)| undo(unit, f64::from(*value as f32)))
                     .collect()
             };
-            let (target, predicted) = (in_units(target), in_units(predicted));
+            let target = in_units(target, Unit::undo_target);
+            let predicted = in_units(predicted, Unit::undo);
             let errors = predicted.iter().zip(&target).map(|(a, b)| a - b);
             for (moments, error) in self.moments.iter_mut().zip(errors) {
                 moments.add(error);

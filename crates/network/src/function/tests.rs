@@ -90,8 +90,8 @@ fn activations_pass_on_what_is_no_number() {
 }
 
 #[test]
-fn hard_functions_keep_64_bits() {
-    let numbers = [-3.1, -0.7, 0.1, 0.9, 2.3];
+fn functions_with_settings_keep_64_bits() {
+    let numbers = [-3.1, -0.7, 0.1, 0.9, 2.3, 61.7];
     let activated = |activation| {
         let device = Device::default();
         let input = Tensor::<1>::from_data(numbers, (&device, DType::F64));
@@ -110,9 +110,29 @@ fn hard_functions_keep_64_bits() {
             numbers.map(|x| x * hard(x, 1.0 / 6.0, 0.5)),
         ),
     ];
-    for (activation, expected) in all {
+    // As in PyTorch, above the threshold it is the number itself.
+    let softplus = |beta: f64, threshold: f64| {
+        let of = |x: f64| {
+            if beta * x > threshold {
+                x
+            } else {
+                (beta * x).exp().ln_1p() / beta
+            }
+        };
+        (Activation::Softplus { beta, threshold }, numbers.map(of))
+    };
+    let soft = [
+        (0.1, 20.0),
+        (0.3, 2.0),
+        (1.0, 20.0),
+        (2.7, 20.0),
+        (13.0, 40.0),
+    ];
+    let soft = soft.map(|(beta, threshold)| softplus(beta, threshold));
+    for (activation, expected) in all.into_iter().chain(soft) {
         for (found, expected) in activated(activation).into_iter().zip(expected) {
-            assert!((found - expected).abs() < 1e-15, "{found} {expected}");
+            let error = (found - expected).abs() / expected.abs().max(1.0);
+            assert!(error < 1e-15, "{found} {expected}");
         }
     }
 }

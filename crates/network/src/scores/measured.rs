@@ -313,9 +313,14 @@ impl Read {
     }
 }
 
-/// A value in the units of the data, by its position among the values of items in turn.
+/// A prediction in the units of the data, by its position among the values of items in turn.
 pub(super) fn in_units(units: &[Unit], at: usize, value: f64) -> f64 {
     units[at % units.len()].undo(value)
+}
+
+/// The same of a target.
+pub(super) fn target_in_units(units: &[Unit], at: usize, value: f64) -> f64 {
+    units[at % units.len()].undo_target(value)
 }
 
 /// Errors in the units of the data.
@@ -333,7 +338,7 @@ fn add_in_units(data: &TensorData, units: &[Unit], of: InUnits, add: &mut dyn Fn
         }
         InUnits::Absolute | InUnits::Squared => {
             let errors: Vec<f64> = pairs
-                .map(|(at, (a, b))| in_units(units, at, *a) - in_units(units, at, *b))
+                .map(|(at, (a, b))| in_units(units, at, *a) - target_in_units(units, at, *b))
                 .collect();
             if let InUnits::Absolute = of {
                 add("target_absolute", mean(&mut errors.iter().map(|e| e.abs())));
@@ -358,7 +363,7 @@ fn relative_error(unit: &Unit, predicted: f64, wanted: f64) -> f64 {
     match unit.linear() {
         Some((factor, shift)) => relative((predicted - wanted) * factor, wanted * factor + shift),
         None => {
-            let [predicted, wanted] = [predicted, wanted].map(|value| unit.undo(value));
+            let (predicted, wanted) = (unit.undo(predicted), unit.undo_target(wanted));
             relative(predicted - wanted, wanted)
         }
     }

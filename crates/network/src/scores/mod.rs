@@ -371,8 +371,10 @@ impl Scores {
             to.in_units(predicted.clone(), targets.clone(), &self.units, in_units);
         }
         for own in self.own() {
-            let wanted = LossTargets::Values(self.in_units(targets.clone()));
-            let rows = own::of_rows(own, self.in_units(predicted.clone()), wanted, None);
+            let wanted = self.in_units(targets.clone(), measured::target_in_units);
+            let wanted = LossTargets::Values(wanted);
+            let predicted = self.in_units(predicted.clone(), measured::in_units);
+            let rows = own::of_rows(own, predicted, wanted, None);
             to.columns(of_own(own), rows);
         }
         let errors = predicted.clone() - targets.clone();
@@ -412,11 +414,12 @@ impl Scores {
         if let (Some([channels, height, width]), true) = (self.image, self.wants(&[Metric::Ssim])) {
             let shape = [num_items, channels, height, width];
             let of_each = self.of_pixels(num_values, &predicted.device());
+            let low = self.pixels.low();
             let images = |flat: Tensor<2>| match self.pixels.of_all() {
-                Some((unit, zero)) => (flat * unit + zero).reshape(shape),
+                Some((unit, zero)) => (flat * unit + (zero + low)).reshape(shape),
                 None => {
                     let [units, zeros] = of_each.clone();
-                    (flat * units + zeros).reshape(shape)
+                    (flat * units + zeros + low).reshape(shape)
                 }
             };
             to.sum(
@@ -438,7 +441,7 @@ impl Scores {
     }
 
     /// \[batch, values\] in the units of the data.
-    fn in_units(&self, values: Tensor<2>) -> Tensor<2> {
+    fn in_units(&self, values: Tensor<2>, undo: impl Fn(&[Unit], usize, f64) -> f64) -> Tensor<2> {
         let (device, dims) = (values.device(), values.dims());
         if self.is_linear() {
             let [unit, zero] = self.of_values(dims[1], &device);
@@ -446,7 +449,7 @@ impl Scores {
         }
         let data = values.into_data();
         let each = data.iter::<f64>().enumerate();
-        let each = each.map(|(at, value)| measured::in_units(&self.units, at, value));
+        let each = each.map(|(at, value)| undo(&self.units, at, value));
         Tensor::from_data(TensorData::new(each.collect(), dims), &device)
     }
 
@@ -568,8 +571,8 @@ impl Scores {
     }
 }
 
-/// The structural similarity of each pair of images of pixels from 0 to 1, \[batch\], in Gaussian windows of 11x11 that lie inside
-/// the image (Wang et al., 2004).
+/// The structural similarity of each pair of images whose range is 1, \[batch\], in Gaussian windows of 11x11 that lie
+/// inside the image (Wang et al., 2004).
 fn similarities(arithmetic: Arithmetic, a: Tensor<4>, b: Tensor<4>) -> Tensor<1> {
     const SIDE: usize = 11;
     const DEVIATION: f64 = 1.5;

@@ -18,6 +18,9 @@ pub const END_AGAIN: f64 = END * (1.0 + 1e-5);
 /// The least share whose quantile of the normal distribution is used, as in scikit-learn.
 const LEAST: f64 = END - f64::EPSILON;
 
+/// How far 32 bits round the ends of the transformed numbers at most.
+const ROUNDING: f64 = 1e-6;
+
 /// The transform of one number of a target.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -53,7 +56,8 @@ impl Nonlinear {
             Self::Log => libm::log(value),
             Self::Log1p => libm::log1p(value),
             Self::Quantile { quantiles } => {
-                normal_quantile(share_below(quantiles, value).clamp(LEAST, 1.0 - LEAST))
+                let share = share_below(quantiles, value).clamp(LEAST, 1.0 - LEAST);
+                normal_quantile(share) + beyond(quantiles, value)
             }
         }
     }
@@ -64,6 +68,23 @@ impl Nonlinear {
             Self::Log => libm::exp(value),
             Self::Log1p => libm::expm1(value),
             Self::Quantile { quantiles } => quantile_at(quantiles, normal_share(value)),
+        }
+    }
+
+    /// The same for a target, which may lie beyond the train split. Predictions do not: beyond it, nothing was learned.
+    pub fn undo_target(&self, value: f64) -> f64 {
+        let Self::Quantile { quantiles } = self else {
+            return self.undo(value);
+        };
+        let (first, last) = (quantiles[0], quantiles[quantiles.len() - 1]);
+        let end = normal_quantile(LEAST);
+        // 32 bits round the ends themselves.
+        if value < end - ROUNDING {
+            first + (value - end) * width(quantiles)
+        } else if value > ROUNDING - end {
+            last + (value + end) * width(quantiles)
+        } else {
+            self.undo(value)
         }
     }
 
@@ -122,6 +143,13 @@ impl Unit {
         nonlinear.map_or(value, |nonlinear| nonlinear.undo(value))
     }
 
+    /// A target in the units of the data.
+    pub fn undo_target(&self, value: f64) -> f64 {
+        let value = self.scaling.undo(value);
+        let nonlinear = self.nonlinear.as_ref();
+        nonlinear.map_or(value, |nonlinear| nonlinear.undo_target(value))
+    }
+
     /// The factor that brings a number to the units of the data, and what is added then; `None` if its transform is
     /// not linear.
     pub fn linear(&self) -> Option<(f64, f64)> {
@@ -149,6 +177,24 @@ fn quantiles(mut values: Vec<f64>) -> Vec<f64> {
         most
     };
     (0..num).map(quantile).collect()
+}
+
+/// The range of the train split; 1 if all its values are equal.
+fn width(quantiles: &[f64]) -> f64 {
+    let width = quantiles[quantiles.len() - 1] - quantiles[0];
+    if width > 0.0 { width } else { 1.0 }
+}
+
+/// How far a value is outside of the train split, in ranges of it, so that targets there keep their order and size.
+fn beyond(quantiles: &[f64], value: f64) -> f64 {
+    let (first, last) = (quantiles[0], quantiles[quantiles.len() - 1]);
+    if value < first {
+        (value - first) / width(quantiles)
+    } else if value > last {
+        (value - last) / width(quantiles)
+    } else {
+        0.0
+    }
 }
 
 /// The share of the train split below a value; of a value that several quantiles have, the middle of theirs.
@@ -250,13 +296,19 @@ mod tests {
     }
 
     #[test]
-    fn values_beyond_the_train_split_are_its_ends() {
+    fn targets_beyond_the_train_split_keep_their_size_and_predictions_end_there() {
         let fitted =
             Nonlinear::fit(TargetTransform::Quantile, || vec![3.0, 1.0, 2.0, 2.0]).unwrap();
-        let ends = [0.5, 1.0, 3.0, 7.0].map(|value| fitted.apply(value));
+        let ends = [1.0, 3.0].map(|value| fitted.apply(value));
         assert!((ends[0] + 5.199_337_582_605_575).abs() < 1e-9, "{ends:?}");
-        assert_eq!((ends[0], ends[3]), (ends[1], ends[2]));
-        assert!((ends[0] + ends[3]).abs() < 1e-9, "{ends:?}");
+        assert!((ends[0] + ends[1]).abs() < 1e-9, "{ends:?}");
+        for value in [-40.0, 0.5, 1.0, 1.3, 2.0, 3.0, 3.001, 7.0, 1e4] {
+            let transformed = f64::from(fitted.apply(value) as f32);
+            let back = fitted.undo_target(transformed);
+            let error = (back - value).abs() / f64::max(1.0, value.abs());
+            assert!(error < 2e-6, "{value} {back}");
+            assert!((1.0..=3.0).contains(&fitted.undo(transformed)), "{value}");
+        }
         // Equal values have the middle of their shares.
         assert!(fitted.apply(2.0).abs() < 1e-12);
         // The ends survive 32 bits.

@@ -8,6 +8,8 @@ pub struct Pixels {
     /// A factor, and what is added then, for each group of values.
     each: Vec<(f32, f32)>,
     groups: Groups,
+    /// What a pixel of 0 is in the data, in its range.
+    low: f32,
 }
 
 impl Default for Pixels {
@@ -15,6 +17,7 @@ impl Default for Pixels {
         Self {
             each: vec![(1.0, 0.0)],
             groups: Groups::each(1),
+            low: 0.0,
         }
     }
 }
@@ -26,6 +29,12 @@ impl Pixels {
             [one] => Some(one),
             _ => None,
         }
+    }
+
+    /// What is added to pixels for the numbers of the data in units of its range: similarities of images depend on where
+    /// 0 is.
+    pub fn low(&self) -> f32 {
+        self.low
     }
 
     /// The factor of a value of an item, and what is added then.
@@ -66,6 +75,7 @@ impl InputEncoder {
                 .map(|one| pixel((one.shift as f32, one.factor as f32)))
                 .collect(),
             groups: Groups::of_scalings(scaling.len(), shape, *axis),
+            low: low as f32 / size,
         }
     }
 }
@@ -84,6 +94,22 @@ mod tests {
             range,
             normalize: false,
         }
+    }
+
+    #[test]
+    fn similarities_keep_where_zero_is() {
+        let scaling = |shift, factor| Scaling { shift, factor };
+        let range = Some([-100.0, 300.0]);
+        let pixels = images(vec![scaling(100.0, 0.1)], 1.0, range).pixels();
+        let (factor, added) = pixels.of(0);
+        // 140 is scaled to 4; the range of the data is 400.
+        assert!((4.0 * factor + added + pixels.low() - 140.0 / 400.0).abs() < 1e-6);
+        assert_eq!(
+            images(vec![scaling(51.0, 0.1)], 1.0 / 255.0, None)
+                .pixels()
+                .low(),
+            0.0
+        );
     }
 
     #[test]

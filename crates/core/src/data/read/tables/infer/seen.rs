@@ -210,7 +210,7 @@ impl Seen {
         name: String,
     ) -> Result<Decided, DataError> {
         if self.first_list.is_some() {
-            return self.decide_list(forced, name);
+            return self.decide_list(forced, use_of, name);
         }
         let kind = match forced {
             Some(ColumnType::Number) => ColumnKind::Doubles,
@@ -257,6 +257,7 @@ impl Seen {
     pub(super) fn decide_list(
         self,
         forced: Option<ColumnType>,
+        use_of: Use,
         name: String,
     ) -> Result<Decided, DataError> {
         if let Some(ColumnType::Category | ColumnType::Text) = forced {
@@ -282,6 +283,14 @@ impl Seen {
                 DataError::new(format!("the lists of the column `{name}` are empty"))
                     .help("list the column in `ignore`, or remove it from the file"),
             );
+        }
+        if is_padded && use_of != Use::Input {
+            let (least, most) = (self.shortest_list, self.longest_list);
+            return Err(DataError::new(format!(
+                "the lists of the target `{name}` have different lengths, from {least} to {most}"
+            ))
+            .note("shorter lists would be padded, and padding would count in losses and metrics")
+            .help("make the lists of a target equally long, or keep one number of each"));
         }
         let is_whole = self.lists_are_whole && forced.is_none();
         let kind = if is_whole {
