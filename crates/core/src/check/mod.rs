@@ -24,6 +24,7 @@ pub mod network;
 mod notify;
 mod portable;
 mod predictions;
+mod preset_sizes;
 mod recipe;
 mod rules;
 mod schedule;

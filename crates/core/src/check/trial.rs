@@ -5,7 +5,7 @@ use std::rc::Rc;
 use super::network::heads::Head;
 use super::network::{Documents, Items, Network, lay_out};
 use super::task::Goal;
-use super::{Point, span, task};
+use super::{Point, preset_sizes, span, task};
 use crate::data::{DataError, DataPlan, Located};
 use crate::diagnostic::{Diagnostic, counted};
 use crate::spec::ExperimentSpec;
@@ -200,9 +200,11 @@ impl<'a> Checker<'a> {
                 },
             };
             let used = goal.all_are_used(&spec.model.layers);
-            match used.and_then(|()| self.lay_out(blueprint)) {
-                Ok(found) => laid_out = Some(found),
-                Err(diagnostic) => findings.diagnostics.push(*diagnostic),
+            let misfit = preset_sizes::misfit(root, &data.input);
+            match (misfit, used.and_then(|()| self.lay_out(blueprint))) {
+                (Some(diagnostic), _) => findings.diagnostics.push(diagnostic),
+                (None, Ok(found)) => laid_out = Some(found),
+                (None, Err(diagnostic)) => findings.diagnostics.push(*diagnostic),
             }
         }
         let network = laid_out.as_deref().map(|laid_out| &laid_out.network);

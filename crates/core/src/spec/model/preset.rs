@@ -62,6 +62,10 @@ pub struct Parameter {
     pub doc: String,
     /// Its default.
     pub default: Node,
+    /// The axis of items whose size it has to be, if any.
+    pub item_axis: Option<usize>,
+    /// Whether it is how many times images are halved.
+    pub halves_items: bool,
     /// The allowed names, if it is a choice.
     options: Vec<String>,
     kind: String,
@@ -177,9 +181,15 @@ impl Parameter {
                 .collect(),
             _ => Vec::new(),
         };
+        let axis = match table.get("item_axis").map(|entry| &entry.node.value) {
+            Some(Value::Int(axis)) => usize::try_from(*axis).ok(),
+            _ => None,
+        };
         Self {
             doc: text("doc"),
             kind: text("type"),
+            item_axis: axis,
+            halves_items: table.get("halves_items").is_some(),
             options,
             default: table.get("default").expect("a default").node.clone(),
             key: entry.key,
