@@ -1,33 +1,40 @@
 //! `runner generate`.
 
 use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
 
-use clap::Args;
 use clap::builder::TypedValueParser;
+use clap::{ArgGroup, Args};
 use serde_json::json;
 
 use super::OK;
 use super::output::Output;
 use super::predict::ModelArgs;
 use super::tell::Teller;
+use crate::error::Error;
 use crate::model::Generation;
 use crate::ops::{self, Generate, Progress, Samples};
-use runner_core::diagnostic::{Reason, counted};
+use runner_core::data::encode::tokenizer::chat::{Conversation, Now};
+use runner_core::diagnostic::{Diagnostic, Reason, counted};
 use runner_core::predict::Sampling;
+use runner_core::show::plain_io_error;
+use runner_core::spec::plain_file;
 use runner_report::console::Mode;
 
 #[derive(Args)]
+#[command(group = ArgGroup::new("what").args(["prompt", "messages", "out"]).required(true))]
 pub(super) struct GenerateArgs {
     #[command(flatten)]
     model: ModelArgs,
     /// The beginning of the text
-    #[arg(
-        long,
-        value_name = "TEXT",
-        required_unless_present = "out",
-        conflicts_with = "out"
-    )]
+    #[arg(long, value_name = "TEXT")]
     prompt: Option<String>,
+    /// Answer the prompt as the user's message, written by the run's chat template
+    #[arg(long, requires = "prompt")]
+    chat: bool,
+    /// Answer a conversation: a file with a JSON list of messages, each with `role` and `content`
+    #[arg(long, value_name = "FILE")]
+    messages: Option<PathBuf>,
     /// For a generator of items: where to write them: a file that ends in `.npy`, `.csv`, `.jsonl` or `.parquet`, or a
     /// folder for images, which ends in `/`
     #[arg(long, value_name = "FILE")]
@@ -75,6 +82,45 @@ fn share(text: &str) -> Result<f64, Reason> {
         .ok_or_else(|| "expected a probability above 0 and up to 1, such as 0.9".into())
 }
 
+/// The conversation to answer, if one was asked for.
+fn conversation(args: &GenerateArgs) -> Result<Option<Conversation>, Error> {
+    /// Bytes of a file of messages.
+    const MOST: u64 = 64 << 20;
+    let refused = |message: String, help: &str| {
+        Error::refused(Diagnostic::error("generate", message).help(help))
+    };
+    let Some(path) = &args.messages else {
+        let message = json!([{ "role": "user", "content": args.prompt }]);
+        return Ok(args.chat.then(|| Conversation::of(message).ok()).flatten());
+    };
+    let place = path.display();
+    let bytes = plain_file::read(path, MOST).map_err(|e| {
+        let message = format!("`{place}` cannot be read: {}", plain_io_error(&e));
+        refused(
+            message,
+            "pass a file with a JSON list of messages to `--messages`",
+        )
+    })?;
+    let text = bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    let text = text.ok_or_else(|| {
+        refused(
+            format!("`{place}` is larger than {} MiB", MOST >> 20),
+            "pass fewer messages",
+        )
+    })?;
+    let found = Conversation::parse(&text).map_err(|reason| {
+        let help = "write a list of messages, such as [{\"role\": \"user\", \"content\": \"Hello\"}], or an object with `messages` and `tools`";
+        refused(format!("`{place}`: {reason}"), help)
+    })?;
+    Ok(Some(found))
+}
+
+/// The time, in UTC.
+fn now() -> Option<Now> {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).ok()?;
+    Some(Now(since.as_secs().try_into().ok()?))
+}
+
 /// Writes generated items.
 fn samples(args: &GenerateArgs, out: &Path, output: &mut Output) -> u8 {
     let asked = Samples {
@@ -105,8 +151,11 @@ pub(super) fn generate(args: &GenerateArgs, output: &mut Output) -> u8 {
     if let Some(out) = &args.out {
         return samples(args, out, output);
     }
-    // It is required without `--out`.
-    let prompt = args.prompt.as_deref().unwrap_or_default();
+    let conversation = match conversation(args) {
+        Ok(conversation) => conversation,
+        Err(error) => return output.fail(&error),
+    };
+    let is_chat = conversation.is_some();
     let asked = Generate {
         options: args.model.options(),
         generation: Generation {
@@ -118,7 +167,9 @@ pub(super) fn generate(args: &GenerateArgs, output: &mut Output) -> u8 {
                 seed: args.seed,
             },
             is_cached: !args.no_cache,
-            ..Generation::new(prompt)
+            conversation,
+            now: now(),
+            ..Generation::new(args.prompt.as_deref().unwrap_or_default())
         },
         ..Generate::new(&args.model.run, "")
     };
@@ -129,14 +180,15 @@ pub(super) fn generate(args: &GenerateArgs, output: &mut Output) -> u8 {
         Ok(generated) => {
             if args.json {
                 let object = json!({
-                    "prompt": prompt,
+                    "prompt": generated.prompt,
                     "text": generated.text,
                     "tokens": generated.tokens,
                     "seed": args.seed,
                 });
                 output.print(&object.to_string());
             } else {
-                output.print(&format!("{prompt}{}", generated.text));
+                let shown = if is_chat { "" } else { &generated.prompt };
+                output.print(&format!("{shown}{}", generated.text));
             }
             OK
         }

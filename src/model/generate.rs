@@ -3,6 +3,8 @@
 use super::{Model, Refusal, in_pool};
 use runner_core::data::Values;
 use runner_core::data::encode::InputEncoder;
+use runner_core::data::encode::tokenizer::Tokenizer;
+use runner_core::data::encode::tokenizer::chat::{Conversation, Now, Renderer};
 use runner_core::diagnostic::{Diagnostic, counted};
 use runner_core::predict::{Sampler, Sampling};
 use runner_core::spec::task::TaskKind;
@@ -13,6 +15,10 @@ use runner_network::stepwise::{Cache, has_positions, unfit};
 pub struct Generation {
     /// The prompt.
     pub prompt: String,
+    /// Instead of the prompt: a conversation, which the assistant answers.
+    pub conversation: Option<Conversation>,
+    /// What time it is, for chat templates that write the date.
+    pub now: Option<Now>,
     /// Tokens to add.
     pub max_tokens: usize,
     /// How they are sampled.
@@ -26,6 +32,8 @@ impl Generation {
     pub fn new(prompt: impl Into<String>) -> Self {
         Self {
             prompt: prompt.into(),
+            conversation: None,
+            now: None,
             max_tokens: 100,
             sampling: Sampling::default(),
             is_cached: true,
@@ -36,6 +44,8 @@ impl Generation {
 /// A continued text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Generated {
+    /// The prompt, which a chat template may have written.
+    pub prompt: String,
     /// The added text.
     pub text: String,
     /// Its tokens.
@@ -74,7 +84,15 @@ impl Model {
             let help = "train a network that processes text from left to right, such as `transformer_lm` or an LSTM";
             return Err(Box::new(Diagnostic::error("generate", message).help(help)));
         }
-        let encoded = tokenizer.encode(&asked.prompt);
+        let prompt = match &asked.conversation {
+            Some(conversation) => self.written(tokenizer, conversation, asked.now)?,
+            None => asked.prompt.clone(),
+        };
+        let ends = match asked.conversation {
+            Some(_) => tokenizer.turn_ends(),
+            None => &[],
+        };
+        let encoded = tokenizer.encode(&prompt);
         let mut context = encoded.map_err(|error| Box::new(error.to_diagnostic()))?;
         if context.is_empty() {
             let message = "the prompt has no tokens";
@@ -88,7 +106,9 @@ impl Model {
         if let Some(most) = most {
             context.drain(..num_prompt.saturating_sub(most));
         }
-        let mut sampler = Sampler::new(asked.sampling, |token| tokenizer.is_text(token as i32));
+        // The end of a turn may be the token for padding, too.
+        let may_follow = |token: i32| ends.contains(&token) || tokenizer.is_text(token);
+        let mut sampler = Sampler::new(asked.sampling, |token| may_follow(token as i32));
         let mut cache = Cache::default();
         // The first token that is not in the cache.
         let mut seen = 0;
@@ -122,15 +142,43 @@ impl Model {
             };
             context.push(token as i32);
             tokens.push(token as i32);
-            if tokenizer.separator() == Some(token as i32) {
+            let is_end = ends.contains(&(token as i32));
+            if is_end || tokenizer.separator() == Some(token as i32) {
                 break;
             }
         }
         Ok(Generated {
+            prompt,
             text: tokenizer.decode(&tokens),
             tokens,
             num_prompt,
             num_unknown,
+        })
+    }
+
+    /// A conversation as text, up to the start of the assistant's answer.
+    fn written(
+        &self,
+        tokenizer: &Tokenizer,
+        conversation: &Conversation,
+        now: Option<Now>,
+    ) -> Result<String, Refusal> {
+        let refuse = |message: String, help: &str| -> Refusal {
+            Box::new(Diagnostic::error("generate", message).help(help))
+        };
+        let Some(template) = &tokenizer.chat else {
+            let message = format!("run `{}` has no chat template", self.plan.id);
+            let help = "use a run whose `data.tokens.path` is beside a `chat_template.jinja` or a `tokenizer_config.json` with a `chat_template`, or continue a text with `--prompt`";
+            return Err(refuse(message, help));
+        };
+        let written =
+            Renderer::new(template, now).and_then(|renderer| renderer.render(conversation, true));
+        written.map_err(|reason| {
+            let message = format!("the chat template of run `{}` {reason}", self.plan.id);
+            refuse(
+                message,
+                "change the messages, or use a run with another template",
+            )
         })
     }
 

@@ -9,6 +9,7 @@ mod balance;
 mod bounds;
 mod burn_examples;
 mod capsules;
+mod chat;
 mod clusters;
 mod compare;
 mod compose;

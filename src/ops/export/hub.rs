@@ -170,5 +170,10 @@ fn beside(network: &Network, tokenizer: &Tokenizer) -> serde_json::Value {
     let mask = tokenizer.mask().map(|token| tokenizer.name(token));
     let padding = tokenizer.name(tokenizer.padding());
     let length = network.items.dims.first().map(|length| *length as i64);
-    tokenizer_config(length, Some(&padding), mask.as_deref())
+    tokenizer_config(
+        length,
+        Some(&padding),
+        mask.as_deref(),
+        tokenizer.chat.as_ref(),
+    )
 }

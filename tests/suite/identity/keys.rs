@@ -63,6 +63,16 @@ const DOCUMENTS: Edits = &[
     ("model.type", "'transformer_lm'"),
     ("model.hidden", ""),
 ];
+/// Conversations.
+const CHATS: Edits = &[
+    ("data.type", "'json_lines'"),
+    ("data.path", "'chats.jsonl'"),
+    ("data.columns", "[{ name = 'messages', type = 'chat' }]"),
+    ("data.tokens.template", "'chat.jinja'"),
+    ("data.tokens.length", "4"),
+    ("model.type", "'transformer_lm'"),
+    ("model.hidden", ""),
+];
 /// Texts, some of whose tokens are hidden.
 const MASKED: Edits = &[
     ("data.type", "'csv'"),
@@ -397,6 +407,15 @@ const ROWS: &[Row] = &[
     (TEXTS, &[], "data.tokens.separator", "'o'", Other),
     (TEXTS, &[], "data.tokens.lowercase", "true", Other),
     (MASKED, &[], "data.tokens.masked", "0.3", Other),
+    (CHATS, &[], "data.tokens.template", "'other.jinja'", Other),
+    (
+        CHATS,
+        &[],
+        "data.tokens.template",
+        "'copy of chat.jinja'",
+        Same,
+    ),
+    (CHATS, &[], "data.tokens.learn_prompts", "true", Other),
     (DOCUMENTS, &[], "data.tokens.document_mask", "false", Other),
     (
         DOCUMENTS,
@@ -926,6 +945,14 @@ fn write_data(folder: &Path) {
             &format!("{name}/adapter_config.json"),
             config.to_string().as_bytes(),
         );
+    }
+    let chat = r#"{"messages": [{"role": "user", "content": "Is it open?"}, {"role": "assistant", "content": "It is closed."}]}"#;
+    write("chats.jsonl", format!("{chat}\n").repeat(9).as_bytes());
+    for (name, start) in [("chat", "<"), ("copy of chat", "<"), ("other", "[")] {
+        let template = format!(
+            "{{% for m in messages %}}{start}{{{{ m.role }}}}>{{{{ m.content }}}}{{% endfor %}}"
+        );
+        write(&format!("{name}.jinja"), template.as_bytes());
     }
     write("rows.csv", rows.as_bytes());
     write("copy.csv", rows.as_bytes());

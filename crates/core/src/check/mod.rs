@@ -7,6 +7,7 @@ mod adapters;
 mod adversarial;
 mod average;
 mod balance;
+mod chats;
 mod data;
 pub mod distill;
 mod documents;
@@ -98,6 +99,10 @@ pub const RULES: &[Rule] = &[
     Rule {
         reads: &["data", "model"],
         check: masked::later_tokens_are_seen,
+    },
+    Rule {
+        reads: &["data"],
+        check: chats::chats_have_a_column,
     },
     Rule {
         reads: &["data"],

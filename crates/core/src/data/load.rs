@@ -1,5 +1,6 @@
 //! From a plan to the items of its splits: read, assigned, fitted and digested.
 
+mod chats;
 mod files;
 mod items;
 mod running_text;

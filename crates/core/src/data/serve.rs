@@ -49,7 +49,7 @@ pub struct Split {
     rows: Arc<[u32]>,
     /// The start of each item, in `rows` or in `tokens`; without it each row is an item.
     starts: Option<Arc<[u32]>>,
-    /// Running text.
+    /// Running text. Tokens that are not to be predicted are complemented (`!token`), so they are negative.
     tokens: Arc<[i32]>,
     augment: Option<AugmentSpec>,
     /// Classes that are changed on purpose, by the record of the target.
@@ -176,6 +176,11 @@ impl Moment {
             Some(first) => stream_seed(seed, Purpose::Sampler, first + number as u64),
         }
     }
+}
+
+/// A token of running text, whether it is to be predicted or not.
+fn plain(token: i32) -> i32 {
+    if token < 0 { !token } else { token }
 }
 
 impl Split {
@@ -335,15 +340,16 @@ impl Split {
                     }
                 }
                 InputEncoder::Stream { length, .. } => {
-                    tokens.extend(&self.tokens[start..start + length]);
+                    let read = self.tokens[start..start + length].iter();
+                    tokens.extend(read.map(|token| plain(*token)));
                     if encoder.target == TargetEncoder::NextTokens {
                         let end = encoder.input.document_end();
                         // The next document does not follow from this one.
                         let next = |at: usize| {
-                            if Some(self.tokens[at]) == end {
+                            if Some(plain(self.tokens[at])) == end {
                                 -1
                             } else {
-                                self.tokens[at + 1]
+                                self.tokens[at + 1].max(-1)
                             }
                         };
                         classes.extend((start..start + length).map(next));

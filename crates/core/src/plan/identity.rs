@@ -367,8 +367,8 @@ fn dataset_of(data: &DataPlan) -> Json {
             "type": files.kind().name(),
             "digest": data.digest,
             "roles": without_names(&files.roles),
-            // The digest contains the content of the tokenizer's file.
-            "tokens": TokensSpec { path: Vec::new(), ..files.tokens.clone() },
+            // The digest contains the content of the files of the tokenizer and the template.
+            "tokens": TokensSpec { path: Vec::new(), template: Vec::new(), ..files.tokens.clone() },
         }),
         Dataset::Own { source, folder: _ } => json!({ "type": "own", "source": source }),
         other @ (Dataset::Digits { .. }

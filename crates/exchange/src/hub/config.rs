@@ -3,6 +3,7 @@
 use serde_json::{Map, Value as Json, json};
 
 use super::HubNetwork;
+use runner_core::data::encode::tokenizer::chat::ChatTemplate;
 use runner_core::spec::model::preset::ModelType;
 
 /// What a configuration says besides the settings of the network.
@@ -140,8 +141,15 @@ pub fn tokenizer_config(
     max_length: Option<i64>,
     padding: Option<&str>,
     mask: Option<&str>,
+    chat: Option<&ChatTemplate>,
 ) -> Json {
     let mut config = json!({ "tokenizer_class": "PreTrainedTokenizerFast" });
+    if let Some(chat) = chat {
+        config["chat_template"] = json!(chat.text);
+        for (name, token) in &chat.special {
+            config[name] = json!(token);
+        }
+    }
     let rest = [
         ("model_max_length", max_length.map(|length| json!(length))),
         ("pad_token", padding.map(|token| json!(token))),

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use wildmatch::WildMatch;
 
 use crate::data::DataError;
+use crate::data::encode::tokenizer::chat;
 use crate::data::known::{Known, Trust};
 use crate::data::read::unreadable;
 use crate::diagnostic::nearest;
@@ -17,7 +18,7 @@ pub fn resolve(spec: &FilesSpec, base: &Path) -> Result<FilesSpec, DataError> {
     let mut files = spec.clone();
     let of_images = matches!(spec.format, Format::ImageFolder { .. });
     for (key, paths) in lists(&mut files) {
-        let folders = of_images && key != "tokens.path";
+        let folders = of_images && !key.starts_with("tokens.");
         let mut found = Vec::new();
         for written in paths.iter() {
             let places = expand(&base.join(written), written, key, folders)
@@ -26,7 +27,32 @@ pub fn resolve(spec: &FilesSpec, base: &Path) -> Result<FilesSpec, DataError> {
         }
         *paths = found;
     }
+    if files.roles.chats().next().is_some() {
+        files.tokens.template = template_files(&files)?;
+    }
     Ok(files)
+}
+
+/// The files of the template for conversations: the named one and the settings beside it, or those beside the tokenizer.
+fn template_files(files: &FilesSpec) -> Result<Vec<String>, DataError> {
+    let path = |paths: &[String]| paths.first().map(PathBuf::from);
+    let (named, tokenizer) = (path(&files.tokens.template), path(&files.tokens.path));
+    let found = chat::files_of(named.as_deref(), tokenizer.as_deref());
+    if found.is_empty() {
+        let error =
+            DataError::new("conversations are written by a chat template, but there is none")
+                .key("data.tokens");
+        let message = format!(
+            "set `template` to a file in Jinja, or `path` to a `tokenizer.json` beside which there is a `{}` or a `{}`",
+            chat::TEMPLATE,
+            chat::CONFIG
+        );
+        return Err(error.help(message));
+    }
+    let found = found.into_iter();
+    Ok(found
+        .map(|path| path.to_string_lossy().into_owned())
+        .collect())
 }
 
 /// Every list of paths with its key.
@@ -36,6 +62,7 @@ pub(in crate::data) fn lists(files: &mut FilesSpec) -> Vec<(&'static str, &mut V
         ("valid_path", &mut files.valid_path),
         ("test_path", &mut files.test_path),
         ("tokens.path", &mut files.tokens.path),
+        ("tokens.template", &mut files.tokens.template),
     ];
     if let Format::Npy { targets }
     | Format::Idx { targets }

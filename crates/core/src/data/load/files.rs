@@ -65,6 +65,7 @@ impl Reading<'_> {
                 return self.running_text(files, records, uses);
             }
         }
+        refuse_chats(files, &records, &uses)?;
         refuse_empty_columns(files, &records, &uses)?;
         let dropped = dropped(files, &records, &uses)?;
         let series = Series::new(files, &records, &uses)?;
@@ -267,6 +268,20 @@ fn check_folds(
 /// The values of some rows.
 fn of_rows<T: Copy>(all: &[T], rows: &[u32]) -> Vec<T> {
     rows.iter().map(|row| all[*row as usize]).collect()
+}
+
+/// Refuses conversations that are not the only feature, or have targets.
+fn refuse_chats(files: &FilesSpec, records: &Records, uses: &Uses) -> Result<(), DataError> {
+    let mut used = uses.used().map(|at| &records.columns()[at].name);
+    let Some(name) = used.find(|name| files.roles.chats().any(|chat| chat == *name)) else {
+        return Ok(());
+    };
+    let message = format!(
+        "`{name}` contains conversations, from which only the next token can be predicted, but there are other features or a target"
+    );
+    Err(DataError::new(message).key("data.columns").help(format!(
+        "set `features = [\"{name}\"]` and remove `target`, or use a column of texts"
+    )))
 }
 
 fn refuse_infinite(records: &Records, uses: &Uses) -> Result<(), DataError> {

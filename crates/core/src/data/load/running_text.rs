@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
+use super::chats::Chats;
 use super::{Reading, Splits};
 use crate::data::DataError;
 use crate::data::encode::{InputEncoder, TargetEncoder, fit};
@@ -34,8 +35,13 @@ impl Reading<'_> {
         }
         let column = uses.features[0];
         let [num_train, num_valid, num_test] = records.header.parts;
+        let chats = Chats::of(files, &records, column)?;
         let texts = |rows: std::ops::Range<usize>| -> Vec<&str> {
-            rows.filter_map(|row| records.text(row, column)).collect()
+            let text = |row: usize| match &chats {
+                Some(chats) => chats.text(row),
+                None => records.text(row, column),
+            };
+            rows.filter_map(text).collect()
         };
         let all = texts(0..num_train);
         let share = |num: usize, fraction: f64| if num > 0 { 0.0 } else { fraction };
@@ -45,7 +51,7 @@ impl Reading<'_> {
         let cut = |fraction: f64| (num_bytes as f64 * fraction).round() as usize;
         let first = cut(1.0 - valid_share - test_share);
         let second = cut(1.0 - test_share);
-        let part = if files.tokens.document_mask && all.len() > 1 {
+        let part = if files.tokens.document_mask && all.len() > 1 || chats.is_some() {
             documents
         } else {
             piece
@@ -77,17 +83,26 @@ impl Reading<'_> {
             _ => 0,
         };
         let separator = tokenizer.separator();
+        let learned = chats.as_ref().filter(|_| !files.tokens.learn_prompts);
         let stream = |texts: &Vec<&str>| -> Result<_, DataError> {
-            let encoded = texts.par_iter().map(|text| {
-                let mut tokens = tokenizer.encode(text)?;
-                tokens.extend(separator);
-                Ok(tokens)
+            let encoded = texts.par_iter().map(|text| match learned {
+                Some(chats) => chats.tokens(text, tokenizer),
+                None => {
+                    let mut tokens = tokenizer.encode(text)?;
+                    tokens.extend(separator);
+                    Ok(tokens)
+                }
             });
             let tokens = encoded.collect::<Result<Vec<_>, DataError>>()?.concat();
-            let starts: Vec<u32> = (0..(tokens.len() + 1).saturating_sub(*length + after))
-                .step_by(*stride)
-                .map(|at| at as u32)
-                .collect();
+            let starts = (0..(tokens.len() + 1).saturating_sub(*length + after)).step_by(*stride);
+            // An item without a target teaches nothing.
+            let is_learned = |at: &usize| {
+                learned.is_none()
+                    || tokens[at + 1..at + 1 + length]
+                        .iter()
+                        .any(|token| *token >= 0)
+            };
+            let starts: Vec<u32> = starts.filter(is_learned).map(|at| at as u32).collect();
             Ok((tokens, starts))
         };
         let [train, valid, test] = &pieces;

@@ -126,6 +126,12 @@ pub struct TokensSpec {
     /// The fraction of the tokens of each item that are hidden, if they are to be predicted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub masked: Option<f64>,
+    /// The files of the chat template, for columns of conversations: resolved like the data's files.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub template: Vec<String>,
+    /// Whether all tokens of conversations are predicted, not only the assistant's.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub learn_prompts: bool,
 }
 
 choices! {
@@ -175,6 +181,7 @@ choices! {
         Number "number" "A number.",
         Category "category" "A category.",
         Text "text" "Text, which is tokenized.",
+        Chat "chat" "A conversation: a list of messages with a `role` and a `content`, written as text by the tokenizer's chat template.",
     }
 }
 
@@ -398,6 +405,13 @@ impl RolesSpec {
         said.or_else(|| is_embedded().then_some(ColumnType::Category))
     }
 
+    /// The columns of conversations.
+    pub fn chats(&self) -> impl Iterator<Item = &str> {
+        let columns = self.columns.iter();
+        let chats = columns.filter(|column| column.kind == Some(ColumnType::Chat));
+        chats.map(|column| column.name.as_str())
+    }
+
     /// The columns that are listed in inputs of categories.
     pub fn embedded(&self) -> impl Iterator<Item = &str> {
         let inputs = self.inputs.iter();
@@ -515,6 +529,8 @@ impl Default for TokensSpec {
             min_vocabulary: 0,
             lowercase: false,
             masked: None,
+            template: Vec::new(),
+            learn_prompts: false,
         }
     }
 }
@@ -559,6 +575,14 @@ impl TokensSpec {
             masked: s
                 .field("masked", MASKED, "The fraction of the tokens of each item that are hidden and predicted, as in the training of BERT (0.15 there): of these, 80 % become the mask token, 10 % a random token, and 10 % stay. The rows of a table are the items.")
                 .optional(),
+            template: {
+                let doc = "The chat template for columns of the type \"chat\": a file in Jinja, or a `tokenizer_config.json`; the one beside the tokenizer in `path` when not set.";
+                let template: Option<String> = s.field("template", Kind::Text, doc).optional();
+                template.into_iter().collect()
+            },
+            learn_prompts: s
+                .field("learn_prompts", Kind::Bool, "Whether the loss and the metrics of conversations include the tokens that the assistant did not write.")
+                .or(false),
         }
     }
 }

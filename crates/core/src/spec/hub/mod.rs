@@ -326,7 +326,8 @@ fn refuse_names(init: &Table) -> At<()> {
 
 /// Texts are tokenized by the folder's tokenizer, unless the file names another one.
 fn add_tokens(root: &mut Table, spec: &HubSpec, hub: &Hub, at: Span) -> At<()> {
-    let is_text = |value: &Value| matches!(value, Value::Str(name) if name == "text");
+    let is_text =
+        |value: &Value| matches!(value, Value::Str(name) if name == "text" || name == "chat");
     let typed = |table: &Table| table.get("type").is_some_and(|it| is_text(&it.node.value));
     let has_texts = match root.at("data").map(|entry| &entry.node.value) {
         Some(Value::Table(data)) if data.get("inputs").is_none() => {

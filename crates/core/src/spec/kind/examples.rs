@@ -44,6 +44,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("window.length", "24"),
     ("tokens.stride", "32"),
     ("tokens.path", "\"tokenizer.json\""),
+    ("tokens.template", "\"chat_template.jinja\""),
     ("search.objectives", "[\"parameters\"]"),
     ("search.constraints", "[\"memory_bytes < 2e9\"]"),
     ("search.warm_start", "[\"results/digits\"]"),

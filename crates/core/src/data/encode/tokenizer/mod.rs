@@ -10,6 +10,7 @@
 //!
 //! Large texts are cut between tokens, so that the cores share the work; the tokens are the same as without cuts.
 
+pub mod chat;
 mod count;
 mod cut;
 #[cfg(feature = "native")]
@@ -22,7 +23,8 @@ mod table;
 mod train;
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rayon::prelude::*;
@@ -30,6 +32,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::data::DataError;
 use crate::spec::data::{TokenizerKind, TokensSpec};
+use chat::ChatTemplate;
 use count::count;
 pub use cut::pieces;
 use cut::{lower, words};
@@ -52,6 +55,8 @@ pub struct Tokenizer {
     /// The tokens from 2 on, the most frequent first; equally frequent ones in text order. Empty for
     /// bytes, which need no list, and for subwords.
     pub tokens: Vec<String>,
+    /// What writes conversations as text, if anything does.
+    pub chat: Option<ChatTemplate>,
     lookup: Lookup,
 }
 
@@ -63,6 +68,8 @@ struct Saved {
     /// Subwords as the text of a `tokenizer.json`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     subwords: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    chat: Option<ChatTemplate>,
 }
 
 impl TryFrom<Saved> for Tokenizer {
@@ -73,6 +80,7 @@ impl TryFrom<Saved> for Tokenizer {
             spec,
             tokens,
             subwords,
+            chat,
         } = saved;
         let lookup = match subwords {
             Some(text) => {
@@ -87,6 +95,7 @@ impl TryFrom<Saved> for Tokenizer {
             lookup,
             spec,
             tokens,
+            chat,
         })
     }
 }
@@ -95,6 +104,7 @@ impl From<Tokenizer> for Saved {
     fn from(tokenizer: Tokenizer) -> Self {
         Self {
             subwords: tokenizer.subwords(),
+            chat: tokenizer.chat,
             spec: tokenizer.spec,
             tokens: tokenizer.tokens,
         }
@@ -104,7 +114,8 @@ impl From<Tokenizer> for Saved {
 impl PartialEq for Tokenizer {
     fn eq(&self, other: &Self) -> bool {
         let of = |tokenizer: &Self| tokenizer.subwords();
-        (&self.spec, &self.tokens) == (&other.spec, &other.tokens) && of(self) == of(other)
+        let all = |of: &Self| (of.spec.clone(), of.tokens.clone(), of.chat.clone());
+        all(self) == all(other) && of(self) == of(other)
     }
 }
 
@@ -121,9 +132,10 @@ impl Tokenizer {
         let of_subwords = |subwords| Self {
             spec: spec.clone(),
             tokens: Vec::new(),
+            chat: None,
             lookup: Lookup::Subwords(Arc::new(subwords)),
         };
-        let tokenizer = match spec.tokenizer {
+        let mut tokenizer = match spec.tokenizer {
             TokenizerKind::Char | TokenizerKind::Byte | TokenizerKind::Word => {
                 Self::counted(spec, texts)
             }
@@ -146,7 +158,33 @@ impl Tokenizer {
                     .help("use a token of the tokenizer, such as its end of a text")
             })?;
         }
+        tokenizer.chat = tokenizer.template()?;
         Ok(tokenizer)
+    }
+
+    /// The chat template: that of the settings, or one that happens to be beside the tokenizer.
+    fn template(&self) -> Result<Option<ChatTemplate>, DataError> {
+        let token = |text: &str| self.token(text);
+        if !self.spec.template.is_empty() {
+            let files: Vec<PathBuf> = self.spec.template.iter().map(PathBuf::from).collect();
+            let found = ChatTemplate::read(&files, token)?;
+            return found.map(Some).ok_or_else(|| {
+                let message = format!("`{}` has no `chat_template`", files[0].display());
+                DataError::new(message)
+                    .key("data.tokens")
+                    .help("set `template` to a file with a chat template in Jinja")
+            });
+        }
+        let [path] = &self.spec.path[..] else {
+            return Ok(None);
+        };
+        let files = chat::files_of(None, Some(Path::new(path)));
+        // The data has no conversations: a template that cannot be read is only missed by who asks for it.
+        let found = ChatTemplate::read(&files, token).unwrap_or_else(|error| {
+            tracing::warn!("there is no chat template: {}", error.message);
+            None
+        });
+        Ok(found)
     }
 
     fn counted<'a>(spec: &TokensSpec, texts: impl Iterator<Item = &'a str>) -> Self {
@@ -162,6 +200,7 @@ impl Tokenizer {
             lookup: Lookup::new(spec.tokenizer, &tokens),
             spec: spec.clone(),
             tokens,
+            chat: None,
         }
     }
 
@@ -247,6 +286,11 @@ impl Tokenizer {
         self.spec.document_mask.then(|| self.separator()).flatten()
     }
 
+    /// The tokens that end the assistant's turn.
+    pub fn turn_ends(&self) -> &[i32] {
+        self.chat.as_ref().map_or(&[], |chat| &chat.ends)
+    }
+
     /// The number of a token by its text.
     fn token(&self, text: &str) -> Option<i32> {
         if let Lookup::Subwords(subwords) = &self.lookup {
@@ -274,6 +318,42 @@ impl Tokenizer {
                 encoded.collect::<Vec<_>>().concat()
             }
         })
+    }
+
+    /// The tokens of a text, and whether each has a byte of one of some ranges, which are in order.
+    ///
+    /// # Errors
+    /// As [`encode`](Self::encode).
+    pub fn encode_marked(
+        &self,
+        text: &str,
+        marked: &[Range<usize>],
+    ) -> Result<Vec<(i32, bool)>, DataError> {
+        if let Lookup::Subwords(subwords) = &self.lookup {
+            let tokens = subwords.encode_with_places(text)?.into_iter();
+            let is_marked = |at: &Range<usize>| {
+                let after = marked.partition_point(|range| range.end <= at.start);
+                marked.get(after).is_some_and(|range| range.start < at.end)
+            };
+            return Ok(tokens.map(|(token, at)| (token, is_marked(&at))).collect());
+        }
+        // No token of these goes beyond the end of a range.
+        let (mut tokens, mut done) = (Vec::new(), 0);
+        let all = marked.iter().map(|range| (range.clone(), true));
+        for (range, is_marked) in all.chain([(text.len()..text.len(), false)]) {
+            for (part, is_marked) in [
+                (&text[done..range.start], false),
+                (&text[range.clone()], is_marked),
+            ] {
+                tokens.extend(
+                    self.encode_piece(part)
+                        .into_iter()
+                        .map(|token| (token, is_marked)),
+                );
+            }
+            done = range.end;
+        }
+        Ok(tokens)
     }
 
     /// A text as `length` tokens: truncated, or padded. Subwords have the special tokens that the tokenizer puts around

@@ -4,6 +4,7 @@
 //! larger than [`PIECE`](super::cut::PIECE). The pieces depend on the text alone.
 
 use std::fmt;
+use std::ops::Range;
 use std::path::Path;
 
 use rayon::prelude::*;
@@ -216,6 +217,22 @@ impl Subwords {
                 Ok(encoded?.concat())
             }
         }
+    }
+
+    /// The same tokens, each with the bytes of the text that it stands for.
+    ///
+    /// # Errors
+    /// As [`encode`](Self::encode).
+    pub fn encode_with_places(&self, text: &str) -> Result<Vec<(i32, Range<usize>)>, DataError> {
+        let (mut all, mut before) = (Vec::new(), 0);
+        for piece in pieces(TokenizerKind::Bpe, text) {
+            let found = self.library.encode(piece, false).map_err(failed)?;
+            let places = found.get_offsets().iter();
+            let places = places.map(|(start, end)| before + start..before + end);
+            all.extend(numbers(found.get_ids()).into_iter().zip(places));
+            before += piece.len();
+        }
+        Ok(all)
     }
 
     /// At most `length` tokens of an item, with the special ones that the tokenizer puts around a text.

@@ -45,7 +45,11 @@ pub(in crate::data) fn read(
         return Err(super::without_parquet());
     }
     let ignore = unused(incoming);
-    let table = json_lines::JsonLines { ignore: &ignore };
+    let chats = files.roles.chats().collect();
+    let table = json_lines::JsonLines {
+        ignore: &ignore,
+        chats,
+    };
     rows(&table, incoming, files, take)
 }
 
@@ -57,7 +61,11 @@ pub(in crate::data) fn of_objects(
 ) -> Result<(), DataError> {
     let files = incoming.files(DataKind::JsonLines);
     let ignore = unused(incoming);
-    let table = json_lines::JsonLines { ignore: &ignore };
+    let chats = files.roles.chats().collect();
+    let table = json_lines::JsonLines {
+        ignore: &ignore,
+        chats,
+    };
     let rows = lines.iter().map(|line| line.as_bytes().to_vec());
     let rows: Vec<(u64, Vec<u8>)> = (1..).zip(rows).collect();
     let writing = Writing::of(&files);

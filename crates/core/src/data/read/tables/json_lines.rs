@@ -15,6 +15,7 @@ use super::cell::{Cell, Cells, List};
 use super::source::{self, Limited, MAX_ROW};
 use super::{Rows, Table};
 use crate::data::DataError;
+use crate::data::encode::tokenizer::chat::Conversation;
 use crate::data::read::broken;
 use crate::diagnostic::Reason;
 use crate::spec::data::FilesSpec;
@@ -24,6 +25,8 @@ use crate::spec::data::FilesSpec;
 pub struct JsonLines<'a> {
     /// Keys that may contain anything.
     pub ignore: &'a [String],
+    /// Keys of conversations, which are kept as JSON.
+    pub chats: Vec<&'a str>,
 }
 
 impl<'a> JsonLines<'a> {
@@ -31,6 +34,7 @@ impl<'a> JsonLines<'a> {
     pub fn of(files: &'a FilesSpec) -> Self {
         Self {
             ignore: &files.roles.ignore,
+            chats: files.roles.chats().collect(),
         }
     }
 }
@@ -100,6 +104,12 @@ impl Table for JsonLines<'_> {
             .map(|(key, value)| {
                 if !seen.insert(key.clone()) {
                     return Err(Reason(format!("the key `{key}` occurs twice")));
+                }
+                if self.chats.contains(&key.as_str()) && !value.is_null() {
+                    return match Conversation::of(value.clone()) {
+                        Ok(_) => Ok((Cow::Owned(key), Cell::Text(Cow::Owned(value.to_string())))),
+                        Err(reason) => Err(Reason(format!("key `{key}`: {reason}"))),
+                    };
                 }
                 let cell = cell(value);
                 let cell = match cell {

@@ -139,7 +139,7 @@ impl<'a> Writing<'a> {
             }
         }
         let is_number = match (&cell, kind) {
-            (_, Some(ColumnType::Category | ColumnType::Text)) => false,
+            (_, Some(ColumnType::Category | ColumnType::Text | ColumnType::Chat)) => false,
             (Cell::Plain(_), _) => !self.values.has_plain_numbers(),
             // A text in JSON stays a text unless set otherwise.
             (Cell::Text(_), Some(ColumnType::Number)) => !self.values.has_plain_numbers(),

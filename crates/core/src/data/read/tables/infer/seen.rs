@@ -214,7 +214,7 @@ impl Seen {
         }
         let kind = match forced {
             Some(ColumnType::Number) => ColumnKind::Doubles,
-            Some(ColumnType::Text) => ColumnKind::Text,
+            Some(ColumnType::Text | ColumnType::Chat) => ColumnKind::Text,
             Some(ColumnType::Category) => {
                 let Some(names) = self.names else {
                     return Err(DataError::new(format!(
@@ -260,7 +260,7 @@ impl Seen {
         use_of: Use,
         name: String,
     ) -> Result<Decided, DataError> {
-        if let Some(ColumnType::Category | ColumnType::Text) = forced {
+        if let Some(ColumnType::Category | ColumnType::Text | ColumnType::Chat) = forced {
             return Err(DataError::new(format!(
                 "the column `{name}` contains lists, which must be numbers"
             ))
