@@ -4,6 +4,7 @@ mod chats;
 mod files;
 mod items;
 mod running_text;
+mod stored;
 mod targets;
 
 use std::collections::BTreeMap;

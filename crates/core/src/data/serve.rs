@@ -18,8 +18,11 @@ use crate::spec::train::Sampler;
 
 mod changes;
 mod hidden;
+mod tokens;
 
 use hidden::hide;
+pub use tokens::Tokens;
+pub(in crate::data) use tokens::little_endian;
 
 /// The items of all splits and how they are encoded.
 #[derive(Debug)]
@@ -49,8 +52,8 @@ pub struct Split {
     rows: Arc<[u32]>,
     /// The start of each item, in `rows` or in `tokens`; without it each row is an item.
     starts: Option<Arc<[u32]>>,
-    /// Running text. Tokens that are not to be predicted are complemented (`!token`), so they are negative.
-    tokens: Arc<[i32]>,
+    /// Running text.
+    tokens: Tokens,
     augment: Option<AugmentSpec>,
     /// Classes that are changed on purpose, by the record of the target.
     changed: Arc<BTreeMap<u32, i32>>,
@@ -190,7 +193,7 @@ impl Split {
             set,
             rows: rows.into(),
             starts: None,
-            tokens: Arc::new([]),
+            tokens: Vec::new().into(),
             augment: None,
             changed: Arc::default(),
             weights: None,
@@ -206,9 +209,9 @@ impl Split {
     }
 
     /// Pieces of running text, by the position of their first token.
-    pub fn of_tokens(set: Arc<Set>, tokens: Vec<i32>, starts: Vec<u32>) -> Self {
+    pub fn of_tokens(set: Arc<Set>, tokens: Tokens, starts: Vec<u32>) -> Self {
         Self {
-            tokens: tokens.into(),
+            tokens,
             ..Self::of_windows(set, Vec::new(), starts)
         }
     }
@@ -340,19 +343,20 @@ impl Split {
                     }
                 }
                 InputEncoder::Stream { length, .. } => {
-                    let read = self.tokens[start..start + length].iter();
-                    tokens.extend(read.map(|token| plain(*token)));
+                    let after = usize::from(encoder.target == TargetEncoder::NextTokens);
+                    let read = self.tokens.part(start..start + length + after);
+                    tokens.extend(read[..*length].iter().map(|token| plain(*token)));
                     if encoder.target == TargetEncoder::NextTokens {
                         let end = encoder.input.document_end();
                         // The next document does not follow from this one.
                         let next = |at: usize| {
-                            if Some(plain(self.tokens[at])) == end {
+                            if Some(plain(read[at])) == end {
                                 -1
                             } else {
-                                self.tokens[at + 1].max(-1)
+                                read[at + 1].max(-1)
                             }
                         };
-                        classes.extend((start..start + length).map(next));
+                        classes.extend((0..*length).map(next));
                     }
                 }
                 _ if graph.is_some() => {}
@@ -517,9 +521,7 @@ impl Split {
         let chunks: Vec<_> = self.rows.par_chunks(CHUNK).map(of_rows).collect();
         let mut hasher = Sha256::new();
         chunks.iter().for_each(|chunk| hasher.update(chunk));
-        for token in self.tokens.iter() {
-            hasher.update(token.to_le_bytes());
-        }
+        self.tokens.add_to(&mut hasher);
         for start in self.starts.iter().flat_map(|starts| starts.iter()) {
             hasher.update(start.to_le_bytes());
         }

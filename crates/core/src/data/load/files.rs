@@ -62,7 +62,7 @@ impl Reading<'_> {
             }
             // Rows are sentences or documents of their own; plain files are cut into items.
             if files.tokens.masked.is_none() || !files.format.has_columns() {
-                return self.running_text(files, records, uses);
+                return self.running_text((files, digest), records, uses, (cache, trust));
             }
         }
         refuse_chats(files, &records, &uses)?;
@@ -145,6 +145,7 @@ impl Reading<'_> {
             tokens: &files.tokens,
             train,
             running_text,
+            tokenizer: None,
             measure: self.measure,
         }
     }

@@ -1,15 +1,20 @@
 //! Text files without targets as splits: one stream of tokens each.
 
+use std::ops::Range;
+use std::path::Path;
 use std::sync::Arc;
 
 use rayon::prelude::*;
 
 use super::chats::Chats;
+use super::stored::{Encode, Place};
 use super::{Reading, Splits};
 use crate::data::DataError;
-use crate::data::encode::{InputEncoder, TargetEncoder, fit};
+use crate::data::encode::tokenizer::Tokenizer;
+use crate::data::encode::{Encoder, Fitting, InputEncoder, TargetEncoder, fit};
+use crate::data::known::Trust;
 use crate::data::records::Records;
-use crate::data::serve::{Set, Split};
+use crate::data::serve::{Set, Split, Tokens};
 use crate::data::uses::Uses;
 use crate::spec::data::FilesSpec;
 
@@ -17,10 +22,88 @@ impl Reading<'_> {
     /// Texts without targets are concatenated; the splits are pieces of them, test last.
     pub(super) fn running_text(
         &self,
-        files: &FilesSpec,
+        (files, digest): (&FilesSpec, &str),
         records: Records,
         uses: Uses,
+        (cache, trust): (&Path, Trust),
     ) -> Result<Splits, DataError> {
+        self.refuse_settings(&uses)?;
+        let column = uses.features[0];
+        let place = Place::of(files, (digest, column), self.split, &records, cache);
+        let stored = place
+            .as_ref()
+            .and_then(|place| place.open(&files.tokens, trust));
+        let encoder_by = |train: &[&str], tokenizer: Option<&Tokenizer>| {
+            fit(&Fitting {
+                tokenizer,
+                ..self.fitting(files, &records, &uses, &[], Some(train))
+            })
+        };
+        let (encoder, tokens) = match stored {
+            Some(stored) => (encoder_by(&[], Some(&stored.tokenizer))?, stored.tokens),
+            None => {
+                let chats = Chats::of(files, &records, column)?;
+                let texts = self.texts(files, &records, (column, chats.as_ref()));
+                let encoder = encoder_by(&texts[0], None)?;
+                let tokenizer = stream(&encoder).0;
+                let separator = tokenizer.separator();
+                let learned = chats.as_ref().filter(|_| !files.tokens.learn_prompts);
+                let encode = |text: &str, is_last: bool| match learned {
+                    Some(chats) => chats.tokens(text, tokenizer),
+                    None => {
+                        let mut tokens = tokenizer.encode(text)?;
+                        tokens.extend(separator.filter(|_| is_last));
+                        Ok(tokens)
+                    }
+                };
+                let tokens = match &place {
+                    Some(place) => {
+                        place
+                            .write(tokenizer, &texts, learned.is_some(), &encode)?
+                            .tokens
+                    }
+                    None => in_memory(&texts, &encode)?,
+                };
+                (encoder, tokens)
+            }
+        };
+        let (_, length, stride) = stream(&encoder);
+        // The last token of an item has one after it, unless the item is its own target.
+        let after = match encoder.target {
+            TargetEncoder::NextTokens => 1,
+            _ => 0,
+        };
+        let only_learned = files.roles.chats().next().is_some() && !files.tokens.learn_prompts;
+        let starts = |tokens: &Tokens| -> Vec<u32> {
+            let starts = (0..(tokens.len() + 1).saturating_sub(length + after)).step_by(stride);
+            // An item without a target teaches nothing.
+            let is_learned = |at: &usize| {
+                !only_learned
+                    || tokens
+                        .part(at + 1..at + 1 + length)
+                        .iter()
+                        .any(|token| *token >= 0)
+            };
+            starts.filter(is_learned).map(|at| at as u32).collect()
+        };
+        let set = Arc::new(Set {
+            records,
+            encoder: Arc::new(encoder),
+            graph: None,
+        });
+        let [train, valid, test] = tokens.map(|tokens| {
+            let starts = starts(&tokens);
+            Split::of_tokens(set.clone(), tokens, starts)
+        });
+        Ok(Splits {
+            train,
+            valid,
+            test: (test.num_items() > 0).then_some(test),
+            num_dropped: 0,
+        })
+    }
+
+    fn refuse_settings(&self, uses: &Uses) -> Result<(), DataError> {
         if self.split.folds.is_some() || self.split.group_by.is_some() {
             return Err(
                 DataError::new("running text can only be split in its order")
@@ -33,11 +116,19 @@ impl Reading<'_> {
                 .key("data.weight")
                 .help("remove it"));
         }
-        let column = uses.features[0];
+        Ok(())
+    }
+
+    /// The texts of the splits.
+    fn texts<'a>(
+        &self,
+        files: &FilesSpec,
+        records: &'a Records,
+        (column, chats): (usize, Option<&'a Chats>),
+    ) -> [Vec<&'a str>; 3] {
         let [num_train, num_valid, num_test] = records.header.parts;
-        let chats = Chats::of(files, &records, column)?;
-        let texts = |rows: std::ops::Range<usize>| -> Vec<&str> {
-            let text = |row: usize| match &chats {
+        let texts = |rows: Range<usize>| -> Vec<&'a str> {
+            let text = |row: usize| match chats {
                 Some(chats) => chats.text(row),
                 None => records.text(row, column),
             };
@@ -67,60 +158,34 @@ impl Reading<'_> {
         if num_test > 0 {
             pieces[2] = texts(num_train + num_valid..records.len());
         }
-        let encoder = fit(&self.fitting(files, &records, &uses, &[], Some(&pieces[0])))?;
-        let InputEncoder::Stream {
+        pieces
+    }
+}
+
+/// The tokenizer of running text, and the length and the distance of its items.
+fn stream(encoder: &Encoder) -> (&Tokenizer, usize, usize) {
+    match &encoder.input {
+        InputEncoder::Stream {
             tokenizer,
             length,
             stride,
             ..
-        } = &encoder.input
-        else {
-            unreachable!("running text is a single stream");
-        };
-        // The last token of an item has one after it, unless the item is its own target.
-        let after = match encoder.target {
-            TargetEncoder::NextTokens => 1,
-            _ => 0,
-        };
-        let separator = tokenizer.separator();
-        let learned = chats.as_ref().filter(|_| !files.tokens.learn_prompts);
-        let stream = |texts: &Vec<&str>| -> Result<_, DataError> {
-            let encoded = texts.par_iter().map(|text| match learned {
-                Some(chats) => chats.tokens(text, tokenizer),
-                None => {
-                    let mut tokens = tokenizer.encode(text)?;
-                    tokens.extend(separator);
-                    Ok(tokens)
-                }
-            });
-            let tokens = encoded.collect::<Result<Vec<_>, DataError>>()?.concat();
-            let starts = (0..(tokens.len() + 1).saturating_sub(*length + after)).step_by(*stride);
-            // An item without a target teaches nothing.
-            let is_learned = |at: &usize| {
-                learned.is_none()
-                    || tokens[at + 1..at + 1 + length]
-                        .iter()
-                        .any(|token| *token >= 0)
-            };
-            let starts: Vec<u32> = starts.filter(is_learned).map(|at| at as u32).collect();
-            Ok((tokens, starts))
-        };
-        let [train, valid, test] = &pieces;
-        let streams = [stream(train)?, stream(valid)?, stream(test)?];
-        let set = Arc::new(Set {
-            records,
-            encoder: Arc::new(encoder),
-            graph: None,
-        });
-        let [train, valid, test] =
-            streams.map(|(tokens, starts)| Split::of_tokens(set.clone(), tokens, starts));
-        Ok(Splits {
-            train,
-            valid,
-            test: (test.num_items() > 0).then_some(test),
-            num_dropped: 0,
-        })
+        } => (tokenizer, *length, *stride),
+        _ => unreachable!("running text is a single stream"),
     }
+}
+
+/// The tokens of few texts.
+fn in_memory(splits: &[Vec<&str>; 3], encode: &Encode<'_>) -> Result<[Tokens; 3], DataError> {
+    let of = |texts: &Vec<&str>| -> Result<Tokens, DataError> {
+        let encoded = texts.par_iter().map(|text| encode(text, true));
+        Ok(encoded
+            .collect::<Result<Vec<_>, DataError>>()?
+            .concat()
+            .into())
+    };
+    let [train, valid, test] = splits;
+    Ok([of(train)?, of(valid)?, of(test)?])
 }
 
 /// The texts that start between two byte positions of all texts.

@@ -189,6 +189,9 @@ pub struct Header {
     /// The digest of the sources of the records, and of how they were read.
     #[serde(default)]
     pub content: String,
+    /// What belongs to the records, as text.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub note: String,
     /// Checksums of all values and texts.
     #[serde(default)]
     pub(super) sums: Vec<u32>,

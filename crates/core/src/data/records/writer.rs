@@ -70,6 +70,14 @@ impl Writer {
         }))
     }
 
+    /// Without statistics.
+    pub fn unmeasured(self) -> Self {
+        Self {
+            is_measured: false,
+            ..self
+        }
+    }
+
     fn new(out: Out) -> Self {
         Self {
             header: Header::default(),
@@ -195,6 +203,11 @@ impl Writer {
     /// Sets the digest of what is read.
     pub fn note_content(&mut self, digest: &str) {
         self.header.content = digest.to_owned();
+    }
+
+    /// Adds a text that belongs to the records.
+    pub fn note(&mut self, note: String) {
+        self.header.note = note;
     }
 
     /// The items that were skipped so far.

@@ -30,6 +30,8 @@ pub struct Fitting<'a> {
     pub train: &'a [u32],
     /// The texts of the train split, where items are pieces of running text.
     pub running_text: Option<&'a [&'a str]>,
+    /// The tokenizer of running text, if it was fitted before.
+    pub tokenizer: Option<&'a Tokenizer>,
     /// Whether numbers are measured, or only shapes are needed.
     pub measure: bool,
 }
@@ -56,7 +58,10 @@ impl Fitting<'_> {
         if let Some(texts) = self.running_text {
             return Ok(InputEncoder::Stream {
                 column: self.uses.features[0],
-                tokenizer: Tokenizer::build(self.tokens, texts.iter().copied())?,
+                tokenizer: match self.tokenizer {
+                    Some(tokenizer) => tokenizer.clone(),
+                    None => Tokenizer::build(self.tokens, texts.iter().copied())?,
+                },
                 length: self.tokens.length,
                 stride: self.tokens.stride.unwrap_or(self.tokens.length),
             });
