@@ -12,7 +12,7 @@ import torch
 from safetensors.torch import save_file
 from torch import nn
 from torch.nn import functional as F
-from torch_geometric.nn import EdgeConv, GATConv, GCNConv, GINConv, SAGEConv, global_add_pool, global_max_pool, global_mean_pool
+from torch_geometric.nn import EdgeConv, GATConv, GCNConv, GINConv, GINEConv, MessagePassing, SAGEConv, global_add_pool, global_max_pool, global_mean_pool
 from torch_geometric.nn.aggr import AttentionalAggregation
 
 torch.manual_seed(7)
@@ -39,10 +39,13 @@ def rows(nodes):
 (folder / "nodes.csv").write_text(rows(range(TRAIN)))
 (folder / "valid.csv").write_text(rows(range(TRAIN, NODES)))
 weights = {pair: (1 + 37 * at % 19) / 8 for at, pair in enumerate(pairs)}
+# Two features of each edge.
+features = {pair: ((at * 13 % 23 - 11) / 8, (at * 7 % 17 - 8) / 16) for at, pair in enumerate(pairs)}
 
 
 def edges(pairs):
-    lines = ["source,target,weight"] + [f"n{a},n{b},{weights[a, b]}" for a, b in pairs]
+    lines = ["source,target,weight,long,steep"]
+    lines += [f"n{a},n{b},{weights[a, b]},{features[a, b][0]},{features[a, b][1]}" for a, b in pairs]
     return "\n".join(lines) + "\n"
 
 
@@ -52,6 +55,9 @@ both = [(a, b) for a, b in pairs if a == b or (b, a) not in weights or a < b]
 directed = torch.tensor(pairs).T
 undirected = torch.tensor(both + [(b, a) for a, b in both if a != b]).T
 of_undirected = torch.tensor([weights[p] for p in both] + [weights[p] for p in both if p[0] != p[1]])
+
+of_directed = torch.tensor([features[p] for p in pairs])
+of_both = torch.tensor([features[p] for p in both] + [features[p] for p in both if p[0] != p[1]])
 
 
 class Gcn(nn.Module):
@@ -131,6 +137,58 @@ class Edges(nn.Module):
         return self.three(torch.tanh(self.two(h, directed)), directed)
 
 
+class Attributes(nn.Module):
+    """Attention with features of edges, with self loops, which get the mean, and without."""
+
+    def __init__(self):
+        super().__init__()
+        self.one = GATConv(FEATURES, 4, heads=3, edge_dim=2)
+        self.two = GATConv(12, 3, heads=2, concat=False, add_self_loops=False, edge_dim=2)
+
+    def forward(self):
+        return self.two(F.elu(self.one(x, undirected, of_both)), undirected, of_both)
+
+
+class Gine(nn.Module):
+    """Sums with features of edges, with directions."""
+
+    def __init__(self):
+        super().__init__()
+        inner = lambda a, b, c: nn.Sequential(nn.Linear(a, b), nn.ReLU(), nn.Linear(b, c))
+        self.one = GINEConv(inner(FEATURES, 6, 8), eps=0.3, edge_dim=2)
+        self.two = GINEConv(inner(8, 8, 3), eps=0.1, train_eps=True, edge_dim=2)
+
+    def forward(self):
+        return self.two(torch.tanh(self.one(x, directed, of_directed)), directed, of_directed)
+
+
+class Attributed(MessagePassing):
+    """EdgeConv with the features of edges beside the two nodes."""
+
+    def __init__(self, nn, aggr):
+        super().__init__(aggr=aggr)
+        self.nn = nn
+
+    def forward(self, x, edge_index, edge_attr):
+        return self.propagate(edge_index, x=x, edge_attr=edge_attr)
+
+    def message(self, x_i, x_j, edge_attr):
+        return self.nn(torch.cat([x_i, x_j - x_i, edge_attr], dim=-1))
+
+
+class Differences(nn.Module):
+    """Maxima and means over edges with features."""
+
+    def __init__(self):
+        super().__init__()
+        inner = lambda a, b, c: nn.Sequential(nn.Linear(2 * a + 2, b), nn.ReLU(), nn.Linear(b, c))
+        self.one = Attributed(inner(FEATURES, 6, 8), "max")
+        self.two = Attributed(inner(8, 8, 3), "mean")
+
+    def forward(self):
+        return self.two(torch.tanh(self.one(x, directed, of_directed)), directed, of_directed)
+
+
 GRAPHS, TRAINED = 14, 10
 sizes = [3 + at * 5 % 4 for at in range(GRAPHS)]
 member = torch.tensor([at for at, size in enumerate(sizes) for _ in range(size)])
@@ -199,3 +257,5 @@ for name, network in [("gcn", Gcn), ("sage", Sage), ("gat", Gat), ("gin", Gin), 
     train(name, network())
 for pool in ("mean", "sum", "max", "attention"):
     train(f"pool_{pool}", Pooled(pool))
+for name, network in [("attributes", Attributes), ("gine", Gine), ("differences", Differences)]:
+    train(name, network())

@@ -106,6 +106,8 @@ fn graph_networks_train_as_in_pytorch_geometric() {
     python.run("graphs_check.py", &[folder.path()]);
     let undirected = "graph = { edges = 'edges.csv', id = 'id', weight = 'weight' }";
     let directed = "graph = { edges = 'links.csv', id = 'id', directed = true }";
+    let with_features =
+        "graph = { edges = 'links.csv', id = 'id', directed = true, features = ['long', 'steep'] }";
     let networks = [
         (
             "gcn",
@@ -144,6 +146,24 @@ fn graph_networks_train_as_in_pytorch_geometric() {
             "{ type = 'edge_conv', name = 'one', out_features = 8, hidden_features = 6 }, { type = 'tanh' },
              { type = 'edge_conv', name = 'two', out_features = 6, hidden_features = 8, aggregation = 'mean' }, { type = 'tanh' },
              { type = 'edge_conv', name = 'three', out_features = 3, aggregation = 'sum' }",
+        ),
+        (
+            "attributes",
+            "graph = { edges = 'edges.csv', id = 'id', features = ['long', 'steep'] }",
+            "{ type = 'gat', name = 'one', out_features = 4, num_heads = 3, edge_dim = 2 }, { type = 'elu' },
+             { type = 'gat', name = 'two', out_features = 3, num_heads = 2, concat = false, self_loops = false, edge_dim = 2 }",
+        ),
+        (
+            "gine",
+            with_features,
+            "{ type = 'gin', name = 'one', out_features = 8, hidden_features = 6, epsilon = 0.3, edge_dim = 2 }, { type = 'tanh' },
+             { type = 'gin', name = 'two', out_features = 3, hidden_features = 8, epsilon = 0.1, learn_epsilon = true, edge_dim = 2 }",
+        ),
+        (
+            "differences",
+            with_features,
+            "{ type = 'edge_conv', name = 'one', out_features = 8, hidden_features = 6, edge_dim = 2 }, { type = 'tanh' },
+             { type = 'edge_conv', name = 'two', out_features = 3, hidden_features = 8, aggregation = 'mean', edge_dim = 2 }",
         ),
     ];
     for (name, graph, layers) in networks {

@@ -333,20 +333,30 @@ impl Mappings {
                 out_features,
                 num_heads,
                 bias,
+                edge_dim,
                 ..
             } => {
                 self.linear("lin.", "linear.", width, out_features * num_heads, false);
                 let shape = [1, num_heads, out_features];
                 self.same("att_src", &shape);
                 self.same("att_dst", &shape);
+                if edge_dim > 0 {
+                    let inner = out_features * num_heads;
+                    self.linear("lin_edge.", "edges.", edge_dim, inner, false);
+                    self.same("att_edge", &shape);
+                }
                 self.same_if(bias, "bias", &[message.width()]);
             }
             Message::Gin {
                 out_features,
                 hidden_features,
                 learn_epsilon,
+                edge_dim,
                 ..
             } => {
+                if edge_dim > 0 {
+                    self.linear("lin.", "edges.", edge_dim, width, true);
+                }
                 self.linear("nn.0.", "first.", width, hidden_features, true);
                 self.linear("nn.2.", "second.", hidden_features, out_features, true);
                 if learn_epsilon {
@@ -356,9 +366,16 @@ impl Mappings {
             Message::EdgeConv {
                 out_features,
                 hidden_features,
+                edge_dim,
                 ..
             } => {
-                self.linear("nn.0.", "first.", 2 * width, hidden_features, true);
+                self.linear(
+                    "nn.0.",
+                    "first.",
+                    2 * width + edge_dim,
+                    hidden_features,
+                    true,
+                );
                 self.linear("nn.2.", "second.", hidden_features, out_features, true);
             }
         }

@@ -287,7 +287,7 @@ mod tests {
     /// Two graphs of 2 nodes and of 1, of 5 numbers.
     fn graphs(device: &Device) -> DynTensor {
         let graph = NodeGraph {
-            edges: Edges::new(3, &[], false).unwrap(),
+            edges: Edges::new(3, &[], (&[], 0), false).unwrap(),
             features: (0..15).map(|at| (at as f32 * 0.7).sin()).collect(),
             width: 5,
             members: None,
@@ -305,7 +305,7 @@ mod tests {
             weight: 2.0,
         };
         let graph = NodeGraph {
-            edges: Edges::new(2, &[edge], false).unwrap(),
+            edges: Edges::new(2, &[edge], (&[0.5, -1.5], 2), false).unwrap(),
             features: (0..10).map(|at| (at as f32 * 0.7).sin()).collect(),
             width: 5,
             members: None,

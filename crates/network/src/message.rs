@@ -21,6 +21,8 @@ pub struct Links {
     weights: Tensor<2>,
     /// The weights of the edges from each node to itself, \[nodes, 1\].
     loops: Tensor<2>,
+    /// The features of edges, \[edges, width\], and of those from each node to itself, \[nodes, width\], if they have any.
+    features: Option<[Tensor<2>; 2]>,
     /// Of a part of a graph, the weights of all edges that end at each node, and how many there are for each one that is
     /// here, \[nodes, 1\] each.
     others: Option<[Tensor<2>; 2]>,
@@ -65,6 +67,12 @@ impl Links {
             targets: indices(edges.targets),
             weights: column(edges.weights),
             loops: column(edges.loops),
+            features: (edges.width > 0).then(|| {
+                [edges.features, edges.loop_features].map(|all| {
+                    let num = all.len() / edges.width;
+                    Tensor::from_data(TensorData::new(all, [num, edges.width]), device)
+                })
+            }),
             others: edges.others.map(|others| {
                 [others.weights, others.scales].map(|all| {
                     let num = all.len();
@@ -72,6 +80,12 @@ impl Links {
                 })
             }),
         }
+    }
+
+    /// The features of edges, and of those from nodes to themselves.
+    fn edge_features(&self) -> [Tensor<2>; 2] {
+        let features = self.features.clone();
+        features.unwrap_or_else(|| unreachable!("features of edges were planned"))
     }
 
     /// The values of the nodes that edges begin at.
@@ -118,6 +132,7 @@ impl Links {
             targets: self.targets.without_autodiff(),
             weights: self.weights.without_autodiff(),
             loops: self.loops.without_autodiff(),
+            features: (self.features).map(|features| features.map(Tensor::without_autodiff)),
             others: self
                 .others
                 .map(|others| others.map(Tensor::without_autodiff)),
@@ -276,6 +291,8 @@ pub struct Gat {
     linear: Linear,
     att_src: Param<Tensor<3>>,
     att_dst: Param<Tensor<3>>,
+    edges: Option<Linear>,
+    att_edge: Option<Param<Tensor<3>>>,
     bias: Option<Param<Tensor<1>>>,
     dropout: Dropout,
 }
@@ -283,6 +300,7 @@ pub struct Gat {
 /// Sums through two linear layers.
 #[derive(Module, Debug)]
 pub struct Gin {
+    edges: Option<Linear>,
     first: Linear,
     second: Linear,
     epsilon: Option<Param<Tensor<1>>>,
@@ -330,6 +348,7 @@ impl Layer {
                 num_heads,
                 dropout,
                 bias,
+                edge_dim,
                 ..
             } => {
                 // PyTorch Geometric's fans of a parameter [1, heads, features].
@@ -343,6 +362,9 @@ impl Layer {
                     linear: glorot(width, num_heads * out_features, device),
                     att_src: initializer.init(shape, device),
                     att_dst: initializer.init(shape, device),
+                    edges: (edge_dim > 0)
+                        .then(|| glorot(edge_dim, num_heads * out_features, device)),
+                    att_edge: (edge_dim > 0).then(|| initializer.init(shape, device)),
                     bias: bias.then(|| zeros(message.width(), device)),
                     dropout: DropoutConfig::new(dropout).init(),
                 })
@@ -352,7 +374,9 @@ impl Layer {
                 hidden_features,
                 epsilon,
                 learn_epsilon,
+                edge_dim,
             } => Layer::Gin(Gin {
+                edges: (edge_dim > 0).then(|| linear(edge_dim, width, true)),
                 first: linear(width, hidden_features, true),
                 second: linear(hidden_features, out_features, true),
                 epsilon: learn_epsilon.then(|| {
@@ -363,9 +387,10 @@ impl Layer {
             Message::EdgeConv {
                 out_features,
                 hidden_features,
+                edge_dim,
                 ..
             } => Layer::EdgeConv(EdgeConv {
-                first: linear(2 * width, hidden_features, true),
+                first: linear(2 * width + edge_dim, hidden_features, true),
                 second: linear(hidden_features, out_features, true),
             }),
         }
@@ -385,8 +410,16 @@ impl Layer {
             (Layer::Sage(sage), _) => sage.forward(x, links),
             (Layer::Gat(gat), Message::Gat { .. }) => gat.forward(message, x, links),
             (Layer::Gin(gin), Message::Gin { epsilon, .. }) => gin.forward(*epsilon, x, links),
-            (Layer::EdgeConv(conv), Message::EdgeConv { aggregation, .. }) => {
-                conv.forward(*aggregation, x, links)
+            (
+                Layer::EdgeConv(conv),
+                Message::EdgeConv {
+                    aggregation,
+                    edge_dim,
+                    ..
+                },
+            ) => {
+                let features = (*edge_dim > 0).then(|| links.edge_features());
+                conv.forward(*aggregation, x, features, links)
             }
             (_, other) => unreachable!("{other:?} was planned"),
         }
@@ -453,9 +486,26 @@ impl Gat {
         };
         let (by_source, by_target) = (score(&self.att_src), score(&self.att_dst));
         let at_targets = |nodes: Tensor<2>| nodes.select(0, links.targets.clone());
-        let of_edges = links.sent(by_source.clone()) + at_targets(by_target.clone());
+        let mut of_edges = links.sent(by_source.clone()) + at_targets(by_target.clone());
+        let mut of_nodes = by_source + by_target;
+        if let (Some(linear), Some(by)) = (&self.edges, &self.att_edge) {
+            let [edges, mut loops] = links.edge_features();
+            if self_loops {
+                // What nodes send themselves has the mean of what they receive.
+                let num = links.received(links.weights.ones_like());
+                loops = links.received(edges.clone()) / num.clamp_min(1.0);
+            }
+            let score = |features: Tensor<2>| -> Tensor<2> {
+                let num = features.dims()[0];
+                let heads = lora::forward(linear, features);
+                let heads = heads.reshape([num, num_heads, out_features]);
+                (heads * by.val()).sum_dim(2).squeeze_dim(2)
+            };
+            of_edges = of_edges + score(edges);
+            of_nodes = of_nodes + score(loops);
+        }
         let of_edges = leaky_relu(of_edges, negative_slope);
-        let of_nodes = leaky_relu(by_source + by_target, negative_slope);
+        let of_nodes = leaky_relu(of_nodes, negative_slope);
         // The weight of a node itself.
         let is_own = if self_loops {
             links.loops.ones_like()
@@ -495,7 +545,15 @@ impl Gat {
 
 impl Gin {
     fn forward(&self, epsilon: f64, x: Tensor<2>, links: &Links) -> Tensor<2> {
-        let neighbors = links.summed(links.sent(x.clone())) + x.clone() * links.has_loop();
+        let (sent, own) = match &self.edges {
+            None => (links.sent(x.clone()), x.clone()),
+            Some(linear) => {
+                let [edges, loops] = links.edge_features();
+                let with = |x: Tensor<2>, features| relu(x + lora::forward(linear, features));
+                (with(links.sent(x.clone()), edges), with(x.clone(), loops))
+            }
+        };
+        let neighbors = links.summed(sent) + own * links.has_loop();
         let own = match &self.epsilon {
             Some(epsilon) => x * (epsilon.val() + 1.0).unsqueeze::<2>(),
             None => x * (1.0 + epsilon),
@@ -506,16 +564,27 @@ impl Gin {
 }
 
 impl EdgeConv {
-    fn forward(&self, aggregation: Aggregation, x: Tensor<2>, links: &Links) -> Tensor<2> {
-        let message = |ends: Tensor<2>, differences: Tensor<2>| {
-            let both = Tensor::cat(vec![ends, differences], 1);
+    fn forward(
+        &self,
+        aggregation: Aggregation,
+        x: Tensor<2>,
+        features: Option<[Tensor<2>; 2]>,
+        links: &Links,
+    ) -> Tensor<2> {
+        let [edges, loops] = match features {
+            Some(features) => features.map(Some),
+            None => [None, None],
+        };
+        let message = |ends: Tensor<2>, differences: Tensor<2>, features: Option<Tensor<2>>| {
+            let parts = [ends, differences].into_iter().chain(features);
+            let both = Tensor::cat(parts.collect(), 1);
             lora::forward(&self.second, relu(lora::forward(&self.first, both)))
         };
         let ends = x.clone().select(0, links.targets.clone());
-        let of_edges = message(ends.clone(), links.sent(x.clone()) - ends);
+        let of_edges = message(ends.clone(), links.sent(x.clone()) - ends, edges);
         // The edges of nodes to themselves are not among the others.
         let is_own = links.has_loop();
-        let of_nodes = message(x.clone(), x.zeros_like());
+        let of_nodes = message(x.clone(), x.zeros_like(), loops);
         let (counts, own_counts) = match aggregation {
             Aggregation::Max => Self::largest(&of_edges, &of_nodes, &is_own, links),
             Aggregation::Mean | Aggregation::Sum => (of_edges.ones_like(), is_own.clone()),

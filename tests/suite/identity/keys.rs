@@ -367,6 +367,7 @@ const ROWS: &[Row] = &[
     (NODES, &[], "data.graph.from", "'other'", Other),
     (NODES, &[], "data.graph.to", "'other'", Other),
     (NODES, &[], "data.graph.weight", "'weight'", Other),
+    (NODES, &[], "data.graph.features", "'weight'", Other),
     (NODES, &[], "data.graph.directed", "true", Other),
     (MESSAGES, &[], "data.graph.neighbors", "[2]", Other),
     (GRAPHS, &[], "data.graph.of", "'other'", Other),

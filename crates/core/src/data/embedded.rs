@@ -110,7 +110,7 @@ pub fn karate_club() -> (Items, Edges) {
         target: TargetPlan::Class { num_classes: 2 },
         targets: TargetValues::Classes(classes.collect()),
     };
-    let edges = Edges::new(num, &friends.collect::<Vec<_>>(), false);
+    let edges = Edges::new(num, &friends.collect::<Vec<_>>(), (&[], 0), false);
     (
         items,
         edges.unwrap_or_else(|_| unreachable!("all have weight 1")),

@@ -35,6 +35,12 @@ pub struct Edges {
     pub weights: Vec<f32>,
     /// For each node, the weight of the edge to itself; 0 if it has none.
     pub loops: Vec<f32>,
+    /// Features of an edge.
+    pub width: usize,
+    /// The features of all edges, \[edges, width\].
+    pub features: Vec<f32>,
+    /// Those of the edge from each node to itself, \[nodes, width\]; 0 if it has none.
+    pub loop_features: Vec<f32>,
     /// What is known of other edges that end at these nodes, if this is a part of a graph.
     pub others: Option<Others>,
 }
@@ -83,8 +89,21 @@ impl Edges {
             targets: Vec::new(),
             weights: Vec::new(),
             loops: Vec::new(),
+            width: 0,
+            features: Vec::new(),
+            loop_features: Vec::new(),
             others: None,
         }
+    }
+
+    /// The features of an edge.
+    fn features_of(&self, edge: usize) -> &[f32] {
+        &self.features[edge * self.width..(edge + 1) * self.width]
+    }
+
+    /// Those of the edge from a node to itself.
+    fn loop_features_of(&self, node: usize) -> &[f32] {
+        &self.loop_features[node * self.width..(node + 1) * self.width]
     }
 
     /// The edges that end at a node.
@@ -93,12 +112,18 @@ impl Edges {
         begin(node)..begin(node + 1)
     }
 
-    /// Given edges in their order; those that are not directed pass messages both ways. An edge that is given again with
-    /// the same weight counts once.
+    /// Given edges in their order, with `width` features each; those that are not directed pass messages both ways. An
+    /// edge that is given again with the same weight and features counts once.
     ///
     /// # Errors
-    /// The positions of an edge and of the same one before it, with another weight.
-    pub fn new(num_nodes: usize, edges: &[Edge], directed: bool) -> Result<Self, [usize; 2]> {
+    /// The positions of an edge and of the same one before it, with another weight or other features.
+    pub fn new(
+        num_nodes: usize,
+        edges: &[Edge],
+        (features, width): (&[f32], usize),
+        directed: bool,
+    ) -> Result<Self, [usize; 2]> {
+        let of = |at: usize| &features[at * width..(at + 1) * width];
         let mut all = Vec::with_capacity(edges.len() * (2 - usize::from(directed)));
         for (at, edge) in edges.iter().enumerate() {
             all.push((edge.to, edge.from, at));
@@ -110,14 +135,18 @@ impl Edges {
         for pair in all.windows(2) {
             let [(to, from, first), (next_to, next_from, next)] = [pair[0], pair[1]];
             let is_again = (to, from) == (next_to, next_from);
-            if is_again && edges[first].weight != edges[next].weight {
+            let differs = edges[first].weight != edges[next].weight || of(first) != of(next);
+            if is_again && differs {
                 return Err([first, next]);
             }
         }
         all.dedup_by_key(|(to, from, _)| (*to, *from));
         let mut loops = vec![0.0; num_nodes];
+        let mut loop_features = vec![0.0; num_nodes * width];
         for (to, _, at) in all.iter().filter(|(to, from, _)| to == from) {
-            loops[*to as usize] = edges[*at].weight;
+            let node = *to as usize;
+            loops[node] = edges[*at].weight;
+            loop_features[node * width..(node + 1) * width].copy_from_slice(of(*at));
         }
         all.retain(|(to, from, _)| to != from);
         Ok(Self {
@@ -126,6 +155,9 @@ impl Edges {
             targets: all.iter().map(|(to, _, _)| *to as i32).collect(),
             weights: all.iter().map(|(_, _, at)| edges[*at].weight).collect(),
             loops,
+            width,
+            features: all.iter().flat_map(|(_, _, at)| of(*at)).copied().collect(),
+            loop_features,
             others: None,
         })
     }
@@ -138,6 +170,7 @@ impl Edges {
             num_graphs: None,
             largest_graph: None,
             drawn: None,
+            edge_features: self.width,
         }
     }
 
@@ -149,8 +182,9 @@ impl Edges {
             sum.update(source.to_le_bytes());
             sum.update(target.to_le_bytes());
         }
-        for weight in self.weights.iter().chain(&self.loops) {
-            sum.update(weight.to_le_bytes());
+        let numbers = self.weights.iter().chain(&self.loops);
+        for number in numbers.chain(&self.features).chain(&self.loop_features) {
+            sum.update(number.to_le_bytes());
         }
         hex(&sum.finalize())
     }
@@ -444,6 +478,9 @@ fn edges_of(
         let name = name.unwrap_or_default().to_string_lossy().into_owned();
         format!("edge {} of `{name}`", row - start + 1)
     };
+    let columns = feature_columns(records, graph)?;
+    let width = columns.iter().map(|at| records.columns()[*at].len()).sum();
+    let mut features = Vec::with_capacity(records.len() * width);
     let mut edges = Vec::with_capacity(records.len());
     for row in 0..records.len() {
         let end = |column: usize| {
@@ -467,22 +504,64 @@ fn edges_of(
                 .key("data.graph.weight")
                 .help("repair the weight, or remove the edge"));
         }
+        for column in &columns {
+            let first = features.len();
+            records.numbers(row, *column, |number| features.push(number as f32));
+            if features[first..].iter().any(|number| !number.is_finite()) {
+                let name = &records.columns()[*column].name;
+                let message = format!("{}: `{name}` is missing or not finite", place(row));
+                return Err(DataError::new(message)
+                    .key("data.graph.features")
+                    .help("repair the value, or remove the edge"));
+            }
+        }
         let (from, to) = (end(from)?, end(to)?);
         edges.push(Edge { from, to, weight });
     }
-    Edges::new(nodes.num, &edges, graph.directed).map_err(|[first, next]| {
+    let given = (features.as_slice(), width);
+    Edges::new(nodes.num, &edges, given, graph.directed).map_err(|[first, next]| {
+        let is_weight = edges[first].weight != edges[next].weight;
+        let (what, key) = if is_weight {
+            ("another weight", "weight")
+        } else {
+            ("other features", "features")
+        };
         let message = format!(
-            "{} is the same as {}, with another weight",
+            "{} is the same as {}, with {what}",
             place(next),
             place(first)
         );
-        let error = DataError::new(message).key("data.graph.weight");
+        let error = DataError::new(message).key(format!("data.graph.{key}"));
         if graph.directed {
             error.help("give each edge once")
         } else {
             error.help("give each edge once, or set `directed = true` if the directions differ")
         }
     })
+}
+
+/// The columns of the features of edges.
+fn feature_columns(records: &Records, graph: &GraphSpec) -> Result<Vec<usize>, DataError> {
+    let names: Vec<&str> = records.columns().iter().map(|c| c.name.as_str()).collect();
+    let find = |name: &String| {
+        let error = |message: String| DataError::new(message).key("data.graph.features");
+        let Some(at) = records.column(name) else {
+            let wrong = error(format!("the edges have no column `{name}`"));
+            let wrong = wrong.note(format!("their columns are {}", names.join(", ")));
+            return Err(match nearest(name, names.iter().copied()) {
+                Some(near) => wrong.help(format!("did you mean `{near}`?")),
+                None => wrong.help("name columns of the file of edges"),
+            });
+        };
+        match records.columns()[at].kind {
+            ColumnKind::Text | ColumnKind::Categories { .. } => {
+                let wrong = error(format!("the column `{name}` of edges has texts"));
+                Err(wrong.help("use columns of numbers: for categories, one of 0 and 1 for each"))
+            }
+            _ => Ok(at),
+        }
+    };
+    graph.features.iter().map(find).collect()
 }
 
 #[cfg(test)]
@@ -501,23 +580,28 @@ mod tests {
             edge(1, 0, 2.0),
             edge(1, 1, 3.0),
         ];
-        let both = Edges::new(4, &given, false).unwrap();
+        let both = Edges::new(4, &given, (&[], 0), false).unwrap();
         assert_eq!(both.targets, [0, 0, 1, 2]);
         assert_eq!(both.sources, [1, 2, 0, 0]);
         assert_eq!(both.weights, [2.0, 1.0, 2.0, 1.0]);
         assert_eq!(both.loops, [0.0, 3.0, 0.0, 0.0]);
-        let one_way = Edges::new(4, &given, true).unwrap();
+        let one_way = Edges::new(4, &given, (&[], 0), true).unwrap();
         assert_eq!(one_way.targets, [0, 0, 1]);
         assert_eq!(one_way.sources, [1, 2, 0]);
         let mut reversed = given;
         reversed.reverse();
-        assert_eq!(Edges::new(4, &reversed, false), Ok(both));
+        assert_eq!(Edges::new(4, &reversed, (&[], 0), false), Ok(both));
     }
 
     #[test]
     fn an_edge_has_one_weight() {
+        let given = [edge(0, 1, 1.0), edge(1, 0, 1.0)];
+        let features =
+            |numbers: &[f32]| Edges::new(2, &given, (numbers, 1), false).map(|of| of.features);
+        assert_eq!(features(&[3.0, 3.0]), Ok(vec![3.0, 3.0]));
+        assert_eq!(features(&[3.0, 4.0]), Err([0, 1]));
         let given = [edge(0, 1, 1.0), edge(1, 0, 2.0)];
-        assert!(Edges::new(2, &given, true).is_ok());
-        assert_eq!(Edges::new(2, &given, false), Err([0, 1]));
+        assert!(Edges::new(2, &given, (&[], 0), true).is_ok());
+        assert_eq!(Edges::new(2, &given, (&[], 0), false), Err([0, 1]));
     }
 }

@@ -194,6 +194,9 @@ pub struct GraphPlan {
     /// How many neighbors a batch of training has, if they are drawn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drawn: Option<DrawnPlan>,
+    /// Features of an edge.
+    #[serde(default, skip_serializing_if = "crate::spec::is_zero")]
+    pub edge_features: usize,
 }
 
 /// The neighbors that are drawn for the nodes of a batch.

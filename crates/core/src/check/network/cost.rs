@@ -165,20 +165,29 @@ impl Parameters {
                 out_features,
                 num_heads,
                 bias,
+                edge_dim,
                 ..
             } => {
                 let inner = out_features.saturating_mul(num_heads);
                 self.linear("linear.", width, inner, false);
                 self.add("att_src", inner as u64);
                 self.add("att_dst", inner as u64);
+                if edge_dim > 0 {
+                    self.linear("edges.", edge_dim, inner, false);
+                    self.add("att_edge", inner as u64);
+                }
                 self.bias("bias", message.width(), bias);
             }
             Message::Gin {
                 out_features,
                 hidden_features,
                 learn_epsilon,
+                edge_dim,
                 ..
             } => {
+                if edge_dim > 0 {
+                    self.linear("edges.", edge_dim, width, true);
+                }
                 self.linear("first.", width, hidden_features, true);
                 self.linear("second.", hidden_features, out_features, true);
                 self.bias("epsilon", 1, learn_epsilon);
@@ -186,9 +195,11 @@ impl Parameters {
             Message::EdgeConv {
                 out_features,
                 hidden_features,
+                edge_dim,
                 ..
             } => {
-                self.linear("first.", width.saturating_mul(2), hidden_features, true);
+                let inputs = width.saturating_mul(2).saturating_add(edge_dim);
+                self.linear("first.", inputs, hidden_features, true);
                 self.linear("second.", hidden_features, out_features, true);
             }
         }
@@ -374,11 +385,20 @@ pub fn per_edge(message: &Message, width: usize) -> u64 {
         Message::EdgeConv {
             out_features,
             hidden_features,
+            edge_dim,
             ..
         } => {
             let first = times(&[2, width, hidden_features]);
+            let first = first.saturating_add(times(&[edge_dim, hidden_features]));
             first.saturating_add(times(&[hidden_features, out_features]))
         }
+        Message::Gat {
+            out_features,
+            num_heads,
+            edge_dim,
+            ..
+        } if edge_dim > 0 => times(&[edge_dim + 1, out_features, num_heads]),
+        Message::Gin { edge_dim, .. } => times(&[edge_dim, width]),
         _ => 0,
     }
 }
@@ -396,25 +416,48 @@ pub fn of_messages(message: &Message, width: usize) -> [u64; 3] {
         Message::Gat {
             out_features,
             num_heads,
+            edge_dim,
             ..
         } => {
             let inner = times(&[out_features, num_heads]);
             let scores = 4 * num_heads as u64;
-            [inner + message.width() as u64, inner + scores, 2 * inner]
+            // The edges, and what their linear layer makes of them: of each edge, and of each node to itself.
+            let of_edges = if edge_dim > 0 {
+                edge_dim as u64 + inner
+            } else {
+                0
+            };
+            [
+                inner + message.width() as u64 + of_edges,
+                inner + scores + of_edges,
+                2 * inner,
+            ]
         }
         Message::Gin {
             out_features,
             hidden_features,
+            edge_dim,
             ..
-        } => [width + (hidden_features + out_features) as u64, 0, width],
+        } => {
+            // The edges, and the messages before `relu`.
+            let of_edges = if edge_dim > 0 {
+                edge_dim as u64 + 2 * width
+            } else {
+                0
+            };
+            let own = width + (hidden_features + out_features) as u64;
+            [own + of_edges, of_edges, width + of_edges]
+        }
         // The two inputs, the hidden values before and after `relu`, and which messages are the largest: of each edge, and
         // of the edge of a node to itself.
         Message::EdgeConv {
             out_features,
             hidden_features,
+            edge_dim,
             ..
         } => {
             let kept = 2 * (width + hidden_features as u64) + 2 * out_features as u64;
+            let kept = kept + edge_dim as u64;
             [
                 kept + out_features as u64,
                 kept,

@@ -464,6 +464,10 @@ const GRAPH_EXAMPLES: &[&str] = &[
     "{ type = 'edge_conv', out_features = 3 }",
     "{ type = 'edge_conv', out_features = 3, hidden_features = 4, aggregation = 'mean' }",
     "{ type = 'edge_conv', out_features = 3, aggregation = 'sum' }",
+    "{ type = 'gat', out_features = 3, num_heads = 2, edge_dim = 2 }",
+    "{ type = 'gat', out_features = 3, self_loops = false, edge_dim = 2 }",
+    "{ type = 'gin', out_features = 3, edge_dim = 2 }",
+    "{ type = 'edge_conv', out_features = 3, edge_dim = 2 }",
 ];
 
 /// The examples whose items are the nodes of a graph: 2 nodes of 5 numbers, and an edge in both directions.
@@ -476,6 +480,7 @@ pub fn graph_examples() -> Vec<Example> {
         num_graphs: None,
         largest_graph: None,
         drawn: None,
+        edge_features: 0,
     };
     let items = |graph| Items {
         graph: Some(graph),
@@ -486,6 +491,7 @@ pub fn graph_examples() -> Vec<Example> {
         let graph = GraphPlan {
             num_graphs: layers.contains("graph_pool").then_some(2),
             largest_graph: layers.contains("graph_pool").then_some(2),
+            edge_features: if layers.contains("edge_dim") { 2 } else { 0 },
             ..graph
         };
         Example {

@@ -21,6 +21,17 @@ pub fn kept_per_node(
             "name the file of edges in `[data.graph]`, or use a layer without messages, such as `linear`",
         );
     };
+    let (needed, given) = (message.edge_dim(), graph.edge_features);
+    if needed > 0 && needed != given {
+        return wrong(
+            "edge_dim",
+            format!("uses {} of each edge, but edges have {given}", counted(needed, "number")),
+            match given {
+                0 => "name the columns of edges with their features in `data.graph.features`, or remove `edge_dim`".to_owned(),
+                _ => format!("set `edge_dim = {given}`"),
+            },
+        );
+    }
     let width = inputs[0].shape.dims[0];
     let [node, edge, _] = cost::of_messages(message, width);
     Ok(node.saturating_add(of_node(edge, graph)))

@@ -78,6 +78,15 @@ impl NodeGraph {
                 .iter()
                 .map(|node| self.edges.loops[*node as usize])
                 .collect(),
+            width: self.edges.width,
+            features: (chosen.iter())
+                .flat_map(|at| self.edges.features_of(*at))
+                .copied()
+                .collect(),
+            loop_features: (nodes.iter())
+                .flat_map(|node| self.edges.loop_features_of(*node as usize))
+                .copied()
+                .collect(),
             others: Some(self.others(&nodes, &chosen)),
         };
         let features = |node: &u32| {
@@ -134,7 +143,7 @@ mod tests {
             .collect();
         edges.push(edge(0, 0));
         NodeGraph {
-            edges: Edges::new(40, &edges, true).unwrap(),
+            edges: Edges::new(40, &edges, (&[], 0), true).unwrap(),
             features: (0..80).map(|at| at as f32).collect(),
             width: 2,
             members: None,

@@ -171,7 +171,10 @@ impl NodeGraph {
             loops,
             ..
         } = &self.edges;
-        let mut edges = Edges::none();
+        let mut edges = Edges {
+            width: self.edges.width,
+            ..Edges::none()
+        };
         let mut features = Vec::new();
         let mut of = Vec::new();
         for (graph, first) in firsts.iter().enumerate() {
@@ -183,6 +186,7 @@ impl NodeGraph {
                 let row = *node as usize;
                 features.extend(&self.features[row * self.width..(row + 1) * self.width]);
                 edges.loops.push(loops[row]);
+                (edges.loop_features).extend(self.edges.loop_features_of(row));
                 of.push(graph as i32);
                 for edge in self.edges.ending_at(*node) {
                     let source = nodes.binary_search(&(sources[edge] as u32));
@@ -190,6 +194,7 @@ impl NodeGraph {
                     edges.sources.push(before + source as i32);
                     edges.targets.push(before + at as i32);
                     edges.weights.push(weights[edge]);
+                    edges.features.extend(self.edges.features_of(edge));
                 }
             }
             edges.num_nodes += nodes.len();
@@ -217,7 +222,7 @@ mod tests {
         let given = [edge(0, 2, 1.0), edge(2, 4, 2.0), edge(1, 3, 3.0)];
         let nodes = [(0, vec![0, 2, 4]), (1, vec![1, 3])];
         let graphs = NodeGraph {
-            edges: Edges::new(5, &given, true).unwrap(),
+            edges: Edges::new(5, &given, (&[7.0, 8.0, 9.0], 1), true).unwrap(),
             features: (0..5).map(|at| at as f32).collect(),
             width: 1,
             members: Some(Members {
@@ -231,6 +236,8 @@ mod tests {
         assert_eq!(union.edges.sources, [0, 2, 3, 5]);
         assert_eq!(union.edges.targets, [1, 3, 4, 6]);
         assert_eq!(union.edges.weights, [3.0, 1.0, 2.0, 3.0]);
+        assert_eq!(union.edges.features, [9.0, 7.0, 8.0, 9.0]);
+        assert_eq!(union.edges.loop_features, [0.0; 7]);
         let plan = graphs.plan();
         assert_eq!((plan.num_graphs, plan.largest_graph), (Some(2), Some(3)));
     }

@@ -23,6 +23,9 @@ pub struct GraphSpec {
     /// The column of weights.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weight: Option<String>,
+    /// The columns of the features of edges.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub features: Vec<String>,
     /// Whether edges pass messages in one direction only.
     pub directed: bool,
     /// How many edges of each node are drawn in training, for each round of messages; all if empty.
@@ -54,6 +57,9 @@ impl GraphSpec {
             weight: s
                 .field("weight", Kind::Text, "The column of edges with their weights, which `gcn` layers use; all are 1 when not set.")
                 .optional(),
+            features: s
+                .field("features", Kind::one_or_many(Kind::Text), "The column or columns of edges with numbers or lists of numbers, which layers with `edge_dim` use as they are.")
+                .or(Vec::new()),
             directed: s
                 .field("directed", Kind::Bool, "Whether messages pass only from `from` to `to`; otherwise in both directions.")
                 .or(false),

@@ -36,6 +36,8 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("graph.edges", "\"edges.csv\""),
     ("graph.id", "\"id\""),
     ("graph.of", "\"graph\""),
+    ("graph.features", "[\"distance\"]"),
+    ("edge_dim", "2"),
     ("graph.neighbors", "[15, 10]"),
     ("graph.weight", "\"weight\""),
     ("hidden_features", "64"),

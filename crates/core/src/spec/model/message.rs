@@ -52,6 +52,8 @@ pub enum Message {
         dropout: f64,
         self_loops: bool,
         bias: bool,
+        #[serde(default, skip_serializing_if = "crate::spec::is_zero")]
+        edge_dim: usize,
     },
     /// Sums, and then two linear layers (Xu et al., 2019).
     Gin {
@@ -59,12 +61,16 @@ pub enum Message {
         hidden_features: usize,
         epsilon: f64,
         learn_epsilon: bool,
+        #[serde(default, skip_serializing_if = "crate::spec::is_zero")]
+        edge_dim: usize,
     },
     /// Two linear layers of a node and of its difference to each neighbor (Wang et al., 2019).
     EdgeConv {
         out_features: usize,
         hidden_features: usize,
         aggregation: Aggregation,
+        #[serde(default, skip_serializing_if = "crate::spec::is_zero")]
+        edge_dim: usize,
     },
 }
 
@@ -129,6 +135,7 @@ impl Message {
             },
             self_loops: self_loops(s),
             bias: bias(s),
+            edge_dim: edge_dim(s),
         }
     }
 
@@ -146,6 +153,7 @@ impl Message {
                 let doc = "Whether `epsilon` is learned.";
                 s.field("learn_epsilon", Kind::Bool, doc).or(false)
             },
+            edge_dim: edge_dim(s),
         }
     }
 
@@ -159,8 +167,25 @@ impl Message {
                 "How the messages to a node become one; a node without any gets 0.",
                 Aggregation::Max,
             ),
+            edge_dim: edge_dim(s),
         }
     }
+
+    /// The numbers of each edge that it uses.
+    pub fn edge_dim(&self) -> usize {
+        match self {
+            Message::Gcn { .. } | Message::Sage { .. } => 0,
+            Message::Gat { edge_dim, .. }
+            | Message::Gin { edge_dim, .. }
+            | Message::EdgeConv { edge_dim, .. } => *edge_dim,
+        }
+    }
+}
+
+fn edge_dim(s: &mut Section<'_>) -> usize {
+    let doc = "Numbers of each edge that messages use: as many as `data.graph.features` gives; none when not set.";
+    s.field("edge_dim", Kind::Int(1, super::decode::MAX_SIZE), doc)
+        .or(0)
 }
 
 fn hidden_features(s: &mut Section<'_>, out_features: usize) -> usize {

@@ -317,8 +317,10 @@ impl Keys {
                 dropout,
                 self_loops,
                 bias,
+                edge_dim,
             } => {
                 self.add("out_features", out_features);
+                self.unless("edge_dim", edge_dim, 0);
                 self.unless("num_heads", num_heads, 1);
                 self.unless("concat", concat, true);
                 self.number("negative_slope", negative_slope, 0.2);
@@ -331,8 +333,10 @@ impl Keys {
                 hidden_features,
                 epsilon,
                 learn_epsilon,
+                edge_dim,
             } => {
                 self.add("out_features", out_features);
+                self.unless("edge_dim", edge_dim, 0);
                 self.unless("hidden_features", hidden_features, out_features);
                 self.number("epsilon", epsilon, 0.0);
                 self.unless("learn_epsilon", learn_epsilon, false);
@@ -341,8 +345,10 @@ impl Keys {
                 out_features,
                 hidden_features,
                 aggregation,
+                edge_dim,
             } => {
                 self.add("out_features", out_features);
+                self.unless("edge_dim", edge_dim, 0);
                 self.unless("hidden_features", hidden_features, out_features);
                 self.choice("aggregation", aggregation, Aggregation::Max);
             }
