@@ -9,7 +9,7 @@ from pathlib import Path
 
 import torch
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
-from transformers import (AutoModelForCausalLM, AutoModelForMaskedLM, AutoModelForSequenceClassification, AutoTokenizer,
+from transformers import (AutoModelForCausalLM, AutoModelForImageClassification, AutoModelForMaskedLM, AutoModelForSequenceClassification, AutoTokenizer,
                           BertConfig, BertForMaskedLM, BertForSequenceClassification, BertModel, GPT2Config,
                           GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM, ResNetConfig,
                           ResNetForImageClassification, ViTConfig, ViTForImageClassification)
@@ -95,13 +95,17 @@ def write():
 
 
 def judge():
-    kinds = {"hidden": AutoModelForMaskedLM, "kinds": AutoModelForSequenceClassification}
+    kinds = {"hidden": AutoModelForMaskedLM, "kinds": AutoModelForSequenceClassification,
+             "vit": AutoModelForImageClassification}
     for place in sorted((folder / "exported").iterdir()):
         if not place.is_dir():
             continue
         model, found = kinds.get(place.name, AutoModelForCausalLM).from_pretrained(place, output_loading_info=True)
         wrong = {key: sorted(names) for key, names in found.items() if names}
         assert not wrong, f"{place.name}: {wrong}"
+        if place.name == "vit":
+            place.with_suffix(".json").write_text(json.dumps({"outputs": outputs(model), "labels": model.config.id2label}))
+            continue
         tokenizer = AutoTokenizer.from_pretrained(place)
         made = {"outputs": outputs(model), "labels": model.config.id2label,
                 "text": tokenizer("the harbour sleeps")["input_ids"], "padding": tokenizer.pad_token_id}

@@ -90,6 +90,7 @@ fn networks_are_those_of_transformers_both_ways(folder: &Path, python: &Python) 
         ("llama", TEXT),
         ("llama3", TEXT),
         ("yarn", TEXT),
+        ("vit", "data = { type = 'digits' }\n"),
     ];
     let mut final_outputs = BTreeMap::new();
     for (name, data) in cases {
@@ -135,6 +136,9 @@ fn networks_are_those_of_transformers_both_ways(folder: &Path, python: &Python) 
         let judged = read_json(&folder.join(format!("exported/{name}.json")));
         let difference = largest_difference(&after, &flat(&judged["outputs"]));
         assert!(difference < 1e-4, "{name}: {difference}");
+        if name == "vit" {
+            continue;
+        }
         assert_eq!(judged["padding"], json!(0), "{name}");
         assert!(judged["text"].as_array().unwrap().len() >= 3, "{name}");
         if name == "kinds" {
@@ -146,9 +150,9 @@ fn networks_are_those_of_transformers_both_ways(folder: &Path, python: &Python) 
     }
 }
 
-/// Classifiers of images, which are opened only.
+/// Residual networks, which are opened only.
 fn classifiers_of_images_are_those_of_transformers(folder: &Path) {
-    for name in ["vit", "basic", "bottleneck"] {
+    for name in ["basic", "bottleneck"] {
         let expected = read_json(&folder.join(format!("{name}.json")));
         let run_folder = trained(folder, name, "data = { type = 'digits' }\n", "");
         let before = outputs(&run_folder, Weights::Initial, &expected);

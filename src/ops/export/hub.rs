@@ -16,6 +16,7 @@ use runner_core::data::encode::TargetEncoder;
 use runner_core::data::encode::tokenizer::Tokenizer;
 use runner_core::diagnostic::Diagnostic;
 use runner_core::spec::hub::TOKENIZER;
+use runner_core::spec::model::preset::ModelType;
 use runner_exchange::hub::{About, HubNetwork, config, tokenizer_config};
 use runner_exchange::tensors::{Dtype, Tensors};
 use runner_exchange::write;
@@ -95,7 +96,7 @@ pub fn export_hub(asked: &ExportHub, sink: &Sink<'_>) -> Result<Exported, Error>
     let about = about(&model, &transforms, &named);
     let settings = config(&network, &about);
     let subwords = tokenizer.and_then(|tokenizer| Some((tokenizer, tokenizer.subwords()?)));
-    if subwords.is_none() {
+    if subwords.is_none() && network.kind != ModelType::Vit {
         sink(Progress::Note(
             "the folder has no `tokenizer.json`: its network takes numbers of tokens",
         ));
@@ -151,6 +152,8 @@ fn about(model: &Model, transforms: &Transforms, named: &Tensors) -> About {
     About {
         vocabulary: network.items.vocabulary.unwrap_or(0),
         padding: tokenizer.map(Tokenizer::padding),
+        ends: tokenizer.map(ends).unwrap_or_default(),
+        num_channels: network.items.dims.first().copied().unwrap_or(0),
         labels: labels.collect(),
         problem: problem.filter(|_| is_named || names.is_empty()),
         dtype: if is_wide {
@@ -163,6 +166,15 @@ fn about(model: &Model, transforms: &Transforms, named: &Tensors) -> About {
             "float32"
         },
     }
+}
+
+/// The tokens after which nothing follows.
+fn ends(tokenizer: &Tokenizer) -> Vec<i32> {
+    let mut ends: Vec<i32> = tokenizer.separator().into_iter().collect();
+    ends.extend(tokenizer.turn_ends());
+    ends.sort_unstable();
+    ends.dedup();
+    ends
 }
 
 /// What is written beside a tokenizer.

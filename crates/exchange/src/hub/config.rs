@@ -13,6 +13,10 @@ pub struct About {
     pub vocabulary: usize,
     /// The number of a token that fills short items, if the tokenizer has one.
     pub padding: Option<i32>,
+    /// The numbers of the tokens that end a text or a turn.
+    pub ends: Vec<i32>,
+    /// The channels of images.
+    pub num_channels: usize,
     /// The names of classes or targets, if items have any.
     pub labels: Vec<String>,
     /// What the outputs mean, in transformers' words.
@@ -26,13 +30,22 @@ pub fn config(network: &HubNetwork, about: &About) -> Json {
     let key = |key: &str| network.key(key).map_or(Json::Null, |value| value.to_json());
     let mut config = Map::new();
     let mut add = |key: &str, value: Json| config.insert(key.to_owned(), value);
-    add("vocab_size", json!(about.vocabulary));
-    add("pad_token_id", json!(about.padding));
     add("dtype", json!(about.dtype));
     add("torch_dtype", json!(about.dtype));
-    // Tokens of texts, and those between them, are those of the tokenizer.
-    add("bos_token_id", Json::Null);
-    add("eos_token_id", Json::Null);
+    if network.kind != ModelType::Vit {
+        add("vocab_size", json!(about.vocabulary));
+        add("pad_token_id", json!(about.padding));
+        // Without them, transformers takes numbers of its own, which are other tokens here.
+        add("bos_token_id", Json::Null);
+        add(
+            "eos_token_id",
+            match about.ends[..] {
+                [] => Json::Null,
+                [end] => json!(end),
+                _ => json!(about.ends),
+            },
+        );
+    }
     let layers = json!(network.num_layers);
     let keys: Vec<(&str, Json)> = match network.kind {
         ModelType::Gpt2 => vec![
@@ -75,6 +88,26 @@ pub fn config(network: &HubNetwork, about: &About) -> Json {
             if !is_of_tokens {
                 keys.extend(labels(about));
             }
+            keys
+        }
+        ModelType::Vit => {
+            let mut keys = vec![
+                ("architectures", json!(["ViTForImageClassification"])),
+                ("model_type", json!("vit")),
+                ("image_size", key("image_size")),
+                ("patch_size", key("patch_size")),
+                ("num_channels", json!(about.num_channels)),
+                ("hidden_size", key("d_model")),
+                ("num_hidden_layers", layers),
+                ("num_attention_heads", key("num_heads")),
+                ("intermediate_size", key("feedforward_size")),
+                ("hidden_act", json!("gelu")),
+                ("layer_norm_eps", key("epsilon")),
+                ("qkv_bias", json!(true)),
+                ("hidden_dropout_prob", key("dropout")),
+                ("attention_probs_dropout_prob", json!(0.0)),
+            ];
+            keys.extend(labels(about));
             keys
         }
         _ => vec![

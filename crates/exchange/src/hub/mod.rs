@@ -12,7 +12,7 @@ use std::fmt;
 use runner_core::check::network::{Items, Layer, Network, lay_out};
 use runner_core::plan::RunPlan;
 use runner_core::spec::document::{Node, Value};
-use runner_core::spec::hub::{BERT, Family, GPT2, LLAMA};
+use runner_core::spec::hub::{BERT, Family, GPT2, LLAMA, VIT};
 use runner_core::spec::init::InitLayout;
 use runner_core::spec::model::expand::expand;
 use runner_core::spec::model::layer::{LayerKind, Norm};
@@ -54,7 +54,7 @@ impl fmt::Display for NotWritten {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::OtherNetwork => f.write_str(
-                "transformers has no counterpart of the network: only the presets `bert`, `gpt2` and `llama` can be written as a folder of a hub",
+                "transformers has no counterpart of the network: only the presets `bert`, `gpt2`, `llama` and, with `separate = true`, `vit` can be written as a folder of a hub",
             ),
             Self::OtherLayer { preset, layer } => write!(
                 f,
@@ -80,6 +80,8 @@ impl HubNetwork {
             (ModelType::Llama, &LLAMA, "layers", keys)
         } else if let Some(keys) = found.bert() {
             (ModelType::Bert, &BERT, "layer", keys)
+        } else if let Some(keys) = found.vit() {
+            (ModelType::Vit, &VIT, "encoder_layer_", keys)
         } else {
             return Err(NotWritten::OtherNetwork);
         };
@@ -175,6 +177,13 @@ impl HubNetwork {
                 tensor.transposed()
             } else {
                 tensor.clone()
+            };
+            // Tables that are added to every image.
+            let tensor = if self.kind == ModelType::Vit && slot.name.ends_with(".value") {
+                let shape = [&[1], tensor.shape()].concat();
+                tensor.reshaped(shape)?
+            } else {
+                tensor
             };
             written.push(tensor.named(name))?;
         }
@@ -310,6 +319,34 @@ impl Settings<'_> {
             ("tie", Value::Bool(head.weights.is_some())),
         ];
         Some([keys, stretch].concat())
+    }
+
+    fn vit(&self) -> Option<Keys> {
+        let block = "encoder_layer_1";
+        let attention = self.kind(&format!("{block}.multi_head_attention_1"));
+        let Some(LayerKind::GroupedAttention(attention)) = attention else {
+            return None;
+        };
+        let Some(LayerKind::Parameter { shape, .. }) = self.kind("positions") else {
+            return None;
+        };
+        let Some(LayerKind::Conv(conv)) = self.kind("conv2d_1") else {
+            return None;
+        };
+        let (patch_size, num_patches) = (conv.kernel_size[0], shape.first()?.checked_sub(1)?);
+        Some(vec![
+            ("image_size", int(patch_size * num_patches.isqrt())),
+            ("patch_size", int(patch_size)),
+            ("d_model", int(*shape.get(1)?)),
+            ("num_heads", int(attention.num_heads)),
+            (
+                "feedforward_size",
+                self.outputs(&format!("{block}.linear_1"))?,
+            ),
+            ("epsilon", self.epsilon("layer_norm_1")?),
+            ("separate", Value::Bool(true)),
+            ("dropout", self.dropout()),
+        ])
     }
 
     fn bert(&self) -> Option<Keys> {

@@ -5,7 +5,10 @@
 //! weights as `init.from`, and the tokenizer as `data.tokens.path`. So everything that reads a document knows such a
 //! network. What a configuration says and is not computed is refused by its key.
 
+mod bert;
 mod config;
+mod gpt2;
+mod llama;
 mod models;
 mod names;
 mod rotary;
@@ -23,7 +26,7 @@ use crate::disk;
 pub use config::Refused;
 use config::{config, refuse};
 pub use models::HubModel;
-pub use names::{BERT, Family, GPT2, HubNames, LLAMA};
+pub use names::{BERT, Family, GPT2, HubNames, LLAMA, VIT};
 
 /// Where weights are, the first that exists.
 pub const WEIGHTS: [&str; 2] = ["model.safetensors", "model.safetensors.index.json"];

@@ -1,0 +1,60 @@
+//! LLaMA, and models with its network.
+
+use serde_json::{Map, Value as Json};
+
+use super::config::{Keys, Refused};
+use super::models::{HubModel, architecture, int};
+use super::names::LLAMA;
+use super::rotary::rotary;
+use crate::spec::document::Value;
+use crate::spec::model::preset::ModelType;
+
+/// LLaMA and models with its network.
+pub(super) fn llama(config: &Map<String, Json>) -> Result<HubModel, Refused> {
+    // Rotations need no largest number of positions.
+    let mut keys = Keys::new(config, &["max_position_embeddings"]);
+    let d_model = keys.size("hidden_size")?;
+    let num_layers = keys.size("num_hidden_layers")?;
+    let num_heads = keys.heads("num_attention_heads", d_model)?;
+    let num_kv_heads = match keys.get("num_key_value_heads") {
+        Some(_) => keys.size("num_key_value_heads")?,
+        None => num_heads,
+    };
+    let inner = keys.size("intermediate_size")?;
+    let vocabulary = keys.size("vocab_size")?;
+    keys.only("hidden_act", &"silu".into())?;
+    keys.only("attention_bias", &false.into())?;
+    keys.only("mlp_bias", &false.into())?;
+    keys.only("head_dim", &(d_model / num_heads).into())?;
+    keys.only("sliding_window", &Json::Null)?;
+    if keys.dropout("attention_dropout", 0.0)? != 0.0 {
+        keys.only("attention_dropout", &0.0.into())?;
+    }
+    let rotary = rotary(&mut keys)?;
+    let epsilon = keys.number("rms_norm_eps", 1e-6)?;
+    let tie = keys
+        .get("tie_word_embeddings")
+        .and_then(Json::as_bool)
+        .unwrap_or(false);
+    keys.finish()?;
+    let sizes = vec![
+        ("d_model", int(d_model)),
+        ("num_layers", int(num_layers)),
+        ("num_heads", int(num_heads)),
+        ("num_kv_heads", int(num_kv_heads)),
+        ("feedforward_size", int(inner)),
+        ("epsilon", Value::Float(epsilon)),
+        ("tie", Value::Bool(tie)),
+    ];
+    Ok(HubModel {
+        name: "llama",
+        kind: ModelType::Llama,
+        keys: [sizes, rotary].concat(),
+        family: &LLAMA,
+        names: LLAMA.all(num_layers),
+        max_length: None,
+        vocabulary,
+        labels: Vec::new(),
+        architecture: architecture(config),
+    })
+}
