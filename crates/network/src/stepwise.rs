@@ -186,15 +186,38 @@ impl Network {
             .resize_with(graph.layers().count(), Kept::default);
         let before = cache.num_tokens;
         let kept = &mut cache.layers;
+        let head = kept.len() - 1;
         let outputs = graph.outputs_by(
             DynTensor::from_data(data, device),
-            |at, layer, plan, inputs| step(layer, plan, inputs, before, &mut kept[at]),
+            |at, layer, plan, inputs| {
+                let is_head = at == head && matches!(plan.kind, LayerKind::Linear { .. });
+                let inputs = if is_head {
+                    last_position(inputs)
+                } else {
+                    inputs
+                };
+                step(layer, plan, inputs, before, &mut kept[at])
+            },
         );
         cache.num_tokens += num;
         let outputs = outputs.r3();
+        let num = outputs.dims()[1];
         let last = outputs.narrow(1, num - 1, 1);
         last.into_data().iter::<f32>().collect()
     }
+}
+
+/// The inputs of a layer that treats each position alike, only at the last one: the scores of a large vocabulary for all
+/// tokens of a prompt would take longer than the rest of the network.
+fn last_position(inputs: Vec<DynTensor>) -> Vec<DynTensor> {
+    let last = |input: DynTensor| match input {
+        DynTensor::R3(values) => {
+            let num = values.dims()[1];
+            DynTensor::R3(values.narrow(1, num - 1, 1))
+        }
+        other => other,
+    };
+    inputs.into_iter().map(last).collect()
 }
 
 /// A layer's output for the tokens after the first `before` ones.
