@@ -32,7 +32,7 @@ pub struct Answered {
 }
 
 /// The log probability of a text after another one.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Likelihood {
     /// The sum over its tokens, each given all tokens before it.
     pub sum: f64,
@@ -40,6 +40,14 @@ pub struct Likelihood {
     pub num_tokens: usize,
     /// Whether both together are longer than an item, so that the start was cut off.
     pub is_cut: bool,
+}
+
+/// A context and the text after it, as tokens.
+struct Continuation {
+    tokens: Vec<i32>,
+    /// The first token of the text.
+    first: usize,
+    is_cut: bool,
 }
 
 impl Answered {
@@ -132,14 +140,22 @@ impl Model {
                 items: Vec::with_capacity(questions.len()),
                 num_cut: 0,
             };
+            // All choices are prepared first: those of several questions are computed together.
+            let mut continuations = Vec::new();
+            for question in questions {
+                if let QuestionKind::Choice { choices, .. } = &question.kind {
+                    for choice in choices {
+                        let tokens = self.continuation(&question.context, choice);
+                        continuations.push(tokens.map_err(|error| at_line(question.line, error))?);
+                    }
+                }
+            }
+            let mut likelihoods = self.together(&continuations).into_iter();
             for question in questions {
                 let right = match &question.kind {
                     QuestionKind::Choice { choices, right } => {
                         answered.names = &OF_CHOICES;
-                        let each = choices.iter();
-                        let each = each.map(|choice| self.likelihood(&question.context, choice));
-                        let each = each.collect::<Result<Vec<_>, _>>();
-                        let each = each.map_err(|error| at_line(question.line, error))?;
+                        let each: Vec<_> = likelihoods.by_ref().take(choices.len()).collect();
                         answered.num_cut += each.iter().filter(|one| one.is_cut).count() as u64;
                         chosen(choices, &each).map(|at| at == *right).to_vec()
                     }
@@ -182,9 +198,29 @@ impl Model {
     /// # Errors
     /// If the run is not a language model, the text has no tokens or more than an item, or nothing precedes it.
     pub fn likelihood(&self, context: &str, text: &str) -> Result<Likelihood, Refusal> {
+        Ok(self.likelihood_of(&[&self.continuation(context, text)?])[0])
+    }
+
+    /// The log probabilities of texts after contexts, as [`likelihood`](Self::likelihood) gives them except for rounding:
+    /// those of similar lengths are computed together.
+    ///
+    /// # Errors
+    /// As for one.
+    pub fn likelihoods(&self, all: &[(&str, &str)]) -> Result<Vec<Likelihood>, Refusal> {
+        let each = all
+            .iter()
+            .map(|(context, text)| self.continuation(context, text));
+        let each = each.collect::<Result<Vec<_>, _>>()?;
+        Ok(in_pool(|| self.together(&each)))
+    }
+
+    /// The tokens of a text after a context.
+    fn continuation(&self, context: &str, text: &str) -> Result<Continuation, Refusal> {
         let (tokenizer, length) = self.of_text()?;
         let refuse = |message: String, help: &str| {
-            Err::<Likelihood, Refusal>(Box::new(Diagnostic::error("evaluate", message).help(help)))
+            Err::<Continuation, Refusal>(Box::new(
+                Diagnostic::error("evaluate", message).help(help),
+            ))
         };
         let encode = |text: &str| {
             let tokens = tokenizer.encode(text);
@@ -220,26 +256,86 @@ impl Model {
             );
         }
         let cut = tokens.len().saturating_sub(length + 1);
-        let tokens = &tokens[cut..];
-        let (inputs, first) = (&tokens[..tokens.len() - 1], first - cut);
-        let values = Values::Tokens(inputs.to_vec());
-        let inputs = batch::of_shape(values, 1, &[inputs.len()], &self.device);
-        let outputs = self
-            .network
-            .outputs(inputs)
-            .narrow(0, first - 1, num_tokens);
-        let logits: Vec<f64> = outputs.into_data().iter::<f64>().collect();
-        let rows = logits.chunks_exact(logits.len() / num_tokens);
-        let each = rows.zip(&tokens[first..]).map(|(row, token)| {
-            let most = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-            let sum: f64 = row.iter().map(|x| (x - most).exp()).sum();
-            row[*token as usize] - most - sum.ln()
-        });
-        Ok(Likelihood {
-            sum: each.sum(),
-            num_tokens,
+        tokens.drain(..cut);
+        Ok(Continuation {
+            first: first - cut,
+            tokens,
             is_cut: cut > 0,
         })
+    }
+
+    /// The log probabilities of continuations, in their order.
+    fn together(&self, all: &[Continuation]) -> Vec<Likelihood> {
+        /// Outputs that are held at a time: 128 MiB.
+        const MOST_OUTPUTS: usize = 32 << 20;
+        /// More texts at a time gain nothing.
+        const MOST_TEXTS: usize = 32;
+        let num_outputs = self.plan.network.items.vocabulary.unwrap_or(1);
+        let mut order: Vec<usize> = (0..all.len()).collect();
+        // Stable: what is computed together is the same each time.
+        order.sort_by_key(|at| all[*at].tokens.len());
+        let mut found = vec![Likelihood::default(); all.len()];
+        let mut rest = order.as_slice();
+        while !rest.is_empty() {
+            let fits = |num: &usize| {
+                let longest = all[rest[num - 1]].tokens.len();
+                num * longest * num_outputs <= MOST_OUTPUTS
+            };
+            let num = (2..=rest.len().min(MOST_TEXTS))
+                .take_while(fits)
+                .last()
+                .unwrap_or(1);
+            let (these, others) = rest.split_at(num);
+            let texts: Vec<&Continuation> = these.iter().map(|at| &all[*at]).collect();
+            for (at, likelihood) in these.iter().zip(self.likelihood_of(&texts)) {
+                found[*at] = likelihood;
+            }
+            rest = others;
+        }
+        found
+    }
+
+    /// The log probabilities of continuations, computed together. Shorter ones are padded at their end, which the network
+    /// sees only after them.
+    fn likelihood_of(&self, texts: &[&Continuation]) -> Vec<Likelihood> {
+        let padding = self
+            .transforms
+            .input
+            .tokenizer()
+            .map_or(0, Tokenizer::padding);
+        let length = texts
+            .iter()
+            .map(|text| text.tokens.len() - 1)
+            .max()
+            .unwrap_or(1);
+        let mut inputs = Vec::with_capacity(texts.len() * length);
+        for text in texts {
+            let before = inputs.len();
+            inputs.extend(&text.tokens[..text.tokens.len() - 1]);
+            inputs.resize(before + length, padding);
+        }
+        let inputs = batch::of_shape(Values::Tokens(inputs), texts.len(), &[length], &self.device);
+        // One row for each position.
+        let outputs = self.network.outputs(inputs);
+        let of_text = |(at, text): (usize, &&Continuation)| {
+            let num_tokens = text.tokens.len() - text.first;
+            let outputs = outputs
+                .clone()
+                .narrow(0, at * length + text.first - 1, num_tokens);
+            let logits: Vec<f64> = outputs.into_data().iter::<f64>().collect();
+            let rows = logits.chunks_exact(logits.len() / num_tokens);
+            let each = rows.zip(&text.tokens[text.first..]).map(|(row, token)| {
+                let most = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+                let sum: f64 = row.iter().map(|x| (x - most).exp()).sum();
+                row[*token as usize] - most - sum.ln()
+            });
+            Likelihood {
+                sum: each.sum(),
+                num_tokens,
+                is_cut: text.is_cut,
+            }
+        };
+        texts.iter().enumerate().map(of_text).collect()
     }
 
     /// Whether the first line of the most probable continuation is an answer.

@@ -91,6 +91,7 @@ fn choices_have_the_log_probabilities_of_transformers() {
             assert_eq!(found.num_tokens as u64, num);
         }
     }
+    choices_in_batches_are_those_one_at_a_time(&model, &asked);
     let (code, found, said) = evaluated(folder.path(), &["--data", "questions.jsonl"]);
     assert_eq!(code, 0, "{said}");
     assert_eq!(found["num_items"], 40);
@@ -102,6 +103,32 @@ fn choices_have_the_log_probabilities_of_transformers() {
         assert!(interval[0].as_f64() <= Some(value) && Some(value) <= interval[1].as_f64());
     }
     assert_eq!(found["metrics"].as_array().unwrap().len(), 4);
+}
+
+fn choices_in_batches_are_those_one_at_a_time(model: &Model, asked: &[Json]) {
+    let text = |value: &Json| value.as_str().unwrap().to_owned();
+    let pairs = asked.iter().flat_map(|question| {
+        let choices = question["choices"].as_array().unwrap().iter();
+        choices.map(move |choice| (text(&question["context"]), text(choice)))
+    });
+    let pairs: Vec<(String, String)> = pairs.collect();
+    let all: Vec<(&str, &str)> = pairs
+        .iter()
+        .map(|(a, b)| (a.as_str(), b.as_str()))
+        .collect();
+    let found = model.likelihoods(&all).unwrap();
+    assert_eq!(found.len(), 160);
+    for ((context, choice), together) in all.iter().zip(&found) {
+        let alone = model.likelihood(context, choice).unwrap();
+        assert!(
+            (together.sum / alone.sum - 1.0).abs() < 1e-6,
+            "{together:?} for {alone:?}"
+        );
+        assert_eq!(
+            (together.num_tokens, together.is_cut),
+            (alone.num_tokens, alone.is_cut)
+        );
+    }
 }
 
 #[test]
