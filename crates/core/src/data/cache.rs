@@ -1,21 +1,20 @@
 //! The user's files, decoded once: the cache contains one mapped file for each content and way of reading.
 
+mod cached;
 mod identity;
 mod paths;
 #[cfg(test)]
 mod tests;
 
-use std::fs;
 use std::path::Path;
 
 use super::DataError;
-use super::known::{self, Known, Trust};
-use super::read::{self, Watch, unwritable};
-use super::records::{Opened, Records, Writer};
-use crate::diagnostic::Reason;
+use super::known::{self, Trust};
+use super::read::{self, Watch};
+use super::records::{Records, Writer};
 use crate::disk;
-use crate::show::plain_io_error;
 use crate::spec::data::FilesSpec;
+pub(super) use cached::Cached;
 pub use identity::digest;
 pub(super) use identity::{digest_and_former, digests_by, file_sum};
 pub(super) use paths::lists;
@@ -35,41 +34,20 @@ pub fn open(
     watch: Watch<'_>,
 ) -> Result<Records, DataError> {
     if disk::IS_MEMORY {
-        let writer = build(files, digest, cache, Writer::in_memory(), watch)?;
+        let mut writer = Writer::in_memory();
+        writer.note_content(digest);
+        let writer = build(files, digest, cache, writer, watch)?;
         return Ok(writer.into_records());
     }
     let name = &digest[..32.min(digest.len())];
-    let path = cache.join(format!("{name}-{FINDINGS}.records"));
-    let roots = roots(files);
-    let found = |trust| -> Result<Option<Records>, Reason> {
-        let mut records = sound(&path, digest, cache, trust)?;
-        if let Some(records) = &mut records {
-            records.header.move_to(&roots);
-        }
-        Ok(records)
+    let name = format!("{name}-{FINDINGS}.records");
+    let cached = Cached::new(cache, &name, digest.to_owned());
+    let mut records = match cached.open(trust) {
+        Some(records) => records,
+        None => cached.persist(build(files, digest, cache, cached.writer()?, watch)?)?,
     };
-    match found(trust) {
-        Ok(Some(records)) => return Ok(records),
-        Ok(None) => {}
-        Err(reason) => tracing::warn!(
-            "the cached file {} cannot be used and is rebuilt from the data: {reason}",
-            path.display()
-        ),
-    }
-    fs::create_dir_all(cache).map_err(|e| unwritable(&e))?;
-    let writer = Writer::in_folder(cache).map_err(|e| unwritable(&e))?;
-    let writer = build(files, digest, cache, writer, watch)?;
-    writer.persist(&path).map_err(|e| unwritable(&e))?;
-    let unusable = |reason: Reason| {
-        let message = format!(
-            "the cached file {} cannot be read back: {reason}",
-            path.display()
-        );
-        DataError::new(message).help("check that the disk is healthy and not full")
-    };
-    found(Trust::Bytes)
-        .and_then(|records| records.ok_or_else(|| "it does not exist".into()))
-        .map_err(unusable)
+    records.header.move_to(&roots(files));
+    Ok(records)
 }
 
 /// Every path of resolved files, in the order of [`lists`].
@@ -91,7 +69,6 @@ fn build(
     let stamps = || known::stamps_of(roots.iter().map(Path::new));
     let before = stamps()?;
     writer.note_roots(roots.clone());
-    writer.note_content(digest);
     let read = read::read(files, &mut writer, watch);
     let changed = || {
         DataError::new("the data changed while it was being read")
@@ -115,32 +92,4 @@ fn build(
         });
     }
     Ok(writer)
-}
-
-/// The records of a cached file. `None` if there is none, or one of an older format; the error says what is wrong with
-/// it.
-fn sound(path: &Path, digest: &str, cache: &Path, trust: Trust) -> Result<Option<Records>, Reason> {
-    let opened = Records::open(path).map_err(|e| Reason(plain_io_error(&e)));
-    let records = match opened {
-        Ok(Opened::Records(records)) => records,
-        Ok(Opened::Damaged(reason)) => return Err(reason),
-        Ok(Opened::Older) => return Ok(None),
-        Err(_) if !path.exists() => return Ok(None),
-        Err(reason) => return Err(reason),
-    };
-    if records.header.content != digest {
-        return Err("its content does not match its name".into());
-    }
-    let mut known = Known::of_cached(cache, trust);
-    let checked = known.sum("", path, 0, &mut || match records.first_damage() {
-        None => Ok(digest.to_owned()),
-        Some(at) => Err(DataError::new(format!(
-            "its checksum does not match in the MiB from byte {at}"
-        ))),
-    });
-    known.write();
-    match checked {
-        Ok(_) => Ok(Some(*records)),
-        Err(damage) => Err(Reason(damage.message)),
-    }
 }

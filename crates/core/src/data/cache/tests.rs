@@ -1,6 +1,8 @@
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use std::fs;
+
 use super::*;
 use crate::spec::data::DataKind;
 

@@ -5,23 +5,21 @@
 //! the settings of the tokenizer, and the split. It is written under a temporary name and has checksums, as all records
 //! of the cache.
 
-use std::fs;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use rayon::prelude::*;
 use serde_json::json;
 
+use crate::data::cache::Cached;
 use crate::data::encode::tokenizer::{Tokenizer, pieces};
-use crate::data::known::{Known, Trust};
+use crate::data::known::Trust;
 use crate::data::read::unwritable;
-use crate::data::records::{Column, ColumnKind, Opened, Part, Records, Writer};
+use crate::data::records::{Column, ColumnKind, Part, Records};
 use crate::data::serve::{Tokens, little_endian};
 use crate::data::{DataError, sha256_hex};
-use crate::diagnostic::Reason;
 use crate::disk;
-use crate::show::plain_io_error;
 use crate::spec::data::{DocumentPositions, FilesSpec, SplitSpec, TokensSpec};
 
 /// Incremented when the same text gets other tokens.
@@ -35,11 +33,7 @@ const BATCH: usize = 16 << 20;
 pub(super) type Encode<'a> = dyn Fn(&str, bool) -> Result<Vec<i32>, DataError> + Sync + 'a;
 
 /// The place of the tokens of a text.
-pub(super) struct Place {
-    folder: PathBuf,
-    path: PathBuf,
-    key: String,
-}
+pub(super) struct Place(Cached);
 
 /// Tokens and their tokenizer.
 pub(super) struct Stored {
@@ -80,61 +74,22 @@ impl Place {
             "test": split.test,
         });
         let key = sha256_hex(key.to_string().as_bytes());
-        Some(Self {
-            path: cache.join(format!("{}.tokens", &key[..32])),
-            folder: cache.to_owned(),
-            key,
-        })
+        let name = format!("{}.tokens", &key[..32]);
+        Some(Self(Cached::new(cache, &name, key)))
     }
 
     /// The tokens, if they are there and sound.
     pub(super) fn open(&self, tokens: &TokensSpec, trust: Trust) -> Option<Stored> {
-        match self.sound(trust) {
-            Ok(records) => {
-                let mut tokenizer: Tokenizer = serde_json::from_str(&records.as_ref()?.header.note)
-                    .inspect_err(|error| self.warn(&error.to_string()))
-                    .ok()?;
-                tokenizer.spec = tokens.clone();
-                Some(Stored::new(tokenizer, records?))
-            }
-            Err(Reason(reason)) => {
-                self.warn(&reason);
-                None
-            }
+        let records = self.0.open(trust)?;
+        if records.record_size() != size_of::<i32>() {
+            self.0.warn("its content does not match its name");
+            return None;
         }
-    }
-
-    fn warn(&self, reason: &str) {
-        tracing::warn!(
-            "the cached file {} cannot be used and is rebuilt from the data: {reason}",
-            self.path.display()
-        );
-    }
-
-    /// The records of the file. `None` if there is none; the error says what is wrong with it.
-    fn sound(&self, trust: Trust) -> Result<Option<Records>, Reason> {
-        let records = match Records::open(&self.path) {
-            Ok(Opened::Records(records)) => *records,
-            Ok(Opened::Damaged(reason)) => return Err(reason),
-            Ok(Opened::Older) => return Ok(None),
-            Err(_) if !self.path.exists() => return Ok(None),
-            Err(error) => return Err(Reason(plain_io_error(&error))),
-        };
-        if records.header.content != self.key || records.record_size() != size_of::<i32>() {
-            return Err("its content does not match its name".into());
-        }
-        let mut known = Known::of_cached(&self.folder, trust);
-        let checked = known.sum("", &self.path, 0, &mut || match records.first_damage() {
-            None => Ok(self.key.clone()),
-            Some(at) => Err(DataError::new(format!(
-                "its checksum does not match in the MiB from byte {at}"
-            ))),
-        });
-        known.write();
-        match checked {
-            Ok(_) => Ok(Some(records)),
-            Err(damage) => Err(Reason(damage.message)),
-        }
+        let mut tokenizer: Tokenizer = serde_json::from_str(&records.header.note)
+            .inspect_err(|error| self.0.warn(&error.to_string()))
+            .ok()?;
+        tokenizer.spec = tokens.clone();
+        Some(Stored::new(tokenizer, records))
     }
 
     /// Tokenizes the texts of the splits into the file, which is then opened.
@@ -145,12 +100,8 @@ impl Place {
         are_whole: bool,
         encode: &Encode<'_>,
     ) -> Result<Stored, DataError> {
-        fs::create_dir_all(&self.folder).map_err(|e| unwritable(&e))?;
-        let mut writer = Writer::in_folder(&self.folder)
-            .map_err(|e| unwritable(&e))?
-            .unmeasured();
+        let mut writer = self.0.writer()?.unmeasured();
         writer.begin(vec![Column::scalar("token", ColumnKind::Whole)]);
-        writer.note_content(&self.key);
         writer.note(serde_json::to_string(tokenizer).unwrap_or_default());
         for (part, texts) in [Part::Train, Part::Valid, Part::Test]
             .into_iter()
@@ -175,17 +126,7 @@ impl Place {
                 }
             }
         }
-        writer.persist(&self.path).map_err(|e| unwritable(&e))?;
-        let records = self
-            .sound(Trust::Bytes)
-            .and_then(|records| records.ok_or_else(|| "it does not exist".into()));
-        let records = records.map_err(|Reason(reason)| {
-            let message = format!(
-                "the cached file {} cannot be read back: {reason}",
-                self.path.display()
-            );
-            DataError::new(message).help("check that the disk is healthy and not full")
-        })?;
+        let records = self.0.persist(writer)?;
         Ok(Stored::new(tokenizer.clone(), records))
     }
 }
@@ -223,6 +164,9 @@ impl Stored {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::path::PathBuf;
+
     use super::*;
     use crate::data::cache;
     use crate::data::load::{Reading, Splits};
