@@ -195,12 +195,17 @@ impl Model {
         })
     }
 
+    /// Whether it generates items from noise.
+    pub fn generates(&self) -> bool {
+        self.plan.task.kind == TaskKind::Generation
+    }
+
     /// The same, if it predicts something about items.
     ///
     /// # Errors
     /// If it generates items from noise.
     pub fn predicting(self) -> Result<Self, Refusal> {
-        if self.plan.task.kind != TaskKind::Generation {
+        if !self.generates() {
             return Ok(self);
         }
         let message = format!(

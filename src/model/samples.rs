@@ -10,6 +10,13 @@ use runner_core::predict::Prediction;
 use runner_network::graph::Graph;
 use runner_network::noise::Draws;
 
+/// The items that the noise of a seed makes.
+pub struct Sampler<'a> {
+    model: &'a Model,
+    pair: Pair,
+    draws: Draws,
+}
+
 impl Model {
     /// The generator and the discriminator of an adversarial training.
     fn pair(&self) -> Option<Pair> {
@@ -24,21 +31,31 @@ impl Model {
         Some((alone.network, graph))
     }
 
-    /// The items with some numbers, from 0, of those that the noise of a seed makes. Each depends on the seed and on its
-    /// number alone, up to rounding. With the seed of the run, they are the items that its report shows.
+    /// Makes items from the noise of a seed. With the seed of the run, they are the items that its report shows.
     ///
     /// # Errors
     /// If the run is not an adversarial training.
-    pub fn samples(&self, items: Range<usize>, seed: u64) -> Result<Vec<Prediction>, Refusal> {
+    pub fn sampler(&self, seed: u64) -> Result<Sampler<'_>, Refusal> {
         let Some(pair) = self.pair() else {
             let message = format!("run `{}` generates no items from noise", self.plan().id);
             let help = "use a run with `strategy.type = \"adversarial\"`; for a language model, pass `--prompt`";
             return Err(Box::new(Diagnostic::error("generate", message).help(help)));
         };
-        let num = items.len();
-        let noise = Draws::new(seed, pair.noise).of_split(items, self.device());
-        let made = in_pool(|| self.network().generated(&pair, noise.discriminator));
+        Ok(Sampler {
+            draws: Draws::new(seed, pair.noise),
+            pair,
+            model: self,
+        })
+    }
+}
+
+impl Sampler<'_> {
+    /// The items with some numbers, from 0. Each depends on the seed and on its number alone, up to rounding.
+    pub fn items(&self, items: Range<usize>) -> Vec<Prediction> {
+        let (model, num) = (self.model, items.len());
+        let noise = self.draws.of_split(items, model.device());
+        let made = in_pool(|| model.network().generated(&self.pair, noise.discriminator));
         let values: Vec<f32> = made.into_data().iter::<f32>().collect();
-        Ok(self.meaning().decide_all(&values, num))
+        model.meaning().decide_all(&values, num)
     }
 }

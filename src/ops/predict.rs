@@ -141,19 +141,32 @@ pub fn predict(asked: &Predict, sink: &Sink<'_>) -> Result<Predicted, Error> {
             Diagnostic::error("usage", message).help(help),
         ));
     }
-    if asked.format()? != OutputFormat::Png {
-        return File::new(out, asked.force)?.write(|file| run(asked, file, None, sink));
+    let format = asked.format()?;
+    write_to((out, asked.force), format, TABLE, |to, folder| {
+        run(asked, to, folder, sink)
+    })
+}
+
+/// Lets `write` write a file, or the table of a folder of images, which appears when it is complete.
+pub(super) fn write_to<T>(
+    (out, force): (&Path, bool),
+    format: OutputFormat,
+    table: &str,
+    write: impl FnOnce(&mut dyn Write, Option<&Path>) -> Result<T, Error>,
+) -> Result<T, Error> {
+    if format != OutputFormat::Png {
+        return File::new(out, force)?.write(|file| write(file, None));
     }
     let is_own = |name: &OsStr| {
         let ending = Path::new(name).extension();
-        name == TABLE || ending.is_some_and(|ending| ending == "png")
+        name == table || ending.is_some_and(|ending| ending == "png")
     };
-    Folder::new(out, asked.force, is_own)?.write(|folder| {
+    Folder::new(out, force, is_own)?.write(|folder| {
         let failed = |e: io::Error| unwritten(out, &e);
-        let mut table = BufWriter::new(fs::File::create(folder.join(TABLE)).map_err(failed)?);
-        let predicted = run(asked, &mut table, Some(folder), sink)?;
-        table.flush().map_err(failed)?;
-        Ok(predicted)
+        let mut rows = BufWriter::new(fs::File::create(folder.join(table)).map_err(failed)?);
+        let written = write(&mut rows, Some(folder))?;
+        rows.flush().map_err(failed)?;
+        Ok(written)
     })
 }
 

@@ -1,15 +1,12 @@
 //! Items that the generator of an adversarial training makes, as a file or a folder of images.
 
-use std::ffi::OsStr;
-use std::fs;
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use super::place::{File, Folder, unwritten};
-use super::predict::{format_of, unwritable};
+use super::predict::{format_of, unwritable, write_to};
 use super::{Progress, Sink};
 use crate::error::Error;
-use crate::model::{Model, Options};
+use crate::model::{Model, Options, refusal};
 use runner_core::predict::{Layout, OutputFormat, Writer};
 
 /// Items that are computed at a time.
@@ -64,47 +61,35 @@ impl Samples {
 /// # Ok::<(), burn_runner::Error>(())
 /// ```
 pub fn samples(asked: &Samples, sink: &Sink<'_>) -> Result<(), Error> {
-    let out = &asked.out;
-    if format_of(asked.format, Some(out))? != OutputFormat::Png {
-        return File::new(out, asked.force)?.write(|file| run(asked, file, None, sink));
-    }
-    let is_own = |name: &OsStr| {
-        let ending = Path::new(name).extension();
-        name == TABLE || ending.is_some_and(|ending| ending == "png")
-    };
-    Folder::new(out, asked.force, is_own)?.write(|folder| {
-        let failed = |e| unwritten(out, &e);
-        let mut table = BufWriter::new(fs::File::create(folder.join(TABLE)).map_err(failed)?);
-        run(asked, &mut table, Some(folder), sink)?;
-        table.flush().map_err(failed)
+    let format = format_of(asked.format, Some(&asked.out))?;
+    let to = (asked.out.as_path(), asked.force);
+    write_to(to, format, TABLE, |out, folder| {
+        run(asked, format, (out, folder), sink)
     })
 }
 
 fn run(
     asked: &Samples,
-    out: &mut dyn Write,
-    folder: Option<&Path>,
+    format: OutputFormat,
+    (out, folder): (&mut dyn Write, Option<&Path>),
     sink: &Sink<'_>,
 ) -> Result<(), Error> {
     let model = Model::open(&asked.run, &asked.options).map_err(Error::Refused)?;
     if let Some(why) = &model.found().why {
         sink(Progress::Note(&format!("generating with {why}")));
     }
+    let sampler = model.sampler(asked.seed).map_err(Error::Refused)?;
     let layout = Layout {
         id: "item",
         is_numbered: true,
         keep: Vec::new(),
     };
-    let format = format_of(asked.format, Some(&asked.out))?;
     let meaning = model.meaning();
-    // Before the writer, whose refusals are about the format.
-    model.samples(0..0, asked.seed).map_err(Error::Refused)?;
     let writer = Writer::new(format, layout, meaning, out, folder);
-    let mut writer = writer.map_err(|e| Error::Refused(crate::model::refusal(&e)))?;
+    let mut writer = writer.map_err(|e| Error::Refused(refusal(&e)))?;
     for first in (0..asked.num).step_by(BATCH_SIZE) {
         let items = first..(first + BATCH_SIZE).min(asked.num);
-        let made = model.samples(items.clone(), asked.seed);
-        for (at, item) in items.zip(made.map_err(Error::Refused)?) {
+        for (at, item) in items.clone().zip(sampler.items(items)) {
             let id = (at + 1).to_string();
             let written = writer.add(meaning, &id, &[], (&item, &[]));
             written.map_err(unwritable)?;

@@ -415,8 +415,7 @@ pub fn export_pytorch(asked: &ExportPytorch, sink: &Sink<'_>) -> Result<Exported
     let plan = model.plan();
     let (network, graph) = computed(&model);
     refuse_graphs(&network)?;
-    let is_generator = model.generator().is_some();
-    let example = if is_generator {
+    let example = if model.generates() {
         Example::of(&network, &graph, model.device())
     } else {
         Example::of_model(&model)
@@ -428,7 +427,7 @@ pub fn export_pytorch(asked: &ExportPytorch, sink: &Sink<'_>) -> Result<Exported
         TargetEncoder::Class { .. } | TargetEncoder::Classes { .. } | TargetEncoder::Labels { .. }
     );
     let names = has_names.then(|| model.meaning().names());
-    let encoding = if is_generator {
+    let encoding = if model.generates() {
         // Noise is not encoded.
         String::new()
     } else {
@@ -437,7 +436,11 @@ pub fn export_pytorch(asked: &ExportPytorch, sink: &Sink<'_>) -> Result<Exported
     let about = About {
         origin: format!(
             "The {} of run `{}` of the experiment `{}` with its weights `{}`, exported by burn-runner {}.",
-            if is_generator { "generator" } else { "network" },
+            if model.generates() {
+                "generator"
+            } else {
+                "network"
+            },
             plan.id,
             plan.experiment,
             model.weights(),
@@ -477,7 +480,7 @@ pub fn export_onnx(asked: &ExportOnnx, sink: &Sink<'_>) -> Result<Exported, Erro
     let model = open(&asked.run, &asked.options, true, sink)?;
     let (network, graph) = computed(&model);
     refuse_graphs(&network)?;
-    if asked.with_transforms && model.generator().is_some() {
+    if asked.with_transforms && model.generates() {
         let message = format!(
             "run `{}` generates items from noise, which is not transformed",
             model.plan().id
