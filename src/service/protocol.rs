@@ -9,6 +9,7 @@ mod tests;
 use runner_core::data::records::{Column, ColumnKind};
 use runner_core::diagnostic::Reason;
 use runner_core::predict::Prediction;
+use runner_core::show::listed;
 use serde::ser::SerializeSeq;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
@@ -41,9 +42,7 @@ pub(super) struct Call {
 
 impl Metadata {
     fn input_names(&self) -> String {
-        let names = self.inputs.iter();
-        let names: Vec<String> = names.map(|column| format!("`{}`", column.name)).collect();
-        names.join(", ")
+        listed(self.inputs.iter().map(|column| &column.name))
     }
 
     /// Those of a model.

@@ -1,7 +1,14 @@
-//! Sizes, durations and errors of the system, in words.
+//! Names, sizes, durations and errors of the system, in words.
 
+use std::fmt::Display;
 use std::io;
 use std::time::Duration;
+
+/// Names as in `` `a`, `b` ``.
+pub fn listed(names: impl IntoIterator<Item = impl Display>) -> String {
+    let names = names.into_iter().map(|name| format!("`{name}`"));
+    names.collect::<Vec<_>>().join(", ")
+}
 
 /// A number of bytes in a suitable unit, such as `6.4 MiB`.
 pub fn show_bytes(bytes: u64) -> String {

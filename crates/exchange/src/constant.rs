@@ -7,6 +7,7 @@ use runner_core::data::DataError;
 use runner_core::data::read::arrays::npy;
 use runner_core::plan::constant::ConstantPlan;
 use runner_core::plan::init::InitRefusal;
+use runner_core::show::listed;
 use runner_core::spec::model::layer::ConstantFile;
 use runner_core::spec::plain_file;
 
@@ -111,11 +112,6 @@ fn read(path: &Path, array: Option<&str>) -> Result<NamedTensor, (&'static str, 
     });
     read.map_err(at_path)?;
     found.ok_or_else(|| at_path(damaged(path, "the array is missing")))
-}
-
-fn listed(names: &[&str]) -> String {
-    let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
-    names.join(", ")
 }
 
 /// The array of an `.npy` file.

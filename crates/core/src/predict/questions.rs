@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::{Map, Value as Json};
 
 use crate::data::DataError;
-use crate::show::plain_io_error;
+use crate::show::{listed, plain_io_error};
 use crate::spec::data::DataKind;
 use crate::spec::plain_file;
 
@@ -167,7 +167,7 @@ fn question(line: u64, row: &Map<String, Json>) -> Result<Question, Wrong> {
         Wrong(
             format!(
                 "no text before the answer was found under {}",
-                listed(&CONTEXTS)
+                listed(CONTEXTS)
             ),
             "name it `context`",
         )
@@ -182,7 +182,7 @@ fn question(line: u64, row: &Map<String, Json>) -> Result<Question, Wrong> {
     let context = context.as_str().ok_or_else(no_context)?.to_owned();
     let answer = find(&ANSWERS).ok_or_else(|| {
         Wrong(
-            format!("no right answer was found under {}", listed(&ANSWERS)),
+            format!("no right answer was found under {}", listed(ANSWERS)),
             "name it `answer`",
         )
     })?;
@@ -228,11 +228,6 @@ fn question(line: u64, row: &Map<String, Json>) -> Result<Question, Wrong> {
         context,
         kind: asked,
     })
-}
-
-fn listed(names: &[&str]) -> String {
-    let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
-    names.join(", ")
 }
 
 /// The texts and the labels of choices: a list of texts, of objects with `text` and `label`, or an object with lists of

@@ -7,6 +7,7 @@ use std::ops::Range;
 use super::layer_spec::{LayerSpec, Source};
 use super::preset::is_in_preset;
 use crate::diagnostic::{Diagnostic, Span};
+use crate::show::listed;
 use crate::spec::document::{Node, Table, Value};
 use crate::spec::expression::Arguments;
 use crate::spec::remedy;
@@ -319,8 +320,7 @@ impl Expander<'_> {
         let Some(layer) = self.layers.iter().find(takes_items) else {
             return;
         };
-        let names: Vec<String> = inputs.iter().map(|name| format!("`{name}`")).collect();
-        let names = names.join(", ");
+        let names = listed(inputs);
         let diagnostic = match self.preset {
             Some((preset, place)) => {
                 let message = format!(

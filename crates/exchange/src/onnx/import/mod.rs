@@ -26,6 +26,7 @@ use prost::Message;
 use runner_core::check::network::Network;
 use runner_core::data::DataError;
 use runner_core::diagnostic::counted;
+use runner_core::show::listed;
 
 use crate::onnx::messages::{GraphProto, ModelProto, NodeProto};
 use crate::tensors::Tensors;
@@ -204,11 +205,7 @@ fn output(graph: &GraphProto, options: &Options) -> Result<String, DataError> {
         .iter()
         .filter_map(|output| output.name.clone())
         .collect();
-    let list = names
-        .iter()
-        .map(|name| format!("`{name}`"))
-        .collect::<Vec<_>>()
-        .join(", ");
+    let list = listed(&names);
     match (&options.output, names.as_slice()) {
         (Some(wanted), names) if names.contains(wanted) => Ok(wanted.clone()),
         (Some(wanted), _) => Err(DataError::new(format!("it has no output `{wanted}`"))

@@ -18,6 +18,7 @@ use crate::data::encode::InputEncoder;
 use crate::data::incoming::{Id, Incoming, Origin, Raw, Take};
 use crate::data::records::{Column, ColumnKind, Skipped, Writer};
 use crate::diagnostic::{Reason, counted, nearest};
+use crate::show::listed;
 use crate::spec::data::{DataKind, FilesSpec};
 
 /// Reads a table.
@@ -421,7 +422,7 @@ fn refuse_ignored(
         "{} has no column `{name}`, which `--ignore` names",
         incoming.name()
     ))
-    .note(format!("its columns are {}", listed(names)));
+    .note(format!("its columns are {}", first_of(names)));
     Err(match nearest(name, names.iter().map(String::as_str)) {
         Some(other) => error.help(format!("did you mean `{other}`?")),
         None => error.help(format!("remove `--ignore {name}`")),
@@ -429,13 +430,12 @@ fn refuse_ignored(
 }
 
 /// The first of some names.
-fn listed<T: AsRef<str>>(names: &[T]) -> String {
+fn first_of<T: AsRef<str>>(names: &[T]) -> String {
     const SHOWN: usize = 8;
     let shown = names.iter().take(SHOWN);
-    let shown = shown.map(|name| format!("`{}`", encode::shorten(name.as_ref())));
-    let shown: Vec<_> = shown.collect();
+    let shown = listed(shown.map(|name| encode::shorten(name.as_ref())));
     let more = if names.len() > SHOWN { ", …" } else { "" };
-    format!("{}{more}", shown.join(", "))
+    format!("{shown}{more}")
 }
 
 /// A table without some of the columns.
@@ -454,9 +454,9 @@ fn lacks(incoming: &Incoming<'_>, lacking: &[&String], names: &[String]) -> Data
         } else {
             "columns"
         },
-        listed(lacking)
+        first_of(lacking)
     ))
-    .note(format!("its columns are {}", listed(names)));
+    .note(format!("its columns are {}", first_of(names)));
     let meant = nearest(lacking[0], names.iter().map(String::as_str));
     match meant {
         Some(other) => error.help(format!(
