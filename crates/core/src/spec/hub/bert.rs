@@ -27,10 +27,7 @@ pub(super) fn bert(config: &Map<String, Json>) -> Result<HubModel, Refused> {
     let num_heads = keys.heads("num_attention_heads", d_model)?;
     let inner = keys.size("intermediate_size")?;
     let max_length = keys.size("max_position_embeddings")?;
-    let segments = match keys.get("type_vocab_size") {
-        Some(_) => keys.size("type_vocab_size")?,
-        None => 2,
-    };
+    let segments = keys.size_or("type_vocab_size", 2)?;
     let vocabulary = keys.size("vocab_size")?;
     keys.only("hidden_act", &"gelu".into())?;
     keys.only("position_embedding_type", &"absolute".into())?;

@@ -108,6 +108,14 @@ impl<'a> Keys<'a> {
         }
     }
 
+    /// A size that a network has even if the key is missing.
+    pub(super) fn size_or(&mut self, key: &'static str, usual: usize) -> Result<usize, Refused> {
+        match self.get(key) {
+            Some(_) => self.size(key),
+            None => Ok(usual),
+        }
+    }
+
     /// The number of heads, which share the features evenly.
     pub(super) fn heads(&mut self, key: &'static str, d_model: usize) -> Result<usize, Refused> {
         let num = self.size(key)?;
@@ -141,6 +149,14 @@ impl<'a> Keys<'a> {
                 "a probability below 1 is needed",
             ),
         }
+    }
+
+    /// The key of a dropout that is not computed: a probability above 0 is refused.
+    pub(super) fn no_dropout(&mut self, key: &'static str) -> Result<(), Refused> {
+        if self.dropout(key, 0.0)? == 0.0 {
+            return Ok(());
+        }
+        self.only(key, &0.0.into())
     }
 
     /// A key that may only have one value.

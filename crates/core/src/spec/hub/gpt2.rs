@@ -27,10 +27,7 @@ pub(super) fn gpt2(config: &Map<String, Json>) -> Result<HubModel, Refused> {
     let num_heads = keys.heads("n_head", d_model)?;
     let max_length = keys.size("n_positions")?;
     let vocabulary = keys.size("vocab_size")?;
-    let inner = match keys.get("n_inner") {
-        Some(_) => keys.size("n_inner")?,
-        None => 4 * d_model,
-    };
+    let inner = keys.size_or("n_inner", 4 * d_model)?;
     keys.only("activation_function", &"gelu_new".into())?;
     keys.only("scale_attn_weights", &true.into())?;
     keys.only("tie_word_embeddings", &true.into())?;

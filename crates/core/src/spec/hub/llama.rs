@@ -16,10 +16,7 @@ pub(super) fn llama(config: &Map<String, Json>) -> Result<HubModel, Refused> {
     let d_model = keys.size("hidden_size")?;
     let num_layers = keys.size("num_hidden_layers")?;
     let num_heads = keys.heads("num_attention_heads", d_model)?;
-    let num_kv_heads = match keys.get("num_key_value_heads") {
-        Some(_) => keys.size("num_key_value_heads")?,
-        None => num_heads,
-    };
+    let num_kv_heads = keys.size_or("num_key_value_heads", num_heads)?;
     let inner = keys.size("intermediate_size")?;
     let vocabulary = keys.size("vocab_size")?;
     keys.only("hidden_act", &"silu".into())?;
@@ -27,9 +24,7 @@ pub(super) fn llama(config: &Map<String, Json>) -> Result<HubModel, Refused> {
     keys.only("mlp_bias", &false.into())?;
     keys.only("head_dim", &(d_model / num_heads).into())?;
     keys.only("sliding_window", &Json::Null)?;
-    if keys.dropout("attention_dropout", 0.0)? != 0.0 {
-        keys.only("attention_dropout", &0.0.into())?;
-    }
+    keys.no_dropout("attention_dropout")?;
     let rotary = rotary(&mut keys)?;
     let epsilon = keys.number("rms_norm_eps", 1e-6)?;
     let tie = keys

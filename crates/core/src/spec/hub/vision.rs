@@ -3,7 +3,7 @@
 use serde_json::{Map, Value as Json};
 
 use super::config::{Keys, Refused, refuse, short};
-use super::models::{HubModel, int, labels};
+use super::models::{HubModel, architecture, int, labels};
 use super::names::{RESNET, VIT};
 use crate::diagnostic::Span;
 use crate::spec::document::{Entry, Node, Table, Value};
@@ -32,11 +32,8 @@ pub(super) fn vit(config: &Map<String, Json>) -> Result<HubModel, Refused> {
     keys.get("num_channels");
     keys.only("hidden_act", &"gelu".into())?;
     keys.only("qkv_bias", &true.into())?;
-    for key in ["hidden_dropout_prob", "attention_probs_dropout_prob"] {
-        if keys.dropout(key, 0.0)? != 0.0 {
-            keys.only(key, &0.0.into())?;
-        }
-    }
+    keys.no_dropout("hidden_dropout_prob")?;
+    keys.no_dropout("attention_probs_dropout_prob")?;
     let epsilon = keys.number("layer_norm_eps", 1e-12)?;
     keys.finish()?;
     Ok(HubModel {
@@ -58,7 +55,7 @@ pub(super) fn vit(config: &Map<String, Json>) -> Result<HubModel, Refused> {
         max_length: None,
         vocabulary: 0,
         labels: labels(config),
-        architecture: super::models::architecture(config),
+        architecture: architecture(config),
     })
 }
 
@@ -117,7 +114,7 @@ pub(super) fn resnet(config: &Map<String, Json>) -> Result<HubModel, Refused> {
         max_length: None,
         vocabulary: 0,
         labels: labels(config),
-        architecture: super::models::architecture(config),
+        architecture: architecture(config),
     })
 }
 
