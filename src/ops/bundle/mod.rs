@@ -10,7 +10,7 @@ use super::{Progress, Sink};
 use crate::error::Error;
 use runner_core::diagnostic::Diagnostic;
 use runner_core::event::Outcome;
-use runner_core::plan::{ForkPlan, RunPlan};
+use runner_core::plan::RunPlan;
 use runner_core::record::capsule::{self, Packed, Packing};
 use runner_core::record::{ExperimentFolder, RunFolder, RunRecord, remedy};
 use runner_core::show::plain_io_error;
@@ -74,11 +74,11 @@ pub struct Bundled {
 
 /// A capsule has what one run needs, and not the runs that it begins as a copy of.
 fn refuse_fork(plan: &RunPlan) -> Result<(), Error> {
-    let Some(ForkPlan { run, epoch, .. }) = &plan.fork else {
+    let Some(fork) = &plan.fork else {
         return Ok(());
     };
     let message = format!(
-        "`{}` has no capsule of its own: it begins as a copy of `{run}` after epoch {epoch}",
+        "`{}` has no capsule of its own: it begins as {fork}",
         plan.id
     );
     let diagnostic = Diagnostic::error("usage", message);

@@ -9,7 +9,7 @@ use crate::ops::experiment::cache_folder;
 use crate::ops::{Progress, Sink};
 use runner_core::diagnostic::Diagnostic;
 use runner_core::event::Outcome;
-use runner_core::plan::{ForkPlan, RunPlan};
+use runner_core::plan::RunPlan;
 use runner_core::record::capsule::{self, Needs};
 use runner_core::record::{
     Environment, ExperimentFolder, RunFolder, RunRecord, SealState, Trace, refuse_links,
@@ -59,8 +59,7 @@ pub(super) fn originals(options: &Reproduce, sink: &Sink<'_>) -> Result<Vec<Orig
         let original = Original::read(experiment.run(&id), sink)?;
         if let Some(fork) = &original.plan.fork {
             sink(Progress::Step(&format!(
-                "`{id}` is skipped: it begins as a copy of `{}` after epoch {}",
-                fork.run, fork.epoch
+                "`{id}` is skipped: it begins as {fork}"
             )));
             continue;
         }
@@ -81,11 +80,11 @@ pub(super) fn originals(options: &Reproduce, sink: &Sink<'_>) -> Result<Vec<Orig
 
 /// A run that begins as a copy of another one is not reproduced by itself.
 fn refuse_fork(plan: &RunPlan) -> Result<(), Error> {
-    let Some(ForkPlan { run, epoch, .. }) = &plan.fork else {
+    let Some(fork) = &plan.fork else {
         return Ok(());
     };
     let message = format!(
-        "`{}` cannot be reproduced by itself: it begins as a copy of `{run}` after epoch {epoch}",
+        "`{}` cannot be reproduced by itself: it begins as {fork}",
         plan.id
     );
     let diagnostic = Diagnostic::error("usage", message);

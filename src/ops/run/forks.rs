@@ -67,10 +67,7 @@ pub(super) fn begin(
                 .or_insert(from.epoch);
             *epoch = from.epoch.min(*epoch);
         } else if chosen.contains(run.id.as_str()) {
-            let reason = format!(
-                "it begins as a copy of `{}` after epoch {}, whose state then is gone: {reason}",
-                from.run, from.epoch
-            );
+            let reason = format!("it begins as {from}, whose state then is gone: {reason}");
             lost.push((run.id.clone(), reason, REMEDY));
         }
     }

@@ -281,6 +281,12 @@ pub struct ForkPlan {
     pub epoch: usize,
 }
 
+impl fmt::Display for ForkPlan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a copy of `{}` after epoch {}", self.run, self.epoch)
+    }
+}
+
 impl RunPlan {
     /// Optimizer updates that it takes over from the run that it begins as a copy of; 0 if it begins by itself.
     pub fn first_step(&self) -> usize {

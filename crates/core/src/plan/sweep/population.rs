@@ -17,7 +17,7 @@ use crate::spec::section::Choice;
 use crate::spec::sweep::RandomAxisSpec;
 use runner_search::{Change, Next, Population, Shown};
 
-/// Settings of the optimizer that each update reads anew.
+/// Settings of the optimizer that every update reads.
 const OF_UPDATES: [&str; 14] = [
     "learning_rate",
     "weight_decay",
@@ -119,28 +119,16 @@ impl Search<'_> {
     fn unsupported_search(&self, population: &PopulationSpec, span: Span) -> Vec<Diagnostic> {
         let root = &self.document.root;
         let at = |key: &str| root.at(key).map(|entry| entry.key_span);
-        let refuse = |message: String, at: Span, note: &str, help: &str| {
-            let wrong = Diagnostic::error("contradiction", message).at(at);
-            let wrong = wrong.related(span, "the population");
-            let wrong = if note.is_empty() {
-                wrong
-            } else {
-                wrong.note(note)
-            };
-            wrong.help(help)
-        };
+        let refuse = |message: String, at: Span| refusal(message, at, span);
         let mut refusals = Vec::new();
         let method = self.spec.method;
         if !matches!(method, SearchMethod::Sobol | SearchMethod::Random) {
-            refusals.push(refuse(
-                format!(
-                    "`pbt` and `search.type = \"{}\"` cannot be combined",
-                    method.name()
-                ),
-                at("search.type").unwrap_or(self.spec.span),
-                "a population learns by itself: `search.type` only samples its first members",
-                "use `search.type = \"sobol\"`, or another `search.prune.type`",
-            ));
+            let with = format!("search.type = \"{}\"", method.name());
+            let at = at("search.type").unwrap_or(self.spec.span);
+            let note =
+                "a population learns by itself: `search.type` only samples its first members";
+            let help = "use `search.type = \"sobol\"`, or another `search.prune.type`";
+            refusals.push(combined(&with, at, span).note(note).help(help));
         }
         for (key, note, help) in [
             (
@@ -185,40 +173,50 @@ impl Search<'_> {
             ),
         ] {
             if let Some(at) = at(key) {
-                let message = format!("`pbt` and `{key}` cannot be combined");
-                refusals.push(refuse(message, at, note, help));
+                refusals.push(combined(key, at, span).note(note).help(help));
             }
         }
         let num_enqueued = self.spec.enqueue.len();
         if num_enqueued > population.size {
-            refusals.push(refuse(
-                format!(
-                    "a population of {} cannot begin with {}",
-                    population.size,
-                    counted(num_enqueued, "point")
-                ),
-                at("search.enqueue").unwrap_or(self.spec.span),
-                "",
-                &format!(
-                    "set `search.prune.population` to {num_enqueued} or more, or enqueue fewer points"
-                ),
-            ));
+            let message = format!(
+                "a population of {} cannot begin with {}",
+                population.size,
+                counted(num_enqueued, "point")
+            );
+            let wrong = refuse(message, at("search.enqueue").unwrap_or(self.spec.span));
+            refusals.push(wrong.help(format!(
+                "set `search.prune.population` to {num_enqueued} or more, or enqueue fewer points"
+            )));
         }
         if (population.quantile * population.size as f64) < 1.0 {
             let least = (1.0 / population.size as f64 * 1e3).ceil() / 1e3;
-            refusals.push(refuse(
-                format!(
-                    "no member would be replaced: {} of {} is less than one",
-                    population.quantile,
-                    counted(population.size, "member")
-                ),
-                at("search.prune.quantile").unwrap_or(span),
-                "",
-                &format!("set `quantile = {least}` or more, or a larger `population`"),
-            ));
+            let message = format!(
+                "no member would be replaced: {} of {} is less than one",
+                population.quantile,
+                counted(population.size, "member")
+            );
+            let wrong = refuse(message, at("search.prune.quantile").unwrap_or(span));
+            refusals.push(wrong.help(format!(
+                "set `quantile = {least}` or more, or a larger `population`"
+            )));
         }
         refusals
     }
+}
+
+/// A refusal at a key, with the place of the population.
+fn refusal(message: String, at: Span, population: Span) -> Diagnostic {
+    let wrong = Diagnostic::error("contradiction", message).at(at);
+    wrong.related(population, "the population")
+}
+
+/// The refusal of a key beside a population.
+fn combined(with: &str, at: Span, population: Span) -> Diagnostic {
+    refusal(
+        format!("`pbt` and `{with}` cannot be combined"),
+        at,
+        population,
+    )
 }
 
 /// The first suggestion with the trial of another one: two members with equal hyperparameters and the same past are one
@@ -338,12 +336,8 @@ fn unsupported_training(document: &Document, span: Span) -> Vec<Diagnostic> {
     ];
     let found = found.into_iter().filter(|(is_set, ..)| *is_set);
     let refusals = found.map(|(_, key, note, help)| {
-        let wrong = Diagnostic::error(
-            "contradiction",
-            format!("`pbt` and `{key}` cannot be combined"),
-        );
-        let wrong = wrong.at(at(key).unwrap_or(span));
-        wrong.related(span, "the population").note(note).help(help)
+        let wrong = combined(key, at(key).unwrap_or(span), span);
+        wrong.note(note).help(help)
     });
     refusals.collect()
 }
