@@ -66,12 +66,7 @@ fn wrong(
         };
         return refuse(message, help);
     }
-    let axis = parameter.item_axis?;
-    let rank = match name {
-        "ft_transformer" => 1,
-        "eegnet" => 2,
-        _ => 3,
-    };
+    let (axis, rank) = parameter.item_axis?;
     if items.len() != rank {
         return None;
     }

@@ -62,8 +62,8 @@ pub struct Parameter {
     pub doc: String,
     /// Its default.
     pub default: Node,
-    /// The axis of items whose size it has to be, if any.
-    pub item_axis: Option<usize>,
+    /// The axis of items whose size it has to be, and their number of axes, if any.
+    pub item_axis: Option<(usize, usize)>,
     /// Whether it is how many times images are halved.
     pub halves_items: bool,
     /// The allowed names, if it is a choice.
@@ -181,10 +181,11 @@ impl Parameter {
                 .collect(),
             _ => Vec::new(),
         };
-        let axis = match table.get("item_axis").map(|entry| &entry.node.value) {
-            Some(Value::Int(axis)) => usize::try_from(*axis).ok(),
+        let number = |key: &str| match table.get(key).map(|entry| &entry.node.value) {
+            Some(Value::Int(number)) => usize::try_from(*number).ok(),
             _ => None,
         };
+        let axis = number("item_axis").map(|axis| (axis, number("item_rank").expect("a rank")));
         Self {
             doc: text("doc"),
             kind: text("type"),
