@@ -7,7 +7,9 @@ use rayon::prelude::*;
 
 use crate::data::DataError;
 use crate::data::encode::tokenizer::Tokenizer;
-use crate::data::encode::tokenizer::chat::{ChatTemplate, Conversation, Rendered, Renderer};
+use crate::data::encode::tokenizer::chat::{
+    ChatTemplate, Conversation, NotMarked, Rendered, Renderer,
+};
 use crate::data::records::Records;
 use crate::spec::data::FilesSpec;
 
@@ -61,7 +63,9 @@ impl Chats {
             let Some(text) = records.text(row, column) else {
                 return Ok(None);
             };
-            let place = |reason: &str| format!("{reason}, for the conversation {} of `{name}`", row + 1);
+            let place = |reason: &NotMarked| {
+                wrong(&format!("{reason}, for the conversation {} of `{name}`", row + 1))
+            };
             let conversation = Conversation::parse(text).map_err(|reason| {
                 let message = format!("the conversation {} of `{name}` cannot be used: {reason}", row + 1);
                 DataError::new(message)
@@ -70,17 +74,16 @@ impl Chats {
             })?;
             let rendered = if files.tokens.learn_prompts {
                 let text = renderer.render(&conversation, false);
-                text.map(|text| Rendered { text, assistant: Vec::new() })
+                text.map(|text| Rendered { text, assistant: Vec::new() }).map_err(NotMarked::Refused)
             } else {
                 renderer.marked(&conversation)
             };
-            match rendered {
-                Ok(rendered) => Ok(Some(rendered)),
-                Err(reason) if reason.ends_with("cannot be told apart") => Err(wrong(&place(&reason))
+            rendered.map(Some).map_err(|reason| match reason {
+                NotMarked::Mixed(_) => place(&reason)
                     .key("data.tokens")
-                    .help("enclose what the assistant wrote in `{% generation %}` and `{% endgeneration %}` in the template, or set `learn_prompts = true`")),
-                Err(reason) => Err(of_template(wrong(&place(&reason)))),
-            }
+                    .help("enclose what the assistant wrote in `{% generation %}` and `{% endgeneration %}` in the template, or set `learn_prompts = true`"),
+                NotMarked::Refused(_) => of_template(place(&reason)),
+            })
         });
         let rendered = written.collect::<Result<Vec<_>, DataError>>()?;
         let rows = rendered.iter().enumerate();

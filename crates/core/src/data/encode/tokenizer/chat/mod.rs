@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 
 pub use conversation::Conversation;
 pub use file::{CONFIG, TEMPLATE, files_of};
-pub use render::Renderer;
+pub use render::{NotMarked, Renderer};
 
 /// A chat template, with the tokens that it may name.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

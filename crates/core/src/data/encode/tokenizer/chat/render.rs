@@ -35,6 +35,33 @@ pub struct Renderer {
     has_generation: bool,
 }
 
+/// Why it is not known what the assistant wrote in a conversation; as text, to follow "the chat template".
+#[derive(Debug, PartialEq, Eq)]
+pub enum NotMarked {
+    /// The template refuses the conversation.
+    Refused(String),
+    /// The turns cannot be told apart, from this message on.
+    Mixed(usize),
+}
+
+impl From<String> for NotMarked {
+    fn from(reason: String) -> Self {
+        Self::Refused(reason)
+    }
+}
+
+impl fmt::Display for NotMarked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Refused(reason) => f.write_str(reason),
+            Self::Mixed(message) => write!(
+                f,
+                "writes the first messages of a conversation in another way when others follow, at message {message}, so that the assistant's turns cannot be told apart"
+            ),
+        }
+    }
+}
+
 impl fmt::Debug for Renderer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Renderer").finish_non_exhaustive()
@@ -100,7 +127,7 @@ impl Renderer {
     ///
     /// # Errors
     /// As [`render`](Self::render), or if the turns cannot be told apart.
-    pub fn marked(&self, conversation: &Conversation) -> Result<Rendered, String> {
+    pub fn marked(&self, conversation: &Conversation) -> Result<Rendered, NotMarked> {
         let num = conversation.messages.len();
         if self.has_generation {
             let mark = unused_mark(conversation, &self.special);
@@ -116,10 +143,7 @@ impl Renderer {
             };
             let after = self.first(conversation, at + 1, false, None)?;
             if !(after.starts_with(&before) && text.starts_with(&after)) {
-                return Err(format!(
-                    "writes the first messages of a conversation in another way when others follow, at message {}, so that the assistant's turns cannot be told apart",
-                    at + 1
-                ));
+                return Err(NotMarked::Mixed(at + 1));
             }
             assistant.push(before.len()..after.len());
         }

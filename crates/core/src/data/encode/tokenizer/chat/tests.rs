@@ -26,7 +26,8 @@ fn render(text: &str) -> Result<String, String> {
 
 /// What the assistant wrote.
 fn assistant(text: &str) -> Result<Vec<String>, String> {
-    let found = renderer(text)?.marked(&conversation())?;
+    let found = renderer(text)?.marked(&conversation());
+    let found = found.map_err(|reason| reason.to_string())?;
     let parts = found.assistant.into_iter();
     Ok(parts.map(|at| found.text[at].to_owned()).collect())
 }
