@@ -1,5 +1,6 @@
 //! What a run saves about its data: how records are converted to numbers, and the columns of the records.
 
+use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -97,10 +98,10 @@ impl Transforms {
 
     /// The same for values of new data: records of embedded data are bytes that represent centimetres, or intensities
     /// from 0 to 1.
-    pub fn of_new_data(&self, plan: &DataPlan) -> Self {
-        let mut transforms = self.clone();
-        if let (Dataset::Iris | Dataset::Digits { .. }, InputEncoder::Array { scaling, unit, .. }) =
-            (&plan.dataset, &mut transforms.input)
+    pub fn of_new_data(&self, plan: &DataPlan) -> Cow<'_, Self> {
+        let mut transforms = Cow::Borrowed(self);
+        if matches!(plan.dataset, Dataset::Iris | Dataset::Digits { .. })
+            && let InputEncoder::Array { scaling, unit, .. } = &mut transforms.to_mut().input
         {
             let size = f64::from(std::mem::replace(unit, 1.0));
             for one in scaling {

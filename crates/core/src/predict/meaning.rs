@@ -39,7 +39,7 @@ impl Meaning {
     /// The meaning for a run.
     pub fn new(plan: &RunPlan, transforms: &Transforms) -> Self {
         // Items are predicted in the units that new data has.
-        let transforms = &transforms.of_new_data(&plan.data);
+        let transforms: &Transforms = &transforms.of_new_data(&plan.data);
         let of = |task, loss: &LossFunction, target: &TargetPlan, set: Set| Self {
             task,
             loss: loss.clone(),
