@@ -618,3 +618,40 @@ fn another_edge_is_another_run() {
     assert_ne!(before.0, after.0);
     assert_ne!(before.1, after.1);
 }
+
+/// Columns of edges that no layer uses are a mistake, or an ablation.
+#[test]
+fn columns_of_edges_without_an_effect_are_reported() {
+    let edges = "source,target,long,sure\nn3,n4,0.5,1\nn4,n5,0.25,2\n";
+    let said = |columns: &str, layer: &str| {
+        let spec = PATH.edit("id = \"id\"", &format!("id = \"id\"\n{columns}"));
+        let folder = folder_with(&spec.edit("type = \"gcn\"", layer));
+        path_of_nodes(folder.path());
+        fs::write(folder.path().join("edges.csv"), edges).unwrap();
+        let (code, out, said) = run(folder.path(), &["check", "spec.toml"]);
+        assert_eq!(code, 0, "{out}{said}");
+        out + &said
+    };
+    let (features, weight) = ("features = 'long'", "weight = 'sure'");
+    for (columns, layer, expected) in [
+        (
+            features,
+            "type = 'sage'",
+            "`data.graph.features` has no effect: no layer has an `edge_dim`",
+        ),
+        (features, "type = 'gat'\nedge_dim = 1", ""),
+        (
+            weight,
+            "type = 'sage'",
+            "`data.graph.weight` has no effect: only `gcn` layers use the weights of edges",
+        ),
+        (weight, "type = 'gcn'", ""),
+    ] {
+        let said = said(columns, layer);
+        let is_expected = match expected {
+            "" => !said.contains("no effect"),
+            _ => said.contains(expected),
+        };
+        assert!(is_expected, "{columns}, {layer}: {said}");
+    }
+}

@@ -11,6 +11,7 @@ mod chats;
 mod data;
 pub mod distill;
 mod documents;
+mod edges;
 mod failure;
 mod fit;
 pub mod forecast;
@@ -111,6 +112,10 @@ pub const RULES: &[Rule] = &[
     Rule {
         reads: &["data", "model"],
         check: documents::documents_stay_apart,
+    },
+    Rule {
+        reads: &["data", "model"],
+        check: edges::values_of_edges_are_used,
     },
     Rule {
         reads: &["data", "model"],
