@@ -14,6 +14,27 @@ use crate::spec::strategy::StrategySpec;
 const ADAPTABLE: &str =
     "matrices of linear layers, attention, transformer stacks and `swiglu` can be adapted";
 
+/// The names of matrices of attention in other libraries, with those here.
+const NAMES: [(&str, &str); 5] = [
+    ("q_proj", "query"),
+    ("k_proj", "key"),
+    ("v_proj", "value"),
+    ("o_proj", "output"),
+    ("out_proj", "output"),
+];
+
+/// The pattern here for what other libraries call target modules: the name of a layer alone, perhaps of their own.
+fn meant(pattern: &str, matrices: &[String]) -> Option<String> {
+    let name = pattern.trim_end_matches(".weight");
+    let name = name.trim_matches(['*', '.']);
+    let name = name.rsplit('.').next().filter(|name| !name.is_empty())?;
+    let other = NAMES.iter().find(|(other, _)| *other == name);
+    let pattern = format!("*.{}.weight", other.map_or(name, |(_, here)| here));
+    let matcher = WildMatch::new(&pattern);
+    let is_there = matrices.iter().any(|path| matcher.matches(path));
+    is_there.then_some(pattern)
+}
+
 /// The paths of all matrices that can be adapted.
 fn matrices(network: &Network) -> Vec<String> {
     let layers = network.layers.iter();
@@ -105,7 +126,12 @@ pub fn weights_can_be_adapted(point: &Point<'_>) -> Option<Diagnostic> {
         if matrices.iter().any(|path| matcher.matches(path)) {
             return None;
         }
-        let diagnostic = matches_nothing(point, &known, &matrices, "weight that can be adapted");
+        let what = "weight that can be adapted";
+        let diagnostic = match meant(pattern, &matrices) {
+            None => matches_nothing(point, &known, &matrices, what),
+            Some(meant) => matches_nothing(point, &known, &[], what)
+                .help(format!("use \"{meant}\", as it is named here")),
+        };
         let note = match matrices.as_slice() {
             [] => format!("{ADAPTABLE}, and the network has none"),
             some => format!("the weights that can be adapted are {}", shortened(some)),
