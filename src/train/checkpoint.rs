@@ -10,7 +10,7 @@ use std::fmt;
 use std::fs;
 use std::io;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use burn::store::ModuleRecord;
 use burn::train::checkpoint::{
@@ -40,6 +40,8 @@ pub struct Checkpoints {
     fault: Option<Fault>,
     /// States whose files are being written, with the number of finished files.
     pending: Mutex<BTreeMap<usize, (State, usize)>>,
+    /// Notified when a step is no longer pending.
+    ended: Condvar,
 }
 
 /// The result of [`Checkpoints::newest`].
@@ -108,6 +110,7 @@ impl Checkpoints {
             emit: job.emit.clone(),
             fault: job.fault.clone(),
             pending: Mutex::default(),
+            ended: Condvar::new(),
         }
     }
 
@@ -179,12 +182,21 @@ impl Checkpoints {
         }
         let (state, _) = pending.remove(&step).unwrap_or_default();
         drop(pending);
+        self.ended.notify_all();
         let [model, optimizer, scheduler] =
             CHECKPOINT_PARTS.map(|part| part_sum(&self.folder, part, step));
         let sums = [model?, optimizer?, scheduler?];
         let said = serde_json::to_value(&state)?;
         let sidecar = Sidecar::new(&self.plan, &self.data_digests, sums, said);
         self.write_sidecar(step, &sidecar, &state)
+    }
+
+    /// Waits until the three files of a step are on disk, or cannot be written.
+    pub fn wait(&self, step: usize) {
+        let pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+        let _ended = self
+            .ended
+            .wait_while(pending, |pending| pending.contains_key(&step));
     }
 
     /// Updates the state of a step's set, if the set is on disk and has the current weights.
@@ -288,8 +300,24 @@ impl Part {
     }
 }
 
+/// Ends the wait for a step whose files cannot be written, also after a panic.
+struct Unwritten<'a>(&'a Checkpoints, usize);
+
+impl Drop for Unwritten<'_> {
+    fn drop(&mut self) {
+        let Self(checkpoints, step) = self;
+        let mut pending = checkpoints
+            .pending
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        pending.remove(step);
+        checkpoints.ended.notify_all();
+    }
+}
+
 impl<R: Checkpoint> Checkpointer<R> for Part {
     fn save(&self, step: usize, record: R) -> Result<(), CheckpointerError> {
+        let unwritten = Unwritten(&self.checkpoints, step);
         self.file.save(step, record)?;
         // On disk before the sidecar; the three threads of a step sync concurrently.
         sync_file(&self.path(step)).map_err(|e| {
@@ -297,7 +325,9 @@ impl<R: Checkpoint> Checkpointer<R> for Part {
         })?;
         self.checkpoints
             .saved(step)
-            .map_err(|e| CheckpointerError::Unknown(e.to_string()))
+            .map_err(|e| CheckpointerError::Unknown(e.to_string()))?;
+        std::mem::forget(unwritten);
+        Ok(())
     }
 
     fn restore(&self, step: usize) -> Result<R, CheckpointerError> {

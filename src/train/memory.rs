@@ -223,6 +223,7 @@ pub fn is_out_of_memory(text: &str) -> bool {
         "out of device memory",
         "not enough memory",
         "cannot allocate memory",
+        "can't allocate buffer",
         "memory allocation of",
         "memory allocation failed",
         "capacity overflow",

@@ -48,6 +48,10 @@ impl Epochs {
             learner.model().settle();
             self.checkpoints.expect(step, state);
             checkpointer.checkpoint(learner, step, &parts.event_store);
+            // Burn's threads read the tensors while they write: on a GPU, updates in place may come before that.
+            if !self.plan.device.backend.is_host() {
+                self.checkpoints.wait(step);
+            }
         }
     }
 
