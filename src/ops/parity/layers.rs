@@ -7,7 +7,7 @@ use super::{Comparing, DevicePair, DeviceParity, Job, Parities, examples};
 use crate::error::Error;
 use runner_core::check::network::examples::Example as Small;
 use runner_core::diagnostic::{Diagnostic, Reason};
-use runner_core::parity::{Example, KindRow, Outcome, by_kind};
+use runner_core::parity::{Example, KindRow, Outcome, Said, by_kind};
 use runner_core::spec::backend::DeviceName;
 
 /// Two devices compared on types of layers.
@@ -55,19 +55,24 @@ impl Comparing<'_> {
         }
         let mut found = Vec::new();
         for device in &self.options.devices[1..] {
-            let compared = DeviceParity::Layers(self.layers_on(*device, &all, only)?);
+            let (layers, ended) = self.layers_on(*device, &all, only, sink)?;
+            let compared = DeviceParity::Layers(layers);
             sink(Progress::Compared(&compared));
+            ended?;
             found.push(compared);
         }
         Ok(Parities(found))
     }
 
+    /// The result, and whether the comparison was stopped: kernels can take minutes, so that a part of it is shown.
     fn layers_on(
         &self,
         device: DeviceName,
         all: &[(usize, Small)],
         only: &[String],
-    ) -> Result<LayerParity, Error> {
+        sink: &Sink<'_>,
+    ) -> Result<(LayerParity, Result<(), Error>), Error> {
+        let mut stopped = Ok(());
         let last = all.last().map_or(0, |(number, _)| *number);
         let mut names = None;
         let mut done: Vec<Example> = Vec::new();
@@ -81,7 +86,24 @@ impl Comparing<'_> {
                 from,
                 only: only.to_vec(),
             };
-            match self.some_layers(&job, all, &mut names, &mut done)? {
+            let mut tried = Vec::new();
+            let ended = self.some_layers(&job, all, (&mut names, &mut done), &mut |example| {
+                let rows = by_kind(std::slice::from_ref(example));
+                for KindRow { kind, verdict, .. } in rows {
+                    let of = format!("{kind} ({} of {last}): {verdict}", example.number);
+                    sink(Progress::Step(&of));
+                }
+                tried.push(example.clone());
+            });
+            let ended = match ended {
+                Err(Error::Interrupted(reason)) if !(done.is_empty() && tried.is_empty()) => {
+                    done.extend(tried);
+                    stopped = Err(Error::Interrupted(reason));
+                    break;
+                }
+                ended => ended?,
+            };
+            match ended {
                 Ended::Whole => break,
                 Ended::In(number) => from = number + 1,
                 Ended::Lost(reason) if done.is_empty() => {
@@ -99,11 +121,12 @@ impl Comparing<'_> {
                 }
             }
         }
-        Ok(LayerParity {
+        let layers = LayerParity {
             devices: DevicePair::new(self.reference(), device, names),
             types: by_kind(&done),
             examples: done,
-        })
+        };
+        Ok((layers, stopped))
     }
 
     /// The work of one process.
@@ -111,10 +134,14 @@ impl Comparing<'_> {
         &self,
         job: &Job,
         all: &[(usize, Small)],
-        names: &mut Option<(String, String)>,
-        done: &mut Vec<Example>,
+        (names, done): (&mut Option<(String, String)>, &mut Vec<Example>),
+        watch: &mut dyn FnMut(&Example),
     ) -> Result<Ended, Error> {
-        let (heard, ended) = self.hear(job, &mut |_| {})?;
+        let (heard, ended) = self.hear(job, &mut |said| {
+            if let Said::Tried(example) = said {
+                watch(example);
+            }
+        })?;
         if names.is_none() {
             *names = heard.names;
         }
