@@ -21,6 +21,7 @@ def main():
     parser.add_argument("networks", nargs="*", metavar="NETWORK")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--epochs", type=int, default=3)
+    parser.add_argument("--steps", type=int, default=16, help="steps of an epoch")
     arguments = parser.parse_args()
     unknown = set(arguments.networks) - set(peers.NETWORKS)
     if unknown:
@@ -29,13 +30,14 @@ def main():
     all_ratios = []
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
-        peers.write_data(folder)
+        peers.write_data(folder, arguments.steps)
         for name in arguments.networks or peers.NETWORKS:
             kind, layers = peers.NETWORKS[name]
             times = {"portable": [], "fast": []}
             for number in range(arguments.rounds):
                 for arithmetic in sorted(times, reverse=number % 2 == 0):
-                    times[arithmetic].append(peers.runner_step(arguments, folder, kind, layers, arithmetic))
+                    backend = f'arithmetic = "{arithmetic}"'
+                    times[arithmetic].append(peers.runner_step(arguments, folder, kind, layers, backend))
             ratios = [portable / fast for portable, fast in zip(times["portable"], times["fast"])]
             all_ratios.append(statistics.median(ratios))
             portable, fast = (1000 * statistics.median(times[which]) for which in ("portable", "fast"))

@@ -1,12 +1,14 @@
-"""Training steps of networks of many families by runner and by PyTorch, on the processor in f32 with 2 threads each.
+"""Training steps of networks of many families by runner and by PyTorch: on the processor in f32 with 2 threads each, or
+on a GPU.
 
-    python3 benches/peers.py RUNNER [--rounds 5] [--epochs 3] [NETWORK...]
+    python3 benches/peers.py RUNNER [--rounds 5] [--epochs 3] [--steps 16] [--device cuda] [--precision bf16] [NETWORK...]
 
 Needs torch and numpy in the Python that it is run with, and installs nothing. Each round measures both sides, which take
 turns in going first: runner's time is that of a step in an epoch of `runner run`, with its metrics, events and
 checkpoints, but without validation; PyTorch's that of a step of a loop that gathers a batch, computes the loss and its
 gradients and updates the weights. The first epoch of each is left out. A row of the table is the median of the rounds'
 ratios with the least and the largest one; ratios of networks that were interrupted by others are seen by their spread.
+On a GPU, PyTorch uses CUDA, has the data there, and may multiply in TF32.
 """
 
 import argparse
@@ -212,8 +214,8 @@ NETWORKS = {
          layer("gelu"), *HEAD],
     ),
 }
+DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16}
 BATCH = {IMAGES: 64, SERIES: 64, TEXT: 32}
-STEPS = 16
 CLASSES = 10
 
 
@@ -223,18 +225,18 @@ def toml(value):
     return json.dumps(value)
 
 
-def write_data(folder):
+def write_data(folder, steps):
     """Data of each kind that both sides read, a tenth of it for validation."""
     random = numpy.random.default_rng(1)
     for kind, shape in [(IMAGES, (1, 28, 28)), (SERIES, (8, 96))]:
-        num = BATCH[kind] * STEPS * 10 // 9 + 1
+        num = BATCH[kind] * steps * 10 // 9 + 1
         numpy.save(folder / f"{kind}_x.npy", random.standard_normal((num, *shape), dtype=numpy.float32))
         numpy.save(folder / f"{kind}_y.npy", random.integers(0, CLASSES, num))
-    num = (BATCH[TEXT] * STEPS * 10 // 9 + 2) * LENGTH
+    num = (BATCH[TEXT] * steps * 10 // 9 + 2) * LENGTH
     (folder / "text.txt").write_text("".join(random.choice(list(LETTERS), num)))
 
 
-def spec(kind, layers, epochs, arithmetic="fast"):
+def spec(kind, layers, epochs, backend):
     data = {
         TEXT: f'type = "text"\npath = "text.txt"\ntokens = {{ tokenizer = "char", length = {LENGTH}, stride = {LENGTH} }}',
     }.get(kind, f'type = "npy"\npath = "{kind}_x.npy"\ntarget_path = "{kind}_y.npy"\nscale = "none"')
@@ -244,14 +246,14 @@ def spec(kind, layers, epochs, arithmetic="fast"):
         f"[data]\n{data}\nsplit = {{ valid = 0.1{order} }}\n[model]\nlayers = [\n{listed},\n]\n"
         f'[optimizer]\ntype = "adam"\nlearning_rate = 1e-3\n'
         f"[train]\nepochs = {epochs}\nbatch_size = {BATCH[kind]}\n"
-        f"[backend]\narithmetic = \"{arithmetic}\"\n"
+        f"[backend]\n{backend}\n"
     )
 
 
-def runner_step(arguments, folder, kind, layers, arithmetic="fast"):
+def runner_step(arguments, folder, kind, layers, backend):
     """Seconds of a step by runner: of the median epoch after the first."""
     path = folder / "peer.toml"
-    path.write_text(spec(kind, layers, arguments.epochs + 1, arithmetic))
+    path.write_text(spec(kind, layers, arguments.epochs + 1, backend))
     environment = os.environ | {"RAYON_NUM_THREADS": str(THREADS)}
     command = [os.path.abspath(arguments.runner), "run", path, "--jobs", "1"]
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
@@ -390,24 +392,34 @@ def torch_data(folder, kind):
 class Peer:
     """PyTorch's side of a network, which trains on over the rounds."""
 
-    def __init__(self, folder, kind, layers):
+    def __init__(self, arguments, folder, kind, layers):
         torch.manual_seed(1)
-        self.x, self.y = torch_data(folder, kind)
+        self.steps, self.is_gpu = arguments.steps, arguments.device != "flex"
+        device, dtype = "cuda" if self.is_gpu else "cpu", DTYPES[arguments.precision]
+        self.x, self.y = (part.to(device) for part in torch_data(folder, kind))
+        self.x = self.x.to(dtype) if self.x.is_floating_point() else self.x
         self.batch = BATCH[kind]
+        torch.set_default_device(device)
+        torch.set_default_dtype(dtype)
         self.network = Network(layers, len(LETTERS) if kind == TEXT else CLASSES)
         self.network(self.x[:2])
         self.optimizer = torch.optim.Adam(self.network.parameters(), 1e-3)
 
+    def now(self):
+        if self.is_gpu:
+            torch.cuda.synchronize()
+        return time.perf_counter()
+
     def epoch(self):
-        order = torch.randperm(len(self.x))[: STEPS * self.batch]
-        started = time.perf_counter()
+        order = torch.randperm(len(self.x))[: self.steps * self.batch]
+        started = self.now()
         for places in order.split(self.batch):
             scores = self.network(self.x[places])
             loss = nn.functional.cross_entropy(scores.flatten(0, -2), self.y[places].flatten())
             self.optimizer.zero_grad()
             loss.backward()
             self.optimizer.step()
-        return (time.perf_counter() - started) / STEPS
+        return (self.now() - started) / self.steps
 
     def step(self, epochs):
         return statistics.median([self.epoch() for _ in range(epochs + 1)][1:])
@@ -415,11 +427,12 @@ class Peer:
 
 def measured(arguments, folder, name):
     kind, layers = NETWORKS[name]
-    peer = Peer(folder, kind, layers)
+    peer = Peer(arguments, folder, kind, layers)
+    backend = f'device = "{arguments.device}"\nprecision = "{arguments.precision}"'
     ours, theirs = [], []
     for number in range(arguments.rounds):
         sides = [
-            lambda: ours.append(runner_step(arguments, folder, kind, layers)),
+            lambda: ours.append(runner_step(arguments, folder, kind, layers, backend)),
             lambda: theirs.append(peer.step(arguments.epochs)),
         ]
         for side in sides if number % 2 == 0 else reversed(sides):
@@ -433,16 +446,21 @@ def main():
     parser.add_argument("networks", nargs="*", help=f"of {', '.join(NETWORKS)}")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--epochs", type=int, default=3)
+    parser.add_argument("--steps", type=int, default=16, help="steps of an epoch")
+    parser.add_argument("--device", default="flex", help="of runner; others than flex are compared with PyTorch's CUDA")
+    parser.add_argument("--precision", choices=DTYPES, default="f32")
     arguments = parser.parse_intermixed_args()
     unknown = [name for name in arguments.networks if name not in NETWORKS]
     if unknown:
         parser.error(f"unknown network {unknown[0]!r}")
     torch.set_num_threads(THREADS)
+    if arguments.device != "flex":
+        torch.set_float32_matmul_precision("high")
     loads, ratios = [], []
     print("| network | runner, ms a step | PyTorch, ms | ratio | of rounds |\n| --- | --- | --- | --- | --- |", flush=True)
     with tempfile.TemporaryDirectory() as place:
         folder = pathlib.Path(place)
-        write_data(folder)
+        write_data(folder, arguments.steps)
         for name in arguments.networks or NETWORKS:
             ours, theirs = measured(arguments, folder, name)
             each = sorted(a / b for a, b in zip(ours, theirs))
@@ -452,10 +470,13 @@ def main():
             a, b = (1000 * statistics.median(times) for times in (ours, theirs))
             print(f"| {name} | {a:.2f} | {b:.2f} | {ratio:.2f} | {each[0]:.2f} to {each[-1]:.2f} |", flush=True)
     mean = math.exp(statistics.fmean(map(math.log, ratios)))
+    given = " ".join(part for part in sys.argv[2:] if part not in NETWORKS)
+    where = f"{THREADS} threads each on {os.cpu_count()} processors, at a load of {min(loads):.1f} to {max(loads):.1f}"
+    if arguments.device != "flex":
+        where = f"{arguments.device} in {arguments.precision} and PyTorch on CUDA, {torch.cuda.get_device_name()}"
     print(
         f"\nGeometric mean {mean:.2f}, largest {max(ratios):.2f}; medians of {arguments.rounds} rounds with PyTorch "
-        f"{torch.__version__}, {THREADS} threads each on {os.cpu_count()} processors, at a load of {min(loads):.1f} to "
-        f"{max(loads):.1f}. Repeat with `python3 benches/peers.py RUNNER`."
+        f"{torch.__version__}, {where}. Repeat with `python3 benches/peers.py RUNNER {given}`."
     )
 
 
