@@ -42,14 +42,13 @@ pack() {
 part() {
     local name="$1" limit="$2" code=0 left=$((570 - SECONDS))
     shift 2
-    printf '== %s: ' "$name"
-    [ "$left" -gt 5 ] || { echo "left out: ten minutes are over" | tee -a "$out/parts.txt"; return; }
+    [ "$left" -gt 5 ] || { echo "$name: left out: ten minutes are over" | tee -a "$out/parts.txt"; return; }
     limit=$((limit < left ? limit : left))
     timeout -k 5 "$limit" "$@" >"$out/$name.txt" 2>"$out/$name.err" || code=$?
     case $code in
-        0) echo "done" ;;
-        124 | 137) echo "stopped after $limit s" ;;
-        *) echo "ended with $code: $(tail -n 1 "$out/$name.err")" ;;
+        0) echo "$name: done" ;;
+        124 | 137) echo "$name: stopped after $limit s" ;;
+        *) echo "$name: ended with $code: $(tail -n 1 "$out/$name.err")" ;;
     esac | tee -a "$out/parts.txt"
 }
 
@@ -82,19 +81,24 @@ run() {
     out="$PWD"
     export XDG_CACHE_HOME="$out/cache" CUBECL_AUTOTUNE_LEVEL="${CUBECL_AUTOTUNE_LEVEL:-minimal}"
     part devices 30 "$runner" devices
-    local devices="${DEVICES:-$(grep -oE '^ +(vulkan|cuda)' "$out/devices.txt" | tr -d ' ' | paste -sd,)}"
+    local devices="${DEVICES:-$(sed '/^not available/,$d' "$out/devices.txt" | grep -oE '^ +(vulkan|cuda)' | tr -d ' ' | paste -sd,)}"
     [ -n "$devices" ] || { echo "no GPU is there, see $out/devices.txt"; exit 1; }
     part card 20 nvidia-smi
-    local quoted="\"flex\", \"${devices//,/\", \"}\""
-    part sweep 80 "$runner" run "$here/experiments/mnist_sweep.toml" --results "$out/sweep" --set train.epochs=2 \
-        --set "experiment.seeds=[1]" --set "sweep.grid.backend.device=[$quoted]"
+    local quoted="\"flex\", \"${devices//,/\", \"}\"" device name precision
+    # What is not timed, all at once.
+    for device in ${devices//,/ }; do
+        part "parity-layers-$device" 150 "$runner" parity --layers --devices "flex,$device" --md &
+        part "parity-cnn-$device" 100 "$runner" parity "$here/experiments/burn_guide_cnn.toml" \
+            --devices "flex,$device" --steps 20 &
+        part "prove-$device" 150 "$runner" prove "$here/experiments/burn_guide_cnn.toml" \
+            --set "backend.device='$device'" &
+    done
+    part sweep 150 "$runner" run "$here/experiments/mnist_sweep.toml" --results "$out/sweep" --set train.epochs=2 \
+        --set "experiment.seeds=[1]" --set "sweep.grid.backend.device=[$quoted]" &
+    wait
     printf '| network | device | precision | batch | steps/s | TFLOP/s | share of the peak |\n%s\n' \
         '| --- | --- | --- | --- | --- | --- | --- |' >"$out/steps.md"
-    local device name
     for device in ${devices//,/ }; do
-        part "parity-layers-$device" 70 "$runner" parity --layers --devices "flex,$device" --md
-        part "parity-cnn-$device" 35 "$runner" parity "$here/experiments/burn_guide_cnn.toml" \
-            --devices "flex,$device" --steps 20
         part "memory-$device" 35 "$runner" memory "$here/experiments/burn_guide_cnn.toml" \
             --set "backend.device='$device'" --calibrate
         for name in burn_guide_cnn residual_cnn segmentation char_lstm char_transformer; do
@@ -104,10 +108,11 @@ run() {
             part "steps-$precision-$device" 15 "$BASH" "$here/benches/gpu.sh" steps "$out" char_transformer "$device" \
                 "$precision" 64
         done
+        if python3 -c 'import torch' 2>/dev/null; then
+            part "pytorch-$device" 100 python3 "$here/benches/peers.py" "$runner" --device "$device" --rounds 2 \
+                --epochs 2 --steps 100 MLP CNN "residual network" "LSTM language model" "transformer language model"
+        fi
     done
-    if python3 -c 'import torch' 2>/dev/null; then
-        part pytorch 45 python3 "$here/benches/peers.py" "$runner" --rounds 3 MLP CNN "transformer language model"
-    fi
     cat "$out/steps.md"
     echo "everything is in $out"
 }

@@ -8,6 +8,7 @@ use runner_core::data::{self, Folders};
 use runner_core::diagnostic::{Diagnostic, Diagnostics, Sources};
 pub use runner_core::plan::default_name;
 use runner_core::plan::{Plan, Planning, RunPlan};
+use runner_core::record::cache_folder;
 use runner_core::spec::data::DataSpec;
 use runner_core::spec::document::Document;
 use runner_exchange::init::Finder;
@@ -233,11 +234,4 @@ pub fn trial<'a>(plan: &'a Plan, wanted: Option<&str>) -> Result<&'a RunPlan, Er
                 .help("`runner plan` shows the runs; the name of a trial is the part before `-s`"),
         )
     })
-}
-
-/// The cache folder of this program.
-pub(crate) fn cache_folder() -> PathBuf {
-    dirs::cache_dir()
-        .unwrap_or_else(std::env::temp_dir)
-        .join("burn-runner")
 }

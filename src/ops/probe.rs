@@ -4,7 +4,6 @@ use std::fmt;
 use std::io;
 use std::sync::mpsc;
 
-use super::experiment::cache_folder;
 use super::program::{build_argument, num_cores};
 use super::scratch::Scratch;
 use super::{Program, Progress, Sink};
@@ -13,7 +12,7 @@ use crate::error::Error;
 use runner_core::diagnostic::Diagnostic;
 use runner_core::event::{Event, FailureClass, MemoryPeak, Outcome};
 use runner_core::plan::{Calibration, Probe, Relief, Room, RunPlan};
-use runner_core::record::{Calibrations, RunFolder};
+use runner_core::record::{Calibrations, RunFolder, cache_folder};
 use runner_core::show::show_bytes;
 use runner_core::spec::section::Choice;
 

@@ -6,8 +6,7 @@ use std::path::Path;
 
 use tempfile::TempDir;
 
-use super::experiment::cache_folder;
-use runner_core::record::{ExperimentFolder, Lock, Locked};
+use runner_core::record::{ExperimentFolder, Lock, Locked, cache_folder};
 
 /// A folder that is removed when this is dropped.
 pub(crate) struct Scratch {

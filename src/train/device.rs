@@ -70,6 +70,9 @@ fn look_at(backend: Backend, device: &Device) -> Found {
 /// remedy.
 pub fn open(name: DeviceName, precision: Precision) -> Result<Device, Reason> {
     keep_large_blocks();
+    if name != FLEX {
+        super::kernels::keep_on_machine();
+    }
     let devices = quietly(|| enumerate(name.backend))
         .map_err(|reason| format!("the device `{name}` cannot be opened: {reason}"))?;
     let num = devices.len();

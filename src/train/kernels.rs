@@ -2,38 +2,142 @@
 //! day, and so round differently.
 //!
 //! The runs of an experiment share a folder of selections: what one has timed, the others reuse. CubeCL keeps them
-//! there in a database, and writes a line for each selection when it is made. The digest covers the selections, without
-//! times.
+//! there in a database, next to the compiled kernels, and writes a line for each selection when it is made. The digest
+//! covers the selections, without times.
+//!
+//! An experiment begins with the selections of earlier ones on this machine, since timing twenty candidates for each
+//! shape takes minutes on a GPU: a run adds its own to the machine's when it ends. What does not train uses a database
+//! of its own, which begins with them too.
 
 use std::collections::BTreeSet;
+#[cfg(feature = "_tuned")]
+use std::fs;
 use std::path::Path;
 
 use serde_json::Value as Json;
 
 use runner_core::data::sha256_hex;
 use runner_core::event::Kernels;
+#[cfg(feature = "_tuned")]
+use runner_core::record::cache_folder;
 use runner_core::spec::plain_file;
 
 /// The selections in chronological order, in CubeCL's format.
 const CHOICES: &str = "choices.jsonl";
 
-/// Makes CubeCL keep its selections in a folder, and reuse existing ones; must be called before anything is computed.
-/// The user's settings in a `cubecl.toml` are kept.
+/// Those of the machine, in CubeCL's format for selections that are passed on.
+#[cfg(feature = "_tuned")]
+const SHARED: &str = "selections.db";
+
+/// CubeCL's name for selections, as opposed to compiled kernels.
+#[cfg(feature = "_tuned")]
+const SELECTIONS: &str = "autotune";
+
+/// Makes CubeCL keep its selections and compiled kernels in a folder, and reuse existing ones; must be called before
+/// anything is computed. The user's settings in a `cubecl.toml` are kept.
 #[cfg(feature = "_tuned")]
 pub fn keep_in(folder: &Path) {
+    let is_new = !folder.join(CHOICES).exists();
+    if !configured(folder) {
+        tracing::warn!("CubeCL was already configured: its kernel selections are not recorded");
+    } else if is_new {
+        take(&cache_folder().join("kernels"), folder);
+    }
+}
+
+/// The same in a folder of this machine, unless something else was set before.
+#[cfg(feature = "_tuned")]
+pub fn keep_on_machine() {
+    let machine = cache_folder().join("kernels");
+    let folder = machine.join("predicting");
+    let is_new = !folder.join(CHOICES).exists();
+    if configured(&folder) && is_new {
+        take(&machine, &folder);
+    }
+}
+
+/// Whether CubeCL keeps its state in this folder from now on: it can be told once.
+#[cfg(feature = "_tuned")]
+fn configured(folder: &Path) -> bool {
     use cubecl::config::cache::CacheConfig;
     use cubecl::config::{CubeClRuntimeConfig, RuntimeConfig};
     let mut config = CubeClRuntimeConfig::from_current_dir().override_from_env();
     config.environment.path = CacheConfig::Directory(folder.to_owned());
     config.autotune.decisions.file = Some(folder.join(CHOICES));
-    if !CubeClRuntimeConfig::try_set(config) {
-        tracing::warn!("CubeCL was already configured: its kernel selections are not recorded");
+    config.compilation.cache = true;
+    CubeClRuntimeConfig::try_set(config)
+}
+
+/// Adds the machine's selections to those of a folder, which lacks any.
+#[cfg(feature = "_tuned")]
+fn take(machine: &Path, folder: &Path) {
+    let shared = machine.join(SHARED);
+    if !shared.is_file() {
+        return;
+    }
+    match cubecl::bundle::SqliteBundle::open(&shared) {
+        Ok(bundle) => {
+            let report = cubecl::bundle::import(&bundle);
+            tracing::info!(
+                imported = report.imported,
+                "kernel selections of this machine"
+            );
+        }
+        Err(e) => return tracing::warn!("{}: {e}", shared.display()),
+    }
+    let copied = fs::create_dir_all(folder)
+        .and_then(|()| fs::copy(machine.join(CHOICES), folder.join(CHOICES)));
+    if let Err(e) = copied {
+        tracing::warn!("the list of kernel selections cannot be copied: {e}");
+    }
+}
+
+/// Adds the selections of a folder to the machine's. A failure only costs time later.
+#[cfg(feature = "_tuned")]
+pub fn pass_on(folder: &Path) {
+    let machine = cache_folder().join("kernels");
+    let lines = |folder: &Path| -> BTreeSet<String> {
+        let text = plain_file::read_text(&folder.join(CHOICES)).unwrap_or_default();
+        text.lines().map(str::to_owned).collect()
+    };
+    let (known, ours) = (lines(&machine), lines(folder));
+    let new: Vec<&String> = ours.difference(&known).collect();
+    if new.is_empty() {
+        return;
+    }
+    let shared = machine.join(SHARED);
+    let sources = [shared.as_path(), folder];
+    let sources = sources.into_iter().filter(|path| path.exists());
+    let options = cubecl::bundle::ExportOptions {
+        name: "runner".into(),
+        namespaces: vec![SELECTIONS.into()],
+        ..Default::default()
+    };
+    let exported = cubecl::bundle::export(&sources.collect::<Vec<_>>(), &shared, &options);
+    if let Err(e) = exported {
+        return tracing::warn!("kernel selections cannot be passed on: {e}");
+    }
+    let all = known.iter().chain(new);
+    let all: String = all.map(|line| format!("{line}\n")).collect();
+    let path = machine.join(CHOICES);
+    let staged = path.with_extension(std::process::id().to_string());
+    let written = fs::write(&staged, all).and_then(|()| fs::rename(&staged, &path));
+    if let Err(e) = written {
+        tracing::warn!("the list of kernel selections cannot be passed on: {e}");
     }
 }
 
 /// This device does not select kernels by timing.
 #[cfg(not(feature = "_tuned"))]
 pub fn keep_in(_: &Path) {}
+
+/// This device does not select kernels by timing.
+#[cfg(not(feature = "_tuned"))]
+pub fn keep_on_machine() {}
+
+/// This device does not select kernels by timing.
+#[cfg(not(feature = "_tuned"))]
+pub fn pass_on(_: &Path) {}
 
 /// The kernels that were selected in a folder; `None` if none was.
 pub fn chosen(folder: &Path) -> Option<Kernels> {

@@ -195,6 +195,7 @@ fn run(job: &Job) -> Result<Executed, Outcome> {
     if plan.device.backend != Backend::Flex
         && let Some(chosen) = kernels::chosen(&job.kernels)
     {
+        kernels::pass_on(&job.kernels);
         (job.emit)(Event::KernelsChosen(chosen));
     }
     // The evaluation must also stay below the limit.

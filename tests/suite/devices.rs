@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 use super::edit::Edit;
 use super::support::{IRIS, folder_with, plan, run, summary};
 #[cfg(feature = "wgpu")]
-use super::support::{completed, wgpu_is_there};
+use super::support::{completed, runner, texts, wgpu_is_there};
 
 #[test]
 fn every_backend_is_listed_with_what_it_is_or_why_it_is_not_there() {
@@ -115,4 +115,48 @@ fn wgpu_begins_as_flex_does_and_comes_to_the_same() {
     assert_eq!(summary(folder.path(), "device=wgpu-s1")["device"], "wgpu");
     let report = fs::read_to_string(folder.path().join("results/spec/report.md")).unwrap();
     assert!(report.contains("## By backend"), "{report}");
+}
+
+/// Checkpoints within an epoch are written while nothing else changes the weights; kernels are the same after a kill.
+#[cfg(feature = "wgpu")]
+#[test]
+fn runs_on_wgpu_go_on_exactly() {
+    if !wgpu_is_there() {
+        return;
+    }
+    let folder = folder_with(&format!("{IRIS}\n[backend]\ndevice = \"wgpu\"\n"));
+    let (code, out, said) = run(folder.path(), &["prove", "spec.toml"]);
+    assert_eq!(code, 0, "{out}{said}");
+    assert!(out.contains("holds   killed"), "{out}");
+}
+
+/// Kernels that one experiment has timed are not timed by the next one on the machine, whose record has them.
+#[cfg(feature = "wgpu")]
+#[test]
+fn experiments_share_selected_kernels() {
+    if !wgpu_is_there() {
+        return;
+    }
+    let cache = tempfile::tempdir().unwrap();
+    let chosen = || {
+        let folder = folder_with(&format!("{IRIS}\n[backend]\ndevice = \"wgpu\"\n"));
+        let output = runner(folder.path())
+            .args(["run", "spec.toml", "--set", "train.epochs=1", "-v"])
+            .env("XDG_CACHE_HOME", cache.path())
+            .output()
+            .unwrap();
+        let (code, _, said) = texts(&output);
+        assert_eq!(code, 0, "{said}");
+        let run = folder.path().join("results/spec/runs/base-s1");
+        let environment = fs::read_to_string(run.join("environment.json")).unwrap();
+        let environment: serde_json::Value = serde_json::from_str(&environment).unwrap();
+        let log = fs::read_to_string(run.join("run.log")).unwrap();
+        (environment["worker"]["kernels"].clone(), log)
+    };
+    let (first, log) = chosen();
+    assert!(first["num"].as_u64().is_some_and(|num| num > 0), "{first}");
+    assert!(log.contains("Tuning"), "{log}");
+    let (second, log) = chosen();
+    assert_eq!(first, second);
+    assert!(!log.contains("Tuning"), "{log}");
 }

@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 
 use super::Reproduce;
 use crate::error::Error;
-use crate::ops::experiment::cache_folder;
 use crate::ops::{Progress, Sink};
 use runner_core::diagnostic::Diagnostic;
 use runner_core::event::Outcome;
 use runner_core::plan::RunPlan;
 use runner_core::record::capsule::{self, Needs};
 use runner_core::record::{
-    Environment, ExperimentFolder, RunFolder, RunRecord, SealState, Trace, refuse_links,
+    Environment, ExperimentFolder, RunFolder, RunRecord, SealState, Trace, cache_folder,
+    refuse_links,
 };
 use runner_core::reproduce::{Side, Spread, prediction_interval};
 use runner_core::show::plain_io_error;

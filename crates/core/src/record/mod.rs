@@ -7,7 +7,7 @@
 //!   plan.json              every run, resolved
 //!   labels.json            tags and notes of runs
 //!   looks.json             the analyses whose verdicts were looked at, by their runs
-//!   kernels/               on CubeCL's backends: the kernels that were selected by timing, for all runs
+//!   kernels/               on CubeCL's backends: the kernels that were selected by timing, for all runs, and compiled ones
 //!   .lock                  held by the `runner run` that writes here, whom it names
 //!   .labels.lock           held while labels are changed
 //!   launch/                jobs of a cluster (`submission.rs`) and which of them may write to which run (`lease.rs`)
@@ -133,6 +133,13 @@ pub fn reseal(path: &Path) -> io::Result<()> {
         _ => seal::renewed(&text),
     };
     fs::write(path, text)
+}
+
+/// The folder of this user's cache for this program.
+#[cfg(feature = "native")]
+pub fn cache_folder() -> std::path::PathBuf {
+    let caches = dirs::cache_dir().unwrap_or_else(std::env::temp_dir);
+    caches.join("burn-runner")
 }
 
 /// Milliseconds since 1970.

@@ -82,16 +82,20 @@ pub fn of(event: &Event, plan: &RunPlan, record: &RunRecord, counts: (usize, usi
     }
 }
 
-/// The progress of an active run.
-pub fn progress(plan: &RunPlan, epoch: usize, steps_per_sec: f64, record: &RunRecord) -> String {
+/// The progress of an active run; without a rate before its first step.
+pub fn progress(plan: &RunPlan, epoch: usize, rate: Option<f64>, record: &RunRecord) -> String {
     let name = plan.objective.name();
     let newest = record.epochs.last();
     let newest = newest.and_then(|epoch| epoch.metrics.get(&name));
     let number = newest.map_or(String::new(), |value| {
         format!("  {name} {}", short_number(*value))
     });
+    let rate = match rate {
+        None if !plan.device.backend.is_host() => "selecting kernels".to_owned(),
+        rate => format!("{:.0} steps/s", rate.unwrap_or(0.0)),
+    };
     format!(
-        "{}  epoch {epoch}/{}{number}  {steps_per_sec:.0} steps/s",
+        "{}  epoch {epoch}/{}{number}  {rate}",
         plan.id, plan.train.epochs
     )
 }
