@@ -37,6 +37,8 @@ enum Ended {
     In(usize),
     /// The device is lost, for this reason.
     Lost(String),
+    /// The comparison is to end.
+    Stopped,
 }
 
 impl Comparing<'_> {
@@ -55,24 +57,26 @@ impl Comparing<'_> {
         }
         let mut found = Vec::new();
         for device in &self.options.devices[1..] {
-            let (layers, ended) = self.layers_on(*device, &all, only, sink)?;
+            let layers = self.layers_on(*device, &all, only, sink)?;
+            if layers.examples.is_empty() {
+                self.go_on()?;
+            }
+            // Kernels can take minutes, so that a part is shown too.
             let compared = DeviceParity::Layers(layers);
             sink(Progress::Compared(&compared));
-            ended?;
+            self.go_on()?;
             found.push(compared);
         }
         Ok(Parities(found))
     }
 
-    /// The result, and whether the comparison was stopped: kernels can take minutes, so that a part of it is shown.
     fn layers_on(
         &self,
         device: DeviceName,
         all: &[(usize, Small)],
         only: &[String],
         sink: &Sink<'_>,
-    ) -> Result<(LayerParity, Result<(), Error>), Error> {
-        let mut stopped = Ok(());
+    ) -> Result<LayerParity, Error> {
         let last = all.last().map_or(0, |(number, _)| *number);
         let mut names = None;
         let mut done: Vec<Example> = Vec::new();
@@ -86,25 +90,15 @@ impl Comparing<'_> {
                 from,
                 only: only.to_vec(),
             };
-            let mut tried = Vec::new();
-            let ended = self.some_layers(&job, all, (&mut names, &mut done), &mut |example| {
-                let rows = by_kind(std::slice::from_ref(example));
-                for KindRow { kind, verdict, .. } in rows {
+            let mut watch = |said: &Said| {
+                let Said::Tried(example) = said else { return };
+                for KindRow { kind, verdict, .. } in by_kind(std::slice::from_ref(example)) {
                     let of = format!("{kind} ({} of {last}): {verdict}", example.number);
                     sink(Progress::Step(&of));
                 }
-                tried.push(example.clone());
-            });
-            let ended = match ended {
-                Err(Error::Interrupted(reason)) if !(done.is_empty() && tried.is_empty()) => {
-                    done.extend(tried);
-                    stopped = Err(Error::Interrupted(reason));
-                    break;
-                }
-                ended => ended?,
             };
-            match ended {
-                Ended::Whole => break,
+            match self.some_layers(&job, all, (&mut names, &mut done), &mut watch) {
+                Ended::Whole | Ended::Stopped => break,
                 Ended::In(number) => from = number + 1,
                 Ended::Lost(reason) if done.is_empty() => {
                     return Err(Error::refused(Diagnostic::error("device", reason)));
@@ -121,12 +115,11 @@ impl Comparing<'_> {
                 }
             }
         }
-        let layers = LayerParity {
+        Ok(LayerParity {
             devices: DevicePair::new(self.reference(), device, names),
             types: by_kind(&done),
             examples: done,
-        };
-        Ok((layers, stopped))
+        })
     }
 
     /// The work of one process.
@@ -135,18 +128,17 @@ impl Comparing<'_> {
         job: &Job,
         all: &[(usize, Small)],
         (names, done): (&mut Option<(String, String)>, &mut Vec<Example>),
-        watch: &mut dyn FnMut(&Example),
-    ) -> Result<Ended, Error> {
-        let (heard, ended) = self.hear(job, &mut |said| {
-            if let Said::Tried(example) = said {
-                watch(example);
-            }
-        })?;
+        watch: &mut dyn FnMut(&Said),
+    ) -> Ended {
+        let (heard, ended) = self.hear(job, watch);
         if names.is_none() {
             *names = heard.names;
         }
         done.extend(heard.examples);
-        Ok(match (heard.refused.or(heard.failed), heard.began, ended) {
+        if self.go_on().is_err() {
+            return Ended::Stopped;
+        }
+        match (heard.refused.or(heard.failed), heard.began, ended) {
             (Some(reason), _, _) => Ended::Lost(reason),
             (None, Some((number, _)), ended) => {
                 let is_tried = done.last().is_some_and(|example| example.number == number);
@@ -158,7 +150,7 @@ impl Comparing<'_> {
             }
             (None, None, Ok(())) => Ended::Whole,
             (None, None, Err(Reason(reason))) => Ended::Lost(reason),
-        })
+        }
     }
 }
 

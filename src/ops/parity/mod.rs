@@ -227,19 +227,20 @@ impl Comparing<'_> {
 
     /// Makes a worker compare one device with the reference. The second value is the outcome, a phrase if it ended
     /// early.
-    fn hear(
-        &self,
-        job: &Job,
-        progress: &mut dyn FnMut(&Said),
-    ) -> Result<(Heard, Result<(), Reason>), Error> {
+    fn hear(&self, job: &Job, progress: &mut dyn FnMut(&Said)) -> (Heard, Result<(), Reason>) {
         let mut heard = Heard::default();
         let log = self.place.path().join("log");
         let ended = start::worker(job, self.options, &log, &mut |said| {
             progress(&said);
             heard.take(said);
         });
+        (heard, ended)
+    }
+
+    /// An error if the comparison is to end.
+    fn go_on(&self) -> Result<(), Error> {
         match self.options.cancel.urgency() {
-            Urgency::None => Ok((heard, ended)),
+            Urgency::None => Ok(()),
             _ => Err(Error::Interrupted("stopped".into())),
         }
     }

@@ -91,7 +91,8 @@ impl Comparing<'_> {
                 from: 1,
                 only: Vec::new(),
             };
-            let (heard, ended) = self.hear(&job, &mut progress)?;
+            let (heard, ended) = self.hear(&job, &mut progress);
+            self.go_on()?;
             if let Some(reason) = heard.refused {
                 return Err(Error::refused(Diagnostic::error("device", reason)));
             }
