@@ -180,15 +180,22 @@ impl Checkpoints {
             Fault::reach(self.fault.as_ref(), Phase::Checkpointing(step));
             return Ok(());
         }
-        let (state, _) = pending.remove(&step).unwrap_or_default();
         drop(pending);
-        self.ended.notify_all();
+        let state = self.end(step).unwrap_or_default();
         let [model, optimizer, scheduler] =
             CHECKPOINT_PARTS.map(|part| part_sum(&self.folder, part, step));
         let sums = [model?, optimizer?, scheduler?];
         let said = serde_json::to_value(&state)?;
         let sidecar = Sidecar::new(&self.plan, &self.data_digests, sums, said);
         self.write_sidecar(step, &sidecar, &state)
+    }
+
+    /// Stops waiting for the files of a step, and returns its state.
+    fn end(&self, step: usize) -> Option<State> {
+        let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+        let ended = pending.remove(&step);
+        self.ended.notify_all();
+        ended.map(|(state, _)| state)
     }
 
     /// Waits until the three files of a step are on disk, or cannot be written.
@@ -306,12 +313,7 @@ struct Unwritten<'a>(&'a Checkpoints, usize);
 impl Drop for Unwritten<'_> {
     fn drop(&mut self) {
         let Self(checkpoints, step) = self;
-        let mut pending = checkpoints
-            .pending
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        pending.remove(step);
-        checkpoints.ended.notify_all();
+        checkpoints.end(*step);
     }
 }
 
