@@ -262,6 +262,12 @@ impl Board {
 }
 
 impl Row {
+    /// Whether it is on a GPU and has made no step yet: kernels are selected in the first one.
+    pub fn is_selecting(&self) -> bool {
+        let is_before = self.state.is_under_way() && self.steps_per_sec.is_none();
+        is_before && !self.device.backend.is_host()
+    }
+
     fn new(plan: &RunPlan) -> Self {
         Self {
             id: plan.id.clone(),

@@ -464,10 +464,10 @@ impl Columns {
         }
         if self.rate {
             let rate = row.steps_per_sec.filter(|rate| rate.is_finite());
-            let is_selecting = row.state == State::Running && !row.device.backend.is_host();
-            let rate = match rate {
-                None if is_selecting => "kernels…".to_owned(),
-                rate => rate.map_or(String::new(), short_number),
+            let rate = if row.is_selecting() {
+                "kernels…".to_owned()
+            } else {
+                rate.map_or(String::new(), short_number)
             };
             rest += "  ";
             rest += &right(&rate, RATE);

@@ -169,7 +169,7 @@ impl Console {
         let last = self.last_plain[at][run].unwrap_or(self.started);
         if last.elapsed() > PLAIN_INTERVAL && row.step != row.num_steps {
             self.last_plain[at][run] = Some(Instant::now());
-            let mut text = words::progress(plan, row.epoch, row.steps_per_sec, record);
+            let mut text = words::progress(plan, row, record);
             let left = board.time_left();
             if !left.is_empty() {
                 text += &format!("; all runs: {left}");

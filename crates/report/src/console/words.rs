@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::board::{Board, State};
+use super::board::{Board, Row, State};
 use crate::report::short_number;
 use runner_core::event::{Adjustment, Event, FailureClass, Outcome};
 use runner_core::plan::RunPlan;
@@ -82,21 +82,22 @@ pub fn of(event: &Event, plan: &RunPlan, record: &RunRecord, counts: (usize, usi
     }
 }
 
-/// The progress of an active run; without a rate before its first step.
-pub fn progress(plan: &RunPlan, epoch: usize, rate: Option<f64>, record: &RunRecord) -> String {
+/// The progress of an active run.
+pub fn progress(plan: &RunPlan, row: &Row, record: &RunRecord) -> String {
     let name = plan.objective.name();
     let newest = record.epochs.last();
     let newest = newest.and_then(|epoch| epoch.metrics.get(&name));
     let number = newest.map_or(String::new(), |value| {
         format!("  {name} {}", short_number(*value))
     });
-    let rate = match rate {
-        None if !plan.device.backend.is_host() => "selecting kernels".to_owned(),
-        rate => format!("{:.0} steps/s", rate.unwrap_or(0.0)),
+    let rate = if row.is_selecting() {
+        "selecting kernels".to_owned()
+    } else {
+        format!("{:.0} steps/s", row.steps_per_sec.unwrap_or(0.0))
     };
     format!(
-        "{}  epoch {epoch}/{}{number}  {rate}",
-        plan.id, plan.train.epochs
+        "{}  epoch {}/{}{number}  {rate}",
+        plan.id, row.epoch, plan.train.epochs
     )
 }
 
