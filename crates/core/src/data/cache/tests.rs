@@ -1,7 +1,6 @@
+use std::fs;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
-
-use std::fs;
 
 use super::*;
 use crate::spec::data::DataKind;
