@@ -13,13 +13,15 @@ use std::collections::BTreeSet;
 #[cfg(feature = "_tuned")]
 use std::fs;
 use std::path::Path;
+#[cfg(feature = "_tuned")]
+use std::path::PathBuf;
 
 use serde_json::Value as Json;
 
 use runner_core::data::sha256_hex;
 use runner_core::event::Kernels;
 #[cfg(feature = "_tuned")]
-use runner_core::record::cache_folder;
+use runner_core::record::{cache_folder, write_whole};
 use runner_core::spec::plain_file;
 
 /// The selections in chronological order, in CubeCL's format.
@@ -37,35 +39,39 @@ const SELECTIONS: &str = "autotune";
 /// anything is computed. The user's settings in a `cubecl.toml` are kept.
 #[cfg(feature = "_tuned")]
 pub fn keep_in(folder: &Path) {
-    let is_new = !folder.join(CHOICES).exists();
-    if !configured(folder) {
+    if !are_kept_in(folder) {
         tracing::warn!("CubeCL was already configured: its kernel selections are not recorded");
-    } else if is_new {
-        take(&cache_folder().join("kernels"), folder);
     }
 }
 
 /// The same in a folder of this machine, unless something else was set before.
 #[cfg(feature = "_tuned")]
 pub fn keep_on_machine() {
-    let machine = cache_folder().join("kernels");
-    let folder = machine.join("predicting");
-    let is_new = !folder.join(CHOICES).exists();
-    if configured(&folder) && is_new {
-        take(&machine, &folder);
-    }
+    are_kept_in(&machine().join("predicting"));
 }
 
-/// Whether CubeCL keeps its state in this folder from now on: it can be told once.
+/// The folder of this machine's selections.
 #[cfg(feature = "_tuned")]
-fn configured(folder: &Path) -> bool {
+fn machine() -> PathBuf {
+    cache_folder().join("kernels")
+}
+
+/// Whether CubeCL keeps its state in this folder from now on, which begins with the machine's selections: it can be
+/// told once.
+#[cfg(feature = "_tuned")]
+fn are_kept_in(folder: &Path) -> bool {
     use cubecl::config::cache::CacheConfig;
     use cubecl::config::{CubeClRuntimeConfig, RuntimeConfig};
     let mut config = CubeClRuntimeConfig::from_current_dir().override_from_env();
     config.environment.path = CacheConfig::Directory(folder.to_owned());
     config.autotune.decisions.file = Some(folder.join(CHOICES));
     config.compilation.cache = true;
-    CubeClRuntimeConfig::try_set(config)
+    let is_new = !folder.join(CHOICES).exists();
+    let is_set = CubeClRuntimeConfig::try_set(config);
+    if is_set && is_new {
+        take(&machine(), folder);
+    }
+    is_set
 }
 
 /// Adds the machine's selections to those of a folder, which lacks any.
@@ -95,7 +101,7 @@ fn take(machine: &Path, folder: &Path) {
 /// Adds the selections of a folder to the machine's. A failure only costs time later.
 #[cfg(feature = "_tuned")]
 pub fn pass_on(folder: &Path) {
-    let machine = cache_folder().join("kernels");
+    let machine = machine();
     let lines = |folder: &Path| -> BTreeSet<String> {
         let text = plain_file::read_text(&folder.join(CHOICES)).unwrap_or_default();
         text.lines().map(str::to_owned).collect()
@@ -119,10 +125,7 @@ pub fn pass_on(folder: &Path) {
     }
     let all = known.iter().chain(new);
     let all: String = all.map(|line| format!("{line}\n")).collect();
-    let path = machine.join(CHOICES);
-    let staged = path.with_extension(std::process::id().to_string());
-    let written = fs::write(&staged, all).and_then(|()| fs::rename(&staged, &path));
-    if let Err(e) = written {
+    if let Err(e) = write_whole(&machine.join(CHOICES), all.as_bytes()) {
         tracing::warn!("the list of kernel selections cannot be passed on: {e}");
     }
 }
