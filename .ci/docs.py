@@ -56,6 +56,8 @@ NOT_ALONE = [
     'path = "survey.csv"',
     'path = "adjacency.npy"',
     'edges = "data/motifs_edges.csv"',
+    'edges = "trust.csv"',
+    'edges = "villages_roads.csv"',
 ]
 
 problems = []

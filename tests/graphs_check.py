@@ -2,7 +2,7 @@
 
 Writes a graph (nodes.csv, valid.csv, edges.csv and links.csv, which has directions), many small ones (many.csv,
 many_valid.csv and many_edges.csv) and, for each network, its initial
-weights (NAME.safetensors) and the losses of each step (NAME.json)."""
+weights (NAME.safetensors) and the losses of each step (NAME.json). The edges of rated.csv are items."""
 
 import json
 import sys
@@ -189,6 +189,46 @@ class Differences(nn.Module):
         return self.two(torch.tanh(self.one(x, directed, of_directed)), directed, of_directed)
 
 
+# Edges as items, in their order: the first ones are trained on, but messages pass along all.
+EDGES = 90
+rated = both[:EDGES]
+EDGES_TRAINED = EDGES - 27
+rate = torch.tensor([(at * 29 % 31 - 15) / 8 for at in range(EDGES)])
+sort = torch.tensor([at * 7 % 3 for at in range(EDGES)])
+lines = ["source,target,when,long,steep,rate,sort"]
+lines += [f"n{a},n{b},{at},{features[a, b][0]},{features[a, b][1]},{rate[at]},s{sort[at]}" for at, (a, b) in enumerate(rated)]
+(folder / "rated.csv").write_text("\n".join(lines) + "\n")
+begins, ends = torch.tensor(rated).T
+of_rated = torch.tensor([features[p] for p in rated])
+known = torch.tensor(rated + [(b, a) for a, b in rated if a != b]).T
+
+
+class Rated(nn.Module):
+    """Numbers of edges, from both nodes and features of the edge."""
+
+    def __init__(self):
+        super().__init__()
+        self.one, self.two = SAGEConv(FEATURES, 8), SAGEConv(8, 6)
+        self.inner, self.head = nn.Linear(14, 5), nn.Linear(5, 1)
+
+    def forward(self):
+        h = self.two(torch.tanh(self.one(x, known)), known)
+        return self.head(torch.tanh(self.inner(torch.cat([h[begins], h[ends], of_rated], 1))))
+
+
+class Sorted(nn.Module):
+    """Classes of edges, from what both nodes have in common and in what they differ."""
+
+    def __init__(self):
+        super().__init__()
+        self.one, self.head = GCNConv(FEATURES, 8), nn.Linear(25, 3)
+
+    def forward(self):
+        h = torch.tanh(self.one(x, known))
+        a, b = h[begins], h[ends]
+        return self.head(torch.cat([a * b, a + b, (a - b).abs(), (a * b).sum(1, keepdim=True)], 1))
+
+
 GRAPHS, TRAINED = 14, 10
 sizes = [3 + at * 5 % 4 for at in range(GRAPHS)]
 member = torch.tensor([at for at, size in enumerate(sizes) for _ in range(size)])
@@ -239,8 +279,13 @@ def train(name, network):
     losses = []
     for _ in range(STEPS):
         output = network()
-        output = output[: TRAINED if name.startswith("pool") else TRAIN]
-        if name.startswith("pool"):
+        if name not in ("rated", "sorted"):
+            output = output[: TRAINED if name.startswith("pool") else TRAIN]
+        if name == "rated":
+            loss = F.mse_loss(output[:EDGES_TRAINED, 0], rate[:EDGES_TRAINED])
+        elif name == "sorted":
+            loss = F.cross_entropy(output[:EDGES_TRAINED], sort[:EDGES_TRAINED])
+        elif name.startswith("pool"):
             loss = F.cross_entropy(output, answer[:TRAINED])
         elif name == "gin":
             loss = F.mse_loss(output[:, 0], amount[:TRAIN])
@@ -258,4 +303,6 @@ for name, network in [("gcn", Gcn), ("sage", Sage), ("gat", Gat), ("gin", Gin), 
 for pool in ("mean", "sum", "max", "attention"):
     train(f"pool_{pool}", Pooled(pool))
 for name, network in [("attributes", Attributes), ("gine", Gine), ("differences", Differences)]:
+    train(name, network())
+for name, network in [("rated", Rated), ("sorted", Sorted)]:
     train(name, network())

@@ -185,6 +185,36 @@ fn graph_networks_train_as_in_pytorch_geometric() {
         assert!(largest < 1e-10, "{name}: {largest}");
     }
 
+    let edges = [
+        (
+            "rated",
+            "rate",
+            "{ type = 'sage', name = 'one', out_features = 8 }, { type = 'tanh' }, { type = 'sage', name = 'two', out_features = 6 },
+             { type = 'edge_ends', operation = 'concat', edge_dim = 2 }, { type = 'linear', name = 'inner', out_features = 5 }, { type = 'tanh' }, { type = 'linear', name = 'head' }",
+        ),
+        (
+            "sorted",
+            "sort",
+            "{ type = 'gcn', name = 'one', out_features = 8 }, { type = 'tanh', name = 'h' }, { type = 'edge_ends', name = 'product' },
+             { type = 'edge_ends', name = 'sum', operation = 'sum', inputs = ['h'] }, { type = 'edge_ends', name = 'difference', operation = 'difference', inputs = ['h'] },
+             { type = 'edge_ends', name = 'dot', operation = 'dot', inputs = ['h'] }, { type = 'concat', inputs = ['product', 'sum', 'difference', 'dot'] }, { type = 'linear', name = 'head' }",
+        ),
+    ];
+    for (name, target, layers) in edges {
+        let spec = format!(
+            "data = {{ type = 'csv', path = ['nodes.csv', 'valid.csv'], target = '{target}', ignore = ['kind', 'amount'], scale = 'none', split = {{ order_by = 'when', valid = 0.3, test = 0 }}, graph = {{ edges = 'rated.csv', id = 'id', items = 'edges', features = ['long', 'steep'] }} }}\n\
+             optimizer = {{ type = 'adamw', learning_rate = 0.02, weight_decay = 0.01 }}\n\
+             scheduler = {{ type = 'constant' }}\n\
+             train = {{ epochs = 20, batch_size = 63 }}\n\
+             backend = {{ precision = 'f64' }}\n\
+             init = {{ from = '{name}.safetensors' }}\n\
+             model.layers = [{layers}]\n"
+        );
+        let files = ["nodes.csv", "valid.csv", "rated.csv"];
+        let largest = difference_from_pytorch(folder.path(), name, &files, &spec);
+        assert!(largest < 1e-10, "{name}: {largest}");
+    }
+
     for pool in ["mean", "sum", "max", "attention"] {
         let spec = format!(
             "data = {{ type = 'csv', path = 'many.csv', valid_path = 'many_valid.csv', target = 'kind', scale = 'none', split.test = 0, graph = {{ edges = 'many_edges.csv', of = 'graph' }} }}\n\

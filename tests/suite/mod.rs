@@ -28,6 +28,7 @@ mod dispatch;
 mod distill;
 mod diverging;
 mod documents;
+mod edges;
 mod edit;
 mod evaluation;
 mod exactness;

@@ -69,6 +69,10 @@ pub fn of_shape(values: Values, num_items: usize, shape: &[usize], device: &Devi
         Values::Graphs { graph, of } => {
             DynTensor::Nodes(Box::new(Nodes::of_graphs(*graph, of, shape[0], device)))
         }
+        Values::Pairs { graph, part } => {
+            let graph = NodeGraph::clone(&graph);
+            DynTensor::Nodes(Box::new(Nodes::of_pairs(graph, part, device)))
+        }
         Values::Nodes { graph, rows } => {
             let graph = NodeGraph::clone(&graph);
             DynTensor::Nodes(Box::new(Nodes::new(graph, &rows, device)))

@@ -242,7 +242,7 @@ impl Graph {
             }
             if matches!(
                 plan.kind,
-                LayerKind::Message(_) | LayerKind::GraphPool { .. }
+                LayerKind::Message(_) | LayerKind::GraphPool { .. } | LayerKind::EdgeEnds { .. }
             ) {
                 // Its edges.
                 inputs.push(items.clone());
@@ -257,10 +257,12 @@ impl Graph {
     }
 }
 
-/// The rows of a layer's output that belong to the items: of a graph, those of the nodes in the batch.
+/// The rows of a layer's output that belong to the items: if they are nodes of a graph, those of the batch.
 fn of_items(items: &DynTensor, output: DynTensor) -> DynTensor {
     match items {
-        DynTensor::Nodes(nodes) if nodes.graphs.is_none() => output.select(nodes.places.clone()),
+        DynTensor::Nodes(nodes) if nodes.graphs.is_none() && nodes.pairs.is_none() => {
+            output.select(nodes.places.clone())
+        }
         _ => output,
     }
 }
@@ -280,7 +282,7 @@ mod tests {
     use crate::testing::generator;
     use runner_core::check::network::examples::{Example, examples, graph_examples};
     use runner_core::data::graph::Edge;
-    use runner_core::data::{Edges, NodeGraph};
+    use runner_core::data::{Edges, NodeGraph, PairsPart};
     use runner_core::spec::model::layer::LayerType;
     use runner_core::spec::section::Choice;
 
@@ -299,19 +301,31 @@ mod tests {
 
     /// Two nodes of 5 numbers with an edge.
     fn nodes(device: &Device) -> DynTensor {
+        DynTensor::Nodes(Box::new(Nodes::new(graph(), &[0, 1], device)))
+    }
+
+    /// The two directions of that edge.
+    fn pairs(device: &Device) -> DynTensor {
+        let part = PairsPart {
+            ends: [vec![0, 1], vec![1, 0]],
+            features: vec![0.5, -1.5, 0.5, -1.5],
+        };
+        DynTensor::Nodes(Box::new(Nodes::of_pairs(graph(), part, device)))
+    }
+
+    fn graph() -> NodeGraph {
         let edge = Edge {
             from: 0,
             to: 1,
             weight: 2.0,
         };
-        let graph = NodeGraph {
+        NodeGraph {
             edges: Edges::new(2, &[edge], (&[0.5, -1.5], 2), false).unwrap(),
             features: (0..10).map(|at| (at as f32 * 0.7).sin()).collect(),
             width: 5,
             members: None,
             neighbors: Vec::new(),
-        };
-        DynTensor::Nodes(Box::new(Nodes::new(graph, &[0, 1], device)))
+        }
     }
 
     /// Every kind of layer gives the planned shape, has the planned parameters, and passes gradients.
@@ -335,6 +349,7 @@ mod tests {
                 None if plan.graph.is_some_and(|graph| graph.num_graphs.is_some()) => {
                     graphs(&device)
                 }
+                None if plan.graph.is_some_and(|graph| graph.pairs.is_some()) => pairs(&device),
                 None if plan.graph.is_some() => nodes(&device),
                 None => {
                     let num = 2 * dims.iter().product::<usize>();

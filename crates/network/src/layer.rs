@@ -442,6 +442,18 @@ impl Layer {
             let x = inputs.remove(0).flatten();
             return DynTensor::R2(graphs.pooled(operation, gate, x));
         }
+        if let LayerKind::EdgeEnds {
+            operation,
+            edge_dim,
+        } = plan.kind
+        {
+            let Some(DynTensor::Nodes(nodes)) = inputs.pop() else {
+                panic!("the nodes of pairs are combined");
+            };
+            let pairs = nodes.pairs.expect("pairs were planned");
+            let x = inputs.remove(0).flatten();
+            return DynTensor::R2(pairs.combined(operation, edge_dim > 0, x));
+        }
         let masks = Masks::take(plan, &mut inputs);
         if let Layer::Function(_) = self {
             return function::apply(plan, inputs, &masks);

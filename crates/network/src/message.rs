@@ -8,8 +8,8 @@ use burn::tensor::{Device, IndexingUpdateOp, Int, Tensor, TensorData};
 
 use crate::layer::Layer;
 use crate::lora;
-use runner_core::data::{Edges, NodeGraph};
-use runner_core::spec::model::message::{Aggregation, GraphPooling, Message};
+use runner_core::data::{Edges, NodeGraph, PairsPart};
+use runner_core::spec::model::message::{Aggregation, EdgeEnds, GraphPooling, Message};
 
 /// Edges on a device.
 #[derive(Clone, Debug)]
@@ -39,6 +39,17 @@ pub struct Nodes {
     pub places: Tensor<1, Int>,
     /// The graphs, if they are the items.
     pub graphs: Option<Graphs>,
+    /// The pairs of nodes, if they are the items.
+    pub pairs: Option<Pairs>,
+}
+
+/// The pairs of nodes of a batch.
+#[derive(Clone, Debug)]
+pub struct Pairs {
+    /// The nodes at both ends of each.
+    ends: [Tensor<1, Int>; 2],
+    /// The features of the edge of each, \[pairs, width\], if it has any.
+    features: Option<Tensor<2>>,
 }
 
 /// The graphs of a batch.
@@ -151,6 +162,25 @@ impl Nodes {
             links: Links::new(graph.edges, device),
             places: Tensor::from_data(TensorData::new(rows, [num]), device),
             graphs: None,
+            pairs: None,
+        }
+    }
+
+    /// Pairs of nodes of a graph.
+    pub fn of_pairs(graph: NodeGraph, part: PairsPart, device: &Device) -> Self {
+        let num = part.ends[0].len();
+        let width = part.features.len() / num.max(1);
+        let ends = part.ends.map(|nodes| {
+            let nodes: Vec<i32> = nodes.into_iter().map(|node| node as i32).collect();
+            Tensor::from_data(TensorData::new(nodes, [num]), device)
+        });
+        let features = TensorData::new(part.features, [num, width]);
+        Self {
+            pairs: Some(Pairs {
+                ends,
+                features: (width > 0).then(|| Tensor::from_data(features, device)),
+            }),
+            ..Self::new(graph, &[], device)
         }
     }
 
@@ -173,13 +203,25 @@ impl Nodes {
 
     /// Number of items, and features of a node.
     pub fn dims(&self) -> [usize; 2] {
-        let nodes = self.places.dims()[0];
-        let num = self.graphs.as_ref().map_or(nodes, |graphs| graphs.num);
+        let num = match (&self.graphs, &self.pairs) {
+            (Some(graphs), _) => graphs.num,
+            (_, Some(pairs)) => pairs.ends[0].dims()[0],
+            (None, None) => self.places.dims()[0],
+        };
         [num, self.features.dims()[1]]
     }
 
     /// The items at some positions of the batch.
     pub fn select(self, places: Tensor<1, Int>) -> Self {
+        if let Some(Pairs { ends, features }) = self.pairs {
+            return Self {
+                pairs: Some(Pairs {
+                    ends: ends.map(|nodes| nodes.select(0, places.clone())),
+                    features: features.map(|features| features.select(0, places)),
+                }),
+                ..self
+            };
+        }
         Self {
             places: match self.graphs {
                 None => self.places.select(0, places),
@@ -205,6 +247,36 @@ impl Nodes {
                 sizes: graphs.sizes.without_autodiff(),
                 ..graphs
             }),
+            pairs: self.pairs.map(|pairs| Pairs {
+                ends: pairs.ends.map(Tensor::without_autodiff),
+                features: pairs.features.map(Tensor::without_autodiff),
+            }),
+        }
+    }
+}
+
+impl Pairs {
+    /// One row for each pair, from the values of all nodes.
+    pub fn combined(&self, by: EdgeEnds, has_features: bool, nodes: Tensor<2>) -> Tensor<2> {
+        let [from, to] = self.ends.each_ref().map(|ends| {
+            let ends = ends.clone();
+            let ends = if nodes.is_autodiff() {
+                ends
+            } else {
+                ends.without_autodiff()
+            };
+            nodes.clone().select(0, ends)
+        });
+        let row = match by {
+            EdgeEnds::Product => from * to,
+            EdgeEnds::Sum => from + to,
+            EdgeEnds::Difference => (from - to).abs(),
+            EdgeEnds::Concat => Tensor::cat(vec![from, to], 1),
+            EdgeEnds::Dot => (from * to).sum_dim(1),
+        };
+        match &self.features {
+            Some(features) if has_features => Tensor::cat(vec![row, features.clone()], 1),
+            _ => row,
         }
     }
 }

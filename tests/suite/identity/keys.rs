@@ -116,6 +116,37 @@ const GRAPHS: Edits = &[
         "[{ type = 'graph_pool' }, { type = 'linear' }]",
     ),
 ];
+/// Pairs of the nodes of a graph.
+const LINKS: Edits = &[
+    ("data.type", "'csv'"),
+    ("data.path", "'nodes.csv'"),
+    ("data.features", "'a'"),
+    ("data.graph.edges", "'edges.csv'"),
+    ("data.graph.items", "'links'"),
+    ("model.type", ""),
+    ("model.hidden", ""),
+    (
+        "model.layers",
+        "[{ type = 'edge_ends' }, { type = 'linear' }]",
+    ),
+];
+/// The edges of a graph.
+const EDGES: Edits = &[
+    ("data.type", "'csv'"),
+    ("data.path", "'nodes.csv'"),
+    ("data.features", "'a'"),
+    ("data.target", "'weight'"),
+    ("data.graph.edges", "'edges.csv'"),
+    ("data.graph.items", "'edges'"),
+    ("data.graph.directed", "true"),
+    ("data.graph.features", "'other'"),
+    ("model.type", ""),
+    ("model.hidden", ""),
+    (
+        "model.layers",
+        "[{ type = 'edge_ends' }, { type = 'linear' }]",
+    ),
+];
 /// The nodes of a graph with messages.
 const MESSAGES: Edits = &[
     ("data.type", "'csv'"),
@@ -371,6 +402,24 @@ const ROWS: &[Row] = &[
     (NODES, &[], "data.graph.directed", "true", Other),
     (MESSAGES, &[], "data.graph.neighbors", "[2]", Other),
     (GRAPHS, &[], "data.graph.of", "'other'", Other),
+    (LINKS, &[], "data.graph.negatives", "1", Same),
+    (LINKS, &[], "data.graph.negatives", "2", Other),
+    // Other items need other layers, which are in the identity too.
+    (LINKS, &[], "data.graph.items", "'links'", Same),
+    (
+        LINKS,
+        &[],
+        "model.layers",
+        "[{ type = 'edge_ends', operation = 'sum' }, { type = 'linear' }]",
+        Other,
+    ),
+    (
+        EDGES,
+        &[],
+        "model.layers",
+        "[{ type = 'edge_ends', edge_dim = 1 }, { type = 'linear' }]",
+        Other,
+    ),
     (
         GRAPHS,
         &[],

@@ -119,6 +119,10 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         reads: &["data", "model"],
+        check: edges::order_of_ends_matters,
+    },
+    Rule {
+        reads: &["data", "model"],
         check: sequences::positions_are_not_channels,
     },
     Rule {

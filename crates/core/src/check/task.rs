@@ -76,12 +76,12 @@ pub fn goal(point: &Point<'_>, data: &DataPlan) -> Result<Goal, Vec<Diagnostic>>
             _ => diagnostic,
         }]);
     }
-    let has_graphs = data
-        .input
-        .graph
-        .is_some_and(|graph| graph.num_graphs.is_some());
-    if kind == TaskKind::Autoencoding && has_graphs {
-        return Err(vec![reconstructs_graphs(point)]);
+    let of_nodes = data.input.graph.and_then(|graph| {
+        let pairs = graph.pairs.map(|_| "pairs of nodes");
+        pairs.or(graph.num_graphs.map(|_| "graphs"))
+    });
+    if let (TaskKind::Autoencoding, Some(items)) = (kind, of_nodes) {
+        return Err(vec![reconstructs_nodes(point, items)]);
     }
     if kind == TaskKind::Autoencoding && !data.input.parts.is_empty() {
         // Without a target and without a task, the target is missing.
@@ -157,8 +157,10 @@ pub fn goal(point: &Point<'_>, data: &DataPlan) -> Result<Goal, Vec<Diagnostic>>
 }
 
 /// A graph is not a list of numbers, which a network could reconstruct.
-fn reconstructs_graphs(point: &Point<'_>) -> Diagnostic {
-    let message = "`task.type` is \"autoencoding\", which reconstructs a list of numbers, but the items are graphs";
+fn reconstructs_nodes(point: &Point<'_>, items: &str) -> Diagnostic {
+    let message = format!(
+        "`task.type` is \"autoencoding\", which reconstructs a list of numbers, but the items are {items}"
+    );
     Diagnostic::error("task", message)
         .at(point.span("task.type"))
         .help("remove `type` to predict the target")

@@ -17,6 +17,8 @@ pub struct Places<'a> {
     split: &'a Split,
     /// The image name of each record, if known; listed on first use.
     pictures: OnceCell<Vec<String>>,
+    /// The names of nodes, if items are pairs of them; found on first use.
+    names: OnceCell<Vec<String>>,
 }
 
 impl<'a> Places<'a> {
@@ -26,6 +28,7 @@ impl<'a> Places<'a> {
             plan,
             split,
             pictures: OnceCell::new(),
+            names: OnceCell::new(),
         }
     }
 
@@ -38,6 +41,10 @@ impl<'a> Places<'a> {
         let Dataset::Files { files, .. } = &self.plan.dataset else {
             return format!("item {row} of {}", self.plan.dataset.name());
         };
+        if let Some(pairs) = &self.split.set().pairs {
+            let names = self.names.get_or_init(|| pairs.names.all());
+            return pairs.show(names, row);
+        }
         let found = if is_of_pictures(files) {
             self.picture(files, row)
         } else {

@@ -1,6 +1,7 @@
 //! From a plan to the items of its splits: read, assigned, fitted and digested.
 
 mod chats;
+mod edges;
 mod files;
 mod items;
 mod running_text;

@@ -44,14 +44,16 @@ pub mod uses;
 
 pub use crate::hash::{hex, sha256_hex, sha256_of};
 pub use error::DataError;
-pub use graph::{Edges, NodeGraph};
+pub use graph::{Edges, NodeGraph, Pairs, PairsPart};
 pub use item::{Pictures, Places, small_mask};
 pub use items::{Inputs, Items, TargetValues};
 pub use known::{Trust, file_digest};
 pub use load::{Loaded, load, load_by};
 pub use locate::{DownloadProgress, Folders, Located, locate};
 pub use noticed::{ClassCount, ClassCounts, Noticed};
-pub use plan::{DataPlan, Dataset, DrawnPlan, GraphPlan, InputPart, InputPlan, TargetPlan};
+pub use plan::{
+    DataPlan, Dataset, DrawnPlan, GraphPlan, InputPart, InputPlan, PairsPlan, TargetPlan,
+};
 pub use sampler::epoch_order;
 pub use serve::{Mixed, Moment, Served, Set, Split, Values};
 pub use transforms::Transforms;

@@ -52,44 +52,21 @@ impl Noticed {
     /// Oddities of file splits.
     pub(super) fn of(files: &FilesSpec, splits: &Splits, spec: &DataSpec) -> Self {
         let set = splits.train.set();
-        let records = &set.records;
         let features: Vec<usize> = match &set.encoder.input {
             InputEncoder::Features { features, .. } => features.iter().map(|f| f.column).collect(),
             InputEncoder::Text { column, .. } | InputEncoder::Array { column, .. } => vec![*column],
             InputEncoder::Inputs { .. } => set.encoder.input.columns(),
             _ => Vec::new(),
         };
-        let mut used = features.clone();
-        if let TargetEncoder::Class { column, .. } = set.encoder.target {
-            used.push(column);
-        }
+        let mut targets = set.encoder.target_columns();
         let mut warnings = Vec::new();
-        for nearly in &records.header.nearly_numbers {
-            let column = used
-                .iter()
-                .find(|at| records.columns()[**at].name == nearly.column);
-            if let Some(column) = column {
-                let kind = records.columns()[*column].kind.show();
-                let note = format!("so it is read as {kind}");
-                warnings.push(nearly.error(files).note(note));
-            }
+        let inputs = set.inputs();
+        if set.pairs.is_some() {
+            // Columns of two tables.
+            warnings.extend(of_columns(files, &set.records, &[], &targets));
+            targets.clear();
         }
-        let mut all: Vec<usize> = features.clone();
-        all.extend(set.encoder.target_columns());
-        let mut is_used = |name: &str| all.iter().any(|at| records.columns()[*at].name == name);
-        let odd = records.header.oddities.iter();
-        let odd = odd.filter(|odd| odd.is_about(&mut is_used));
-        warnings.extend(odd.map(Oddity::error));
-        warnings.extend(suspects::sentinels(files, records, &all));
-        warnings.extend(suspects::row_numbers(files, records, &features));
-        for (at, said) in files.roles.columns.iter().enumerate() {
-            let column = features
-                .iter()
-                .find(|at| records.columns()[**at].name == said.name);
-            if let Some(warning) = column.and_then(|column| clipped_away(records, *column, said)) {
-                warnings.push(warning.key(format!("data.columns[{at}].clip")));
-            }
-        }
+        warnings.extend(of_columns(files, inputs, &features, &targets));
         warnings.extend(uneven_ranges(set, spec));
         Self {
             warnings,
@@ -110,6 +87,42 @@ impl Noticed {
     }
 }
 
+/// Oddities of the columns of a table.
+fn of_columns(
+    files: &FilesSpec,
+    records: &Records,
+    features: &[usize],
+    targets: &[usize],
+) -> Vec<DataError> {
+    let all = [features, targets].concat();
+    let mut warnings = Vec::new();
+    for nearly in &records.header.nearly_numbers {
+        let column = all
+            .iter()
+            .find(|at| records.columns()[**at].name == nearly.column);
+        if let Some(column) = column {
+            let kind = records.columns()[*column].kind.show();
+            let note = format!("so it is read as {kind}");
+            warnings.push(nearly.error(files).note(note));
+        }
+    }
+    let mut is_used = |name: &str| all.iter().any(|at| records.columns()[*at].name == name);
+    let odd = records.header.oddities.iter();
+    let odd = odd.filter(|odd| odd.is_about(&mut is_used));
+    warnings.extend(odd.map(Oddity::error));
+    warnings.extend(suspects::sentinels(files, records, &all));
+    warnings.extend(suspects::row_numbers(files, records, features));
+    for (at, said) in files.roles.columns.iter().enumerate() {
+        let column = features
+            .iter()
+            .find(|at| records.columns()[**at].name == said.name);
+        if let Some(warning) = column.and_then(|column| clipped_away(records, *column, said)) {
+            warnings.push(warning.key(format!("data.columns[{at}].clip")));
+        }
+    }
+    warnings
+}
+
 /// Positions along an axis of arrays, such as channels, that are scaled together although the range of one is many
 /// times that of another.
 fn uneven_ranges(set: &Set, spec: &DataSpec) -> Option<DataError> {
@@ -125,7 +138,7 @@ fn uneven_ranges(set: &Set, spec: &DataSpec) -> Option<DataError> {
         return None;
     };
     let column = *column;
-    let (records, said) = (&set.records, &set.records.columns()[column]);
+    let (records, said) = (set.inputs(), &set.inputs().columns()[column]);
     if !spec.scale.is_measured() || shape.len() < 2 {
         return None;
     }

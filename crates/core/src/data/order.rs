@@ -47,6 +47,8 @@ pub enum Purpose {
     Shares = 19,
     /// The neighbors of nodes that a batch is computed from.
     Neighbors = 20,
+    /// Pairs of nodes without an edge.
+    Negatives = 21,
 }
 
 /// The seed of one stream, mixed by the finalizer of SplitMix64 (Steele, Lea and Flood, 2014).

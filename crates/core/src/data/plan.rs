@@ -97,7 +97,10 @@ impl DataPlan {
 
     /// Whether the items of the train split differ in each epoch.
     pub fn differs_by_epoch(&self) -> bool {
-        let draws = self.input.graph.is_some_and(|graph| graph.drawn.is_some());
+        let draws = self.input.graph.is_some_and(|graph| {
+            let negatives = graph.pairs.map_or(0, |pairs| pairs.num_negatives);
+            graph.drawn.is_some() || negatives > 0
+        });
         self.augment.is_some() || self.masked().is_some() || draws
     }
 
@@ -197,6 +200,19 @@ pub struct GraphPlan {
     /// Features of an edge.
     #[serde(default, skip_serializing_if = "crate::spec::is_zero")]
     pub edge_features: usize,
+    /// The pairs of nodes, if they are the items.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pairs: Option<PairsPlan>,
+}
+
+/// Pairs of nodes that are items.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PairsPlan {
+    /// How many have an edge.
+    pub num_edges: usize,
+    /// How many have none: those of the train split are drawn in each epoch.
+    #[serde(default, skip_serializing_if = "crate::spec::is_zero")]
+    pub num_negatives: usize,
 }
 
 /// The neighbors that are drawn for the nodes of a batch.
@@ -218,6 +234,14 @@ impl DrawnPlan {
             most_nodes: neighbors.iter().rev().fold(1, inner),
         })
     }
+
+    /// The same for items that are pairs of nodes.
+    pub fn of_pairs(self) -> Self {
+        Self {
+            most_nodes: self.most_nodes.saturating_mul(2),
+            ..self
+        }
+    }
 }
 
 impl GraphPlan {
@@ -231,6 +255,10 @@ impl GraphPlan {
         }
         let largest = self.largest_graph.map(|nodes| nodes as u64);
         let all = self.num_nodes as u64;
+        if self.pairs.is_some() {
+            // Some layers have a row for each pair.
+            return all.max(batch);
+        }
         largest.map_or(all, |nodes| nodes.saturating_mul(batch).min(all))
     }
 }
@@ -328,6 +356,19 @@ impl InputPlan {
                     counted(num_nodes, "node"),
                     counted(num_edges, "edge")
                 ),
+                Some(GraphPlan {
+                    pairs: Some(pairs),
+                    num_nodes,
+                    ..
+                }) => {
+                    let edges = counted(pairs.num_edges, "edge");
+                    let edges = match pairs.num_negatives {
+                        0 => edges,
+                        num => format!("{edges} and {} without one", counted(num, "pair")),
+                    };
+                    let nodes = counted(num_nodes, "node");
+                    format!("{edges} ({nodes} of shape {:?})", self.shape)
+                }
                 Some(graph) => format!(
                     "shape {:?} ({} with {}{})",
                     self.shape,
@@ -415,7 +456,7 @@ impl TargetPlan {
             TargetPlan::Classes { shape, num_classes } => {
                 format!("{num_classes} classes for each of {shape:?} positions")
             }
-            TargetPlan::Labels { num_labels } => format!("{num_labels} labels"),
+            TargetPlan::Labels { num_labels } => counted(*num_labels, "label"),
             TargetPlan::Values { shape } => format!("targets of shape {shape:?}"),
         }
     }

@@ -12,7 +12,7 @@ use super::encode::{Encoder, InputEncoder, TargetEncoder};
 use super::noise::changed_classes;
 use super::order::{Purpose, stream_seed};
 use super::records::{ColumnKind, Records};
-use super::{DataError, InputPlan, NodeGraph, TargetValues, hex};
+use super::{DataError, DrawnPlan, InputPlan, NodeGraph, Pairs, PairsPart, TargetValues, hex};
 use crate::spec::data::AugmentSpec;
 use crate::spec::train::Sampler;
 
@@ -31,8 +31,10 @@ pub struct Set {
     pub records: Records,
     /// The encoder.
     pub encoder: Arc<Encoder>,
-    /// The graph whose nodes the records are.
+    /// The graph whose nodes the records are, or whose pairs of nodes.
     pub graph: Option<Arc<NodeGraph>>,
+    /// The pairs of nodes, if they are the items.
+    pub pairs: Option<Pairs>,
 }
 
 impl Set {
@@ -40,7 +42,18 @@ impl Set {
     pub fn input_plan(&self) -> InputPlan {
         let mut plan = self.encoder.input.plan();
         plan.graph = self.graph.as_ref().map(|graph| graph.plan());
+        if let (Some(pairs), Some(graph)) = (&self.pairs, &mut plan.graph) {
+            graph.pairs = Some(pairs.plan());
+            graph.drawn = graph.drawn.map(DrawnPlan::of_pairs);
+        }
         plan
+    }
+
+    /// The records from which inputs are encoded.
+    pub fn inputs(&self) -> &Records {
+        let pairs = self.pairs.as_ref();
+        let nodes = pairs.and_then(|pairs| pairs.nodes.as_deref());
+        nodes.unwrap_or(&self.records)
     }
 }
 
@@ -127,6 +140,13 @@ pub enum Values {
         /// The numbers of the nodes.
         rows: Vec<u32>,
     },
+    /// Pairs of nodes of a graph.
+    Pairs {
+        /// The graph.
+        graph: Arc<NodeGraph>,
+        /// The pairs.
+        part: PairsPart,
+    },
     /// Graphs.
     Graphs {
         /// All nodes and their edges.
@@ -171,6 +191,11 @@ impl Moment {
         stream_seed(self.seed, Purpose::Neighbors, self.epoch)
     }
 
+    /// The seed of the pairs without an edge.
+    fn negatives_seed(self) -> u64 {
+        stream_seed(self.seed, Purpose::Negatives, self.epoch)
+    }
+
     /// The seed of the augmentation of a record, which is served as the item with this number.
     fn augment_seed(self, record: u32, number: usize) -> u64 {
         let seed = augment_seed(self.seed, self.epoch, u64::from(record));
@@ -178,6 +203,45 @@ impl Moment {
             None => seed,
             Some(first) => stream_seed(seed, Purpose::Sampler, first + number as u64),
         }
+    }
+}
+
+/// Some nodes, pairs of nodes, or graphs, with as much of the graph as they need.
+fn of_graph(
+    graph: &Arc<NodeGraph>,
+    pairs: Option<&Pairs>,
+    rows: Vec<u32>,
+    moment: Option<Moment>,
+) -> Values {
+    // The nodes of a batch, and the part of the graph that they are computed from.
+    let part = |rows: Vec<u32>| match moment {
+        _ if graph.neighbors.is_empty() => (graph.clone(), rows),
+        Some(moment) => {
+            let (part, rows) = graph.drawn(&rows, moment.neighbors_seed());
+            (Arc::new(part), rows)
+        }
+        None => {
+            let (part, rows) = graph.around(&rows);
+            (Arc::new(part), rows)
+        }
+    };
+    if let Some(pairs) = pairs {
+        let served = pairs.part(&rows, moment.map(Moment::negatives_seed));
+        let num = served.ends[0].len();
+        let (graph, mut from) = part(served.ends.concat());
+        let to = from.split_off(num);
+        let part = PairsPart {
+            ends: [from, to],
+            ..served
+        };
+        Values::Pairs { graph, part }
+    } else if graph.members.is_some() {
+        let (graph, of) = graph.union(&rows);
+        let graph = Box::new(graph);
+        Values::Graphs { graph, of }
+    } else {
+        let (graph, rows) = part(rows);
+        Values::Nodes { graph, rows }
     }
 }
 
@@ -312,6 +376,7 @@ impl Split {
             records,
             encoder,
             graph,
+            pairs,
         } = &*self.set;
         let mut floats = Vec::new();
         let mut tokens = Vec::new();
@@ -393,21 +458,7 @@ impl Split {
         Served {
             values: if let Some(graph) = graph {
                 let rows: Vec<u32> = places.iter().map(|at| self.rows[*at as usize]).collect();
-                if graph.members.is_some() {
-                    let (graph, of) = graph.union(&rows);
-                    let graph = Box::new(graph);
-                    Values::Graphs { graph, of }
-                } else if graph.neighbors.is_empty() {
-                    let graph = graph.clone();
-                    Values::Nodes { graph, rows }
-                } else {
-                    let (graph, rows) = match moment {
-                        Some(moment) => graph.drawn(&rows, moment.neighbors_seed()),
-                        None => graph.around(&rows),
-                    };
-                    let graph = Arc::new(graph);
-                    Values::Nodes { graph, rows }
-                }
+                of_graph(graph, pairs.as_ref(), rows, moment)
             } else if encoder.input.is_tokens() {
                 Values::Tokens(tokens)
             } else {
@@ -528,7 +579,11 @@ impl Split {
         if let Some(graph) = &self.set.graph {
             // Messages come from all nodes.
             hasher.update(graph.edges.digest());
-            hasher.update(records.record(0..records.len()));
+            let nodes = self.set.inputs();
+            hasher.update(nodes.record(0..nodes.len()));
+        }
+        if let Some(pairs) = &self.set.pairs {
+            pairs.digest(&self.rows, &mut hasher);
         }
         hex(&hasher.finalize())
     }

@@ -32,15 +32,21 @@ impl Transforms {
     /// The transforms of a data set.
     pub fn of(set: &Set) -> Self {
         let Encoder {
-            input,
+            mut input,
             target,
             more_targets,
         } = set.encoder.as_ref().clone();
+        let mut columns = set.records.columns().to_vec();
+        if set.pairs.is_some() {
+            // The columns of nodes follow those of edges.
+            input.shift(columns.len());
+            columns.extend_from_slice(set.inputs().columns());
+        }
         let mut transforms = Self {
             input,
             target,
             more_targets,
-            columns: set.records.columns().to_vec(),
+            columns,
         };
         let mut used = transforms.inputs();
         used.extend(transforms.targets());
@@ -163,6 +169,7 @@ impl Transforms {
             records: writer.into_records(),
             encoder: Arc::new(self.encoder(true)),
             graph: None,
+            pairs: None,
         }
     }
 
@@ -219,6 +226,27 @@ impl TargetEncoder {
 }
 
 impl InputEncoder {
+    /// The same in records that have other columns before its own.
+    fn shift(&mut self, num: usize) {
+        match self {
+            InputEncoder::Features { features, .. } => {
+                features
+                    .iter_mut()
+                    .for_each(|feature| feature.column += num);
+            }
+            InputEncoder::Indices { columns } => {
+                columns.iter_mut().for_each(|indexed| indexed.column += num);
+            }
+            InputEncoder::Inputs { inputs } => {
+                inputs.iter_mut().for_each(|input| input.encoder.shift(num));
+            }
+            InputEncoder::Array { column, .. }
+            | InputEncoder::Tokens { column, .. }
+            | InputEncoder::Text { column, .. }
+            | InputEncoder::Stream { column, .. } => *column += num,
+        }
+    }
+
     /// A mismatch with the columns, for messages.
     fn contradiction(&self, columns: &[Column]) -> Option<String> {
         match self {

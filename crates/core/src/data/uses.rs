@@ -30,6 +30,38 @@ pub struct Uses {
     pub group_by: Option<usize>,
 }
 
+/// Which table columns are looked up in.
+#[derive(Clone, Copy)]
+pub enum Table<'a> {
+    /// The only one.
+    Whole,
+    /// That of nodes, if items are edges.
+    Nodes {
+        /// The columns of the edges.
+        edges: &'a [Column],
+    },
+    /// That of edges, which have the targets.
+    Edges {
+        /// The columns of the nodes.
+        nodes: &'a [Column],
+    },
+}
+
+impl Table<'_> {
+    /// The columns of the other table.
+    fn other(&self) -> &[Column] {
+        match self {
+            Self::Whole => &[],
+            Self::Nodes { edges } => edges,
+            Self::Edges { nodes } => nodes,
+        }
+    }
+
+    fn is_in_other(&self, name: &str) -> bool {
+        self.other().iter().any(|column| column.name == name)
+    }
+}
+
 impl RolesSpec {
     /// The settings of a column.
     pub fn of(&self, name: &str) -> Option<&ColumnSpec> {
@@ -49,6 +81,16 @@ const TARGETS: [&str; 3] = ["target", "class", "mask"];
 impl Uses {
     /// Resolves the names of a file against its columns.
     pub fn new(files: &FilesSpec, split: &SplitSpec, records: &Records) -> Result<Self, DataError> {
+        Self::of_table(files, split, records, Table::Whole)
+    }
+
+    /// The same for one of the tables of a graph whose items are edges.
+    pub fn of_table(
+        files: &FilesSpec,
+        split: &SplitSpec,
+        records: &Records,
+        table: Table<'_>,
+    ) -> Result<Self, DataError> {
         let (roles, columns) = (&files.roles, records.columns());
         let find = |name: &str, key: &str| {
             let found = records.column(name);
@@ -62,7 +104,12 @@ impl Uses {
             found.collect::<Result<Vec<_>, _>>()
         };
         for (at, column) in roles.columns.iter().enumerate() {
-            find(&column.name, &format!("data.columns[{at}].name"))?;
+            if records.column(&column.name).is_none() && !table.is_in_other(&column.name) {
+                let names = columns.iter().chain(table.other());
+                let names: Vec<_> = names.map(|column| column.name.as_str()).collect();
+                let key = format!("data.columns[{at}].name");
+                return Err(unknown(&column.name, &key, &names, files));
+            }
             if roles.columns[..at]
                 .iter()
                 .any(|other| other.name == column.name)
@@ -129,7 +176,11 @@ impl Uses {
             }
         };
         let uses = Self {
-            features,
+            // Edges only have targets.
+            features: match table {
+                Table::Edges { .. } => Vec::new(),
+                Table::Whole | Table::Nodes { .. } => features,
+            },
             inputs,
             targets,
             more_targets,
@@ -139,7 +190,10 @@ impl Uses {
         };
         uses.refuse_ignored(&ignored, columns)?;
         uses.check_weight(&ignored, records)?;
-        uses.fit(files, records)?;
+        match table {
+            Table::Edges { .. } => uses.fit_targets(files, records)?,
+            Table::Whole | Table::Nodes { .. } => uses.fit(files, records)?,
+        }
         uses.refuse_without_effect(roles, columns)?;
         Ok(uses)
     }
@@ -219,15 +273,28 @@ impl Uses {
         Ok(())
     }
 
+    /// Refuses targets that cannot be combined, without features.
+    fn fit_targets(&self, files: &FilesSpec, records: &Records) -> Result<(), DataError> {
+        self.refuse_oddities(records)?;
+        self.check_repeats(records.columns(), false)?;
+        self.check_targets(files, records)
+    }
+
+    /// Training on wrong values is not worth a run.
+    fn refuse_oddities(&self, records: &Records) -> Result<(), DataError> {
+        let columns = records.columns();
+        let mut is_used = |name: &str| self.used().any(|at| columns[at].name == name);
+        let mut oddities = records.header.oddities.iter();
+        match oddities.find(|odd| odd.is_refused && odd.is_about(&mut is_used)) {
+            Some(odd) => Err(odd.error()),
+            None => Ok(()),
+        }
+    }
+
     /// Refuses columns that cannot be combined.
     fn fit(&self, files: &FilesSpec, records: &Records) -> Result<(), DataError> {
         let columns = records.columns();
-        // Training on wrong values is not worth a run.
-        let mut is_used = |name: &str| self.used().any(|at| columns[at].name == name);
-        let mut oddities = records.header.oddities.iter();
-        if let Some(odd) = oddities.find(|odd| odd.is_refused && odd.is_about(&mut is_used)) {
-            return Err(odd.error());
-        }
+        self.refuse_oddities(records)?;
         if self.features.is_empty() {
             return Err(DataError::new("no column is left for the input")
                 .key("data.features")

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::RunPlan;
-use crate::data::TargetPlan;
+use crate::data::{GraphPlan, TargetPlan};
 
 /// The maximum number of bytes that a run keeps on its device, whatever its limit: other runs may share the device.
 const MOST: u64 = 1 << 30;
@@ -59,9 +59,13 @@ impl RunPlan {
         let input = &self.data.input;
         let parts = input.parts.iter();
         let parts = parts.map(|part| bytes(&part.shape, part.vocabulary));
-        let input = match input.parts.len() {
+        let of_graph = |graph: GraphPlan| match graph.pairs {
             // The number of the node.
-            _ if input.graph.is_some() => INTEGER,
+            None => INTEGER,
+            Some(_) => 2 * INTEGER + graph.edge_features as u64 * float,
+        };
+        let input = match input.parts.len() {
+            _ if input.graph.is_some() => input.graph.map_or(0, of_graph),
             0 => bytes(&input.shape, input.vocabulary),
             _ => parts.fold(0, u64::saturating_add),
         };

@@ -329,7 +329,9 @@ fn piece(layer: &Layer, names: &Names<'_>) -> Result<Piece, Reason> {
         | LayerKind::Einsum { .. }
         | LayerKind::Cumsum { .. }
         | LayerKind::Concat { .. } => Piece::expression(names, axes::expression(layer, names)),
-        LayerKind::Message(_) | LayerKind::GraphPool { .. } => return Err(Reason(GRAPHS.into())),
+        LayerKind::Message(_) | LayerKind::GraphPool { .. } | LayerKind::EdgeEnds { .. } => {
+            return Err(Reason(GRAPHS.into()));
+        }
         LayerKind::Noise { .. } => return Err(Reason(NOISE.into())),
         LayerKind::Own(_) => return Err(Reason(OWN.into())),
     })

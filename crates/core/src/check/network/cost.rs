@@ -6,7 +6,7 @@ use crate::spec::model::attention::Attention;
 use crate::spec::model::layer::{
     Cell, LayerKind, Norm, Oscillators, Recurrent, Steps, Transformer,
 };
-use crate::spec::model::message::{GraphPooling, Message};
+use crate::spec::model::message::{EdgeEnds, GraphPooling, Message};
 use crate::spec::model::parametrization::Parametrization;
 
 /// Paths inside the layer with the number of elements of each.
@@ -317,6 +317,10 @@ fn wide_multiply_adds(kind: &LayerKind, inputs: &[Input], shape: &[usize]) -> u1
         LayerKind::GraphPool {
             operation: GraphPooling::Attention,
         } => width,
+        LayerKind::EdgeEnds {
+            operation: EdgeEnds::Dot,
+            ..
+        } => width,
         LayerKind::Conv(conv) => {
             product(shape) * product(&conv.kernel_size) * (input[0] / conv.groups) as u128
         }
@@ -523,6 +527,12 @@ fn wide_activations(kind: &LayerKind, inputs: &[Input], shape: &[usize]) -> u128
             GraphPooling::Mean | GraphPooling::Sum => output,
             GraphPooling::Max => 2 * width,
             GraphPooling::Attention => 2 * width + 4,
+        },
+        // Both nodes, or the signs of their differences.
+        LayerKind::EdgeEnds { operation, .. } => match operation {
+            EdgeEnds::Sum | EdgeEnds::Concat => output,
+            EdgeEnds::Difference => output + width,
+            EdgeEnds::Product | EdgeEnds::Dot => output + 2 * width,
         },
         // The four corners of each sample, their weights, and what they add up to.
         LayerKind::DeformConv2d(conv) => {

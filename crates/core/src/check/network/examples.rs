@@ -2,7 +2,7 @@
 //! plans against Burn and to compare devices.
 
 use super::{Items, Network, Shape, infer};
-use crate::data::GraphPlan;
+use crate::data::{GraphPlan, PairsPlan};
 use crate::spec::document::Document;
 use crate::spec::model::expand::expand;
 use crate::spec::model::layer::{LayerKind, LayerType};
@@ -468,6 +468,11 @@ const GRAPH_EXAMPLES: &[&str] = &[
     "{ type = 'gat', out_features = 3, self_loops = false, edge_dim = 2 }",
     "{ type = 'gin', out_features = 3, edge_dim = 2 }",
     "{ type = 'edge_conv', out_features = 3, edge_dim = 2 }",
+    "{ type = 'edge_ends' }",
+    "{ type = 'edge_ends', operation = 'sum' }",
+    "{ type = 'edge_ends', operation = 'difference' }",
+    "{ type = 'gcn', out_features = 4 }, { type = 'edge_ends', operation = 'concat', edge_dim = 2 }, { type = 'linear', out_features = 2 }",
+    "{ type = 'sage', out_features = 4 }, { type = 'edge_ends', operation = 'dot' }",
 ];
 
 /// The examples whose items are the nodes of a graph: 2 nodes of 5 numbers, and an edge in both directions.
@@ -481,6 +486,7 @@ pub fn graph_examples() -> Vec<Example> {
         largest_graph: None,
         drawn: None,
         edge_features: 0,
+        pairs: None,
     };
     let items = |graph| Items {
         graph: Some(graph),
@@ -492,6 +498,10 @@ pub fn graph_examples() -> Vec<Example> {
             num_graphs: layers.contains("graph_pool").then_some(2),
             largest_graph: layers.contains("graph_pool").then_some(2),
             edge_features: if layers.contains("edge_dim") { 2 } else { 0 },
+            pairs: layers.contains("edge_ends").then_some(PairsPlan {
+                num_edges: 2,
+                num_negatives: 0,
+            }),
             ..graph
         };
         Example {

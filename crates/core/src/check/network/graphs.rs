@@ -21,17 +21,11 @@ pub fn kept_per_node(
             "name the file of edges in `[data.graph]`, or use a layer without messages, such as `linear`",
         );
     };
-    let (needed, given) = (message.edge_dim(), graph.edge_features);
-    if needed > 0 && needed != given {
-        return wrong(
-            "edge_dim",
-            format!("uses {} of each edge, but edges have {given}", counted(needed, "number")),
-            match given {
-                0 => "name the columns of edges with their features in `data.graph.features`, or remove `edge_dim`".to_owned(),
-                _ => format!("set `edge_dim = {given}`"),
-            },
-        );
-    }
+    let given = Some(GraphPlan {
+        pairs: None,
+        ..graph
+    });
+    edge_features_fit(message.edge_dim(), given)?;
     let width = inputs[0].shape.dims[0];
     let [node, edge, _] = cost::of_messages(message, width);
     Ok(node.saturating_add(of_node(edge, graph)))
@@ -43,75 +37,183 @@ pub fn edges_per_node(message: &Message, graph: Option<GraphPlan>, inputs: &[Inp
     graph.map_or(0, |graph| of_node(cost::per_edge(message, width), graph))
 }
 
-/// Whether the output of each layer is one of whole graphs, and not of their nodes.
-fn are_pooled(network: &Network) -> Vec<bool> {
-    let mut pooled: Vec<bool> = Vec::with_capacity(network.layers.len());
-    for layer in &network.layers {
-        let of_input = |input: &Input| input.layer.is_some_and(|at| pooled[at]);
-        let is_pooled = layer.inputs.iter().any(of_input);
-        pooled.push(is_pooled || matches!(layer.kind, LayerKind::GraphPool { .. }));
-    }
-    pooled
+/// What the items of a network over a graph are, if they are not its nodes.
+#[derive(Clone, Copy, PartialEq)]
+enum Unit {
+    Graph,
+    /// An edge, or two nodes without one.
+    Pair,
 }
 
-/// Refuses layers that mix nodes with graphs, and pooling where there is nothing to pool.
-pub fn check(kind: &LayerKind, network: &Network, inputs: &[Input]) -> Result<(), Mismatch> {
-    let num_graphs = network.graph.and_then(|graph| graph.num_graphs);
-    let is_pool = matches!(kind, LayerKind::GraphPool { .. });
-    if num_graphs.is_none() {
-        return if is_pool {
-            wrong(
-                "type",
-                "pools the nodes of each graph, but the items are not graphs",
-                "name the column of each node's graph in `data.graph.of`, or remove the layer",
-            )
-        } else {
-            Ok(())
-        };
+impl Unit {
+    fn of(graph: Option<GraphPlan>) -> Option<Self> {
+        let graph = graph?;
+        let pair = graph.pairs.map(|_| Self::Pair);
+        pair.or(graph.num_graphs.map(|_| Self::Graph))
     }
-    let pooled = are_pooled(network);
-    let of_input = |input: &Input| input.layer.is_some_and(|at| pooled[at]);
-    let num_pooled = inputs.iter().filter(|input| of_input(input)).count();
-    if num_pooled > 0 && (is_pool || matches!(kind, LayerKind::Message(_))) {
+
+    fn plural(self) -> &'static str {
+        match self {
+            Self::Graph => "graphs",
+            Self::Pair => "pairs of nodes",
+        }
+    }
+
+    /// The type of layer that makes one row of the nodes of each.
+    fn layer(self) -> &'static str {
+        match self {
+            Self::Graph => "graph_pool",
+            Self::Pair => "edge_ends",
+        }
+    }
+}
+
+/// The items that a layer makes rows of.
+fn made_by(kind: &LayerKind) -> Option<Unit> {
+    match kind {
+        LayerKind::GraphPool { .. } => Some(Unit::Graph),
+        LayerKind::EdgeEnds { .. } => Some(Unit::Pair),
+        _ => None,
+    }
+}
+
+/// Whether the output of each layer is one of the items, and not of nodes.
+fn are_of_items(network: &Network) -> Vec<bool> {
+    let mut all: Vec<bool> = Vec::with_capacity(network.layers.len());
+    for layer in &network.layers {
+        let of_input = |input: &Input| input.layer.is_some_and(|at| all[at]);
+        let is_of_items = layer.inputs.iter().any(of_input);
+        all.push(is_of_items || made_by(&layer.kind).is_some());
+    }
+    all
+}
+
+/// Refuses layers that mix nodes with items, and those that make rows of other items.
+pub fn check(kind: &LayerKind, network: &Network, inputs: &[Input]) -> Result<(), Mismatch> {
+    let unit = Unit::of(network.graph);
+    let made = made_by(kind);
+    if made.is_some() && made != unit {
+        return refuse_other_unit(made, unit, network.graph.is_some());
+    }
+    let Some(unit) = unit else {
+        return Ok(());
+    };
+    if let LayerKind::EdgeEnds { edge_dim, .. } = kind {
+        edge_features_fit(*edge_dim, network.graph)?;
+    }
+    let of_items = are_of_items(network);
+    let of_input = |input: &Input| input.layer.is_some_and(|at| of_items[at]);
+    let num = inputs.iter().filter(|input| of_input(input)).count();
+    let (layer, one) = match unit {
+        Unit::Graph => (unit.layer(), "graph"),
+        Unit::Pair => (unit.layer(), "pair of nodes"),
+    };
+    if num > 0 && (made.is_some() || matches!(kind, LayerKind::Message(_))) {
         return wrong(
             "type",
-            "needs nodes, but its input has one row for each graph",
-            if is_pool {
-                "remove it: the nodes are already pooled"
-            } else {
-                "move it before `graph_pool`"
+            format!("needs nodes, but its input has one row for each {one}"),
+            match made {
+                Some(Unit::Graph) => "remove it: the nodes are already pooled".to_owned(),
+                Some(Unit::Pair) => "remove it: the nodes are already combined".to_owned(),
+                None => format!("move it before `{layer}`"),
             },
         );
     }
-    if num_pooled > 0 && num_pooled < inputs.len() {
+    if num > 0 && num < inputs.len() {
         return wrong(
             "inputs",
-            "combines values of nodes with values of whole graphs",
-            "pool the nodes first, with `graph_pool`",
+            match unit {
+                Unit::Graph => "combines values of nodes with values of whole graphs",
+                Unit::Pair => "combines values of nodes with values of pairs",
+            },
+            match unit {
+                Unit::Graph => "pool the nodes first, with `graph_pool`",
+                Unit::Pair => "combine the nodes of each pair first, with `edge_ends`",
+            },
         );
     }
     Ok(())
 }
 
-/// Refuses networks over graphs whose output is one of nodes; `layers` are those whose outputs are used.
-pub fn outputs_are_of_graphs(
+/// Refuses a layer that makes rows of what items are not.
+fn refuse_other_unit(
+    made: Option<Unit>,
+    unit: Option<Unit>,
+    has_graph: bool,
+) -> Result<(), Mismatch> {
+    if made == Some(Unit::Pair) {
+        return wrong(
+            "type",
+            "combines the two nodes of each edge, but the items are not edges",
+            match unit {
+                Some(_) => "use `graph_pool`, which makes one row of the nodes of each graph",
+                None if has_graph => {
+                    "set `items = \"edges\"` or `\"links\"` in `[data.graph]`, or remove the layer"
+                }
+                None => "name the files of a graph in `[data.graph]`, or remove the layer",
+            },
+        );
+    }
+    wrong(
+        "type",
+        "pools the nodes of each graph, but the items are not graphs",
+        match unit {
+            Some(_) => "use `edge_ends`, which makes one row of the two nodes of each pair",
+            None => "name the column of each node's graph in `data.graph.of`, or remove the layer",
+        },
+    )
+}
+
+/// Refuses another number of features of edges than there are.
+fn edge_features_fit(needed: usize, graph: Option<GraphPlan>) -> Result<(), Mismatch> {
+    let graph = graph.filter(|_| needed > 0);
+    let has_negatives = |graph: GraphPlan| graph.pairs.is_some_and(|of| of.num_negatives > 0);
+    if graph.is_some_and(has_negatives) {
+        return wrong(
+            "edge_dim",
+            "uses features of edges, but some pairs of nodes have no edge",
+            "remove `edge_dim`",
+        );
+    }
+    let given = graph.map_or(needed, |graph| graph.edge_features);
+    if needed == given {
+        return Ok(());
+    }
+    wrong(
+        "edge_dim",
+        format!("uses {} of each edge, but edges have {given}", counted(needed, "number")),
+        match given {
+            0 => "name the columns of edges with their features in `data.graph.features`, or remove `edge_dim`".to_owned(),
+            _ => format!("set `edge_dim = {given}`"),
+        },
+    )
+}
+
+/// Refuses networks over graphs or pairs whose output is one of nodes; `layers` are those whose outputs are used.
+pub fn outputs_are_of_items(
     network: &Network,
     mut layers: impl Iterator<Item = usize>,
 ) -> Result<(), (usize, Mismatch)> {
-    if network.graph.and_then(|graph| graph.num_graphs).is_none() {
+    let Some(unit) = Unit::of(network.graph) else {
         return Ok(());
-    }
-    let pooled = are_pooled(network);
-    match layers.find(|at| !pooled[*at]) {
+    };
+    let of_items = are_of_items(network);
+    match layers.find(|at| !of_items[*at]) {
         None => Ok(()),
         Some(at) => Err((
             at,
             Mismatch {
                 key: "type",
-                message: "outputs values of nodes, but the items are graphs".into(),
-                help:
-                    "put `{ type = \"graph_pool\" }` before it, which takes the mean of the nodes"
-                        .into(),
+                message: format!("outputs values of nodes, but the items are {}", unit.plural()),
+                help: match unit {
+                    Unit::Graph => {
+                        "put `{ type = \"graph_pool\" }` before it, which takes the mean of the nodes"
+                    }
+                    Unit::Pair => {
+                        "put `{ type = \"edge_ends\" }` before it, which multiplies the two nodes of each pair"
+                    }
+                }
+                .into(),
             },
         )),
     }

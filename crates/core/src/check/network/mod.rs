@@ -386,7 +386,7 @@ pub fn lay_out(
     heads::fit(&network, layers, output, heads)?;
     let last = network.layers.len().checked_sub(1);
     let used = heads.iter().map(|head| head.layer).chain(last);
-    let fits = graphs::outputs_are_of_graphs(&network, used);
+    let fits = graphs::outputs_are_of_items(&network, used);
     fits.and_then(|()| graphs::rounds_fit(&network))
         .map_err(|(at, mismatch)| {
             let inputs = &network.layers[at].inputs;

@@ -187,6 +187,13 @@ pub fn output(spec: &LayerSpec, inputs: &[Input], wanted: &[usize]) -> Result<Di
             rank(input, 1..=1, "[features]")?;
             input.to_vec()
         }
+        LayerKind::EdgeEnds {
+            operation,
+            edge_dim,
+        } => {
+            rank(input, 1..=1, "[features]")?;
+            vec![operation.width(input[0]).saturating_add(*edge_dim)]
+        }
         LayerKind::Own(own) => own.plan(&dims(inputs))?.shape,
         LayerKind::Interpolate { .. } => interpolated(&spec.kind, input)?,
         LayerKind::PixelShuffle { factor } => shuffled(*factor, input)?,

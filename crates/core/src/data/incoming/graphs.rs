@@ -4,10 +4,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::{Incoming, Origin, Piece, Pieces, Raw, Take, source};
-use crate::data::records::{ColumnKind, Skipped, Writer};
+use crate::data::graph::NodeNames;
+use crate::data::records::{ColumnKind, Records, Skipped, Writer};
 use crate::data::serve::{Set, Split};
-use crate::data::{DataError, graph};
-use crate::spec::data::{DataKind, FilesSpec, GraphSpec};
+use crate::data::{DataError, NodeGraph, Pairs, graph, load};
+use crate::spec::data::{DataKind, GraphItems, GraphSpec};
 
 impl Incoming<'_> {
     /// The file of edges, if the items are graphs. Nodes of one graph cannot be predicted without their neighbors.
@@ -21,6 +22,15 @@ impl Incoming<'_> {
                 .help("remove `--edges`")),
             };
         };
+        if graph.pairs.is_some() {
+            return match self.edges {
+                None => Ok(None),
+                Some(_) => Err(DataError::new(
+                    "edges were given, but the items of this run are pairs of the nodes that it was trained with",
+                )
+                .help("remove `--edges`: `--data` is a file with both nodes of each pair")),
+            };
+        }
         if graph.num_graphs.is_none() {
             return Err(DataError::new(
                 "the items of this run are the nodes of a graph, and new ones have no edges here",
@@ -36,18 +46,130 @@ impl Incoming<'_> {
         }
     }
 
-    /// Whether items can be read, as far as the run tells.
+    /// Whether items can be read from rows alone, as far as the run tells.
     ///
     /// # Errors
     ///
-    /// If they need edges that are not there.
+    /// If they need edges that are not there, or the nodes that the run was trained with.
     pub fn check(&self) -> Result<(), DataError> {
+        if self.are_pairs() {
+            return Err(DataError::new(
+                "the items of this run are pairs of the nodes that it was trained with, which are not read for single requests",
+            )
+            .help("predict pairs from a file: `runner predict RUN --data pairs.csv`"));
+        }
         self.edges_of_graphs().map(|_| ())
+    }
+
+    /// Whether items are pairs of the run's nodes, which new data only names.
+    pub(in crate::data) fn are_pairs(&self) -> bool {
+        self.plan
+            .input
+            .graph
+            .is_some_and(|graph| graph.pairs.is_some())
+    }
+
+    /// The columns of the features of edges, if the items are edges.
+    pub(super) fn edge_features(&self) -> Vec<usize> {
+        let graph = self
+            .graph()
+            .filter(|graph| graph.items == GraphItems::Edges);
+        let names = graph.into_iter().flat_map(|graph| &graph.features);
+        // Columns of edges come before those of nodes.
+        let mut columns = names.map(|name| {
+            self.transforms
+                .columns
+                .iter()
+                .position(|of| of.name == *name)
+        });
+        let found: Option<Vec<usize>> = columns.by_ref().collect();
+        found.unwrap_or_default()
     }
 
     /// How the edges of the run were read.
     pub(in crate::data) fn graph(&self) -> Option<&GraphSpec> {
         self.trained_on().and_then(|files| files.graph.as_ref())
+    }
+}
+
+/// The nodes of a run, of which new data has pairs.
+pub(super) struct Known {
+    graph: Arc<NodeGraph>,
+    names: Arc<NodeNames>,
+    is_directed: bool,
+    /// Whether names were numbers in training.
+    has_numbers: bool,
+    /// The columns of the features of edges.
+    features: Vec<usize>,
+}
+
+impl Known {
+    /// The nodes of the run, if items are pairs of them; its data is read again.
+    pub(super) fn of(incoming: &Incoming<'_>) -> Result<Option<Self>, DataError> {
+        if !incoming.are_pairs() {
+            return Ok(None);
+        }
+        let loaded = load::load(incoming.plan, &|_, _| ()).map_err(|error| {
+            error.note("pairs of nodes are predicted from the nodes and edges that the run was trained with")
+        })?;
+        let set = loaded.train.set();
+        let (Some(graph), Some(pairs)) = (&set.graph, &set.pairs) else {
+            return Ok(None);
+        };
+        let id = incoming.graph().and_then(|graph| graph.id.as_ref());
+        Ok(Some(Self {
+            graph: graph.clone(),
+            names: pairs.names.clone(),
+            is_directed: pairs.is_directed,
+            has_numbers: id.is_none_or(|id| has_numbers(incoming, id)),
+            features: incoming.edge_features(),
+        }))
+    }
+
+    /// Refuses files that are no tables.
+    pub(super) fn refuse_arrays(kind: DataKind) -> Result<(), DataError> {
+        if is_table(kind) {
+            return Ok(());
+        }
+        Err(DataError::new("pairs of nodes are read from a table").help(
+            "use a `.csv`, `.jsonl` or `.parquet` file with both nodes of a pair in each row",
+        ))
+    }
+
+    /// The two nodes of a row, or why it has none.
+    pub(super) fn ends(&self, origin: &Origin) -> Result<[u32; 2], String> {
+        let find = |name: &Option<String>| {
+            let name = given(name).ok_or("a node is missing")?;
+            let found = self.names.find(&whole(name, self.has_numbers));
+            found.map_err(|error| match error.helps.first() {
+                Some(help) if help.starts_with("did you mean") => {
+                    format!("{}: {help}", error.message)
+                }
+                _ => error.message.to_string(),
+            })
+        };
+        Ok([find(&origin.group)?, find(&origin.node)?])
+    }
+
+    /// The pairs of some records.
+    pub(super) fn pairs(&self, records: &Records, ends: Vec<[u32; 2]>) -> (Arc<NodeGraph>, Pairs) {
+        let columns = records.columns();
+        let mut features = Vec::new();
+        for row in 0..records.len() {
+            for at in &self.features {
+                records.numbers(row, *at, |number| features.push(number as f32));
+            }
+        }
+        let pairs = Pairs {
+            ends,
+            features,
+            width: self.features.iter().map(|at| columns[*at].len()).sum(),
+            negatives: None,
+            names: self.names.clone(),
+            is_directed: self.is_directed,
+            nodes: None,
+        };
+        (self.graph.clone(), pairs)
     }
 }
 
@@ -87,7 +209,8 @@ impl Pieces<'_> {
         } else {
             Vec::new()
         };
-        let numeric = self.has_numeric_names(files);
+        let id = files.graph.as_ref().and_then(|graph| graph.id.as_ref());
+        let numeric = id.is_some_and(|id| has_numbers(incoming, id));
         let graph = graph::of_new_data(
             (files, edges),
             &records,
@@ -106,6 +229,7 @@ impl Pieces<'_> {
             records,
             encoder: self.encoder.clone(),
             graph: Some(graph),
+            pairs: None,
         });
         Ok(Piece {
             split: Split::of_rows(set, firsts),
@@ -133,19 +257,20 @@ impl Pieces<'_> {
                 .help("correct it, or remove its graph")),
         }
     }
+}
 
-    /// Whether the names of nodes were numbers in training.
-    fn has_numeric_names(&self, files: &FilesSpec) -> bool {
-        let id = files.graph.as_ref().and_then(|graph| graph.id.as_ref());
-        let mut columns = self.incoming.transforms.columns.iter();
-        let column = columns.find(|column| Some(&column.name) == id);
-        column.is_some_and(|column| {
+/// Whether the names of nodes were numbers in training.
+fn has_numbers(incoming: &Incoming<'_>, id: &str) -> bool {
+    // Columns of nodes come after those of edges.
+    let mut columns = incoming.transforms.columns.iter().rev();
+    columns
+        .find(|column| column.name == id)
+        .is_some_and(|column| {
             !matches!(
                 column.kind,
                 ColumnKind::Text | ColumnKind::Categories { .. }
             )
         })
-    }
 }
 
 fn is_table(kind: DataKind) -> bool {

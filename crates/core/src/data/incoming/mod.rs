@@ -72,9 +72,9 @@ pub(in crate::data) struct Origin {
     pub line: u64,
     /// Values that are copied to the output.
     pub kept: Vec<String>,
-    /// Its group, or its graph.
+    /// Its group, its graph, or the first node of a pair.
     pub group: Option<String>,
-    /// The name of the node, if it is one of a graph.
+    /// The name of the node, if it is one of a graph, or of the second node of a pair.
     pub node: Option<String>,
 }
 
@@ -143,7 +143,7 @@ impl<'a> Incoming<'a> {
         read: &dyn Fn(Take<'_>) -> Result<(), DataError>,
         see: &mut dyn FnMut(Piece) -> ControlFlow<()>,
     ) -> Result<(), DataError> {
-        let mut pieces = Pieces::new(self);
+        let mut pieces = Pieces::new(self)?;
         if let Some(edges) = self.edges_of_graphs()? {
             let piece = pieces.graphs(read, edges);
             let _ = see(piece.map_err(|error| self.renamed(error))?);
@@ -173,7 +173,7 @@ impl<'a> Incoming<'a> {
     /// name.
     pub fn read_objects(&self, objects: &[&str]) -> Result<Piece, DataError> {
         self.check()?;
-        let mut pieces = Pieces::new(self);
+        let mut pieces = Pieces::new(self)?;
         pieces.are_objects = true;
         let mut piece = None;
         let mut take = |raw: Raw| {
@@ -186,6 +186,9 @@ impl<'a> Incoming<'a> {
     }
 
     fn read_raw(&self, take: Take<'_>) -> Result<(), DataError> {
+        if let (true, Some(kind)) = (self.are_pairs(), self.kind.or(kind_of(self.path))) {
+            graphs::Known::refuse_arrays(kind)?;
+        }
         let kind = source::kind(self)?;
         let files = self.files(kind);
         if kind != DataKind::ImageFolder {
@@ -253,7 +256,11 @@ impl<'a> Incoming<'a> {
 
     /// The columns that are read.
     pub(in crate::data) fn used(&self) -> Vec<usize> {
-        let mut used = self.transforms.inputs();
+        let mut used = if self.are_pairs() {
+            self.edge_features()
+        } else {
+            self.transforms.inputs()
+        };
         if self.has_targets {
             used.extend(self.transforms.targets());
         }
@@ -302,6 +309,8 @@ struct Pieces<'a> {
     /// Columns that must have a value in an item.
     needed: Vec<usize>,
     windows: Option<Windows>,
+    /// The nodes of the run, if items are pairs of them.
+    known: Option<graphs::Known>,
     /// Whether the items are rows of a program instead of a file, so that no flag can skip them.
     are_objects: bool,
     num_skipped: usize,
@@ -309,7 +318,7 @@ struct Pieces<'a> {
 }
 
 impl<'a> Pieces<'a> {
-    fn new(incoming: &'a Incoming<'a>) -> Self {
+    fn new(incoming: &'a Incoming<'a>) -> Result<Self, DataError> {
         let transforms = incoming.transforms;
         let roles = incoming.trained_on().map(|files| &files.roles);
         let is_needed = |at: &usize| {
@@ -317,24 +326,24 @@ impl<'a> Pieces<'a> {
             let policy = roles.map_or(Missing::Refuse, |roles| roles.missing_of(name));
             !policy.is_filled()
         };
-        let inputs = transforms.inputs();
-        let mut needed: Vec<usize> = inputs.into_iter().filter(is_needed).collect();
-        if incoming.has_targets {
-            needed.extend(transforms.targets());
-        }
+        let used = incoming.used().into_iter();
+        let targets = transforms.targets();
+        let is_needed = |at: &usize| targets.contains(at) || is_needed(at);
+        let needed: Vec<usize> = used.filter(is_needed).collect();
         let window = match &transforms.input {
             InputEncoder::Features { window, .. } => window.clone(),
             _ => None,
         };
-        Self {
+        Ok(Self {
             encoder: Arc::new(transforms.encoder(incoming.has_targets)),
             windows: window.map(|window| Windows::new(window, incoming.has_targets)),
             needed,
+            known: graphs::Known::of(incoming)?,
             incoming,
             are_objects: false,
             num_skipped: 0,
             first_skipped: None,
-        }
+        })
     }
 
     fn piece(&mut self, raw: Raw) -> Result<Piece, DataError> {
@@ -349,11 +358,15 @@ impl<'a> Pieces<'a> {
         let mut breaks: Vec<usize> = bad.iter().map(|(before, _)| *before).collect();
         let mut bad = bad.into_iter().peekable();
         let mut rows = Vec::with_capacity(records.len());
+        let mut pairs = Vec::new();
         for (row, origin) in origins.iter().enumerate() {
             while let Some((_, wrong)) = bad.next_if(|(before, _)| *before <= row) {
                 self.refuse_or_skip(wrong, &mut skipped)?;
             }
-            match self.wrong(&records, row) {
+            let ends = self.known.as_ref().map(|known| known.ends(origin));
+            let unknown = ends.clone().and_then(Result::err);
+            pairs.extend(ends.map(Result::unwrap_or_default));
+            match self.wrong(&records, row).or(unknown) {
                 None => rows.push(row as u32),
                 Some(reason) => {
                     breaks.extend([row, row + 1]);
@@ -375,10 +388,13 @@ impl<'a> Pieces<'a> {
                 skipped,
             });
         }
+        let known = self.known.as_ref();
+        let (graph, pairs) = known.map(|known| known.pairs(&records, pairs)).unzip();
         let set = Arc::new(Set {
             records,
             encoder,
-            graph: None,
+            graph,
+            pairs,
         });
         let mut ids = Vec::with_capacity(rows.len());
         let mut kept = Vec::with_capacity(rows.len());
@@ -430,7 +446,7 @@ impl<'a> Pieces<'a> {
                 });
             }
         }
-        if let Some(reason) = self.encoder.input.unknown(records, row) {
+        if let (Some(reason), None) = (self.encoder.input.unknown(records, row), &self.known) {
             return Some(reason);
         }
         if let (TargetEncoder::HiddenTokens { .. }, false) =

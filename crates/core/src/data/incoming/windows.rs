@@ -78,6 +78,7 @@ impl Windows {
             records: joined,
             encoder,
             graph: None,
+            pairs: None,
         });
         let all = (0..num as u32).collect();
         (Split::of_windows(set, all, starts), ids, kept)

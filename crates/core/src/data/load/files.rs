@@ -40,12 +40,15 @@ impl Reading<'_> {
         cache: &Path,
         watch: Watch<'_>,
     ) -> Result<Splits, DataError> {
-        // A run's data is always checked; a plan uses what was checked before.
-        let trust = if self.measure {
-            Trust::Bytes
-        } else {
-            Trust::Stamps
-        };
+        if let Some(graph) = files
+            .graph
+            .as_ref()
+            .filter(|graph| !graph.items.are_nodes())
+        {
+            return self.edges(files, graph, (cache, watch));
+        }
+        refuse_negatives(files)?;
+        let trust = self.trust();
         let records = cache::open(files, digest, cache, trust, watch)?;
         let uses = Uses::new(files, self.split, &records)?;
         refuse_infinite(&records, &uses)?;
@@ -110,6 +113,7 @@ impl Reading<'_> {
             records,
             encoder: Arc::new(encoder),
             graph,
+            pairs: None,
         });
         let split = |rows: Vec<u32>, starts: Option<Vec<u32>>| match starts {
             Some(starts) => Split::of_windows(set.clone(), rows, starts),
@@ -125,6 +129,15 @@ impl Reading<'_> {
             test: has_test.then(|| split(assigned.test, test_starts)),
             num_dropped,
         })
+    }
+
+    /// A run's data is always checked; a plan uses what was checked before.
+    pub(super) fn trust(&self) -> Trust {
+        if self.measure {
+            Trust::Bytes
+        } else {
+            Trust::Stamps
+        }
     }
 
     /// What an encoder of the files is fitted to.
@@ -168,7 +181,7 @@ impl Reading<'_> {
     }
 
     /// The rows of each split: all rows of files for a split, and the others by the fractions.
-    fn assign(
+    pub(super) fn assign(
         &self,
         files: &FilesSpec,
         records: &Records,
@@ -285,7 +298,7 @@ fn refuse_chats(files: &FilesSpec, records: &Records, uses: &Uses) -> Result<(),
     )))
 }
 
-fn refuse_infinite(records: &Records, uses: &Uses) -> Result<(), DataError> {
+pub(super) fn refuse_infinite(records: &Records, uses: &Uses) -> Result<(), DataError> {
     let mut used = uses.used().chain(uses.weight);
     let found = used.find(|at| records.header.extents[*at].infinite > 0);
     let Some(at) = found else { return Ok(()) };
@@ -296,4 +309,17 @@ fn refuse_infinite(records: &Records, uses: &Uses) -> Result<(), DataError> {
         records.len()
     ))
     .help("fix the file, or exclude the column with `ignore`"))
+}
+
+/// Refuses pairs without an edge where items are not pairs.
+fn refuse_negatives(files: &FilesSpec) -> Result<(), DataError> {
+    let graph = files.graph.as_ref();
+    match graph.and_then(|graph| graph.negatives) {
+        None => Ok(()),
+        Some(_) => Err(
+            DataError::new("`negatives` has no effect: the items are nodes or graphs")
+                .key("data.graph.negatives")
+                .help("remove it, or set `items = \"links\"` to predict which nodes have an edge"),
+        ),
+    }
 }

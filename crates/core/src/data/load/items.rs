@@ -91,6 +91,7 @@ pub(super) fn of_items(
             more_targets: Vec::new(),
         }),
         graph,
+        pairs: None,
     });
     let split = |rows: Vec<u32>| Split::of_rows(set.clone(), rows);
     Ok(Splits {

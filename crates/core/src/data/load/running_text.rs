@@ -90,6 +90,7 @@ impl Reading<'_> {
             records,
             encoder: Arc::new(encoder),
             graph: None,
+            pairs: None,
         });
         let [train, valid, test] = tokens.map(|tokens| {
             let starts = starts(&tokens);

@@ -3,7 +3,7 @@
 use super::{ColumnProfile, Profile, Role, SplitProfile};
 use std::collections::BTreeSet;
 
-use crate::data::encode::{Encoder, InputEncoder, TargetEncoder};
+use crate::data::encode::{InputEncoder, TargetEncoder};
 use crate::data::picture::Picture;
 use crate::data::read::text;
 use crate::data::records::ColumnKind;
@@ -20,18 +20,6 @@ const SHOWN: u32 = 3;
 const SHOWN_VALUES: usize = 12;
 const SHOWN_CHARS: usize = 60;
 
-impl Encoder {
-    /// The role of a column, as far as the encoder knows.
-    fn role(&self, column: usize) -> Option<Role> {
-        let features = self.input.columns();
-        let targets = self.target.columns();
-        if targets.contains(&column) {
-            return Some(Role::Target);
-        }
-        features.contains(&column).then_some(Role::Feature)
-    }
-}
-
 impl Profile {
     /// Measures loaded data.
     pub fn of(plan: &DataPlan, loaded: &Loaded) -> Self {
@@ -46,9 +34,30 @@ impl Profile {
                 Role::OrderBy
             } else if named(&plan.split.group_by) {
                 Role::GroupBy
+            } else if set.encoder.target.columns().contains(&at) {
+                Role::Target
             } else {
-                set.encoder.role(at).unwrap_or(Role::Unused)
+                let features = set.encoder.input.columns();
+                let is_feature = set.pairs.is_none() && features.contains(&at);
+                if is_feature {
+                    Role::Feature
+                } else {
+                    Role::Unused
+                }
             });
+        }
+        if set.pairs.is_some() {
+            // The columns of nodes follow those of edges.
+            let features = set.encoder.input.columns();
+            let of_nodes = ColumnProfile::all(set.inputs()).into_iter().enumerate();
+            columns.extend(of_nodes.map(|(at, profile)| ColumnProfile {
+                role: Some(if features.contains(&at) {
+                    Role::Feature
+                } else {
+                    Role::Unused
+                }),
+                ..profile
+            }));
         }
         let splits = [
             ("train", Some(&loaded.train)),
@@ -98,6 +107,7 @@ fn source(plan: &DataPlan, loaded: &Loaded) -> Vec<String> {
         "`{}`: {}, {split}",
         plan.dataset.name(),
         match set.graph.as_ref().and_then(|graph| graph.plan().num_graphs) {
+            None if set.pairs.is_some() => plan.input.show_shape(),
             None => counted(records.len(), what),
             Some(num) => {
                 let nodes = counted(records.len(), "node");
@@ -244,6 +254,14 @@ fn item(split: &Split, at: u32) -> String {
             let plan = graph.plan();
             let nodes = counted(plan.num_nodes, "node");
             format!("{nodes} with {}", counted(plan.num_edges, "edge"))
+        }
+        (Values::Pairs { graph, part }, _) => {
+            let [from, to] = [0, 1].map(|end| {
+                let row = part.ends[end][0] as usize;
+                let values = &graph.features[row * graph.width..(row + 1) * graph.width];
+                listed(values.iter().map(|value| short(*value)))
+            });
+            format!("nodes {from} and {to}")
         }
         (Values::Nodes { graph, rows }, _) => {
             let row = rows[0] as usize;

@@ -36,6 +36,9 @@ pub struct RolesSpec {
     pub target_transform: TargetTransform,
     /// Settings of single columns.
     pub columns: Vec<ColumnSpec>,
+    /// Whether some of them can be columns of another table: of edges beside that of nodes, or the other way around.
+    #[serde(skip)]
+    pub has_other_table: bool,
     /// Items as windows of rows.
     pub window: Option<WindowSpec>,
     /// The value format of tables.
@@ -340,6 +343,7 @@ impl RolesSpec {
 
     pub(super) fn decode(s: &mut Section<'_>) -> Self {
         Self {
+            has_other_table: false,
             features: names(
                 s,
                 "features",

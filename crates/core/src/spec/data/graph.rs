@@ -3,11 +3,26 @@
 use serde::{Deserialize, Serialize};
 
 use crate::spec::kind::Kind;
-use crate::spec::section::Section;
+use crate::spec::section::{Section, choices};
+
+choices! {
+    /// What the items of a graph are.
+    #[derive(Default, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum GraphItems {
+        #[default]
+        Nodes "nodes" "The nodes, or the graphs if `of` names their column.",
+        Edges "edges" "The edges, whose targets are columns of `edges`.",
+        Links "links" "Pairs of nodes: those with an edge, and drawn ones without; the target is whether there is an edge.",
+    }
+}
 
 /// The edges of a graph whose nodes are the rows of a table.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct GraphSpec {
+    /// What the items are.
+    #[serde(default, skip_serializing_if = "GraphItems::are_nodes")]
+    pub items: GraphItems,
     /// The files of edges: resolved like the data's files.
     pub edges: Vec<String>,
     /// The column of the nodes' names; rows are numbered from 0 if not set.
@@ -31,10 +46,28 @@ pub struct GraphSpec {
     /// How many edges of each node are drawn in training, for each round of messages; all if empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub neighbors: Vec<usize>,
+    /// How many pairs without an edge there are for each edge, if items are pairs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub negatives: Option<usize>,
+}
+
+impl GraphItems {
+    /// Whether they are nodes or whole graphs.
+    pub fn are_nodes(&self) -> bool {
+        *self == Self::Nodes
+    }
 }
 
 impl GraphSpec {
     pub(super) fn decode(s: &mut Section<'_>) -> Self {
+        let items = s.choice(
+            "items",
+            "What the items are: splits divide them, and they have the targets.",
+            GraphItems::Nodes,
+        );
+        let negatives = s
+            .field("negatives", Kind::Int(1, 1000), "With `items = \"links\"`: how many pairs without an edge are drawn for each edge; 1 when not set.")
+            .optional();
         let text = |s: &mut Section<'_>, key, doc, usual: &str| -> String {
             s.field(key, Kind::Text, doc).or(usual.to_owned())
         };
@@ -49,6 +82,7 @@ impl GraphSpec {
             id: s
                 .field("id", Kind::Text, "The column of `path` with the name of each node, which edges use; when not set, nodes are numbered from 0 in the order of `path`.")
                 .optional(),
+            items,
             of: s
                 .field("of", Kind::Text, "The column of `path` with the graph of each node, if there are many: items are then graphs, and all nodes of a graph have its target.")
                 .optional(),
@@ -60,6 +94,7 @@ impl GraphSpec {
             features: s
                 .field("features", Kind::one_or_many(Kind::Text), "The column or columns of edges with numbers or lists of numbers, which layers with `edge_dim` use as they are.")
                 .or(Vec::new()),
+            negatives: negatives.or((items == GraphItems::Links).then_some(1)),
             directed: s
                 .field("directed", Kind::Bool, "Whether messages pass only from `from` to `to`; otherwise in both directions.")
                 .or(false),

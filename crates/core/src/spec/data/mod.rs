@@ -17,7 +17,7 @@ pub use columns::{
 };
 pub use dates::{DateFormat, date_of, days_of};
 pub use files::{Channels, FilesSpec, Format, OnBadItem, Targets};
-pub use graph::GraphSpec;
+pub use graph::{GraphItems, GraphSpec};
 pub use inputs::{InputEncode, InputSpec};
 pub use rows::RowsSpec;
 pub use split::{SplitOrder, SplitSpec};

@@ -38,6 +38,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("graph.of", "\"graph\""),
     ("graph.features", "[\"distance\"]"),
     ("edge_dim", "2"),
+    ("graph.negatives", "5"),
     ("graph.neighbors", "[15, 10]"),
     ("graph.weight", "\"weight\""),
     ("hidden_features", "64"),

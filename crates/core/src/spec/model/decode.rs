@@ -7,7 +7,7 @@ use super::attention::Attention;
 use super::initializer::Initializer;
 use super::layer::*;
 use super::layer_spec::MaskKey;
-use super::message::{GraphPooling, Message};
+use super::message::{EdgeEnds, GraphPooling, Message};
 use super::parametrization::Parametrization;
 use crate::spec::kind::Kind;
 use crate::spec::own::{AnyLayer, Own};
@@ -253,6 +253,12 @@ impl LayerKind {
             T::EdgeConv => LayerKind::Message(Message::edge_conv(s)),
             T::GraphPool => LayerKind::GraphPool {
                 operation: s.choice("operation", "How the nodes are pooled.", GraphPooling::Mean),
+            },
+            T::EdgeEnds => LayerKind::EdgeEnds {
+                operation: s.choice("operation", "How the nodes are combined.", EdgeEnds::Product),
+                edge_dim: s
+                    .field("edge_dim", Kind::Int(1, MAX_SIZE), "Numbers of each edge that follow those of its nodes: as many as `data.graph.features` gives; none when not set.")
+                    .or(0),
             },
             T::Identity => LayerKind::Identity,
             activation => unreachable!("{} is decoded above", activation.name()),

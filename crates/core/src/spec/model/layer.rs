@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::activation::Activation;
 use super::attention::Attention;
 use super::initializer::Initializer;
-use super::message::{GraphPooling, Message};
+use super::message::{EdgeEnds, GraphPooling, Message};
 use super::parametrization::Parametrization;
 use crate::spec::kind::Padding;
 use crate::spec::own::{AnyLayer, Own};
@@ -181,6 +181,12 @@ pub enum LayerKind {
     Message(Message),
     /// The nodes of each graph as one row.
     GraphPool { operation: GraphPooling },
+    /// The two nodes of each edge as one row, and the features of the edge.
+    EdgeEnds {
+        operation: EdgeEnds,
+        #[serde(default, skip_serializing_if = "crate::spec::is_zero")]
+        edge_dim: usize,
+    },
     /// A layer of the program's own.
     Own(Own),
 }
@@ -561,6 +567,7 @@ choices! {
         Gin "gin" "The sum of the neighbors in a graph and of the node itself, through two linear layers (Xu et al., 2019).",
         EdgeConv "edge_conv" "Two linear layers of a node and of its difference to each neighbor in a graph (Wang et al., 2019).",
         GraphPool "graph_pool" "The nodes of each graph as one row.",
+        EdgeEnds "edge_ends" "The two nodes of each edge as one row.",
     }
 }
 

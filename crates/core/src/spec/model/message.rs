@@ -19,6 +19,30 @@ choices! {
 }
 
 choices! {
+    /// How the two nodes of an edge become one row.
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum EdgeEnds {
+        Product "product" "The product of both nodes, for each feature.",
+        Sum "sum" "The sum of both nodes.",
+        Difference "difference" "The absolute difference of both nodes, for each feature.",
+        Concat "concat" "The node where the edge begins, then the one where it ends.",
+        Dot "dot" "One number: the dot product of both nodes.",
+    }
+}
+
+impl EdgeEnds {
+    /// Features of an edge whose nodes have some.
+    pub fn width(self, of_node: usize) -> usize {
+        match self {
+            Self::Product | Self::Sum | Self::Difference => of_node,
+            Self::Concat => 2 * of_node,
+            Self::Dot => 1,
+        }
+    }
+}
+
+choices! {
     /// How the messages to a node become one.
     #[derive(Serialize, Deserialize)]
     #[serde(rename_all = "snake_case")]

@@ -158,6 +158,10 @@ pub fn keys(kind: &LayerKind) -> String {
         LayerKind::Einsum { equation } => text.add("equation", format_args!("{equation:?}")),
         LayerKind::Message(message) => text.message(message),
         LayerKind::GraphPool { operation } => text.pooling(*operation),
+        LayerKind::EdgeEnds {
+            operation,
+            edge_dim,
+        } => text.edge_ends(*operation, *edge_dim),
         LayerKind::Own(own) => text.own(own),
         LayerKind::GaussianSample
         | LayerKind::Identity

@@ -171,7 +171,7 @@ pub fn output(scope: &mut Scope<'_>, inputs: &[String]) -> Result<String, OnnxEr
         | LayerKind::Cumsum { .. }
         | LayerKind::Pad { .. }
         | LayerKind::Concat { .. } => axes::output(scope, inputs),
-        LayerKind::Message(_) | LayerKind::GraphPool { .. } => {
+        LayerKind::Message(_) | LayerKind::GraphPool { .. } | LayerKind::EdgeEnds { .. } => {
             return Err(scope.unsupported(crate::torch::GRAPHS));
         }
         LayerKind::Noise { .. } => return Err(scope.unsupported(crate::torch::NOISE)),

@@ -54,7 +54,8 @@ impl Fitting<'_> {
         &self.records.columns()[at]
     }
 
-    fn input(&self) -> Result<InputEncoder, DataError> {
+    /// The encoder of the inputs.
+    pub fn input(&self) -> Result<InputEncoder, DataError> {
         if let Some(texts) = self.running_text {
             return Ok(InputEncoder::Stream {
                 column: self.uses.features[0],

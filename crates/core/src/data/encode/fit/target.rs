@@ -102,7 +102,8 @@ impl Fitting<'_> {
         single.is_some_and(|column| self.is_tokens(column))
     }
 
-    pub(super) fn target(&self, input: &InputEncoder) -> Result<TargetEncoder, DataError> {
+    /// The encoder of the targets.
+    pub fn target(&self, input: &InputEncoder) -> Result<TargetEncoder, DataError> {
         if let Some(share) = self.tokens.masked {
             return self.hidden_tokens(share, input);
         }
@@ -144,7 +145,7 @@ impl Fitting<'_> {
     }
 
     /// The targets of `[[losses]]` that are other columns.
-    pub(super) fn more_targets(&self) -> Result<Vec<TargetEncoder>, DataError> {
+    pub fn more_targets(&self) -> Result<Vec<TargetEncoder>, DataError> {
         let more = self.uses.more_targets.iter().zip(&self.roles.more_targets);
         more.map(|(columns, named)| self.target_of(columns, &named.key()))
             .collect()

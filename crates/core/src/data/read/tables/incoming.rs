@@ -215,7 +215,12 @@ impl Layout {
             unit,
             keep: incoming.keep.to_vec(),
             group,
-            node: incoming.graph().and_then(|graph| graph.id.clone()),
+            node: incoming.graph().and_then(|graph| {
+                if incoming.are_pairs() {
+                    return Some(graph.to.clone());
+                }
+                graph.id.clone()
+            }),
         })
     }
 
@@ -352,16 +357,23 @@ fn in_units(mut list: List, unit: f64) -> List {
     list
 }
 
-/// The column that windows are grouped by, or of the graph of each node.
+/// The column that windows are grouped by, of the graph of each node, or of the first node of each pair.
 fn group_by(incoming: &Incoming<'_>) -> Option<String> {
+    if incoming.are_pairs() {
+        return incoming.graph().map(|graph| graph.from.clone());
+    }
     match incoming.transforms.input.window() {
         Some(_) => incoming.plan.split.group_by.clone(),
         None => incoming.graph().and_then(|graph| graph.of.clone()),
     }
 }
 
-/// The columns that tell the nodes of graphs apart.
+/// The columns that tell the nodes of graphs apart, or those of both nodes of each pair.
 fn of_nodes(incoming: &Incoming<'_>) -> Vec<String> {
+    if incoming.are_pairs() {
+        let columns = incoming.graph().map(|graph| [&graph.from, &graph.to]);
+        return columns.into_iter().flatten().cloned().collect();
+    }
     let columns = incoming.graph().map(|graph| [&graph.of, &graph.id]);
     columns.into_iter().flatten().flatten().cloned().collect()
 }
@@ -463,6 +475,12 @@ fn lacks(incoming: &Incoming<'_>, lacking: &[&String], names: &[String]) -> Data
             "rename the column `{other}` if it is `{}`",
             lacking[0]
         )),
+        None if incoming.are_pairs() => {
+            let ends = of_nodes(incoming).join("` and `");
+            error.help(format!(
+                "name both nodes of each pair in the columns `{ends}`"
+            ))
+        }
         None => error.help(
             "use a table with the columns of the run's data; for `predict`, the target is optional",
         ),

@@ -195,6 +195,10 @@ impl Columns {
 
     /// Refuses names in `[[data.columns]]` that are not columns.
     pub fn check_names(&self, files: &FilesSpec) -> Result<(), DataError> {
+        if files.roles.has_other_table {
+            // They are looked up in both, once both were read.
+            return Ok(());
+        }
         let names: Vec<&str> = self.names().collect();
         let said = files.roles.columns.iter().enumerate();
         let mut wrong = said.filter(|(_, said)| !names.contains(&said.name.as_str()));

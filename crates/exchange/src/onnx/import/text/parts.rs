@@ -7,7 +7,7 @@ use runner_core::spec::model::layer::{
     Conv, ConvTranspose, DeformConv, FeedforwardActivation, Norm, Oscillators, Pool, Recurrent,
     Steps, Transformer, Unfold,
 };
-use runner_core::spec::model::message::{Aggregation, GraphPooling, Message};
+use runner_core::spec::model::message::{Aggregation, EdgeEnds, GraphPooling, Message};
 use runner_core::spec::model::parametrization::Parametrization;
 use runner_core::spec::model::rotary::RotaryType;
 use runner_core::spec::own::Own;
@@ -357,6 +357,11 @@ impl Keys {
 
     pub(super) fn pooling(&mut self, operation: GraphPooling) {
         self.choice("operation", operation, GraphPooling::Mean);
+    }
+
+    pub(super) fn edge_ends(&mut self, operation: EdgeEnds, edge_dim: usize) {
+        self.choice("operation", operation, EdgeEnds::Product);
+        self.unless("edge_dim", edge_dim, 0);
     }
 
     /// All settings of a layer of the program's own.
