@@ -126,7 +126,7 @@ impl Distribution {
             }
             (Some(at), _, _) if items.is_empty() => {
                 let empty = Diagnostic::error("out-of-range", "a choice needs a list of values");
-                let help = "list at least two values: `values = [1, 2]`";
+                let help = "list at least two values, or remove the axis";
                 s.refuse("values", empty.at(at).help(help));
             }
             (Some(at), Some(weights_at), Some(weights)) if weights.len() != items.len() => {

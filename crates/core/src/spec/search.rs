@@ -8,7 +8,7 @@ use serde_json::{Map, Value as Json};
 use super::constraint::Constraint;
 use super::document::Entry;
 use super::kind::Kind;
-use super::section::{Findings, Section, choices};
+use super::section::{Choice, Findings, Section, choices};
 use super::sweep::{SweepSpec, Text};
 use super::traded::Traded;
 use crate::diagnostic::{Diagnostic, Span, Wrong};
@@ -249,8 +249,12 @@ impl SearchSpec {
                     .is_some_and(|prune| prune.rule == PruneRule::Pbt);
                 let is_unlimited = num_trials.is_none() && budget.is_none();
                 if is_unlimited && !is_refused && !has_population {
-                    let missing =
-                        Diagnostic::error("missing-key", "missing key `num_trials` in `search`");
+                    // As for other keys, so that a misspelled one is reported once.
+                    let message = format!(
+                        "missing key `num_trials` in `search` (type `{}`)",
+                        method.name()
+                    );
+                    let missing = Diagnostic::error("missing-key", message);
                     let missing = missing.at(span).label("`num_trials` must be set here");
                     let help =
                         "add `num_trials = 60`, or a limit such as `budget = { time = \"2h\" }`";

@@ -19,6 +19,20 @@ pub(super) const SCALARS: &[Remedy] = &[
         "train.early_stopping = { patience = 2 }",
     ),
     other(
+        "search.budget",
+        "",
+        "set `budget = { time = \"2h\" }` or `budget = { epochs = 2000 }`",
+        "search = { type = \"tpe\", budget = \"2h\" } ; sweep.random.axes.optimizer.learning_rate = { type = \"uniform\", min = 0.1, max = 0.2 }",
+        "search = { type = \"tpe\", budget = { time = \"2h\" } } ; sweep.random.axes.optimizer.learning_rate = { type = \"uniform\", min = 0.1, max = 0.2 }",
+    ),
+    other(
+        "search.confirm",
+        "",
+        "set `confirm = { trials = 5, seeds = 10 }`, to train the best 5 trials with 10 other seeds",
+        "search = { type = \"tpe\", num_trials = 2, confirm = 5 } ; sweep.random.axes.optimizer.learning_rate = { type = \"uniform\", min = 0.1, max = 0.2 }",
+        "search = { type = \"tpe\", num_trials = 2, confirm = { trials = 5, seeds = 10 } } ; sweep.random.axes.optimizer.learning_rate = { type = \"uniform\", min = 0.1, max = 0.2 }",
+    ),
+    other(
         "train.ema",
         "",
         "set `ema = { decay = 0.999 }`",
@@ -795,12 +809,68 @@ pub(super) const ROWS: &[Remedy] = &[
         "sweep.parameters = { lr = { values = [1e-3, 1e-2] } }",
         "sweep.grid = { optimizer.learning_rate = [1e-3, 1e-2] }",
     ),
-    none(
+    other(
         "/ sweep",
         "early_terminate hyperband pruner asha successive_halving median_stopping",
-        "pruning is not supported: `[train.early_stopping]` ends each trial by its own metric",
+        "a sweep trains all of its trials: `[search]` with `prune = { type = \"hyperband\" }` ends those early that are not among the better ones, and `[train.early_stopping]` those that no longer improve",
         "sweep.early_terminate = { type = \"hyperband\" }",
+        "search = { type = \"random\", num_trials = 30, prune = { type = \"hyperband\" } } ; train.epochs = 9 ; sweep.random.axes.optimizer.learning_rate = { type = \"uniform\", min = 0.1, max = 0.2 }",
     ),
+    Remedy {
+        ours: "arguments",
+        ..other(
+            "launch",
+            "qos nodelist exclude constraint reservation mail_type mail_user exclusive nice comment licenses",
+            "further options of `sbatch` are in `arguments`, such as `arguments = [\"--qos=high\", \"--exclude=node7\"]`",
+            "launch = { type = \"slurm\", qos = \"high\" }",
+            "launch = { type = \"slurm\", arguments = [\"--qos=high\", \"--exclude=node7\"] }",
+        )
+    },
+    same(
+        "launch",
+        "queue partitions",
+        "partition",
+        "launch = { type = \"slurm\", queue = \"gpu\" }",
+        "launch = { type = \"slurm\", partition = \"gpu\" }",
+    ),
+    same(
+        "launch",
+        "walltime time_limit timeout",
+        "time",
+        "launch = { type = \"slurm\", walltime = \"4h\" }",
+        "launch = { type = \"slurm\", time = \"4h\" }",
+    ),
+    same(
+        "launch",
+        "mem memory_gb mem_per_node ram",
+        "memory",
+        "launch = { type = \"slurm\", mem = \"16GiB\" }",
+        "launch = { type = \"slurm\", memory = \"16GiB\" }",
+    ),
+    same(
+        "launch",
+        "cpus_per_task ncpus cores num_cpus threads",
+        "cpus",
+        "launch = { type = \"slurm\", cpus_per_task = 4 }",
+        "launch = { type = \"slurm\", cpus = 4 }",
+    ),
+    same(
+        "launch",
+        "num_gpus gpus_per_node gpus_per_task ngpus",
+        "gpus",
+        "launch = { type = \"slurm\", num_gpus = 1 }",
+        "launch = { type = \"slurm\", gpus = 1 }",
+    ),
+    Remedy {
+        ours: "gpus",
+        ..other(
+            "launch",
+            "gres",
+            "GPUs are requested with `gpus = 1`; other resources with `arguments`, such as `arguments = [\"--gres=shard:1\"]`",
+            "launch = { type = \"slurm\", gres = \"gpu:1\" }",
+            "launch = { type = \"slurm\", gpus = 1 }",
+        )
+    },
     other(
         "/ sweep",
         "program command run_cmd",

@@ -966,6 +966,27 @@ pub(super) const ROWS: &[Remedy] = &[
         "search = { type = \"sobol\", prune = { type = \"pbt\" } } ; train.epochs = 9 ; sweep.random.axes.optimizer.learning_rate = { type = \"uniform\", min = 0.1, max = 0.2 }",
     ),
     same(
+        "search.prune.type",
+        "sha halving",
+        "successive_halving",
+        "search = { type = \"tpe\", num_trials = 30, prune = { type = \"sha\" } } ; train.epochs = 9 ; sweep.random.axes.optimizer.learning_rate = { type = \"uniform\", min = 0.1, max = 0.2 }",
+        "search = { type = \"tpe\", num_trials = 30, prune = { type = \"successive_halving\" } } ; train.epochs = 9 ; sweep.random.axes.optimizer.learning_rate = { type = \"uniform\", min = 0.1, max = 0.2 }",
+    ),
+    other(
+        "search.prune.type",
+        "patience patient early_stopping plateau",
+        "remove `prune`, and set `early_stopping = { patience = 5 }` in `[train]`, which ends each run that no longer improves; or use \"asha\", which compares trials",
+        "search = { type = \"tpe\", num_trials = 30, prune = { type = \"patience\" } } ; train.epochs = 9 ; sweep.random.axes.optimizer.learning_rate = { type = \"uniform\", min = 0.1, max = 0.2 }",
+        "search = { type = \"tpe\", num_trials = 30 } ; train = { epochs = 9, early_stopping = { patience = 5 } } ; sweep.random.axes.optimizer.learning_rate = { type = \"uniform\", min = 0.1, max = 0.2 }",
+    ),
+    other(
+        "launch.type",
+        "pbs lsf kubernetes k8s hyperqueue hq sge torque htcondor flux qsub",
+        "use \"command\", with the shell commands of the cluster, such as `submit = \"qsub {script}\"`: the chapter Clusters of the manual has examples for PBS, LSF, Kubernetes and HyperQueue",
+        "launch = { type = \"pbs\" }",
+        "launch = { type = \"command\", submit = \"qsub {script}\" }",
+    ),
+    same(
         "search.type",
         "uniform monte_carlo iid",
         "random",

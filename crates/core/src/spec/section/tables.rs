@@ -83,7 +83,7 @@ impl Section<'_> {
                             (None, true) => format!("use a table: `{key} = {{ … }}`"),
                             (None, false) => {
                                 let keys = keys_for(&path, other);
-                                format!("add `[{path}]` on a separate line, and {keys}")
+                                format!("add `[{path}]` on a separate line, {keys}")
                             }
                         };
                         let wrong = Diagnostic::error("wrong-type", message);
@@ -169,7 +169,7 @@ fn keys_for(path: &str, value: &Value) -> String {
                 None => "with its `type` and other keys below it".to_owned(),
             }
         }
-        _ => "its keys below it".to_owned(),
+        _ => "with its keys below it".to_owned(),
     }
 }
 
