@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 use serde_json::Value as Json;
 
 use super::edit::Edit;
+use super::search::suggestions;
 use super::support::processes::signal;
 use super::support::{IRIS, SLOW, completed, folder_with, numbers, run, runner, summary};
 
@@ -116,6 +117,34 @@ optimizer.learning_rate = { type = "log_uniform", min = 1e-4, max = 0.3 }
     assert_eq!(numbers(local.path()), numbers(folder.path()));
     let submitted = folder.path().join("results/spec/launch");
     assert!(submitted.is_dir());
+}
+
+#[test]
+fn a_population_is_trained_in_jobs_as_it_is_here() {
+    let search = r#"
+[search]
+type = "sobol"
+prune = { type = "pbt", population = 4, interval = 2 }
+confirm = { trials = 1, seeds = 2 }
+
+[sweep.random.axes]
+optimizer.learning_rate = { type = "log_uniform", min = 1e-4, max = 0.3 }
+"#;
+    let text = format!("{}\n{search}", IRIS.edit("epochs = 3", "epochs = 6"));
+    let local = folder_with(&text);
+    let folder = folder_with(&format!("{text}{AT_ONCE}"));
+    for folder in [&local, &folder] {
+        let (code, _, stderr) = run(folder.path(), &["run", "spec.toml"]);
+        assert_eq!(code, 0, "{stderr}");
+    }
+    let [ours, theirs] = [&folder, &local].map(|folder| suggestions(folder.path()));
+    assert_eq!(ours, theirs);
+    assert!(
+        ours.iter().any(|known| !known["fork"].is_null()),
+        "{ours:?}"
+    );
+    assert_eq!(numbers(local.path()), numbers(folder.path()));
+    assert!(folder.path().join("results/spec/launch").is_dir());
 }
 
 #[test]

@@ -185,6 +185,7 @@ fn what_a_copy_begins_with_is_trained_again_if_it_is_lost() {
 #[test]
 fn a_copy_of_what_is_gone_is_not_trained_from_other_weights() {
     let folder = searched(&spec(), &[]);
+    let before = numbers(folder.path());
     // Its source was trained on, and has only its newest state.
     let all = copies(folder.path());
     let was_trained_on = |(_, source, _): &&(String, String, u64)| {
@@ -196,15 +197,25 @@ fn a_copy_of_what_is_gone_is_not_trained_from_other_weights() {
     assert_eq!(code, 1, "{stderr}");
     let reason = format!("it begins as a copy of `{source}-s1` after epoch {epochs}, whose state");
     assert!(stderr.contains(&reason), "{stderr}");
-    assert!(
-        stderr.contains("delete the folder of the experiment"),
-        "{stderr}"
-    );
-    assert!(
-        !runs(folder.path())
-            .join(format!("{copy}-s1/summary.json"))
-            .exists()
-    );
+    let remedy = "delete the folder of that run too";
+    assert!(stderr.contains(remedy), "{stderr}");
+    let summary = format!("{copy}-s1/summary.json");
+    assert!(!runs(folder.path()).join(&summary).exists());
+    // The remedy is right, if what that run begins as is gone as well.
+    for _ in 0..8 {
+        let (code, _, stderr) = run(folder.path(), &["run", "spec.toml"]);
+        let Some(gone) = stderr
+            .split("begins as a copy of `")
+            .nth(1)
+            .filter(|_| code != 0)
+        else {
+            break;
+        };
+        let gone = gone.split('`').next().unwrap();
+        fs::remove_dir_all(runs(folder.path()).join(gone)).unwrap();
+    }
+    assert!(runs(folder.path()).join(&summary).exists());
+    assert_eq!(numbers(folder.path()), before);
 }
 
 #[test]
@@ -276,49 +287,169 @@ fn the_schedule_that_was_found_is_shown() {
     assert!(stdout.contains("copy_of"), "{stdout}");
 }
 
-#[test]
-fn what_one_run_of_a_population_cannot_do_alone_is_refused() {
-    let folder = searched(&spec(), &[]);
-    let completed = |(copy, ..): &&(String, String, u64)| {
-        summary(folder.path(), &format!("{copy}-s1"))["outcome"] == "completed"
+/// The copy that was completed and continues a copy, with the number of runs that it begins as copies of.
+fn longest(folder: &Path) -> (String, usize) {
+    let number = |run: &str| {
+        let lineage = runs(folder).join(run).join("lineage");
+        fs::read_dir(lineage).map_or(0, Iterator::count)
     };
-    let all = copies(folder.path());
-    let (copy, source, epochs) = all.iter().find(completed).unwrap();
-    let place = format!("results/spec/runs/{copy}-s1");
-    let why = format!("it begins as a copy of `{source}");
-    for arguments in [
-        &["reproduce", &place][..],
-        &["bundle", &place],
-        &["render", "spec.toml", "--trial", copy],
-    ] {
-        let (code, _, stderr) = run(folder.path(), arguments);
-        assert_eq!(code, 2, "{arguments:?} {stderr}");
-        assert!(stderr.contains(&why), "{stderr}");
-        assert!(
-            stderr.contains(&format!("after epoch {epochs}")),
-            "{stderr}"
-        );
-    }
-    // The others can be.
-    let (code, stdout, stderr) = run(folder.path(), &["reproduce", "results/spec"]);
+    let copies = copies(folder)
+        .into_iter()
+        .map(|(copy, ..)| format!("{copy}-s1"));
+    let completed = copies.filter(|run| summary(folder, run)["outcome"] == "completed");
+    completed
+        .map(|run| (run.clone(), number(&run)))
+        .max_by_key(|(_, number)| *number)
+        .unwrap()
+}
+
+#[test]
+fn a_copy_is_reproduced_with_what_it_begins_as() {
+    let folder = searched(&spec(), &[]);
+    let (copy, number) = longest(folder.path());
+    assert!(number > 1, "a copy of a copy");
+    let place = format!("results/spec/runs/{copy}");
+    let (code, stdout, stderr) = run(folder.path(), &["reproduce", &place]);
     assert_eq!(code, 0, "{stderr}");
-    assert!(
-        stderr.contains("is skipped: it begins as a copy"),
+    assert!(stdout.contains("bitwise"), "{stdout}");
+    assert_eq!(
+        stderr.matches("begins as a copy of").count(),
+        number,
         "{stderr}"
     );
+    // Only as much of it as the first updates need.
+    for (steps, num_begun) in [("1", 0), ("30", number)] {
+        let arguments = ["reproduce", &place, "--steps", steps];
+        let (code, stdout, stderr) = run(folder.path(), &arguments);
+        assert_eq!(code, 0, "{stderr}");
+        assert!(stdout.contains("bitwise"), "{stdout}");
+        let num = stderr.matches("begins as a copy of").count();
+        assert!(num <= num_begun, "{stderr}");
+    }
+    // All that were completed.
+    let (code, stdout, stderr) = run(folder.path(), &["reproduce", "results/spec"]);
+    assert_eq!(code, 0, "{stderr}");
+    assert_eq!(stdout.matches("verdict: bitwise").count(), 6, "{stdout}");
+    // A reproduction is a run that can be reproduced.
+    let again = format!("results/spec/reproduced/{copy}");
+    let (code, _, stderr) = run(folder.path(), &["reproduce", &again]);
+    assert_eq!(code, 0, "{stderr}");
+    // What it begins as cannot be exchanged.
+    let first = runs(folder.path()).join(&copy).join("lineage/1.toml");
+    let other = runs(folder.path()).join(&copy).join("lineage/2.toml");
+    fs::copy(other, &first).unwrap();
+    let (code, _, stderr) = run(folder.path(), &["reproduce", &place]);
+    assert_eq!(code, 2, "{stderr}");
+    assert!(stderr.contains("it is not the run that"), "{stderr}");
+    fs::remove_file(&first).unwrap();
+    for verb in ["reproduce", "bundle"] {
+        let (code, _, stderr) = run(folder.path(), &[verb, &place]);
+        assert_eq!(code, 2, "{stderr}");
+        assert!(stderr.contains("does not have the plan of"), "{stderr}");
+    }
+}
+
+#[test]
+fn a_capsule_of_a_copy_has_what_it_begins_as() {
+    let folder = searched(&spec(), &[]);
+    let (copy, number) = longest(folder.path());
+    let place = format!("results/spec/runs/{copy}");
+    let arguments = ["bundle", &place, "--out", "copy.capsule.tar.zst"];
+    let (code, _, stderr) = run(folder.path(), &arguments);
+    assert_eq!(code, 0, "{stderr}");
+    // Elsewhere, without the others.
+    let other = tempfile::tempdir().unwrap();
+    let capsule = other.path().join("copy.capsule.tar.zst");
+    fs::rename(folder.path().join("copy.capsule.tar.zst"), capsule).unwrap();
+    drop(folder);
+    let (code, stdout, stderr) = run(other.path(), &["reproduce", "copy.capsule.tar.zst"]);
+    assert_eq!(code, 0, "{stderr}");
     assert!(stdout.contains("bitwise"), "{stdout}");
-    let cluster = [
+    assert_eq!(
+        stderr.matches("begins as a copy of").count(),
+        number,
+        "{stderr}"
+    );
+}
+
+#[test]
+fn the_best_of_a_population_are_confirmed_with_their_schedules() {
+    let confirmed = spec().edit(
+        "type = \"sobol\"",
+        "type = \"sobol\"\nconfirm = { trials = 2, seeds = 2 }",
+    );
+    let folder = searched(&confirmed, &[]);
+    let without = searched(&spec(), &[]);
+    let trials = |folder: &Path| {
+        let report = report_of(folder);
+        let trials = report["trials"].as_array().unwrap().iter();
+        trials
+            .map(|trial| trial["metrics"].clone())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(trials(folder.path()), trials(without.path()));
+    let report = report_of(folder.path());
+    let shown = report["search"]["confirmed"].as_array().unwrap();
+    assert_eq!(shown.len(), 2);
+    assert_eq!(report["search"]["epochs"], 6 * 8);
+    let copies = copies(folder.path());
+    for one in shown {
+        assert_eq!(
+            (&one["sample"]["n"], &one["num_planned"]),
+            (&2.into(), &2.into())
+        );
+        // Each epoch was trained with the hyperparameters of the schedule, from its own weights on.
+        let mut trial = one["trial"].as_str().unwrap().to_owned();
+        let mut weights = Vec::new();
+        for seed in [2, 3] {
+            let summary = summary(folder.path(), &format!("{trial}-s{seed}"));
+            assert_eq!(summary["outcome"], "completed");
+            assert_eq!(summary["epochs"], 8);
+            weights.push(summary["weights_digest"].clone());
+        }
+        assert_ne!(weights[0], weights[1]);
+        while let Some((_, source, epochs)) = copies.iter().find(|(copy, ..)| *copy == trial) {
+            for seed in [2, 3] {
+                let [ours, theirs] = [&trial, source].map(|trial| {
+                    let path = runs(folder.path()).join(format!("{trial}-s{seed}/metrics.csv"));
+                    fs::read_to_string(path).unwrap()
+                });
+                let same = ours.lines().zip(theirs.lines()).take_while(|(a, b)| a == b);
+                assert!(same.count() as u64 > *epochs);
+            }
+            trial = source.clone();
+        }
+    }
+    let said = goes_on(folder.path());
+    assert!(said.contains("0 of "), "{said}");
+    // It can be added later, with the same numbers.
+    let arguments = [
         "run",
         "spec.toml",
-        "--results",
-        "other",
-        "--launch",
-        "slurm",
+        "--quiet",
+        "--set",
+        "search.confirm={trials=2,seeds=2}",
     ];
-    let (code, _, stderr) = run(folder.path(), &cluster);
+    let (code, _, stderr) = run(without.path(), &arguments);
+    assert_eq!(code, 0, "{stderr}");
+    assert_eq!(numbers(folder.path()), numbers(without.path()));
+    let (copy, ..) = &copies.last().unwrap();
+    let place = format!("results/spec/runs/{copy}-s2");
+    if folder.path().join(&place).exists() {
+        let (code, stdout, stderr) = run(folder.path(), &["reproduce", &place]);
+        assert_eq!(code, 0, "{stdout} {stderr}");
+    }
+}
+
+#[test]
+fn what_a_trial_of_a_population_cannot_do_alone_is_refused() {
+    let folder = searched(&spec(), &[]);
+    let (copy, source, epochs) = copies(folder.path()).pop().unwrap();
+    let arguments = ["render", "spec.toml", "--trial", &copy];
+    let (code, _, stderr) = run(folder.path(), &arguments);
     assert_eq!(code, 2, "{stderr}");
-    assert!(stderr.contains("by the jobs of a cluster"), "{stderr}");
-    assert!(!folder.path().join("other").exists());
+    let why = format!("it begins as a copy of `{source}` after epoch {epochs}");
+    assert!(stderr.contains(&why), "{stderr}");
     // Another population is another search.
     for set in [
         "search.prune.population=7",

@@ -72,19 +72,14 @@ pub struct Bundled {
     pub unread: Vec<String>,
 }
 
-/// A capsule has what one run needs, and not the runs that it begins as a copy of.
-fn refuse_fork(plan: &RunPlan) -> Result<(), Error> {
-    let Some(fork) = &plan.fork else {
-        return Ok(());
-    };
-    let message = format!(
-        "`{}` has no capsule of its own: it begins as {fork}",
-        plan.id
-    );
-    let diagnostic = Diagnostic::error("usage", message);
-    Err(Error::refused(diagnostic.help(
-        "share the experiment file, which trains all of the population again; `runner export` shares the weights",
-    )))
+/// The runs that a run begins as copies of, without which a capsule cannot be reproduced.
+fn lineage(folder: &RunFolder, plan: &RunPlan) -> Result<Vec<RunPlan>, Error> {
+    folder.read_lineage(plan).map_err(|e| {
+        let diagnostic = Diagnostic::error("results", plain_io_error(&e));
+        Error::refused(diagnostic.help(
+            "share the experiment file, which trains all of the population again; `runner export` shares the weights",
+        ))
+    })
 }
 
 /// Packs a run into a capsule.
@@ -113,7 +108,7 @@ pub fn bundle(options: &Bundle, sink: &Sink<'_>) -> Result<Bundled, Error> {
     let Some(plan) = plan else {
         return Err(Error::refused(no_run(&options.run)));
     };
-    refuse_fork(&plan)?;
+    let lineage = lineage(&folder, &plan)?;
     let out = match &options.out {
         Some(out) => out.clone(),
         None => PathBuf::from(capsule::default_name(&plan)),
@@ -136,6 +131,7 @@ pub fn bundle(options: &Bundle, sink: &Sink<'_>) -> Result<Bundled, Error> {
     let packing = Packing {
         folder: &folder,
         plan: &plan,
+        lineage: &lineage,
         record: &record,
         siblings: &siblings,
         data,

@@ -1,5 +1,6 @@
 //! Reproduces a run from its folder, compares it step by step, and grades the result.
 
+mod lineage;
 mod original;
 mod parts;
 
@@ -147,7 +148,7 @@ fn one(
     options: &Reproduce,
     sink: &Sink<'_>,
 ) -> Result<Option<Reproduction>, Error> {
-    let plan = planned_now(original, options);
+    let (before, plan) = lineage::planned(original, options);
     has_parts(plan.unusable_part().or(plan.missing_in_training())).map_err(Error::Refused)?;
     let parts = Parts::of(original, options.steps.is_some());
     let step = |text: &str| sink(Progress::Step(text));
@@ -162,21 +163,31 @@ fn one(
     let folder = RunFolder(place.clone());
     let unwritable = |e: std::io::Error| Error::unwritable(&place, &e);
     folder.write_plan(&plan).map_err(unwritable)?;
+    let all: Vec<&RunPlan> = before.iter().collect();
+    folder.write_lineage(&all).map_err(unwritable)?;
     step(&format!("the new run is in {}", place.display()));
-    let record = train(&plan, &folder, original, options, sink)?;
-    match &record.outcome {
-        Some(Outcome::Completed) => {}
-        other => {
-            let reason = match other {
-                Some(Outcome::Failed { class, message, .. }) => {
-                    format!("{}: {message}", class.name())
-                }
-                _ => "it was stopped".into(),
-            };
+    let reason = match lineage::begin(original, &before, (&plan, &folder), options, sink)? {
+        Some(reason) => Err(reason),
+        None => {
+            let steps = options.steps.map(|steps| steps.to_string());
+            let end: Vec<String> = steps
+                .into_iter()
+                .flat_map(|steps| ["--last-step".to_owned(), steps])
+                .collect();
+            let record = train((&plan, &folder), &end, original, options, sink)?;
+            match &record.outcome {
+                Some(Outcome::Completed) => Ok(record),
+                other => Err(reason_of(other.as_ref())),
+            }
+        }
+    };
+    let record = match reason {
+        Ok(record) => record,
+        Err(reason) => {
             step(&format!("not reproduced: {reason}"));
             return Ok(None);
         }
-    }
+    };
     let now = side(&folder, &plan, &record).map_err(unwritable)?;
     let reproduction = compared(original, &folder, &plan, (&then, &now), parts, options);
     let path = place.join("reproduction.json");
@@ -185,9 +196,19 @@ fn one(
     Ok(Some(reproduction))
 }
 
+/// Why a run was not completed.
+fn reason_of(outcome: Option<&Outcome>) -> String {
+    match outcome {
+        Some(Outcome::Failed { class, message, .. }) => {
+            format!("{}: {message}", class.name())
+        }
+        _ => "it was stopped".into(),
+    }
+}
+
 /// The plan of the new run.
-fn planned_now(original: &Original, options: &Reproduce) -> RunPlan {
-    let mut plan = original.plan.clone();
+fn planned_now(original: &RunPlan, options: &Reproduce) -> RunPlan {
+    let mut plan = original.clone();
     // Failures must be visible, and not retried until they disappear.
     plan.on_failure = OnFailure::default();
     plan.on_exceed = Relief::default();
@@ -292,7 +313,7 @@ fn compared(
         _ => Vec::new(),
     };
     Reproduction {
-        run: plan.id.clone(),
+        run: original.plan.id.clone(),
         metric: plan.objective.name(),
         original: original.folder.0.clone(),
         environment: differences,
@@ -419,10 +440,11 @@ fn verify_data(original: &Original, plan: &RunPlan) -> Result<(), Error> {
     }
 }
 
-/// Trains the run in a worker, with the same adjustments as the original.
+/// Trains a run in a worker, up to an end if its arguments name one. The original has its adjustments again; what it
+/// begins as a copy of had none.
 fn train(
-    plan: &RunPlan,
-    folder: &RunFolder,
+    (plan, folder): (&RunPlan, &RunFolder),
+    end: &[String],
     original: &Original,
     options: &Reproduce,
     sink: &Sink<'_>,
@@ -435,6 +457,9 @@ fn train(
         time_limit: None,
     };
     let mut adjustments = original.record.attempts.adjustments.clone();
+    if plan.id != original.plan.id {
+        adjustments.clear();
+    }
     if options.device.is_some() {
         adjustments.retain(|adjustment| !matches!(adjustment.change, Change::Device(_)));
     }
@@ -443,7 +468,11 @@ fn train(
         plan: plan.clone(),
         folder: folder.0.clone(),
         log: folder.run_log(),
-        arguments: worker_arguments(plan, folder, original, options)?,
+        arguments: [
+            worker_arguments(plan, folder, original, options)?,
+            end.to_vec(),
+        ]
+        .concat(),
         attempts: Attempts::adjusted(&adjustments),
     };
     let runs = vec![(plan.clone(), folder.clone())];
@@ -452,7 +481,7 @@ fn train(
     sink(Progress::Training(&Training {
         experiment: &plan.experiment,
         runs: std::slice::from_ref(plan),
-        steps: &[0],
+        steps: &[plan.first_step()],
         jobs: 1,
         notify: &[],
     }));
@@ -502,9 +531,6 @@ fn worker_arguments(
         copy_files(&experiment.kernels(), &copy.kernels())
             .map_err(|e| Error::unwritable(&copy.kernels(), &e))?;
         arguments.extend(kernels_argument(&copy));
-    }
-    if let Some(steps) = options.steps {
-        arguments.extend(["--last-step".to_owned(), steps.to_string()]);
     }
     Ok(arguments)
 }

@@ -31,7 +31,9 @@ pub(super) fn originals(options: &Reproduce, sink: &Sink<'_>) -> Result<Vec<Orig
         } else {
             Original::read(run, sink)?
         };
-        refuse_fork(&original.plan)?;
+        if let Err(reason) = &original.lineage {
+            return Err(wrong(reason.clone(), NO_LINEAGE));
+        }
         let end = original.record.outcome.as_ref();
         if end != Some(&Outcome::Completed) && steps.is_none() {
             let how = end.map_or("not finished", Outcome::word);
@@ -57,14 +59,11 @@ pub(super) fn originals(options: &Reproduce, sink: &Sink<'_>) -> Result<Vec<Orig
     let mut originals = Vec::new();
     for id in experiment.run_ids() {
         let original = Original::read(experiment.run(&id), sink)?;
-        if let Some(fork) = &original.plan.fork {
-            sink(Progress::Step(&format!(
-                "`{id}` is skipped: it begins as {fork}"
-            )));
-            continue;
-        }
-        match original.record.outcome {
-            Some(Outcome::Completed) => originals.push(original),
+        match (&original.record.outcome, &original.lineage) {
+            (Some(Outcome::Completed), Err(reason)) => {
+                sink(Progress::Step(&format!("`{id}` is skipped: {reason}")));
+            }
+            (Some(Outcome::Completed), Ok(_)) => originals.push(original),
             _ => sink(Progress::Step(&format!(
                 "`{id}` is skipped: it is not completed"
             ))),
@@ -78,20 +77,8 @@ pub(super) fn originals(options: &Reproduce, sink: &Sink<'_>) -> Result<Vec<Orig
     }
 }
 
-/// A run that begins as a copy of another one is not reproduced by itself.
-fn refuse_fork(plan: &RunPlan) -> Result<(), Error> {
-    let Some(fork) = &plan.fork else {
-        return Ok(());
-    };
-    let message = format!(
-        "`{}` cannot be reproduced by itself: it begins as {fork}",
-        plan.id
-    );
-    let diagnostic = Diagnostic::error("usage", message);
-    Err(Error::refused(diagnostic.help(
-        "run the whole experiment again into another folder, with `runner run SPEC --results DIR`, and compare both with `runner diff`",
-    )))
-}
+/// The remedy for a copy of which it is not known what it begins as.
+const NO_LINEAGE: &str = "run the whole experiment again into another folder, with `runner run SPEC --results DIR`, and compare both with `runner diff`";
 
 /// A run to reproduce.
 pub struct Original {
@@ -99,6 +86,8 @@ pub struct Original {
     pub folder: RunFolder,
     /// What was requested.
     pub plan: RunPlan,
+    /// The runs that it begins as copies of, the oldest first, or why they are not known.
+    pub lineage: Result<Vec<RunPlan>, String>,
     /// Whether `run.toml` is unchanged.
     pub seal: SealState,
     /// Whether it is from a capsule, which does not include checkpoints.
@@ -137,16 +126,20 @@ impl Original {
             sink(Progress::Note(&plain_io_error(&e)));
             None
         });
+        // The cache of decoded files is the current user's, whoever trained the run.
+        let cached = |plan: RunPlan| RunPlan {
+            data: plan.data.relocated(&|_, _| None, &cache_folder()),
+            ..plan
+        };
+        let lineage = folder.read_lineage(&plan);
+        let lineage = lineage.map(|all| all.into_iter().map(cached).collect());
         Ok(Self {
             seeds: seeds(&folder, &plan, &record),
             place,
             is_capsule: false,
+            lineage: lineage.map_err(|e| plain_io_error(&e)),
             folder,
-            // The cache of decoded files is the current user's, whoever trained the run.
-            plan: RunPlan {
-                data: plan.data.relocated(&|_, _| None, &cache_folder()),
-                ..plan
-            },
+            plan: cached(plan),
             seal,
             record,
             environment,
@@ -188,6 +181,7 @@ impl Original {
         seeds.extend(own.and_then(|own| own.metrics.get(&objective).copied()));
         Ok(Self {
             plan: unpacked.plan,
+            lineage: Ok(unpacked.lineage),
             seeds,
             place: place.join("run"),
             is_capsule: true,
@@ -239,6 +233,8 @@ fn seeds(folder: &RunFolder, plan: &RunPlan, record: &RunRecord) -> Vec<f64> {
         let of_other = RunRecord::read_for(folder, &other).ok()?;
         let with_seed = RunPlan {
             seed: plan.seed,
+            // Another seed of a copy is a copy of another seed.
+            fork: other.fork.as_ref().and(plan.fork.clone()),
             ..other.clone()
         };
         let is_one = of_other.outcome == Some(Outcome::Completed)

@@ -22,7 +22,7 @@ pub(super) struct Waiting {
 type Lost = (String, String, &'static str);
 
 /// The remedy for a run that cannot begin any more.
-const REMEDY: &str = "delete the folder of the experiment to repeat the search";
+const REMEDY: &str = "delete the folder of that run too, and run the command again: it is trained again, first up to there";
 
 /// Lets all runs begin that are copies, of those that are to be trained or do not exist yet. Returns those that have to
 /// wait, and those that cannot begin any more.

@@ -10,7 +10,7 @@ use crate::ops::{Planned, other_builds};
 use crate::train::Pause;
 use runner_core::diagnostic::Diagnostic;
 use runner_core::event::Event;
-use runner_core::plan::{Plan, RunPlan, put_together};
+use runner_core::plan::{Plan, RunPlan, SearchPlan, put_together};
 use runner_core::record::{
     ExperimentFolder, PlanFile, RunFolder, RunRecord, Status, leftovers, resume_point, status,
     unwritable, write_whole,
@@ -67,20 +67,41 @@ pub(super) struct ToDo {
 }
 
 /// Where a search that prunes ends the runs of its trials.
-pub(super) struct Pauses<'a>(Option<(PruneRule, BTreeMap<&'a str, usize>)>);
+pub(super) struct Pauses<'a>(Option<OfSearch<'a>>);
+
+struct OfSearch<'a> {
+    search: &'a SearchPlan,
+    rule: PruneRule,
+    /// By trial.
+    epochs: BTreeMap<&'a str, usize>,
+    /// Of runs that confirm trials.
+    confirmed: BTreeMap<&'a str, Option<usize>>,
+}
 
 impl<'a> Pauses<'a> {
     /// Those of a plan.
     pub(super) fn of(plan: &'a Plan) -> Self {
-        let search = plan.search.as_ref();
-        Self(search.and_then(|search| Some((search.prune.as_ref()?.rule, search.epochs()))))
+        Self(plan.search.as_ref().and_then(|search| {
+            Some(OfSearch {
+                search,
+                rule: search.prune.as_ref()?.rule,
+                epochs: search.epochs(),
+                confirmed: search.confirmed(),
+            })
+        }))
     }
 
     /// That of a run; none if it is trained to its end.
     pub(super) fn of_run(&self, run: &RunPlan) -> Option<Pause> {
-        let (rule, epochs) = self.0.as_ref()?;
-        let epoch = *epochs.get(run.trial.as_str())?;
-        (epoch < run.train.epochs).then_some(Pause { epoch, rule: *rule })
+        let it = self.0.as_ref()?;
+        let epoch = if it.search.confirms(run.seed) {
+            it.confirmed.get(run.trial.as_str()).copied().flatten()
+        } else {
+            it.epochs.get(run.trial.as_str()).copied()
+        };
+        let rule = it.rule;
+        let epoch = epoch.filter(|epoch| *epoch < run.train.epochs)?;
+        Some(Pause { epoch, rule })
     }
 }
 
@@ -249,6 +270,7 @@ fn write(
         }
         // The current file is the same work, or its continuation, but the data may have moved.
         there.write_plan(run)?;
+        there.write_lineage(&plan.lineage(run))?;
     }
     Ok(())
 }

@@ -12,7 +12,6 @@ mod results;
 use super::prepare::Pauses;
 use super::{Run, RunOutcome, Session, Trained, assume_devices, requested};
 use crate::error::{Error, unreadable};
-use crate::ops::cluster::launch_of;
 use crate::ops::experiment::{by_planning, plan_opened};
 use crate::ops::{Experiment, Planned, Progress, Sink, default_name, open, prior, quiet};
 use results::Results;
@@ -33,19 +32,6 @@ pub(super) fn run(options: &Run, planned: Planned, sink: &Sink<'_>) -> Result<Ru
         return refused(
             "`--until-decided` cannot be combined with `[search]`",
             "remove it: seeds are added to all trials of an experiment, also to those that a search has given up",
-        );
-    }
-    let has_population = |plan: &Plan| {
-        let prune = plan
-            .search
-            .as_ref()
-            .and_then(|search| search.prune.as_ref());
-        prune.is_some_and(|prune| prune.population.is_some())
-    };
-    if has_population(&planned.plan) && !launch_of(options, &planned.plan)?.is_local() {
-        return refused(
-            "a population cannot be trained by the jobs of a cluster",
-            "train it on one machine, or use another `search.prune.type`: its members are copied from each other after each interval",
         );
     }
     let folder = ExperimentFolder(options.results.join(&planned.plan.experiment));

@@ -31,7 +31,7 @@ mod trial;
 pub use crate::check::forecast::Forecast;
 pub use crate::check::trial::Locate;
 use serde_json::{Map, Value as Json};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use crate::diagnostic::{Diagnostic, Diagnostics, Severity};
 use crate::spec::ExperimentSpec;
@@ -78,7 +78,7 @@ pub fn plan(
 pub struct Planning<'a> {
     default_name: &'a str,
     planner: Planner<'a>,
-    /// The trials of the plan before, each with whether it is confirmed.
+    /// The trials of the plan before, each with whether it has the seeds that confirm trials.
     known: BTreeMap<String, bool>,
 }
 
@@ -112,9 +112,12 @@ impl<'a> Planning<'a> {
     ) -> Result<(Plan, Diagnostics), Diagnostics> {
         let known = KnownRuns::of(std::mem::take(&mut self.known), runs);
         let (plan, diagnostics) = plan_by(document, self.default_name, &mut self.planner, known)?;
-        for known in plan.search.iter().flat_map(|search| &search.suggestions) {
-            let is_confirmed = self.known.entry(known.trial.clone()).or_default();
-            *is_confirmed |= known.is_confirmed;
+        if let Some(search) = &plan.search {
+            let confirmed = search.confirmed();
+            let known = search.suggestions.iter().map(|known| &known.trial);
+            self.known = known
+                .map(|trial| (trial.clone(), confirmed.contains_key(&**trial)))
+                .collect();
         }
         Ok((plan, diagnostics))
     }
@@ -122,7 +125,7 @@ impl<'a> Planning<'a> {
 
 /// Runs that were planned before.
 struct KnownRuns {
-    /// By trial, with whether it is confirmed.
+    /// By trial, with whether it has the seeds that confirm trials.
     by_trial: BTreeMap<String, (bool, Vec<RunPlan>)>,
 }
 
@@ -167,12 +170,12 @@ fn plan_by(
     let mut runs = Vec::new();
     let limit = written.limits.experiment;
     let (num_trials, mut num_refused) = (expansion.points.len(), 0);
-    let confirm = confirm_plan(document, &written);
-    let confirmed = expansion.suggestions.iter();
-    let confirmed = confirmed.filter(|known| known.is_confirmed);
-    let confirmed: BTreeSet<&str> = confirmed.map(|known| known.trial.as_str()).collect();
+    let search = search_plan(document, &expansion, &written);
+    let confirm = search.as_ref().and_then(|search| search.confirm.as_ref());
+    let confirmed = search.as_ref().map(SearchPlan::confirmed);
+    let confirmed = confirmed.unwrap_or_default();
     for point in &expansion.points {
-        let is_confirmed = confirmed.contains(point.id.as_str());
+        let is_confirmed = confirmed.contains_key(point.id.as_str());
         if let Some(planned) = known.of_trial(&point.id, is_confirmed) {
             runs.extend(planned);
             continue;
@@ -287,7 +290,7 @@ fn plan_by(
             notices
         },
         axes: expansion.keys(),
-        search: search_plan(document, &expansion, confirm),
+        search,
         launch: written.launch,
         notify: written.notify,
         runs,
@@ -330,20 +333,16 @@ fn check_later_points(
 /// The number of points of a search that are checked in addition to those of its first round.
 const NUM_CHECKED: usize = 64;
 
-fn confirm_plan(document: &Document, written: &ExperimentSpec) -> Option<ConfirmPlan> {
-    let confirm = Search::of(document)?.spec.confirm?;
-    Some(ConfirmPlan {
-        trials: confirm.trials,
-        seeds: confirm.other_seeds(&written.experiment.seeds),
-    })
-}
-
 fn search_plan(
     document: &Document,
     expansion: &Expansion,
-    confirm: Option<ConfirmPlan>,
+    written: &ExperimentSpec,
 ) -> Option<SearchPlan> {
     let search = Search::of(document)?;
+    let confirm = search.spec.confirm.map(|confirm| ConfirmPlan {
+        trials: confirm.trials,
+        seeds: confirm.other_seeds(&written.experiment.seeds),
+    });
     Some(SearchPlan {
         method: search.spec.method,
         num_trials: search.spec.num_trials,

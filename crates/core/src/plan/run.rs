@@ -131,6 +131,26 @@ impl SearchPlan {
         confirm.is_some_and(|confirm| confirm.seeds.contains(&seed))
     }
 
+    /// The trials that are trained with other seeds too, each with the epochs up to which, or `None` for all of them: those
+    /// that are confirmed, and what they begin as copies of, up to there. So a confirmed copy has the hyperparameters of
+    /// its lineage from the first epoch on.
+    pub fn confirmed(&self) -> BTreeMap<&str, Option<usize>> {
+        let mut ends: BTreeMap<&str, Option<usize>> = BTreeMap::new();
+        // A copy comes after what it is a copy of.
+        for known in self.suggestions.iter().rev() {
+            if known.is_confirmed {
+                ends.insert(&known.trial, None);
+            }
+            let fork = known.fork.filter(|_| ends.contains_key(&*known.trial));
+            let source = fork.and_then(|fork| self.suggestions.get(fork.from));
+            if let (Some(fork), Some(source)) = (fork, source) {
+                let end = ends.entry(&source.trial).or_insert(Some(fork.epochs));
+                *end = end.map(|end| end.max(fork.epochs));
+            }
+        }
+        ends
+    }
+
     /// The epochs that each trial took over from another one; empty without population-based training.
     pub fn copied_epochs(&self) -> BTreeMap<&str, usize> {
         let known = self.suggestions.iter();
@@ -171,6 +191,24 @@ impl Plan {
             notify: self.notify.clone(),
             runs: Vec::new(),
         }
+    }
+
+    /// The runs that a run begins as copies of, the oldest first; none if it begins by itself.
+    pub fn lineage(&self, run: &RunPlan) -> Vec<&RunPlan> {
+        let mut lineage = Vec::new();
+        // A run is a copy of an earlier one, so that this ends.
+        let mut earlier = self.runs.as_slice();
+        let mut fork = run.fork.as_ref();
+        while let Some(from) = fork {
+            let Some(at) = earlier.iter().position(|other| other.id == from.run) else {
+                break;
+            };
+            lineage.push(&earlier[at]);
+            fork = earlier[at].fork.as_ref();
+            earlier = &earlier[..at];
+        }
+        lineage.reverse();
+        lineage
     }
 
     /// Whether runs with this seed confirm trials of a search, rather than being part of it.

@@ -14,6 +14,7 @@
 //!   runs/<trial>-s<seed>/
 //!     .lock                held by the worker
 //!     run.toml             the run, resolved and self-contained
+//!     lineage/             <n>.toml: of a copy in population-based training, the runs that it begins as copies of
 //!     environment.json     versions, host, device, data digests, clock
 //!     transforms.json      how items become numbers: what was measured on the train split
 //!     events.jsonl         what happened, append-only: the source of truth
@@ -59,6 +60,7 @@ mod history;
 mod index;
 mod labels;
 mod lease;
+mod lineage;
 mod links;
 mod lock;
 mod log;

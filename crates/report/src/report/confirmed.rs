@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::model::Trial;
 use super::rank::ranked;
 use super::sample::Sample;
+use runner_core::plan::SearchPlan;
 use runner_core::record::Index;
 use runner_statistics::Direction;
 
@@ -24,14 +25,19 @@ pub struct Confirmed {
     pub sample: Option<Sample>,
 }
 
-/// An index without the runs that confirm trials, and one with only those, if there are any.
+/// An index without the runs that confirm trials, and one with only those, if there are any. In population-based
+/// training, what a confirmed trial begins as a copy of is trained with the same seeds, and is part of neither.
 pub fn apart(index: &Index) -> (Cow<'_, Index>, Option<Index>) {
-    let confirms = |at: usize| index.plan.confirms(index.runs[at].seed);
-    let (confirming, searched): (Vec<usize>, Vec<usize>) =
-        (0..index.runs.len()).partition(|at| confirms(*at));
+    let confirms = |at: &usize| index.plan.confirms(index.runs[*at].seed);
+    let (mut confirming, searched): (Vec<usize>, Vec<usize>) =
+        (0..index.runs.len()).partition(confirms);
     if confirming.is_empty() {
         return (Cow::Borrowed(index), None);
     }
+    let ends = index.plan.search.as_ref().map(SearchPlan::confirmed);
+    let ends = ends.unwrap_or_default();
+    let is_whole = |at: &usize| ends.get(&*index.runs[*at].trial) == Some(&None);
+    confirming.retain(is_whole);
     let with = |runs: &[usize]| Index {
         runs: runs.iter().map(|at| index.runs[*at].clone()).collect(),
         ..index.clone()

@@ -147,11 +147,6 @@ impl Search<'_> {
                 "remove it, and set a smaller `search.prune.population` or `train.epochs`",
             ),
             (
-                "search.confirm",
-                "what was found is a schedule of hyperparameters, and none of the trials has all of it",
-                "remove it, and run the search with other `experiment.seeds`",
-            ),
-            (
                 "search.objectives",
                 "members are compared by one objective",
                 "remove it, or `[search.prune]` to search for trade-offs",
@@ -431,11 +426,6 @@ prune = { type = "pbt", population = 8, interval = 2 }
             ),
             ("[search]", "[search]\nparallel = 9", "`search.parallel`"),
             ("[search]", "[search]\nbudget.epochs = 9", "`search.budget`"),
-            (
-                "[search]",
-                "[search]\nconfirm.trials = 1",
-                "`search.confirm`",
-            ),
             (
                 "population = 8",
                 "population = 3",

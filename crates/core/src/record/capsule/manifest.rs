@@ -246,7 +246,9 @@ fn check_file(file: &FileSum) -> Result<(), CapsuleError> {
     if !(file.path == SIBLINGS || file.path.starts_with("run/") || file.path.starts_with("data/")) {
         return refuse("belongs neither to the run nor to its data");
     }
-    if [RUN_TOML, SIBLINGS].contains(&file.path.as_str()) && file.bytes > MAX_READ {
+    let is_read =
+        [RUN_TOML, SIBLINGS].contains(&file.path.as_str()) || file.path.starts_with("run/lineage/");
+    if is_read && file.bytes > MAX_READ {
         return refuse(&format!("is larger than {}", show_bytes(MAX_READ)));
     }
     let is_digit = |c: u8| c.is_ascii_digit() || (b'a'..=b'f').contains(&c);

@@ -3,7 +3,7 @@
 //! ```text
 //! <experiment>-<run>.capsule.tar.zst
 //!   capsule.json        the manifest: every other file with its size and sum, and what the data was data/<key>/<n>/…    the data, if packed: the roots of the plan, with files in their original folders
-//!   run/…               the run's folder without checkpoints and log
+//!   run/…               the run's folder without checkpoints and log; of a copy, with the runs it begins as copies of
 //!   siblings.json       the other seeds of the trial: what their numbers were
 //! ```
 //!

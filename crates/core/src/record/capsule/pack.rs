@@ -25,6 +25,8 @@ pub struct Packing<'a> {
     pub folder: &'a RunFolder,
     /// The run.
     pub plan: &'a RunPlan,
+    /// The runs that it begins as copies of, the oldest first.
+    pub lineage: &'a [RunPlan],
     /// Its events.
     pub record: &'a RunRecord,
     /// The other seeds.
@@ -132,12 +134,19 @@ fn reduce(
     roots: &mut [DataRoot],
     sources: &mut BTreeMap<String, (Source, FileSum)>,
 ) -> Result<(), CapsuleError> {
-    let texts = [
-        ("run.toml", reduced::run(packing.plan, roots)),
-        ("environment.json", reduced::environment(packing.folder)),
+    let mut texts = vec![
+        ("run.toml".to_owned(), reduced::run(packing.plan, roots)),
+        (
+            "environment.json".to_owned(),
+            reduced::environment(packing.folder),
+        ),
     ];
+    for (at, before) in packing.lineage.iter().enumerate() {
+        let name = format!("lineage/{}.toml", at + 1);
+        texts.push((name, reduced::run(before, roots)));
+    }
     for (name, text) in texts {
-        let text = text.map_err(|e| unreadable(&packing.folder.0.join(name), &e))?;
+        let text = text.map_err(|e| unreadable(&packing.folder.0.join(&name), &e))?;
         if let Some(text) = text {
             let bytes = text.into_bytes();
             let path = format!("run/{name}");
@@ -180,12 +189,13 @@ fn add_run(
             return Err(no_plain_file(&path));
         }
     }
-    for name in ["trace", "predictions", "model"] {
+    for name in ["lineage", "trace", "predictions", "model"] {
         let path = folder.0.join(name);
         if fs::symlink_metadata(&path).is_ok_and(|there| there.is_symlink()) {
             return Err(no_plain_file(&path));
         }
     }
+    walk(&folder.0, "lineage", &mut names)?;
     walk(&folder.0, "trace", &mut names)?;
     walk(&folder.0, "predictions", &mut names)?;
     let mut weights = Vec::new();

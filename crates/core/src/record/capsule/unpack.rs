@@ -27,6 +27,8 @@ pub struct Capsule {
     /// The run; its data is read from the unpacked files, or from its original place if it is not packed. Decoded data
     /// is always cached next to the run.
     pub plan: RunPlan,
+    /// The runs that it begins as copies of, the oldest first, with data from the same places.
+    pub lineage: Vec<RunPlan>,
 }
 
 /// Unpacks a capsule into a new or empty folder, up to the allowed or default size. After a refusal nothing of it is
@@ -67,7 +69,7 @@ pub fn unpack(
         .map_err(|e| unwritable(&into, &e))?;
     let manifest =
         extract(archive, unpacked.path(), max_bytes).map_err(|e| in_archive(archive, e))?;
-    let (plan, siblings) =
+    let (plan, lineage, siblings) =
         read_back(&manifest, unpacked.path()).map_err(|e| in_archive(archive, e))?;
     let settle = || -> io::Result<PathBuf> {
         if let Some(parent) = into.parent() {
@@ -89,20 +91,26 @@ pub fn unpack(
             None => expanded(&root.original),
         }
     };
-    let plan = RunPlan {
+    let relocated = |plan: RunPlan| RunPlan {
         data: plan.data.relocated(&place_of, &place.join("cache")),
         ..plan
     };
+    let plan = relocated(plan);
+    let lineage = lineage.into_iter().map(relocated).collect();
     Ok(Capsule {
         manifest,
         siblings,
         folder: RunFolder(place.join("run")),
         plan,
+        lineage,
     })
 }
 
+/// What is read of a capsule: the run, what it begins as copies of, and the other seeds.
+type Content = (RunPlan, Vec<RunPlan>, Vec<Sibling>);
+
 /// Reads the run and the other seeds, which must match the manifest.
-fn read_back(manifest: &Manifest, into: &Path) -> Result<(RunPlan, Vec<Sibling>), CapsuleError> {
+fn read_back(manifest: &Manifest, into: &Path) -> Result<Content, CapsuleError> {
     let text = |name: &str| {
         plain_file::read_text(&below(into, name)).map_err(|e| {
             let message = format!("`{name}` cannot be read: {}", plain_io_error(&e));
@@ -139,7 +147,24 @@ fn read_back(manifest: &Manifest, into: &Path) -> Result<(RunPlan, Vec<Sibling>)
         let mut roots = manifest.data.roots.iter();
         roots.any(|r| r.key == key && r.number == number && r.is_folder == is_folder)
     };
+    let lineage = RunFolder(into.join("run")).read_lineage(&plan);
+    let lineage = lineage.map_err(|e| CapsuleError::new(plain_io_error(&e), HOSTILE))?;
     let roots = plan.data.roots();
+    let is_on_other_data = |before: &RunPlan| {
+        let others = before.data.roots();
+        before.data.content_digest() != plan.data.content_digest()
+            || others.len() != roots.len()
+            || !others
+                .iter()
+                .all(|r| is_of_it((r.key, r.number, r.is_folder)))
+    };
+    if let Some(other) = lineage.iter().find(|before| is_on_other_data(before)) {
+        let message = format!(
+            "{}, which the run begins as a copy of, has other data",
+            shown(&other.id)
+        );
+        return Err(CapsuleError::new(message, HOSTILE));
+    }
     let differs = [
         ("run", manifest.run != plan.id),
         ("experiment", manifest.experiment != plan.experiment),
@@ -163,7 +188,7 @@ fn read_back(manifest: &Manifest, into: &Path) -> Result<(RunPlan, Vec<Sibling>)
         let message = format!("the {what} differs between `{RUN_TOML}` and `{MANIFEST}`");
         return Err(CapsuleError::new(message, HOSTILE));
     }
-    Ok((plan, siblings))
+    Ok((plan, lineage, siblings))
 }
 
 fn in_archive(archive: &Path, error: CapsuleError) -> CapsuleError {

@@ -224,10 +224,17 @@ pub fn tradeoffs(report: &Report) -> Option<Section> {
 
 /// The best trials with other seeds than those by which they were selected.
 pub fn confirmation(report: &Report) -> Option<Section> {
-    let confirmed = &report.search.as_ref()?.confirmed;
+    let searched = report.search.as_ref()?;
+    let confirmed = &searched.confirmed;
     if confirmed.is_empty() {
         return None;
     }
+    let schedules = match searched.population {
+        Some(_) => {
+            " Each was trained again from the first epoch on, with its hyperparameters of each epoch."
+        }
+        None => "",
+    };
     let rows = confirmed.iter().map(|one| {
         let sample = one.sample.as_ref();
         let described = sample.map(|sample| mean_and_sd(&sample.description));
@@ -254,7 +261,7 @@ pub fn confirmation(report: &Report) -> Option<Section> {
     ]);
     Some(Section::new("confirmation", "Confirmation")
         .intro(format!(
-            "{objective} of the best {} of the search, in the search and with other seeds. The values in the search are biased, since the trials were selected by them; those with other seeds are not.",
+            "{objective} of the best {} of the search, in the search and with other seeds. The values in the search are biased, since the trials were selected by them; those with other seeds are not.{schedules}",
             counted(confirmed.len(), "trial")
         ))
         .table(names, rows)
