@@ -518,3 +518,32 @@ fn trials_that_results_suggested_are_known_to_other_commands() {
         "{stderr}"
     );
 }
+
+#[test]
+fn the_commands_of_a_report_reproduce_what_results_suggested() {
+    let pruning = "num_trials = 14\nprune = { type = \"asha\", factor = 2 }\nconfirm = { trials = 1, seeds = 2 }";
+    let spec = spec()
+        .edit("num_trials = 18", pruning)
+        .edit("epochs = 3", "epochs = 4");
+    let folder = searched(&spec, &["--results", "other results"]);
+    let path = |name: &str| folder.path().join("other results/spec").join(name);
+    let report = read_json(&path("report.json"));
+    let commands = report["commands"].as_object().unwrap();
+    let num_completed = report["num_completed"].as_u64().unwrap();
+    assert_eq!(commands.len() as u64, num_completed);
+    assert!(
+        commands.keys().any(|run| run.ends_with("-s2")),
+        "{commands:?}"
+    );
+    let shown = fs::read_to_string(path("report.md")).unwrap();
+    for (run_id, command) in commands {
+        let command = command.as_str().unwrap();
+        assert!(shown.contains(command), "{shown}");
+        let place = command.strip_prefix("runner reproduce '").unwrap();
+        let place = place.strip_suffix('\'').unwrap();
+        assert!(place.ends_with(run_id), "{command}");
+        let (code, stdout, stderr) = run(folder.path(), &["reproduce", place]);
+        assert_eq!(code, 0, "{stderr}");
+        assert!(stdout.contains("verdict: bitwise"), "{stdout}");
+    }
+}

@@ -101,8 +101,9 @@ fn sum_up(all: &Index, command: &str, leftovers: Vec<String>, is_to_compare: boo
     let best = order.first().filter(|best| trials[**best].rank.is_some());
     let test = best.map_or_else(BTreeMap::new, |best| test_of(&completed[*best], &folds));
     let num_in = |state: State| all.runs.iter().filter(|run| run.state == state).count();
-    let commands = all.runs.iter();
-    let commands = commands.map(|run| (run.id.clone(), Json::String(reproduce(plan, &run.id))));
+    // The trials of a search follow from its other results, so that the file alone does not have them.
+    let runs = all.runs.iter().filter(|_| plan.search.is_none());
+    let commands = runs.map(|run| (run.id.clone(), Json::String(train_again(plan, &run.id))));
     Report {
         format: FORMAT,
         experiment: plan.experiment.clone(),
@@ -471,15 +472,8 @@ fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
     (num > 0).then(|| sum / f64::from(num))
 }
 
-fn reproduce(plan: &Plan, run: &str) -> String {
-    let prune = plan
-        .search
-        .as_ref()
-        .and_then(|search| search.prune.as_ref());
-    if prune.is_some_and(|prune| prune.population.is_some()) {
-        // Its runs begin as copies of each other.
-        return format!("{} --results reproduced", plan.command());
-    }
+/// The command that trains a run again, into another folder.
+fn train_again(plan: &Plan, run: &str) -> String {
     format!(
         "{} --only {} --results reproduced",
         plan.command(),

@@ -64,6 +64,8 @@ pub use weights::SelectedWeights;
 
 use std::io;
 
+use serde_json::{Map, Value as Json};
+
 use runner_core::diagnostic::counted;
 use runner_core::plan::quoted;
 use runner_core::record::{
@@ -121,6 +123,9 @@ fn sum_up(index: &Index, folder: &ExperimentFolder) -> Report {
         &folder.command(&index.plan),
         leftovers(planned, folder),
     );
+    if index.plan.search.is_some() {
+        report.commands = reproductions(index, folder);
+    }
     let mut remarks = index.mended.clone();
     report.curves = Curves::read(&report, index, folder, &mut remarks);
     let num_earlier = folder
@@ -137,4 +142,18 @@ fn sum_up(index: &Index, folder: &ExperimentFolder) -> Report {
     report.weights = SelectedWeights::read(&report, index, folder, &mut remarks);
     report.remarks.extend(remarks);
     report
+}
+
+/// The commands that train runs of a search again and compare them. Those that were not trained to their ends have no
+/// result to compare.
+fn reproductions(index: &Index, folder: &ExperimentFolder) -> Map<String, Json> {
+    let completed = index.runs.iter();
+    let completed = completed.filter(|run| run.state == State::Completed);
+    let command = |id: &String| {
+        let folder = folder.run(id).0;
+        format!("runner reproduce {}", quoted(&folder.display().to_string()))
+    };
+    completed
+        .map(|run| (run.id.clone(), Json::String(command(&run.id))))
+        .collect()
 }

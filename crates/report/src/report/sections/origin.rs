@@ -1,5 +1,7 @@
 //! The origin of the numbers, and how to reproduce them.
 
+use std::collections::BTreeSet;
+
 use super::{MAX_ROWS, Section};
 use crate::report::model::Report;
 use crate::report::numbers::value_text;
@@ -66,14 +68,12 @@ pub fn in_words(environment: &Environment) -> String {
 
 /// The command for each run.
 pub fn reproduce(report: &Report) -> Option<Section> {
-    let is_skipped = |run: &str| {
-        let mut problems = report.problems.iter();
-        problems.any(|problem| problem.run == run && problem.is_skipped())
-    };
-    let commands = report.commands.iter().filter(|(run, _)| !is_skipped(run));
-    let mut commands: Vec<String> = commands.map(|(_, command)| value_text(command)).collect();
-    // All runs of a population are trained by one command.
-    commands.dedup();
+    let skipped = report.problems.iter();
+    let skipped = skipped.filter(|problem| problem.is_skipped());
+    let skipped: BTreeSet<&str> = skipped.map(|problem| problem.run.as_str()).collect();
+    let commands = report.commands.iter();
+    let commands = commands.filter(|(run, _)| !skipped.contains(run.as_str()));
+    let commands: Vec<String> = commands.map(|(_, command)| value_text(command)).collect();
     let num = commands.len();
     let mut section = Section::new("reproduce", "Reproduce");
     section.commands = commands.into_iter().take(MAX_ROWS).collect();
