@@ -80,6 +80,11 @@ impl RunFolder {
             refuse_link(experiment, runs.unwrap_or(experiment))?;
             refuse_link(experiment, &self.0)?;
         }
+        // Nothing is in a folder that does not exist yet, and an experiment may have very many runs.
+        let is_missing = |e: io::Error| e.kind() == io::ErrorKind::NotFound;
+        if fs::symlink_metadata(&self.0).is_err_and(is_missing) {
+            return Ok(());
+        }
         refuse_links(&self.0, &OF_RUN)
     }
 }
