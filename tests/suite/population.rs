@@ -422,23 +422,30 @@ fn the_best_of_a_population_are_confirmed_with_their_schedules() {
     }
     let said = goes_on(folder.path());
     assert!(said.contains("0 of "), "{said}");
-    // It can be added later, with the same numbers.
-    let arguments = [
-        "run",
-        "spec.toml",
-        "--quiet",
-        "--set",
-        "search.confirm={trials=2,seeds=2}",
-    ];
-    let (code, _, stderr) = run(without.path(), &arguments);
-    assert_eq!(code, 0, "{stderr}");
-    assert_eq!(numbers(folder.path()), numbers(without.path()));
-    let (copy, ..) = &copies.last().unwrap();
-    let place = format!("results/spec/runs/{copy}-s2");
-    if folder.path().join(&place).exists() {
-        let (code, stdout, stderr) = run(folder.path(), &["reproduce", &place]);
-        assert_eq!(code, 0, "{stdout} {stderr}");
+    // It can be added later, and more of it, with the same numbers. What was trained further than a new copy begins is
+    // trained again.
+    for folder in [&without, &folder] {
+        let arguments = [
+            "run",
+            "spec.toml",
+            "--quiet",
+            "--set",
+            "search.confirm={trials=5,seeds=2}",
+        ];
+        let (code, _, stderr) = run(folder.path(), &arguments);
+        assert_eq!(code, 0, "{stderr}");
     }
+    assert!(folder.path().join("results/spec/replaced").is_dir());
+    assert_eq!(numbers(folder.path()), numbers(without.path()));
+    let mut confirmed = copies.iter().map(|(copy, ..)| format!("{copy}-s2"));
+    let copy = confirmed.find(|run| {
+        runs(folder.path()).join(run).exists()
+            && summary(folder.path(), run)["outcome"] == "completed"
+    });
+    let place = format!("results/spec/runs/{}", copy.unwrap());
+    let (code, stdout, stderr) = run(folder.path(), &["reproduce", &place]);
+    assert_eq!(code, 0, "{stderr}");
+    assert!(stdout.contains("verdict: bitwise"), "{stdout}");
 }
 
 #[test]

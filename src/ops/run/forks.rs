@@ -5,9 +5,12 @@
 //! first.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 
 use runner_core::plan::{Plan, RunPlan};
-use runner_core::record::{ExperimentFolder, RunRecord, Status, fork, resume_point};
+use runner_core::record::{
+    BadCheckpoint, ExperimentFolder, NotForked, RunRecord, Status, fork, resume_point,
+};
 
 /// Runs that cannot begin before others are trained further.
 #[derive(Debug, Default, PartialEq)]
@@ -72,6 +75,66 @@ pub(super) fn begin(
         }
     }
     (waiting, lost)
+}
+
+/// Restarts runs that confirm trials, of which others begin as copies of a state that was not kept: when they were
+/// trained, nobody knew that these would be confirmed too. Returns them, each with the reason.
+pub(super) fn restart(
+    folder: &ExperimentFolder,
+    plan: &Plan,
+    statuses: &mut [(&RunPlan, Status)],
+    chosen: &BTreeSet<&str>,
+) -> io::Result<Vec<(String, Vec<String>)>> {
+    let mut restarted = Vec::new();
+    // What is restarted may begin as a copy as well.
+    while let Some((at, reason)) = past_a_copy(folder, plan, statuses, chosen) {
+        let source = &statuses[at].0.id;
+        drop(folder.replace(source)?);
+        restarted.push((source.clone(), vec![reason]));
+        statuses[at].1 = Status::New;
+    }
+    Ok(restarted)
+}
+
+/// The first run that was trained further than a copy that has not begun, and did not keep that state.
+fn past_a_copy(
+    folder: &ExperimentFolder,
+    plan: &Plan,
+    statuses: &[(&RunPlan, Status)],
+    chosen: &BTreeSet<&str>,
+) -> Option<(usize, String)> {
+    let copies = statuses.iter().filter(|(run, status)| {
+        let is_open = matches!(
+            status,
+            Status::New | Status::Begun { .. } | Status::Pruned { .. } | Status::Failed { .. }
+        );
+        is_open && plan.confirms(run.seed) && chosen.contains(run.id.as_str())
+    });
+    let sources = copies.filter_map(|(run, _)| {
+        let from = run.fork.as_ref()?;
+        let at = statuses
+            .iter()
+            .position(|(other, _)| other.id == from.run)?;
+        let (source, status) = &statuses[at];
+        let is_past =
+            *status == Status::Completed || resumed_step(folder, source) >= run.first_step();
+        if !is_past || !chosen.contains(source.id.as_str()) || resumed_step(folder, run) > 0 {
+            return None;
+        }
+        let ends = (folder.run(&source.id), folder.run(&run.id));
+        match fork((&ends.0, source), (&ends.1, run)) {
+            // It would be the same again.
+            Ok(()) | Err(NotForked::Bad(BadCheckpoint::OtherPast)) => None,
+            Err(_) => Some((
+                at,
+                format!(
+                    "its state after epoch {}, of which `{}` begins as a copy, was not kept",
+                    from.epoch, run.id
+                ),
+            )),
+        }
+    });
+    sources.take(1).next()
 }
 
 /// Optimizer updates up to the newest state of a run.

@@ -328,6 +328,10 @@ impl<'a> Session<'a> {
         };
         let mut waited = Waiting::default();
         let trained = loop {
+            if let Some(submitter) = &self.submitter {
+                // Before plans and copies are written into folders that jobs of another command may have by now.
+                submitter.check()?;
+            }
             let (prepared, todo, waiting) = prepare::prepare(
                 folder,
                 planned,

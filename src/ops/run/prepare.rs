@@ -122,7 +122,7 @@ pub(super) fn prepare(
         let status = status(run, &folder).map_err(|e| Error::unreadable(&e, &folder))?;
         Ok((*run, status))
     });
-    let statuses: Vec<(&RunPlan, Status)> = statuses.collect::<Result<_, Error>>()?;
+    let mut statuses: Vec<(&RunPlan, Status)> = statuses.collect::<Result<_, Error>>()?;
     if inspected.len() == plan.runs.len() {
         refuse_unrelated(folder, &statuses, &orphans)?;
     }
@@ -134,6 +134,8 @@ pub(super) fn prepare(
         .and_then(|()| unfinished.try_for_each(|(run, _)| folder.run(&run.id).check_links()))
         .map_err(|e| Error::unwritable(&folder.0, &e))?;
     let chosen: BTreeSet<&str> = selected.iter().map(|run| run.id.as_str()).collect();
+    let restarted = forks::restart(folder, plan, &mut statuses, &chosen)
+        .map_err(|e| Error::unwritable(&folder.0, &e))?;
     write(folder, planned, &statuses, &chosen, plan_file)
         .map_err(|e| Error::unwritable(&folder.0, &e))?;
     let mut prepared = Prepared {
@@ -141,6 +143,7 @@ pub(super) fn prepare(
         num_planned: plan.runs.len(),
         num_left_out: plan.runs.len() - selected.len(),
         num_orphans: orphans.len(),
+        replaced: restarted,
         ..Prepared::default()
     };
     // Before any of them is trained further: a run keeps only its newest states.

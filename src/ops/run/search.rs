@@ -112,7 +112,10 @@ fn rounds(
         is_begun = true;
         assume_devices(options, planned)?;
         let now = next_epochs(&planned.plan);
-        let is_due = |run: &&RunPlan| before.get(&run.id) != now.get(&run.id);
+        // Copies that are confirmed may need others that were confirmed before.
+        let is_due = |run: &&RunPlan| {
+            before.get(&run.id) != now.get(&run.id) || is_last && planned.plan.confirms(run.seed)
+        };
         let new: Vec<_> = planned.plan.runs.iter().filter(is_due).collect();
         // Points that were tried before train nothing.
         if !new.is_empty() {
@@ -120,8 +123,17 @@ fn rounds(
         }
         // The others have not changed since they were inspected.
         *trained = session.train(planned, &new, new.clone(), &|progress| match progress {
-            // The step above says what follows.
-            Progress::Prepared(_) => {}
+            // The step above says what follows, except for what is unexpected.
+            Progress::Prepared(prepared) => {
+                for (id, reasons) in &prepared.replaced {
+                    let reasons = reasons.join("; ");
+                    sink(Progress::Note(&format!("`{id}` is rerun: {reasons}")));
+                }
+                for (id, reason, remedy) in &prepared.unreadable {
+                    let said = format!("`{id}` is not trained: {reason}; {remedy}");
+                    sink(Progress::Note(&said));
+                }
+            }
             progress => sink(progress),
         })?;
         selected.extend(trained.selected.iter().cloned());
