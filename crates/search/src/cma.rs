@@ -25,7 +25,7 @@ const MAX_SAMPLES: usize = 200;
 const SMALLEST_STEP: f64 = 1e-5;
 
 /// The numbers of streams of the points from which it restarts, so that they are not those of suggestions.
-const RESTART: usize = 1 << 40;
+const RESTART: u64 = 1 << 40;
 
 /// Suggests a point, and whether it was learned from a generation; none if all that were sampled are excluded.
 pub fn suggest(
@@ -394,7 +394,7 @@ mod tests {
     fn searched(space: &Space, num: usize, value: impl Fn(&[f64]) -> f64) -> Shown {
         let mut shown = Shown::default();
         for number in 0..num {
-            let mut random = stream(1, number);
+            let mut random = stream(1, number as u64);
             let (point, _) = suggest(space, 1, &shown, &mut random, &trial).unwrap();
             let positions: Vec<f64> = point.iter().flatten().copied().collect();
             shown.told.push(Told {

@@ -117,10 +117,10 @@ fn bits(point: &Point) -> Vec<Option<u64>> {
 pub type Trial<'a> = &'a dyn Fn(&[f64]) -> Option<Point>;
 
 /// The stream of random numbers of one suggestion.
-fn stream(seed: u64, number: usize) -> rand::rngs::ChaCha8Rng {
+fn stream(seed: u64, number: u64) -> rand::rngs::ChaCha8Rng {
     use rand::SeedableRng;
     let mut stream = rand::rngs::ChaCha8Rng::seed_from_u64(seed);
-    stream.set_stream(number as u64);
+    stream.set_stream(number);
     stream
 }
 

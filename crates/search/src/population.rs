@@ -74,7 +74,7 @@ impl Population {
         }
         for at in &order[values.len() - num_replaced..] {
             // A stream of its own, so that it does not depend on how many others are replaced.
-            let mut random = stream(seed, interval * values.len() + at);
+            let mut random = stream(seed, (interval * values.len() + at) as u64);
             let by = order[choice(uniform(&mut random), num_best)];
             let changes = (0..axes).map(|_| {
                 let (is_resampled, chosen) = (uniform(&mut random), uniform(&mut random));
@@ -212,7 +212,7 @@ mod tests {
         step: impl Fn(&mut Member, usize),
         value: impl Fn(&Member) -> f64,
     ) -> Vec<Member> {
-        let mut random = stream(seed, usize::MAX >> 1);
+        let mut random = stream(seed, u64::MAX >> 1);
         let mut members: Vec<Member> = (0..num)
             .map(|_| Member {
                 weights: first,
@@ -288,7 +288,7 @@ mod tests {
     #[test]
     fn a_schedule_is_found_that_no_constant_is_as_good_as() {
         let noise = |interval: usize, at: usize| {
-            let mut random = stream(77, interval * 8 + at);
+            let mut random = stream(77, (interval * 8 + at) as u64);
             (0..12).map(|_| uniform(&mut random)).sum::<f64>() - 6.0
         };
         // Rates from 0.001 to 1, on a logarithmic axis.

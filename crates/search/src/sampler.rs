@@ -64,7 +64,7 @@ pub fn suggest(
     shown: &Shown,
     trial: Trial<'_>,
 ) -> Option<Suggestion> {
-    let mut random = stream(seed, number);
+    let mut random = stream(seed, number as u64);
     let startup = method.num_startup(space).unwrap_or(NUM_STARTUP);
     let can_learn = number.max(shown.told.len()) >= startup && shown.num_values() >= 2;
     let chosen = match method {

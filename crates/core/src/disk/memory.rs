@@ -1,4 +1,5 @@
-//! Files in memory. Folders exist as long as there are files in them, and there are no links.
+//! Files in memory, with the signatures of `std::fs`. Folders exist as long as there are files in them, and there are no
+//! links.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -121,7 +122,8 @@ impl Metadata {
 ///
 /// # Errors
 /// If there is nothing.
-pub fn metadata(path: &Path) -> io::Result<Metadata> {
+pub fn metadata(path: impl AsRef<Path>) -> io::Result<Metadata> {
+    let path = path.as_ref();
     let folder = Metadata {
         kind: FileType { is_file: false },
         len: 0,
@@ -139,7 +141,8 @@ pub fn metadata(path: &Path) -> io::Result<Metadata> {
 ///
 /// # Errors
 /// If there is nothing.
-pub fn canonicalize(path: &Path) -> io::Result<PathBuf> {
+pub fn canonicalize(path: impl AsRef<Path>) -> io::Result<PathBuf> {
+    let path = path.as_ref();
     metadata(path).map(|_| whole(path))
 }
 
@@ -174,7 +177,8 @@ impl DirEntry {
 ///
 /// # Errors
 /// If there is none. The root is always there.
-pub fn read_dir(folder: &Path) -> io::Result<std::vec::IntoIter<io::Result<DirEntry>>> {
+pub fn read_dir(folder: impl AsRef<Path>) -> io::Result<std::vec::IntoIter<io::Result<DirEntry>>> {
+    let folder = folder.as_ref();
     let folder = whole(folder);
     let mut seen = BTreeSet::new();
     FILES.with_borrow(|files| {
@@ -242,8 +246,8 @@ impl Seek for File {
 ///
 /// # Errors
 /// If there is none.
-pub fn open(path: &Path) -> io::Result<File> {
-    let bytes = find(path).ok_or(io::ErrorKind::NotFound)?;
+pub fn open(path: impl AsRef<Path>) -> io::Result<File> {
+    let bytes = find(path.as_ref()).ok_or(io::ErrorKind::NotFound)?;
     Ok(File(Cursor::new(Map(bytes))))
 }
 

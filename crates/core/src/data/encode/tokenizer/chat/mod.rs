@@ -5,6 +5,7 @@
 
 mod conversation;
 mod file;
+mod not_marked;
 #[cfg(feature = "native")]
 mod python;
 #[cfg(feature = "native")]
@@ -24,7 +25,8 @@ use serde::{Deserialize, Serialize};
 
 pub use conversation::Conversation;
 pub use file::{CONFIG, TEMPLATE, files_of};
-pub use render::{NotMarked, Renderer};
+pub use not_marked::NotMarked;
+pub use render::Renderer;
 
 /// A chat template, with the tokens that it may name.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

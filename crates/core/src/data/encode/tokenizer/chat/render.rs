@@ -7,7 +7,7 @@ use minijinja::value::{Kwargs, Serde, Value, ValueKind};
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, State};
 use serde_json::Value as Json;
 
-use super::{ChatTemplate, Conversation, Now, Rendered, python, source};
+use super::{ChatTemplate, Conversation, NotMarked, Now, Rendered, python, source};
 
 /// What a template may compute, beyond what its conversation needs: one for each instruction, and for each 64 bytes that
 /// it makes. Templates of known models need some thousands.
@@ -33,33 +33,6 @@ pub struct Renderer {
     special: Vec<(String, Value)>,
     /// Whether the template says what the assistant wrote.
     has_generation: bool,
-}
-
-/// Why it is not known what the assistant wrote in a conversation; as text, to follow "the chat template".
-#[derive(Debug, PartialEq, Eq)]
-pub enum NotMarked {
-    /// The template refuses the conversation.
-    Refused(String),
-    /// The turns cannot be told apart, from this message on.
-    Mixed(usize),
-}
-
-impl From<String> for NotMarked {
-    fn from(reason: String) -> Self {
-        Self::Refused(reason)
-    }
-}
-
-impl fmt::Display for NotMarked {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Refused(reason) => f.write_str(reason),
-            Self::Mixed(message) => write!(
-                f,
-                "writes the first messages of a conversation in another way when others follow, at message {message}, so that the assistant's turns cannot be told apart"
-            ),
-        }
-    }
 }
 
 impl fmt::Debug for Renderer {
