@@ -61,7 +61,7 @@ book:
     mdbook serve --open
 
 # the page that trains in a browser, as a folder of static files
-web FOLDER="target/web":
+web FOLDER="target/page":
     .ci/web --no-tests {{FOLDER}}
 
 # everything that must hold before a change lands

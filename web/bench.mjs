@@ -11,7 +11,7 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 
-const web = resolve(process.env.WEB ?? "target/web");
+const web = resolve(process.env.WEB ?? "target/page");
 const { Experiment } = await import(pathToFileURL(join(web, "package/index.js")));
 const rounds = Number(process.argv[2] ?? 3);
 const folder = mkdtempSync(join(tmpdir(), "runner-bench-"));

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use burn::tensor::TensorData;
 
-use super::saved::Saved;
+use super::saved;
 use runner_core::diagnostic::Reason;
 use runner_core::plan::RunPlan;
 use runner_core::reproduce::WeightDistance;
@@ -19,7 +19,7 @@ pub fn weight_distances(
 ) -> Result<Vec<WeightDistance>, Reason> {
     let read = |(file, plan): (&Path, &RunPlan)| -> Result<Vec<(String, TensorData)>, Reason> {
         let paths = Paths::new(plan);
-        let tensors = Saved::read(file)?.tensors.into_iter();
+        let tensors = saved::read(file)?.tensors.into_iter();
         Ok(tensors
             .map(|(path, data)| (paths.of(&path), data))
             .collect())

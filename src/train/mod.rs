@@ -8,7 +8,6 @@ mod allocator;
 mod checkpoint;
 pub mod device;
 mod diagnose;
-mod digest;
 mod distance;
 mod epochs;
 mod fault;

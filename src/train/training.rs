@@ -11,12 +11,12 @@ use burn::train::{Learner, SupervisedTraining, TrainingError, TrainingStrategy};
 
 use super::checkpoint::{Always, Checkpoints};
 use super::diagnose::Watch;
-use super::digest::optimizer_digests;
 use super::epochs::{Epochs, Progressed};
 use super::fault::{Fault, Phase};
 use super::loader::Loader;
 use super::memory::is_out_of_memory;
 use super::metrics::{Nothing, SharedSums, Tap};
+use super::saved;
 use super::shared::SharedNetwork;
 use super::{
     Executed, Interrupter, Job, evaluate, first_network, predictions, training_device, weights,
@@ -436,8 +436,9 @@ impl Training<'_> {
             return Ok(());
         }
         let paths = Paths::new(&self.job.plan);
-        let parameters = optimizer_digests(&path, &paths)
-            .map_err(|reason| Outcome::failed(FailureClass::Disk, reason))?;
+        let saved =
+            saved::read(&path).map_err(|reason| Outcome::failed(FailureClass::Disk, reason))?;
+        let parameters = saved.optimizer_digests(&paths);
         let digests = Digests { step, parameters };
         // Existing digests of this step stay, except for those that an earlier attempt added after it.
         TraceWriter::open(&self.job.folder, step, step, None)

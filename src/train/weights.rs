@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use burn::tensor::TensorData;
 
-use super::saved::Saved;
+use super::saved;
 use super::training::INITIAL;
 use runner_core::diagnostic::Reason;
 use runner_core::plan::{FORMAT, RunPlan};
@@ -31,7 +31,7 @@ struct Found {
 pub fn distributions(folder: &RunFolder, plan: &RunPlan) -> Result<Weights, Reason> {
     let paths = Paths::new(plan);
     let read = |name: &&str| -> Result<BTreeMap<String, TensorData>, Reason> {
-        let tensors = Saved::read(&folder.model(name))?.tensors.into_iter();
+        let tensors = saved::read(&folder.model(name))?.tensors.into_iter();
         let named = tensors.map(|(path, data)| (paths.of(&path), data));
         Ok(named.collect())
     };

@@ -1,6 +1,7 @@
 //! Capsules: what is packed is restored unchanged, and foreign archives are refused.
 
 mod hostile;
+mod in_memory;
 
 use std::collections::BTreeMap;
 use std::fs;

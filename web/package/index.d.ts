@@ -95,7 +95,15 @@ export interface Checkpoint {
   optimizer: Uint8Array;
   scheduler: Uint8Array;
   best?: Uint8Array;
+  losses: Uint8Array;
+  digests: string;
   state: string;
+}
+
+/** What is known of a training that has ended: plain data. */
+export interface TrainingRecord {
+  about: string;
+  files: [string, Uint8Array][];
 }
 
 export interface Finished {
@@ -116,6 +124,16 @@ export interface Predicted {
   names: string[];
 }
 
+export interface ModelInfo extends Run {
+  experiment: string;
+  /** The names of classes, labels or numbers. */
+  classes: string[];
+  /** The shape of the output for one item. */
+  outputs: number[];
+  /** Updates so far. */
+  step: number;
+}
+
 export type Format = "safetensors" | "pytorch" | "pytorch-json" | "npz" | "onnx";
 
 /** An experiment file that is wrong. */
@@ -134,6 +152,8 @@ export class Experiment {
   plan(): Promise<Plan>;
   /** A run before its first update, or as a checkpoint left it. */
   start(run?: string, checkpoint?: Checkpoint): Promise<Training>;
+  /** The report of trainings of its runs, as `runner report` writes it: an HTML page. */
+  report(records: TrainingRecord[]): Promise<string>;
   /** Trains a run to its end; by default the first one. */
   train(
     onEvent?: (event: TrainEvent) => void,
@@ -151,6 +171,12 @@ export class Training {
   advance(updates?: number, secs?: number): TrainEvent;
   /** Trains until the end or until `signal` aborts; returns whether it is the end. */
   run(onEvent?: (event: TrainEvent) => void, signal?: AbortSignal): Promise<boolean>;
+  /** The next update of the plan; throws after the last one. */
+  trainBatch(): { loss: number; step: number; epoch: TrainEvent["epoch"] };
+  /** The metrics of the current weights on a batch of the valid split, from 0; null after the last one. */
+  evalBatch(at?: number): Record<string, number> | null;
+  /** The network, its task and its data. */
+  modelInfo(): ModelInfo;
   checkpoint(): Checkpoint;
   /** The confusion matrix and the worst mistakes of the current weights, where the task has them. */
   errors(): unknown;
@@ -159,12 +185,35 @@ export class Training {
   /** The prediction for an item: its numbers in the units of the data. Not for runs on tables, texts and pictures. */
   predict(item: ArrayLike<number>): Predicted;
   /** A file of the weights. */
-  export(format: Format): Uint8Array;
+  export(format: Format): Promise<Uint8Array>;
+  /** The run with its data in a file, from which `runner reproduce` trains it again; for a training that has ended. */
+  capsule(): Promise<{ name: string; bytes: Uint8Array }>;
+  /** What {@link Experiment.report} needs of a training that has ended. */
+  record(): TrainingRecord;
   free(): void;
 }
 
+/** The run of a capsule: what was recorded of it, and its weights. */
+export class OpenedRun {
+  private constructor();
+  readonly experiment: string;
+  readonly run: Run;
+  readonly outcome: "completed" | "failed" | "interrupted" | "pruned" | "skipped" | "incomplete";
+  /** Of each update; NaN if it was lost. */
+  readonly losses: number[];
+  readonly history: Epoch[];
+  readonly finished: Finished;
+  /** A file of its best weights. */
+  export(format: Format): Promise<Uint8Array>;
+  free(): void;
+}
+
+/** Opens a capsule of the program or of a page; throws if it is damaged. `name` is its name in messages. */
+export function openCapsule(name: string, bytes: Uint8Array): Promise<OpenedRun>;
 /** Loads the WebAssembly module, once; by default the one next to the package's code. */
 export function load(module?: BufferSource | WebAssembly.Module): Promise<void>;
+/** Loads the module that makes files of trainings, once; the first `export`, `capsule` or `report` does so. */
+export function loadFiles(module?: BufferSource | WebAssembly.Module): Promise<void>;
 /** Adds a file that experiment files can name, or replaces it; `path` is from the folder of the experiment file. */
 export function putFile(path: string, bytes: Uint8Array): Promise<void>;
 /** Removes a file, or all files of a folder. */

@@ -19,14 +19,36 @@ export function load(module) {
     if (!WebAssembly.validate(Uint8Array.from(SIMD))) {
       throw new Error("WebAssembly has no SIMD here; use Chrome 91, Firefox 89, Safari 16.4, Node 20 or later");
     }
-    let source = module;
-    if (source === undefined && typeof process === "object" && process.versions?.node) {
-      const { readFile } = await import("node:fs/promises");
-      source = await readFile(new URL("runner_web_bg.wasm", import.meta.url));
-    }
-    await initialize(source === undefined ? undefined : { module_or_path: source });
+    await start(initialize, "runner_web_bg.wasm", module);
   })();
   return loading;
+}
+
+let loadingFiles;
+
+/**
+ * Loads the module that makes files of trainings, once; the first file does so. By default it is next
+ * to this file.
+ * @param {BufferSource | WebAssembly.Module} [module]
+ */
+export function loadFiles(module) {
+  loadingFiles ??= (async () => {
+    const files = await import("./runner_files.js");
+    await start(files.default, "runner_files_bg.wasm", module);
+    return files;
+  })();
+  // It can be loaded later, when the server answers again.
+  loadingFiles.catch(() => (loadingFiles = undefined));
+  return loadingFiles.then(() => {});
+}
+
+async function start(initialize, name, module) {
+  let source = module;
+  if (source === undefined && typeof process === "object" && process.versions?.node) {
+    const { readFile } = await import("node:fs/promises");
+    source = await readFile(new URL(name, import.meta.url));
+  }
+  await initialize(source === undefined ? undefined : { module_or_path: source });
 }
 
 /** The JSON schema of experiment files. */
@@ -112,6 +134,24 @@ export class Experiment {
   }
 
   /**
+   * The report of trainings of its runs, as `runner report` writes it: an HTML page.
+   * @param {{ about: string, files: [string, Uint8Array][] }[]} records from `Training.record`
+   */
+  async report(records) {
+    await load();
+    await loadFiles();
+    const files = await loadingFiles;
+    return named(() => {
+      const report = new files.Report(native.plan_json(this.text, this.name));
+      for (const { about, files } of records) {
+        for (const [name, bytes] of files) report.add(name, bytes);
+        report.add_run(about, ...now());
+      }
+      return report.html();
+    });
+  }
+
+  /**
    * Trains a run to its end; `onEvent` is called after each slice of updates and each epoch.
    * @returns {Promise<Training>} which predicts and exports
    */
@@ -160,12 +200,32 @@ export class Training {
     return this.isDone;
   }
 
+  /** The next update of the plan: its loss, and the finished epoch if it was its last update. */
+  trainBatch() {
+    // It may have been left between the last update of an epoch and its validation.
+    if (this.#session.is_epoch_over) this.advance(1, Infinity);
+    if (this.isDone) throw new Error("the training has ended");
+    const { losses, step } = this.advance(1, Infinity);
+    const { epoch } = this.#session.is_epoch_over ? this.advance(1, Infinity) : { epoch: null };
+    return { loss: losses[0], step, epoch };
+  }
+
+  /** The metrics of the current weights on a batch of the valid split, from 0; null after the last one. */
+  evalBatch(at = 0) {
+    return named(() => JSON.parse(this.#session.evaluate_batch(at)));
+  }
+
+  /** The network, its task and its data. */
+  modelInfo() {
+    return { ...JSON.parse(this.#session.info()), step: this.step };
+  }
+
   /** The state, from which `Experiment.start` resumes to the bit: plain data that IndexedDB can store. */
   checkpoint() {
     const saved = named(() => this.#session.checkpoint());
-    const { model, optimizer, scheduler, best, state } = saved;
+    const { model, optimizer, scheduler, best, losses, digests, state } = saved;
     saved.free();
-    return { model, optimizer, scheduler, best, state };
+    return { model, optimizer, scheduler, best, losses, digests, state };
   }
 
   /** The confusion matrix and the worst mistakes of the current weights, where the task has them. */
@@ -184,8 +244,38 @@ export class Training {
   }
 
   /** A file of the weights: "safetensors", "pytorch", "pytorch-json", "npz" or "onnx". */
-  export(format) {
-    return named(() => this.#session.export(format));
+  async export(format) {
+    const [run, weights] = named(() => [this.#session.run(), this.#session.weights()]);
+    await loadFiles();
+    const files = await loadingFiles;
+    return named(() => files.write_weights(run, weights, format));
+  }
+
+  /** The run with its data in a file, from which `runner reproduce` trains it again; for a training that has ended. */
+  async capsule() {
+    const recorded = named(() => this.#session.record(true));
+    try {
+      await loadFiles();
+      const files = await loadingFiles;
+      return named(() => {
+        const capsule = new files.Capsule(recorded.about);
+        recorded.names.forEach((name, at) => capsule.add(name, recorded.take(at)));
+        for (const path of recorded.data) capsule.add_data(path, native.read_file(path));
+        const { name } = capsule;
+        return { name, bytes: capsule.pack(...now()) };
+      });
+    } finally {
+      recorded.free();
+    }
+  }
+
+  /** What `Experiment.report` needs of a training that has ended: plain data. */
+  record() {
+    const recorded = named(() => this.#session.record(false));
+    const files = recorded.names.map((name, at) => [name, recorded.take(at)]);
+    const { about } = recorded;
+    recorded.free();
+    return { about, files };
   }
 
   /** Frees its memory. */
@@ -194,8 +284,47 @@ export class Training {
   }
 }
 
-function unpacked({ model, optimizer, scheduler, best, state }) {
-  return new native.Checkpoint(model, optimizer, scheduler, best, state);
+/** The time, in milliseconds and as text without fractions of a second, as the program writes it. */
+function now() {
+  const time = new Date();
+  return [time.getTime(), time.toISOString().replace(/\.\d+/, "")];
+}
+
+/** The run of a capsule: what was recorded of it, and its weights. */
+export class OpenedRun {
+  #opened;
+
+  constructor(opened) {
+    this.#opened = opened;
+    const { experiment, run, outcome, losses, history, finished } = JSON.parse(opened.shown);
+    // Losses that were lost are null.
+    Object.assign(this, { experiment, run, outcome, losses: losses.map((loss) => loss ?? NaN), history, finished });
+  }
+
+  /** A file of its best weights: "safetensors", "pytorch", "pytorch-json", "npz" or "onnx". */
+  async export(format) {
+    return named(() => this.#opened.export(format));
+  }
+
+  /** Frees its memory. */
+  free() {
+    this.#opened.free();
+  }
+}
+
+/**
+ * Opens a capsule of the program or of a page; throws if it is damaged.
+ * @param {string} name its name in messages
+ * @param {Uint8Array} bytes
+ */
+export async function openCapsule(name, bytes) {
+  await loadFiles();
+  const files = await loadingFiles;
+  return named(() => new OpenedRun(new files.Opened(name, bytes)));
+}
+
+function unpacked({ model, optimizer, scheduler, best, losses, digests, state }) {
+  return new native.Checkpoint(model, optimizer, scheduler, best, losses, digests, state);
 }
 
 /** The module throws texts. */

@@ -3,7 +3,7 @@
 import { call, on } from "./engine.js";
 import * as editor from "./editor.js";
 import { draw } from "./charts.js";
-import { make } from "./elements.js";
+import { make, size } from "./elements.js";
 import * as files from "./files.js";
 import { start as startPad } from "./pad.js";
 import * as store from "./store.js";
@@ -14,7 +14,7 @@ const SAVE_EVERY_MS = 2000;
 const SHOW_EVERY_MS = 100;
 const CHECK_AFTER_MS = 150;
 
-/** The run that is trained: `phase` is idle, running, paused or finished. */
+/** The run that is trained: `phase` is idle, starting, running, paused or finished. */
 const state = { phase: "idle", plan: null, name: "experiment.toml", losses: [], epochs: [], run: null, finished: null };
 
 function status(text) {
@@ -92,11 +92,13 @@ function showRun() {
 function showControls() {
   const { phase } = state;
   $("#train").textContent = phase === "paused" ? "Resume" : phase === "finished" ? "Train again" : "Train";
-  $("#train").disabled = phase === "running" || (phase !== "paused" && !state.plan);
+  $("#train").disabled = ["starting", "running"].includes(phase) || (phase !== "paused" && !state.plan);
   $("#pause").disabled = phase !== "running";
-  $("#stop").disabled = phase === "idle";
+  $("#stop").disabled = ["idle", "starting"].includes(phase);
   $("#sweep-train").disabled = (state.plan?.runs.length ?? 0) < 2 || sweep.isRunning();
-  for (const button of document.querySelectorAll("[data-format], #losses-file")) button.disabled = phase === "idle";
+  for (const button of document.querySelectorAll("[data-format], #losses-file")) button.disabled = ["idle", "starting"].includes(phase);
+  $("#report-file").disabled = phase !== "finished" || state.isOpened;
+  $("#capsule-file").disabled = phase !== "finished" || state.isOpened;
 }
 
 function enter(phase) {
@@ -109,9 +111,11 @@ async function train() {
   try {
     if (state.phase !== "paused") {
       const run = chosenRun();
+      const { name } = state;
       const text = editor.text();
-      await call("start", { text, name: state.name, run: run.id });
-      Object.assign(state, { run, trained: text, losses: [], epochs: [], finished: null });
+      Object.assign(state, { run, trained: text, trainedName: name, losses: [], epochs: [], finished: null, isOpened: false });
+      enter("starting");
+      await call("start", { text, name, run: run.id });
       showNumbers();
       $("#confusion").replaceChildren();
       $("#mistakes").replaceChildren();
@@ -165,13 +169,13 @@ async function finish() {
   await save();
 }
 
-function showFinished() {
+function showFinished(what = "Finished") {
   const { epoch, test, weights_digest } = state.finished;
   const name = state.run.objective.split("/").pop();
   const best = state.epochs[epoch - 1]?.metrics[state.run.objective];
   const of = Object.entries(test).filter(([, metrics]) => name in metrics);
   const tests = of.map(([split, metrics]) => `, ${split}/${name} ${metrics[name].toFixed(4)}`).join("");
-  status(`Finished: best epoch ${epoch}, ${state.run.objective} ${best?.toFixed(4)}${tests}. Digest of the weights: ${weights_digest.slice(0, 16)}`);
+  status(`${what}: best epoch ${epoch}, ${state.run.objective} ${best?.toFixed(4)}${tests}. Digest of the weights: ${weights_digest?.slice(0, 16)}`);
 }
 
 async function pause() {
@@ -186,7 +190,7 @@ async function discard() {
   await saving.catch(() => {});
   await call("discard");
   await store.remove("run");
-  Object.assign(state, { losses: [], epochs: [], run: null, finished: null });
+  Object.assign(state, { losses: [], epochs: [], run: null, finished: null, isOpened: false });
   showNumbers();
   showErrors(null);
   status("");
@@ -200,10 +204,10 @@ function save() {
 }
 
 async function saveNow() {
-  if (state.phase === "idle") return;
+  if (["idle", "starting"].includes(state.phase) || state.isOpened) return;
   const checkpoint = await call("checkpoint");
   // The losses that belong to it: later ones have arrived since.
-  const { losses, epochs, run, trained, name, finished, phase } = state;
+  const { losses, epochs, run, trained, trainedName: name, finished, phase } = state;
   const step = JSON.parse(checkpoint.state);
   const num = step.epochs_done * run.steps_per_epoch + step.steps_in_epoch;
   const problem = await store.save("run", {
@@ -229,7 +233,7 @@ async function restore() {
     return true;
   }
   const { run, finished, text } = saved;
-  Object.assign(state, { run, finished, trained: text, losses: [...saved.losses], epochs: saved.epochs });
+  Object.assign(state, { run, finished, trained: text, trainedName: saved.name, losses: [...saved.losses], epochs: saved.epochs });
   await check();
   $("#run").value = run.id;
   showRun();
@@ -257,6 +261,7 @@ function showSweep() {
 $("#sweep-train").addEventListener("click", async () => {
   const trained = sweep.train(editor.text(), state.name, state.plan);
   $("#sweep-file").disabled = false;
+  $("#sweep-report").disabled = false;
   showSweep();
   showControls();
   await trained.catch((error) => status(error.message));
@@ -265,6 +270,16 @@ $("#sweep-train").addEventListener("click", async () => {
 });
 $("#sweep-stop").addEventListener("click", sweep.stop);
 $("#sweep-file").addEventListener("click", () => download("runs.csv", sweep.csv(), "text/csv"));
+$("#sweep-report").addEventListener("click", () => downloadReport(sweep.records()));
+
+/** The report of records, or of the training, as a file. */
+async function downloadReport(of) {
+  try {
+    download("report.html", [await call("report", of)], "text/html");
+  } catch (error) {
+    status(error.message);
+  }
+}
 
 // Its numbers.
 
@@ -332,7 +347,7 @@ function showTry(run) {
 
 async function predict() {
   const run = chosenRun();
-  if (!item || state.phase === "idle" || !run || run.data.shape.join() !== state.run?.data.shape.join()) return;
+  if (!item || ["idle", "starting"].includes(state.phase) || !run || run.data.shape.join() !== state.run?.data.shape.join()) return;
   const predicted = await call("predict", { item }).catch((error) => ({ error }));
   if (!predicted) return;
   if (predicted.error) return $("#prediction").replaceChildren(make("li", { textContent: predicted.error.message }));
@@ -360,6 +375,15 @@ for (const button of document.querySelectorAll("[data-format]")) {
     }
   });
 }
+$("#capsule-file").addEventListener("click", async () => {
+  try {
+    const { name, bytes } = await call("capsule");
+    download(name, [bytes], "application/zstd");
+  } catch (error) {
+    status(error.message);
+  }
+});
+$("#report-file").addEventListener("click", () => downloadReport({ text: state.trained, name: state.trainedName }));
 $("#losses-file").addEventListener("click", () => {
   const rows = state.losses.map((loss, at) => `${at + 1},${loss}\n`);
   download(`${state.run.id}-losses.csv`, ["step,loss\n", ...rows], "text/csv");
@@ -390,10 +414,30 @@ async function open(file) {
   }
 }
 
-/** Experiment files are opened; everything else is data. */
+const MOST_CAPSULE_BYTES = 256 << 20;
+/** Shows the run of a capsule in place of a training, which is saved. */
+async function openCapsule(file) {
+  if (file.size > MOST_CAPSULE_BYTES) return status(`${file.name} of ${size(file.size)} cannot be opened: the page opens capsules of at most ${size(MOST_CAPSULE_BYTES)}`);
+  if (state.phase === "starting") return status(`${file.name} is not opened while a training starts`);
+  try {
+    if (state.phase === "running") await pause();
+    const bytes = new Uint8Array(await file.arrayBuffer());
+    const { experiment, run, outcome, losses, history, finished } = await call("open", { name: file.name, bytes }, [bytes.buffer]);
+    Object.assign(state, { run, finished, losses, epochs: history, isOpened: true });
+    showNumbers();
+    await showErrors(finished.evaluation);
+    enter("finished");
+    showFinished(`Opened run ${run.id} of ${experiment} (${outcome})`);
+  } catch (error) {
+    status(error.message);
+  }
+}
+
+/** Experiment files and capsules are opened; everything else is data. */
 async function take(given) {
   const isExperiment = ({ path }) => /^[^/]+\.toml$/i.test(path);
-  const data = given.filter((of) => !isExperiment(of));
+  const isCapsule = ({ path }) => /\.capsule\.tar\.zst$/i.test(path);
+  const data = given.filter((of) => !isExperiment(of) && !isCapsule(of));
   try {
     if (data.length > 0 || given.length === 0) status(await files.add(data));
   } catch (error) {
@@ -401,6 +445,8 @@ async function take(given) {
   }
   const experiment = given.find(isExperiment);
   if (experiment) await open(experiment.file);
+  const capsule = given.find(isCapsule);
+  if (capsule) await openCapsule(capsule.file);
 }
 for (const input of [$("#file"), $("#data-files"), $("#data-folder")]) {
   input.addEventListener("change", async () => {

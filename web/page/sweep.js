@@ -17,7 +17,7 @@ export const isRunning = () => current?.isRunning ?? false;
 /** Trains all runs; resolves at the end, or when it was stopped. */
 export async function train(text, name, plan) {
   stop();
-  const sweep = { plan, isRunning: true, engines: [], waiting: [...plan.runs], results: new Map() };
+  const sweep = { plan, text, name, isRunning: true, engines: [], waiting: [...plan.runs], results: new Map() };
   current = sweep;
   show(sweep);
   const num = Math.min(numWorkers(), plan.runs.length);
@@ -65,9 +65,9 @@ async function work(sweep, text, name) {
   for (let run = sweep.waiting.shift(); run && sweep.isRunning; run = sweep.waiting.shift()) {
     set(run.id, { share: 0 });
     try {
-      const { history, finished } = await engine.call("whole", { text, name, run: run.id });
+      const { history, finished, record } = await engine.call("whole", { text, name, run: run.id });
       const metrics = history[finished.epoch - 1]?.metrics ?? {};
-      set(run.id, { share: 1, epoch: finished.epoch, value: metrics[run.objective], metrics, test: finished.test });
+      set(run.id, { share: 1, epoch: finished.epoch, value: metrics[run.objective], metrics, test: finished.test, record });
     } catch (error) {
       set(run.id, { error: error.message });
     }
@@ -118,6 +118,13 @@ function draw(sweep) {
   const num = [...sweep.results.values()].filter(({ value }) => value !== undefined).length;
   const caption = make("caption", { textContent: `${num} of ${plan.runs.length} runs are trained, ${Math.round(100 * share)} % of all updates` });
   table.replaceChildren(caption, make("thead", {}, head), make("tbody", {}, ...body));
+}
+
+/** What a report of the trained runs is made of. */
+export function records() {
+  if (!current) return null;
+  const { text, name, results } = current;
+  return { text, name, records: [...results.values()].flatMap(({ record }) => record ?? []) };
 }
 
 /** The trained runs as CSV. */

@@ -1,6 +1,6 @@
 // The module in a worker: every call has a number, and is answered in order; training goes on between calls.
 
-import { Experiment, ExperimentError, putFile, removeFile, schema, starter, version } from "./package/index.js";
+import { Experiment, ExperimentError, openCapsule, putFile, removeFile, schema, starter, version } from "./package/index.js";
 
 let training = null;
 let trains = false;
@@ -34,12 +34,21 @@ const calls = {
       });
     }
   },
+  /** Opens a capsule in place of a training. */
+  async open({ name, bytes }) {
+    const opened = await openCapsule(name, bytes);
+    trains = false;
+    training?.free();
+    training = opened;
+    return { ...opened };
+  },
   /** Trains a run to its end, without the calls of a page between updates. */
   async whole({ text, name, run }) {
     const of = await new Experiment(text, name).start(run);
     try {
       await of.run(({ step, steps }) => postMessage({ event: "progress", run, share: step / steps }));
-      return { history: of.history, finished: of.finish() };
+      const finished = of.finish();
+      return { history: of.history, finished, record: of.record() };
     } finally {
       of.free();
     }
@@ -55,8 +64,11 @@ const calls = {
   checkpoint: () => training.checkpoint(),
   errors: () => training.errors(),
   finish: () => training.finish(),
-  predict: ({ item }) => training?.predict(item) ?? null,
+  predict: ({ item }) => training?.predict?.(item) ?? null,
   export: ({ format }) => training.export(format),
+  capsule: () => training.capsule(),
+  /** The report of records, or of the training. */
+  report: ({ text, name, records }) => new Experiment(text, name).report(records ?? [training.record()]),
   put: ({ path, bytes }) => putFile(path, bytes),
   remove: ({ path }) => removeFile(path),
   starter: ({ path }) => starter(path),

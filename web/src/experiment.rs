@@ -10,13 +10,15 @@ use runner_core::disk::{self, memory};
 use runner_core::init;
 use runner_core::plan::init::InitRefusal;
 use runner_core::plan::inventory::{DeviceKind, Found, HOST, Inventory, Listed, State};
-use runner_core::plan::{self, Plan, RunPlan, default_name};
+use runner_core::plan::{self, Plan, default_name};
 use runner_core::spec::backend::{Backend, FLEX, Precision};
 use runner_core::spec::data::{DataSource, DataSpec, Fallback};
 use runner_core::spec::document::Document;
 use runner_core::spec::init::InitSpec;
 use runner_core::spec::section::Choice;
 use serde_json::{Value as Json, json};
+
+use crate::shown;
 
 /// A planned experiment.
 pub struct Planned {
@@ -177,49 +179,6 @@ pub fn shown(planned: &Planned) -> Json {
         "axes": plan.axes,
         "notices": plan.notices,
         "warnings": planned.warnings,
-        "runs": plan.runs.iter().map(run).collect::<Vec<_>>(),
-    })
-}
-
-fn run(run: &RunPlan) -> Json {
-    let network = &run.network;
-    let layers = network.layers.iter().map(|layer| {
-        let kind = serde_json::to_value(&layer.kind).unwrap_or_default();
-        let inputs = layer.inputs.iter();
-        let inputs = inputs.map(|input| json!(network.source_name(input)));
-        json!({
-            "name": layer.name,
-            "type": kind.get("type").cloned().unwrap_or_default(),
-            "inputs": inputs.collect::<Vec<_>>(),
-            "shape": layer.shape,
-            "parameters": layer.num_parameters,
-        })
-    });
-    json!({
-        "id": run.id,
-        "trial": run.trial,
-        "seed": run.seed,
-        "fingerprint": run.fingerprint,
-        "axes": run.axes,
-        "task": run.task.kind,
-        "objective": run.objective.name(),
-        "epochs": run.train.epochs,
-        "batch_size": run.train.batch_size,
-        "steps_per_epoch": run.steps_per_epoch,
-        "steps": run.num_steps(),
-        "data": {
-            "name": run.data.dataset.name(),
-            "train": run.data.num_train,
-            "valid": run.data.num_valid,
-            "test": run.data.num_test,
-            "shape": run.data.input.shape,
-            "target": run.data.target.show(),
-        },
-        "network": {
-            "shape": network.items.dims,
-            "parameters": network.num_parameters,
-            "multiply_adds": network.multiply_adds_per_item,
-            "layers": layers.collect::<Vec<_>>(),
-        },
+        "runs": plan.runs.iter().map(shown::run).collect::<Vec<_>>(),
     })
 }

@@ -4,7 +4,9 @@
 //! Files are in memory: experiment files name those that were added.
 
 mod experiment;
+mod record;
 mod session;
+mod shown;
 
 use std::panic;
 
@@ -66,6 +68,16 @@ pub fn starter(path: &str) -> Result<String, String> {
 #[wasm_bindgen]
 pub fn check(text: &str, name: &str) -> String {
     experiment::check(text, name).to_string()
+}
+
+/// The whole plan of an experiment file as JSON, as `plan.json` of its results has it.
+///
+/// # Errors
+/// The messages that `check` returns.
+#[wasm_bindgen]
+pub fn plan_json(text: &str, name: &str) -> Result<String, String> {
+    let planned = experiment::plan(text, name).map_err(|wrong| wrong.to_string())?;
+    serde_json::to_string(&planned.plan).map_err(|e| e.to_string())
 }
 
 /// The plan of an experiment file as JSON.

@@ -1,5 +1,6 @@
 //! A run in training.
 
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::Path;
 
@@ -9,29 +10,29 @@ use runner_core::data::{self, Transforms};
 use runner_core::event::Outcome;
 use runner_core::plan::RunPlan;
 use runner_core::predict::Meaning;
+use runner_core::record::Trace;
 use runner_core::spec::backend::{FLEX, Precision};
-use runner_exchange::onnx;
-use runner_exchange::state::StateDict;
-use runner_exchange::tensors::{Dtype, NamedTensor, Tensors};
-use runner_exchange::write;
 use runner_network::batch;
 use runner_network::digest::weights_digest;
 use runner_network::network::Network;
-use runner_network::trainer::{Advance, Saved, Trainer};
-use runner_network::values;
+use runner_network::trainer::{Advance, Finished, Saved, Trainer};
 use serde_json::json;
 use wasm_bindgen::prelude::*;
 
-use crate::{experiment, seconds};
+use crate::{experiment, seconds, shown};
 
 /// A run in training.
 #[wasm_bindgen]
 pub struct Session {
-    trainer: Trainer,
-    transforms: Transforms,
+    pub(crate) trainer: Trainer,
+    pub(crate) transforms: Transforms,
     meaning: Meaning,
-    /// The weights of the best epoch, once the training has ended.
-    best: Option<Network>,
+    /// sha256 of each split's items.
+    pub(crate) data_digests: BTreeMap<String, String>,
+    /// The losses and digests so far.
+    pub(crate) trace: Trace,
+    /// Once the training has ended.
+    pub(crate) finished: Option<Finished>,
 }
 
 /// The state of a training, from which it resumes to the bit.
@@ -45,6 +46,10 @@ pub struct Checkpoint {
     pub scheduler: Vec<u8>,
     /// The weights of the best epoch.
     pub best: Option<Vec<u8>>,
+    /// The loss of each update, as 64-bit floats.
+    pub losses: Vec<u8>,
+    /// The digests of the weights after each epoch, as CSV.
+    pub digests: String,
     /// Everything else, as JSON.
     pub state: String,
 }
@@ -58,6 +63,8 @@ impl Checkpoint {
         optimizer: Vec<u8>,
         scheduler: Vec<u8>,
         best: Option<Vec<u8>>,
+        losses: Vec<u8>,
+        digests: String,
         state: String,
     ) -> Self {
         Self {
@@ -65,6 +72,8 @@ impl Checkpoint {
             optimizer,
             scheduler,
             best,
+            losses,
+            digests,
             state,
         }
     }
@@ -90,11 +99,17 @@ impl Session {
         }
         let loaded = data::load(&plan.data, &|_, _| {}).map_err(|e| e.to_string())?;
         let transforms = Transforms::of(loaded.train.set());
+        let data_digests = loaded.digests.clone();
+        let trainer = Trainer::new(&plan, loaded, &Device::flex(), None, seconds);
+        let mut trace = Trace::default();
+        trace.digests.push(trainer.digests().map_err(failed)?);
         Ok(Self {
             meaning: Meaning::new(&plan, &transforms),
-            trainer: Trainer::new(&plan, loaded, &Device::flex(), None, seconds),
+            trainer,
             transforms,
-            best: None,
+            data_digests,
+            trace,
+            finished: None,
         })
     }
 
@@ -113,11 +128,12 @@ impl Session {
         };
         Ok(Self {
             trainer: self.trainer.resume(saved)?,
+            trace: Trace::of(&from.losses, &from.digests),
             ..self
         })
     }
 
-    fn plan(&self) -> &RunPlan {
+    pub(crate) fn plan(&self) -> &RunPlan {
         self.trainer.plan()
     }
 
@@ -133,7 +149,12 @@ impl Session {
         while !self.trainer.is_done() && finished.is_none() {
             match self.trainer.advance().map_err(failed)? {
                 Advance::Updated { loss } => losses.push(loss),
-                Advance::EpochFinished { epoch, is_best, .. } => {
+                Advance::EpochFinished {
+                    epoch,
+                    digests,
+                    is_best,
+                } => {
+                    self.trace.digests.push(digests);
                     finished = Some(json!({
                         "epoch": epoch.epoch,
                         "step": epoch.step,
@@ -148,6 +169,7 @@ impl Session {
                 break;
             }
         }
+        self.trace.losses.extend(&losses);
         let done = json!({
             "losses": losses,
             "step": self.trainer.step(),
@@ -169,10 +191,35 @@ impl Session {
         self.trainer.step()
     }
 
+    /// Whether the epoch has no more updates, so that its validation is next.
+    #[wasm_bindgen(getter)]
+    pub fn is_epoch_over(&self) -> bool {
+        self.trainer.state().steps_in_epoch == self.plan().steps_per_epoch
+    }
+
     /// Whether the training has ended.
     #[wasm_bindgen(getter)]
     pub fn is_done(&self) -> bool {
         self.trainer.is_done()
+    }
+
+    /// The metrics of the current weights on a batch of the valid split as JSON; null after the last batch.
+    ///
+    /// # Errors
+    /// The failure of the run.
+    pub fn evaluate_batch(&self, at: usize) -> Result<String, String> {
+        let metrics = self.trainer.evaluate_batch(at).map_err(failed)?;
+        Ok(json!(metrics).to_string())
+    }
+
+    /// The network and its task as JSON.
+    pub fn info(&self) -> String {
+        let plan = self.plan();
+        let mut info = shown::run(plan);
+        info["experiment"] = json!(plan.experiment);
+        info["classes"] = json!(self.meaning.names());
+        info["outputs"] = json!(plan.network.layers.last().map(|layer| &layer.shape));
+        info.to_string()
     }
 
     /// The state of the training.
@@ -186,6 +233,8 @@ impl Session {
             optimizer: saved.optimizer,
             scheduler: saved.scheduler,
             best: saved.best,
+            losses: self.trace.losses_file(),
+            digests: self.trace.digests_file(),
             state: serde_json::to_string(&saved.state).map_err(|e| e.to_string())?,
         })
     }
@@ -208,8 +257,7 @@ impl Session {
     /// The failure of the run.
     pub fn finish(&mut self) -> Result<String, String> {
         let finished = self.trainer.finish().map_err(failed)?;
-        let digest = finished.weights.first();
-        let digest = digest.map(|(_, network)| weights_digest(network));
+        let digest = final_digest(&finished);
         let tests = finished.tests.iter();
         let tests: serde_json::Map<_, _> = tests
             .map(|(split, metrics)| ((*split).to_owned(), json!(metrics)))
@@ -220,14 +268,17 @@ impl Session {
             "evaluation": finished.evaluation,
             "weights_digest": digest,
         });
-        self.best = Some(finished.best);
+        self.finished = Some(finished);
         Ok(shown.to_string())
     }
 
     /// The weights that predict and are exported: those of the best epoch after the training, before that the current
     /// ones.
-    fn network(&self) -> Network {
-        self.best.clone().unwrap_or_else(|| self.trainer.network())
+    pub(crate) fn network(&self) -> Network {
+        match &self.finished {
+            Some(finished) => finished.best.clone(),
+            None => self.trainer.network(),
+        }
     }
 
     /// The prediction for one item as JSON: its numbers in the units of the data, in the shape of an item.
@@ -265,42 +316,16 @@ impl Session {
         let shown = json!({ "prediction": decided, "names": self.meaning.names() });
         Ok(shown.to_string())
     }
+}
 
-    /// The bytes of a file with the weights: `safetensors`, `pytorch-json`, `npz`, `pytorch` or `onnx`.
-    ///
-    /// # Errors
-    /// Why the format does not support the network.
-    pub fn export(&self, format: &str) -> Result<Vec<u8>, String> {
-        let plan = self.plan();
-        let network = self.network().merged();
-        let mut burn = Tensors::new();
-        for (name, data) in values::of_graph(network.graph()) {
-            let dtype = Dtype::of_burn(data.dtype()).ok_or("weights are floats")?;
-            let shape = data.shape().to_vec();
-            let tensor = NamedTensor::new(name, shape, dtype, data.as_bytes().to_vec());
-            burn.push(tensor.map_err(|e| e.to_string())?)
-                .map_err(|e| e.to_string())?;
-        }
-        if format == "onnx" {
-            return onnx::file(&plan.network, &burn).map_err(|e| e.to_string());
-        }
-        let torch = StateDict::of(&plan.network).to_torch(&burn);
-        let torch = torch.map_err(|e| e.to_string())?;
-        let mut bytes = std::io::Cursor::new(Vec::new());
-        let written = match format {
-            "safetensors" => write::safetensors(&torch, &mut bytes),
-            "pytorch-json" => write::flat(&torch, &mut bytes),
-            "pytorch" => write::torch(&torch, &mut bytes),
-            "npz" => write::npz(&torch, &mut bytes),
-            other => return Err(format!("unknown format `{other}`")),
-        };
-        written.map_err(|e| e.to_string())?;
-        Ok(bytes.into_inner())
-    }
+/// The digest of the weights after the last update.
+pub(crate) fn final_digest(finished: &Finished) -> Option<String> {
+    let weights = finished.weights.first();
+    weights.map(|(_, network)| weights_digest(network))
 }
 
 /// The message of a failure.
-fn failed(outcome: Outcome) -> String {
+pub(crate) fn failed(outcome: Outcome) -> String {
     match outcome {
         Outcome::Failed { message, .. } => message,
         other => format!("{other:?}"),

@@ -14,7 +14,7 @@ import { tmpdir } from "node:os";
 import { extname, join, resolve } from "node:path";
 import { portable, recorded } from "./program.mjs";
 
-const web = resolve(process.env.WEB ?? "target/web");
+const web = resolve(process.env.WEB ?? "target/page");
 const require = createRequire(join(resolve(process.env.WEB_TOOLS), "package.json"));
 const { chromium } = require("playwright-core");
 const axe = require.resolve("axe-core/axe.min.js");
@@ -156,7 +156,11 @@ const tests = {
       const { expected, summary } = recorded(folder, name.replace(".toml", ""), id);
       assert.deepEqual(found, expected, name);
       assert.match(await page.textContent("#status"), new RegExp(summary.weights_digest.slice(0, 16)));
-      console.log(`  ${name}: ${found.length} losses and the weights are equal`);
+      const capsule = await downloaded(page, "#capsule-file");
+      const again = spawnSync(runner, ["reproduce", capsule.name], { cwd: folder, encoding: "utf8" });
+      assert.equal(again.status, 0, again.stderr);
+      assert.match(again.stdout + again.stderr, /bitwise/);
+      console.log(`  ${name}: ${found.length} losses and the weights are equal, and those of its capsule`);
     }
     assert.deepEqual(page.wrong, []);
     await page.close();
@@ -264,6 +268,10 @@ const tests = {
         assert.equal(Number(row[column]), summary.metrics["valid/accuracy"], row[0]);
         assert.equal(Number(row[loss]), summary.metrics["valid/loss"], row[0]);
       }
+      // So does the report.
+      const answer = (of) => of.match(/<p class="answer">([^]*?)<\/p>/)[1];
+      const report = await downloaded(page, "#sweep-report");
+      assert.equal(answer(report.text), answer(readFileSync(join(folder, "results/grid/report.html"), "utf8")));
     }
     await page.fill("#text", file.replace("epochs = 5", "epochs = 5000"));
     await page.waitForSelector("#sweep-train:not([disabled])");
@@ -282,9 +290,11 @@ const tests = {
     const files = {};
     for (const format of ["safetensors", "pytorch", "pytorch-json", "onnx", "npz"]) files[format] = (await downloaded(page, `[data-format=${format}]`)).path;
     const toml = await downloaded(page, "#text-file");
+    const report = await downloaded(page, "#report-file");
+    assert.match(report.text, /<p class="answer">[^]*valid\/accuracy/);
+    assert.match(report.text, /<section id="confusion"/);
     if (python) {
-      const predicted = await page.$$eval("#prediction li", (items) => items.map((item) => item.textContent));
-      writeFileSync(join(folder, "files.json"), JSON.stringify({ files, predicted }));
+      writeFileSync(join(folder, "files.json"), JSON.stringify({ files }));
       const { status, stdout, stderr } = spawnSync(python, [join(import.meta.dirname, "open.py"), join(folder, "files.json")], { encoding: "utf8" });
       assert.equal(status, 0, stderr);
       console.log(`  ${stdout.trim()}`);
@@ -298,6 +308,38 @@ const tests = {
       const trained = spawnSync(runner, ["run", "finetune.toml", "--set", "train.epochs=1", "--quiet"], { cwd: folder, encoding: "utf8" });
       assert.equal(trained.status, 0, trained.stderr);
     }
+    assert.deepEqual(page.wrong, []);
+    await page.close();
+  },
+
+  async "a capsule of the program is shown, and another file is refused"() {
+    if (!runner) return;
+    const page = await opened();
+    await choose(page, "iris.toml");
+    writeFileSync(join(folder, "bundled.toml"), await page.inputValue("#text"));
+    const call = (...args) => {
+      const { status, stderr } = spawnSync(runner, args, { cwd: folder, encoding: "utf8" });
+      assert.equal(status, 0, stderr);
+    };
+    call("run", "bundled.toml", "--quiet");
+    const [{ id }] = JSON.parse(readFileSync(join(folder, "results/bundled/plan.json"), "utf8")).runs;
+    call("bundle", `results/bundled/runs/${id}`, "--out", "bundled.capsule.tar.zst");
+    await page.setInputFiles("#data-files", join(folder, "bundled.capsule.tar.zst"));
+    await page.waitForFunction(() => document.querySelector("#status").textContent.startsWith("Opened run"));
+    const { expected, summary } = recorded(folder, "bundled", id);
+    assert.deepEqual(await losses(page), expected);
+    assert.match(await page.textContent("#status"), new RegExp(summary.weights_digest.slice(0, 16)));
+    assert.ok(await page.isDisabled("#capsule-file"));
+    assert.equal(await page.$$eval("#confusion td.right", (cells) => cells.length), 3);
+    const weights = await downloaded(page, "[data-format=pytorch-json]");
+    assert.equal(JSON.parse(weights.text).linear_1_weight.length, 16);
+    writeFileSync(join(folder, "odd.capsule.tar.zst"), "a,b\n1,2\n");
+    await page.setInputFiles("#data-files", join(folder, "odd.capsule.tar.zst"));
+    await page.waitForFunction(() => /`odd.capsule.tar.zst`: it is not a capsule/.test(document.querySelector("#status").textContent));
+    // A training replaces it.
+    await page.click("#train");
+    await page.waitForFunction(() => /^(Training|Finished)/.test(document.querySelector("#status").textContent));
+    await phase(page, "finished");
     assert.deepEqual(page.wrong, []);
     await page.close();
   },

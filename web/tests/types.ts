@@ -1,6 +1,6 @@
 // Compiled by `.ci/web`, never run: what the package's types allow.
 
-import { Experiment, ExperimentError, load, putFile, removeFile, schema, starter, version } from "burn-runner";
+import { Experiment, ExperimentError, load, loadFiles, openCapsule, putFile, removeFile, schema, starter, version } from "burn-runner";
 import type { Checkpoint, Diagnostic, Epoch, Finished, TrainEvent } from "burn-runner";
 
 export async function used(text: string): Promise<Uint8Array> {
@@ -24,7 +24,15 @@ export async function used(text: string): Promise<Uint8Array> {
   const again = await experiment.start(undefined, saved);
   const { epoch, test }: Finished = again.finish();
   console.log(epoch, test["test"]?.["accuracy"], again.predict([5.1, 3.5, 1.4, 0.2]).names);
+  const { parameters } = again.modelInfo().network;
+  console.log(parameters, again.trainBatch().loss, again.evalBatch()?.["accuracy"]);
+  await loadFiles();
+  const { name, bytes } = await again.capsule();
+  const page: string = await experiment.report([again.record()]);
+  console.log(page.length);
+  const opened = await openCapsule(name, bytes);
+  console.log(opened.run.id, opened.losses.length, (await opened.export("onnx")).length);
   // @ts-expect-error: this format does not exist.
-  again.export("zip");
+  await again.export("zip");
   return again.export("onnx");
 }

@@ -49,6 +49,7 @@ pub mod own;
 pub mod parametrization;
 pub mod paths;
 mod rms_norm;
+pub mod saved;
 pub mod schedule;
 pub mod scores;
 pub mod serve;

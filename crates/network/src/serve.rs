@@ -75,6 +75,19 @@ impl Serve {
         })
     }
 
+    /// The batch of all items in their order at a position; `None` after the last one.
+    pub fn batch_at(&self, at: usize) -> Option<Batch> {
+        let places = self.places();
+        let from = at.saturating_mul(self.batch_size);
+        let to = places.len().min(from.saturating_add(self.batch_size));
+        let noise = self
+            .draws
+            .filter(|_| from < to)
+            .map(|draws| draws.of_split(from..to, &self.device));
+        let batch = (from < to).then(|| self.batch(&places[from..to]))?;
+        Some(batch.with_noise(noise))
+    }
+
     fn places(&self) -> Vec<u32> {
         (0..self.split.num_items() as u32).collect()
     }

@@ -1,6 +1,8 @@
 //! A training one update at a time, where there are no threads and no files, such as in a browser. Its numbers are those
 //! of the program, which drives the same parts through Burn's learner.
 
+mod files;
+
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -486,18 +488,45 @@ impl Trainer {
     /// Adds the outputs of a network for the items of a split.
     fn add_items(&self, to: &mut EpochSums, network: &Network, of: &Serve) -> Result<(), Outcome> {
         for batch in of.in_order(self.sizes.at(self.step().saturating_sub(1))) {
-            let measured = self.scores.measure(network.output(batch), true);
-            for batch in read(vec![measured]).map_err(unread)? {
-                to.add_valid(batch).map_err(unread)?;
-            }
+            self.add_batch(to, network, batch)?;
         }
         Ok(())
+    }
+
+    fn add_batch(
+        &self,
+        to: &mut EpochSums,
+        network: &Network,
+        batch: Batch,
+    ) -> Result<(), Outcome> {
+        let measured = self.scores.measure(network.output(batch), true);
+        for batch in read(vec![measured]).map_err(unread)? {
+            to.add_valid(batch).map_err(unread)?;
+        }
+        Ok(())
+    }
+
+    /// The metrics of the current weights on a batch of the valid split, from 0; `None` after the last one.
+    ///
+    /// # Errors
+    /// A failure, if a metric is infinite or NaN.
+    pub fn evaluate_batch(&self, at: usize) -> Result<Option<Metrics>, Outcome> {
+        let Some(batch) = self.splits.valid.batch_at(at) else {
+            return Ok(None);
+        };
+        let mut sums = EpochSums::default();
+        self.add_batch(&mut sums, self.held().valid().current(), batch)?;
+        self.metrics(&sums, "valid").map(Some)
     }
 
     /// The metrics of a network over a whole split.
     fn evaluate(&self, network: &Network, split: &Serve, name: &str) -> Result<Metrics, Outcome> {
         let mut sums = EpochSums::default();
         self.add_items(&mut sums, network, split)?;
+        self.metrics(&sums, name)
+    }
+
+    fn metrics(&self, sums: &EpochSums, name: &str) -> Result<Metrics, Outcome> {
         if sums.not_finite.is_some() {
             let message =
                 format!("the {name} loss is infinite or NaN; lower `optimizer.learning_rate`");

@@ -7,10 +7,14 @@
     allow(clippy::disallowed_methods, reason = "tests read what they wrote")
 )]
 
+#[cfg(feature = "native")]
 pub mod console;
+#[cfg(feature = "native")]
 pub mod diff;
+#[cfg(feature = "native")]
 pub mod export;
 pub mod rates;
 pub mod report;
+#[cfg(feature = "native")]
 pub mod serve;
 pub mod sheet;

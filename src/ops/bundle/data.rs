@@ -10,7 +10,7 @@ use runner_core::data::origin::{self, Root};
 use runner_core::data::{self, DataError};
 use runner_core::diagnostic::{Diagnostic, counted};
 use runner_core::plan::RunPlan;
-use runner_core::record::capsule::{DataHere, DataRoot, FileSum};
+use runner_core::record::capsule::{DataHere, DataRoot};
 use runner_core::record::{RunFolder, RunRecord};
 
 /// More data files than this are not listed individually if they are not packed, and not packed unless requested: the
@@ -37,7 +37,7 @@ pub(super) fn data_here(
         Ok(roots) => roots,
         Err(error) if options.data == PackData::Never => {
             return Ok(DataHere {
-                roots: plan.data.roots().iter().map(data_root).collect(),
+                roots: plan.data.roots().iter().map(DataRoot::of).collect(),
                 is_packed: false,
                 note: Some(error.message),
             });
@@ -52,7 +52,7 @@ pub(super) fn data_here(
         }
     };
     let mut data = DataHere {
-        roots: roots.iter().map(data_root).collect(),
+        roots: roots.iter().map(DataRoot::of).collect(),
         is_packed: false,
         note: None,
     };
@@ -69,24 +69,6 @@ pub(super) fn data_here(
         data.roots.iter_mut().for_each(|root| root.files.clear());
     }
     Ok(data)
-}
-
-fn data_root(root: &Root) -> DataRoot {
-    let files = root.files.iter().map(|file| FileSum {
-        path: file.name.clone(),
-        bytes: file.bytes,
-        sha256: file.sha256.clone(),
-    });
-    DataRoot {
-        key: root.key.to_owned(),
-        number: root.number,
-        original: root.path.to_string_lossy().into_owned(),
-        is_folder: root.is_folder,
-        num_files: root.files.len(),
-        bytes: root.files.iter().map(|file| file.bytes).sum(),
-        packed: None,
-        files: files.collect(),
-    }
 }
 
 /// A capsule with different data than the run's would be worthless.

@@ -147,6 +147,29 @@ impl Environment {
         }
     }
 
+    /// Describes a program in WebAssembly, which knows nothing of its machine, at a time in RFC 3339.
+    pub fn webassembly(recorded_at: String) -> Self {
+        let backends = crate::spec::backend::compiled();
+        Self {
+            recorded_at,
+            runner_version: env!("CARGO_PKG_VERSION").into(),
+            burn_version: BURN_VERSION.into(),
+            backends: backends.iter().map(|name| (*name).to_owned()).collect(),
+            git_commit: None,
+            git_dirty: None,
+            host: String::new(),
+            os: "WebAssembly".into(),
+            cpu: "WebAssembly".into(),
+            cores: 1,
+            memory_bytes: 0,
+            drivers: BTreeMap::new(),
+            data_notice: None,
+            build: None,
+            worker: None,
+            earlier: Vec::new(),
+        }
+    }
+
     /// The same with the drivers of these devices.
     pub fn with_drivers(mut self, inventory: &Inventory) -> Self {
         let drivers = inventory.found();

@@ -37,6 +37,16 @@ pub(super) struct LogHead {
     pub fingerprint: String,
 }
 
+impl LogHead {
+    /// Of a run.
+    pub fn of(run: RunHead) -> Self {
+        Self {
+            run: run.id,
+            fingerprint: run.fingerprint,
+        }
+    }
+}
+
 #[derive(Serialize, Deserialize)]
 struct Line<T> {
     time_ms: u64,
@@ -150,16 +160,17 @@ pub(super) fn whole_lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
         .flat_map(|text| text.split(|b| *b == b'\n'))
 }
 
-/// The first line of a run's log.
-fn first_line(folder: &RunFolder, time_ms: u64) -> io::Result<(String, String)> {
+/// What the log in a folder begins with.
+fn head_in(folder: &RunFolder) -> io::Result<LogHead> {
     let run = RunHead::read(folder)?;
-    let head = run.map_or_else(LogHead::default, |run| LogHead {
-        run: run.id,
-        fingerprint: run.fingerprint,
-    });
+    Ok(run.map_or_else(LogHead::default, LogHead::of))
+}
+
+/// The first line of a run's log.
+fn first_line(head: &LogHead, time_ms: u64) -> io::Result<(String, String)> {
     let event = Named {
         event: LOG_STARTED,
-        head: &head,
+        head,
     };
     let json = serde_json::to_string(&Line { time_ms, event }).map_err(io::Error::other)?;
     Ok(summed("", &json))
@@ -179,7 +190,7 @@ pub(super) fn append(folder: &RunFolder, event: &Event) -> io::Result<()> {
     }
     let time_ms = unix_millis();
     let (mut text, before) = match last {
-        None => first_line(folder, time_ms)?,
+        None => first_line(&head_in(folder)?, time_ms)?,
         Some(line) => match split_sum(&line) {
             Some((_, sum)) => (String::new(), sum.to_owned()),
             None => return Err(damaged(&path, "its last line has no checksum")),
@@ -213,10 +224,15 @@ fn last_line(file: &mut File) -> io::Result<(u64, Option<Vec<u8>>)> {
     }
 }
 
+/// The text of the log in a folder, with these events.
+pub(super) fn text_in(folder: &RunFolder, events: &[(u64, Event)]) -> io::Result<String> {
+    text_of(&head_in(folder)?, events)
+}
+
 /// The text of a log with these events.
-pub(super) fn text_of(folder: &RunFolder, events: &[(u64, Event)]) -> io::Result<String> {
+pub(super) fn text_of(head: &LogHead, events: &[(u64, Event)]) -> io::Result<String> {
     let first = events.first().map_or(0, |(time_ms, _)| *time_ms);
-    let (mut text, mut before) = first_line(folder, first)?;
+    let (mut text, mut before) = first_line(head, first)?;
     for (time_ms, event) in events {
         let (time_ms, event) = (*time_ms, event.clone());
         let json = serde_json::to_string(&Line { time_ms, event }).map_err(io::Error::other)?;

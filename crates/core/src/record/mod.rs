@@ -42,7 +42,6 @@
 mod answer;
 mod build;
 mod calibrations;
-#[cfg(feature = "native")]
 pub mod capsule;
 mod collector;
 mod constrained;
@@ -57,6 +56,7 @@ mod fork;
 mod format;
 mod git;
 mod history;
+mod in_memory;
 mod index;
 mod labels;
 mod lease;
@@ -96,6 +96,7 @@ pub use fork::{NotForked, fork};
 pub use format::is_other_format;
 pub use git::commits_between;
 pub use history::{Earlier, Generation};
+pub use in_memory::{files_of, sealed};
 pub use index::Index;
 pub use labels::{Label, LabelError, Labels};
 pub use lease::{Alive, BEAT, Held, Lease, Leased, PATIENCE as LEASE_PATIENCE, Tenant};

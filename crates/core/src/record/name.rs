@@ -50,7 +50,6 @@ pub fn wrong(name: &str) -> Option<String> {
 }
 
 /// Whether a text is a valid folder name.
-#[cfg(any(feature = "native", test))]
 pub fn is_plain(name: &str) -> bool {
     wrong(name).is_none() && !name.contains('/')
 }

@@ -292,7 +292,7 @@ impl RunFolder {
     /// Writes all events at once, with their times. For benchmarks and tests with synthetic runs.
     #[doc(hidden)]
     pub fn write_events(&self, events: &[(u64, Event)]) -> io::Result<()> {
-        write_whole(&self.events_jsonl(), log::text_of(self, events)?.as_bytes())
+        write_whole(&self.events_jsonl(), log::text_in(self, events)?.as_bytes())
     }
 }
 

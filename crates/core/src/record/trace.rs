@@ -62,14 +62,18 @@ impl Trace {
     /// Reads only the losses of a run, checked against its record; none if there are none.
     pub fn read_losses(folder: &RunFolder, record: &RunRecord) -> io::Result<Vec<f64>> {
         folder.check_file(record, TRACE_FILES[0])?;
-        losses_of(folder)
+        Ok(losses_in(&read_if_there(losses_path(folder))?))
     }
 
     /// Reads the trace of a run; an empty one if there is none. A partial end is ignored.
     pub fn read(folder: &RunFolder) -> io::Result<Self> {
-        let losses = losses_of(folder)?;
-        let text = read_if_there(digests_path(folder))?;
-        let text = String::from_utf8_lossy(&text);
+        let losses = read_if_there(losses_path(folder))?;
+        let digests = read_if_there(digests_path(folder))?;
+        Ok(Self::of(&losses, &String::from_utf8_lossy(&digests)))
+    }
+
+    /// The trace with the content of its files. A partial end is ignored.
+    pub fn of(losses: &[u8], text: &str) -> Self {
         let whole = text.rfind('\n').map_or("", |end| &text[..end]);
         let mut digests: Vec<Digests> = Vec::new();
         for line in whole.lines().skip(1) {
@@ -90,15 +94,31 @@ impl Trace {
                 }),
             }
         }
-        Ok(Self { losses, digests })
+        Self {
+            losses: losses_in(losses),
+            digests,
+        }
+    }
+
+    /// The content of `trace/losses.f64`.
+    pub fn losses_file(&self) -> Vec<u8> {
+        let losses = self.losses.iter();
+        losses.flat_map(|loss| loss.to_le_bytes()).collect()
+    }
+
+    /// The content of `trace/digests.csv`.
+    pub fn digests_file(&self) -> String {
+        let mut text = HEAD.to_owned();
+        text.extend(self.digests.iter().map(lines));
+        text
     }
 }
 
-fn losses_of(folder: &RunFolder) -> io::Result<Vec<f64>> {
-    let bytes = read_if_there(losses_path(folder))?;
+fn losses_in(bytes: &[u8]) -> Vec<f64> {
     let losses = bytes.chunks_exact(8);
-    let losses = losses.map(|bytes| f64::from_le_bytes(bytes.try_into().unwrap_or_default()));
-    Ok(losses.collect())
+    losses
+        .map(|bytes| f64::from_le_bytes(bytes.try_into().unwrap_or_default()))
+        .collect()
 }
 
 /// Writes the trace of a resumed run.
@@ -252,6 +272,10 @@ mod tests {
         let trace = Trace::read(&folder).unwrap();
         assert_eq!(trace.losses, [1.5, -0.1, 0.25]);
         assert_eq!(trace.digests, [digests(0, "a"), digests(3, "b")]);
+        assert_eq!(
+            Trace::of(&trace.losses_file(), &trace.digests_file()),
+            trace
+        );
 
         let mut writer = TraceWriter::open(&folder, 2, 0, None).unwrap();
         writer.add_losses(&[0.5]).unwrap();

@@ -86,6 +86,12 @@ pub fn read(folder: &ExperimentFolder) -> io::Result<Option<Report>> {
     Ok(report)
 }
 
+/// Reads an experiment's folder in memory.
+pub fn in_memory(folder: &ExperimentFolder) -> io::Result<Option<Report>> {
+    let index = Index::in_memory(folder)?;
+    Ok(index.map(|index| sum_up(&index, folder)))
+}
+
 /// Reads an experiment's folder and writes `report.json`, `report.csv`, `report.md` and `report.html` into it. `None`
 /// if the folder has no plan.
 pub fn write(folder: &ExperimentFolder) -> io::Result<Option<Report>> {

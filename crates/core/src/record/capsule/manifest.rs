@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::super::name::{is_plain, plain, shown, wrong};
 use super::super::seal::{self, SealState};
 use super::{CapsuleError, FORMAT, MANIFEST, MAX_FILES, RUN_TOML, SIBLINGS};
+use crate::data::origin::Root;
 use crate::show::show_bytes;
 
 /// The maximum size in bytes of a file that is read as a whole when a capsule is opened.
@@ -93,6 +94,27 @@ pub struct DataRoot {
     /// Its files, if they are not in the capsule and not too many to list.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<FileSum>,
+}
+
+impl DataRoot {
+    /// A root with the sums of its files, as they were measured.
+    pub fn of(root: &Root) -> Self {
+        let files = root.files.iter().map(|file| FileSum {
+            path: file.name.clone(),
+            bytes: file.bytes,
+            sha256: file.sha256.clone(),
+        });
+        Self {
+            key: root.key.to_owned(),
+            number: root.number,
+            original: root.path.to_string_lossy().into_owned(),
+            is_folder: root.is_folder,
+            num_files: root.files.len(),
+            bytes: root.files.iter().map(|file| file.bytes).sum(),
+            packed: None,
+            files: files.collect(),
+        }
+    }
 }
 
 impl Manifest {

@@ -10,20 +10,41 @@
 //! The same run gives the same bytes, wherever it is packed: paths and the name of the machine are omitted. A capsule
 //! is untrusted input: only what its manifest lists is read, and everything in the manifest is checked.
 
+mod archive;
+mod contents;
+#[cfg(feature = "native")]
 mod extract;
+mod in_memory;
 mod manifest;
+mod opened;
+#[cfg(feature = "native")]
 mod pack;
+#[cfg(feature = "native")]
 mod reduced;
+#[cfg(feature = "native")]
 mod room;
 mod siblings;
+mod stored;
+#[cfg(feature = "native")]
 mod unpack;
+#[cfg(all(target_family = "wasm", target_os = "unknown"))]
+mod unpack_in_memory;
+#[cfg(feature = "native")]
 mod write;
 
+pub use contents::DataHere;
+pub use in_memory::{default_name, pack_in_memory};
 pub use manifest::{DataManifest, DataRoot, FileSum, Manifest, Needs};
-pub use pack::{DataHere, Packed, Packing, default_name, pack};
+pub use opened::Capsule;
+#[cfg(feature = "native")]
+pub use pack::{Packed, Packing, pack};
+#[cfg(feature = "native")]
 pub use room::{MAX_BYTES, usual_limit};
 pub use siblings::{Sibling, siblings};
-pub use unpack::{Capsule, unpack};
+#[cfg(feature = "native")]
+pub use unpack::unpack;
+#[cfg(all(target_family = "wasm", target_os = "unknown"))]
+pub use unpack_in_memory::unpack_in_memory;
 
 use std::fmt;
 

@@ -5,19 +5,15 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use sha2::{Digest, Sha256};
-
-use super::super::name::{shown, wrong};
-use super::super::seal;
-use super::manifest::{DataManifest, DataRoot, FileSum, Manifest, Needs};
+use super::super::name::wrong;
+use super::contents::{self, DataHere};
+use super::manifest::{DataRoot, FileSum, Manifest, Needs};
 use super::reduced;
 use super::siblings::Sibling;
 use super::write::{Source, measure, unreadable, write};
-use super::{CapsuleError, FORMAT, INCOMPLETE, MAX_FILES, MAX_MANIFEST, SIBLINGS};
-use crate::hash::hex;
+use super::{CapsuleError, SIBLINGS};
 use crate::plan::RunPlan;
 use crate::record::{RunFolder, RunRecord};
-use crate::show::show_bytes;
 
 /// The content of a capsule.
 pub struct Packing<'a> {
@@ -35,17 +31,6 @@ pub struct Packing<'a> {
     pub data: DataHere,
 }
 
-/// The data of a run on this machine.
-#[derive(Clone, Debug, Default)]
-pub struct DataHere {
-    /// Its roots; `packed` is still empty.
-    pub roots: Vec<DataRoot>,
-    /// Whether it goes into the capsule.
-    pub is_packed: bool,
-    /// Why sizes and sums of its files are unknown.
-    pub note: Option<String>,
-}
-
 /// A written capsule.
 #[derive(Clone, Debug)]
 pub struct Packed {
@@ -55,11 +40,6 @@ pub struct Packed {
     pub manifest: Manifest,
     /// References to this machine that remain: one sentence each.
     pub still_named: Vec<String>,
-}
-
-/// The name of a run's capsule.
-pub fn default_name(plan: &RunPlan) -> String {
-    format!("{}-{}.capsule.tar.zst", plan.experiment, plan.id)
 }
 
 /// Writes a capsule atomically; overwrites another file only with `force`. `watch` receives the number of finished
@@ -72,54 +52,16 @@ pub fn pack(
 ) -> Result<Packed, CapsuleError> {
     let mut sources = BTreeMap::new();
     add_run(packing.folder, &mut sources)?;
-    let siblings = json(&packing.siblings)?;
-    let sum = FileSum {
-        path: SIBLINGS.into(),
-        bytes: siblings.len() as u64,
-        sha256: hex(&Sha256::digest(&siblings)),
-    };
+    let (siblings, sum) = contents::siblings(packing.siblings)?;
     sources.insert(SIBLINGS.to_owned(), (Source::Bytes(siblings), sum));
     let plan = packing.plan;
-    let mut data = DataManifest {
-        dataset: plan.data.dataset.name().to_owned(),
-        needs: match (packing.data.roots.is_empty(), packing.data.is_packed) {
-            (true, _) => Needs::Nothing,
-            (false, true) => Needs::Packed,
-            (false, false) => Needs::Files,
-        },
-        content_digest: plan.data.content_digest().map(str::to_owned),
-        split_digests: match &packing.record.started {
-            Some(started) => started.data_digests.clone(),
-            None => BTreeMap::new(),
-        },
-        roots: packing.data.roots.clone(),
-        note: packing.data.note.clone(),
-    };
+    let mut data = contents::data(plan, packing.record, &packing.data);
     if data.needs == Needs::Packed {
         add_data(&mut data.roots, &mut sources)?;
     }
     reduce(&packing, &mut data.roots, &mut sources)?;
-    let outcome = packing.record.outcome.as_ref();
-    let manifest = Manifest {
-        format: FORMAT,
-        runner_version: env!("CARGO_PKG_VERSION").into(),
-        experiment: plan.experiment.clone(),
-        run: plan.id.clone(),
-        outcome: outcome.map_or(INCOMPLETE, |o| o.word()).to_owned(),
-        data,
-        files: sources.values().map(|(_, sum)| sum.clone()).collect(),
-    };
-    let head = sealed(json(&manifest)?);
-    if head.len() as u64 > MAX_MANIFEST || sources.len() > MAX_FILES {
-        let message = format!("{} files are too many for a capsule", sources.len());
-        return Err(
-            CapsuleError::new(message, "exclude the data with `--data never`").note(format!(
-                "their list is {}; the limit is {}",
-                show_bytes(head.len() as u64),
-                show_bytes(MAX_MANIFEST)
-            )),
-        );
-    }
+    let sums = sources.values().map(|(_, sum)| sum.clone());
+    let (manifest, head) = contents::manifest(plan, packing.record, data, sums.collect())?;
     let bytes = write(out, force, &head, &sources, watch)?;
     Ok(Packed {
         bytes,
@@ -150,11 +92,7 @@ fn reduce(
         if let Some(text) = text {
             let bytes = text.into_bytes();
             let path = format!("run/{name}");
-            let sum = FileSum {
-                path: path.clone(),
-                bytes: bytes.len() as u64,
-                sha256: hex(&Sha256::digest(&bytes)),
-            };
+            let sum = contents::sum(&path, &bytes);
             sources.insert(path, (Source::Bytes(bytes), sum));
         }
     }
@@ -206,7 +144,7 @@ fn add_run(
         let (bytes, sha256) = measure(&source)?;
         let path = format!("run/{name}");
         if let Some(why) = wrong(&path) {
-            return Err(odd_name(&source, &why));
+            return Err(contents::odd_name(&source, &why));
         }
         let sum = FileSum {
             path: path.clone(),
@@ -257,7 +195,10 @@ fn add_data(
     roots: &mut [DataRoot],
     sources: &mut BTreeMap<String, (Source, FileSum)>,
 ) -> Result<(), CapsuleError> {
-    let places: Vec<String> = roots.iter().map(|root| place(root, roots)).collect();
+    let places: Vec<String> = roots
+        .iter()
+        .map(|root| contents::place(root, roots))
+        .collect();
     for (root, place) in roots.iter_mut().zip(places) {
         for file in std::mem::take(&mut root.files) {
             let original = Path::new(&root.original);
@@ -267,7 +208,7 @@ fn add_data(
                 (place.clone(), original.to_owned())
             };
             if let Some(why) = wrong(&path) {
-                return Err(odd_name(&source, &why));
+                return Err(contents::odd_name(&source, &why));
             }
             let sum = FileSum {
                 path: path.clone(),
@@ -278,55 +219,4 @@ fn add_data(
         root.packed = Some(place);
     }
     Ok(())
-}
-
-fn place(root: &DataRoot, roots: &[DataRoot]) -> String {
-    let path = Path::new(&root.original);
-    let around = roots.iter().filter(|other| {
-        if other.is_folder {
-            path.starts_with(&other.original)
-        } else {
-            other.original == root.original
-        }
-    });
-    let outermost = around.min_by_key(|other| Path::new(&other.original).components().count());
-    let outermost = outermost.unwrap_or(root);
-    let mut place = format!("data/{}/{}", outermost.key, outermost.number);
-    let inner = if outermost.is_folder {
-        path.strip_prefix(&outermost.original).unwrap_or(path)
-    } else {
-        Path::new(path.file_name().unwrap_or_default())
-    };
-    for part in inner {
-        place.push('/');
-        place.push_str(&part.to_string_lossy());
-    }
-    place
-}
-
-/// The manifest is the only part of a capsule whose sum is not in the manifest.
-fn sealed(bytes: Vec<u8>) -> Vec<u8> {
-    match String::from_utf8(bytes) {
-        Ok(text) => seal::json(text).into_bytes(),
-        Err(e) => e.into_bytes(),
-    }
-}
-
-fn json(value: &impl serde::Serialize) -> Result<Vec<u8>, CapsuleError> {
-    let mut bytes = serde_json::to_vec(value).map_err(|e| {
-        CapsuleError::new(
-            format!("the capsule's list cannot be written: {e}"),
-            "report this together with the run's folder",
-        )
-    })?;
-    bytes.push(b'\n');
-    Ok(bytes)
-}
-
-fn odd_name(path: &Path, why: &str) -> CapsuleError {
-    let message = format!("{} {why}", shown(&path.to_string_lossy()));
-    CapsuleError::new(
-        message,
-        "it cannot be stored in a capsule: rename it and train again, or exclude the data with `--data never`",
-    )
 }

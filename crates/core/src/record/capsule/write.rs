@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 
 use super::super::write::readable_file;
+use super::archive::append;
 use super::manifest::FileSum;
 use super::{CapsuleError, MANIFEST};
 use crate::hash::hex;
@@ -79,23 +80,6 @@ pub(super) fn write(
     };
     persisted.map_err(|e| unwritable(&e.error))?;
     Ok(bytes)
-}
-
-/// Adds a file without any metadata that differs between machines and times.
-fn append(
-    archive: &mut tar::Builder<impl Write>,
-    path: &str,
-    bytes: u64,
-    reader: impl Read,
-) -> io::Result<()> {
-    let mut header = tar::Header::new_gnu();
-    header.set_entry_type(tar::EntryType::Regular);
-    header.set_size(bytes);
-    header.set_mode(0o644);
-    header.set_uid(0);
-    header.set_gid(0);
-    header.set_mtime(0);
-    archive.append_data(&mut header, path, reader)
 }
 
 /// A file that is hashed while it is read, up to the packed size.

@@ -61,6 +61,11 @@ impl Index {
         }))
     }
 
+    /// The same as [`Index::read_anew`] for a folder in memory, where there are neither clocks nor jobs.
+    pub fn in_memory(folder: &ExperimentFolder) -> io::Result<Option<Self>> {
+        Ok(build(folder, false, 0)?.map(|saved| saved.index))
+    }
+
     /// Like [`Index::read`] and [`Index::mend`] at a given time: files that changed shortly before it are not
     /// considered unchanged. For tests, which cannot wait.
     #[doc(hidden)]

@@ -199,8 +199,33 @@ pub(in crate::spec) const REGEX_HELP: &str =
 
 /// Why a text is not a regular expression, as a phrase.
 pub(in crate::spec) fn wrong_regex(text: &str) -> Option<String> {
-    let error = regex::Regex::new(text).err()?.to_string();
+    let error = refused_regex(text)?;
     // The lines before are a drawing.
     let line = error.lines().last().unwrap_or_default();
     Some(line.trim_start_matches("error: ").to_owned())
+}
+
+#[cfg(feature = "native")]
+fn refused_regex(text: &str) -> Option<String> {
+    Some(regex::Regex::new(text).err()?.to_string())
+}
+
+/// In a browser, expressions are only checked, and the tables of Unicode's properties would be a tenth of the program.
+#[cfg(not(feature = "native"))]
+fn refused_regex(text: &str) -> Option<String> {
+    use regex_syntax::{Error, hir::ErrorKind, parse};
+    match parse(text).err()? {
+        Error::Translate(error)
+            if matches!(
+                error.kind(),
+                ErrorKind::UnicodePropertyNotFound
+                    | ErrorKind::UnicodePropertyValueNotFound
+                    | ErrorKind::UnicodePerlClassNotFound
+                    | ErrorKind::UnicodeCaseUnavailable
+            ) =>
+        {
+            None
+        }
+        error => Some(error.to_string()),
+    }
 }
