@@ -328,7 +328,7 @@ impl Model {
     ) -> Result<(), Refusal> {
         let all: Vec<u32> = (0..split.num_items() as u32).collect();
         for places in all.chunks(batch_size.max(1)) {
-            let served = split.serve(places, None);
+            let served = self.served(split, places);
             self.assess_batch(served, assessed).map_err(|e| {
                 Box::new(Diagnostic::error(
                     "device",
@@ -375,8 +375,9 @@ impl Model {
             (Some(separating), TargetValues::Classes(classes)) => {
                 separating.add_classes(&activated, classes);
             }
-            (Some(separating), TargetValues::Floats(labels)) => {
-                separating.add_labels(&activated, labels);
+            (Some(separating), labels) => {
+                let labels = labels.singles().unwrap_or_default();
+                separating.add_labels(&activated, &labels);
             }
             (None, _) => {}
         }
@@ -389,6 +390,7 @@ impl Model {
     /// Counts classes and errors.
     fn count(&self, predictions: &[Prediction], targets: &TargetValues, to: &mut Assessed) {
         let num = predictions.len().max(1);
+        let numbers = targets.singles().unwrap_or_default();
         for (at, prediction) in predictions.iter().enumerate() {
             match (prediction, targets) {
                 (Prediction::Class { index, .. }, TargetValues::Classes(classes)) => {
@@ -402,12 +404,12 @@ impl Model {
                         count_pair(&mut to.counts, *class, *given as usize);
                     }
                 }
-                (Prediction::Values { values, .. }, TargetValues::Floats(wanted)) => {
+                (Prediction::Values { values, .. }, _) if !numbers.is_empty() => {
                     let size = values.len();
                     for (place, value) in values.iter().enumerate() {
                         let wanted = self
                             .meaning
-                            .target_in_units(place, wanted[at * size + place]);
+                            .target_in_units(place, numbers[at * size + place]);
                         // If there are more items, the kept ones represent all.
                         if to.errors[place].len() < 20 * MOST_ITEMS {
                             to.errors[place].push(value - wanted);

@@ -33,7 +33,7 @@ use crate::train::{device, predictions};
 use runner_core::data::encode::InputEncoder;
 use runner_core::data::encode::tokenizer::Tokenizer;
 use runner_core::data::incoming::{Incoming, Piece};
-use runner_core::data::{DataError, Set, Split, Transforms, Values};
+use runner_core::data::{DataError, Served, Set, Split, Transforms, Values};
 use runner_core::diagnostic::Diagnostic;
 use runner_core::plan::RunPlan;
 use runner_core::predict::{Meaning, Prediction};
@@ -264,7 +264,7 @@ impl Model {
     /// The outputs of the network for some items of a split, concatenated: probabilities, or numbers in the network's
     /// own scale, as [`Meaning::activate`] returns them.
     pub fn activated(&self, split: &Split, places: &[u32]) -> Vec<f32> {
-        let served = split.serve(places, None);
+        let served = self.served(split, places);
         if !self.is_masked() {
             return self.activated_values(served.values, served.num_items);
         }
@@ -272,6 +272,12 @@ impl Model {
         let positions = served.first_hidden(tokenizer.and_then(Tokenizer::mask));
         let all = self.activated_values(served.values, served.num_items);
         self.meaning.at_positions(&all, &positions)
+    }
+
+    /// Items of a split in the precision of the network.
+    pub fn served(&self, split: &Split, places: &[u32]) -> Served {
+        let split = split.clone().in_precision(self.plan.precision);
+        split.serve(places, None)
     }
 
     /// Whether it predicts hidden tokens of a text.

@@ -265,7 +265,7 @@ fn file(
         if asked.against.is_some() {
             let targets = match piece.split.serve(&all, None).targets {
                 TargetValues::Classes(classes) => format!("{classes:?}"),
-                TargetValues::Floats(_) => piece.ids.join(","),
+                TargetValues::Floats(_) | TargetValues::Doubles(_) => piece.ids.join(","),
             };
             seen.push(runner_core::data::sha256_hex(targets.as_bytes()));
         }

@@ -75,7 +75,7 @@ impl Loader {
     ) -> Self {
         Self {
             name,
-            split,
+            split: Arc::new(Arc::unwrap_or_clone(split).in_precision(plan.precision)),
             input: Arc::new(plan.data.input.clone()),
             is_autoencoding: plan.task.kind.is_of_items(),
             batch_size: plan.train.batch_size,

@@ -413,7 +413,7 @@ fn each_occurrence_of_an_image_is_augmented() {
     let served = |moment: Moment, places: &[u32]| -> Vec<Vec<f32>> {
         match train.serve(places, Some(moment)).values {
             Values::Floats(values) => values.chunks(64).map(<[f32]>::to_vec).collect(),
-            _ => unreachable!(),
+            other => panic!("32-bit numbers were planned, found {other:?}"),
         }
     };
     let drawn = Moment::new(Sampler::Balanced, 1, 2);

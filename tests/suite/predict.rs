@@ -55,14 +55,14 @@ fn valid(run: &Path) -> (Vec<Prediction>, TargetValues) {
 fn classes(targets: TargetValues) -> Vec<i32> {
     match targets {
         TargetValues::Classes(classes) => classes,
-        TargetValues::Floats(_) => panic!("they are numbers"),
+        TargetValues::Floats(_) | TargetValues::Doubles(_) => panic!("they are numbers"),
     }
 }
 
 fn floats(targets: TargetValues) -> Vec<f32> {
     match targets {
         TargetValues::Floats(values) => values,
-        TargetValues::Classes(_) => panic!("they are classes"),
+        TargetValues::Classes(_) | TargetValues::Doubles(_) => panic!("they are classes"),
     }
 }
 

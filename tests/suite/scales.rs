@@ -201,6 +201,15 @@ fn doubles_are_scaled_before_they_are_rounded() {
     assert!(accuracy > 0.9, "{accuracy}");
 }
 
+/// In 64 bits, scaled numbers are not rounded either.
+#[test]
+fn doubles_reach_networks_of_64_bits() {
+    if let Some(python) = python_with(&["torch", "numpy"]) {
+        let program = Path::new(env!("CARGO_BIN_EXE_runner"));
+        python.run("doubles_check.py", &[program]);
+    }
+}
+
 #[test]
 fn channels_of_images_are_scaled_separately() {
     let spec = WEATHER.edit(

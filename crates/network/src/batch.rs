@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use burn::tensor::{Device, Tensor, TensorData};
+use burn::tensor::{Device, Element, Tensor, TensorData};
+use runner_core::data::encode::Number;
 use runner_core::data::{InputPart, InputPlan, NodeGraph, Served, TargetValues, Values};
 
 use crate::message::Nodes;
@@ -39,25 +40,30 @@ pub struct MixedTargets {
 /// Items on a device, \[batch, item shape\], or a tensor for each named input.
 pub fn inputs(values: Values, num_items: usize, plan: &InputPlan, device: &Device) -> DynTensor {
     match values {
-        // On the host: indices are exact there in every precision of the device.
-        Values::Floats(rows) if !plan.parts.is_empty() => {
-            let width: usize = plan.parts.iter().map(InputPart::size).sum();
-            let mut from = 0;
-            let parts = plan.parts.iter().map(|part| {
-                let own = from..from + part.size();
-                from = own.end;
-                let rows = rows.chunks_exact(width).map(|row| &row[own.clone()]);
-                let values = if part.vocabulary.is_some() {
-                    Values::Tokens(rows.flatten().map(|index| *index as i32).collect())
-                } else {
-                    Values::Floats(rows.flatten().copied().collect())
-                };
-                of_shape(values, num_items, &part.shape, device)
-            });
-            DynTensor::Parts(parts.collect())
-        }
+        Values::Floats(rows) if !plan.parts.is_empty() => parts(&rows, num_items, plan, device),
+        Values::Doubles(rows) if !plan.parts.is_empty() => parts(&rows, num_items, plan, device),
         values => of_shape(values, num_items, &plan.shape, device),
     }
+}
+
+/// A tensor for each named input, from the numbers of all. They are separated on the host: indices are exact there in
+/// every precision of the device.
+fn parts<N: Number>(rows: &[N], num_items: usize, plan: &InputPlan, device: &Device) -> DynTensor {
+    let width: usize = plan.parts.iter().map(InputPart::size).sum();
+    let mut from = 0;
+    let parts = plan.parts.iter().map(|part| {
+        let own = from..from + part.size();
+        from = own.end;
+        let rows = rows.chunks_exact(width).map(|row| &row[own.clone()]);
+        let values = if part.vocabulary.is_some() {
+            let index = |number: &N| (*number).into() as i32;
+            Values::Tokens(rows.flatten().map(index).collect())
+        } else {
+            N::values(rows.flatten().copied().collect())
+        };
+        of_shape(values, num_items, &part.shape, device)
+    });
+    DynTensor::Parts(parts.collect())
 }
 
 /// Items of a shape on a device, \[batch, shape\].
@@ -65,6 +71,7 @@ pub fn of_shape(values: Values, num_items: usize, shape: &[usize], device: &Devi
     let shape = [&[num_items], shape].concat();
     match values {
         Values::Floats(values) => DynTensor::from_values(values, &shape, device),
+        Values::Doubles(values) => DynTensor::from_data(TensorData::new(values, shape), device),
         Values::Tokens(tokens) => DynTensor::from_data(TensorData::new(tokens, shape), device),
         Values::Graphs { graph, of } => {
             DynTensor::Nodes(Box::new(Nodes::of_graphs(*graph, of, shape[0], device)))
@@ -155,11 +162,14 @@ fn on_device(targets: TargetValues, num: usize, device: &Device) -> Targets {
             let shape = [num, classes.len() / num];
             Targets::Classes(Tensor::from_data(TensorData::new(classes, shape), device))
         }
-        TargetValues::Floats(values) => {
-            let shape = [num, values.len() / num];
-            Targets::Values(Tensor::from_data(TensorData::new(values, shape), device))
-        }
+        TargetValues::Floats(values) => values_on_device(values, num, device),
+        TargetValues::Doubles(values) => values_on_device(values, num, device),
     }
+}
+
+fn values_on_device<E: Element>(values: Vec<E>, num: usize, device: &Device) -> Targets {
+    let shape = [num, values.len() / num];
+    Targets::Values(Tensor::from_data(TensorData::new(values, shape), device))
 }
 
 /// The end of each piece of each batch, as positions in the order. `size` is that of a batch's pieces.

@@ -25,7 +25,7 @@ impl Serve {
     /// Serves a split of a plan; `keep` it on the device only if it is equal in every epoch.
     pub fn new(plan: &RunPlan, split: Split, device: &Device, keep: bool) -> Self {
         let mut serve = Self {
-            split,
+            split: split.in_precision(plan.precision),
             input: plan.data.input.clone(),
             is_autoencoding: plan.task.kind.is_of_items(),
             batch_size: plan.train.batch_size,

@@ -63,7 +63,7 @@ impl Example {
             let piece = incoming.read_objects(&texts).ok()?;
             let num = piece.split.num_items();
             let places: Vec<u32> = (0..num as u32).collect();
-            let served = piece.split.serve(&places, None);
+            let served = model.served(&piece.split, &places);
             let plan = &model.plan().data.input;
             let input = batch::inputs(served.values, num, plan, model.device());
             let output = graph.forward(input.clone()).into_data();

@@ -69,6 +69,7 @@ pub fn of_items(items: &Items) -> String {
     match targets {
         TargetValues::Classes(classes) => classes.iter().for_each(|c| sum.update(c.to_le_bytes())),
         TargetValues::Floats(values) => values.iter().for_each(|v| sum.update(v.to_le_bytes())),
+        TargetValues::Doubles(values) => values.iter().for_each(|v| sum.update(v.to_le_bytes())),
     }
     hex(&sum.finalize())
 }

@@ -1,5 +1,7 @@
 //! Items in memory, embedded in the binary or generated.
 
+use std::borrow::Cow;
+
 use super::plan::{InputPlan, TargetPlan};
 use super::records::{Column, ColumnKind, Part, Records, Writer};
 
@@ -39,6 +41,8 @@ pub enum TargetValues {
     Classes(Vec<i32>),
     /// Numbers, or labels that are 0 or 1.
     Floats(Vec<f32>),
+    /// The same for a network with 64 bits.
+    Doubles(Vec<f64>),
 }
 
 impl TargetValues {
@@ -47,6 +51,18 @@ impl TargetValues {
         match self {
             TargetValues::Classes(classes) => classes.len(),
             TargetValues::Floats(values) => values.len(),
+            TargetValues::Doubles(values) => values.len(),
+        }
+    }
+
+    /// The numbers in 32 bits; none if they are classes.
+    pub fn singles(&self) -> Option<Cow<'_, [f32]>> {
+        match self {
+            TargetValues::Classes(_) => None,
+            TargetValues::Floats(values) => Some(values.into()),
+            TargetValues::Doubles(values) => {
+                Some(values.iter().map(|value| *value as f32).collect())
+            }
         }
     }
 }
@@ -169,6 +185,7 @@ impl Items {
             match &self.targets {
                 TargetValues::Classes(_) => ColumnKind::Whole,
                 TargetValues::Floats(_) => ColumnKind::Numbers,
+                TargetValues::Doubles(_) => ColumnKind::Doubles,
             },
         );
         let (size, target_size) = (self.item_size(), self.target.size());
@@ -208,6 +225,9 @@ impl Items {
                         .iter()
                         .for_each(|value| record.extend(value.to_le_bytes())),
                     TargetValues::Floats(all) => all[range]
+                        .iter()
+                        .for_each(|value| record.extend(value.to_le_bytes())),
+                    TargetValues::Doubles(all) => all[range]
                         .iter()
                         .for_each(|value| record.extend(value.to_le_bytes())),
                 }

@@ -223,11 +223,12 @@ fn targets_are_sound(items: &Items, size: usize) -> Result<(), String> {
                 ))
             })
         }
-        (TargetValues::Floats(values), _) => first(values, f32::is_finite)
-            .map_or(Ok(()), |(at, value)| {
+        (targets, _) => {
+            let values = targets.singles().unwrap_or_default();
+            first(&values, f32::is_finite).map_or(Ok(()), |(at, value)| {
                 Err(format!("item {} has the target {value}", at_item(at)))
-            }),
-        _ => Ok(()),
+            })
+        }
     }
 }
 

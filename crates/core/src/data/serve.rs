@@ -8,11 +8,12 @@ use rayon::prelude::*;
 use sha2::{Digest, Sha256};
 
 use super::encode::augment::augment_seed;
-use super::encode::{Encoder, InputEncoder, TargetEncoder};
+use super::encode::{Encoder, InputEncoder, Number, TargetEncoder};
 use super::noise::changed_classes;
 use super::order::{Purpose, stream_seed};
 use super::records::{ColumnKind, Records};
 use super::{DataError, DrawnPlan, InputPlan, NodeGraph, Pairs, PairsPart, TargetValues, hex};
+use crate::spec::backend::Precision;
 use crate::spec::data::AugmentSpec;
 use crate::spec::train::Sampler;
 
@@ -72,6 +73,8 @@ pub struct Split {
     changed: Arc<BTreeMap<u32, i32>>,
     /// The weights of the items, if they differ.
     weights: Option<Arc<Weights>>,
+    /// Whether numbers are served in 64 bits.
+    is_wide: bool,
 }
 
 /// The weights of the items of a split.
@@ -123,7 +126,7 @@ pub struct Mixed {
     /// The class of the smaller part of each item. That of the larger one is its target.
     pub classes: Vec<i32>,
     /// The share of the smaller part.
-    pub shares: Vec<f32>,
+    pub shares: Vec<f64>,
 }
 
 /// The inputs.
@@ -131,6 +134,8 @@ pub struct Mixed {
 pub enum Values {
     /// Numbers.
     Floats(Vec<f32>),
+    /// Numbers for a network with 64 bits.
+    Doubles(Vec<f64>),
     /// Tokens.
     Tokens(Vec<i32>),
     /// Nodes of a graph.
@@ -261,6 +266,15 @@ impl Split {
             augment: None,
             changed: Arc::default(),
             weights: None,
+            is_wide: false,
+        }
+    }
+
+    /// Serves numbers in the precision of a network: in 64 bits if it computes in as many.
+    pub fn in_precision(self, precision: Precision) -> Self {
+        Self {
+            is_wide: precision == Precision::F64,
+            ..self
         }
     }
 
@@ -372,23 +386,31 @@ impl Split {
     /// The items at some positions, in that order. With a moment, images are augmented, and other tokens are hidden and
     /// other neighbors drawn in each epoch.
     pub fn serve(&self, places: &[u32], moment: Option<Moment>) -> Served {
+        if self.is_wide {
+            self.serve_as::<f64>(places, moment)
+        } else {
+            self.serve_as::<f32>(places, moment)
+        }
+    }
+
+    fn serve_as<N: Number>(&self, places: &[u32], moment: Option<Moment>) -> Served {
         let Set {
             records,
             encoder,
             graph,
             pairs,
         } = &*self.set;
-        let mut floats = Vec::new();
+        let mut inputs: Vec<N> = Vec::new();
         let mut tokens = Vec::new();
-        let (mut classes, mut numbers) = (Vec::new(), Vec::new());
+        let (mut classes, mut numbers) = (Vec::new(), Vec::<N>::new());
         let more = encoder.more_targets.iter();
-        let mut more: Vec<TargetValues> = more.map(TargetEncoder::no_values).collect();
+        let mut more: Vec<TargetValues> = more.map(TargetEncoder::no_values::<N>).collect();
         let ahead = self.ahead();
         for (done, place) in places.iter().enumerate() {
             if done == 1 {
                 // All items have the size of the first: growing buffers could reach twice the size.
                 let rest = places.len() - 1;
-                floats.reserve_exact(floats.len() * rest);
+                inputs.reserve_exact(inputs.len() * rest);
                 numbers.reserve_exact(numbers.len() * rest);
                 tokens.reserve_exact(tokens.len() * rest);
                 classes.reserve_exact(classes.len() * rest);
@@ -404,7 +426,7 @@ impl Split {
                     ..
                 } => {
                     for at in start..start + window.length {
-                        encoder.input.numbers(records, row(at), &mut floats);
+                        encoder.input.numbers(records, row(at), &mut inputs);
                     }
                 }
                 InputEncoder::Stream { length, .. } => {
@@ -426,7 +448,7 @@ impl Split {
                 }
                 _ if graph.is_some() => {}
                 input if input.is_tokens() => input.tokens(records, row(start), &mut tokens),
-                input => input.numbers(records, row(start), &mut floats),
+                input => input.numbers(records, row(start), &mut inputs),
             }
             match &encoder.target {
                 TargetEncoder::None | TargetEncoder::NextTokens => {}
@@ -445,14 +467,15 @@ impl Split {
                 }
             }
             for (target, values) in encoder.more_targets.iter().zip(&mut more) {
-                match values {
-                    TargetValues::Classes(classes) => target.classes(records, row(asked), classes),
-                    TargetValues::Floats(numbers) => target.numbers(records, row(asked), numbers),
+                if let TargetValues::Classes(classes) = values {
+                    target.classes(records, row(asked), classes);
+                } else if let Some(numbers) = N::of_targets(values) {
+                    target.numbers(records, row(asked), numbers);
                 }
             }
             if let (Some(spec), Some(moment)) = (&self.augment, moment) {
                 let seed = moment.augment_seed(self.rows[start], done);
-                self.change(spec, seed, &mut floats, &mut classes);
+                self.change(spec, seed, &mut inputs, &mut classes);
             }
         }
         Served {
@@ -462,12 +485,12 @@ impl Split {
             } else if encoder.input.is_tokens() {
                 Values::Tokens(tokens)
             } else {
-                Values::Floats(floats)
+                N::values(inputs)
             },
             targets: if encoder.target.is_classes() {
                 TargetValues::Classes(classes)
             } else {
-                TargetValues::Floats(numbers)
+                N::targets(numbers)
             },
             more_targets: more,
             mixed: None,

@@ -46,6 +46,7 @@ impl Probe {
         network: &Network,
     ) -> Result<f64, TensorReadError> {
         let is_autoencoding = plan.task.kind == TaskKind::Autoencoding;
+        let split = split.clone().in_precision(plan.precision);
         let mut sum = 0.0;
         for places in self.places.chunks(self.size) {
             let items = split.serve(places, None);

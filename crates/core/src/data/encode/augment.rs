@@ -6,6 +6,7 @@
 use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
 
+use crate::data::encode::Number;
 use crate::data::generate::{below, turn, uniform};
 use crate::data::order::{Purpose, stream_seed};
 use crate::spec::data::AugmentSpec;
@@ -30,12 +31,12 @@ pub fn augment_seed(seed: u64, epoch: u64, item: u64) -> u64 {
 ///
 /// # Panics
 /// If the image, the mask or `fill` does not have the shape.
-pub fn augment(
+pub fn augment<N: Number>(
     spec: &AugmentSpec,
     seed: u64,
-    picture: &mut [f32],
+    picture: &mut [N],
     shape: [usize; 3],
-    fill: &[f32],
+    fill: &[N],
     mask: Option<&mut [i32]>,
 ) {
     let [_, height, width] = shape;
@@ -215,10 +216,10 @@ impl Turned {
 }
 
 /// Each pixel from its four neighbors, weighted by distance; those outside are `fill`.
-fn rotate(turned: &Turned, picture: &mut [f32], [height, width]: [usize; 2], fill: &[f32]) {
+fn rotate<N: Number>(turned: &Turned, picture: &mut [N], [height, width]: [usize; 2], fill: &[N]) {
     // A border of one pixel before and two after: positions farther away read the border.
     let framed = [height, width].map(|side| side + 3);
-    let mut from = vec![0.0; framed[0] * framed[1]];
+    let mut from = vec![N::default(); framed[0] * framed[1]];
     let ends = [height, width].map(|side| (side as i64) << POINT);
     for (plane, fill) in picture.chunks_exact_mut(height * width).zip(fill) {
         from.fill(*fill);
@@ -231,7 +232,7 @@ fn rotate(turned: &Turned, picture: &mut [f32], [height, width]: [usize; 2], fil
             let corner =
                 ((row >> POINT) + 1) as usize * framed[1] + ((column >> POINT) + 1) as usize;
             // 24 bits fit a 32-bit float exactly.
-            let behind = |place: i64| (place as u32 >> 8) as f32 / (1u32 << 24) as f32;
+            let behind = |place: i64| N::from((place as u32 >> 8) as f32 / (1u32 << 24) as f32);
             let (down, right) = (behind(row), behind(column));
             let (above, below) = (&from[corner..][..2], &from[corner + framed[1]..][..2]);
             let upper = above[0] + (above[1] - above[0]) * right;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::InputEncoder;
+use super::{InputEncoder, Number};
 use crate::data::InputPart;
 use crate::data::records::{Column, ColumnKind, Records};
 
@@ -176,12 +176,12 @@ impl EncodedInput {
     }
 
     /// Adds its values of one record as numbers.
-    pub(super) fn numbers(&self, records: &Records, item: usize, out: &mut Vec<f32>) {
+    pub(super) fn numbers<N: Number>(&self, records: &Records, item: usize, out: &mut Vec<N>) {
         if self.encoder.is_tokens() {
             let mut tokens = Vec::new();
             self.encoder.tokens(records, item, &mut tokens);
             // Exact, since vocabularies are small enough.
-            out.extend(tokens.into_iter().map(|token| token as f32));
+            out.extend(tokens.into_iter().map(|token| N::from(token as f32)));
         } else {
             self.encoder.numbers(records, item, out);
         }

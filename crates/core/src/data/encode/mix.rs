@@ -9,6 +9,7 @@ use std::ops::Range;
 use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
 
+use crate::data::encode::Number;
 use crate::data::generate::{below, turn, uniform};
 use crate::data::order::{Purpose, stream_seed};
 use crate::spec::data::AugmentSpec;
@@ -70,11 +71,11 @@ impl Mix {
     }
 
     /// Mixes an image of a shape, \[channels, height, width\], with another one.
-    pub fn apply(&self, picture: &mut [f32], other: &[f32], shape: &[usize]) {
+    pub fn apply<N: Number>(&self, picture: &mut [N], other: &[N], shape: &[usize]) {
         let Some([top, left, bottom, right]) = self.cut else {
-            let (kept, rest) = (self.kept as f32, (1.0 - self.kept) as f32);
+            let (kept, rest) = (N::of(self.kept), N::of(1.0 - self.kept));
             for (value, other) in picture.iter_mut().zip(other) {
-                *value = other * rest + *value * kept;
+                *value = *other * rest + *value * kept;
             }
             return;
         };

@@ -6,6 +6,7 @@ mod inputs;
 pub mod jitter;
 pub mod mix;
 mod nonlinear;
+mod number;
 mod pixels;
 pub mod resized;
 mod scaling;
@@ -15,6 +16,7 @@ pub mod tokenizer;
 pub use fit::{Fitting, array_scaling, fit, scale_axis};
 pub use inputs::{EncodedInput, Indexed};
 pub use nonlinear::{END_AGAIN, Nonlinear, Unit};
+pub use number::Number;
 pub use pixels::Pixels;
 pub use scaling::{ArrayScaling, Groups, Scaling, broadcast, of};
 pub(in crate::data) use statistics::moments;
@@ -270,7 +272,7 @@ impl Feature {
         }
     }
 
-    fn encode(&self, records: &Records, item: usize, out: &mut Vec<f32>) {
+    fn encode<N: Number>(&self, records: &Records, item: usize, out: &mut Vec<N>) {
         match &self.form {
             Form::Numbers {
                 fill,
@@ -297,9 +299,9 @@ impl Feature {
                     None => *fill,
                 };
                 let start = out.len();
-                out.resize(start + width, 0.0);
+                out.resize(start + width, N::default());
                 if let Some(place) = place {
-                    out[start + place] = 1.0;
+                    out[start + place] = N::of(1.0);
                 }
             }
             Form::Ordinal {
@@ -315,12 +317,13 @@ impl Feature {
 }
 
 /// Normalizes values to unit length, unless all are 0.
-fn to_unit_length(values: &mut [f32]) {
-    let squares: f64 = values.iter().map(|v| f64::from(*v) * f64::from(*v)).sum();
+fn to_unit_length<N: Number>(values: &mut [N]) {
+    let wide = |value: N| -> f64 { value.into() };
+    let squares: f64 = values.iter().map(|v| wide(*v) * wide(*v)).sum();
     if squares > 0.0 {
         let factor = 1.0 / squares.sqrt();
         for value in values {
-            *value = (f64::from(*value) * factor) as f32;
+            *value = N::of(wide(*value) * factor);
         }
     }
 }
@@ -439,7 +442,7 @@ impl InputEncoder {
     /// Adds the numbers of one record.
     ///
     /// # Panics If items are tokens.
-    pub fn numbers(&self, records: &Records, item: usize, out: &mut Vec<f32>) {
+    pub fn numbers<N: Number>(&self, records: &Records, item: usize, out: &mut Vec<N>) {
         let start = out.len();
         let normalize = match self {
             InputEncoder::Features {
@@ -506,11 +509,11 @@ impl TargetEncoder {
     }
 
     /// The values of no items.
-    pub fn no_values(&self) -> TargetValues {
+    pub fn no_values<N: Number>(&self) -> TargetValues {
         if self.is_classes() {
             TargetValues::Classes(Vec::new())
         } else {
-            TargetValues::Floats(Vec::new())
+            N::targets(Vec::new())
         }
     }
 
@@ -564,11 +567,11 @@ impl TargetEncoder {
     }
 
     /// Adds the numbers of one record.
-    pub fn numbers(&self, records: &Records, item: usize, out: &mut Vec<f32>) {
+    pub fn numbers<N: Number>(&self, records: &Records, item: usize, out: &mut Vec<N>) {
         match self {
             TargetEncoder::Labels { columns, .. } => {
                 for column in columns {
-                    records.numbers(item, *column, |value| out.push(value as f32));
+                    records.numbers(item, *column, |value| out.push(N::of(value)));
                 }
             }
             TargetEncoder::Values {

@@ -3,6 +3,7 @@
 use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
 
+use crate::data::encode::Number;
 use crate::data::generate::uniform;
 use crate::data::order::{Purpose, stream_seed};
 use crate::spec::data::ResizedCropSpec;
@@ -60,21 +61,21 @@ impl Part {
 
     /// Resizes this part of an image, \[channels, height, width\], to the whole: each pixel from its four neighbors in
     /// the part, weighted by distance.
-    pub fn apply(self, picture: &mut [f32], [height, width]: [usize; 2]) {
+    pub fn apply<N: Number>(self, picture: &mut [N], [height, width]: [usize; 2]) {
         if self.size == [height, width] {
             return;
         }
         let rows = self.sources(0, height);
         let columns = self.sources(1, width);
-        let mut part = vec![0.0; self.size[0] * self.size[1]];
+        let mut part = vec![N::default(); self.size[0] * self.size[1]];
         for plane in picture.chunks_exact_mut(height * width) {
             self.copy(plane, width, &mut part);
             for (row, (above, below, down)) in rows.iter().enumerate() {
                 let [above, below] = [above, below].map(|row| &part[row * self.size[1]..]);
                 for (column, (left, right, across)) in columns.iter().enumerate() {
-                    let upper = above[*left] + (above[*right] - above[*left]) * across;
-                    let lower = below[*left] + (below[*right] - below[*left]) * across;
-                    plane[row * width + column] = upper + (lower - upper) * down;
+                    let upper = above[*left] + (above[*right] - above[*left]) * *across;
+                    let lower = below[*left] + (below[*right] - below[*left]) * *across;
+                    plane[row * width + column] = upper + (lower - upper) * *down;
                 }
             }
         }
@@ -101,13 +102,13 @@ impl Part {
 
     /// For each of `num` positions along an axis, the two positions in the part around its center, and how far it is
     /// from the first to the second.
-    fn sources(self, axis: usize, num: usize) -> Vec<(usize, usize, f32)> {
+    fn sources<N: Number>(self, axis: usize, num: usize) -> Vec<(usize, usize, N)> {
         let last = self.size[axis] - 1;
         let each = (0..num).map(|at| {
             let center = (at as f64 + 0.5) * self.size[axis] as f64 / num as f64 - 0.5;
             let center = center.clamp(0.0, last as f64);
             let first = center as usize;
-            (first, (first + 1).min(last), (center - first as f64) as f32)
+            (first, (first + 1).min(last), N::of(center - first as f64))
         });
         each.collect()
     }

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
+use super::Number;
 use crate::data::records::{ColumnKind, Records};
 
 /// (value - shift) * factor.
@@ -23,8 +24,8 @@ impl Scaling {
     };
 
     /// The scaled value.
-    pub fn apply(&self, value: f64) -> f32 {
-        ((value - self.shift) * self.factor) as f32
+    pub fn apply<N: Number>(&self, value: f64) -> N {
+        N::of((value - self.shift) * self.factor)
     }
 
     /// The unscaled value; the shift if all values were scaled to one.
@@ -95,18 +96,18 @@ impl<'a> ArrayScaling<'a> {
         self.all[self.groups.place(at)]
     }
 
-    /// Adds the values of an item after scaling them in 32 bits; `values` gives those of a range.
-    fn put<I: Iterator<Item = f32>>(
+    /// Adds the values of an item after scaling them in their precision; `values` gives those of a range.
+    fn put<N: Number, I: Iterator<Item = f32>>(
         &self,
         num: usize,
         values: impl Fn(Range<usize>) -> I,
-        out: &mut Vec<f32>,
+        out: &mut Vec<N>,
     ) {
         for start in (0..num).step_by(self.groups.run) {
             let Scaling { shift, factor } = self.at(start);
-            let (shift, factor) = (shift as f32, factor as f32);
+            let (shift, factor) = (N::of(shift), N::of(factor));
             let values = values(start..(start + self.groups.run).min(num));
-            out.extend(values.map(|value| (value - shift) * factor));
+            out.extend(values.map(|value| (N::from(value) - shift) * factor));
         }
     }
 }
@@ -134,12 +135,12 @@ pub fn of<T: Copy>(all: &[T], at: usize) -> T {
 }
 
 /// Adds the scaled values of an array. Most of the time of serving images is spent here.
-pub(super) fn array(
+pub(super) fn array<N: Number>(
     records: &Records,
     item: usize,
     column: usize,
     scaling: ArrayScaling<'_>,
-    out: &mut Vec<f32>,
+    out: &mut Vec<N>,
 ) {
     let bytes = records.bytes(item, column);
     match &records.columns()[column].kind {

@@ -250,6 +250,7 @@ fn item(split: &Split, at: u32) -> String {
         }
         (Values::Tokens(tokens), encoder) => shown_tokens(tokens, encoder),
         (Values::Floats(values), _) => listed(values.iter().map(|value| short(*value))),
+        (Values::Doubles(values), _) => listed(values.iter().map(|value| short(*value as f32))),
         (Values::Graphs { graph, .. }, _) => {
             let plan = graph.plan();
             let nodes = counted(plan.num_nodes, "node");
@@ -287,7 +288,10 @@ fn item(split: &Split, at: u32) -> String {
             set.records.columns()[*column].class_name(classes[0] as usize)
         }
         (TargetValues::Classes(classes), _) => listed(classes.iter().map(ToString::to_string)),
-        (TargetValues::Floats(values), _) => listed(values.iter().map(|value| short(*value))),
+        (targets, _) => {
+            let values = targets.singles().unwrap_or_default();
+            listed(values.iter().map(|value| short(*value)))
+        }
     };
     format!("{given} -> {asked}")
 }

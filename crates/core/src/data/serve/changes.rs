@@ -2,12 +2,12 @@
 
 use std::ops::Range;
 
-use super::{Mixed, Moment, Served, Split, Values};
+use super::{Mixed, Moment, Served, Split};
 use crate::data::TargetValues;
 use crate::data::encode::augment::augment;
 use crate::data::encode::mix::{Mix, partner};
 use crate::data::encode::resized::Part;
-use crate::data::encode::{InputEncoder, TargetEncoder, jitter};
+use crate::data::encode::{InputEncoder, Number, TargetEncoder, jitter};
 use crate::spec::data::AugmentSpec;
 
 impl Split {
@@ -20,16 +20,32 @@ impl Split {
         batch_size: usize,
         moment: Moment,
     ) -> Served {
+        if self.is_wide {
+            self.epoch_of::<f64>(order, positions, batch_size, moment)
+        } else {
+            self.epoch_of::<f32>(order, positions, batch_size, moment)
+        }
+    }
+
+    fn epoch_of<N: Number>(
+        &self,
+        order: &[u32],
+        positions: Range<usize>,
+        batch_size: usize,
+        moment: Moment,
+    ) -> Served {
         let places = &order[positions.clone()];
-        let mut served = self.serve(places, Some(moment.from(positions.start)));
+        let mut served = self.serve_as::<N>(places, Some(moment.from(positions.start)));
         let mixing = self.augment.as_ref().filter(|augment| augment.mixes());
         let (Some(spec), InputEncoder::Array { shape, .. }) = (mixing, &self.set.encoder.input)
         else {
             return served;
         };
-        let (&[channels, height, width], Values::Floats(floats), TargetValues::Classes(classes)) =
-            (&shape[..], &mut served.values, &mut served.targets)
-        else {
+        let (&[channels, height, width], Some(numbers), TargetValues::Classes(classes)) = (
+            &shape[..],
+            N::of_values(&mut served.values),
+            &mut served.targets,
+        ) else {
             return served;
         };
         let image = channels * height * width;
@@ -50,25 +66,25 @@ impl Split {
                 continue;
             };
             let at = partner(position, batch_size, order.len());
-            let (before, rest) = floats.split_at_mut(number * image);
+            let (before, rest) = numbers.split_at_mut(number * image);
             let picture = &mut rest[..image];
             let other = if number > 0 && at + 1 == position {
                 mix.apply(picture, &before[(number - 1) * image..], shape);
                 classes[number - 1]
             } else {
-                let other = self.serve(&order[at..=at], Some(moment.from(at)));
-                let (Values::Floats(values), TargetValues::Classes(other)) =
-                    (&other.values, &other.targets)
+                let mut other = self.serve_as::<N>(&order[at..=at], Some(moment.from(at)));
+                let (Some(values), TargetValues::Classes(other)) =
+                    (N::of_values(&mut other.values), &other.targets)
                 else {
                     continue;
                 };
                 mix.apply(picture, values, shape);
                 other[0]
             };
-            (mixed.classes[number], mixed.shares[number]) = (other, (1.0 - mix.kept) as f32);
+            (mixed.classes[number], mixed.shares[number]) = (other, 1.0 - mix.kept);
             if mix.kept < 0.5 {
                 std::mem::swap(&mut classes[number], &mut mixed.classes[number]);
-                mixed.shares[number] = mix.kept as f32;
+                mixed.shares[number] = mix.kept;
             }
         }
         served.mixed = Some(mixed);
@@ -76,11 +92,11 @@ impl Split {
     }
 
     /// Augments the image, and its mask, at the end of the buffers.
-    pub(super) fn change(
+    pub(super) fn change<N: Number>(
         &self,
         spec: &AugmentSpec,
         seed: u64,
-        floats: &mut [f32],
+        numbers: &mut [N],
         classes: &mut [i32],
     ) {
         let input = &self.set.encoder.input;
@@ -92,7 +108,7 @@ impl Split {
             return;
         };
         let size = channels * height * width;
-        let from = floats.len() - size;
+        let from = numbers.len() - size;
         let mut mask = match &self.set.encoder.target {
             TargetEncoder::Classes { shape, .. } if shape[..] == [height, width] => {
                 let from = classes.len() - height * width;
@@ -100,8 +116,12 @@ impl Split {
             }
             _ => None,
         };
-        let picture = &mut floats[from..];
-        self.change_colors(spec, seed, picture, height * width);
+        let picture = &mut numbers[from..];
+        if spec.changes_colors() {
+            N::in_singles(picture, |picture| {
+                self.change_colors(spec, seed, picture, height * width);
+            });
+        }
         if let Some(spec) = &spec.resized_crop {
             let part = Part::draw(spec, seed, [height, width]);
             part.apply(picture, [height, width]);
@@ -110,15 +130,12 @@ impl Split {
             }
         }
         let black = |channel: usize| scaling.at(channel * height * width).apply(0.0);
-        let black: Vec<f32> = (0..channels).map(black).collect();
+        let black: Vec<N> = (0..channels).map(black).collect();
         augment(spec, seed, picture, [channels, height, width], &black, mask);
     }
 
-    /// Changes the colors of a scaled image, whose planes have `len` pixels.
+    /// Changes the colors of a scaled image, whose planes have `len` pixels, in 32 bits.
     fn change_colors(&self, spec: &AugmentSpec, seed: u64, picture: &mut [f32], len: usize) {
-        if !spec.changes_colors() {
-            return;
-        }
         let pixels = self.set.encoder.input.pixels();
         // Values that are equal in all items are scaled by 0, and stay what they are.
         for (at, value) in picture.iter_mut().enumerate() {

@@ -227,7 +227,7 @@ pub fn array_scaling(
         }];
     }
     let found = moments(train, groups, |row, out| {
-        let mut values = Vec::new();
+        let mut values: Vec<f32> = Vec::new();
         let plain = ArrayScaling::new(&[Scaling::NONE], shape, None);
         array(records, row, column, plain, &mut values);
         out.extend(values.into_iter().map(f64::from));
