@@ -441,6 +441,7 @@ fn item(output: &Output, at: usize, num: usize) -> Output {
             Targets::Classes(classes) => Targets::Classes(classes.clone().narrow(0, at, 1)),
             Targets::Values(values) => Targets::Values(values.clone().narrow(0, at, 1)),
         },
+        padding: output.padding.as_ref().map(|all| all.narrow(at, 1)),
         // Only whole batches are measured for them.
         terms: Vec::new(),
         judged: output.judged.as_ref().map(|judged| Judged {

@@ -73,6 +73,7 @@ mod new_project;
 mod notify;
 mod ops;
 mod orphans;
+mod padding;
 mod pages;
 mod parametrization;
 mod parity;

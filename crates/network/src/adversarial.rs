@@ -116,6 +116,7 @@ impl Network {
             losses: self.opposed_losses(&real, &generated),
             outputs: made.flatten(),
             targets: batch.targets,
+            padding: None,
             terms: vec![Term {
                 losses: self.losses_of_scores(&generated, Side::Fooling),
                 compared: None,
@@ -256,6 +257,7 @@ impl Turns {
             losses,
             outputs: made.without_autodiff(),
             targets: targets.without_autodiff(),
+            padding: None,
             terms: Vec::new(),
             judged: Some(Judged { real, generated }.without_autodiff()),
         };

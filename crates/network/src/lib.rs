@@ -46,6 +46,7 @@ pub mod norms;
 pub mod numeric;
 pub mod optimizer;
 pub mod own;
+pub mod padding;
 pub mod parametrization;
 pub mod paths;
 mod rms_norm;

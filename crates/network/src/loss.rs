@@ -403,6 +403,7 @@ mod tests {
         LossSpec {
             reduction: Reduction::Mean,
             function,
+            mask: None,
         }
     }
 
@@ -554,6 +555,7 @@ mod tests {
             let spec = LossSpec {
                 function,
                 reduction,
+                mask: None,
             };
             for arithmetic in [Arithmetic::Fast, Arithmetic::Portable] {
                 let data = TensorData::new([item, [0.0; 8]].concat(), [2, 2, 4]);

@@ -9,6 +9,7 @@ use crate::finite::is_finite;
 use crate::graph::Graph;
 use crate::lora;
 use crate::loss::{item_distances, item_losses, item_penalties};
+use crate::padding::Padding;
 use crate::targets::Targets;
 use crate::teacher::{Lesson, Teacher};
 use crate::tensor::DynTensor;
@@ -17,7 +18,7 @@ use runner_core::check::network::pair::Pair;
 use runner_core::data::order::{Purpose, stream_seed};
 use runner_core::plan::RunPlan;
 use runner_core::spec::backend::{Arithmetic, Kernels};
-use runner_core::spec::loss::{LossFunction, LossSpec};
+use runner_core::spec::loss::{LossFunction, LossSpec, Reduction};
 use runner_core::spec::losses::{LossTerm, TermTarget};
 use runner_core::spec::task::TaskKind;
 
@@ -29,6 +30,9 @@ pub struct Network {
     task: TaskKind,
     #[module(skip)]
     loss: LossSpec,
+    /// The layer with the positions that it counts, if not all of them.
+    #[module(skip)]
+    mask: Option<usize>,
     /// Losses that are added to it.
     #[module(skip)]
     terms: Vec<LossTerm>,
@@ -73,6 +77,11 @@ impl Network {
             graph: lora::attached(graph, &plan.network, plan.seed, plan.arithmetic),
             task: plan.task.kind,
             loss: plan.loss.clone(),
+            mask: {
+                let named = plan.loss.mask.as_ref();
+                let mut layers = plan.network.layers.iter();
+                named.and_then(|name| layers.position(|layer| layer.name == *name))
+            },
             terms: plan.losses.clone(),
             more_tasks: plan.more_tasks(),
             pair: {
@@ -124,7 +133,8 @@ impl Network {
         wanted: Wanted<'_>,
     ) -> Tensor<1> {
         let last = outputs.last().unwrap_or(items).clone();
-        let main = self.losses_of(&self.loss, flat(self.task, last), wanted.targets, wanted);
+        let padding = self.mask.map(|at| Padding::new(outputs[at].clone().r2()));
+        let main = self.main_losses(flat(self.task, last), padding.as_ref(), wanted);
         if outputs.is_empty() {
             return main;
         }
@@ -190,6 +200,29 @@ impl Network {
             }
         };
         wanted.weighed(losses)
+    }
+
+    /// The loss of the task of each item, times its weight.
+    fn main_losses(
+        &self,
+        outputs: Tensor<2>,
+        padding: Option<&Padding>,
+        wanted: Wanted<'_>,
+    ) -> Tensor<1> {
+        let outputs = match padding {
+            Some(padding) => padding.filled(outputs, wanted.targets),
+            None => outputs,
+        };
+        let losses = self.losses_of(&self.loss, outputs, wanted.targets, wanted);
+        self.of_counted(losses, padding)
+    }
+
+    /// Losses over all positions of items as those over the positions that count; the others have none.
+    fn of_counted(&self, losses: Tensor<1>, padding: Option<&Padding>) -> Tensor<1> {
+        match (padding, self.loss.reduction) {
+            (Some(padding), Reduction::Mean) => losses * padding.factors(self.computed.1),
+            _ => losses,
+        }
     }
 
     /// The loss of the task and the terms, each times its weight.
@@ -268,20 +301,34 @@ impl Network {
             mixed: mixed.as_ref(),
             weights: weights.as_ref(),
         };
-        if self.terms.is_empty() && lesson.is_none() {
+        let is_sum = !self.terms.is_empty() || lesson.is_some();
+        if !is_sum && self.mask.is_none() {
             let outputs = self.outputs(inputs);
             return Output {
-                losses: self.losses_of(&self.loss, outputs.clone(), &targets, wanted),
+                losses: self.main_losses(outputs.clone(), None, wanted),
                 outputs,
                 targets,
+                padding: None,
                 terms: Vec::new(),
                 judged: None,
             };
         }
-        let layers = self.terms.iter().map(|term| term.layer);
-        let (output, others) = self.graph.with_outputs_of(inputs.clone(), layers);
+        let layers = self.terms.iter().map(|term| term.layer).chain(self.mask);
+        let (output, mut others) = self.graph.with_outputs_of(inputs.clone(), layers);
+        let padding = self.mask.and_then(|_| others.pop());
+        let padding = padding.map(|mask| Padding::new(mask.r2()));
         let outputs = flat(self.task, output);
-        let main = self.losses_of(&self.loss, outputs.clone(), &targets, wanted);
+        let main = self.main_losses(outputs.clone(), padding.as_ref(), wanted);
+        if !is_sum {
+            return Output {
+                losses: main,
+                outputs,
+                targets,
+                padding,
+                terms: Vec::new(),
+                judged: None,
+            };
+        }
         let mut terms = self.terms(others, &inputs, wanted);
         let alone = |losses| Term {
             losses,
@@ -289,9 +336,13 @@ impl Network {
         };
         let taught = lesson.map(|lesson| {
             let both = [outputs.clone(), lesson.beside(&outputs)];
+            let both = both.map(|outputs| match &padding {
+                Some(padding) => padding.filled(outputs, &targets),
+                None => outputs,
+            });
             let (arithmetic, temperature) = (self.computed.1, lesson.temperature);
             let distance = item_distances(&self.loss, arithmetic, temperature, both, &targets);
-            let distance = wanted.weighed(distance);
+            let distance = self.of_counted(wanted.weighed(distance), padding.as_ref());
             let losses = main.clone() * (1.0 - lesson.weight) + distance.clone() * lesson.weight;
             (losses, alone(distance))
         });
@@ -303,6 +354,7 @@ impl Network {
             losses,
             outputs,
             targets,
+            padding,
             terms,
             judged: None,
         }
@@ -365,6 +417,8 @@ pub struct Output {
     pub outputs: Tensor<2>,
     /// The targets.
     pub targets: Targets,
+    /// The positions that the loss of the task and its metrics leave out, if they leave out any.
+    pub padding: Option<Padding>,
     /// If the loss is a sum: the loss of the task, and what is added to it.
     pub terms: Vec<Term>,
     /// The scores of a discriminator.
@@ -393,6 +447,7 @@ impl Output {
             losses: self.losses.without_autodiff(),
             outputs: self.outputs.without_autodiff(),
             targets: self.targets.without_autodiff(),
+            padding: self.padding.map(Padding::without_autodiff),
             terms: terms.collect(),
             judged: self.judged.map(Judged::without_autodiff),
         }

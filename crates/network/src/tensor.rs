@@ -131,6 +131,7 @@ impl DynTensor {
         }
     }
 
+    rank_getter!(r2, R2, 2);
     rank_getter!(r3, R3, 3);
     rank_getter!(r4, R4, 4);
     rank_getter!(r5, R5, 5);

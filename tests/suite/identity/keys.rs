@@ -255,6 +255,17 @@ const HEADS: Edits = &[
 const BLOBS: Edits = &[("data.type", "'blobs'")];
 const REGRESSION: Edits = &[("data.type", "'regression'")];
 const WAVES: Edits = &[("data.type", "'sine_windows'")];
+/// An autoencoder of series.
+const SERIES: Edits = &[
+    ("task.type", "'autoencoding'"),
+    ("model.type", ""),
+    ("model.hidden", ""),
+    (
+        "model.layers",
+        "[{ type = 'padding_mask', name = 'real' }, { type = 'gru', hidden_size = 2, mask = 'real', inputs = ['input'] }, { type = 'linear' }]",
+    ),
+    ("loss.type", "'mse'"),
+];
 const BRACKETS: Edits = &[
     ("data.type", "'brackets'"),
     ("model.type", "'transformer_classifier'"),
@@ -532,6 +543,7 @@ const ROWS: &[Row] = &[
         "{ type = 'cross_entropy', class_weights = 'balanced' }",
         Other,
     ),
+    (WAVES, SERIES, "loss.mask", "'real'", Other),
     (DIGITS, &[], "data.augment.flip", "0.5", Other),
     (DIGITS, &[], "data.augment.flip_vertical", "0.5", Other),
     (DIGITS, &[], "data.augment.shift", "0.1", Other),
@@ -1217,7 +1229,11 @@ fn what_is_done_about_failures_is_in_no_fingerprint() {
 }
 
 /// Keys with more than one tested value, or that need other keys.
-const BY_HAND: &[&str] = &["optimizer.groups", "optimizer.adamw.parameters"];
+const BY_HAND: &[&str] = &[
+    "optimizer.groups",
+    "optimizer.adamw.parameters",
+    "loss.mask",
+];
 
 /// Types with keys that they are refused with.
 const REFUSED: &[(&str, &str)] = &[

@@ -60,7 +60,11 @@ pub(super) fn add(point: &Point<'_>, goal: &mut Goal, data: &DataPlan) -> Vec<Di
 }
 
 /// The index of the layer that a key names.
-fn output_of(point: &Point<'_>, key: &str, name: &str) -> Result<usize, Box<Diagnostic>> {
+pub(super) fn output_of(
+    point: &Point<'_>,
+    key: &str,
+    name: &str,
+) -> Result<usize, Box<Diagnostic>> {
     let layers = &point.spec.model.layers;
     layer_of(layers, name).ok_or_else(|| {
         let names = || layers.iter().map(|layer| layer.name.as_str());

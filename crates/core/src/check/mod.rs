@@ -24,6 +24,7 @@ pub mod measured;
 mod mixing;
 pub mod network;
 mod notify;
+mod padding;
 mod portable;
 mod predictions;
 mod preset_sizes;

@@ -7,6 +7,7 @@ use super::fit::*;
 use super::losses;
 use super::measured::objective_is_measured;
 use super::network::heads::Head;
+use super::padding;
 use crate::data::{DataPlan, TargetPlan};
 use crate::diagnostic::Diagnostic;
 use crate::spec::loss::{LossFunction, LossKind, LossSpec};
@@ -73,6 +74,9 @@ pub fn goal(point: &Point<'_>, data: &DataPlan) -> Result<Goal, Vec<Diagnostic>>
             Some(name) if kind == TaskKind::Regression => diagnostic.help(format!(
                 "or say that the column has numbers: `columns = [{{ name = \"{name}\", type = \"number\" }}]` under `[data]`"
             )),
+            Some(name) if kind == TaskKind::MultiLabel => diagnostic.help(format!(
+                "or say that the column is a label, if its values are 0 and 1: `columns = [{{ name = \"{name}\", type = \"label\" }}]` under `[data]`"
+            )),
             _ => diagnostic,
         }]);
     }
@@ -112,6 +116,7 @@ pub fn goal(point: &Point<'_>, data: &DataPlan) -> Result<Goal, Vec<Diagnostic>>
     };
     goal.task.settings.positive = positive;
     let mut wrong = losses::add(point, &mut goal, data);
+    wrong.extend(padding::add(point, &mut goal, data));
     match adversarial::head(point, data) {
         Ok(head) => goal.heads.extend(head),
         Err(diagnostic) => wrong.push(*diagnostic),

@@ -18,6 +18,9 @@ use super::task::TaskKind;
 pub struct LossSpec {
     /// How the elements of an item (positions, pixels, labels or values) are reduced to one number.
     pub reduction: Reduction,
+    /// The layer that outputs which positions of an item count, if not all do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mask: Option<String>,
     /// The loss of an element.
     #[serde(flatten)]
     pub function: LossFunction,
@@ -344,6 +347,7 @@ impl LossSpec {
         };
         Self {
             reduction: Reduction::Mean,
+            mask: None,
             function,
         }
     }
@@ -352,9 +356,23 @@ impl LossSpec {
         s.variant(
             "The loss to minimize.",
             None,
-            |s, loss: OrOwn<WithTarget, OwnLoss>| match loss {
-                OrOwn::BuiltIn(WithTarget(kind)) => Self::of_type(s, LossType::BuiltIn(kind)),
-                OrOwn::Own(part) => Self::of_type(s, LossType::Own(part)),
+            |s, loss: OrOwn<WithTarget, OwnLoss>| {
+                let loss = match loss {
+                    OrOwn::BuiltIn(WithTarget(kind)) => LossType::BuiltIn(kind),
+                    OrOwn::Own(part) => LossType::Own(part),
+                };
+                let reconstructs = match loss {
+                    LossType::BuiltIn(kind) => kind.tasks().contains(&TaskKind::Autoencoding),
+                    LossType::Own(part) => part.tasks.contains(&TaskKind::Autoencoding),
+                };
+                let mask = reconstructs.then(|| {
+                    let doc = "A `padding_mask` layer: the positions of series that it masks count neither in the loss nor in the metrics of an autoencoder.";
+                    s.field("mask", Kind::Text, doc).optional()
+                });
+                Self {
+                    mask: mask.flatten(),
+                    ..Self::of_type(s, loss)
+                }
             },
         )
     }
@@ -372,6 +390,7 @@ impl LossSpec {
                 "How the elements of an item (positions, pixels, labels or values) are reduced to one number; items are always averaged.",
                 usual,
             ),
+            mask: None,
             function: match loss {
                 LossType::BuiltIn(kind) => LossFunction::decode(s, kind),
                 LossType::Own(part) => LossFunction::Own {

@@ -71,6 +71,7 @@ impl Counted {
             losses,
             outputs,
             targets,
+            padding: _,
             terms: _,
             judged: _,
         } = output;

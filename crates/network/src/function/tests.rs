@@ -143,6 +143,7 @@ fn losses_of_what_is_no_number_are_none() {
     let spec = |function: LossFunction, reduction| LossSpec {
         function,
         reduction,
+        mask: None,
     };
     let classes = [
         LossFunction::CrossEntropy {

@@ -25,6 +25,7 @@ use crate::numeric::{
     self, exp, log_sigmoid, log_softmax, mean_axis, sigmoid, softmax, softplus, sum_axis,
 };
 use crate::own::{self, LossTargets};
+use crate::padding::Padding;
 use crate::sliced::{self, NUM_DIRECTIONS, directions};
 use crate::targets::Targets;
 use runner_core::data::TargetPlan;
@@ -160,6 +161,7 @@ impl Scores {
             losses,
             outputs,
             targets,
+            padding,
             terms,
             judged,
         } = output;
@@ -170,7 +172,7 @@ impl Scores {
         for ((name, scores), term) in self.terms.iter().zip(terms) {
             let mut of_term = Measured::of_losses(term.losses);
             if let Some((outputs, targets)) = term.compared {
-                scores.compare(outputs, targets, &mut of_term);
+                scores.compare(outputs, targets, None, &mut of_term);
             }
             measured.terms.push((name.clone(), of_term));
         }
@@ -182,17 +184,30 @@ impl Scores {
                 (ranked, targets.clone())
             });
         }
-        self.compare(outputs, targets, &mut measured);
+        self.compare(outputs, targets, padding, &mut measured);
         measured
     }
 
-    fn compare(&self, outputs: Tensor<2>, targets: Targets, to: &mut Measured) {
+    fn compare(
+        &self,
+        outputs: Tensor<2>,
+        targets: Targets,
+        padding: Option<Padding>,
+        to: &mut Measured,
+    ) {
+        let outputs = match &padding {
+            Some(padding) => padding.filled(outputs, &targets),
+            None => outputs,
+        };
         match targets {
             Targets::Classes(classes) => self.measure_classes(outputs, classes, to),
             Targets::Values(labels) if self.is_of_labels => {
                 self.measure_labels(outputs, labels, to);
             }
-            Targets::Values(values) => self.measure_values(outputs, values, to),
+            Targets::Values(values) => {
+                let factors = padding.map(|padding| padding.factors(self.arithmetic));
+                self.measure_values(outputs, values, factors, to);
+            }
         }
     }
 
@@ -358,8 +373,14 @@ impl Scores {
         }
     }
 
-    /// `targets` is \[batch, values\].
-    fn measure_values(&self, outputs: Tensor<2>, targets: Tensor<2>, to: &mut Measured) {
+    /// `targets` is \[batch, values\]; with `factors`, means over the values of an item are multiplied by its factor.
+    fn measure_values(
+        &self,
+        outputs: Tensor<2>,
+        targets: Tensor<2>,
+        factors: Option<Tensor<1>>,
+        to: &mut Measured,
+    ) {
         let [num_items, num_values] = targets.dims();
         to.know("items", num_items as f64);
         let predicted = self.predicted(outputs, num_values);
@@ -378,7 +399,13 @@ impl Scores {
             to.columns(of_own(own), rows);
         }
         let errors = predicted.clone() - targets.clone();
-        let mean_of = |each: Tensor<2>| mean_axis(self.arithmetic, each, 1).flatten(0, 1);
+        let mean_of = |each: Tensor<2>| {
+            let means = mean_axis(self.arithmetic, each, 1).flatten(0, 1);
+            match &factors {
+                Some(factors) => means * factors.clone(),
+                None => means,
+            }
+        };
         let absolute = |errors: Tensor<2>| mean_of(errors.abs());
         if self.wants(&[Metric::Mae]) {
             to.sum("absolute", absolute(errors.clone()));

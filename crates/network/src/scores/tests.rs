@@ -70,6 +70,7 @@ fn measured(
             losses: outputs.clone().sum_dim(1).squeeze_dim(1),
             outputs,
             targets: targets(start, *end),
+            padding: None,
             terms: Vec::new(),
         };
         staged.push(scores.measure(output, false));

@@ -185,6 +185,7 @@ fn of_loss(function: &LossFunction, reduction: Reduction) -> u64 {
     let spec = LossSpec {
         reduction,
         function: function.clone(),
+        mask: None,
     };
     let columns = 37;
     let is_of_classes = matches!(

@@ -1,7 +1,7 @@
 //! Outputs of a network besides that of its last layer.
 
 use super::shape::{self, Mismatch};
-use super::{Network, refusal};
+use super::{Network, masks, refusal};
 use crate::diagnostic::Diagnostic;
 use crate::spec::model::layer::LayerKind;
 use crate::spec::model::layer_spec::{LayerSpec, Source};
@@ -24,6 +24,8 @@ pub enum Needs {
     Shape(Vec<usize>),
     /// An even number of values along the last axis.
     Halves,
+    /// A mask of this many positions.
+    Mask(usize),
     /// Of any shape.
     Anything,
 }
@@ -167,6 +169,7 @@ pub(super) fn fit(
             Needs::Shape(wanted) => wrong(head.layer, wanted, (&what, &needs)),
             Needs::Halves => (!shape.last().is_some_and(|width| width.is_multiple_of(2)))
                 .then(|| shape::no_halves(shape, &what)),
+            Needs::Mask(positions) => masks::of_loss(network, head.layer, *positions),
             Needs::Anything => None,
         };
         if let Some(mismatch) = mismatch {

@@ -77,6 +77,27 @@ pub fn check(network: &Network, spec: &LayerSpec, inputs: &[Input]) -> Result<()
     Ok(())
 }
 
+/// What is wrong with the layer that `loss.mask` names, if anything is.
+pub fn of_loss(network: &Network, at: usize, positions: usize) -> Option<Mismatch> {
+    let dims = &network.layers[at].shape;
+    let (message, help) = if !is_mask(network, Some(at)) {
+        (
+            "is the `mask` of the loss, but does not output a mask".into(),
+            "name a `padding_mask` layer, or one that slices, pads or combines masks",
+        )
+    } else if *dims == [positions] {
+        return None;
+    } else {
+        (
+            format!(
+                "is the `mask` of the loss, but outputs {dims:?}, and items have {positions} positions"
+            ),
+            "name a mask of the positions of items; `slice` and `pad` shorten and lengthen one",
+        )
+    };
+    wrong::<()>("type", message, help).err()
+}
+
 /// The number of positions that a layer masks.
 fn length(kind: &LayerKind, key: MaskKey, values: &[Input]) -> Result<usize, Mismatch> {
     let of = |at: usize| &values[at].shape.dims;
