@@ -2,6 +2,7 @@
 //! targets that have none.
 
 use std::fs;
+use std::path::Path;
 
 use super::support::peers::python_with;
 use super::support::{folder_with, run};
@@ -102,4 +103,13 @@ fn new_targets_without_a_transform_are_refused_at_their_row() {
         &["predict", "results/spec", "--data", "new.csv"],
     );
     assert_eq!(code, 0, "{said}");
+}
+
+/// A single column of 0 and 1 whose type is `label`, as PyTorch and the definitions of the metrics have it.
+#[test]
+fn a_single_label_is_one_of_multi_label() {
+    if let Some(python) = python_with(&["torch", "onnxruntime", "numpy"]) {
+        let program = Path::new(env!("CARGO_BIN_EXE_runner"));
+        python.run("label_check.py", &[program]);
+    }
 }

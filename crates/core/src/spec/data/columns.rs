@@ -183,6 +183,7 @@ choices! {
     pub enum ColumnType {
         Number "number" "A number.",
         Category "category" "A category.",
+        Label "label" "0 or 1, as one of the labels of the task `multi_label`, of which there may be only one.",
         Text "text" "Text, which is tokenized.",
         Chat "chat" "A conversation: a list of messages with a `role` and a `content`, written as text by the tokenizer's chat template.",
     }

@@ -93,6 +93,45 @@ impl Fitting<'_> {
         }
     }
 
+    /// Whether the file says that a column contains labels.
+    fn is_label(&self, column: usize) -> bool {
+        let said = self.roles.of(&self.column(column).name);
+        said.and_then(|said| said.kind) == Some(ColumnType::Label)
+    }
+
+    /// Refuses labels that are not targets.
+    fn refuse_other_labels(&self) -> Result<(), DataError> {
+        let targets: Vec<usize> = self.uses.all_targets().collect();
+        let mut columns = 0..self.records.columns().len();
+        let Some(other) = columns.find(|at| self.is_label(*at) && !targets.contains(at)) else {
+            return Ok(());
+        };
+        let name = &self.column(other).name;
+        let number = self.roles.columns.iter().position(|of| of.name == *name);
+        let message = format!("`{name}` has the type \"label\", but is not a target");
+        Err(DataError::new(message)
+            .key(format!("data.columns[{}].type", number.unwrap_or(0)))
+            .help("add it to `target`, or remove its `type`: a feature of 0 and 1 is a number"))
+    }
+
+    /// Why targets are not labels, though the file says so of some.
+    fn no_labels(&self, targets: &[usize]) -> DataError {
+        let wrong = targets.iter().find(|at| {
+            let extent = self.records.header.extents[**at];
+            let is_whole = matches!(
+                self.column(**at).kind,
+                ColumnKind::Bytes | ColumnKind::Whole
+            );
+            !(is_whole && extent.min >= Some(0.0) && extent.max <= Some(1.0))
+        });
+        let column = self.column(wrong.copied().unwrap_or(targets[0]));
+        DataError::new(format!(
+            "the target `{}` is not a list of labels, which are the integers 0 and 1",
+            column.name
+        ))
+        .help("save labels as integers 0 and 1, or remove `type = \"label\"`")
+    }
+
     /// Whether items are tokens, each of which can have a class.
     fn has_tokens(&self) -> bool {
         let single = match self.uses.features[..] {
@@ -182,7 +221,9 @@ impl Fitting<'_> {
         let Some(first) = targets.first() else {
             return Ok(TargetEncoder::None);
         };
+        self.refuse_other_labels()?;
         if let [column] = targets[..]
+            && !self.is_label(column)
             && let Some(encoder) = self.class(column, key)?
         {
             return Ok(encoder);
@@ -199,7 +240,11 @@ impl Fitting<'_> {
                 && extent.max <= Some(1.0)
         });
         let num: usize = targets.iter().map(|at| self.column(*at).len()).sum();
-        if are_labels && num > 1 {
+        let is_asked = targets.iter().any(|at| self.is_label(*at));
+        if is_asked && !are_labels {
+            return Err(self.no_labels(targets).key(key));
+        }
+        if are_labels && (num > 1 || is_asked) {
             return Ok(TargetEncoder::Labels {
                 columns: targets.to_vec(),
                 num_labels: num,

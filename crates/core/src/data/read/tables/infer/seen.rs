@@ -224,6 +224,22 @@ impl Seen {
                 };
                 categories(names)
             }
+            Some(ColumnType::Label) => {
+                let names = self.names.as_ref();
+                let other = names.map(|names| names.iter().find(|name| !is_label(name)));
+                if let Some(None) = other {
+                    ColumnKind::Whole
+                } else {
+                    let found = match other.flatten() {
+                        Some(name) => format!("`{}`", shorten(name)),
+                        None => "other values".to_owned(),
+                    };
+                    return Err(DataError::new(format!(
+                        "the column `{name}` contains {found}, but labels are 0 and 1"
+                    ))
+                    .help("write 1 for yes and 0 for no, or remove its `type`"));
+                }
+            }
             None => self.find_out(use_of),
         };
         Ok(Decided {
@@ -243,9 +259,8 @@ impl Seen {
                 num <= FEW || num <= MAX_NAMES && are_repeated || self.all_dates
             }
         };
-        let is_label = |name: &String| name == "0" || name == "1";
         match self.names {
-            Some(names) if use_of == Use::OneTarget && names.iter().all(is_label) => {
+            Some(names) if use_of == Use::OneTarget && names.iter().all(|name| is_label(name)) => {
                 ColumnKind::Whole
             }
             Some(names) if are_categories => categories(names),
@@ -292,7 +307,7 @@ impl Seen {
             .note("shorter lists would be padded, and padding would count in losses and metrics")
             .help("make the lists of a target equally long, or keep one number of each"));
         }
-        let is_whole = self.lists_are_whole && forced.is_none();
+        let is_whole = self.lists_are_whole && forced.is_none_or(|kind| kind == ColumnType::Label);
         let kind = if is_whole {
             ColumnKind::Whole
         } else {
@@ -303,6 +318,10 @@ impl Seen {
             is_padded,
         })
     }
+}
+
+fn is_label(name: &str) -> bool {
+    name == "0" || name == "1"
 }
 
 /// Names in numeric order if they are numbers, otherwise in text order.
