@@ -5,6 +5,7 @@
 
 #[cfg(test)]
 mod tests;
+mod unique;
 
 use runner_core::data::records::{Column, ColumnKind};
 use runner_core::diagnostic::Reason;
@@ -128,8 +129,7 @@ fn outputs(model: &Model) -> Vec<Output> {
 
 /// Rows of a plain request: one object, a list of objects, or a list under `rows`.
 pub(super) fn rows(body: &[u8]) -> Result<Vec<String>, Reason> {
-    let parsed: Value =
-        serde_json::from_slice(body).map_err(|e| format!("the body is not JSON: {e}"))?;
+    let parsed = unique::read(body)?;
     let rows = match parsed {
         Value::Array(rows) => rows,
         Value::Object(mut object) => match object.remove("rows") {
@@ -164,8 +164,7 @@ pub(super) fn rows(body: &[u8]) -> Result<Vec<String>, Reason> {
 impl Call {
     /// Reads a request; returns its rows as JSON objects.
     pub fn parse(body: &[u8], metadata: &Metadata) -> Result<(Self, Vec<String>), Reason> {
-        let parsed: Value =
-            serde_json::from_slice(body).map_err(|e| format!("the body is not JSON: {e}"))?;
+        let parsed = unique::read(body)?;
         let given = parsed.get("inputs").and_then(Value::as_array);
         let given = given.ok_or("`inputs` must be a list of tensors")?;
         if given.is_empty() {

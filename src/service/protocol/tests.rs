@@ -105,6 +105,31 @@ fn rows_come_in_three_forms() {
     );
 }
 
+/// Which of two values is meant is not known.
+#[test]
+fn keys_that_occur_twice_are_refused() {
+    let twice = |key: &str| format!("the key `{key}` occurs twice at line 1 column ");
+    let refused = |body: &str| rows(body.as_bytes()).unwrap_err().0;
+    for body in [
+        r#"{"x": 1, "x": 2}"#,
+        r#"{"rows": [{"x": 1, "kind": "a", "x": 1}]}"#,
+        r#"[{"x": 1}, {"kind": {"x": [], "x": null}}]"#,
+    ] {
+        assert!(refused(body).starts_with(&twice("x")), "{}", refused(body));
+    }
+    let body = r#"{"inputs": [], "inputs": []}"#;
+    let found = Call::parse(body.as_bytes(), &metadata()).unwrap_err().0;
+    assert!(found.starts_with(&twice("inputs")), "{found}");
+    let broken = refused(r#"{"x": 1"#);
+    assert!(broken.starts_with("the body is not JSON: "), "{broken}");
+    // Numbers are read as they are.
+    let kept = rows(br#"{"a": [1, -2, 0.1, 1e300, 18446744073709551615], "b": null}"#).unwrap();
+    assert_eq!(
+        kept,
+        [r#"{"a":[1,-2,0.1,1e+300,18446744073709551615],"b":null}"#]
+    );
+}
+
 #[test]
 fn integers_outside_of_their_datatype_are_refused_by_name() {
     let one = |datatype: &str, value: Value| {
