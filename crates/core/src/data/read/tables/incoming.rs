@@ -19,7 +19,7 @@ use crate::data::incoming::{Id, Incoming, Origin, Raw, Take};
 use crate::data::records::{Column, ColumnKind, Skipped, Writer};
 use crate::diagnostic::{Reason, counted, nearest};
 use crate::show::listed;
-use crate::spec::data::{DataKind, FilesSpec};
+use crate::spec::data::{DataKind, FilesSpec, Missing, RolesSpec};
 
 /// Reads a table.
 pub(in crate::data) fn read(
@@ -191,11 +191,17 @@ impl Layout {
             columns[at].kind = ColumnKind::Numbers;
         }
         let branches = transforms.input.branches();
+        let roles = incoming.trained_on().map(|files| &files.roles);
         let is_padded = |at: usize| {
-            branches.iter().any(|input| match input {
-                InputEncoder::Tokens { column, shift, .. } => *column == at && *shift > 0,
-                _ => false,
-            })
+            let column = &transforms.columns[at];
+            // As in training, padding is missing numbers.
+            let is_series = column.kind == ColumnKind::Numbers && column.shape.len() == 1;
+            let is_zero = |roles: &RolesSpec| roles.missing_of(&column.name) == Missing::Zero;
+            is_series && roles.is_some_and(is_zero)
+                || branches.iter().any(|input| match input {
+                    InputEncoder::Tokens { column, shift, .. } => *column == at && *shift > 0,
+                    _ => false,
+                })
         };
         let decided = columns
             .iter()
