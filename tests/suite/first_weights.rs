@@ -275,6 +275,40 @@ fn names_that_only_begin_differently_are_answered_with_the_pair_that_helps() {
     );
 }
 
+/// As the ONNX files of `nn.Sequential` have them: numbers, of which activations have some, too.
+#[test]
+fn modules_with_other_names_are_answered_with_the_layers_at_their_places() {
+    let plan = network(
+        &[2],
+        "{ type = 'linear', out_features = 3 }, { type = 'relu' }, { type = 'linear', out_features = 2 }",
+    );
+    let folder = tempfile::tempdir().unwrap();
+    let text = r#"{"0.weight": [[1, 2], [3, 4], [5, 6]], "0.bias": [1, 2, 3], "2.weight": [[1, 2, 3], [4, 5, 6]], "2.bias": [7, 8]}"#;
+    fs::write(folder.path().join("w.json"), text).unwrap();
+    let folders = Folders {
+        base: folder.path().to_owned(),
+        cache: folder.path().join("cache"),
+    };
+    let mut spec = init_from("w.json");
+    let refused = Finder::new(&folders).find(&spec, &plan).unwrap_err();
+    let (note, help) = (
+        refused.diagnostic.notes.join("\n"),
+        refused.diagnostic.helps.join("\n"),
+    );
+    assert!(
+        note.contains("`0` -> `linear_1`, `2` -> `linear_2`"),
+        "{note}"
+    );
+    let remap = r"remap = [['^0\.', 'linear_1.'], ['^2\.', 'linear_2.']]";
+    assert!(help.contains(remap), "{help}");
+    spec.remap = [(r"^0\.", "linear_1."), (r"^2\.", "linear_2.")]
+        .map(|(from, to)| vec![from.to_owned(), to.to_owned()])
+        .to_vec();
+    let found = Finder::new(&folders).find(&spec, &plan).unwrap();
+    let values = load(&found, &plan).unwrap();
+    assert_eq!(values["linear_2.bias"].to_f32s(), [7.0, 8.0]);
+}
+
 /// Damaged and hostile files are refused while the experiment is planned: exit code 2, and nothing is written.
 #[test]
 fn files_of_weights_that_cannot_be_used_write_nothing() {

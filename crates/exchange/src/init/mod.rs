@@ -5,6 +5,7 @@
 
 mod matching;
 mod open;
+mod order;
 #[cfg(feature = "native")]
 mod teacher;
 mod words;

@@ -6,6 +6,7 @@ use runner_core::plan::init::{InitFate, InitRefusal, InitReport, InitRow};
 use runner_core::spec::hub::HubNames;
 use runner_core::spec::init::InitSpec;
 
+use super::order;
 use crate::read::Entry;
 use crate::slots::Slot;
 
@@ -104,10 +105,33 @@ fn of_file(
             "set `remap = [{pair}]`, which changes the names to those of the network"
         )),
         None => {
+            let by_order = order::pairs(report).filter(|_| {
+                spec.remap.is_empty()
+                    && [InitFate::Missing, InitFate::Unused]
+                        .iter()
+                        .all(|fate| is_refused(*fate))
+            });
+            if let Some(pairs) = by_order {
+                return with_order(diagnostic, &pairs);
+            }
             let num_matched = report.num(InitFate::Matched);
             with_helps(diagnostic, spec, report, num_matched, is_refused)
         }
     }
+}
+
+/// The layers that the modules of a file are by their order.
+fn with_order(diagnostic: Diagnostic, pairs: &[order::Pair<'_>]) -> Diagnostic {
+    let rows = pairs.iter().map(|(from, to)| format!("`{from}` -> `{to}`"));
+    let rows: Vec<String> = rows.collect();
+    let note = format!(
+        "in order, the tensors of the file have the shapes of the layers: {}",
+        rows.join(", ")
+    );
+    diagnostic.note(note).help(format!(
+        "if these are the same layers, set `remap = {}`",
+        order::remap(pairs)
+    ))
 }
 
 /// Data whose tokens are not those of the network of a hub.
