@@ -240,9 +240,6 @@ const ONE_WAY: &[&str] = &[
     "{ type = 'constant'",
     // Comparisons of items, and what follows from them.
     "{ type = 'padding_mask'",
-    // `DeformConv` is not read.
-    "{ type = 'conv2d', out_channels = 18, kernel_size = 3, padding = 1, name = 'offsets' }",
-    "{ type = 'conv2d', out_channels = 16, kernel_size = 2, stride = 2, name = 'offsets' }",
 ];
 
 #[test]

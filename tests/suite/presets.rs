@@ -10,6 +10,7 @@ use burn_runner::spec::section::Findings;
 
 use super::exchange::{graph, write_pytorch};
 use super::support::peers::python_with;
+use super::support::plan_in;
 
 /// Keys of a preset with their values.
 type Keys<'a> = &'a [(&'a str, i64)];
@@ -69,6 +70,24 @@ fn presets_have_as_many_parameters_as_torchvisions_networks() {
     // The U-Net of the paper, with padding and batch norm instead of biases, for two classes.
     let unet = network(ModelType::Unet, &[], &[1, 256, 256], &[2, 256, 256]);
     assert_eq!(unet.num_parameters, 31_036_546);
+}
+
+/// As in the authors' code: a length for each output of the causal convolutions.
+#[test]
+fn a_tcn_may_have_weight_norm() {
+    let planned = |keys: &str| {
+        let text = format!(
+            "data = {{ type = 'sine_windows' }}\nmodel = {{ type = 'tcn'{keys} }}\n\
+             optimizer = {{ type = 'adam', learning_rate = 1e-3 }}\ntrain.epochs = 1\n"
+        );
+        let (plan, _) = plan_in(None, "spec.toml", &text).unwrap();
+        let run = &plan.runs[0];
+        (run.network.num_parameters, run.fingerprint.clone())
+    };
+    let (plain, fingerprint) = planned("");
+    let (normed, _) = planned(", parametrization = 'weight_norm'");
+    assert_eq!(normed, plain + 8 * 2 * 25);
+    assert_eq!(planned(", parametrization = 'none'").1, fingerprint);
 }
 
 #[test]

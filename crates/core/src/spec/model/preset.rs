@@ -25,7 +25,7 @@ choices! {
         Unet "unet" "A network that outputs a class for each pixel, with connections across a bottleneck (Ronneberger et al., 2015).",
         Vae "vae" "A variational autoencoder of images (Kingma and Welling, 2014); the divergence of its code is a loss in `[[losses]]`.",
         FtTransformer "ft_transformer" "A transformer over the features of a table, with a class token (Gorishniy et al., 2021).",
-        Tcn "tcn" "Residual blocks of dilated causal convolutions over a sequence (Bai et al., 2018), without weight norm.",
+        Tcn "tcn" "Residual blocks of dilated causal convolutions over a sequence (Bai et al., 2018).",
         InceptionTime "inception_time" "Residual blocks of convolutions of several lengths over a sequence (Ismail Fawaz et al., 2020).",
         Dlinoss "dlinoss" "Blocks of damped linear oscillators over a sequence, and a linear layer on the mean (D-LinOSS; Boyer et al., 2025).",
         Eegnet "eegnet" "Filters over time, then over the channels of a recording (Lawhern et al., 2018), without limits on norms.",

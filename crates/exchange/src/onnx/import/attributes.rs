@@ -32,6 +32,7 @@ const TYPES: [(AttributeType, &[&str]); 7] = [
             "noop_with_empty_axes",
             "num_groups",
             "num_outputs",
+            "offset_group",
             "p",
             "q_num_heads",
             "reverse",

@@ -240,7 +240,19 @@ impl<'a> Reader<'a> {
         name: &str,
         kind: LayerKind,
     ) -> Read<Source> {
-        let source = self.builder.add(name, kind, &[front.source])?;
+        self.put_layer_of(node, front, name, kind, &[front.source])
+    }
+
+    /// The same of a layer with several inputs; its output has the axes of a value.
+    pub fn put_layer_of(
+        &mut self,
+        node: &NodeProto,
+        front: &Front,
+        name: &str,
+        kind: LayerKind,
+        sources: &[Source],
+    ) -> Read<Source> {
+        let source = self.builder.add(name, kind, sources)?;
         let view = self.back(front, source)?;
         self.put(node, source, view)?;
         Ok(source)

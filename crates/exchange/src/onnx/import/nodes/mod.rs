@@ -34,6 +34,7 @@ impl Reader<'_> {
             "Identity" | "Cast" | "CastLike" => self.pass(node),
             "Dropout" => self.dropout(node),
             "Conv" => self.conv(node),
+            "DeformConv" => self.deform_conv(node),
             "ConvTranspose" => self.conv_transpose(node),
             "MaxPool" | "AveragePool" => self.pool(node),
             "GlobalAveragePool" | "GlobalMaxPool" => self.global_pool(node),

@@ -1,7 +1,9 @@
 //! Convolutions and pooling.
 
 use runner_core::spec::kind::Padding;
-use runner_core::spec::model::layer::{Conv, ConvTranspose, LayerKind, PadMode, Pool, Reduction};
+use runner_core::spec::model::layer::{
+    Conv, ConvTranspose, DeformConv, LayerKind, PadMode, Pool, Reduction, Unfold,
+};
 use runner_core::spec::model::parametrization::Parametrization;
 
 use crate::onnx::import::attributes::{flag, int, ints, operator, sizes, text};
@@ -176,6 +178,72 @@ impl Reader<'_> {
             parametrization: Parametrization::None,
         });
         self.convolved(node, &front, kind, &weight, out)
+    }
+
+    /// Its inputs are the image, weights, offsets, biases, and weights of samples.
+    pub(super) fn deform_conv(&mut self, node: &NodeProto) -> Read {
+        let live = self.live(node, 0)?;
+        let weight = self.weight(node, 1)?;
+        let input = live.view.shape();
+        let shapes = (weight.shape.as_slice(), input.as_slice());
+        let ([out, of_group, rows, columns], [_, channels, height, width]) = shapes else {
+            return Err(format!("its weights have the shape {:?}", weight.shape).into());
+        };
+        if weight.shape.contains(&0) {
+            return Err("its weights are empty".into());
+        }
+        let (out, groups) = (*out, int(node, "group").unwrap_or(1));
+        let groups = usize::try_from(groups).ok().filter(|groups| *groups > 0);
+        let groups = groups.filter(|groups| groups.checked_mul(*of_group) == Some(*channels));
+        let groups = groups.ok_or("its weights do not match its input")?;
+        let window = Window::read(node, vec![*rows, *columns], &[*height, *width])?;
+        let padding = window
+            .even()
+            .ok_or("it pads one side more than the other")?;
+        let image = self.images(&live)?;
+        let mut sources = vec![image.source];
+        for at in [2, 4] {
+            let is_given = node.input.get(at).is_some_and(|name| !name.is_empty());
+            if at == 2 || is_given {
+                let live = self.live(node, at)?;
+                sources.push(self.images(&live)?.source);
+            }
+        }
+        let num_offsets = self.builder.dims(sources[1]).first().copied();
+        let sets = usize::try_from(int(node, "offset_group").unwrap_or(1)).ok();
+        let wanted = sets.and_then(|sets| sets.checked_mul(2 * rows * columns));
+        if num_offsets != wanted {
+            return Err("its offsets do not match its groups of offsets".into());
+        }
+        let bias = self.constant(node, 3);
+        if bias.is_none() && node.input.get(3).is_some_and(|name| !name.is_empty()) {
+            return Err("its bias is computed from the inputs of the graph".into());
+        }
+        let kind = LayerKind::DeformConv2d(DeformConv {
+            out_channels: Some(out),
+            window: Unfold {
+                kernel_size: window.kernel,
+                stride: window.stride,
+                dilation: window.dilation,
+                padding,
+            },
+            groups,
+            bias: bias.is_some(),
+            initializer: None,
+        });
+        let name = self.name_of(node, 1, &kind.type_name());
+        let source = self.put_layer_of(node, &image, &name, kind, &sources)?;
+        let values = weight.floats().to_vec();
+        self.builder
+            .give(source, "weight", weight.shape.clone(), values);
+        if let Some(bias) = bias {
+            if bias.len() != out {
+                return Err(format!("it has {} biases for {out} channels", bias.len()).into());
+            }
+            let values = bias.floats().to_vec();
+            self.builder.give(source, "bias", vec![out], values);
+        }
+        Ok(())
     }
 
     pub(super) fn conv_transpose(&mut self, node: &NodeProto) -> Read {
