@@ -58,6 +58,9 @@ NOT_ALONE = [
     'edges = "data/motifs_edges.csv"',
     'edges = "trust.csv"',
     'edges = "villages_roads.csv"',
+    'path = "answers.csv"',
+    'path = "series.npz"',
+    'image = { folder = "data/photos"',
 ]
 
 problems = []

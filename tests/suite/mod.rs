@@ -111,6 +111,7 @@ mod strategy;
 mod streams;
 pub mod support;
 mod sweeps;
+mod table_images;
 mod tables;
 mod tamper;
 mod targets;

@@ -17,7 +17,7 @@ use crate::spec::data::FilesSpec;
 pub(super) use cached::Cached;
 pub use identity::digest;
 pub(super) use identity::{digest_and_former, digests_by, file_sum};
-pub(super) use paths::lists;
+pub(super) use paths::{IMAGES, lists};
 pub use paths::{refuse_twice, resolve};
 
 /// Incremented when readers find other oddities or refuse other files: these are cached with the records, whose digest

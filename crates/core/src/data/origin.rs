@@ -50,10 +50,15 @@ impl DataPlan {
             }
             Dataset::Files { files, .. } => {
                 let is_folder = matches!(files.format, Format::ImageFolder { .. });
-                let mut roots = Vec::new();
+                let (mut roots, mut num_images) = (Vec::new(), 0);
                 for (key, paths) in cache::lists(&mut files.clone()) {
-                    let numbered = paths.iter().zip(1..);
+                    let is_of_images = key == cache::IMAGES;
+                    let numbered = paths
+                        .iter()
+                        .zip(1 + if is_of_images { num_images } else { 0 }..);
+                    let is_folder = is_folder || is_of_images;
                     roots.extend(numbered.map(|(path, at)| root(key, at, path, is_folder)));
+                    num_images += usize::from(is_of_images);
                 }
                 roots
             }
@@ -87,8 +92,12 @@ impl DataPlan {
             Dataset::Files {
                 files, cache: kept, ..
             } => {
+                let mut num_images = 0;
                 for (key, paths) in cache::lists(files) {
-                    for (path, number) in paths.iter_mut().zip(1..) {
+                    let is_of_images = key == cache::IMAGES;
+                    let first = 1 + if is_of_images { num_images } else { 0 };
+                    num_images += usize::from(is_of_images);
+                    for (path, number) in paths.iter_mut().zip(first..) {
                         if let Some(new) = place(key, number) {
                             *path = new.to_string_lossy().into_owned();
                         }

@@ -388,7 +388,8 @@ impl Uses {
                 columns[*at].name, columns[*at].shape
             ))
             .key("data.features")
-            .help("list only this column in `features`, and its classes or values in `target`"));
+            .help("list only this column in `features`, and its classes or values in `target`")
+            .help("or give it an input of its own: `[[data.inputs]]`"));
         }
         Ok(())
     }

@@ -366,6 +366,7 @@ fn dataset_of(data: &DataPlan) -> Json {
         Dataset::Files { files, cache: _ } => json!({
             "type": files.kind().name(),
             "digest": data.digest,
+            // The digest contains the content of folders of images, too.
             "roles": without_names(&files.roles),
             // The digest contains the content of the files of the tokenizer and the template.
             "tokens": TokensSpec { path: Vec::new(), template: Vec::new(), ..files.tokens.clone() },
@@ -388,6 +389,10 @@ fn dataset_of(data: &DataPlan) -> Json {
 /// Roles of columns without the names of inputs, which layers refer to by their position.
 fn without_names(roles: &RolesSpec) -> RolesSpec {
     let mut roles = roles.clone();
+    let images = roles.columns.iter_mut();
+    for image in images.filter_map(|column| column.image.as_mut()) {
+        image.folder.clear();
+    }
     for input in &mut roles.inputs {
         input.name.clear();
     }

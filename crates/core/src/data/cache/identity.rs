@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::{Value as Json, json};
 use sha2::{Digest, Sha256};
 
-use super::lists;
+use super::{IMAGES, lists};
 use crate::data::known::{Known, Trust};
 use crate::data::read::{self, unreadable};
 use crate::data::{DataError, hex, sha256_hex};
@@ -47,8 +47,10 @@ pub(in crate::data) fn digests_by(
     for (key, paths) in lists(&mut files) {
         let (mut digests, mut plain) = (Vec::new(), Vec::new());
         for path in paths.iter() {
-            let of_path =
-                digests_of(Path::new(path)).map_err(|e| e.or_key(&format!("data.{key}")))?;
+            let of_path = digests_of(Path::new(path)).map_err(|e| match key {
+                IMAGES => e.or_key("data.columns"),
+                _ => e.or_key(&format!("data.{key}")),
+            })?;
             // Which masks belong to which images depends on where one folder ends.
             if paths.len() > 1 && of_path.len() != 1 {
                 digests.push(format!("{} in a folder", of_path.len() / 2));
@@ -105,6 +107,14 @@ fn digest_of(files: &FilesSpec, contents: Vec<Json>, readers: u32) -> String {
         "ignore": roles.ignore,
         "missing_is_bad": read::missing_is_bad(files),
     });
+    let images = roles.columns.iter().filter_map(|column| {
+        let image = column.image.as_ref()?;
+        Some(json!([column.name, image.size, image.channels]))
+    });
+    let images: Vec<Json> = images.collect();
+    if !images.is_empty() {
+        work["images"] = json!(images);
+    }
     let embedded: Vec<&str> = roles.embedded().collect();
     if !embedded.is_empty() {
         work["categories"] = json!(embedded);

@@ -1,5 +1,6 @@
 //! The files that an experiment names, found and checked.
 
+use std::iter::Peekable;
 use std::path::{Path, PathBuf};
 
 use wildmatch::WildMatch;
@@ -7,7 +8,7 @@ use wildmatch::WildMatch;
 use crate::data::DataError;
 use crate::data::encode::tokenizer::chat;
 use crate::data::known::{Known, Trust};
-use crate::data::read::unreadable;
+use crate::data::read::{tables, unreadable};
 use crate::diagnostic::nearest;
 use crate::disk;
 use crate::spec::data::{FilesSpec, Format};
@@ -15,14 +16,20 @@ use crate::spec::plain_file;
 
 /// Files with absolute paths and without patterns, relative to `base`.
 pub fn resolve(spec: &FilesSpec, base: &Path) -> Result<FilesSpec, DataError> {
+    tables::image::check(spec)?;
     let mut files = spec.clone();
     let of_images = matches!(spec.format, Format::ImageFolder { .. });
+    let mut columns = image_columns(spec);
     for (key, paths) in lists(&mut files) {
-        let folders = of_images && !key.starts_with("tokens.");
+        let folders = key == IMAGES || of_images && !key.starts_with("tokens.");
+        let (key, at) = match columns.next_if(|_| key == IMAGES) {
+            Some(column) => ("folder", format!("data.columns[{column}].image.folder")),
+            None => (key, format!("data.{key}")),
+        };
         let mut found = Vec::new();
         for written in paths.iter() {
             let places = expand(&base.join(written), written, key, folders)
-                .map_err(|error| error.key(format!("data.{key}")))?;
+                .map_err(|error| error.key(&at))?;
             found.extend(places);
         }
         *paths = found;
@@ -31,6 +38,13 @@ pub fn resolve(spec: &FilesSpec, base: &Path) -> Result<FilesSpec, DataError> {
         files.tokens.template = template_files(&files)?;
     }
     Ok(files)
+}
+
+/// The columns with images, by their positions among those with settings.
+fn image_columns(files: &FilesSpec) -> Peekable<impl Iterator<Item = usize>> {
+    let columns = files.roles.columns.iter().enumerate();
+    let images = columns.filter_map(|(at, column)| column.image.as_ref().map(|_| at));
+    images.peekable()
 }
 
 /// The files of the template for conversations: the named one and the settings beside it, or those beside the tokenizer.
@@ -55,6 +69,9 @@ fn template_files(files: &FilesSpec) -> Result<Vec<String>, DataError> {
         .collect())
 }
 
+/// The key of the folders of images that columns name.
+pub(in crate::data) const IMAGES: &str = "columns.image.folder";
+
 /// Every list of paths with its key.
 pub(in crate::data) fn lists(files: &mut FilesSpec) -> Vec<(&'static str, &mut Vec<String>)> {
     let mut lists = vec![
@@ -74,6 +91,9 @@ pub(in crate::data) fn lists(files: &mut FilesSpec) -> Vec<(&'static str, &mut V
             ("test_target_path", &mut targets.test_path),
         ]);
     }
+    let columns = files.roles.columns.iter_mut();
+    let images = columns.filter_map(|column| column.image.as_mut());
+    lists.extend(images.map(|image| (IMAGES, &mut image.folder)));
     if let Some(graph) = &mut files.graph {
         lists.push(("graph.edges", &mut graph.edges));
     }

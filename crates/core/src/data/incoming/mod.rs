@@ -10,7 +10,7 @@ mod windows;
 mod words;
 
 use std::ops::ControlFlow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::encode::{Encoder, InputEncoder, TargetEncoder};
@@ -19,7 +19,7 @@ use super::read::{arrays, images, magic, tables, text};
 use super::records::{Records, Skipped};
 use super::serve::{Set, Split};
 use super::{DataError, DataPlan, Dataset, Transforms};
-use crate::spec::data::{DataKind, FilesSpec, Format, Missing};
+use crate::spec::data::{DataKind, FilesSpec, Format, ImageSpec, Missing};
 pub use source::kind_of;
 use windows::Windows;
 
@@ -252,6 +252,17 @@ impl<'a> Incoming<'a> {
     /// The files that the run was trained on, if it was trained on files.
     pub(in crate::data) fn trained_on(&self) -> Option<&'a FilesSpec> {
         self.plan.files()
+    }
+
+    /// The folder of the images that a column of new data names: where that of the run was beside its table.
+    pub(in crate::data) fn folder_of_images(&self, image: &ImageSpec) -> Option<PathBuf> {
+        let folder = Path::new(image.folder.first()?);
+        let table = Path::new(self.trained_on()?.path.first()?).parent()?;
+        let beside = self.path.parent().filter(|_| self.shown.is_none());
+        Some(match (beside, folder.strip_prefix(table)) {
+            (Some(beside), Ok(inside)) => beside.join(inside),
+            _ => folder.to_owned(),
+        })
     }
 
     /// The columns that are read.

@@ -2,7 +2,7 @@
 //!
 //! `folder` knows names but no pixels; `decode` and `png` know the bytes of one file but no names.
 
-mod decode;
+pub(in crate::data) mod decode;
 mod folder;
 pub mod incoming;
 pub mod layout;

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::dates;
+use super::files::Channels;
 use super::inputs::{InputEncode, InputSpec};
 use super::values::{self, ValuesSpec};
 use crate::spec::document::Value;
@@ -85,6 +86,20 @@ pub struct ColumnSpec {
     /// The date format.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub date_format: Option<String>,
+    /// The images that its values name, if they do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image: Option<ImageSpec>,
+}
+
+/// `image` of a column: its values are paths of images.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ImageSpec {
+    /// The folder that they are in: one path, resolved like the data's files.
+    pub folder: Vec<String>,
+    /// The height and width that they are resized to.
+    pub size: [usize; 2],
+    /// Their channels.
+    pub channels: Channels,
 }
 
 /// `[data.window]`
@@ -407,7 +422,14 @@ impl RolesSpec {
         let said = self.columns.iter().find(|column| column.name == name);
         let is_embedded = || self.embedded().any(|column| column == name);
         let said = said.and_then(|column| column.kind);
-        said.or_else(|| is_embedded().then_some(ColumnType::Category))
+        let of_image = self.image_of(name).map(|_| ColumnType::Text);
+        said.or(of_image)
+            .or_else(|| is_embedded().then_some(ColumnType::Category))
+    }
+
+    /// The images that a column names, if it does.
+    pub fn image_of(&self, name: &str) -> Option<&ImageSpec> {
+        self.of(name)?.image.as_ref()
     }
 
     /// The columns of conversations.
@@ -438,6 +460,7 @@ impl ColumnSpec {
             encode: Encode::OneHot,
             missing_values: None,
             date_format: None,
+            image: None,
         }
     }
 
@@ -491,6 +514,38 @@ impl ColumnSpec {
                 "The date format, such as \"%d.%m.%Y\"; ISO 8601 needs none.",
                 false,
             ),
+            image: s.optional_table(
+                "image",
+                "Makes the column one of images (png, jpeg): its values are paths in a folder.",
+                ImageSpec::decode,
+            ),
+        }
+    }
+}
+
+impl ImageSpec {
+    fn decode(s: &mut Section<'_>) -> Self {
+        let folder: String = s
+            .field(
+                "folder",
+                Kind::Path,
+                "The folder of the images, which the values of the column are paths in.",
+            )
+            .required();
+        let sizes: Vec<usize> = s
+            .field(
+                "size",
+                Kind::sizes(1, 2),
+                "Height and width that images are resized to.",
+            )
+            .required();
+        Self {
+            folder: vec![folder],
+            size: match sizes[..] {
+                [height, width] => [height, width],
+                _ => [sizes.first().copied().unwrap_or(1); 2],
+            },
+            channels: s.choice("channels", "The color mode of the images.", Channels::Rgb),
         }
     }
 }

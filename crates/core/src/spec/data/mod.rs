@@ -12,8 +12,8 @@ mod values;
 
 pub use augment::{AugmentSpec, MixSpec, ResizedCropSpec};
 pub use columns::{
-    ColumnSpec, ColumnType, DocumentPositions, Encode, Missing, MoreTarget, RolesSpec, Scale,
-    ScaleAxis, TargetTransform, TokenizerKind, TokensSpec, WindowSpec,
+    ColumnSpec, ColumnType, DocumentPositions, Encode, ImageSpec, Missing, MoreTarget, RolesSpec,
+    Scale, ScaleAxis, TargetTransform, TokenizerKind, TokensSpec, WindowSpec,
 };
 pub use dates::{DateFormat, date_of, days_of};
 pub use files::{Channels, FilesSpec, Format, OnBadItem, Targets};

@@ -44,6 +44,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("hidden_features", "64"),
     ("notify.command", "[\"notify-send\", \"runner\"]"),
     ("notify.url_variable", "\"WEBHOOK_URL\""),
+    ("columns.image.folder", "\"photos\""),
     ("window.length", "24"),
     ("tokens.stride", "32"),
     ("tokens.path", "\"tokenizer.json\""),

@@ -31,7 +31,7 @@ pub(in crate::data) fn read(incoming: &Incoming<'_>, take: Take<'_>) -> Result<(
     }
     let size = incoming.trained_on().and_then(|files| match &files.format {
         Format::ImageFolder { size, .. } => *size,
-        _ => None,
+        _ => files.roles.image_of(&columns[at].name).map(|of| of.size),
     });
     let items = items(incoming)?;
     let expected = [height, width];

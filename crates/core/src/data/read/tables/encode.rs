@@ -1,14 +1,20 @@
 //! Rows into records, once the kinds of the columns are known.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
+use super::CHUNK;
 use super::cell::{Cell, Cells, List};
+use super::image::Images;
 use super::infer::{Decided, Names};
 use crate::data::records::{Column, ColumnKind, NO_NUMBER, NO_TEXT};
 use crate::diagnostic::Reason;
+use crate::spec::data::{ImageSpec, RolesSpec};
 
 /// Padding of a list of integers that is shorter than others.
 const PADDING: i32 = -1;
+/// Rows with images that one thread decodes at a time.
+const IMAGE_CHUNK: usize = 4;
 
 /// Turns rows into records.
 #[derive(Debug)]
@@ -17,6 +23,8 @@ pub struct Encoder {
     columns: Vec<Encoded>,
     /// A record in which every value is missing.
     empty: Vec<u8>,
+    /// The columns that must name an image.
+    images: Vec<usize>,
 }
 
 #[derive(Debug)]
@@ -30,6 +38,8 @@ struct Encoded {
     /// Whether the names of categories are those that a run was trained on, instead of those of the file that is read.
     is_known: bool,
     codes: BTreeMap<String, i32>,
+    /// The images that its values name, if they do.
+    images: Option<Images>,
 }
 
 /// Records of some rows.
@@ -74,6 +84,7 @@ impl Encoder {
                     start,
                     is_padded,
                     codes,
+                    images: None,
                 }
             })
             .collect();
@@ -81,6 +92,7 @@ impl Encoder {
             names,
             columns,
             empty,
+            images: Vec::new(),
         }
     }
 
@@ -91,6 +103,40 @@ impl Encoder {
             column.is_known = true;
         }
         encoder
+    }
+
+    /// The same with the images that columns name, except for columns that are not used; `folder` is where those of a
+    /// column are.
+    pub fn with_images(
+        mut self,
+        roles: &RolesSpec,
+        is_used: impl Fn(&str) -> bool,
+        folder: impl Fn(&ImageSpec) -> Option<PathBuf>,
+    ) -> Self {
+        for (at, column) in self.columns.iter_mut().enumerate() {
+            let name = &column.column.name;
+            if let Some(image) = roles.image_of(name).filter(|_| is_used(name)) {
+                column.images = Some(Images::new(image, folder(image)));
+                self.images.push(at);
+            }
+        }
+        self
+    }
+
+    /// Refuses paths of images: rows that do not come from files here must not name any.
+    pub fn refuse_paths(&mut self) {
+        for images in self.columns.iter_mut().filter_map(|of| of.images.as_mut()) {
+            images.forget_folder();
+        }
+    }
+
+    /// Rows that one thread processes at a time.
+    pub fn rows_of_a_thread(&self) -> usize {
+        if self.images.is_empty() {
+            CHUNK
+        } else {
+            IMAGE_CHUNK
+        }
     }
 
     /// The columns.
@@ -108,6 +154,7 @@ impl Encoder {
     pub fn encode(&self, cells: Cells<'_>, chunk: &mut Chunk) -> Result<(), Reason> {
         let (start, num_texts) = (chunk.records.len(), chunk.texts.len());
         chunk.records.extend_from_slice(&self.empty);
+        let mut unseen = self.images.clone();
         let result = cells
             .into_iter()
             .enumerate()
@@ -116,6 +163,7 @@ impl Encoder {
                     return Ok(());
                 };
                 let column = &self.columns[at];
+                unseen.retain(|other| *other != at);
                 let result = column.encode(cell, start, chunk);
                 if column.is_ignored {
                     return Ok(());
@@ -123,6 +171,14 @@ impl Encoder {
                 result
                     .map_err(|reason| Reason(format!("column `{}`: {reason}", column.column.name)))
             });
+        // Images cannot be missing: a black one would be an item like others.
+        let result = result.and_then(|()| match unseen.first() {
+            None => Ok(()),
+            Some(at) => {
+                let name = &self.columns[*at].column.name;
+                Err(Reason(format!("column `{name}`: there is no image")))
+            }
+        });
         if result.is_err() {
             chunk.records.truncate(start);
             chunk.texts.truncate(num_texts);
@@ -135,6 +191,15 @@ impl Encoded {
     fn encode(&self, cell: Cell<'_>, record: usize, chunk: &mut Chunk) -> Result<(), Reason> {
         let start = record + self.start;
         let size = self.column.len() * self.column.kind.size();
+        if let Some(images) = &self.images {
+            let out = &mut chunk.records[start..start + size];
+            return match cell {
+                Cell::Missing => Err("there is no image".into()),
+                Cell::Wrong(reason) => Err(reason),
+                Cell::List(list) => self.encode_list(&list, out),
+                cell => images.read(&cell.text().unwrap_or_default(), out),
+            };
+        }
         match (&self.column.kind, cell) {
             (_, Cell::Missing) => {}
             (_, Cell::Wrong(reason)) => return Err(reason),

@@ -12,7 +12,7 @@ use super::cell::{Cells, List};
 use super::encode::{self, Chunk, Encoder};
 use super::infer::Decided;
 use super::writing::Writing;
-use super::{BATCH_BYTES, CHUNK, Cell, Table, batches, csv, json_lines};
+use super::{BATCH_BYTES, Cell, Table, batches, csv, json_lines};
 use crate::data::DataError;
 use crate::data::encode::InputEncoder;
 use crate::data::incoming::{Id, Incoming, Origin, Raw, Take};
@@ -72,6 +72,7 @@ pub(in crate::data) fn of_objects(
     let writing = Writing::of(&files);
     let mut layout = Layout::of(&table, incoming, &writing, &rows)?;
     layout.has_all = true;
+    layout.encoder.refuse_paths();
     take(layout.raw(&table, &writing, incoming, &rows, 0))
 }
 
@@ -212,7 +213,14 @@ impl Layout {
                 column,
             });
         Ok(Self {
-            encoder: Encoder::of_known(decided.collect(), &[]),
+            encoder: match roles {
+                Some(roles) => Encoder::of_known(decided.collect(), &[]).with_images(
+                    roles,
+                    |name| used.contains(name),
+                    |image| incoming.folder_of_images(image),
+                ),
+                None => Encoder::of_known(decided.collect(), &[]),
+            },
             columns,
             used,
             has_all: false,
@@ -241,13 +249,13 @@ impl Layout {
     ) -> Raw {
         let shown = incoming.name();
         let parts: Vec<(Chunk, Vec<Origin>)> = rows
-            .par_chunks(CHUNK)
+            .par_chunks(self.encoder.rows_of_a_thread())
             .enumerate()
             .map(|(part, rows)| {
                 let mut chunk = Chunk::default();
                 let mut origins = Vec::with_capacity(rows.len());
                 for (at, (line, row)) in rows.iter().enumerate() {
-                    let number = done + (part * CHUNK + at) as u64 + 1;
+                    let number = done + (part * self.encoder.rows_of_a_thread() + at) as u64 + 1;
                     let read = table
                         .cells(row)
                         .and_then(|cells| self.encode(writing.read(cells), &mut chunk));

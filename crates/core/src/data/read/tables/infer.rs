@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use super::cell::Cells;
+use super::image;
 use super::odd::Known;
 use crate::data::DataError;
 use crate::data::oddity::Oddity;
@@ -236,7 +237,22 @@ impl Columns {
                     (false, true) => Use::Target,
                     (false, false) => Use::Input,
                 };
-                seen.decide(roles.kind_of(&name), use_of, name)
+                match roles.image_of(&name) {
+                    Some(image) => Ok(Decided {
+                        column: image::column(name, image),
+                        is_padded: false,
+                    }),
+                    None => {
+                        let kind = roles.kind_of(&name);
+                        let said = roles.columns.iter().position(|of| of.name == name);
+                        seen.decide(kind, use_of, name).map_err(|error| match said {
+                            Some(at) if kind == Some(ColumnType::Label) => {
+                                error.key(format!("data.columns[{at}].type"))
+                            }
+                            _ => error,
+                        })
+                    }
+                }
             })
             .collect()
     }

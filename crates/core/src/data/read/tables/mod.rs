@@ -15,6 +15,7 @@ mod csv;
 mod encode;
 mod ends;
 pub mod head;
+pub(in crate::data) mod image;
 pub mod incoming;
 mod infer;
 mod json_lines;
@@ -27,7 +28,7 @@ mod source;
 mod tests;
 mod writing;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -39,7 +40,7 @@ use crate::data::oddity::Oddity;
 use crate::data::records::Writer;
 use crate::diagnostic::Reason;
 use crate::disk;
-use crate::spec::data::{FilesSpec, Format, OnBadItem};
+use crate::spec::data::{FilesSpec, Format, ImageSpec, OnBadItem};
 use cell::{Cell, Cells};
 use encode::Encoder;
 use ends::Ends;
@@ -139,7 +140,10 @@ fn read_table<T: Table>(
     writer.note_nearly_numbers(nearly);
     writer.note_oddities(oddities);
     let decided = columns.decide(&files.roles).map_err(both)?;
-    let encoder = Encoder::new(decided, &files.roles.ignore);
+    let folder = |image: &ImageSpec| image.folder.first().map(PathBuf::from);
+    let ignore = &files.roles.ignore;
+    let is_used = |name: &str| !ignore.iter().any(|other| other == name);
+    let encoder = Encoder::new(decided, ignore).with_images(&files.roles, is_used, folder);
     writer.begin(encoder.columns());
     for (part, paths) in parts(files) {
         writer.part(part);
@@ -370,7 +374,7 @@ fn encode_rows<T: Table>(
     let at_once = (4 * BATCH_BYTES / encoder.record_size().max(1)).max(1);
     for rows in rows.chunks(at_once) {
         let chunks: Vec<_> = rows
-            .par_chunks(CHUNK)
+            .par_chunks(encoder.rows_of_a_thread())
             .map(|rows| {
                 let mut chunk = encode::Chunk::default();
                 for (number, row) in rows {

@@ -50,6 +50,7 @@ fn forced(name: &str, kind: ColumnType) -> ColumnSpec {
         encode: Encode::OneHot,
         missing_values: None,
         date_format: None,
+        image: None,
     }
 }
 
