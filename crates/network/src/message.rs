@@ -258,15 +258,8 @@ impl Nodes {
 impl Pairs {
     /// One row for each pair, from the values of all nodes.
     pub fn combined(&self, by: EdgeEnds, has_features: bool, nodes: Tensor<2>) -> Tensor<2> {
-        let [from, to] = self.ends.each_ref().map(|ends| {
-            let ends = ends.clone();
-            let ends = if nodes.is_autodiff() {
-                ends
-            } else {
-                ends.without_autodiff()
-            };
-            nodes.clone().select(0, ends)
-        });
+        let ends = self.ends.clone();
+        let [from, to] = ends.map(|ends| nodes.clone().select(0, ends));
         let row = match by {
             EdgeEnds::Product => from * to,
             EdgeEnds::Sum => from + to,

@@ -166,7 +166,7 @@ fn one(
     let all: Vec<&RunPlan> = before.iter().collect();
     folder.write_lineage(&all).map_err(unwritable)?;
     step(&format!("the new run is in {}", place.display()));
-    let reason = match lineage::begin(original, &before, (&plan, &folder), options, sink)? {
+    let trained = match lineage::begin(original, &before, (&plan, &folder), options, sink)? {
         Some(reason) => Err(reason),
         None => {
             let steps = options.steps.map(|steps| steps.to_string());
@@ -181,7 +181,7 @@ fn one(
             }
         }
     };
-    let record = match reason {
+    let record = match trained {
         Ok(record) => record,
         Err(reason) => {
             step(&format!("not reproduced: {reason}"));

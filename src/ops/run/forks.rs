@@ -110,7 +110,7 @@ fn past_a_copy(
         );
         is_open && plan.confirms(run.seed) && chosen.contains(run.id.as_str())
     });
-    let sources = copies.filter_map(|(run, _)| {
+    let mut sources = copies.filter_map(|(run, _)| {
         let from = run.fork.as_ref()?;
         let at = statuses
             .iter()
@@ -134,7 +134,7 @@ fn past_a_copy(
             )),
         }
     });
-    sources.take(1).next()
+    sources.next()
 }
 
 /// Optimizer updates up to the newest state of a run.

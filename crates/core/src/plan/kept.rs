@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::RunPlan;
-use crate::data::{GraphPlan, TargetPlan};
+use crate::data::TargetPlan;
 
 /// The maximum number of bytes that a run keeps on its device, whatever its limit: other runs may share the device.
 const MOST: u64 = 1 << 30;
@@ -59,15 +59,14 @@ impl RunPlan {
         let input = &self.data.input;
         let parts = input.parts.iter();
         let parts = parts.map(|part| bytes(&part.shape, part.vocabulary));
-        let of_graph = |graph: GraphPlan| match graph.pairs {
+        let input = match (input.graph, input.parts.len()) {
+            (Some(graph), _) if graph.pairs.is_some() => {
+                2 * INTEGER + graph.edge_features as u64 * float
+            }
             // The number of the node.
-            None => INTEGER,
-            Some(_) => 2 * INTEGER + graph.edge_features as u64 * float,
-        };
-        let input = match input.parts.len() {
-            _ if input.graph.is_some() => input.graph.map_or(0, of_graph),
-            0 => bytes(&input.shape, input.vocabulary),
-            _ => parts.fold(0, u64::saturating_add),
+            (Some(_), _) => INTEGER,
+            (None, 0) => bytes(&input.shape, input.vocabulary),
+            (None, _) => parts.fold(0, u64::saturating_add),
         };
         let bytes = |target: &TargetPlan| match target {
             TargetPlan::None => 0,

@@ -21,11 +21,7 @@ pub fn kept_per_node(
             "name the file of edges in `[data.graph]`, or use a layer without messages, such as `linear`",
         );
     };
-    let given = Some(GraphPlan {
-        pairs: None,
-        ..graph
-    });
-    edge_features_fit(message.edge_dim(), given)?;
+    edge_features_fit(message.edge_dim(), graph)?;
     let width = inputs[0].shape.dims[0];
     let [node, edge, _] = cost::of_messages(message, width);
     Ok(node.saturating_add(of_node(edge, graph)))
@@ -50,6 +46,13 @@ impl Unit {
         let graph = graph?;
         let pair = graph.pairs.map(|_| Self::Pair);
         pair.or(graph.num_graphs.map(|_| Self::Graph))
+    }
+
+    fn show(self) -> &'static str {
+        match self {
+            Self::Graph => "graph",
+            Self::Pair => "pair of nodes",
+        }
     }
 
     fn plural(self) -> &'static str {
@@ -95,27 +98,33 @@ pub fn check(kind: &LayerKind, network: &Network, inputs: &[Input]) -> Result<()
     if made.is_some() && made != unit {
         return refuse_other_unit(made, unit, network.graph.is_some());
     }
-    let Some(unit) = unit else {
+    let (Some(unit), Some(graph)) = (unit, network.graph) else {
         return Ok(());
     };
     if let LayerKind::EdgeEnds { edge_dim, .. } = kind {
-        edge_features_fit(*edge_dim, network.graph)?;
+        if *edge_dim > 0 && graph.pairs.is_some_and(|pairs| pairs.num_negatives > 0) {
+            return wrong(
+                "edge_dim",
+                "uses features of edges, but some pairs of nodes have no edge",
+                "remove `edge_dim`",
+            );
+        }
+        edge_features_fit(*edge_dim, graph)?;
     }
     let of_items = are_of_items(network);
     let of_input = |input: &Input| input.layer.is_some_and(|at| of_items[at]);
     let num = inputs.iter().filter(|input| of_input(input)).count();
-    let (layer, one) = match unit {
-        Unit::Graph => (unit.layer(), "graph"),
-        Unit::Pair => (unit.layer(), "pair of nodes"),
-    };
     if num > 0 && (made.is_some() || matches!(kind, LayerKind::Message(_))) {
         return wrong(
             "type",
-            format!("needs nodes, but its input has one row for each {one}"),
+            format!(
+                "needs nodes, but its input has one row for each {}",
+                unit.show()
+            ),
             match made {
                 Some(Unit::Graph) => "remove it: the nodes are already pooled".to_owned(),
                 Some(Unit::Pair) => "remove it: the nodes are already combined".to_owned(),
-                None => format!("move it before `{layer}`"),
+                None => format!("move it before `{}`", unit.layer()),
             },
         );
     }
@@ -165,18 +174,9 @@ fn refuse_other_unit(
 }
 
 /// Refuses another number of features of edges than there are.
-fn edge_features_fit(needed: usize, graph: Option<GraphPlan>) -> Result<(), Mismatch> {
-    let graph = graph.filter(|_| needed > 0);
-    let has_negatives = |graph: GraphPlan| graph.pairs.is_some_and(|of| of.num_negatives > 0);
-    if graph.is_some_and(has_negatives) {
-        return wrong(
-            "edge_dim",
-            "uses features of edges, but some pairs of nodes have no edge",
-            "remove `edge_dim`",
-        );
-    }
-    let given = graph.map_or(needed, |graph| graph.edge_features);
-    if needed == given {
+fn edge_features_fit(needed: usize, graph: GraphPlan) -> Result<(), Mismatch> {
+    let given = graph.edge_features;
+    if needed == 0 || needed == given {
         return Ok(());
     }
     wrong(

@@ -7,7 +7,7 @@ use super::{Incoming, Origin, Piece, Pieces, Raw, Take, source};
 use crate::data::graph::NodeNames;
 use crate::data::records::{ColumnKind, Records, Skipped, Writer};
 use crate::data::serve::{Set, Split};
-use crate::data::{DataError, NodeGraph, Pairs, graph, load};
+use crate::data::{DataError, NodeGraph, Pairs, Trust, graph, load};
 use crate::spec::data::{DataKind, GraphItems, GraphSpec};
 
 impl Incoming<'_> {
@@ -69,6 +69,12 @@ impl Incoming<'_> {
             .is_some_and(|graph| graph.pairs.is_some())
     }
 
+    /// The columns of both nodes, if items are pairs of them.
+    pub(in crate::data) fn ends(&self) -> Option<[&String; 2]> {
+        let graph = self.graph().filter(|_| self.are_pairs())?;
+        Some([&graph.from, &graph.to])
+    }
+
     /// The columns of the features of edges, if the items are edges.
     pub(super) fn edge_features(&self) -> Vec<usize> {
         let graph = self
@@ -76,14 +82,9 @@ impl Incoming<'_> {
             .filter(|graph| graph.items == GraphItems::Edges);
         let names = graph.into_iter().flat_map(|graph| &graph.features);
         // Columns of edges come before those of nodes.
-        let mut columns = names.map(|name| {
-            self.transforms
-                .columns
-                .iter()
-                .position(|of| of.name == *name)
-        });
-        let found: Option<Vec<usize>> = columns.by_ref().collect();
-        found.unwrap_or_default()
+        let all = &self.transforms.columns;
+        let columns = names.map(|name| all.iter().position(|of| of.name == *name));
+        columns.collect::<Option<_>>().unwrap_or_default()
     }
 
     /// How the edges of the run were read.
@@ -109,10 +110,10 @@ impl Known {
         if !incoming.are_pairs() {
             return Ok(None);
         }
-        let loaded = load::load(incoming.plan, &|_, _| ()).map_err(|error| {
+        let splits = load::splits(incoming.plan, Trust::Stamps, &|_, _| ()).map_err(|error| {
             error.note("pairs of nodes are predicted from the nodes and edges that the run was trained with")
         })?;
-        let set = loaded.train.set();
+        let set = splits.train.set();
         let (Some(graph), Some(pairs)) = (&set.graph, &set.pairs) else {
             return Ok(None);
         };

@@ -50,7 +50,11 @@ impl Reading<'_> {
         refuse_infinite(&edges.records, &uses)?;
         let names = NodeNames::of_records(graph, &nodes)?;
         let given = edges.given(graph, &names)?;
-        let left_out = left_out(&given, graph, (&edges, &uses))?;
+        refuse_empty_columns(&edges.files, &edges.records, &uses)?;
+        let dropped = dropped(&edges.files, &edges.records, &uses)?;
+        // Refuses the same edge with another weight or other features.
+        let whole = given.edges(graph, |_| true)?;
+        let (left_out, num_dropped) = left_out(&given, graph, (&edges.records, &uses), &dropped)?;
         let series = Series::new(&edges.files, &edges.records, &uses)?;
         let assigned = self.assign(&edges.files, &edges.records, &uses, &series, &left_out)?;
 
@@ -65,15 +69,14 @@ impl Reading<'_> {
         known.dedup();
         let input = self.fitting(&of_nodes, &nodes, &node_uses, &known, None);
         let input = input.input()?;
-        let is_train = by_row(&assigned.train, ends.len());
-        let passes = |row: usize| {
-            graph.items == GraphItems::Edges || is_train[row] || ends[row][0] == ends[row][1]
-        };
-        let messages = given.edges(graph, passes)?;
-        let (features, width) = match graph.items {
-            // Pairs without an edge have none.
-            GraphItems::Links => (Vec::new(), 0),
-            _ => (given.features, given.width),
+        let are_links = graph.items == GraphItems::Links;
+        let (messages, features, width) = if are_links {
+            let is_train = by_row(&assigned.train, ends.len());
+            let passes = |row: usize| is_train[row] || ends[row][0] == ends[row][1];
+            // Pairs without an edge have no features.
+            (given.edges(graph, passes)?, Vec::new(), 0)
+        } else {
+            (whole, given.features, given.width)
         };
         let mut pairs = Pairs {
             ends,
@@ -84,11 +87,10 @@ impl Reading<'_> {
             is_directed: graph.directed,
             nodes: None,
         };
-        let num_dropped = left_out.num_dropped;
         let neighbors = graph.neighbors.clone();
         let node_graph = NodeGraph::new(messages, &nodes, &input, None, neighbors)?;
         pairs.nodes = Some(Arc::new(nodes));
-        if graph.items == GraphItems::Links {
+        if are_links {
             let assigned = self.add_negatives(graph, &mut pairs, assigned)?;
             let encoder = Encoder {
                 input,
@@ -156,15 +158,9 @@ impl Reading<'_> {
     ) -> Result<Splits, DataError> {
         let set = Arc::new(set);
         let split = |rows: Vec<u32>| Split::of_rows(set.clone(), rows);
-        let has_test = !assigned.test.is_empty();
-        Ok(Splits {
-            train: split(assigned.train)
-                .with_label_noise(self.label_noise, self.split.seed)
-                .weighted(weight)?,
-            valid: split(assigned.valid),
-            test: has_test.then(|| split(assigned.test)),
-            num_dropped,
-        })
+        let test = (!assigned.test.is_empty()).then(|| split(assigned.test));
+        let parts = [assigned.train, assigned.valid].map(split);
+        self.changed(parts, test, weight, num_dropped)
     }
 
     /// Adds pairs without an edge to each split.
@@ -227,32 +223,15 @@ fn without_targets(files: &FilesSpec) -> FilesSpec {
     }
 }
 
-/// The edges that are no items.
-struct LeftOut {
-    rows: Vec<bool>,
-    num_dropped: usize,
-}
-
-impl std::ops::Deref for LeftOut {
-    type Target = [bool];
-
-    fn deref(&self) -> &[bool] {
-        &self.rows
-    }
-}
-
-/// Edges without a target, and those that were given before; of pairs, those from a node to itself.
+/// The edges that are no items, and how many of them have no target: the others were given before or, of pairs, are from
+/// a node to itself.
 fn left_out(
     given: &Given<'_>,
     graph: &GraphSpec,
-    (edges, uses): (&EdgeRecords, &Uses),
-) -> Result<LeftOut, DataError> {
-    let records = &edges.records;
-    refuse_empty_columns(&edges.files, records, uses)?;
-    let dropped = dropped(&edges.files, records, uses)?;
+    (records, uses): (&Records, &Uses),
+    dropped: &[bool],
+) -> Result<(Vec<bool>, usize), DataError> {
     let is_dropped = |row: usize| dropped.get(row).is_some_and(|is| *is);
-    // Refuses the same edge with another weight or other features.
-    given.edges(graph, |_| true)?;
     let mut firsts: BTreeMap<[u32; 2], usize> = BTreeMap::new();
     let mut rows = vec![false; records.len()];
     let mut num_dropped = 0;
@@ -285,7 +264,7 @@ fn left_out(
             .key("data.graph.edges")
             .help("name a file with the edges to learn from"));
     }
-    Ok(LeftOut { rows, num_dropped })
+    Ok((rows, num_dropped))
 }
 
 /// Refuses keys that say something else about items.

@@ -120,13 +120,29 @@ impl Reading<'_> {
             None => Split::of_rows(set.clone(), rows),
         };
         let has_test = !assigned.test.is_empty();
+        let parts = [
+            split(assigned.train, train_starts),
+            split(assigned.valid, valid_starts),
+        ];
+        let test = has_test.then(|| split(assigned.test, test_starts));
+        self.changed(parts, test, uses.weight, num_dropped)
+    }
+
+    /// The train and valid splits and that of the test, with what is changed in the train split.
+    pub(super) fn changed(
+        &self,
+        [train, valid]: [Split; 2],
+        test: Option<Split>,
+        weight: Option<usize>,
+        num_dropped: usize,
+    ) -> Result<Splits, DataError> {
         Ok(Splits {
-            train: split(assigned.train, train_starts)
+            train: train
                 .augmented(self.augment.cloned())
                 .with_label_noise(self.label_noise, self.split.seed)
-                .weighted(uses.weight)?,
-            valid: split(assigned.valid, valid_starts),
-            test: has_test.then(|| split(assigned.test, test_starts)),
+                .weighted(weight)?,
+            valid,
+            test,
             num_dropped,
         })
     }

@@ -25,6 +25,14 @@ impl Profile {
     pub fn of(plan: &DataPlan, loaded: &Loaded) -> Self {
         let set = loaded.train.set();
         let records = &set.records;
+        let features = set.encoder.input.columns();
+        let as_input = |at: usize| {
+            if features.contains(&at) {
+                Role::Feature
+            } else {
+                Role::Unused
+            }
+        };
         let mut columns = ColumnProfile::all(records);
         for (at, profile) in columns.iter_mut().enumerate() {
             let named = |name: &Option<String>| name.as_ref() == Some(&profile.column.name);
@@ -36,26 +44,17 @@ impl Profile {
                 Role::GroupBy
             } else if set.encoder.target.columns().contains(&at) {
                 Role::Target
+            } else if set.pairs.is_none() {
+                as_input(at)
             } else {
-                let features = set.encoder.input.columns();
-                let is_feature = set.pairs.is_none() && features.contains(&at);
-                if is_feature {
-                    Role::Feature
-                } else {
-                    Role::Unused
-                }
+                Role::Unused
             });
         }
         if set.pairs.is_some() {
             // The columns of nodes follow those of edges.
-            let features = set.encoder.input.columns();
             let of_nodes = ColumnProfile::all(set.inputs()).into_iter().enumerate();
             columns.extend(of_nodes.map(|(at, profile)| ColumnProfile {
-                role: Some(if features.contains(&at) {
-                    Role::Feature
-                } else {
-                    Role::Unused
-                }),
+                role: Some(as_input(at)),
                 ..profile
             }));
         }

@@ -1,10 +1,10 @@
 //! What a capsule contains in addition to the files of its run, whether those are on disk or in memory.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::super::name::shown;
+use super::super::name::{shown, wrong};
 use super::super::seal;
 use super::manifest::{DataManifest, DataRoot, FileSum, Manifest, Needs};
 use super::siblings::Sibling;
@@ -114,6 +114,27 @@ pub(super) fn place(root: &DataRoot, roots: &[DataRoot]) -> String {
         place.push_str(&part.to_string_lossy());
     }
     place
+}
+
+/// The path of a file of a root in the capsule, and where it is; `place` is that of the root.
+///
+/// # Errors
+/// If a capsule cannot have the path.
+pub(super) fn located(
+    root: &DataRoot,
+    place: &str,
+    file: &FileSum,
+) -> Result<(String, PathBuf), CapsuleError> {
+    let original = Path::new(&root.original);
+    let (path, source) = if root.is_folder {
+        (format!("{place}/{}", file.path), original.join(&file.path))
+    } else {
+        (place.to_owned(), original.to_owned())
+    };
+    match wrong(&path) {
+        Some(why) => Err(odd_name(&source, &why)),
+        None => Ok((path, source)),
+    }
 }
 
 /// The manifest is the only part of a capsule whose sum is not in the manifest.

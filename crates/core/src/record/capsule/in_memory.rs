@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::super::name::wrong;
 use super::super::run_folder::run_toml;
 use super::archive::append;
 use super::contents::{self, DataHere};
@@ -54,10 +53,7 @@ pub fn pack_in_memory(
         .collect();
     for (root, place) in data.roots.iter_mut().zip(places) {
         for file in std::mem::take(&mut root.files) {
-            let (path, source) = located(root, &place, &file);
-            if let Some(why) = wrong(&path) {
-                return Err(contents::odd_name(&source, &why));
-            }
+            let (path, source) = contents::located(root, &place, &file)?;
             let bytes = read(&source).map_err(|e| {
                 let message = format!("cannot read `{}`: {e}", source.display());
                 CapsuleError::new(message, "add the data again")
@@ -97,14 +93,4 @@ pub fn pack_in_memory(
     };
     all().map_err(unwritable)?;
     Ok(zstd_of(&archive.into_inner().map_err(unwritable)?))
-}
-
-/// The path of a file of the data in the capsule, and where it is.
-fn located(root: &DataRoot, place: &str, file: &FileSum) -> (String, PathBuf) {
-    let original = Path::new(&root.original);
-    if root.is_folder {
-        (format!("{place}/{}", file.path), original.join(&file.path))
-    } else {
-        (place.to_owned(), original.to_owned())
-    }
 }

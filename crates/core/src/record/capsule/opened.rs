@@ -114,16 +114,15 @@ pub(super) fn read_back(manifest: &Manifest, into: &Path) -> Result<Content, Cap
         let mut roots = manifest.data.roots.iter();
         roots.any(|r| r.key == key && r.number == number && r.is_folder == is_folder)
     };
+    let has_its_roots = |run: &RunPlan| {
+        let roots = run.data.roots();
+        let mut named = roots.iter().map(|r| (r.key, r.number, r.is_folder));
+        roots.len() == manifest.data.roots.len() && named.all(is_of_it)
+    };
     let lineage = RunFolder(into.join("run")).read_lineage(&plan);
     let lineage = lineage.map_err(|e| CapsuleError::new(plain_io_error(&e), HOSTILE))?;
-    let roots = plan.data.roots();
     let is_on_other_data = |before: &RunPlan| {
-        let others = before.data.roots();
-        before.data.content_digest() != plan.data.content_digest()
-            || others.len() != roots.len()
-            || !others
-                .iter()
-                .all(|r| is_of_it((r.key, r.number, r.is_folder)))
+        before.data.content_digest() != plan.data.content_digest() || !has_its_roots(before)
     };
     if let Some(other) = lineage.iter().find(|before| is_on_other_data(before)) {
         let message = format!(
@@ -143,13 +142,7 @@ pub(super) fn read_back(manifest: &Manifest, into: &Path) -> Result<Content, Cap
             "digest of the data",
             manifest.data.content_digest.as_deref() != plan.data.content_digest(),
         ),
-        (
-            "files of the data",
-            roots.len() != manifest.data.roots.len()
-                || !roots
-                    .iter()
-                    .all(|r| is_of_it((r.key, r.number, r.is_folder))),
-        ),
+        ("files of the data", !has_its_roots(&plan)),
     ];
     if let Some((what, _)) = differs.iter().find(|(_, differs)| *differs) {
         let message = format!("the {what} differs between `{RUN_TOML}` and `{MANIFEST}`");

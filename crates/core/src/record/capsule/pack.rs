@@ -201,15 +201,7 @@ fn add_data(
         .collect();
     for (root, place) in roots.iter_mut().zip(places) {
         for file in std::mem::take(&mut root.files) {
-            let original = Path::new(&root.original);
-            let (path, source) = if root.is_folder {
-                (format!("{place}/{}", file.path), original.join(&file.path))
-            } else {
-                (place.clone(), original.to_owned())
-            };
-            if let Some(why) = wrong(&path) {
-                return Err(contents::odd_name(&source, &why));
-            }
+            let (path, source) = contents::located(root, &place, &file)?;
             let sum = FileSum {
                 path: path.clone(),
                 ..file

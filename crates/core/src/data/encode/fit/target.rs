@@ -99,6 +99,14 @@ impl Fitting<'_> {
         said.and_then(|said| said.kind) == Some(ColumnType::Label)
     }
 
+    /// Whether a column has only the integers 0 and 1.
+    fn is_binary(&self, column: usize) -> bool {
+        let extent = self.records.header.extents[column];
+        let kind = &self.column(column).kind;
+        let is_whole = matches!(kind, ColumnKind::Bytes | ColumnKind::Whole);
+        is_whole && extent.min >= Some(0.0) && extent.max <= Some(1.0)
+    }
+
     /// Refuses labels that are not targets.
     fn refuse_other_labels(&self) -> Result<(), DataError> {
         let targets: Vec<usize> = self.uses.all_targets().collect();
@@ -116,14 +124,7 @@ impl Fitting<'_> {
 
     /// Why targets are not labels, though the file says so of some.
     fn no_labels(&self, targets: &[usize]) -> DataError {
-        let wrong = targets.iter().find(|at| {
-            let extent = self.records.header.extents[**at];
-            let is_whole = matches!(
-                self.column(**at).kind,
-                ColumnKind::Bytes | ColumnKind::Whole
-            );
-            !(is_whole && extent.min >= Some(0.0) && extent.max <= Some(1.0))
-        });
+        let wrong = targets.iter().find(|at| !self.is_binary(**at));
         let column = self.column(wrong.copied().unwrap_or(targets[0]));
         DataError::new(format!(
             "the target `{}` is not a list of labels, which are the integers 0 and 1",
@@ -230,14 +231,8 @@ impl Fitting<'_> {
         }
         let are_labels = targets.iter().all(|at| {
             let column = self.column(*at);
-            let extent = self.records.header.extents[*at];
             let said = self.roles.of(&column.name).and_then(|said| said.kind);
-            let is_whole = matches!(column.kind, ColumnKind::Bytes | ColumnKind::Whole);
-            is_whole
-                && column.shape.len() < 2
-                && said != Some(ColumnType::Number)
-                && extent.min >= Some(0.0)
-                && extent.max <= Some(1.0)
+            self.is_binary(*at) && column.shape.len() < 2 && said != Some(ColumnType::Number)
         });
         let num: usize = targets.iter().map(|at| self.column(*at).len()).sum();
         let is_asked = targets.iter().any(|at| self.is_label(*at));

@@ -35,13 +35,12 @@ impl Images {
 
     /// Writes the pixels of the image with a path.
     pub fn read(&self, path: &str, out: &mut [u8]) -> Result<(), Reason> {
+        let shown = shorten(path);
         let Some(folder) = &self.folder else {
             return Err(Reason(format!(
-                "`{}` is a path, but rows without a file contain images themselves: lists of bytes, [channels, height, width]",
-                shorten(path)
+                "`{shown}` is a path, but rows without a file contain images themselves: lists of bytes, [channels, height, width]"
             )));
         };
-        let shown = shorten(path);
         let mut parts = Path::new(path).components().peekable();
         if parts.peek().is_none() {
             return Err("there is no image".into());

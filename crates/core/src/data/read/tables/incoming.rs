@@ -212,14 +212,15 @@ impl Layout {
                 is_padded: is_padded(at),
                 column,
             });
+        let encoder = Encoder::of_known(decided.collect(), &[]);
         Ok(Self {
             encoder: match roles {
-                Some(roles) => Encoder::of_known(decided.collect(), &[]).with_images(
+                Some(roles) => encoder.with_images(
                     roles,
                     |name| used.contains(name),
                     |image| incoming.folder_of_images(image),
                 ),
-                None => Encoder::of_known(decided.collect(), &[]),
+                None => encoder,
             },
             columns,
             used,
@@ -229,12 +230,10 @@ impl Layout {
             unit,
             keep: incoming.keep.to_vec(),
             group,
-            node: incoming.graph().and_then(|graph| {
-                if incoming.are_pairs() {
-                    return Some(graph.to.clone());
-                }
-                graph.id.clone()
-            }),
+            node: match incoming.ends() {
+                Some([_, to]) => Some(to.clone()),
+                None => incoming.graph().and_then(|graph| graph.id.clone()),
+            },
         })
     }
 
@@ -373,8 +372,8 @@ fn in_units(mut list: List, unit: f64) -> List {
 
 /// The column that windows are grouped by, of the graph of each node, or of the first node of each pair.
 fn group_by(incoming: &Incoming<'_>) -> Option<String> {
-    if incoming.are_pairs() {
-        return incoming.graph().map(|graph| graph.from.clone());
+    if let Some([from, _]) = incoming.ends() {
+        return Some(from.clone());
     }
     match incoming.transforms.input.window() {
         Some(_) => incoming.plan.split.group_by.clone(),
@@ -384,9 +383,8 @@ fn group_by(incoming: &Incoming<'_>) -> Option<String> {
 
 /// The columns that tell the nodes of graphs apart, or those of both nodes of each pair.
 fn of_nodes(incoming: &Incoming<'_>) -> Vec<String> {
-    if incoming.are_pairs() {
-        let columns = incoming.graph().map(|graph| [&graph.from, &graph.to]);
-        return columns.into_iter().flatten().cloned().collect();
+    if let Some(ends) = incoming.ends() {
+        return ends.map(String::clone).to_vec();
     }
     let columns = incoming.graph().map(|graph| [&graph.of, &graph.id]);
     columns.into_iter().flatten().flatten().cloned().collect()
