@@ -9,7 +9,7 @@ use super::output::Output;
 use super::predict::{ItemsArgs, ModelArgs};
 use super::tell::Teller;
 use crate::ops::place::File;
-use crate::ops::{self, Evaluate, Progress};
+use crate::ops::{self, Evaluate, Predict, Progress};
 use runner_report::console::Mode;
 use runner_report::report::assessment;
 
@@ -45,7 +45,11 @@ pub(super) fn evaluate(args: &EvaluateArgs, output: &mut Output) -> u8 {
     };
     let teller = Teller::new(Mode::Normal);
     let sink = |progress: Progress<'_>| teller.tell(progress);
-    let found = args.items.asked().and_then(|(asked, copied)| {
+    let model = Predict {
+        options: args.model.options(),
+        ..Predict::new(&args.model.run, "")
+    };
+    let found = args.items.asked(&model).and_then(|(asked, copied)| {
         let asked = Evaluate {
             asked,
             against: args.against.clone(),

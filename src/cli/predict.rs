@@ -135,11 +135,12 @@ fn format(text: &str) -> Result<OutputFormat, Reason> {
 pub(super) struct Copied(Option<(tempfile::NamedTempFile, tempfile::TempDir)>);
 
 impl ItemsArgs {
-    /// The request. Standard input is copied to a file first.
-    pub(super) fn asked(&self) -> Result<(Asked, Copied), Error> {
+    /// The request. Standard input is copied to a file, once `check` finds nothing wrong with the rest.
+    pub(super) fn asked(&self, check: &Predict) -> Result<(Asked, Copied), Error> {
         match (&self.data, &self.split) {
             (_, Some(split)) => Ok((Asked::Split(split.clone()), Copied(None))),
             (Some(data), _) if data.as_os_str() == "-" => {
+                check.check()?;
                 let copied = copy_stdin().map_err(|e| {
                     let message = format!("standard input cannot be read: {}", plain_io_error(&e));
                     Error::failed(Diagnostic::error("input", message))
@@ -197,21 +198,25 @@ pub(super) fn predict(args: &PredictArgs, output: &mut Output) -> u8 {
     let out = args.out.as_ref().filter(|out| out.as_os_str() != "-");
     let teller = Teller::new(Mode::Normal);
     let sink = |progress: Progress<'_>| teller.tell(progress);
-    let made = args.items.asked().and_then(|(asked, copied)| {
+    let without = Predict {
+        edges: args.items.edges.clone(),
+        skips_bad: args.items.on_bad_item == "skip",
+        keep: args.keep.clone(),
+        ignore: args.items.ignore.clone(),
+        batch_size: args.items.batch_size,
+        ensemble: args.ensemble,
+        out: out.cloned(),
+        force: args.force,
+        format: args.format,
+        options: args.model.options(),
+        ..Predict::new(&args.model.run, "")
+    };
+    let made = args.items.asked(&without).and_then(|(asked, copied)| {
+        let kind = args.items.kind(&copied);
         let asked = Predict {
             asked,
-            edges: args.items.edges.clone(),
-            kind: args.items.kind(&copied),
-            skips_bad: args.items.on_bad_item == "skip",
-            keep: args.keep.clone(),
-            ignore: args.items.ignore.clone(),
-            batch_size: args.items.batch_size,
-            ensemble: args.ensemble,
-            out: out.cloned(),
-            force: args.force,
-            format: args.format,
-            options: args.model.options(),
-            ..Predict::new(&args.model.run, "")
+            kind,
+            ..without
         };
         if out.is_some() {
             return ops::predict(&asked, &sink);

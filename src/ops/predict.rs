@@ -91,6 +91,20 @@ impl Predict {
         }
     }
 
+    /// Refuses a run or an output that cannot be used. For callers that first have to get the data, such as from
+    /// standard input.
+    ///
+    /// # Errors
+    ///
+    /// As those of [`predict`], other than those of the data.
+    pub fn check(&self) -> Result<(), Error> {
+        let format = self.format()?;
+        if let (Some(out), true) = (&self.out, format != OutputFormat::Png) {
+            File::new(out, self.force)?;
+        }
+        open(self, &super::quiet).map(drop)
+    }
+
     fn format(&self) -> Result<OutputFormat, Error> {
         format_of(self.format, self.out.as_deref())
     }

@@ -468,6 +468,22 @@ fn standard_input_and_other_formats_give_the_same() {
         stderr.contains("standard input lacks the column `legs`"),
         "{stderr}"
     );
+    // A wrong name or folder is refused before the first byte is read: this input never ends.
+    let trained = "results/spec/runs/base-s1";
+    for wrong in [
+        ["predict", trained, "--data", "-", "--out", "predictions"],
+        ["predict", "results/other", "--data", "-", "--out", "p.csv"],
+        ["predict", trained, "--data", "-", "--out", "spec.toml"],
+    ] {
+        let mut child = runner(folder.path())
+            .args(wrong)
+            .stdin(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let _open = child.stdin.take();
+        assert_eq!(child.wait().unwrap().code(), Some(2), "{wrong:?}");
+    }
     // A tab-separated file by its name.
     fs::write(folder.path().join("new.tsv"), csv.replace(',', "\t")).unwrap();
     let (code, of_tsv, stderr) = run(
