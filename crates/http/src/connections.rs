@@ -24,7 +24,7 @@ struct Open {
     /// Aborts it; none until its task runs.
     task: Option<AbortHandle>,
     is_answered: Arc<AtomicBool>,
-    was_answered: Arc<AtomicBool>,
+    was_served: Arc<AtomicBool>,
 }
 
 /// An open connection, until it is dropped.
@@ -32,8 +32,8 @@ pub(crate) struct Slot {
     number: u64,
     /// Whether the connection is being answered, and so may not be closed for another one.
     pub is_answered: Arc<AtomicBool>,
-    /// Whether it has been answered before; such connections are closed later than others.
-    pub was_answered: Arc<AtomicBool>,
+    /// Whether a good request came over it before; such connections are closed later than others.
+    pub was_served: Arc<AtomicBool>,
     there: Arc<Mutex<There>>,
 }
 
@@ -46,7 +46,7 @@ impl Connections {
         }
     }
 
-    /// Makes room for a connection by closing the oldest one without a request, or otherwise the oldest idle one.
+    /// Makes room for a connection by closing the oldest one without a good request so far, or otherwise the oldest idle one.
     /// `None` if all are being answered.
     pub fn admit(&self) -> Option<Slot> {
         let mut there = lock(&self.there);
@@ -55,7 +55,7 @@ impl Connections {
                 let open = there.open.iter();
                 open.filter(|(_, open)| !open.is_answered.load(Ordering::Acquire))
             };
-            let is_new = |open: &Open| !open.was_answered.load(Ordering::Acquire);
+            let is_new = |open: &Open| !open.was_served.load(Ordering::Acquire);
             let oldest = idle().find(|(_, open)| is_new(open)).or(idle().next());
             let oldest = *oldest?.0;
             let task = there.open.remove(&oldest).and_then(|open| open.task);
@@ -65,17 +65,17 @@ impl Connections {
         }
         let number = there.next;
         there.next += 1;
-        let (is_answered, was_answered): (Arc<AtomicBool>, Arc<AtomicBool>) = Default::default();
+        let (is_answered, was_served): (Arc<AtomicBool>, Arc<AtomicBool>) = Default::default();
         let open = Open {
             task: None,
             is_answered: is_answered.clone(),
-            was_answered: was_answered.clone(),
+            was_served: was_served.clone(),
         };
         there.open.insert(number, open);
         Some(Slot {
             number,
             is_answered,
-            was_answered,
+            was_served,
             there: self.there.clone(),
         })
     }
@@ -136,15 +136,15 @@ mod tests {
     }
 
     #[test]
-    fn connections_without_a_request_give_way_first() {
+    fn connections_without_a_good_request_give_way_first() {
         let connections = Connections::new(3);
         let slots: Vec<_> = (0..3).map(|_| connections.admit().unwrap()).collect();
-        slots[0].was_answered.store(true, Ordering::Release);
+        slots[0].was_served.store(true, Ordering::Release);
         let others: Vec<_> = (0..10).map(|_| connections.admit().unwrap()).collect();
         let is_open = |slot: &Slot| lock(&connections.there).open.contains_key(&slot.number());
         assert!(is_open(&slots[0]) && is_open(&others[9]) && !is_open(&slots[1]));
         for other in &others {
-            other.was_answered.store(true, Ordering::Release);
+            other.was_served.store(true, Ordering::Release);
         }
         let last = connections.admit().unwrap();
         assert!(is_open(&last) && !is_open(&slots[0]));

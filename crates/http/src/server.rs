@@ -267,9 +267,14 @@ impl<S: Service> Served<S> {
             }
             Err(answer) => answer,
         };
+        let is_served = !(400..500).contains(&answer.status());
         let send = self.limits.time + Duration::from_secs(answer.size() / SLOWEST);
         talk.give(send.max(self.limits.idle.unwrap_or_default()));
-        answer.into_response().map(|body| Answered { body, talk })
+        answer.into_response().map(|body| Answered {
+            body,
+            talk,
+            is_served,
+        })
     }
 
     /// The request with its body, or the answer to a refused one.
@@ -325,11 +330,15 @@ impl<S: Service> Served<S> {
 struct Answered {
     body: Full<Bytes>,
     talk: Arc<Conversation>,
+    /// Whether the request was good, by its status. A client that sends only others gives way like one that sends nothing.
+    is_served: bool,
 }
 
 impl Drop for Answered {
     fn drop(&mut self) {
-        self.talk.slot.was_answered.store(true, Ordering::Release);
+        if self.is_served {
+            self.talk.slot.was_served.store(true, Ordering::Release);
+        }
         self.talk.slot.is_answered.store(false, Ordering::Release);
     }
 }
