@@ -54,7 +54,7 @@ pub fn differences(report: &Report) -> Option<Figure> {
             "differences in {} from {}",
             report.objective, baseline.trial
         ),
-        label: &format!("{} minus that of {}", report.objective, baseline.trial),
+        label: &format!("difference in {}", report.objective),
         within: report.smallest_difference,
         rows: &rows,
     };
