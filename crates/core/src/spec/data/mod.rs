@@ -8,12 +8,13 @@ mod graph;
 mod inputs;
 mod rows;
 mod split;
+mod tokens;
 mod values;
 
 pub use augment::{AugmentSpec, MixSpec, ResizedCropSpec};
 pub use columns::{
-    ColumnSpec, ColumnType, DocumentPositions, Encode, ImageSpec, Missing, MoreTarget, RolesSpec,
-    Scale, ScaleAxis, TargetTransform, TokenizerKind, TokensSpec, WindowSpec,
+    ColumnSpec, ColumnType, Encode, ImageSpec, Missing, MoreTarget, RolesSpec, Scale, ScaleAxis,
+    TargetTransform, WindowSpec,
 };
 pub use dates::{DateFormat, date_of, days_of};
 pub use files::{Channels, FilesSpec, Format, OnBadItem, Targets};
@@ -21,6 +22,7 @@ pub use graph::{GraphItems, GraphSpec};
 pub use inputs::{InputEncode, InputSpec};
 pub use rows::RowsSpec;
 pub use split::{SplitOrder, SplitSpec};
+pub use tokens::{DocumentPositions, TokenizerKind, TokensSpec};
 pub use values::ValuesSpec;
 
 use serde::{Deserialize, Serialize};
