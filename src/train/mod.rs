@@ -53,6 +53,7 @@ use runner_core::event::{Adjustment, Event, FailureClass, Metrics, Outcome, Star
 use runner_core::plan::{ForkPlan, RunPlan};
 use runner_core::record::{RunFolder, TraceWriter, this_build, write_json};
 use runner_core::spec::backend::Backend;
+use runner_core::spec::train::GradientNorms;
 use runner_network::batch::Batch;
 use runner_network::failure::{WrongCount, all_finite, wrong_count};
 use runner_network::network::Network;
@@ -176,7 +177,14 @@ fn run(job: &Job) -> Result<Executed, Outcome> {
         save((&job.folder, plan), network.clone(), INITIAL)?;
     }
     let teacher = teacher::of_run(job, &device)?;
-    let trace = TraceWriter::open(&job.folder, step, epoch_end, start.trace.as_ref());
+    let sums = start.trace.as_ref();
+    let trace = TraceWriter::open(&job.folder, step, epoch_end, sums).and_then(|trace| match plan
+        .train
+        .log_gradient_norms
+    {
+        GradientNorms::None => Ok(trace),
+        GradientNorms::Global | GradientNorms::Parameters => trace.with_norms(&job.folder, sums),
+    });
     let trace = trace.map_err(trace_failure)?;
     if let Some((steps, digests)) = trace.lost() {
         (job.emit)(Event::TraceLost { steps, digests });

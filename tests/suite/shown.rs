@@ -7,7 +7,7 @@ use std::path::Path;
 use burn_runner::data::picture::class_colour;
 use burn_runner::record::evaluation::Evaluated;
 use burn_runner::record::weights::NUM_BINS;
-use burn_runner::record::{ExperimentFolder, RunFolder, Trace};
+use burn_runner::record::{ExperimentFolder, RunFolder, RunRecord, Trace};
 use serde_json::Value as Json;
 
 use super::edit::Edit;
@@ -215,6 +215,34 @@ fn gradients_are_drawn_where_they_are_recorded() {
     assert_eq!(found[0]["means"], serde_json::json!(wanted));
     let page = fs::read_to_string(folder.path().join("results/spec/report.html")).unwrap();
     assert!(page.contains("gradient norms of 4 parameters by epoch"));
+    // Those of each step have the mean of their epoch.
+    let run_folder = RunFolder(folder.path().join(RUN));
+    let plan = run_folder.read_plan().unwrap().unwrap();
+    let record = RunRecord::read_for(&run_folder, &plan).unwrap();
+    let steps = Trace::read_norms(&run_folder, &record).unwrap();
+    assert_eq!(steps.len(), plan.num_steps());
+    let global = record
+        .epochs
+        .iter()
+        .map(|epoch| epoch.metrics["train/gradient_norm"]);
+    for (of_epoch, wanted) in steps.chunks(plan.steps_per_epoch).zip(global) {
+        let mean = of_epoch.iter().sum::<f64>() / of_epoch.len() as f64;
+        assert!((mean - wanted).abs() < 1e-9, "{mean} {wanted}");
+    }
+    let points = report["curves"]["trials"][0]["norms"].as_array().unwrap();
+    let means: Vec<f64> = points
+        .iter()
+        .map(|of| of["mean"].as_f64().unwrap())
+        .collect();
+    assert_eq!(means, steps);
+    assert!(page.contains("The norm of the gradients of each step on train."));
+    // Changed ones are found, and left out with a remark.
+    let path = run_folder.0.join("trace/gradient_norms.f64");
+    fs::write(&path, vec![0; 8 * steps.len()]).unwrap();
+    let (code, _, stderr) = run(folder.path(), &["report", "results/spec"]);
+    assert_eq!(code, 0, "{stderr}");
+    let text = fs::read_to_string(folder.path().join("results/spec/report.md")).unwrap();
+    assert!(text.contains("the gradient norms of the steps"), "{text}");
 }
 
 #[test]

@@ -282,7 +282,9 @@ pub fn numbers(folder: &Path) -> Vec<(String, String, Json, Json, String)> {
         let metrics = fs::read_to_string(run.join("metrics.csv")).unwrap();
         let summary = summary(folder, &id);
         let losses = fs::read(run.join("trace/losses.f64")).unwrap();
-        let losses = losses.iter().map(|byte| format!("{byte:02x}"));
+        let norms = fs::read(run.join("trace/gradient_norms.f64")).unwrap_or_default();
+        let losses = losses.iter().chain(&norms);
+        let losses = losses.map(|byte| format!("{byte:02x}"));
         let digests = fs::read_to_string(run.join("trace/digests.csv")).unwrap();
         (
             id,

@@ -6,6 +6,7 @@ use crate::gradients;
 use crate::network::Network;
 use crate::paths::Paths;
 use crate::scores::Measured;
+use crate::sums::GRADIENT_NORM;
 use runner_core::plan::RunPlan;
 use runner_core::spec::backend::Arithmetic;
 use runner_core::spec::train::GradientNorms;
@@ -61,9 +62,9 @@ impl NormLog {
             measured.watched = Some(norms.global.clone());
         }
         if self.log != GradientNorms::None {
-            measured.norm("gradient_norm".into(), norms.global);
+            measured.norm(GRADIENT_NORM.into(), norms.global);
             for (path, norm) in norms.parameters {
-                measured.norm(format!("gradient_norm/{path}"), norm);
+                measured.norm(format!("{GRADIENT_NORM}/{path}"), norm);
             }
         }
         gradients

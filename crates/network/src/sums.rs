@@ -12,6 +12,9 @@ use runner_core::spec::section::Choice;
 /// The mean in which each item counts equally.
 const LOSS: &str = "loss";
 
+/// The norm of all gradients of a step together.
+pub const GRADIENT_NORM: &str = "gradient_norm";
+
 /// Sums over a split: of means, and of the inputs of a task's scores.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sums {
@@ -100,6 +103,8 @@ pub struct EpochSums {
     pub steps: usize,
     /// The losses that were not taken yet.
     pub losses: Vec<f64>,
+    /// The norms of the gradients of the same updates; NaN if they were not measured.
+    pub norms: Vec<f64>,
     /// Of the train split.
     pub train: Sums,
     /// Of the valid split.
@@ -124,6 +129,9 @@ impl EpochSums {
         let loss = mean(&losses);
         self.steps += 1;
         self.losses.push(loss);
+        let mut norms = pieces.iter().flat_map(|piece| &piece.norms);
+        let norm = norms.find(|(name, _)| name.as_str() == GRADIENT_NORM);
+        self.norms.push(norm.map_or(f64::NAN, |(_, norm)| *norm));
         let step = Some(self.steps);
         if !loss.is_finite() {
             self.wrong("train loss", step);
@@ -134,7 +142,7 @@ impl EpochSums {
                 break;
             }
             self.train.add(name, *norm, 1);
-            if let (Some(max_norm), "gradient_norm") = (max_norm, name.as_str()) {
+            if let (Some(max_norm), GRADIENT_NORM) = (max_norm, name.as_str()) {
                 let is_clipped = *norm > max_norm;
                 self.train
                     .add("clipped_fraction", is_clipped as u8 as f64, 1);

@@ -57,8 +57,12 @@ impl Epochs {
 
     /// Adds the observed losses to the trace, before a checkpoint claims that they exist.
     pub(super) fn trace_losses(&self) {
-        let losses = std::mem::take(&mut self.sums.lock().losses);
-        self.trace(|trace| trace.add_losses(&losses));
+        let (losses, norms) = {
+            let mut sums = self.sums.lock();
+            let losses = std::mem::take(&mut sums.losses);
+            (losses, std::mem::take(&mut sums.norms))
+        };
+        self.trace(|trace| trace.add_steps(&losses, &norms));
     }
 
     /// The digests of the parameters for the trace, none for a training without one; a non-finite parameter is a

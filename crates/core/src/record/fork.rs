@@ -7,8 +7,8 @@ use std::path::Path;
 use serde_json::json;
 
 use super::{
-    BadCheckpoint, CHECKPOINT_PARTS, Checkpoints, RunFolder, RunRecord, Sidecar, TRACE_FILES,
-    sync_file, write_json_synced, write_whole_by,
+    BadCheckpoint, CHECKPOINT_PARTS, Checkpoints, NORMS_FILE, RunFolder, RunRecord, Sidecar,
+    TRACE_FILES, sync_file, write_json_synced, write_whole_by,
 };
 use crate::plan::RunPlan;
 use crate::show::plain_io_error;
@@ -84,7 +84,8 @@ pub fn fork(
     {
         copy(from, &to)?;
     }
-    for file in TRACE_FILES {
+    let norms = Some(NORMS_FILE).filter(|file| source.0.join(file).exists());
+    for file in TRACE_FILES.into_iter().chain(norms) {
         copy(&source.0.join(file), &folder.0.join(file))?;
     }
     // A checkpoint is only valid together with that of its best epoch, which therefore comes last.

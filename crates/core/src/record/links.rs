@@ -13,12 +13,13 @@ use super::{ExperimentFolder, RunFolder, unwritable};
 use crate::spec::plain_file;
 
 /// The entries of a run's folder that are written to by following names.
-const OF_RUN: [&str; 11] = [
+const OF_RUN: [&str; 12] = [
     ".lock",
     "events.jsonl",
     "run.log",
     "trace",
     "trace/losses.f64",
+    "trace/gradient_norms.f64",
     "trace/digests.csv",
     "checkpoints",
     "model",

@@ -25,7 +25,8 @@
 //!     weights.json         how the weights are distributed before training, in the best epoch and at the end
 //!     predictions/         <split>.csv, .jsonl, .npy or .parquet, as `[predictions]` asks for
 //!     run.log              the worker's log
-//!     trace/               losses.f64 and digests.csv: the loss of each update, the weights' digests
+//!     trace/               losses.f64 and digests.csv: the loss of each update, the weights' digests; on demand
+//!                          gradient_norms.f64
 //!     checkpoints/         model-<step>.bpk, optimizer-<step>.bpk, scheduler-<step>.bpk, and
 //!                          checkpoint-<step>.json, which makes the three of them complete
 //!     model/               initial.bpk, final.bpk, best.bpk by the objective, ema.bpk or swa.bpk if weights are averaged, teacher.bpk if there is a teacher
@@ -114,7 +115,7 @@ pub use status::{Status, leftovers, resume_point, status};
 pub use submission::{Job, JobState, JobStates, Submission};
 pub use tail::{News, Tail};
 pub use times::Times;
-pub use trace::{Digests, OPTIMIZER, TRACE_FILES, Trace, TraceSums, TraceWriter};
+pub use trace::{Digests, NORMS_FILE, OPTIMIZER, TRACE_FILES, Trace, TraceSums, TraceWriter};
 pub use write::{
     is_unwritable, sync_file, sync_files, sync_folder, unwritable, write_json, write_json_synced,
     write_synced, write_whole, write_whole_by,

@@ -1,6 +1,8 @@
 //! The trace of a run, which resumed runs and reproductions are compared with step by step.
 //!
 //! `trace/losses.f64` contains the loss of each update, 8 bytes each, little-endian, indexed by step.
+//! `trace/gradient_norms.f64` contains the norm of the gradients of each update in the same way, if
+//! `train.log_gradient_norms` asks for it; NaN where there is none.
 //! `trace/digests.csv` contains a digest of each parameter at the start of training and at the end of each epoch, and
 //! finally of the optimizer's state. A resumed run truncates both to its checkpoint, so that they equal those of an
 //! uninterrupted run. A checkpoint contains digests of both, and a resumed run reports when they do not match: lost
@@ -8,7 +10,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -43,12 +45,18 @@ pub struct Trace {
 pub struct TraceSums {
     /// sha256 of the losses.
     pub losses: String,
+    /// sha256 of the norms of gradients, if they are recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub norms: Option<String>,
     /// sha256 of the digests.
     pub digests: String,
 }
 
 /// The files of a trace, as a run's record names them.
 pub const TRACE_FILES: [&str; 2] = ["trace/losses.f64", "trace/digests.csv"];
+
+/// The norms of the gradients, which only some runs record.
+pub const NORMS_FILE: &str = "trace/gradient_norms.f64";
 
 impl Trace {
     /// Reads the trace of a run, checked against its record.
@@ -63,6 +71,12 @@ impl Trace {
     pub fn read_losses(folder: &RunFolder, record: &RunRecord) -> io::Result<Vec<f64>> {
         folder.check_file(record, TRACE_FILES[0])?;
         Ok(losses_in(&read_if_there(losses_path(folder))?))
+    }
+
+    /// Reads the norms of the gradients of each update of a run, checked against its record; none if there are none.
+    pub fn read_norms(folder: &RunFolder, record: &RunRecord) -> io::Result<Vec<f64>> {
+        folder.check_file(record, NORMS_FILE)?;
+        Ok(losses_in(&read_if_there(norms_path(folder))?))
     }
 
     /// Reads the trace of a run; an empty one if there is none. A partial end is ignored.
@@ -121,13 +135,63 @@ fn losses_in(bytes: &[u8]) -> Vec<f64> {
         .collect()
 }
 
+/// A number for each update, in a file.
+#[derive(Debug)]
+struct Series {
+    file: File,
+    num: usize,
+    sum: Sha256,
+    /// How many were missing or changed when it was opened.
+    lost: usize,
+}
+
+impl Series {
+    /// Opens the file of a run that resumes after some updates: everything later is cut off.
+    fn open(path: &Path, step: usize, sum: Option<&String>) -> io::Result<Self> {
+        let mut bytes = read_if_there(path.to_owned())?;
+        bytes.truncate(8 * step);
+        bytes.truncate(bytes.len() / 8 * 8);
+        // Removed numbers are not invented, and changed ones are not kept.
+        let mut lost = step - bytes.len() / 8;
+        if sum.is_some_and(|sum| *sum != hex(&Sha256::digest(&bytes))) {
+            bytes.clear();
+            lost = step;
+        }
+        while bytes.len() < 8 * step {
+            bytes.extend(f64::NAN.to_le_bytes());
+        }
+        if lost > 0 || step == 0 {
+            write_whole(path, &bytes)?;
+        }
+        let file = OpenOptions::new().create(true).append(true).open(path)?;
+        file.set_len(bytes.len() as u64)?;
+        Ok(Self {
+            file,
+            num: step,
+            sum: Sha256::new_with_prefix(&bytes),
+            lost,
+        })
+    }
+
+    fn add(&mut self, numbers: &[f64]) -> io::Result<()> {
+        let bytes: Vec<u8> = numbers.iter().flat_map(|it| it.to_le_bytes()).collect();
+        self.file.write_all(&bytes)?;
+        self.sum.update(&bytes);
+        self.num += numbers.len();
+        Ok(())
+    }
+
+    fn sum(&self) -> String {
+        hex(&self.sum.clone().finalize())
+    }
+}
+
 /// Writes the trace of a resumed run.
 #[derive(Debug)]
 pub struct TraceWriter {
-    losses: File,
+    losses: Series,
+    norms: Option<Series>,
     digests: File,
-    num_losses: usize,
-    losses_sum: Sha256,
     digests_sum: Sha256,
     lost: (usize, bool),
 }
@@ -142,19 +206,8 @@ impl TraceWriter {
         sums: Option<&TraceSums>,
     ) -> io::Result<Self> {
         fs::create_dir_all(folder.trace())?;
-        let mut lost = (0, false);
-        let mut bytes = read_if_there(losses_path(folder))?;
-        bytes.truncate(8 * step);
-        bytes.truncate(bytes.len() / 8 * 8);
-        // Removed losses are not invented, and changed ones are not kept.
-        lost.0 = step - bytes.len() / 8;
-        if sums.is_some_and(|sums| sums.losses != hex(&Sha256::digest(&bytes))) {
-            bytes.clear();
-            lost.0 = step;
-        }
-        while bytes.len() < 8 * step {
-            bytes.extend(f64::NAN.to_le_bytes());
-        }
+        let losses = Series::open(&losses_path(folder), step, sums.map(|sums| &sums.losses))?;
+        let mut lost = (losses.lost, false);
         let mut text = HEAD.to_owned();
         if step > 0 {
             let there = Trace::read(folder)?.digests.into_iter();
@@ -169,24 +222,30 @@ impl TraceWriter {
                 lost.1 = true;
             }
         }
-        if lost.0 > 0 || step == 0 {
-            write_whole(&losses_path(folder), &bytes)?;
-        }
         write_whole(&digests_path(folder), text.as_bytes())?;
-        let append = |path| OpenOptions::new().create(true).append(true).open(path);
-        let losses = append(losses_path(folder))?;
-        losses.set_len(bytes.len() as u64)?;
+        let mut digests = OpenOptions::new();
+        let digests = digests.create(true).append(true);
         Ok(Self {
             losses,
-            digests: append(digests_path(folder))?,
-            num_losses: step,
-            losses_sum: Sha256::new_with_prefix(&bytes),
+            norms: None,
+            digests: digests.open(digests_path(folder))?,
             digests_sum: Sha256::new_with_prefix(&text),
             lost,
         })
     }
 
-    /// Updates whose losses were missing when the trace was opened, and whether digests were; `None` if nothing was
+    /// Also records the norms of gradients. Those that an earlier version did not record are not lost.
+    pub fn with_norms(mut self, folder: &RunFolder, sums: Option<&TraceSums>) -> io::Result<Self> {
+        let sum = sums.and_then(|sums| sums.norms.as_ref());
+        let norms = Series::open(&norms_path(folder), self.losses.num, sum)?;
+        if sum.is_some() {
+            self.lost.0 = self.lost.0.max(norms.lost);
+        }
+        self.norms = Some(norms);
+        Ok(self)
+    }
+
+    /// Updates whose losses or norms were missing when the trace was opened, and whether digests were; `None` if nothing was
     /// lost.
     pub fn lost(&self) -> Option<(usize, bool)> {
         Some(self.lost).filter(|lost| *lost != (0, false))
@@ -194,19 +253,17 @@ impl TraceWriter {
 
     /// Digests of the trace after some updates; `None` if it has another length.
     pub fn sums(&self, step: usize) -> Option<TraceSums> {
-        (self.num_losses == step).then(|| TraceSums {
-            losses: hex(&self.losses_sum.clone().finalize()),
+        (self.losses.num == step).then(|| TraceSums {
+            losses: self.losses.sum(),
+            norms: self.norms.as_ref().map(Series::sum),
             digests: hex(&self.digests_sum.clone().finalize()),
         })
     }
 
-    /// Adds the losses of the next updates.
-    pub fn add_losses(&mut self, losses: &[f64]) -> io::Result<()> {
-        let bytes: Vec<u8> = losses.iter().flat_map(|loss| loss.to_le_bytes()).collect();
-        self.losses.write_all(&bytes)?;
-        self.losses_sum.update(&bytes);
-        self.num_losses += losses.len();
-        Ok(())
+    /// Adds the losses of the next updates, and the norms of their gradients, which are written if they are recorded.
+    pub fn add_steps(&mut self, losses: &[f64], norms: &[f64]) -> io::Result<()> {
+        self.losses.add(losses)?;
+        self.norms.as_mut().map_or(Ok(()), |all| all.add(norms))
     }
 
     /// Adds the digests of a step.
@@ -229,6 +286,10 @@ fn lines(digests: &Digests) -> String {
 
 fn losses_path(folder: &RunFolder) -> PathBuf {
     folder.trace().join("losses.f64")
+}
+
+fn norms_path(folder: &RunFolder) -> PathBuf {
+    folder.0.join(NORMS_FILE)
 }
 
 fn digests_path(folder: &RunFolder) -> PathBuf {
@@ -261,8 +322,8 @@ mod tests {
         assert_eq!(Trace::read(&folder).unwrap(), Trace::default());
         let mut writer = TraceWriter::open(&folder, 0, 0, None).unwrap();
         writer.add_digests(&digests(0, "a")).unwrap();
-        writer.add_losses(&[1.5, -0.1]).unwrap();
-        writer.add_losses(&[0.25]).unwrap();
+        writer.add_steps(&[1.5, -0.1], &[]).unwrap();
+        writer.add_steps(&[0.25], &[]).unwrap();
         writer.add_digests(&digests(3, "b")).unwrap();
         drop(writer);
         // A kill leaves partial ends.
@@ -278,7 +339,7 @@ mod tests {
         );
 
         let mut writer = TraceWriter::open(&folder, 2, 0, None).unwrap();
-        writer.add_losses(&[0.5]).unwrap();
+        writer.add_steps(&[0.5], &[]).unwrap();
         let trace = Trace::read(&folder).unwrap();
         assert_eq!(trace.losses, [1.5, -0.1, 0.5]);
         assert_eq!(trace.digests, [digests(0, "a")]);
@@ -297,12 +358,12 @@ mod tests {
         let begin = || {
             let mut writer = TraceWriter::open(&folder, 0, 0, None).unwrap();
             writer.add_digests(&digests(0, "a")).unwrap();
-            writer.add_losses(&[1.5, -0.1, 0.5]).unwrap();
+            writer.add_steps(&[1.5, -0.1, 0.5], &[]).unwrap();
             writer.add_digests(&digests(3, "b")).unwrap();
             let sums = writer.sums(3).unwrap();
             assert_eq!(writer.sums(2), None);
             // After the checkpoint.
-            writer.add_losses(&[0.25]).unwrap();
+            writer.add_steps(&[0.25], &[]).unwrap();
             sums
         };
         let open = |sums: &TraceSums| TraceWriter::open(&folder, 3, 3, Some(sums)).unwrap();
@@ -328,5 +389,39 @@ mod tests {
         // What was lost once is not lost again.
         let sums = writer.sums(3).unwrap();
         assert_eq!(open(&sums).lost(), None);
+    }
+
+    #[test]
+    fn norms_are_cut_and_checked_like_losses() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = RunFolder(place.path().to_owned());
+        let open = |step: usize, sums: Option<&TraceSums>| {
+            let writer = TraceWriter::open(&folder, step, step, sums).unwrap();
+            writer.with_norms(&folder, sums).unwrap()
+        };
+        let mut writer = open(0, None);
+        writer.add_steps(&[1.0, 2.0], &[10.0, f64::NAN]).unwrap();
+        writer.add_steps(&[3.0], &[30.0]).unwrap();
+        let sums = writer.sums(3).unwrap();
+        writer.add_steps(&[4.0], &[40.0]).unwrap();
+        drop(writer);
+        let record = RunRecord::default();
+        let norms = || Trace::read_norms(&folder, &record).unwrap();
+        assert_eq!(norms().len(), 4);
+        let writer = open(3, Some(&sums));
+        assert_eq!((writer.lost(), writer.sums(3)), (None, Some(sums.clone())));
+        assert_eq!((norms()[0], norms()[2], norms().len()), (10.0, 30.0, 3));
+        fs::write(norms_path(&folder), [0; 24]).unwrap();
+        assert_eq!(open(3, Some(&sums)).lost(), Some((3, false)));
+        assert!(norms().iter().all(|norm| norm.is_nan()));
+        assert_eq!(Trace::read(&folder).unwrap().losses, [1.0, 2.0, 3.0]);
+        // A checkpoint of an earlier version, which recorded none.
+        fs::remove_file(norms_path(&folder)).unwrap();
+        let earlier = TraceSums {
+            norms: None,
+            ..sums
+        };
+        assert_eq!(open(3, Some(&earlier)).lost(), None);
+        assert_eq!(norms().len(), 3);
     }
 }

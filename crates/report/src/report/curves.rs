@@ -1,6 +1,7 @@
 //! Learning curves of the displayed trials: a mean over seeds for each epoch, with a band.
 
 use std::collections::BTreeMap;
+use std::io;
 
 use serde::{Deserialize, Serialize};
 
@@ -53,6 +54,9 @@ pub struct TrialCurves {
     /// The losses of steps, at most 100 points; none if an epoch has only one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<StepPoint>,
+    /// The norms of the gradients of steps, if they are metrics, in the same way.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub norms: Vec<StepPoint>,
 }
 
 /// One metric over epochs.
@@ -144,7 +148,8 @@ impl Curves {
                 trial: trial.clone(),
                 n: runs.len(),
                 curves: curves(&epochs, &metrics, folds.overlap.is_none()),
-                steps: Trained::steps(runs),
+                steps: Trained::steps(runs, |run| &run.losses),
+                norms: Trained::steps(runs, |run| &run.norms),
             }
         });
         Self {
@@ -175,6 +180,8 @@ struct Trained {
     epochs: Vec<Epoch>,
     /// The losses of steps; empty if they are not those that were recorded.
     losses: Vec<f64>,
+    /// The norms of the gradients of steps, in the same way.
+    norms: Vec<f64>,
     /// The parameters of its network.
     parameters: Vec<String>,
 }
@@ -186,27 +193,29 @@ impl Trained {
         let plan = folder.read_plan().ok().flatten()?;
         let is_planned = plan.fingerprint == run.fingerprint;
         let record = is_planned.then(|| RunRecord::read_for(&folder, &plan).ok())??;
-        let losses = Trace::read_losses(&folder, &record).unwrap_or_else(|e| {
-            remarks.push(format!(
-                "the losses of the steps of `{}` are omitted: {}",
-                run.id,
-                plain_io_error(&e)
-            ));
-            Vec::new()
-        });
+        let mut of_steps = |what: &str, read: io::Result<Vec<f64>>| {
+            read.unwrap_or_else(|e| {
+                remarks.push(format!(
+                    "the {what} of the steps of `{}` are omitted: {}",
+                    run.id,
+                    plain_io_error(&e)
+                ));
+                Vec::new()
+            })
+        };
         Some(Self {
-            losses,
+            losses: of_steps("losses", Trace::read_losses(&folder, &record)),
+            norms: of_steps("gradient norms", Trace::read_norms(&folder, &record)),
             epochs: record.epochs,
             parameters: plan.network.parameter_paths(),
         })
     }
 
-    /// The losses of steps over runs, unless an epoch has only one.
-    fn steps(runs: &[Self]) -> Vec<StepPoint> {
-        let has_more = runs.iter().any(|run| run.losses.len() > run.epochs.len());
-        let losses: Vec<Vec<f64>> = runs.iter().map(|run| run.losses.clone()).collect();
+    /// Numbers of steps over runs, unless an epoch has only one.
+    fn steps(runs: &[Self], of: impl Fn(&Self) -> &Vec<f64>) -> Vec<StepPoint> {
+        let has_more = runs.iter().any(|run| of(run).len() > run.epochs.len());
         if has_more {
-            step_points(&losses)
+            step_points(&runs.iter().map(|run| of(run).clone()).collect::<Vec<_>>())
         } else {
             Vec::new()
         }

@@ -1,11 +1,12 @@
 //! Plots of learning curves.
 
 use super::figures::{Figure, Key};
-use crate::report::curves::Curve;
+use crate::report::curves::{Curve, TrialCurves};
 use crate::report::model::Report;
 use crate::report::plot::*;
 use crate::report::sample::direction;
 use crate::report::sections::about_bands;
+use crate::report::steps::StepPoint;
 use runner_statistics::Direction;
 
 /// A plot for each metric.
@@ -45,7 +46,10 @@ pub fn curves(report: &Report) -> Vec<Figure> {
             ),
         )
     });
-    let mut figures: Vec<Figure> = figures.chain(steps(report)).collect();
+    let losses = steps(report, ("loss", "loss of a step"), |trial| &trial.steps);
+    let norm = ("norm of the gradients", "gradient norm of a step");
+    let norms = steps(report, norm, |trial| &trial.norms);
+    let mut figures: Vec<Figure> = figures.chain(losses).chain(norms).collect();
     if let Some(first) = figures.first_mut() {
         let keys = curves.trials.iter().enumerate();
         let keys = keys.map(|(series, trial)| Key {
@@ -58,12 +62,15 @@ pub fn curves(report: &Report) -> Vec<Figure> {
     figures
 }
 
-/// The losses of steps.
-fn steps(report: &Report) -> Option<Figure> {
+/// Numbers of the steps of a trial.
+type OfSteps = fn(&TrialCurves) -> &[StepPoint];
+
+/// The losses of steps, or the norms of their gradients.
+fn steps(report: &Report, (what, label): (&str, &str), of: OfSteps) -> Option<Figure> {
     let trials = report.curves.trials.iter().enumerate().rev();
-    let with_steps = trials.filter(|(_, trial)| !trial.steps.is_empty());
+    let with_steps = trials.filter(|(_, trial)| !of(trial).is_empty());
     let lines_of = with_steps.map(|(series, trial)| {
-        let points = trial.steps.iter().map(|of| Point {
+        let points = of(trial).iter().map(|of| Point {
             x: of.step as f64,
             y: of.mean,
             band: (of.low < of.high).then_some((of.low, of.high)),
@@ -76,24 +83,24 @@ fn steps(report: &Report) -> Option<Figure> {
         }
     });
     let lines_of: Vec<Line> = lines_of.collect();
-    let points = || report.curves.trials.iter().flat_map(|trial| &trial.steps);
+    let points = || report.curves.trials.iter().flat_map(of);
     let num = points().map(|of| of.num).max()?;
     let svg = lines(&Lines {
         description: &format!(
-            "the loss of each step on train, of {} trials",
+            "the {what} of each step on train, of {} trials",
             lines_of.len()
         ),
         x_label: "step",
-        y_label: "loss of a step",
+        y_label: label,
         is_log: is_log_apt(points().flat_map(|of| [of.mean, of.low])),
         lines: &lines_of,
     });
     Some(Figure::new(
         svg,
         match num {
-            1 => "The loss of each step on train. Bands show the range over runs.".to_owned(),
+            1 => format!("The {what} of each step on train. Bands show the range over runs."),
             num => format!(
-                "The loss of each step on train: means of {num} steps each. Bands show the range of single steps over all runs."
+                "The {what} of each step on train: means of {num} steps each. Bands show the range of single steps over all runs."
             ),
         },
     ))
