@@ -118,10 +118,19 @@ pub fn clean(args: &CleanArgs, output: &mut Output) -> u8 {
     let bytes = cleaned.removed.iter().map(|run| run.bytes).sum();
     let runs = counted(cleaned.removed.len(), "run");
     let bytes = show_bytes(bytes);
-    output.say(&match (cleaned.removed.is_empty(), args.yes) {
+    let mut what = Vec::new();
+    if !cleaned.removed.is_empty() {
+        what.push(format!("{runs}, {bytes}"));
+    }
+    if !cleaned.unfinished.is_empty() {
+        let files = counted(cleaned.unfinished.len(), "unfinished file");
+        what.push(format!("{files} of processes that were killed"));
+    }
+    let what = what.join(", and ");
+    output.say(&match (what.is_empty(), args.yes) {
         (true, _) => "nothing to remove".to_owned(),
-        (false, true) => format!("removed {runs}, {bytes}"),
-        (false, false) => format!("would remove {runs}, {bytes}; `--yes` removes them"),
+        (false, true) => format!("removed {what}"),
+        (false, false) => format!("would remove {what}; `--yes` removes them"),
     });
     OK
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::{Sink, tree};
 use crate::error::Error;
 use runner_core::diagnostic::Diagnostic;
-use runner_core::record::{ExperimentFolder, Locked, State};
+use runner_core::record::{ExperimentFolder, Locked, State, remove_temporary};
 use runner_core::show::plain_io_error;
 
 /// What is to be removed, and whether it is.
@@ -28,6 +28,8 @@ pub struct Cleaned {
     pub removed: Vec<Removed>,
     /// Runs of generations that are too old, which are kept, each with the reason.
     pub kept: Vec<(PathBuf, &'static str)>,
+    /// Files and folders that killed processes began, which were or would be removed.
+    pub unfinished: Vec<PathBuf>,
 }
 
 /// A run that is removed.
@@ -41,7 +43,7 @@ pub struct Removed {
     pub bytes: u64,
 }
 
-/// Removes runs of earlier settings. Runs of the plan are never removed, and neither are tagged ones nor those that can be
+/// Removes runs of earlier settings, and what killed processes began. Runs of the plan are never removed, and neither are tagged ones nor those that can be
 /// resumed.
 ///
 /// # Errors
@@ -91,11 +93,16 @@ fn clean_one(
     } else {
         None
     };
+    folder.check_links().map_err(unreadable)?;
+    let unfinished = folder.unfinished();
+    if options.is_removing {
+        unfinished.iter().for_each(|path| remove_temporary(path));
+    }
+    cleaned.unfinished.extend(unfinished);
     let Some(plan) = folder.read_plan().map_err(unreadable)? else {
         return Ok(());
     };
     let labels = folder.read_labels().map_err(unreadable)?;
-    folder.check_links().map_err(unreadable)?;
     let earlier = folder.earlier(&plan);
     let numbers: BTreeSet<usize> = earlier
         .iter()

@@ -8,20 +8,25 @@ use std::path::{Path, PathBuf};
 
 use crate::error::Error;
 use runner_core::diagnostic::Diagnostic;
-use runner_core::record::write_whole_by;
+use runner_core::record::{remove_unfinished_in, temporary_prefix, write_whole_by};
 use runner_core::show::plain_io_error;
 
 fn refused(message: String, help: &str) -> Error {
     Error::refused(Diagnostic::error("usage", message).help(help))
 }
 
+/// The folder of a destination.
+fn parent_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
+
 /// Refuses a destination that already exists, or whose folder does not exist.
 fn check(path: &Path, force: bool) -> Result<(), Error> {
     let shown = path.display();
-    let parent = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
+    let parent = parent_of(path);
     if path.file_name().is_none() {
         return Err(refused(
             format!("`{shown}` is not the name of a file or folder to write"),
@@ -76,6 +81,7 @@ impl<'a> File<'a> {
         &self,
         write: impl FnOnce(&mut BufWriter<&fs::File>) -> Result<T, Error>,
     ) -> Result<T, Error> {
+        remove_unfinished_in(parent_of(self.0));
         let mut outcome = None;
         let written = write_whole_by(self.0, |file| {
             let made = outcome.insert(write(file));
@@ -136,13 +142,12 @@ impl<'a> Folder<'a> {
 
     /// Fills a new folder, which replaces the old one.
     pub fn write<T>(&self, fill: impl FnOnce(&Path) -> Result<T, Error>) -> Result<T, Error> {
-        let parent = match self.0.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => parent,
-            _ => Path::new("."),
-        };
+        let parent = parent_of(self.0);
         let unwritten = |e: io::Error| unwritten(self.0, &e);
+        remove_unfinished_in(parent);
         let mut private = tempfile::Builder::new();
-        private.prefix(".new-");
+        let prefix = temporary_prefix();
+        private.prefix(&prefix);
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt;

@@ -118,5 +118,6 @@ mod targets;
 mod tasks;
 #[cfg(unix)]
 mod terminal;
+mod unfinished;
 mod warm_start;
 mod weights;

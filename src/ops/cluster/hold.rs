@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::ops::{Progress, Sink};
 use runner_core::diagnostic::Diagnostic;
 use runner_core::record::{
-    Alive, BEAT, ExperimentFolder, Holder, LEASE_PATIENCE, Lease, Leased, Tenant,
+    Alive, BEAT, ExperimentFolder, Holder, LEASE_PATIENCE, Lease, Leased, Tenant, process_exists,
 };
 
 /// Shows that the holder of a lease is alive, until the sender is dropped; returns whether no other process has taken
@@ -61,7 +61,7 @@ impl Submitter {
         };
         let is_told = AtomicBool::new(false);
         let alive = Alive {
-            has_ended: &|it| is_locked && it.host == here.host && !exists(it.pid),
+            has_ended: &|it| is_locked && it.host == here.host && !process_exists(it.pid),
             pause: &|time| {
                 if !is_told.swap(true, Ordering::AcqRel) {
                     sink(Progress::Waiting(&format!(
@@ -136,20 +136,6 @@ impl Drop for Submitter {
             let _ = thread.join();
         }
     }
-}
-
-/// Whether there is a process of this number.
-#[cfg(unix)]
-fn exists(pid: u32) -> bool {
-    // SAFETY: without a signal, only looks whether one could be sent.
-    let sent = libc::pid_t::try_from(pid).is_ok_and(|pid| unsafe { libc::kill(pid, 0) } == 0);
-    sent || std::io::Error::last_os_error().raw_os_error() != Some(libc::ESRCH)
-}
-
-/// Elsewhere it is found out by waiting.
-#[cfg(not(unix))]
-fn exists(_: u32) -> bool {
-    true
 }
 
 fn busy(folder: &ExperimentFolder, holder: Option<Tenant>) -> Error {

@@ -101,6 +101,8 @@ impl Launch<'_> {
         hardware.expect = expectation(&todo, calibrations, &hardware);
         let settings = self.settings(&todo, hardware)?;
         for run in &todo {
+            // No other process has the run.
+            run.folder.remove_all_unfinished();
             let removed = run.folder.remove_summary();
             removed.map_err(|e| Error::unwritable(&run.folder.summary_json(), &e))?;
         }

@@ -268,6 +268,7 @@ impl<'a> Session<'a> {
         let is_local = launch_of(options, plan)?.is_local();
         let lock = wait::lock(&folder, (options.wait, is_local), sink)?;
         sink(Progress::MayCancel);
+        folder.remove_unfinished();
         let submitter = if is_local && !folder.launch().is_dir() {
             None
         } else {

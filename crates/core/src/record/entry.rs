@@ -294,6 +294,7 @@ impl Read {
     }
 
     fn mend(&mut self, run: &RunPlan, folder: &RunFolder, record: &RunRecord) {
+        folder.remove_unfinished();
         match record.write_derived(folder, run) {
             Ok(differed) => self.mended.extend(differed.iter().map(|file| {
                 format!(

@@ -98,6 +98,20 @@ impl Holder {
     }
 }
 
+/// Whether there is a process of this number on this machine.
+#[cfg(unix)]
+pub fn process_exists(id: u32) -> bool {
+    // SAFETY: without a signal, only looks whether one could be sent.
+    let sent = libc::pid_t::try_from(id).is_ok_and(|id| unsafe { libc::kill(id, 0) } == 0);
+    sent || io::Error::last_os_error().raw_os_error() != Some(libc::ESRCH)
+}
+
+/// Whether there is a process of this number on this machine: elsewhere that is not asked.
+#[cfg(not(unix))]
+pub fn process_exists(_: u32) -> bool {
+    true
+}
+
 impl Lock {
     /// Takes the lock of a folder, if it is free.
     pub(super) fn take(folder: &Path) -> io::Result<Locked> {

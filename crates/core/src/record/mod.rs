@@ -78,6 +78,7 @@ mod tail;
 mod times;
 mod trace;
 mod traded;
+mod unfinished;
 pub mod weights;
 mod write;
 mod written;
@@ -102,7 +103,7 @@ pub use index::Index;
 pub use labels::{Label, LabelError, Labels};
 pub use lease::{Alive, BEAT, Held, Lease, Leased, PATIENCE as LEASE_PATIENCE, Tenant};
 pub use links::refuse_links;
-pub use lock::{Holder, Lock, Locked, has_no_locks};
+pub use lock::{Holder, Lock, Locked, has_no_locks, process_exists};
 pub use looks::Look;
 pub use plan_file::PlanFile;
 pub use resume::{
@@ -116,6 +117,7 @@ pub use submission::{Job, JobState, JobStates, Submission};
 pub use tail::{News, Tail};
 pub use times::Times;
 pub use trace::{Digests, NORMS_FILE, OPTIMIZER, TRACE_FILES, Trace, TraceSums, TraceWriter};
+pub use unfinished::{remove_temporary, remove_unfinished_in, temporary_prefix};
 pub use write::{
     is_unwritable, sync_file, sync_files, sync_folder, unwritable, write_json, write_json_synced,
     write_synced, write_whole, write_whole_by,

@@ -10,6 +10,7 @@ use serde::Serialize;
 use tempfile::NamedTempFile;
 
 use super::seal;
+use super::unfinished::temporary_prefix;
 use crate::show::plain_io_error;
 
 /// A file that cannot be written.
@@ -124,7 +125,7 @@ pub fn write_whole_by(
 ) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder)?;
-    let file = readable_file(".new-", folder)?;
+    let file = readable_file(&temporary_prefix(), folder)?;
     let mut buffered = BufWriter::new(file.as_file());
     write(&mut buffered)?;
     buffered.flush()?;

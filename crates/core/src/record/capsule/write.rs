@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
+use super::super::unfinished::temporary_prefix;
 use super::super::write::readable_file;
 use super::archive::append;
 use super::manifest::FileSum;
@@ -37,7 +38,7 @@ pub(super) fn write(
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     };
-    let mut file = readable_file(".new-", folder).map_err(|e| unwritable(&e))?;
+    let mut file = readable_file(&temporary_prefix(), folder).map_err(|e| unwritable(&e))?;
     let encoder = zstd::Encoder::new(file.as_file_mut(), LEVEL);
     let mut encoder = encoder.map_err(|e| unwritable(&e))?;
     let checked = encoder.include_checksum(true);
