@@ -23,6 +23,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::unfinished::TEMPORARY;
 use super::{ExperimentFolder, unwritable, write_json};
 use crate::spec::plain_file;
 
@@ -224,8 +225,15 @@ impl Lease {
         fs::write(&path, text).map_err(|e| unwritable(&path, e))
     }
 
-    /// Removes the files of earlier leases: only the newest counts.
+    /// Removes the files of earlier leases, and copies that were not put in place: only the newest counts.
     fn forget_earlier(&self) {
+        if !self.run.is_empty() {
+            for (number, copy) in numbered(&self.experiment.launch().join("stage"), &self.run) {
+                if number < self.number {
+                    let _ = fs::remove_dir_all(copy);
+                }
+            }
+        }
         let entries = fs::read_dir(&self.place).into_iter().flatten().flatten();
         for entry in entries {
             let name = entry.file_name();
@@ -250,18 +258,44 @@ impl Lease {
                 return Ok(false);
             }
             match copied {
-                // It was being moved.
+                Err(e) if e.kind() == ErrorKind::NotFound && !live.exists() => {
+                    // Whoever moved it was killed before its copy was put in place, or is about to do so.
+                    let Some(moved) = self.moved() else {
+                        return Err(unwritable(&live, e));
+                    };
+                    if copy.exists() {
+                        fs::remove_dir_all(&copy)?;
+                    }
+                    copy_folder(&moved, &copy)?;
+                }
+                // It was being moved while it was copied.
                 Err(e) if e.kind() == ErrorKind::NotFound => continue,
                 other => other?,
             }
             break;
         }
+        self.replace(&live, &copy, &fenced)
+    }
+
+    /// Of the folders of the run that were moved aside, the one in which most has happened.
+    fn moved(&self) -> Option<PathBuf> {
+        let moved = numbered(&self.experiment.launch().join("fenced"), &self.run);
+        let events = |(_, folder): &(u64, PathBuf)| {
+            let events = fs::metadata(folder.join("events.jsonl"));
+            events.map_or(0, |data| data.len())
+        };
+        let (_, folder) = moved.into_iter().max_by_key(events)?;
+        Some(folder)
+    }
+
+    /// Moves the run's folder aside, and a copy in its place; returns whether the lease is still the newest.
+    fn replace(&self, live: &Path, copy: &Path, fenced: &Path) -> io::Result<bool> {
         loop {
-            if let Some(inode) = inode(&live) {
+            if let Some(inode) = inode(live) {
                 let aside = fenced.join(format!("{}@{inode}", self.run));
-                match fs::rename(&live, &aside) {
+                match fs::rename(live, &aside) {
                     Err(e) if !is_taken(&e) && e.kind() != ErrorKind::NotFound => {
-                        return Err(unwritable(&live, e));
+                        return Err(unwritable(live, e));
                     }
                     // Otherwise another process has moved it, and has put its own in its place.
                     _ => {}
@@ -270,13 +304,25 @@ impl Lease {
             if !self.is_current()? {
                 return Ok(false);
             }
-            match fs::rename(&copy, &live) {
+            match fs::rename(copy, live) {
                 Ok(()) => return Ok(true),
                 Err(e) if is_taken(&e) => {}
-                Err(e) => return Err(unwritable(&live, e)),
+                Err(e) => return Err(unwritable(live, e)),
             }
         }
     }
+}
+
+/// The folders `<run>@<number>` in a folder, with their numbers.
+fn numbered(folder: &Path, run: &str) -> Vec<(u64, PathBuf)> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let of_run = entries.filter_map(|entry| {
+        let name = entry.file_name().into_string().ok()?;
+        let (of, number) = name.rsplit_once('@')?;
+        (of == run).then_some(())?;
+        Some((number.parse().ok()?, entry.path()))
+    });
+    of_run.collect()
 }
 
 /// The newest lease at a place, if there was ever one.
@@ -362,7 +408,7 @@ fn copy_folder(from: &Path, to: &Path) -> io::Result<()> {
         let entry = entry?;
         let name = entry.file_name();
         let text = name.to_string_lossy();
-        if text == ".lock" || text == "progress.json" || text.starts_with(".new-") {
+        if text == ".lock" || text == "progress.json" || text.starts_with(TEMPORARY) {
             continue;
         }
         let kind = entry.file_type()?;

@@ -163,3 +163,42 @@ fn of_many_processes_one_takes_a_run() {
     let run = experiment.run("a-s1").0;
     assert!(run.join("checkpoints/model-5.bpk").exists());
 }
+
+#[test]
+fn a_run_whose_folder_was_moved_by_a_process_that_was_killed_is_found() {
+    let (_guard, experiment) = experiment();
+    let run = experiment.run("a-s1").0;
+    let _dead = taken(take(&experiment, 1, false));
+    // It had copied the folder and moved it aside, and did not put the copy in its place.
+    let fenced = experiment.launch().join("fenced");
+    fs::create_dir_all(&fenced).unwrap();
+    let longest = fenced.join("a-s1@12");
+    fs::rename(&run, &longest).unwrap();
+    // An earlier one, and one of another run.
+    for (name, events) in [("a-s1@70", ""), ("a-s10@80", "one\ntwo\nthree\n")] {
+        fs::create_dir(fenced.join(name)).unwrap();
+        fs::write(fenced.join(name).join("events.jsonl"), events).unwrap();
+    }
+    let copy = experiment.launch().join("stage/a-s1@1");
+    copy_folder(&longest, &copy).unwrap();
+    let new = taken(take(&experiment, 2, true));
+    assert!(new.is_current().unwrap());
+    let read = |name: &str| fs::read_to_string(run.join(name)).unwrap();
+    assert_eq!(read("events.jsonl"), "one\n");
+    assert_eq!(read("checkpoints/model-5.bpk"), "weights");
+    assert!(!copy.exists());
+    assert!(longest.exists());
+}
+
+#[test]
+fn a_run_whose_folder_is_gone_is_an_error() {
+    let (_guard, experiment) = experiment();
+    let _dead = taken(take(&experiment, 1, false));
+    fs::remove_dir_all(experiment.run("a-s1").0).unwrap();
+    let alive = Alive {
+        has_ended: &|_| true,
+        pause: &|_| true,
+    };
+    let error = experiment.lease("a-s1", &tenant(2), &alive).unwrap_err();
+    assert!(error.to_string().contains("a-s1"), "{error}");
+}
