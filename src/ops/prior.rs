@@ -1,7 +1,7 @@
 //! The trials of earlier results that a search learns from.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::error::unreadable;
 use runner_core::diagnostic::{Diagnostic, Diagnostics};
@@ -26,7 +26,18 @@ pub(super) fn read(
     let folder = folder.unwrap_or(Path::new(""));
     let mut prior = Vec::new();
     let mut wrong = Diagnostics::default();
+    let mut read: Vec<(PathBuf, &Text)> = Vec::new();
     for from in &search.spec.warm_start {
+        let place = folder.join(&from.source);
+        let place = place.canonicalize().unwrap_or(place);
+        if let Some((_, first)) = read.iter().find(|(known, _)| *known == place) {
+            let message = format!("`{}` is the same folder as `{}`", from.source, first.source);
+            let twice = Diagnostic::error("repeated-value", message).at(from.span);
+            let twice = twice.related(first.span, "its trials are read here");
+            wrong.push(twice.help("remove one of them"));
+            continue;
+        }
+        read.push((place, from));
         match of_folder(&search, from, folder) {
             Ok(trials) => prior.extend(trials),
             Err(diagnostic) => wrong.push(diagnostic.at(from.span)),
@@ -113,5 +124,6 @@ fn result(runs: &[&RunEntry], objective: &str) -> Option<Option<f64>> {
     }
     let values = runs.iter().map(|run| run.metrics.get(objective).copied());
     let values: Option<Vec<f64>> = values.collect();
-    Some(values.map(|values| values.iter().sum::<f64>() / values.len() as f64))
+    let mean = values.map(|values| values.iter().sum::<f64>() / values.len() as f64);
+    Some(mean.filter(|mean| mean.is_finite()))
 }

@@ -52,7 +52,7 @@ fn an_unchanged_copy_continues_what_it_is_a_copy_of_to_the_bit() {
     let network = "type = \"layers\"\nlayers = [\n\
         { type = \"linear\", out_features = 16 },\n{ type = \"batch_norm\" },\n\
         { type = \"relu\" },\n{ type = \"dropout\" },\n{ type = \"linear\" }]";
-    let unchanged = "factors = [1.0]\nresample_probability = 0.0";
+    let unchanged = "factors = [1.0]\nresample_probability = 1e-12";
     let same = spec()
         .edit("resample_probability = 0.3", unchanged)
         .edit("type = \"mlp\"\nhidden = [16]", network)

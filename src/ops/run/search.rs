@@ -291,6 +291,10 @@ fn next_step(planned: &Planned, results: &Results, sink: &Sink<'_>) -> Result<Op
         }
         return Ok(None);
     };
+    let num_all = next.iter().filter(|known| known.is_confirmed).count();
+    if let Some(said) = fewer_confirmed(plan, num_all) {
+        sink(Progress::Note(&said));
+    }
     let trials = counted(num_new, "trial");
     Ok(Some(Step {
         next,
@@ -366,6 +370,22 @@ fn confirmed(plan: &Plan, results: &Results) -> Option<(Vec<Suggestion>, usize)>
         all[*at].is_confirmed = true;
     }
     (num_new > 0).then_some((all, num_new))
+}
+
+/// Tells that fewer trials are confirmed than `search.confirm.trials`.
+fn fewer_confirmed(plan: &Plan, num: usize) -> Option<String> {
+    let search = plan.search.as_ref()?;
+    let wanted = search.confirm.as_ref()?.trials;
+    let what = match (num, search.constraints.is_empty()) {
+        (num, _) if num >= wanted => return None,
+        (_, true) => "was trained completely",
+        (_, false) => "was trained completely and meets the constraints",
+    };
+    let trials = counted(num, "trial");
+    let are = if num == 1 { "is" } else { "are" };
+    Some(format!(
+        "{trials} of {wanted} {are} confirmed: no other {what}"
+    ))
 }
 
 /// Tells that no trial can be confirmed, because none meets the constraints.

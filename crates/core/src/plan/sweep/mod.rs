@@ -19,6 +19,7 @@ mod condition;
 mod draw;
 mod judge;
 mod lost;
+mod numbers;
 mod population;
 mod pruning;
 mod queue;
@@ -199,7 +200,7 @@ fn suggested(
             .for_each(|wrong| diagnostics.push(wrong));
         return None;
     }
-    if let Some(warning) = search.warning() {
+    for warning in search.warnings() {
         diagnostics.push(warning);
     }
     let suggestions = match &document.suggestions {

@@ -195,6 +195,18 @@ impl Search<'_> {
                 "set `quantile = {least}` or more, or a larger `population`"
             )));
         }
+        let resamples = population.resample_probability;
+        if resamples == 0.0 && population.factors.iter().all(|factor| *factor == 1.0) {
+            let message = "copies would have the hyperparameters of what they are copies of";
+            let at = at("search.prune.factors").unwrap_or(span);
+            let help = "set other factors, such as `factors = [0.8, 1.2]`, or a larger `resample_probability`";
+            refusals.push(refuse(message.into(), at).help(help));
+        }
+        if let Some(at) = at("search.prune.factors").filter(|_| resamples == 1.0) {
+            let message = "`factors` multiplies nothing: with a `resample_probability` of 1, every hyperparameter of a copy is sampled again";
+            let help = "remove `factors`, or set a smaller `resample_probability`";
+            refusals.push(refuse(message.into(), at).help(help));
+        }
         refusals
     }
 }

@@ -297,7 +297,7 @@ prune = { type = "asha" }
             let text = PRUNED.replace("asha", "hyperband");
             let text = text.replace("num_trials = 40", &format!("num_trials = {num}"));
             let document = Document::compose("spec.toml", &text, None).ok().unwrap();
-            Search::of(&document).unwrap().warning()
+            Search::of(&document).unwrap().warnings().pop()
         };
         let few = warned(27).unwrap();
         assert!(few.message.contains("its first bracket has 27"), "{few:?}");

@@ -54,6 +54,20 @@ impl Queue {
                     queue.refusals.push(wrong.help(help));
                 }
             }
+            let is_sampled = |(position, axis): (&Option<f64>, &&RandomAxisSpec)| {
+                position.is_none() && axis.when.is_none()
+            };
+            let is_whole = !positions.iter().zip(&axes).any(is_sampled);
+            let first = queue
+                .points
+                .iter()
+                .find(|known| known.positions == positions);
+            if let (true, Some(first), Some((_, entry))) = (is_whole, first, entries.first()) {
+                let message = "this point is enqueued twice, and would be trained once";
+                let wrong = Diagnostic::error("repeated-value", message).at(entry.key_span);
+                let wrong = wrong.related(first.span, "the same point");
+                queue.refusals.push(wrong.help("remove one of them"));
+            }
             queue.points.push(Queued {
                 positions,
                 span: entries

@@ -33,11 +33,11 @@ pub struct Search<'a> {
     sweep: SweepSpec,
     /// `[search]`
     pub spec: SearchSpec,
-    space: Space,
-    pruning: Option<Pruning>,
+    pub(super) space: Space,
+    pub(super) pruning: Option<Pruning>,
     queue: Queue,
     /// What earlier results teach.
-    prior: Vec<Told>,
+    pub(super) prior: Vec<Told>,
 }
 
 /// The result of a trial.
@@ -94,7 +94,7 @@ impl TrialResult {
 }
 
 /// The sampler of a method.
-fn sampler(method: SearchMethod) -> Method {
+pub(super) fn sampler(method: SearchMethod) -> Method {
     match method {
         SearchMethod::Random => Method::Random,
         SearchMethod::Sobol => Method::Sobol,
@@ -191,6 +191,7 @@ impl<'a> Search<'a> {
         refusals.extend(self.unsupported_axis());
         refusals.extend(self.unsupported_trade());
         refusals.extend(self.unsupported_constraint());
+        refusals.extend(self.unsupported_numbers());
         if refusals.is_empty() {
             let points = 0..self.queue.points.len();
             refusals.extend(points.filter_map(|number| self.refusal_of(number)));
@@ -199,9 +200,13 @@ impl<'a> Search<'a> {
     }
 
     /// What it does other than its file seems to say.
-    pub fn warning(&self) -> Option<Diagnostic> {
-        let (pruning, prune) = (self.pruning.as_ref()?, self.spec.prune.as_ref()?);
-        pruning.warning(prune, self.spec.num_trials)
+    pub fn warnings(&self) -> Vec<Diagnostic> {
+        let pruning = self.pruning.as_ref().zip(self.spec.prune.as_ref());
+        let of_pruning =
+            pruning.and_then(|(pruning, prune)| pruning.warning(prune, self.spec.num_trials));
+        let mut warnings = self.doubtful_numbers();
+        warnings.extend(of_pruning);
+        warnings
     }
 
     /// Why the sampler cannot search these axes.
@@ -349,7 +354,7 @@ impl<'a> Search<'a> {
     /// The numbers of suggestions at the beginning and at the end of the round to which the trial with this number
     /// belongs, from 0. They do not depend on how many trials there will be: a round that `num_trials` cut short is
     /// completed by a larger one, from the same results.
-    fn round_of(&self, number: usize) -> (usize, usize) {
+    pub(super) fn round_of(&self, number: usize) -> (usize, usize) {
         let num_startup = sampler(self.spec.method).num_startup(&self.space);
         let is_unlimited = self.spec.budget.is_unlimited() && self.pruning.is_none();
         let first = match (num_startup, self.spec.num_trials) {

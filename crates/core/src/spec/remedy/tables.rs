@@ -29,8 +29,8 @@ pub(super) const SCALARS: &[Remedy] = &[
         "search.confirm",
         "",
         "set `confirm = { trials = 5, seeds = 10 }`, to train the best 5 trials with 10 other seeds",
-        "search = { type = \"tpe\", num_trials = 2, confirm = 5 } ; sweep.random.axes.optimizer.learning_rate = { type = \"uniform\", min = 0.1, max = 0.2 }",
-        "search = { type = \"tpe\", num_trials = 2, confirm = { trials = 5, seeds = 10 } } ; sweep.random.axes.optimizer.learning_rate = { type = \"uniform\", min = 0.1, max = 0.2 }",
+        "search = { type = \"tpe\", num_trials = 20, confirm = 5 } ; sweep.random.axes.optimizer.learning_rate = { type = \"uniform\", min = 0.1, max = 0.2 }",
+        "search = { type = \"tpe\", num_trials = 20, confirm = { trials = 5, seeds = 10 } } ; sweep.random.axes.optimizer.learning_rate = { type = \"uniform\", min = 0.1, max = 0.2 }",
     ),
     other(
         "train.ema",
