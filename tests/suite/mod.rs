@@ -118,6 +118,7 @@ mod targets;
 mod tasks;
 #[cfg(unix)]
 mod terminal;
+mod tradeoffs;
 mod unfinished;
 mod warm_start;
 mod weights;

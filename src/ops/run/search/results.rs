@@ -115,7 +115,7 @@ impl Results {
         self.runs.values().flatten()
     }
 
-    /// The mean of a trial's runs; none if not all of them have a value.
+    /// The mean of a trial's runs; none if not all of them have a finite value.
     pub(super) fn mean(&self, plan: &Plan, trial: &str) -> Option<f64> {
         let name = plan.objective.name();
         let value = |run: &RunEntry| match run.state {
@@ -124,7 +124,8 @@ impl Results {
         };
         let values: Option<Vec<f64>> = self.runs.get(trial)?.iter().map(value).collect();
         let values = values.filter(|values| !values.is_empty())?;
-        Some(values.iter().sum::<f64>() / values.len() as f64)
+        let mean = values.iter().sum::<f64>() / values.len() as f64;
+        Some(mean).filter(|mean| mean.is_finite())
     }
 
     /// What a trial reached in the further objectives, lower is better; none if not all of it is known.
