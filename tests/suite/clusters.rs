@@ -17,7 +17,7 @@ const AT_ONCE: &str = r#"
 [launch]
 type = "command"
 submit = "sh {script} >{log} 2>&1 || true; echo job {element}"
-status = "true"
+status = "true {job}"
 runs_per_job = 2
 "#;
 
@@ -26,7 +26,7 @@ const FULL: &str = r#"
 [launch]
 type = "command"
 submit = "test -f {script} && echo your job is 7"
-status = "echo queued"
+status = "echo queued {job}"
 cancel = "echo {job} >>cancelled"
 "#;
 

@@ -10,6 +10,7 @@ mod bounds;
 mod burn_examples;
 mod capsules;
 mod chat;
+mod cluster_search;
 mod clusters;
 mod compare;
 mod compose;

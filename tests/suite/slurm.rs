@@ -86,7 +86,7 @@ for path in queue/$1_*; do
 done
 "#;
 
-const LAUNCH: &str = r#"
+pub(super) const LAUNCH: &str = r#"
 [launch]
 type = "slurm"
 time = "90m"
@@ -95,16 +95,16 @@ memory = "1GiB"
 max_running = 6
 "#;
 
-const SEEDS: &str = "\n[experiment]\nseeds = [1, 2, 3]\n";
+pub(super) const SEEDS: &str = "\n[experiment]\nseeds = [1, 2, 3]\n";
 
 /// A cluster in the folder of an experiment.
-struct Cluster {
+pub(super) struct Cluster {
     folder: tempfile::TempDir,
     programs: PathBuf,
 }
 
 impl Cluster {
-    fn new(spec: &str) -> Self {
+    pub(super) fn new(spec: &str) -> Self {
         let folder = folder_with(spec);
         let programs = folder.path().join("programs");
         for name in ["programs", "queue", "job"] {
@@ -128,16 +128,16 @@ impl Cluster {
         Self { folder, programs }
     }
 
-    fn path(&self) -> &Path {
+    pub(super) fn path(&self) -> &Path {
         self.folder.path()
     }
 
-    fn with_programs<'a>(&self, command: &'a mut Command) -> &'a mut Command {
+    pub(super) fn with_programs<'a>(&self, command: &'a mut Command) -> &'a mut Command {
         let path = std::env::var("PATH").unwrap();
         command.env("PATH", format!("{}:{path}", self.programs.display()))
     }
 
-    fn run(&self, arguments: &[&str]) -> (i32, String, String) {
+    pub(super) fn run(&self, arguments: &[&str]) -> (i32, String, String) {
         let mut command = runner(self.path());
         texts(
             &self
@@ -149,15 +149,19 @@ impl Cluster {
     }
 
     /// Executes a command that must succeed; returns what it says.
-    fn go(&self, arguments: &[&str]) -> String {
+    pub(super) fn go(&self, arguments: &[&str]) -> String {
         let (code, stdout, stderr) = self.run(arguments);
         assert_eq!(code, 0, "{arguments:?}: {stdout}{stderr}");
         stdout + &stderr
     }
 
     /// Whether each job starts as soon as it is submitted.
-    fn starts_jobs(&self) {
+    pub(super) fn starts_jobs(&self) {
         fs::write(self.path().join("is_automatic"), "").unwrap();
+    }
+
+    pub(super) fn program(&self, name: &str) -> PathBuf {
+        self.programs.join(name)
     }
 
     fn node(&self) -> Child {
@@ -167,7 +171,7 @@ impl Cluster {
     }
 
     /// Executes the jobs that wait.
-    fn execute(&self) {
+    pub(super) fn execute(&self) {
         assert!(self.node().wait().unwrap().success());
     }
 

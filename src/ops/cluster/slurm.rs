@@ -88,6 +88,14 @@ pub(super) fn submit(
 
 fn arguments(submission: &Submission, slurm: &Slurm, job: &Job) -> Vec<String> {
     let num_arrays = submission.jobs.len().max(1);
+    let after = slurm.max_running.and_then(|most| {
+        // Each array runs one job at least, so of more arrays than that, the others wait for their end.
+        let at = submission
+            .jobs
+            .iter()
+            .position(|it| it.first == job.first)?;
+        Some(submission.jobs.get(at.checked_sub(most)?)?.id.clone())
+    });
     let at_once = slurm.max_running.map_or(String::new(), |most| {
         format!("%{}", (most / num_arrays).max(1))
     });
@@ -102,6 +110,7 @@ fn arguments(submission: &Submission, slurm: &Slurm, job: &Job) -> Vec<String> {
     let mut add = |name: &str, value: Option<String>| {
         arguments.extend(value.map(|value| format!("--{name}={value}")));
     };
+    add("dependency", after.map(|id| format!("afterany:{id}")));
     add("partition", slurm.partition.clone());
     add("account", slurm.account.clone());
     add("time", slurm.time.map(minutes));
@@ -115,7 +124,7 @@ fn arguments(submission: &Submission, slurm: &Slurm, job: &Job) -> Vec<String> {
 
 /// SLURM counts time limits in minutes.
 fn minutes(time: Duration) -> String {
-    time.as_secs().div_ceil(60).max(1).to_string()
+    Slurm::minutes(time).to_string()
 }
 
 /// The states of elements, and the id of each array, by its first element.

@@ -104,15 +104,51 @@ fn refused(refusal: &Refusal, submission: &Submission, done: usize, of: usize) -
         )
     };
     let diagnostic = Diagnostic::error("launch", message);
-    let is_full = ["unable to accept", "limit", "Limit", "QOSMax", "AssocMax"];
-    let help = if is_full.iter().any(|word| refusal.words.contains(word)) {
-        "run the command again when the queue has room: only missing runs are submitted; or let jobs train several runs with `launch.runs_per_job`"
-    } else if submission.launch.kind() == SystemKind::Slurm {
-        "correct `[launch]`; `sinfo` shows the partitions of the cluster"
-    } else {
-        "correct `launch.submit`"
-    };
-    Error::failed(diagnostic.help(help))
+    Error::failed(diagnostic.help(remedy(&refusal.words, submission.launch.kind())))
+}
+
+/// What helps against a refusal, by the words of SLURM or of other clusters.
+fn remedy(words: &str, kind: SystemKind) -> &'static str {
+    // The longer ones first: a time limit that is too long is no lack of room.
+    const REMEDIES: [(&[&str], &str); 5] = [
+        (
+            &["time limit is invalid"],
+            "set a shorter `launch.time`; `sinfo -o '%P %l'` shows the limits of the partitions",
+        ),
+        (
+            &["Invalid account", "InvalidAccount"],
+            "correct `launch.account` and `launch.partition`; `sacctmgr show associations user=$USER` shows what you may use",
+        ),
+        (
+            &[
+                "node configuration is not available",
+                "Requested node config",
+            ],
+            "no machine of the partition has so much: lower `launch.gpus`, `launch.cpus` or `launch.memory`, or set another `launch.partition`",
+        ),
+        (
+            &[
+                "Unable to contact",
+                "Connection refused",
+                "timed out",
+                "no answer within",
+            ],
+            "the controller does not answer: run the command again later; only missing runs are submitted",
+        ),
+        (
+            &["unable to accept", "limit", "Limit", "QOSMax", "AssocMax"],
+            "run the command again when the queue has room: only missing runs are submitted; or let jobs train several runs with `launch.runs_per_job`",
+        ),
+    ];
+    let mut known = REMEDIES.iter();
+    let known = known.find(|(all, _)| all.iter().any(|word| words.contains(word)));
+    match (known, kind) {
+        (Some((_, help)), _) => help,
+        (None, SystemKind::Slurm) => {
+            "correct `[launch]`; `sinfo` shows the partitions of the cluster"
+        }
+        (None, _) => "correct `launch.submit`",
+    }
 }
 
 fn missing(refusal: &Refusal) -> Error {
@@ -143,7 +179,10 @@ fn planned(request: &Request<'_>) -> Result<Submission, Error> {
     let runs = request.runs.iter();
     let pauses = runs.filter_map(|run| request.pauses.get_key_value(run));
     let program = &request.options.experiment.program;
-    let time_ms = unix_millis();
+    // After all others, also those of machines whose clocks are ahead: the newest one of a run counts.
+    let earlier = request.folder.submissions().into_iter().flatten();
+    let newest = earlier.map(|it| it.time_ms).max().unwrap_or(0);
+    let time_ms = unix_millis().max(newest + 1);
     Ok(Submission {
         format: Submission::FORMAT,
         key: format!("{time_ms:x}-{:x}", std::process::id()),
@@ -232,5 +271,49 @@ fn submit_job(
         System::Command(commands) => commands::submit(submission, commands, job, &script, &logs),
         System::Slurm(slurm) => slurm::submit(submission, slurm, job, &script, &logs),
         System::Local => Ok(String::new()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_has_the_remedy_of_its_words() {
+        let remedy = |words: &str| remedy(words, SystemKind::Slurm);
+        // Of SLURM 22.05 and 23.11.
+        for (words, has) in [
+            (
+                "sbatch: error: Batch job submission failed: Requested time limit is invalid (missing or exceeds some limit)",
+                "`launch.time`",
+            ),
+            (
+                "sbatch: error: Batch job submission failed: Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)",
+                "when the queue has room",
+            ),
+            (
+                "sbatch: error: Slurm temporarily unable to accept job, sleeping and retrying",
+                "when the queue has room",
+            ),
+            (
+                "sbatch: error: QOSMaxSubmitJobPerUserLimit",
+                "when the queue has room",
+            ),
+            (
+                "Batch job submission failed: Invalid account or account/partition combination specified",
+                "`launch.account`",
+            ),
+            (
+                "Batch job submission failed: Requested node configuration is not available",
+                "`launch.gpus`",
+            ),
+            (
+                "Batch job submission failed: Unable to contact slurm controller (connect failure)",
+                "run the command again later",
+            ),
+            ("invalid partition specified: nowhere", "`sinfo`"),
+        ] {
+            assert!(remedy(words).contains(has), "{words}: {}", remedy(words));
+        }
     }
 }

@@ -211,6 +211,11 @@ const COMMANDS: Edits = &[
     ("launch.type", "'command'"),
     ("launch.submit", "'qsub {script}'"),
 ];
+const ARRAY_COMMANDS: Edits = &[
+    ("launch.type", "'command'"),
+    ("launch.submit", "'qsub -J 0-{last} {script}'"),
+    ("launch.index", "'PBS_ARRAY_INDEX'"),
+];
 const DIGITS: Edits = &[("data.type", "'digits'")];
 const IRIS: Edits = &[("data.type", "'iris'")];
 const MNIST: Edits = &[
@@ -922,7 +927,7 @@ const ROWS: &[Row] = &[
     (CSV, COMMANDS, "launch.submit", "'qsub -V {script}'", Same),
     (CSV, COMMANDS, "launch.status", "'qstat {job}'", Same),
     (CSV, COMMANDS, "launch.cancel", "'qdel {job}'", Same),
-    (CSV, COMMANDS, "launch.index", "'PBS_ARRAY_INDEX'", Same),
+    (CSV, ARRAY_COMMANDS, "launch.index", "'PBS_ARRAYID'", Same),
     (CSV, COMMANDS, "launch.runs_per_job", "4", Same),
     (CSV, COMMANDS, "launch.setup", "['module load cuda']", Same),
 ];

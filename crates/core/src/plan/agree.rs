@@ -9,6 +9,7 @@ use crate::diagnostic::{Diagnostic, Span, counted, nearest};
 use crate::show::show_duration;
 use crate::spec::ExperimentSpec;
 use crate::spec::document::{Document, Table};
+use crate::spec::launch::{LaunchSpec, System};
 use crate::spec::metric::Objective;
 use crate::spec::portable::is_reserved;
 use crate::spec::section::Choice;
@@ -246,6 +247,33 @@ pub(super) fn further_objectives(
         refuse(message, help)
     };
     wanted.filter_map(refusal).collect()
+}
+
+/// Warns of GPUs that jobs request, and that no run uses.
+pub(super) fn unused_gpus(
+    launch: &LaunchSpec,
+    runs: &[RunPlan],
+    root: &Table,
+) -> Option<Diagnostic> {
+    let System::Slurm(slurm) = &launch.system else {
+        return None;
+    };
+    let num = slurm.gpus?;
+    let first = runs.first()?.device;
+    if !runs.iter().all(|run| run.device.backend.is_host()) {
+        return None;
+    }
+    let message = format!(
+        "jobs request {}, and all runs train on `{first}`, which uses none",
+        counted(num, "GPU")
+    );
+    let mut warning = Diagnostic::warning("launch", message);
+    warning.span = root.span_at("launch.gpus");
+    Some(
+        warning
+            .note("without `backend.device`, the device is that of the machine that submits")
+            .help("set `backend.device` to the device of the cluster's machines, such as \"cuda\", or remove `gpus`"),
+    )
 }
 
 /// Why a metric in the list at `key` cannot compare all trials of a search, with a remedy: some do not measure it, or

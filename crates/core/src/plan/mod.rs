@@ -39,7 +39,7 @@ use crate::spec::document::{Document, Table};
 use crate::spec::reference::{References, unused_values};
 use agree::{
     further_objectives, known_baseline, one_limit, one_name, one_objective, one_table,
-    prior_of_objective, room_for_seeds,
+    prior_of_objective, room_for_seeds, unused_gpus,
 };
 pub use best::Ties;
 pub use calibration::{Basis, Calibration, Expected, Probe};
@@ -262,7 +262,8 @@ fn plan_by(
         &document.root,
     )
     .map_err(|diagnostic| Diagnostics(vec![*diagnostic]))?;
-    if let Some(warning) = warning {
+    let gpus = unused_gpus(&written.launch, &runs, &document.root);
+    for warning in warning.into_iter().chain(gpus) {
         diagnostics.push(warning);
     }
     for warning in unused_values(document) {

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::kind::{Bytes, Kind};
 use super::section::{Section, choices};
 use crate::diagnostic::Diagnostic;
+use crate::show::show_duration;
 
 /// The most runs that one job trains one after the other.
 const MAX_RUNS_PER_JOB: i64 = 10_000;
@@ -168,6 +169,13 @@ const GRACE: Duration = Duration::from_secs(120);
 
 impl Slurm {
     fn decode(s: &mut Section<'_>) -> Self {
+        let slurm = Self::read(s);
+        slurm.check_grace(s);
+        slurm.check_arguments(s);
+        slurm
+    }
+
+    fn read(s: &mut Section<'_>) -> Self {
         let span = |allows_zero| Kind::Duration { allows_zero };
         let count = || Kind::Int(1, MAX_COUNT);
         Self {
@@ -213,6 +221,96 @@ impl Slurm {
     }
 }
 
+impl Slurm {
+    /// The time limit as SLURM counts it.
+    pub fn minutes(time: Duration) -> u64 {
+        time.as_secs().div_ceil(60).max(1)
+    }
+
+    /// Refuses a job that would have to save its checkpoint as soon as it starts.
+    fn check_grace(&self, s: &mut Section<'_>) {
+        let Some(time) = self.time else {
+            return;
+        };
+        let limit = Duration::from_secs(60 * Self::minutes(time));
+        let at = s.written_at("grace").or(s.written_at("time"));
+        let (Some(at), true) = (at, self.grace >= limit) else {
+            return;
+        };
+        let message = format!(
+            "a job of {} would save its checkpoint {} before its end, which is before it trains",
+            show_duration(limit),
+            show_duration(self.grace)
+        );
+        let wrong = Diagnostic::error("contradiction", message).at(at);
+        let shorter = show_duration(limit / 4);
+        let help = format!("set `grace = \"{shorter}\"` or shorter, or a longer `time`");
+        s.refuse("grace", wrong.help(help));
+    }
+
+    /// Refuses options that runner sets itself, or that have a key.
+    fn check_arguments(&self, s: &mut Section<'_>) {
+        let Some(at) = s.written_at("arguments") else {
+            return;
+        };
+        for argument in &self.arguments {
+            let name = option_of(argument);
+            let own = OWN_OPTIONS.iter().find(|names| names.contains(&name));
+            let keyed = KEYED_OPTIONS
+                .iter()
+                .find(|(names, _)| names.contains(&name));
+            let (why, help) = match (own, keyed) {
+                (Some(_), _) => (
+                    "runner sets it itself, or relies on what it changes".to_owned(),
+                    "remove it".to_owned(),
+                ),
+                (_, Some((_, key))) => (
+                    format!("`launch.{key}` is the key for it"),
+                    format!("remove it, and set `{key}` in `[launch]`"),
+                ),
+                _ => continue,
+            };
+            let message = format!("`launch.arguments` must not contain `{name}`: {why}");
+            let wrong = Diagnostic::error("contradiction", message).at(at);
+            s.refuse("arguments", wrong.help(help));
+            return;
+        }
+    }
+}
+
+/// Options of `sbatch` on which submission, output, signals and requeueing of jobs depend.
+const OWN_OPTIONS: [&[&str]; 10] = [
+    &["--array", "-a"],
+    &["--job-name", "-J"],
+    &["--output", "-o"],
+    &["--open-mode"],
+    &["--parsable"],
+    &["--requeue", "--no-requeue"],
+    &["--signal"],
+    &["--test-only"],
+    &["--wait", "-W"],
+    &["--wrap"],
+];
+
+/// Options of `sbatch` with the key that sets them.
+const KEYED_OPTIONS: [(&[&str], &str); 6] = [
+    (&["--partition", "-p"], "partition"),
+    (&["--account", "-A"], "account"),
+    (&["--time", "-t"], "time"),
+    (&["--cpus-per-task", "-c"], "cpus"),
+    (&["--gpus", "-G"], "gpus"),
+    (&["--mem"], "memory"),
+];
+
+/// The name of the option in an argument of `sbatch`: `--name=value`, `-n value` or `-nvalue`.
+fn option_of(argument: &str) -> &str {
+    if argument.starts_with("--") {
+        return argument.split('=').next().unwrap_or(argument);
+    }
+    let is_short = argument.starts_with('-') && argument.is_char_boundary(2);
+    if is_short { &argument[..2] } else { argument }
+}
+
 impl Commands {
     fn decode(s: &mut Section<'_>) -> Self {
         let submit: String = s
@@ -231,7 +329,7 @@ impl Commands {
             let help = "add `{script}` where the command expects the script, as in `qsub {script}`";
             s.refuse("submit", wrong.help(help));
         }
-        Self {
+        let commands = Self {
             submit,
             status: s
                 .field(
@@ -248,6 +346,61 @@ impl Commands {
                     "The environment variable with the number of an array's element, from 0, such as `PBS_ARRAY_INDEX`. When set, all jobs are submitted at once.",
                 )
                 .optional(),
+        };
+        commands.check(s);
+        commands
+    }
+
+    /// Refuses placeholders that are missing, or would be filled in with nothing useful.
+    fn check(&self, s: &mut Section<'_>) {
+        let has = |name: &str| self.submit.contains(name);
+        let is_array = self.index.is_some();
+        let counts = has("{last}") || has("{count}");
+        let mut refuse = |key: &str, message: &str, help: &str| {
+            if let Some(at) = s.written_at(key).filter(|_| !s.is_refused(key)) {
+                let wrong = Diagnostic::error("out-of-range", message).at(at);
+                s.refuse(key, wrong.help(help));
+            }
+        };
+        if is_array && !counts {
+            refuse(
+                "submit",
+                "`launch.submit` does not say how many jobs the array has",
+                "add `{last}`, the number of the last one, or `{count}`, as in `qsub -J 0-{last} {script}`; or remove `index`, so that each job is submitted separately",
+            );
+        } else if !is_array && counts {
+            refuse(
+                "submit",
+                "`{last}` and `{count}` are of an array, and without `launch.index` each job is submitted separately",
+                "set `index` to the variable with the number of an array's element, such as \"PBS_ARRAY_INDEX\", or remove them",
+            );
+        } else if is_array && has("{element}") {
+            refuse(
+                "submit",
+                "`{element}` is the same for all jobs of an array",
+                "remove it: the number of a job is in the variable of `launch.index`",
+            );
+        }
+        let commands = [("status", &self.status), ("cancel", &self.cancel)];
+        for (key, command) in commands {
+            if command.as_ref().is_some_and(|it| !it.contains("{job}")) {
+                refuse(
+                    key,
+                    &format!("`launch.{key}` does not name the job"),
+                    "add `{job}` where the command expects the id of the job",
+                );
+            }
+        }
+        let is_name = |name: &str| {
+            let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+            name.chars().all(is_part) && !name.starts_with(|c: char| c.is_ascii_digit())
+        };
+        if self.index.as_ref().is_some_and(|name| !is_name(name)) {
+            refuse(
+                "index",
+                "`launch.index` is not the name of an environment variable",
+                "write the name alone, such as \"PBS_ARRAY_INDEX\", without `$` and braces",
+            );
         }
     }
 }
