@@ -26,7 +26,12 @@ pub(crate) fn verify_data(planned: &Planned, trust: Trust) -> Result<(), Error> 
 /// Refuses runs that certainly exceed the machine's memory, on devices that use it.
 pub(crate) fn verify_memory(planned: &Planned) -> Result<(), Error> {
     let there = Some(total_memory()).filter(|there| *there > 0);
-    let runs = planned.plan.runs.iter();
+    // Of a trial, one run is enough, unless splits by seed have other sizes.
+    let runs = planned
+        .plan
+        .runs
+        .chunk_by(|a, b| a.trial == b.trial && a.data == b.data);
+    let runs = runs.map(|same| &same[0]);
     let on_host = runs.filter(|run| run.device.backend.is_host());
     let too_large = |run: &RunPlan| {
         let least = Forecast::least_after(&run.demand(), &run.on_exceed.rungs)?;

@@ -190,9 +190,8 @@ fn planned(request: &Request<'_>) -> Result<Submission, Error> {
         host: runner_core::record::Holder::here().host,
         launch,
         plan: Plan {
-            runs: Vec::new(),
             search: None,
-            ..request.plan.clone()
+            ..request.plan.without_runs()
         },
         program: absolute(program.find()?),
         arguments: program.arguments.clone(),

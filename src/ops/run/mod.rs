@@ -100,7 +100,8 @@ pub struct RunOutcome {
     pub stopped: Option<Stopped>,
     /// The error that prevented training or recording; the sink has received it as [`Progress::Failed`].
     pub failure: Option<Error>,
-    /// The report of the experiment; none if its folder has been removed in the meantime.
+    /// The report of the experiment; none if its folder has been removed in the meantime, or if jobs of a cluster train
+    /// its runs.
     pub report: Option<Report>,
 }
 
@@ -141,6 +142,9 @@ impl RunOutcome {
         if let Some(failure) = &self.failure {
             return failure.exit_code();
         }
+        if let Some(Stopped::Submitted(_)) = self.stopped {
+            return OK;
+        }
         let Some(report) = &self.report else {
             return FAILED;
         };
@@ -148,7 +152,6 @@ impl RunOutcome {
         let is_all_skipped = self.selected.iter().all(|run| report.is_skipped(run));
         match self.stopped {
             Some(Stopped::User | Stopped::WhileMeasuring) if num_left > 0 => INTERRUPTED,
-            Some(Stopped::Submitted(_)) => OK,
             _ if num_left == 0 && !is_all_skipped => OK,
             _ => FAILED,
         }
@@ -384,8 +387,11 @@ impl<'a> Session<'a> {
     /// Writes the report.
     fn finish(self, trained: Trained) -> Result<RunOutcome, Error> {
         let folder = self.folder;
-        let report =
-            report::write(&folder).map_err(|e| Error::unwritable(&folder.report("md"), &e))?;
+        // While jobs wait, it says nothing, and with very many runs it takes longer than to submit them.
+        let report = match trained.stopped {
+            Some(Stopped::Submitted(_)) => None,
+            _ => report::write(&folder).map_err(|e| Error::unwritable(&folder.report("md"), &e))?,
+        };
         Ok(RunOutcome {
             selected: trained.selected,
             folder,

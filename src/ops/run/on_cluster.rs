@@ -9,6 +9,7 @@ use crate::error::Error;
 use crate::ops::Sink;
 use crate::ops::cluster::{Following, Request, follow, submit};
 use runner_core::plan::RunPlan;
+use runner_core::record::in_parallel;
 use runner_core::spec::launch::LaunchSpec;
 
 /// Submits the runs that are left to do; with `waits`, returns when these and those that jobs already have are over.
@@ -20,8 +21,8 @@ pub(super) fn on_cluster(
     sink: &Sink<'_>,
 ) -> Result<Option<Stopped>, Error> {
     let (mut steps, mut pauses) = (BTreeMap::new(), BTreeMap::new());
-    for run in &todo {
-        let removed = run.folder.remove_summary();
+    let removed = in_parallel(&todo, |run| run.folder.remove_summary());
+    for (run, removed) in todo.iter().zip(removed) {
         removed.map_err(|e| Error::unwritable(&run.folder.summary_json(), &e))?;
         steps.insert(run.plan.id.clone(), run.resumes_at);
         pauses.extend(

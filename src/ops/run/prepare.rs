@@ -12,8 +12,8 @@ use runner_core::diagnostic::Diagnostic;
 use runner_core::event::Event;
 use runner_core::plan::{Plan, RunPlan, SearchPlan, put_together};
 use runner_core::record::{
-    ExperimentFolder, PlanFile, RunFolder, RunRecord, Status, leftovers, resume_point, status,
-    unwritable, write_whole,
+    ExperimentFolder, PlanFile, RunFolder, RunRecord, Status, in_parallel, leftovers, resume_point,
+    status, unwritable, write_whole,
 };
 use runner_core::spec::document::Document;
 use runner_core::spec::render::render;
@@ -117,21 +117,26 @@ pub(super) fn prepare(
 ) -> Result<(Prepared, Vec<ToDo>, Waiting), Error> {
     let plan = &planned.plan;
     let orphans = leftovers(plan.runs.iter().map(|run| run.id.as_str()), folder);
-    let statuses = inspected.iter().map(|run| {
+    let statuses = in_parallel(inspected, |run| {
         let folder = folder.run(&run.id);
-        let status = status(run, &folder).map_err(|e| Error::unreadable(&e, &folder))?;
-        Ok((*run, status))
+        let status = status(run, &folder).map_err(|e| Error::unreadable(&e, &folder));
+        status.map(|status| (*run, status))
     });
-    let mut statuses: Vec<(&RunPlan, Status)> = statuses.collect::<Result<_, Error>>()?;
+    let statuses: Result<_, Error> = statuses.into_iter().collect();
+    let mut statuses: Vec<(&RunPlan, Status)> = statuses?;
     if inspected.len() == plan.runs.len() {
         refuse_unrelated(folder, &statuses, &orphans)?;
     }
     // Before anything is written: refused content stays unchanged.
     let unfinished = statuses.iter();
-    let mut unfinished = unfinished.filter(|(_, status)| *status != Status::Completed);
+    let unfinished = unfinished.filter(|(_, status)| *status != Status::Completed);
+    let unfinished: Vec<RunFolder> = unfinished.map(|(run, _)| folder.run(&run.id)).collect();
     folder
         .check_links()
-        .and_then(|()| unfinished.try_for_each(|(run, _)| folder.run(&run.id).check_links()))
+        .and_then(|()| {
+            let checked = in_parallel(&unfinished, RunFolder::check_links);
+            checked.into_iter().collect::<std::io::Result<()>>()
+        })
         .map_err(|e| Error::unwritable(&folder.0, &e))?;
     let chosen: BTreeSet<&str> = selected.iter().map(|run| run.id.as_str()).collect();
     let restarted = forks::restart(folder, plan, &mut statuses, &chosen)
@@ -243,6 +248,7 @@ fn write(
     // The others have not changed since they were inspected.
     let inspected = statuses.iter().map(|(run, _)| run.id.as_str());
     plan_file.write(folder, plan, &inspected.collect())?;
+    let mut planned: Vec<&RunPlan> = Vec::new();
     for (run, status) in statuses {
         let there = folder.run(&run.id);
         let is_chosen = chosen.contains(run.id.as_str());
@@ -272,10 +278,15 @@ fn write(
             Status::New | Status::Begun { .. } | Status::Pruned { .. } | Status::Failed { .. } => {}
         }
         // The current file is the same work, or its continuation, but the data may have moved.
-        there.write_plan(run)?;
-        there.write_lineage(&plan.lineage(run))?;
+        planned.push(run);
     }
-    Ok(())
+    // A file server takes some milliseconds for each.
+    let written = in_parallel(&planned, |run| {
+        let there = folder.run(&run.id);
+        there.write_plan(run)?;
+        there.write_lineage(&plan.lineage(run))
+    });
+    written.into_iter().collect()
 }
 
 /// A copy of an input with several layers is useless on its own: next to it is the resolved file, which can be run

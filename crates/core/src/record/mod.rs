@@ -67,6 +67,7 @@ mod lock;
 mod log;
 mod looks;
 mod name;
+mod parallel;
 mod plan_file;
 mod resume;
 mod run_folder;
@@ -105,6 +106,7 @@ pub use lease::{Alive, BEAT, Held, Lease, Leased, PATIENCE as LEASE_PATIENCE, Te
 pub use links::refuse_links;
 pub use lock::{Holder, Lock, Locked, has_no_locks, process_exists};
 pub use looks::Look;
+pub use parallel::in_parallel;
 pub use plan_file::PlanFile;
 pub use resume::{
     BadCheckpoint, CHECKPOINT_PARTS, Checkpoints, Rejected, ResumePoint, Sidecar, part_sum,

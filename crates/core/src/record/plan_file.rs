@@ -4,10 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
-use super::ExperimentFolder;
 use super::seal;
 use super::write::{unwritable, write_synced};
-use crate::plan::Plan;
+use super::{ExperimentFolder, in_parallel};
+use crate::plan::{Plan, RunPlan};
 
 /// The key of the runs, which is the last one, without any.
 const NO_RUNS: &str = "\"runs\": []\n}";
@@ -42,20 +42,25 @@ impl PlanFile {
         let Some(head) = head.strip_suffix(NO_RUNS).filter(|_| !plan.runs.is_empty()) else {
             return Ok(head + "\n");
         };
-        let mut text = head.to_owned() + "\"runs\": [";
+        let is_new =
+            |run: &&RunPlan| changed.contains(run.id.as_str()) || !self.runs.contains_key(&run.id);
+        let new: Vec<&RunPlan> = plan.runs.iter().filter(is_new).collect();
+        let texts = in_parallel(&new, |run| -> serde_json::Result<String> {
+            // Line breaks within texts are escaped.
+            Ok(serde_json::to_string_pretty(run)?.replace('\n', "\n    "))
+        });
+        for (run, text) in new.into_iter().zip(texts) {
+            self.runs.insert(run.id.clone(), text?);
+        }
+        let length: usize = self.runs.values().map(|text| text.len() + 6).sum();
+        let mut text = String::with_capacity(head.len() + length + 100);
+        text.push_str(head);
+        text.push_str("\"runs\": [");
         let mut before = "\n    ";
         for run in &plan.runs {
             text.push_str(before);
             before = ",\n    ";
-            match self.runs.get(&run.id) {
-                Some(known) if !changed.contains(run.id.as_str()) => text.push_str(known),
-                _ => {
-                    // Line breaks within texts are escaped.
-                    let new = serde_json::to_string_pretty(run)?.replace('\n', "\n    ");
-                    text.push_str(&new);
-                    self.runs.insert(run.id.clone(), new);
-                }
-            }
+            text.push_str(self.runs.get(&run.id).map_or("", String::as_str));
         }
         text.push_str("\n  ]\n}\n");
         Ok(text)

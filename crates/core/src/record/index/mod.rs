@@ -10,12 +10,10 @@ mod saved;
 use std::io;
 use std::time::SystemTime;
 
-use rayon::prelude::*;
-
 use super::entry::{DataUsed, Read, RunEntry, State};
 use super::labels;
 use super::settings::Settings;
-use super::{Environment, ExperimentFolder, Look, RunFolder, written};
+use super::{Environment, ExperimentFolder, Look, RunFolder, in_parallel, written};
 use crate::plan::{Plan, RunPlan};
 use crate::stamp::{Stamp, nanos};
 use saved::{Saved, Stamps};
@@ -251,23 +249,5 @@ impl<T: PartialEq + Clone> Numbers<T> {
         let number = self.number(before[at].clone());
         self.known[at] = Some(number);
         number
-    }
-}
-
-/// Threads that read files: most of the time they wait for the disk.
-const NUM_READERS: usize = 16;
-
-/// This many files are read sooner than threads start.
-const FEW: usize = 32;
-
-/// The result of `work` for each item, in order.
-fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
-    let pool = (items.len() > FEW).then(|| {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(NUM_READERS);
-        pool.build().ok()
-    });
-    match pool.flatten() {
-        Some(pool) => pool.install(|| items.par_iter().map(&work).collect()),
-        None => items.iter().map(work).collect(),
     }
 }
