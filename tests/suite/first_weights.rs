@@ -309,6 +309,52 @@ fn modules_with_other_names_are_answered_with_the_layers_at_their_places() {
     assert_eq!(values["linear_2.bias"].to_f32s(), [7.0, 8.0]);
 }
 
+/// As PyTorch's exporter to ONNX leaves linear layers over sequences: biases under their names, matrices transposed.
+#[test]
+fn constants_without_a_module_are_answered_with_the_weights_at_their_places() {
+    let plan = network(
+        &[2],
+        "{ type = 'linear', out_features = 3 }, { type = 'relu' }, { type = 'linear', out_features = 2 }",
+    );
+    let folder = tempfile::tempdir().unwrap();
+    let text = r#"{"0.bias": [1, 2, 3], "2.bias": [7, 8], "onnx::MatMul_13": [[1, 4], [2, 5], [3, 6]], "onnx::MatMul_9": [[1, 3, 5], [2, 4, 6]]}"#;
+    fs::write(folder.path().join("w.json"), text).unwrap();
+    let folders = Folders {
+        base: folder.path().to_owned(),
+        cache: folder.path().join("cache"),
+    };
+    let mut spec = init_from("w.json");
+    let refused = Finder::new(&folders).find(&spec, &plan).unwrap_err();
+    let (note, help) = (
+        refused.diagnostic.notes.join("\n"),
+        refused.diagnostic.helps.join("\n"),
+    );
+    let row = "`onnx::MatMul_9` -> `linear_1.weight` (transposed), `onnx::MatMul_13` -> `linear_2.weight` (transposed)";
+    assert!(note.contains(row), "{note}");
+    let remap = r"remap = [['^0\.', 'linear_1.'], ['^2\.', 'linear_2.'], ['^onnx::MatMul_9$', 'linear_1.weight'], ['^onnx::MatMul_13$', 'linear_2.weight']]";
+    assert!(help.contains(remap), "{help}");
+    let transpose = r"transpose = ['^linear_1\.weight$', '^linear_2\.weight$']";
+    assert!(help.contains(transpose), "{help}");
+    let pairs = [
+        (r"^0\.", "linear_1."),
+        (r"^2\.", "linear_2."),
+        ("^onnx::MatMul_9$", "linear_1.weight"),
+        ("^onnx::MatMul_13$", "linear_2.weight"),
+    ];
+    let pairs = pairs.map(|(from, to)| vec![from.to_owned(), to.to_owned()]);
+    spec.remap = pairs.to_vec();
+    spec.transpose = vec![
+        r"^linear_1\.weight$".to_owned(),
+        r"^linear_2\.weight$".to_owned(),
+    ];
+    let found = Finder::new(&folders).find(&spec, &plan).unwrap();
+    let values = load(&found, &plan).unwrap();
+    // Burn's matrices are the transposes of PyTorch's.
+    let weight = &values["linear_1.weight"];
+    assert_eq!(weight.to_f32s(), [1.0, 3.0, 5.0, 2.0, 4.0, 6.0]);
+    assert_eq!(values["linear_2.bias"].to_f32s(), [7.0, 8.0]);
+}
+
 /// Damaged and hostile files are refused while the experiment is planned: exit code 2, and nothing is written.
 #[test]
 fn files_of_weights_that_cannot_be_used_write_nothing() {

@@ -1,4 +1,6 @@
-//! Which layers the modules of a file are, by their order and the shapes of their tensors.
+//! Which layers the modules of a file are, by their order and the shapes of their tensors, and which weights are its
+//! tensors without a module: exporters to ONNX name constants that they computed by the nodes that use them, such as the
+//! transposed matrix of a linear layer `onnx::MatMul_13`.
 
 use regex::Regex;
 use runner_core::plan::init::{InitFate, InitReport};
@@ -12,12 +14,89 @@ pub type Pair<'a> = (&'a str, &'a str);
 /// A name, and a shape.
 type Tensor = (String, Vec<usize>);
 
+/// What is what by order.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Order<'a> {
+    /// Modules, and the layers that they are.
+    pub modules: Vec<Pair<'a>>,
+    /// Tensors without a module, and the weights that they are.
+    pub tensors: Vec<Pair<'a>>,
+    /// Those of the weights whose tensors are transposed.
+    pub transposed: Vec<&'a str>,
+}
+
+impl<'a> Order<'a> {
+    /// That of a file whose names are not those of the network. None if its tensors do not have the shapes of those of
+    /// the network one after the other.
+    pub fn of(report: &'a InitReport) -> Option<Self> {
+        let of = |fate: InitFate| report.rows.iter().filter(move |row| row.fate == fate);
+        let ours = of(InitFate::Missing).filter_map(|row| row.ours.as_ref());
+        let theirs = of(InitFate::Unused).filter_map(|row| row.theirs.as_ref());
+        let (named, mut nameless): (Vec<_>, Vec<_>) =
+            theirs.partition(|(name, _)| name.contains('.'));
+        if nameless.is_empty() {
+            let modules = pairs(ours, named.into_iter())?;
+            return Some(Self {
+                modules,
+                ..Self::default()
+            });
+        }
+        nameless.sort_by_cached_key(|(name, _)| natural(name));
+        let (weights, others): (Vec<_>, Vec<_>) = ours.partition(|(_, shape)| shape.len() > 1);
+        if weights.len() != nameless.len() || weights.len() > MOST {
+            return None;
+        }
+        let mut order = Self::default();
+        for (their, our) in nameless.iter().zip(&weights) {
+            if is_transposed(their, our)? {
+                order.transposed.push(&our.0);
+            }
+            order.tensors.push((&their.0, &our.0));
+        }
+        if !others.is_empty() || !named.is_empty() {
+            order.modules = pairs(others.into_iter(), named.into_iter())?;
+        }
+        Some(order)
+    }
+
+    /// As the value of `remap`. Modules come first, so that none of their patterns changes a new name.
+    pub fn remap(&self) -> String {
+        let modules = self.modules.iter();
+        let modules = modules.map(|(from, to)| format!("['{}', '{to}.']", pattern(from)));
+        let tensors = self.tensors.iter();
+        let tensors = tensors.map(|(from, to)| format!("['^{}$', '{to}']", regex::escape(from)));
+        let all: Vec<String> = modules.chain(tensors).collect();
+        format!("[{}]", all.join(", "))
+    }
+
+    /// As the value of `transpose`; none if nothing is transposed.
+    pub fn transpose(&self) -> Option<String> {
+        let all = self.transposed.iter();
+        let all: Vec<String> = all
+            .map(|name| format!("'^{}$'", regex::escape(name)))
+            .collect();
+        (!all.is_empty()).then(|| format!("[{}]", all.join(", ")))
+    }
+}
+
+/// Whether a tensor without a module is the transpose of a weight; none if it is not the weight.
+fn is_transposed((name, their): &Tensor, (_, our): &Tensor) -> Option<bool> {
+    let is_matrix = their.len() == 2;
+    let is_turned = is_matrix && their.iter().rev().eq(our);
+    // A product has its matrix on the right: inputs come first, also if there are as many outputs.
+    if is_turned && (their != our || name.contains("MatMul")) {
+        return Some(true);
+    }
+    (their == our).then_some(false)
+}
+
 /// The modules of a file whose names are not those of the network, each with the layer at its place. None if they do not
 /// have the same tensors of the same shapes one after the other; only the last one may have other shapes, as a new head.
-pub fn pairs(report: &InitReport) -> Option<Vec<Pair<'_>>> {
-    let of = |fate: InitFate| report.rows.iter().filter(move |row| row.fate == fate);
-    let ours = modules(of(InitFate::Missing).filter_map(|row| row.ours.as_ref()));
-    let mut theirs = modules(of(InitFate::Unused).filter_map(|row| row.theirs.as_ref()));
+fn pairs<'a>(
+    ours: impl Iterator<Item = &'a Tensor>,
+    theirs: impl Iterator<Item = &'a Tensor>,
+) -> Option<Vec<Pair<'a>>> {
+    let (ours, mut theirs) = (modules(ours), modules(theirs));
     if ours.is_empty() || ours.len() != theirs.len() || ours.len() > MOST {
         return None;
     }
@@ -31,13 +110,6 @@ pub fn pairs(report: &InitReport) -> Option<Vec<Pair<'_>>> {
     let pairs = theirs.iter().zip(&ours);
     let pairs: Vec<Pair<'_>> = pairs.map(|(their, our)| (their.name, our.name)).collect();
     names_are_theirs(&pairs, &ours, &theirs).then_some(pairs)
-}
-
-/// The pairs as the value of `remap`.
-pub fn remap(pairs: &[Pair<'_>]) -> String {
-    let pair = |(from, to): &Pair<'_>| format!("['{}', '{to}.']", pattern(from));
-    let pairs: Vec<String> = pairs.iter().map(pair).collect();
-    format!("[{}]", pairs.join(", "))
 }
 
 fn pattern(module: &str) -> String {
@@ -167,13 +239,13 @@ mod tests {
                 ("2.weight", &[8]),
             ],
         );
-        let pairs = pairs(&found).unwrap();
+        let order = Order::of(&found).unwrap();
         assert_eq!(
-            pairs,
+            order.modules,
             [("0", "linear_1"), ("2", "norm"), ("10", "linear_2")]
         );
         assert_eq!(
-            remap(&pairs),
+            order.remap(),
             r"[['^0\.', 'linear_1.'], ['^2\.', 'norm.'], ['^10\.', 'linear_2.']]"
         );
     }
@@ -189,15 +261,54 @@ mod tests {
             ("fc.bias", &[10]),
         ];
         let found = report(OURS, theirs);
-        let head = pairs(&found).unwrap();
-        assert_eq!(head.last(), Some(&("fc", "linear_2")));
+        let head = Order::of(&found).unwrap();
+        assert_eq!(head.modules.last(), Some(&("fc", "linear_2")));
         let mut other = theirs.to_vec();
         other[0].1 = &[8, 5];
-        assert_eq!(pairs(&report(OURS, &other)), None);
-        assert_eq!(pairs(&report(OURS, &theirs[..4])), None);
-        assert_eq!(pairs(&report(OURS, &[])), None);
-        let flat: &[(&str, &[usize])] = &[("onnx::MatMul_3", &[4, 8])];
-        assert_eq!(pairs(&report(&OURS[..1], flat)), None);
+        assert_eq!(Order::of(&report(OURS, &other)), None);
+        assert_eq!(Order::of(&report(OURS, &theirs[..4])), None);
+        assert_eq!(Order::of(&report(OURS, &[])), None);
+    }
+
+    #[test]
+    fn constants_of_onnx_are_weights_in_their_order() {
+        let square: &[(&str, &[usize])] = &[
+            ("a.weight", &[8, 4]),
+            ("a.bias", &[8]),
+            ("b.weight", &[8, 8]),
+            ("b.bias", &[8]),
+            ("c.weight", &[3, 8]),
+            ("c.bias", &[3]),
+        ];
+        let theirs: &[(&str, &[usize])] = &[
+            ("0.bias", &[8]),
+            ("2.bias", &[8]),
+            ("4.bias", &[3]),
+            ("onnx::MatMul_13", &[8, 3]),
+            ("onnx::MatMul_9", &[4, 8]),
+            ("onnx::MatMul_10", &[8, 8]),
+        ];
+        let found = report(square, theirs);
+        let order = Order::of(&found).unwrap();
+        assert_eq!(
+            order.remap(),
+            r"[['^0\.', 'a.'], ['^2\.', 'b.'], ['^4\.', 'c.'], ['^onnx::MatMul_9$', 'a.weight'], ['^onnx::MatMul_10$', 'b.weight'], ['^onnx::MatMul_13$', 'c.weight']]"
+        );
+        assert_eq!(
+            order.transpose().unwrap(),
+            r"['^a\.weight$', '^b\.weight$', '^c\.weight$']"
+        );
+        let mut other = theirs.to_vec();
+        other[4].1 = &[5, 8];
+        assert_eq!(Order::of(&report(square, &other)), None);
+        assert_eq!(Order::of(&report(&square[..2], theirs)), None);
+        // Only the weights have other names.
+        let [weights, constants] = [&square[..1], &theirs[4..5]];
+        let found = report(weights, constants);
+        assert_eq!(
+            Order::of(&found).unwrap().tensors,
+            [("onnx::MatMul_9", "a.weight")]
+        );
     }
 
     /// `a` becomes `b`, and what was `b` must not be changed to `c` again.
@@ -207,6 +318,6 @@ mod tests {
             &[("b.weight", &[2]), ("c.weight", &[3])],
             &[("a.weight", &[2]), ("b.weight", &[3])],
         );
-        assert_eq!(pairs(&found), None);
+        assert_eq!(Order::of(&found), None);
     }
 }

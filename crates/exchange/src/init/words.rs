@@ -6,7 +6,7 @@ use runner_core::plan::init::{InitFate, InitRefusal, InitReport, InitRow};
 use runner_core::spec::hub::HubNames;
 use runner_core::spec::init::InitSpec;
 
-use super::order;
+use super::order::Order;
 use crate::read::Entry;
 use crate::slots::Slot;
 
@@ -105,14 +105,14 @@ fn of_file(
             "set `remap = [{pair}]`, which changes the names to those of the network"
         )),
         None => {
-            let by_order = order::pairs(report).filter(|_| {
+            let by_order = Order::of(report).filter(|_| {
                 spec.remap.is_empty()
                     && [InitFate::Missing, InitFate::Unused]
                         .iter()
                         .all(|fate| is_refused(*fate))
             });
-            if let Some(pairs) = by_order {
-                return with_order(diagnostic, &pairs);
+            if let Some(order) = by_order {
+                return with_order(diagnostic, &order);
             }
             let num_matched = report.num(InitFate::Matched);
             with_helps(diagnostic, spec, report, num_matched, is_refused)
@@ -121,16 +121,24 @@ fn of_file(
 }
 
 /// The layers that the modules of a file are by their order.
-fn with_order(diagnostic: Diagnostic, pairs: &[order::Pair<'_>]) -> Diagnostic {
-    let rows = pairs.iter().map(|(from, to)| format!("`{from}` -> `{to}`"));
+fn with_order(diagnostic: Diagnostic, order: &Order<'_>) -> Diagnostic {
+    let rows = order.modules.iter().chain(&order.tensors);
+    let rows = rows.map(|(from, to)| {
+        let is_transposed = order.transposed.contains(to);
+        let turned = if is_transposed { " (transposed)" } else { "" };
+        format!("`{from}` -> `{to}`{turned}")
+    });
     let rows: Vec<String> = rows.collect();
     let note = format!(
         "in order, the tensors of the file have the shapes of the layers: {}",
         rows.join(", ")
     );
+    let transpose = order.transpose();
+    let transpose = transpose.map(|list| format!(" and `transpose = {list}`"));
     diagnostic.note(note).help(format!(
-        "if these are the same layers, set `remap = {}`",
-        order::remap(pairs)
+        "if these are the same layers, set `remap = {}`{}",
+        order.remap(),
+        transpose.unwrap_or_default()
     ))
 }
 
