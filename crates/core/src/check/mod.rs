@@ -24,6 +24,7 @@ pub mod measured;
 mod mixing;
 pub mod network;
 mod notify;
+mod padded;
 mod padding;
 mod portable;
 mod predictions;
@@ -125,6 +126,10 @@ pub const RULES: &[Rule] = &[
     Rule {
         reads: &["data", "model"],
         check: sequences::positions_are_not_channels,
+    },
+    Rule {
+        reads: &["data", "model"],
+        check: padded::padding_is_left_out,
     },
     Rule {
         reads: &["data", "task", "strategy"],

@@ -109,7 +109,7 @@ fn length(kind: &LayerKind, key: MaskKey, values: &[Input]) -> Result<usize, Mis
 }
 
 /// Whether a layer outputs only 0 and 1: a mask, or something made of masks.
-fn is_mask(network: &Network, layer: Option<usize>) -> bool {
+pub fn is_mask(network: &Network, layer: Option<usize>) -> bool {
     let Some(layer) = layer.map(|at| &network.layers[at]) else {
         return false;
     };
