@@ -49,6 +49,13 @@ def networks():
         "yarn": LlamaForCausalLM(LlamaConfig(
             vocab_size=len(NAMES) + 1, num_key_value_heads=2, rope_theta=50.0, rope_scaling={
                 "rope_type": "yarn", "factor": 4.0, "beta_fast": 8.0, "original_max_position_embeddings": 32}, **SIZES)),
+        "dynamic": LlamaForCausalLM(LlamaConfig(
+            vocab_size=len(NAMES) + 1, num_key_value_heads=2, rope_theta=50.0, max_position_embeddings=LENGTH - 4,
+            rope_scaling={"rope_type": "dynamic", "factor": 4.0}, **SIZES)),
+        "longrope": LlamaForCausalLM(LlamaConfig(
+            vocab_size=len(NAMES) + 1, num_key_value_heads=2, rope_theta=50.0, max_position_embeddings=64, rope_scaling={
+                "rope_type": "longrope", "original_max_position_embeddings": LENGTH - 4,
+                "short_factor": [1.0, 1.0, 1.1, 1.2], "long_factor": [1.0, 1.5, 2.5, 4.0]}, **SIZES)),
         "vit": ViTForImageClassification(ViTConfig(image_size=8, patch_size=4, num_channels=1, num_labels=10, **SIZES)),
         "basic": ResNetForImageClassification(ResNetConfig(
             embedding_size=8, hidden_sizes=[8, 12], depths=[2, 1], layer_type="basic", num_channels=1, num_labels=10)),

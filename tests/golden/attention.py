@@ -6,7 +6,7 @@ Run from the root of the repository, with `pip install torch transformers`:
 
 Weights and inputs are formulas. Rotation is that of LLaMA, the norm of queries and keys that of Qwen3, windows those of
 Mistral, slopes by distance those of BLOOM; the attention itself is scaled_dot_product_attention, in float64. The library
-computes the frequencies of "llama3" and "yarn" in float32.
+computes the frequencies of all types except "linear" in float32.
 """
 
 import json
@@ -36,8 +36,10 @@ def formula(number, *shape):
 def rotated(query, keys, theta, scaling):
     size = query.shape[-1]
     if isinstance(scaling, dict):
-        config = LlamaConfig(hidden_size=size, num_attention_heads=1, rope_parameters={"rope_theta": theta, **scaling})
-        frequencies, factor = ROPE_INIT_FUNCTIONS[scaling["rope_type"]](config)
+        trained = scaling.pop("trained", 2048)
+        config = LlamaConfig(hidden_size=size, num_attention_heads=1, max_position_embeddings=trained,
+                             rope_parameters={"rope_theta": theta, **scaling})
+        frequencies, factor = ROPE_INIT_FUNCTIONS[scaling["rope_type"]](config, seq_len=LENGTH)
         angles = torch.outer(torch.arange(LENGTH).double(), frequencies.double())
     else:
         frequencies = theta ** (-torch.arange(0, size, 2) / size)
@@ -101,6 +103,18 @@ CASES = {
     "num_heads = 2, head_dim = 16, rotary = true, theta = 100.0, rotary_type = 'yarn', rotary_scaling = 4.0, rotary_length = 64, rotary_high = 8.0, causal = true":
         output(2, 2, 16, True, theta=100.0, causal=True, scaling=dict(
             rope_type="yarn", factor=4.0, beta_fast=8.0, original_max_position_embeddings=64)),
+    "num_heads = 2, head_dim = 8, rotary = true, theta = 100.0, rotary_type = 'dynamic', rotary_scaling = 3.0, rotary_length = 3":
+        output(2, 2, 8, True, theta=100.0, scaling=dict(rope_type="dynamic", factor=3.0, trained=3)),
+    "num_heads = 2, head_dim = 8, rotary = true, theta = 100.0, rotary_type = 'dynamic', rotary_scaling = 3.0, rotary_length = 8, causal = true":
+        output(2, 2, 8, True, theta=100.0, causal=True, scaling=dict(rope_type="dynamic", factor=3.0, trained=8)),
+    "num_heads = 2, head_dim = 6, rotary = true, theta = 100.0, rotary_type = 'longrope', rotary_scaling = 4.0, rotary_length = 3, rotary_short = [1.0, 1.1, 1.2], rotary_long = [1.0, 2.0, 3.5]":
+        output(2, 2, 6, True, theta=100.0, scaling=dict(
+            rope_type="longrope", factor=4.0, original_max_position_embeddings=3,
+            short_factor=[1.0, 1.1, 1.2], long_factor=[1.0, 2.0, 3.5])),
+    "num_heads = 2, head_dim = 6, rotary = true, theta = 100.0, rotary_type = 'longrope', rotary_scaling = 4.0, rotary_length = 8, rotary_short = [1.0, 1.1, 1.2], rotary_long = [1.0, 2.0, 3.5], causal = true":
+        output(2, 2, 6, True, theta=100.0, causal=True, scaling=dict(
+            rope_type="longrope", factor=4.0, original_max_position_embeddings=8,
+            short_factor=[1.0, 1.1, 1.2], long_factor=[1.0, 2.0, 3.5])),
     "num_heads = 6, window = 3, causal = true": output(6, 6, 1, True, window=3, causal=True),
     "num_heads = 2, num_kv_heads = 1, window = 2": output(2, 1, 3, True, window=2),
     "num_heads = 6, alibi = true, causal = true": output(6, 6, 1, True, alibi=True, causal=True),

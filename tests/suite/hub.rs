@@ -90,6 +90,8 @@ fn networks_are_those_of_transformers_both_ways(folder: &Path, python: &Python) 
         ("llama", TEXT),
         ("llama3", TEXT),
         ("yarn", TEXT),
+        ("dynamic", TEXT),
+        ("longrope", TEXT),
         ("vit", "data = { type = 'digits' }\n"),
     ];
     let mut final_outputs = BTreeMap::new();
@@ -375,7 +377,7 @@ fn wrong_folders_are_refused_with_the_reason() {
         let error = error.replace(&folder.display().to_string(), "[FOLDER]");
         said.push(format!("{name}:\n{}", error.trim_end()));
     };
-    let keys: [(&str, Json); 26] = [
+    let keys: [(&str, Json); 29] = [
         ("model_type", json!("gpt_neox")),
         ("model_type", Json::Null),
         ("auto_map", json!({ "AutoModel": "modeling.Evil" })),
@@ -397,9 +399,18 @@ fn wrong_folders_are_refused_with_the_reason() {
             json!({ "rope_type": "llama3", "factor": 8.0 }),
         ),
         ("rope_scaling", json!({ "type": "linear", "factor": -1.0 })),
+        ("rope_scaling", json!({ "rope_type": "dynamic" })),
         (
             "rope_scaling",
-            json!({ "rope_type": "dynamic", "factor": 8.0 }),
+            json!({ "rope_type": "longrope", "factor": 8.0, "short_factor": [1.0], "long_factor": [-1.0] }),
+        ),
+        (
+            "rope_scaling",
+            json!({ "rope_type": "longrope", "factor": 8.0, "short_factor": [1.0], "long_factor": [1.0, 2.0, 3.0, 4.0, 5.0] }),
+        ),
+        (
+            "rope_scaling",
+            json!({ "rope_type": "proportional", "factor": 8.0 }),
         ),
         (
             "rope_scaling",

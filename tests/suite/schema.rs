@@ -19,8 +19,9 @@ const STRUCTURE: [&str; 5] = [
 
 /// What only an expansion shows: axes may be nested tables, values of axes are checked like other keys, blocks and
 /// references by their results, conditions as a separate language, and what a search needs of itself or of other tables.
-const BEYOND: [&str; 8] = [
+const BEYOND: [&str; 9] = [
     "attention_rotary_length",
+    "attention_rotary_long",
     "axis_",
     "block_",
     "exclude_",

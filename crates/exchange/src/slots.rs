@@ -193,15 +193,16 @@ pub fn mappings(layer: &Layer) -> Vec<Mapping> {
             list.same("skip", &[width]);
         }
         LayerKind::MultiHeadAttention { .. } => {
-            let memory = layer.memory_width();
-            if memory == width {
+            let widths = layer.attended_widths();
+            if widths == [width; 2] {
                 list.attention("", "", width);
             } else {
-                list.cross_attention(width, memory);
+                list.cross_attention(width, widths);
             }
         }
         LayerKind::GroupedAttention(attention) => {
-            list.grouped(attention, [width, layer.memory_width()]);
+            let [keys, values] = layer.attended_widths();
+            list.grouped(attention, [width, keys, values]);
         }
         LayerKind::TransformerEncoder(stack) => list.transformer(stack, width, false),
         LayerKind::TransformerDecoder(stack) => list.transformer(stack, width, true),
@@ -382,13 +383,13 @@ impl Mappings {
     }
 
     /// With the names of LLaMA in the library `transformers`.
-    fn grouped(&mut self, attention: &Attention, [width, memory]: [usize; 2]) {
+    fn grouped(&mut self, attention: &Attention, [width, wide, values]: [usize; 3]) {
         let (head_dim, bias) = (attention.head_dim(width), attention.bias);
         let [queries, keys] =
             [attention.num_heads, attention.num_kv_heads].map(|num| num * head_dim);
         self.linear("q_proj.", "query.", width, queries, bias);
-        self.linear("k_proj.", "key.", memory, keys, bias);
-        self.linear("v_proj.", "value.", memory, keys, bias);
+        self.linear("k_proj.", "key.", wide, keys, bias);
+        self.linear("v_proj.", "value.", values, keys, bias);
         self.linear("o_proj.", "output.", queries, width, bias);
         if attention.qk_norm {
             self.affine("q_norm.", "query_norm.", head_dim, false);
@@ -479,12 +480,12 @@ impl Mappings {
         );
     }
 
-    /// PyTorch's names where keys and values have another width (`kdim`, `vdim`).
-    fn cross_attention(&mut self, width: usize, memory: usize) {
+    /// PyTorch's names where keys or values have another width (`kdim`, `vdim`).
+    fn cross_attention(&mut self, width: usize, [keys, values]: [usize; 2]) {
         let parts = [
             ("q", "query", width),
-            ("k", "key", memory),
-            ("v", "value", memory),
+            ("k", "key", keys),
+            ("v", "value", values),
         ];
         for (torch, burn, inputs) in parts {
             let weight = (format!("{burn}.weight"), vec![inputs, width]);

@@ -40,10 +40,10 @@ pub struct GroupedAttention {
 }
 
 impl GroupedAttention {
-    /// For queries and a memory of these widths, with uninitialized weights.
+    /// For queries, keys and values of these widths, with uninitialized weights.
     pub fn new(
         settings: &Attention,
-        [width, memory]: [usize; 2],
+        [width, wide, values]: [usize; 3],
         arithmetic: Arithmetic,
         device: &Device,
     ) -> Self {
@@ -62,8 +62,8 @@ impl GroupedAttention {
         );
         Self {
             query: linear(width, queries),
-            key: linear(memory, keys),
-            value: linear(memory, keys),
+            key: linear(wide, keys),
+            value: linear(values, keys),
             output: linear(queries, width),
             query_norm: norm(),
             key_norm: norm(),
@@ -74,17 +74,17 @@ impl GroupedAttention {
         }
     }
 
-    /// The outputs of \[items, queries, width\] that attend to \[items, keys, width\], of which some are seen.
+    /// The outputs of \[items, queries, width\] that attend to keys and values \[items, keys, width\], of which some
+    /// are seen.
     pub fn forward(
         &self,
-        x: Tensor<3>,
-        memory: Tensor<3>,
+        attended: [Tensor<3>; 3],
         seen: &Seen,
         positions: Positions<'_>,
         is_fast: bool,
     ) -> Tensor<3> {
         let _ = is_fast;
-        let projected = self.projected(x, memory, positions);
+        let projected = self.projected(attended, positions);
         #[cfg(feature = "flex")]
         if is_fast
             && seen.has_documents()
@@ -103,15 +103,14 @@ impl GroupedAttention {
         earlier: Option<KeysValues>,
         first: usize,
     ) -> (Tensor<3>, KeysValues) {
-        let projected = self.projected(x.clone(), x, Positions::From(first));
+        let projected = self.projected([x.clone(), x.clone(), x], Positions::From(first));
         self.attend(projected, earlier, &Seen::default())
     }
 
     /// Queries, keys and values by heads, rotated by their positions.
     fn projected(
         &self,
-        x: Tensor<3>,
-        memory: Tensor<3>,
+        [x, keys, values]: [Tensor<3>; 3],
         positions: Positions<'_>,
     ) -> [Tensor<4>; 3] {
         let Attention {
@@ -131,9 +130,9 @@ impl GroupedAttention {
         };
         let query = self.heads(linear(arithmetic, &self.query, x), num_heads);
         let query = placed(normed(&self.query_norm, query));
-        let keys = self.heads(linear(arithmetic, &self.key, memory.clone()), num_kv_heads);
+        let keys = self.heads(linear(arithmetic, &self.key, keys), num_kv_heads);
         let keys = placed(normed(&self.key_norm, keys));
-        let values = self.heads(linear(arithmetic, &self.value, memory), num_kv_heads);
+        let values = self.heads(linear(arithmetic, &self.value, values), num_kv_heads);
         [query, keys, values]
     }
 
@@ -264,7 +263,7 @@ fn rotated(
         Positions::From(first) => first,
         Positions::In(_) => 0,
     };
-    let frequencies = rotary.frequencies(size, arithmetic);
+    let frequencies = rotary.frequencies(size, first + num, arithmetic);
     let angle = |at: usize| rotary.angle(first + at / half, frequencies[at % half]);
     let factor = rotary.attention_factor();
     let table = |of: fn(Arithmetic, f64) -> f64| {

@@ -201,12 +201,13 @@ impl Layer {
             LayerKind::MultiHeadAttention {
                 num_heads, dropout, ..
             } => {
-                let memory = plan.memory_width();
-                let widths = [width, memory];
+                let [keys, values] = plan.attended_widths();
+                let widths = [width, keys, values];
                 Layer::Attention(transformer::attention(widths, *num_heads, *dropout, device))
             }
             LayerKind::GroupedAttention(attention) => {
-                let widths = [width, plan.memory_width()];
+                let [keys, values] = plan.attended_widths();
+                let widths = [width, keys, values];
                 let attention = GroupedAttention::new(attention, widths, plan.arithmetic, device);
                 Layer::GroupedAttention(attention)
             }
@@ -469,8 +470,8 @@ impl Layer {
             };
             return DynTensor::R4(conv.forward(x, offsets, next()));
         }
-        let other = if inputs.len() > 1 { inputs.pop() } else { None };
         let input = inputs.remove(0);
+        let others = inputs;
         // The result of runner's kernel if supported, otherwise of Burn's.
         macro_rules! fast {
             ($ours:expr, $burns:expr) => {{
@@ -563,20 +564,23 @@ impl Layer {
             Layer::BiLstm(lstm) => recurrent!(lstm, x => lstm.forward(x, None).0),
             Layer::Dlinoss(oscillators) => DynTensor::R3(oscillators.forward(input.r3())),
             Layer::Attention(attention) => {
-                let query = input.r3();
-                let memory = other.map_or_else(|| query.clone(), DynTensor::r3);
+                let [query, keys, values] = attended_by(input, others);
                 let is_causal = matches!(
                     plan.kind,
                     LayerKind::MultiHeadAttention { causal: true, .. }
                 );
                 let seen = masks.seen();
                 DynTensor::R3(transformer::attended(
-                    computed, attention, query, &memory, is_causal, &seen,
+                    computed,
+                    attention,
+                    query,
+                    [&keys, &values],
+                    is_causal,
+                    &seen,
                 ))
             }
             Layer::GroupedAttention(attention) => {
-                let query = input.r3();
-                let memory = other.map_or_else(|| query.clone(), DynTensor::r3);
+                let attended = attended_by(input, others);
                 let seen = masks.seen();
                 let positions = match (&plan.documents, &masks.documents) {
                     (Some(own), Some(numbers)) if own.positions.is_restarting() => {
@@ -584,22 +588,24 @@ impl Layer {
                     }
                     _ => Positions::From(0),
                 };
-                DynTensor::R3(attention.forward(query, memory, &seen, positions, computed.is_fast))
+                DynTensor::R3(attention.forward(attended, &seen, positions, computed.is_fast))
             }
             Layer::Encoder(encoder) => {
                 let LayerKind::TransformerEncoder(stack) = &plan.kind else {
                     unreachable!("a stack was planned");
                 };
-                let x = transformer::encoder(computed, encoder, stack, input.r3(), &masks);
-                DynTensor::R3(x)
+                let (layers, x) = (&encoder.layers, input.r3());
+                DynTensor::R3(transformer::encoder(computed, layers, stack, x, &masks))
             }
             Layer::Decoder(decoder) => {
                 let LayerKind::TransformerDecoder(stack) = &plan.kind else {
                     unreachable!("a stack was planned");
                 };
                 let sequence = input.r3();
-                let memory = other.map_or_else(|| sequence.clone(), DynTensor::r3);
-                let x = transformer::decoder(computed, decoder, stack, sequence, &memory, &masks);
+                let memory = others.into_iter().next();
+                let memory = memory.map_or_else(|| sequence.clone(), DynTensor::r3);
+                let layers = &decoder.layers;
+                let x = transformer::decoder(computed, layers, stack, sequence, &memory, &masks);
                 DynTensor::R3(x)
             }
             Layer::Positions(learned) => {
@@ -640,6 +646,15 @@ impl Layer {
             }
         }
     }
+}
+
+/// Queries, keys and values of attention: those of other inputs than the first, if there are any.
+fn attended_by(queries: DynTensor, others: Vec<DynTensor>) -> [Tensor<3>; 3] {
+    let queries = queries.r3();
+    let mut others = others.into_iter().map(DynTensor::r3);
+    let keys = others.next().unwrap_or_else(|| queries.clone());
+    let values = others.next().unwrap_or_else(|| keys.clone());
+    [queries, keys, values]
 }
 
 /// A sequence plus the sines and cosines of its positions. Burn takes them from the system's library.

@@ -4,7 +4,9 @@
 //! attention that are never stored cannot be dropped, so attention with dropout in training has no kernel.
 
 use burn::nn::attention::{MhaInput, MultiHeadAttention, MultiHeadAttentionConfig};
-use burn::nn::transformer::{PositionWiseFeedForward, TransformerDecoder, TransformerEncoder};
+use burn::nn::transformer::{
+    PositionWiseFeedForward, TransformerDecoderLayer, TransformerEncoderLayer,
+};
 use burn::nn::{LayerNorm, Linear, LinearConfig};
 use burn::tensor::{Bool, DType, Device, Tensor};
 use runner_core::spec::backend::Arithmetic;
@@ -78,20 +80,22 @@ fn activation(function: FeedforwardActivation) -> Activation {
     }
 }
 
-/// Attention of queries to a memory of these widths, with uninitialized weights.
+/// Attention of queries to keys and values of these widths, with uninitialized weights.
 pub fn attention(
-    [width, memory]: [usize; 2],
+    [width, keys, values]: [usize; 3],
     num_heads: usize,
     dropout: f64,
     device: &Device,
 ) -> MultiHeadAttention {
     let config = MultiHeadAttentionConfig::new(width, num_heads).with_dropout(dropout);
     let mut attention = config.init(device);
-    if memory != width {
-        // Burn's configuration has one width for all.
-        let linear = LinearConfig::new(memory, width).with_initializer(config.initializer);
-        attention.key = linear.init(device);
-        attention.value = linear.init(device);
+    // Burn's configuration has one width for all.
+    for (layer, wide) in [(&mut attention.key, keys), (&mut attention.value, values)] {
+        if wide != width || keys != width {
+            let linear = LinearConfig::new(wide, width);
+            let linear = linear.with_initializer(config.initializer.clone());
+            *layer = linear.init(device);
+        }
     }
     attention
 }
@@ -101,12 +105,12 @@ fn later(queries: usize, keys: usize, device: &Device) -> Tensor<2, Bool> {
     Tensor::<2, Bool>::tril_mask([queries, keys], 0, device)
 }
 
-/// Attention of \[items, queries, width\] over \[items, keys, width\], of which some are seen.
+/// Attention of \[items, queries, width\] over keys and values \[items, keys, width\], of which some are seen.
 pub fn attended(
     computed: Computed,
     mha: &MultiHeadAttention,
     query: Tensor<3>,
-    memory: &Tensor<3>,
+    memory: [&Tensor<3>; 2],
     is_causal: bool,
     seen: &Seen,
 ) -> Tensor<3> {
@@ -126,13 +130,13 @@ pub fn attended(
     let projections = [&mha.query, &mha.key, &mha.value, &mha.output];
     // Burn's divides by a root of 32 bits, and has one width for all.
     let is_double = query.dtype() == DType::F64;
-    let is_wider = memory.dims()[2] != query.dims()[2];
+    let is_wider = memory.iter().any(|of| of.dims()[2] != query.dims()[2]);
     if is_double || is_wider || !seen.is_all() || projections.into_iter().any(lora::is_adapted) {
         return stored(mha, &query, memory, is_causal, seen, computed.arithmetic);
     }
-    let ([items, queries, _], keys) = (query.dims(), memory.dims()[1]);
+    let ([items, queries, _], keys) = (query.dims(), memory[0].dims()[1]);
     let device = query.device();
-    let mut input = MhaInput::new(query, memory.clone(), memory.clone());
+    let mut input = MhaInput::new(query, memory[0].clone(), memory[1].clone());
     if is_causal {
         let mask = later(queries, keys, &device).unsqueeze::<3>();
         input = input.mask_attn(mask.expand([items, queries, keys]));
@@ -144,20 +148,20 @@ pub fn attended(
 pub(crate) fn stored(
     mha: &MultiHeadAttention,
     query: &Tensor<3>,
-    memory: &Tensor<3>,
+    memory: [&Tensor<3>; 2],
     is_causal: bool,
     seen: &Seen,
     arithmetic: Arithmetic,
 ) -> Tensor<3> {
-    let ([items, queries, width], keys) = (query.dims(), memory.dims()[1]);
+    let ([items, queries, width], keys) = (query.dims(), memory[0].dims()[1]);
     let heads = |x: Tensor<3>, num: usize| -> Tensor<4> {
         x.reshape([items, num, mha.n_heads, mha.d_k])
             .swap_dims(1, 2)
     };
     let linear = |layer: &Linear, x: &Tensor<3>| numeric::linear(arithmetic, layer, x.clone());
     let q = heads(linear(&mha.query, query), queries);
-    let k = heads(linear(&mha.key, memory), keys);
-    let v = heads(linear(&mha.value, memory), keys);
+    let k = heads(linear(&mha.key, memory[0]), keys);
+    let v = heads(linear(&mha.value, memory[1]), keys);
     let scores = numeric::matmul(arithmetic, q, k.transpose());
     let mut scores = numeric::divided(scores, f64::from(mha.d_k as u32).sqrt());
     if is_causal {
@@ -171,24 +175,24 @@ pub(crate) fn stored(
     linear(&mha.output, &context)
 }
 
-/// A stack of encoders over \[items, length, width\].
+/// Some encoders of a stack over \[items, length, width\].
 pub fn encoder(
     computed: Computed,
-    encoder: &TransformerEncoder,
+    layers: &[TransformerEncoderLayer],
     stack: &Transformer,
     sequence: Tensor<3>,
     masks: &Masks,
 ) -> Tensor<3> {
     let seen = masks.seen();
     let mut x = sequence;
-    for layer in &encoder.layers {
+    for layer in layers {
         let before = if layer.norm_first {
             computed.normalized(&layer.norm_2, x.clone())
         } else {
             x.clone()
         };
         let of = before.clone();
-        let attended = attended(computed, &layer.mha, before, &of, stack.causal, &seen);
+        let attended = attended(computed, &layer.mha, before, [&of; 2], stack.causal, &seen);
         x = x + layer.dropout.forward(attended);
         let before = computed.normalized(&layer.norm_1, x.clone());
         if !layer.norm_first {
@@ -203,10 +207,10 @@ pub fn encoder(
     x
 }
 
-/// A stack of decoders over \[items, length, width\], which attend to a memory.
+/// Some decoders of a stack over \[items, length, width\], which attend to a memory.
 pub fn decoder(
     computed: Computed,
-    decoder: &TransformerDecoder,
+    layers: &[TransformerDecoderLayer],
     stack: &Transformer,
     sequence: Tensor<3>,
     memory: &Tensor<3>,
@@ -214,21 +218,28 @@ pub fn decoder(
 ) -> Tensor<3> {
     let (seen, seen_of_memory) = (masks.seen(), masks.seen_of_memory());
     let mut x = sequence;
-    for layer in &decoder.layers {
+    for layer in layers {
         let before = if layer.norm_first {
             computed.normalized(&layer.norm_3, x.clone())
         } else {
             x.clone()
         };
         let of = before.clone();
-        let own = attended(computed, &layer.self_attn, before, &of, stack.causal, &seen);
+        let own = attended(
+            computed,
+            &layer.self_attn,
+            before,
+            [&of; 2],
+            stack.causal,
+            &seen,
+        );
         x = x + layer.dropout.forward(own);
         let before = computed.normalized(&layer.norm_1, x.clone());
         if !layer.norm_first {
             x = before.clone();
         }
         let cross = &layer.cross_attn;
-        let crossed = attended(computed, cross, before, memory, false, &seen_of_memory);
+        let crossed = attended(computed, cross, before, [memory; 2], false, &seen_of_memory);
         x = x + layer.dropout.forward(crossed);
         let before = computed.normalized(&layer.norm_2, x.clone());
         if !layer.norm_first {

@@ -44,6 +44,17 @@ pub enum Value {
     Table(Table),
 }
 
+impl Value {
+    /// An array of floats that is in no file.
+    pub fn floats(numbers: &[f64]) -> Self {
+        let nodes = numbers.iter().map(|number| Node {
+            span: Span::default(),
+            value: Self::Float(*number),
+        });
+        Self::Array(nodes.collect())
+    }
+}
+
 /// The entries of a table in file order.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Table {

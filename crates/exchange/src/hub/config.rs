@@ -110,27 +110,36 @@ pub fn config(network: &HubNetwork, about: &About) -> Json {
             keys.extend(labels(about));
             keys
         }
-        _ => vec![
-            ("architectures", json!(["LlamaForCausalLM"])),
-            ("model_type", json!("llama")),
-            ("hidden_size", key("d_model")),
-            ("num_hidden_layers", layers),
-            ("num_attention_heads", key("num_heads")),
-            ("num_key_value_heads", key("num_kv_heads")),
-            ("intermediate_size", key("feedforward_size")),
-            ("hidden_act", json!("silu")),
-            ("rms_norm_eps", key("epsilon")),
-            ("rope_theta", key("theta")),
-            ("rope_scaling", rope_scaling(&key)),
-            ("attention_bias", json!(false)),
-            ("mlp_bias", json!(false)),
-            ("tie_word_embeddings", key("tie")),
-        ],
+        _ => llama(layers, &key),
     };
     for (key, value) in keys {
         add(key, value);
     }
     Json::Object(config)
+}
+
+fn llama(layers: Json, key: &dyn Fn(&str) -> Json) -> Vec<(&'static str, Json)> {
+    let mut keys = vec![
+        ("architectures", json!(["LlamaForCausalLM"])),
+        ("model_type", json!("llama")),
+        ("hidden_size", key("d_model")),
+        ("num_hidden_layers", layers),
+        ("num_attention_heads", key("num_heads")),
+        ("num_key_value_heads", key("num_kv_heads")),
+        ("intermediate_size", key("feedforward_size")),
+        ("hidden_act", json!("silu")),
+        ("rms_norm_eps", key("epsilon")),
+        ("rope_theta", key("theta")),
+        ("rope_scaling", rope_scaling(key)),
+        ("attention_bias", json!(false)),
+        ("mlp_bias", json!(false)),
+        ("tie_word_embeddings", key("tie")),
+    ];
+    if key("rotary_type") == json!("dynamic") {
+        // There, transformers takes this for the length before the scaling.
+        keys.push(("max_position_embeddings", key("rotary_length")));
+    }
+    keys
 }
 
 /// How rotations are scaled, in the keys of transformers.
@@ -145,6 +154,13 @@ fn rope_scaling(key: &dyn Fn(&str) -> Json) -> Json {
         }),
         Some("yarn") => json!({
             "type": kind, "rope_type": kind, "factor": factor, "beta_slow": low, "beta_fast": high,
+            "original_max_position_embeddings": length,
+            "attention_factor": key("rotary_attention_factor"),
+        }),
+        Some("dynamic") => json!({ "type": kind, "rope_type": kind, "factor": factor }),
+        Some("longrope") => json!({
+            "type": kind, "rope_type": kind, "factor": factor,
+            "short_factor": key("rotary_short"), "long_factor": key("rotary_long"),
             "original_max_position_embeddings": length,
             "attention_factor": key("rotary_attention_factor"),
         }),

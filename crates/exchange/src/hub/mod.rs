@@ -290,10 +290,11 @@ impl Settings<'_> {
         else {
             return None;
         };
-        let rotary = attention.rotary?;
+        let rotary = attention.rotary.as_ref()?;
         let mut layers = self.0.iter();
         let head = layers.find(|layer| layer.name == "lm_head")?;
-        let stretch = rotary.stretch.map_or_else(Vec::new, |stretch| {
+        let list = |values: &[f64]| Value::floats(values);
+        let stretch = rotary.stretch.as_ref().map_or_else(Vec::new, |stretch| {
             vec![
                 ("rotary_type", Value::Str(stretch.form.name().into())),
                 ("rotary_length", int(stretch.length)),
@@ -303,6 +304,8 @@ impl Settings<'_> {
                     "rotary_attention_factor",
                     Value::Float(stretch.attention_factor),
                 ),
+                ("rotary_short", list(&stretch.short)),
+                ("rotary_long", list(&stretch.long)),
             ]
         });
         let keys = vec![

@@ -112,7 +112,7 @@ const RECUR: &str = r#"def recur(module, x, mask, last=False):
     states = torch.zeros_like(states).scatter(1, order.expand_as(states), states)
     return states.masked_fill(~real[:, :, None], 0.0)"#;
 
-const ATTEND: &str = r#"def attend(attention, query, memory, mask=None, causal=False):
+const ATTEND: &str = r#"def attend(attention, query, memory, mask=None, causal=False, values=None):
     """Attention without padding; a position that attends to nothing gets the bias of the output."""
     if mask is None:
         mask = torch.ones(memory.shape[:2], device=memory.device)
@@ -121,7 +121,8 @@ const ATTEND: &str = r#"def attend(attention, query, memory, mask=None, causal=F
         hidden = hidden | causal_mask(query, memory)
     empty = hidden.all(2, keepdim=True)
     each = (hidden & ~empty).repeat_interleave(attention.num_heads, 0)
-    x, _ = attention(query, memory, memory, need_weights=False, attn_mask=each)
+    values = memory if values is None else values
+    x, _ = attention(query, memory, values, need_weights=False, attn_mask=each)
     return torch.where(empty, attention.out_proj.bias, x)"#;
 
 const MASKED_ENCODER: &str = r#"class MaskedEncoder(nn.TransformerEncoder):
@@ -330,16 +331,19 @@ const GROUPED_ATTENTION: &str = r#"class GroupedAttention(nn.Module):
 
     def __init__(self, width, num_heads, num_kv_heads, head_dim, bias=True, theta=None, scaling=1.0, window=None,
                  qk_norm=False, alibi=False, causal=False, dropout=0.0, memory_width=None, rotary_type="linear",
-                 length=1, low=1.0, high=4.0, factor=1.0):
+                 length=1, low=1.0, high=4.0, factor=1.0, short=None, long=None,
+                 value_width=None):
         super().__init__()
         self.num_heads, self.num_kv_heads, self.head_dim = num_heads, num_kv_heads, head_dim
         self.theta, self.scaling, self.window = theta, scaling, window
         self.alibi, self.causal, self.dropout = alibi, causal, dropout
         self.rotary_type, self.length, self.low, self.high, self.factor = rotary_type, length, low, high, factor
+        self.short, self.long = short, long
         memory_width = width if memory_width is None else memory_width
         self.q_proj = nn.Linear(width, num_heads * head_dim, bias=bias)
         self.k_proj = nn.Linear(memory_width, num_kv_heads * head_dim, bias=bias)
-        self.v_proj = nn.Linear(memory_width, num_kv_heads * head_dim, bias=bias)
+        value_width = memory_width if value_width is None else value_width
+        self.v_proj = nn.Linear(value_width, num_kv_heads * head_dim, bias=bias)
         self.o_proj = nn.Linear(num_heads * head_dim, width, bias=bias)
         if qk_norm:
             self.q_norm = nn.RMSNorm(head_dim, eps=1e-6)
@@ -350,10 +354,17 @@ const GROUPED_ATTENTION: &str = r#"class GroupedAttention(nn.Module):
     def heads(self, x, num):
         return x.unflatten(-1, (num, self.head_dim)).transpose(1, 2)
 
-    def frequencies(self, device):
+    def frequencies(self, positions, device):
         """By how much pairs of features turn from one position to the next; of slow ones, less by the scaling."""
         pairs = torch.arange(self.head_dim // 2, dtype=torch.float64, device=device)
         plain = self.theta ** (-2 * pairs / self.head_dim)
+        if self.rotary_type == "dynamic":
+            growth = self.scaling * max(positions, self.length) / self.length - (self.scaling - 1)
+            base = self.theta * growth ** (self.head_dim / (self.head_dim - 2))
+            return base ** (-2 * pairs / self.head_dim)
+        if self.rotary_type == "longrope":
+            factors = self.long if positions > self.length else self.short
+            return plain / torch.tensor(factors, dtype=torch.float64, device=device)
         if self.rotary_type == "llama3":
             kept = (self.length * plain / (2 * math.pi) - self.low) / (self.high - self.low)
         elif self.rotary_type == "yarn":
@@ -373,7 +384,7 @@ const GROUPED_ATTENTION: &str = r#"class GroupedAttention(nn.Module):
         if self.theta is None:
             return x
         positions = torch.arange(x.shape[2], dtype=torch.float64, device=x.device)
-        angles = torch.outer(positions, self.frequencies(x.device))
+        angles = torch.outer(positions, self.frequencies(x.shape[2], x.device))
         cosines = (angles.cos() * self.factor).to(x.dtype)
         sines = (angles.sin() * self.factor).to(x.dtype)
         a, b = x.chunk(2, dim=-1)
@@ -386,11 +397,12 @@ const GROUPED_ATTENTION: &str = r#"class GroupedAttention(nn.Module):
         slopes += [2 ** (-4 * head / power) for head in range(1, 2 * power + 1, 2)]
         return torch.tensor(slopes[: self.num_heads])
 
-    def forward(self, x, memory=None, mask=None):
+    def forward(self, x, memory=None, values=None, mask=None):
         memory = x if memory is None else memory
+        values = memory if values is None else values
         queries = self.rotated(self.q_norm(self.heads(self.q_proj(x), self.num_heads)))
         keys = self.rotated(self.k_norm(self.heads(self.k_proj(memory), self.num_kv_heads)))
-        values = self.heads(self.v_proj(memory), self.num_kv_heads)
+        values = self.heads(self.v_proj(values), self.num_kv_heads)
         shared = self.num_heads // self.num_kv_heads
         keys, values = keys.repeat_interleave(shared, dim=1), values.repeat_interleave(shared, dim=1)
         scores = queries @ keys.transpose(2, 3) / self.head_dim**0.5

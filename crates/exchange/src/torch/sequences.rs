@@ -4,7 +4,7 @@ use super::call::Call;
 use super::helpers::Helper;
 use super::{Names, Piece};
 use runner_core::check::network::Layer;
-use runner_core::spec::model::attention::Attention;
+use runner_core::spec::model::attention::{Attention, RotaryType};
 use runner_core::spec::model::layer::{
     Cell, FeedforwardActivation, LayerKind, Recurrent, Steps, Transformer,
 };
@@ -66,24 +66,26 @@ pub fn attention(layer: &Layer, names: &Names<'_>) -> Piece {
     else {
         return Piece::expression(names, names.input());
     };
-    let wide = layer.memory_width();
+    let [wide, of_values] = layer.attended_widths();
     let module = Call::new("nn.MultiheadAttention")
         .arg(layer.shape[1])
         .arg(num_heads)
         .unless("dropout", format!("{dropout:?}"), "0.0".to_owned())
         .flag("batch_first", true, false)
         .unless("kdim", wide, layer.shape[1])
-        .unless("vdim", wide, layer.shape[1])
+        .unless("vdim", of_values, layer.shape[1])
         .end();
     let query = names.input();
-    let memory = names.inputs.last().map_or(query, String::as_str);
+    let memory = names.inputs.get(1).map_or(query, String::as_str);
+    let values = names.inputs.get(2).map_or(memory, String::as_str);
     if let Some(mask) = names.mask(MaskKey::Mask) {
         let call = Call::new("attend")
             .arg(format!("self.{}", names.module))
             .arg(query)
             .arg(memory)
             .arg(mask)
-            .flag("causal", *causal, false);
+            .flag("causal", *causal, false)
+            .unless("values", values, memory);
         return Piece {
             module: Some(module),
             helpers: vec![Helper::CausalMask, Helper::Attend],
@@ -93,7 +95,7 @@ pub fn attention(layer: &Layer, names: &Names<'_>) -> Piece {
     let call = Call::new(format!("self.{}", names.module))
         .arg(query)
         .arg(memory)
-        .arg(memory)
+        .arg(values)
         .flag("need_weights", false, true);
     let (call, helpers) = if *causal {
         let mask = format!("causal_mask({query}, {memory})");
@@ -111,6 +113,7 @@ pub fn attention(layer: &Layer, names: &Names<'_>) -> Piece {
 /// The same with the options of language models.
 pub fn grouped(attention: &Attention, layer: &Layer, names: &Names<'_>) -> Piece {
     let width = layer.inputs[0].shape.dims[1];
+    let [keys, values] = layer.attended_widths();
     let number = |value: f64| format!("{value:?}");
     let mut call = Call::new("GroupedAttention")
         .arg(width)
@@ -128,9 +131,16 @@ pub fn grouped(attention: &Attention, layer: &Layer, names: &Names<'_>) -> Piece
             call = call
                 .named("rotary_type", format!("\"{}\"", stretch.form.name()))
                 .named("length", stretch.length)
-                .named("low", number(stretch.low))
-                .named("high", number(stretch.high))
                 .unless("factor", number(stretch.attention_factor), number(1.0));
+            if stretch.form == RotaryType::Longrope {
+                call = call
+                    .named("short", format!("{:?}", stretch.short))
+                    .named("long", format!("{:?}", stretch.long));
+            } else if !stretch.form.depends_on_length() {
+                call = call
+                    .named("low", number(stretch.low))
+                    .named("high", number(stretch.high));
+            }
         }
     }
     if let Some(window) = attention.window {
@@ -141,7 +151,8 @@ pub fn grouped(attention: &Attention, layer: &Layer, names: &Names<'_>) -> Piece
         .flag("alibi", attention.alibi, false)
         .flag("causal", attention.causal, false)
         .unless("dropout", number(attention.dropout), number(0.0))
-        .unless("memory_width", layer.memory_width(), width);
+        .unless("memory_width", keys, width)
+        .unless("value_width", values, keys);
     let piece = Piece::module(names, call.end()).with(Helper::GroupedAttention);
     let Some(mask) = names.mask(MaskKey::Mask) else {
         return piece;

@@ -48,7 +48,7 @@ fn attention(settings: &str) -> GroupedAttention {
     let LayerKind::GroupedAttention(spec) = &plan.network.layers[1].kind else {
         panic!("attention with options");
     };
-    let widths = [DIMS[2]; 2];
+    let widths = [DIMS[2]; 3];
     GroupedAttention::new(spec, widths, Default::default(), &Device::flex()).map(&mut Weights(0))
 }
 
@@ -70,15 +70,14 @@ fn values(tensor: Tensor<3>) -> Vec<f64> {
 #[test]
 fn outputs_are_those_of_pytorch() {
     let cases = cases();
-    assert_eq!(cases.len(), 9);
+    assert_eq!(cases.len(), 13);
     for case in cases {
         // The library's frequencies have 32 bits.
         let is_stretched = case.settings.contains("rotary_type");
         let tolerance = if is_stretched { 1e-6 } else { 1e-12 };
         let x = formula(0, DIMS);
         let output = values(attention(&case.settings).forward(
-            x.clone(),
-            x,
+            [x.clone(), x.clone(), x],
             &Seen::default(),
             Positions::From(0),
             true,
@@ -97,8 +96,7 @@ fn outputs_token_by_token_are_those_of_the_whole() {
         let attention = attention(&case.settings);
         let x = formula(0, DIMS);
         let whole = attention.forward(
-            x.clone(),
-            x.clone(),
+            [x.clone(), x.clone(), x.clone()],
             &Seen::default(),
             Positions::From(0),
             true,

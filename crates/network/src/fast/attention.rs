@@ -77,17 +77,18 @@ pub fn is_ours(x: &Tensor<3>) -> bool {
     operation::is_ours(x) && x.shape().num_elements() > 0
 }
 
-/// Attention of \[items, queries, width\] over \[items, keys, width\], of which some are seen, if it is supported here.
+/// Attention of \[items, queries, width\] over keys and values \[items, keys, width\], of which some are seen, if it is
+/// supported here.
 pub fn multi_head(
     mha: &MultiHeadAttention,
     query: &Tensor<3>,
-    memory: &Tensor<3>,
+    memory: [&Tensor<3>; 2],
     is_causal: bool,
     seen: &Seen,
     arithmetic: Arithmetic,
 ) -> Option<Tensor<3>> {
     let is_dropping = mha.dropout.prob > 0.0 && query.device().is_autodiff();
-    if !is_ours(query) || !is_ours(memory) || mha.quiet_softmax {
+    if !is_ours(query) || !memory.into_iter().all(is_ours) || mha.quiet_softmax {
         return None;
     }
     if is_dropping {
@@ -100,14 +101,14 @@ pub fn multi_head(
         items,
         heads: mha.n_heads,
         queries,
-        keys: memory.dims()[1],
+        keys: memory[0].dims()[1],
         width: mha.d_k,
         is_causal,
         arithmetic: rounding(arithmetic),
     };
     let q = linear(&mha.query, query.clone(), arithmetic);
-    let k = linear(&mha.key, memory.clone(), arithmetic);
-    let v = linear(&mha.value, memory.clone(), arithmetic);
+    let k = linear(&mha.key, memory[0].clone(), arithmetic);
+    let v = linear(&mha.value, memory[1].clone(), arithmetic);
     Some(linear(
         &mha.output,
         apply_3((q, k, v), Heads(sizes, seen.labels())),

@@ -2,7 +2,8 @@
 
 use super::Input;
 use super::shape::{Dims, Mismatch, sequence, wrong};
-use crate::spec::model::attention::Attention;
+use crate::diagnostic::counted;
+use crate::spec::model::attention::{Attention, RotaryType, Stretch};
 use crate::spec::model::layer::Transformer;
 
 /// Features that are divided among heads.
@@ -47,6 +48,9 @@ pub fn grouped(attention: &Attention, width: usize, num_inputs: usize) -> Result
             format!("set `head_dim = {}`, or another `num_heads`", head_dim + 1),
         );
     }
+    if let Some(stretch) = attention.rotary.as_ref().and_then(|of| of.stretch.as_ref()) {
+        scaled(stretch, head_dim)?;
+    }
     if attention.rotary.is_some() && attention.alibi {
         return wrong(
             "alibi",
@@ -69,11 +73,55 @@ pub fn grouped(attention: &Attention, width: usize, num_inputs: usize) -> Result
     }
 }
 
-/// Sequences, of any widths.
-pub fn sequences(inputs: &[Input]) -> Result<(), Mismatch> {
+/// Rotations of heads with this many features.
+fn scaled(stretch: &Stretch, head_dim: usize) -> Result<(), Mismatch> {
+    if stretch.form == RotaryType::Dynamic && head_dim <= 2 {
+        return wrong(
+            "rotary_type",
+            format!("scales more than one pair of features, but a head has {head_dim}"),
+            "set `head_dim = 4`, or `rotary_type = \"linear\"`",
+        );
+    }
+    if stretch.form != RotaryType::Longrope {
+        return Ok(());
+    }
+    let pairs = head_dim / 2;
+    let lists = [
+        ("rotary_short", &stretch.short),
+        ("rotary_long", &stretch.long),
+    ];
+    match lists.into_iter().find(|(_, list)| list.len() != pairs) {
+        Some((key, list)) => wrong(
+            key,
+            format!(
+                "has {}, but a head of {head_dim} features has {pairs} pairs of them",
+                counted(list.len(), "number")
+            ),
+            format!("list {pairs}, one for each pair"),
+        ),
+        None => Ok(()),
+    }
+}
+
+/// Sequences of any widths: queries, keys, and as many values as keys.
+pub fn attended(inputs: &[Input]) -> Result<(), Mismatch> {
     inputs
         .iter()
-        .try_for_each(|input| sequence(&input.shape.dims))
+        .try_for_each(|input| sequence(&input.shape.dims))?;
+    match inputs {
+        [_, keys, values] if keys.shape.dims[0] != values.shape.dims[0] => {
+            let [keys, values] = [keys, values].map(|input| &input.shape.dims);
+            wrong(
+                "inputs",
+                format!(
+                    "attends to {} keys with {} values: got {keys:?} and {values:?}",
+                    keys[0], values[0]
+                ),
+                "name sequences of the same length as second and third input; only their widths may differ",
+            )
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Sequences of items of the same width.

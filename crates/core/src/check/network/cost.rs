@@ -80,10 +80,12 @@ fn listed(kind: &LayerKind, inputs: &[Input], shape: &[usize]) -> Parameters {
             list.add("skip", width as u64);
         }
         LayerKind::MultiHeadAttention { .. } => {
-            list.attention("", [width, memory_width(inputs)]);
+            let [keys, values] = attended_widths(inputs);
+            list.attention("", [width, keys, values]);
         }
         LayerKind::GroupedAttention(attention) => {
-            list.grouped(attention, [width, memory_width(inputs)]);
+            let [keys, values] = attended_widths(inputs);
+            list.grouped(attention, [width, keys, values]);
         }
         LayerKind::TransformerEncoder(stack) => list.transformer(stack, width, false),
         LayerKind::TransformerDecoder(stack) => list.transformer(stack, width, true),
@@ -236,13 +238,13 @@ impl Parameters {
         }
     }
 
-    fn grouped(&mut self, attention: &Attention, [width, memory]: [usize; 2]) {
+    fn grouped(&mut self, attention: &Attention, [width, wide, values]: [usize; 3]) {
         let head_dim = attention.head_dim(width);
         let [queries, keys] =
             [attention.num_heads, attention.num_kv_heads].map(|num| num.saturating_mul(head_dim));
         self.linear("query.", width, queries, attention.bias);
-        self.linear("key.", memory, keys, attention.bias);
-        self.linear("value.", memory, keys, attention.bias);
+        self.linear("key.", wide, keys, attention.bias);
+        self.linear("value.", values, keys, attention.bias);
         self.linear("output.", queries, width, attention.bias);
         if attention.qk_norm {
             self.add("query_norm.gamma", head_dim as u64);
@@ -250,11 +252,11 @@ impl Parameters {
         }
     }
 
-    fn attention(&mut self, prefix: &str, [width, memory]: [usize; 2]) {
+    fn attention(&mut self, prefix: &str, [width, keys, values]: [usize; 3]) {
         let inputs = [
             ("query", width),
-            ("key", memory),
-            ("value", memory),
+            ("key", keys),
+            ("value", values),
             ("output", width),
         ];
         for (part, inputs) in inputs {
@@ -274,7 +276,7 @@ impl Parameters {
                 (&["mha"], &["norm_1", "norm_2"])
             };
             for attention in attentions {
-                self.attention(&format!("{prefix}.{attention}."), [width; 2]);
+                self.attention(&format!("{prefix}.{attention}."), [width; 3]);
             }
             let inner = stack.feedforward_size;
             self.linear(&format!("{prefix}.pwff.linear_inner."), width, inner, true);
@@ -340,23 +342,23 @@ fn wide_multiply_adds(kind: &LayerKind, inputs: &[Input], shape: &[usize]) -> u1
         LayerKind::MultiHeadAttention { .. } => attention(
             input[0] as u128,
             inputs[inputs.len() - 1].shape.dims[0] as u128,
-            [width, memory_width(inputs) as u128],
+            [width, attended_widths(inputs).iter().sum::<usize>() as u128],
         ),
         LayerKind::GroupedAttention(attention) => {
             let (length, memory, queries, keys) = grouped_sizes(attention, inputs);
-            let projected = width * length * queries + memory_width(inputs) as u128 * memory * keys;
-            2 * projected + 2 * length * memory * queries
+            let wide = attended_widths(inputs).iter().sum::<usize>() as u128;
+            2 * width * length * queries + wide * memory * keys + 2 * length * memory * queries
         }
         LayerKind::TransformerEncoder(stack) => {
             let length = input[0] as u128;
             let feedforward = 2 * length * width * stack.feedforward_size as u128;
-            stack.num_layers as u128 * (attention(length, length, [width; 2]) + feedforward)
+            stack.num_layers as u128 * (attention(length, length, [width, 2 * width]) + feedforward)
         }
         LayerKind::TransformerDecoder(stack) => {
             let length = input[0] as u128;
             let memory = inputs[inputs.len() - 1].shape.dims[0] as u128;
-            let attentions =
-                attention(length, length, [width; 2]) + attention(length, memory, [width; 2]);
+            let attentions = attention(length, length, [width, 2 * width])
+                + attention(length, memory, [width, 2 * width]);
             let feedforward = 2 * length * width * stack.feedforward_size as u128;
             stack.num_layers as u128 * (attentions + feedforward)
         }
@@ -491,15 +493,18 @@ fn grouped_sizes(attention: &Attention, inputs: &[Input]) -> (u128, u128, u128, 
     )
 }
 
-/// The features of what attention attends to: those of its last input.
-pub fn memory_width(inputs: &[Input]) -> usize {
-    let last = inputs[inputs.len() - 1].shape.dims.last();
-    last.copied().unwrap_or(1)
+/// The features of the keys and the values that attention attends to: of its second and third input, if it has them.
+pub fn attended_widths(inputs: &[Input]) -> [usize; 2] {
+    [1, 2].map(|at| {
+        let input = &inputs[at.min(inputs.len() - 1)];
+        input.shape.dims.last().copied().unwrap_or(1)
+    })
 }
 
-/// Queries and outputs of one sequence, keys and values of another, and the products between them.
+/// Queries and outputs of one sequence, keys and values of others with together this width, and the products between
+/// them.
 fn attention(length: u128, memory: u128, [width, wide]: [u128; 2]) -> u128 {
-    2 * length * width * width + 2 * memory * wide * width + 2 * length * memory * width
+    2 * length * width * width + memory * wide * width + 2 * length * memory * width
 }
 
 /// Values that one item's forward pass keeps for the backward pass: the output of every layer that allocates one, and

@@ -43,12 +43,26 @@ pub(super) fn needed(network: &Network, layer: &Layer) -> Option<Documents> {
     is_needed.then_some(documents)
 }
 
+/// Whether rotations depend on the length of a sequence.
+fn scales_by_length(kind: &LayerKind) -> bool {
+    let LayerKind::GroupedAttention(attention) = kind else {
+        return false;
+    };
+    let rotary = attention.rotary.as_ref();
+    rotary.is_some_and(|rotary| rotary.form().depends_on_length())
+}
+
 /// Why a layer would mix the documents of an item, if it would.
 pub fn mixes_documents(layer: &Layer, documents: Documents) -> Option<&'static str> {
     let is_restarting = documents.positions.is_restarting();
     match &layer.kind {
         LayerKind::MultiHeadAttention { .. } | LayerKind::GroupedAttention(_) => {
-            (layer.values().len() > 1).then_some("attends to another input")
+            if layer.values().len() > 1 {
+                Some("attends to another input")
+            } else {
+                (is_restarting && scales_by_length(&layer.kind))
+                    .then_some("scales rotations by the length of the item")
+            }
         }
         LayerKind::RotaryEncoding { .. } if is_restarting => {
             Some("counts positions from the start of the item")

@@ -270,7 +270,27 @@ const EXAMPLES: &[(&[usize], &str)] = &[
     ),
     (
         &[5, 6],
+        "{ type = 'linear', out_features = 4, name = 'narrow' }, { type = 'linear', out_features = 3, name = 'values', inputs = ['input'] }, { type = 'multi_head_attention', num_heads = 2, inputs = ['narrow', 'input', 'values'] }",
+    ),
+    (
+        &[5, 6],
+        "{ type = 'linear', out_features = 3, name = 'values' }, { type = 'multi_head_attention', num_heads = 2, causal = true, inputs = ['input', 'input', 'values'] }",
+    ),
+    (
+        &[5, 6],
+        "{ type = 'linear', out_features = 3, name = 'values' }, { type = 'multi_head_attention', num_heads = 2, num_kv_heads = 1, inputs = ['input', 'input', 'values'] }",
+    ),
+    (
+        &[5, 6],
         "{ type = 'multi_head_attention', num_heads = 2, head_dim = 8, rotary = true, theta = 50.0, rotary_type = 'llama3', rotary_scaling = 8.0, rotary_length = 32 }",
+    ),
+    (
+        &[5, 6],
+        "{ type = 'multi_head_attention', num_heads = 2, head_dim = 8, rotary = true, rotary_type = 'dynamic', rotary_scaling = 2.0, rotary_length = 3 }",
+    ),
+    (
+        &[5, 6],
+        "{ type = 'multi_head_attention', num_heads = 2, head_dim = 4, rotary = true, rotary_type = 'longrope', rotary_scaling = 4.0, rotary_length = 3, rotary_short = [1.0, 1.5], rotary_long = [1.0, 3.0] }",
     ),
     (
         &[5, 6],

@@ -337,9 +337,9 @@ impl Layer {
         &self.inputs[..self.inputs.len() - self.masks.len()]
     }
 
-    /// Features of what an attention attends to.
-    pub fn memory_width(&self) -> usize {
-        cost::memory_width(self.values())
+    /// Features of the keys and the values that an attention attends to.
+    pub fn attended_widths(&self) -> [usize; 2] {
+        cost::attended_widths(self.values())
     }
 
     /// The position among its inputs of the mask of a key, if it has one.

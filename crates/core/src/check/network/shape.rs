@@ -113,12 +113,12 @@ pub fn output(spec: &LayerSpec, inputs: &[Input], wanted: &[usize]) -> Result<Di
         LayerKind::MultiHeadAttention { num_heads, .. } => {
             sequence(input)?;
             heads(input[1], *num_heads)?;
-            sequences(inputs)?;
+            attended(inputs)?;
             input.to_vec()
         }
         LayerKind::GroupedAttention(attention) => {
             sequence(input)?;
-            sequences(inputs)?;
+            attended(inputs)?;
             grouped(attention, input[1], inputs.len())?;
             input.to_vec()
         }
@@ -336,7 +336,7 @@ fn check_inputs(kind: &LayerKind, inputs: &[Input]) -> Result<(), Mismatch> {
     let (least, most) = match kind {
         kind if kind.is_join() => (2, usize::MAX),
         LayerKind::TransformerDecoder(_) | LayerKind::Pairwise { .. } | LayerKind::Matmul => (2, 2),
-        LayerKind::MultiHeadAttention { .. } | LayerKind::GroupedAttention(_) => (1, 2),
+        LayerKind::MultiHeadAttention { .. } | LayerKind::GroupedAttention(_) => (1, 3),
         LayerKind::Einsum { .. } => (1, 2),
         LayerKind::DeformConv2d(_) => (2, 3),
         LayerKind::Own(own) => own.part().map_or((1, 1), |part| part.num_inputs),
@@ -353,6 +353,9 @@ fn check_inputs(kind: &LayerKind, inputs: &[Input]) -> Result<(), Mismatch> {
             (2, usize::MAX) => "at least two inputs".to_owned(),
             (2, 3) if matches!(kind, LayerKind::DeformConv2d(_)) => {
                 "two or three inputs, the image, the offsets and the weights of samples".to_owned()
+            }
+            (1, 3) => {
+                "one to three inputs, the queries, what they attend to, and its values if they are others".to_owned()
             }
             (_, usize::MAX) => format!("at least {least} inputs"),
             _ => format!("{least} to {most} inputs"),

@@ -17,13 +17,23 @@ struct Scaling<'a> {
     table: &'a Map<String, Json>,
 }
 
+/// Numbers of positions.
+#[derive(Clone, Copy)]
+struct Lengths {
+    /// Of the network.
+    most: u64,
+    /// Before it was scaled, if that is beside the table.
+    original: Option<u64>,
+}
+
 /// The base of rotary angles, and which are scaled. Newer files have both in one table.
 pub(super) fn rotary(keys: &mut Keys<'_>) -> Result<Set, Refused> {
     let mut theta = keys.number("rope_theta", 10_000.0)?;
-    let max_length = keys
-        .get("max_position_embeddings")
-        .and_then(Json::as_u64)
-        .unwrap_or(2048);
+    let mut length = |key| keys.get(key).and_then(Json::as_u64);
+    let lengths = Lengths {
+        most: length("max_position_embeddings").unwrap_or(2048),
+        original: length("original_max_position_embeddings"),
+    };
     let mut scaled = vec![("rotary_scaling", Value::Float(1.0))];
     for key in ["rope_scaling", "rope_parameters"] {
         let Some(value) = keys.get(key) else {
@@ -37,14 +47,14 @@ pub(super) fn rotary(keys: &mut Keys<'_>) -> Result<Set, Refused> {
         };
         let scaling = Scaling { key, table };
         theta = scaling.number("rope_theta")?.unwrap_or(theta);
-        scaled = scaling.keys(max_length)?;
+        scaled = scaling.keys(lengths)?;
     }
     scaled.push(("theta", Value::Float(theta)));
     Ok(scaled)
 }
 
 impl Scaling<'_> {
-    fn keys(&self, max_length: u64) -> Result<Set, Refused> {
+    fn keys(&self, lengths: Lengths) -> Result<Set, Refused> {
         let named = ["rope_type", "type"]
             .into_iter()
             .find_map(|name| self.table.get(name));
@@ -66,7 +76,7 @@ impl Scaling<'_> {
                 ])?;
                 let low = self.required("low_freq_factor")?;
                 let high = self.required("high_freq_factor")?;
-                self.stretched("llama3", [low, high], max_length)
+                self.stretched("llama3", [low, high], lengths)
             }
             "yarn" => {
                 self.only(&[
@@ -82,15 +92,25 @@ impl Scaling<'_> {
                     Ok::<_, Refused>(Value::Float(self.number(key)?.unwrap_or(usual)))
                 };
                 let turns = [or("beta_slow", 1.0)?, or("beta_fast", 32.0)?];
-                let mut keys = self.stretched("yarn", turns, max_length)?;
+                let mut keys = self.stretched("yarn", turns, lengths)?;
                 let factor = Value::Float(self.attention_factor()?);
                 keys.push(("rotary_attention_factor", factor));
                 Ok(keys)
             }
-            "dynamic" => self.refuse(
-                "\"dynamic\" scaling depends on the length of each sequence, and is not computed; \"linear\", \"llama3\" and \"yarn\" are",
+            "dynamic" => {
+                self.only(&[])?;
+                // As in transformers, whatever the length before that.
+                let length = self.length(Some(lengths.most))?;
+                Ok(vec![
+                    ("rotary_type", Value::Str(kind.into())),
+                    ("rotary_scaling", self.required("factor")?),
+                    ("rotary_length", length),
+                ])
+            }
+            "longrope" => self.by_pairs(lengths),
+            _ => self.refuse(
+                "only \"linear\", \"llama3\", \"yarn\", \"dynamic\" and \"longrope\" scaling are computed",
             ),
-            _ => self.refuse("only \"linear\", \"llama3\" and \"yarn\" scaling are computed"),
         }
     }
 
@@ -99,19 +119,9 @@ impl Scaling<'_> {
         &self,
         kind: &str,
         [low, high]: [Value; 2],
-        max_length: u64,
+        lengths: Lengths,
     ) -> Result<Set, Refused> {
-        let key = "original_max_position_embeddings";
-        let length = match self.table.get(key).filter(|value| !value.is_null()) {
-            None => Some(max_length),
-            Some(value) => value.as_u64(),
-        };
-        let Some(length) = length.filter(|length| (1..=1 << 20).contains(length)) else {
-            return self.refuse(&format!(
-                "`{key}` needs to be a number from 1 to {}",
-                1 << 20
-            ));
-        };
+        let length = self.length(self.original(lengths))?;
         if let (Value::Float(low), Value::Float(high)) = (&low, &high)
             && low >= high
         {
@@ -122,10 +132,72 @@ impl Scaling<'_> {
         Ok(vec![
             ("rotary_type", Value::Str(kind.into())),
             ("rotary_scaling", self.required("factor")?),
-            ("rotary_length", Value::Int(length as i64)),
+            ("rotary_length", length),
             ("rotary_low", low),
             ("rotary_high", high),
         ])
+    }
+
+    /// The scaling of each pair of features on its own.
+    fn by_pairs(&self, lengths: Lengths) -> Result<Set, Refused> {
+        self.only(&[
+            "short_factor",
+            "long_factor",
+            "original_max_position_embeddings",
+            "attention_factor",
+        ])?;
+        let original = self.original(lengths);
+        let length = self.length(original)?;
+        let before = original.unwrap_or(1);
+        let scaling = match self.number("factor")? {
+            Some(factor) => factor,
+            None => lengths.most as f64 / before as f64,
+        };
+        let factor = match self.number("attention_factor")? {
+            Some(factor) => factor,
+            None => Stretch::usual_long_factor(scaling, before as usize),
+        };
+        Ok(vec![
+            ("rotary_type", Value::Str("longrope".into())),
+            ("rotary_scaling", Value::Float(scaling)),
+            ("rotary_length", length),
+            ("rotary_attention_factor", Value::Float(factor)),
+            ("rotary_short", self.factors("short_factor")?),
+            ("rotary_long", self.factors("long_factor")?),
+        ])
+    }
+
+    /// A number above 0 for each pair of features.
+    fn factors(&self, key: &str) -> Result<Value, Refused> {
+        let list = self.table.get(key).and_then(Json::as_array);
+        let Some(list) = list.filter(|list| !list.is_empty()) else {
+            return self.refuse(&format!("`{key}` needs to be a list of numbers"));
+        };
+        let usable = |number: &f64| *number > 0.0 && number.is_finite();
+        let numbers = list.iter().map(|number| number.as_f64().filter(usable));
+        match numbers.collect::<Option<Vec<f64>>>() {
+            Some(numbers) => Ok(Value::floats(&numbers)),
+            None => self.refuse(&format!("the numbers of `{key}` need to be above 0")),
+        }
+    }
+
+    /// The positions that the network was trained for before it was scaled.
+    fn original(&self, lengths: Lengths) -> Option<u64> {
+        let written = self.table.get("original_max_position_embeddings");
+        match written.filter(|value| !value.is_null()) {
+            None => Some(lengths.original.unwrap_or(lengths.most)),
+            Some(value) => value.as_u64(),
+        }
+    }
+
+    fn length(&self, length: Option<u64>) -> Result<Value, Refused> {
+        match length.filter(|length| (1..=1 << 20).contains(length)) {
+            Some(length) => Ok(Value::Int(length as i64)),
+            None => self.refuse(&format!(
+                "`original_max_position_embeddings` needs to be a number from 1 to {}",
+                1 << 20
+            )),
+        }
     }
 
     /// What YaRN multiplies queries and keys by.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::decode::MAX_SIZE;
 use super::initializer::Initializer;
 use super::layer::LayerKind;
-pub use super::rotary::{Rotary, Stretch};
+pub use super::rotary::{Rotary, RotaryType, Stretch};
 use crate::spec::backend::Arithmetic;
 use crate::spec::kind::Kind;
 use crate::spec::section::Section;

@@ -491,7 +491,7 @@ choices! {
         Gru "gru" "Gated recurrent units over [length, features] (Cho et al., 2014).",
         Lstm "lstm" "Long short-term memory over [length, features] (Hochreiter and Schmidhuber, 1997).",
         Dlinoss "dlinoss" "Damped linear oscillators over [length, features], by a parallel scan (D-LinOSS; Boyer et al., 2025).",
-        MultiHeadAttention "multi_head_attention" "Self-attention over [length, features], or attention of the first input to the second (Vaswani et al., 2017).",
+        MultiHeadAttention "multi_head_attention" "Self-attention over [length, features], or attention of the first input to the second, with the values of the third if there is one (Vaswani et al., 2017).",
         TransformerEncoder "transformer_encoder" "Layers of self-attention and feed-forward networks (Vaswani et al., 2017).",
         TransformerDecoder "transformer_decoder" "Layers of self-attention, attention to a second input, and feed-forward networks (Vaswani et al., 2017).",
         PositionEmbedding "position_embedding" "Adds a learned vector for each position, as in GPT-2 and BERT.",

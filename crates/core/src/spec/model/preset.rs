@@ -205,6 +205,7 @@ impl Parameter {
             "sizes" => Kind::list(Kind::Int(1, 1 << 20), 0),
             "some_sizes" => Kind::list(Kind::Int(1, 1 << 20), 1),
             "fraction" => Kind::fraction(),
+            "factors" => Kind::list(Kind::positive(), 0),
             "positive" => Kind::positive(),
             "bool" => Kind::Bool,
             "choice" => Kind::OneOf(

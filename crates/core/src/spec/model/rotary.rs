@@ -11,7 +11,7 @@ use crate::spec::kind::Kind;
 use crate::spec::section::{Choice, Section, choices};
 
 /// Rotary position embeddings (Su et al., 2021).
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Rotary {
     /// Base of the frequencies.
     pub theta: f64,
@@ -22,8 +22,9 @@ pub struct Rotary {
     pub stretch: Option<Stretch>,
 }
 
-/// How slow rotations are divided by the scaling and fast ones are kept, by how often they turn in a length.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+/// How rotations are scaled by more than one number: slow ones are divided by the scaling and fast ones are kept, by how
+/// often they turn in a length; or all depend on the length of a sequence.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Stretch {
     /// Which frequencies are between both.
     pub form: RotaryType,
@@ -35,6 +36,12 @@ pub struct Stretch {
     pub high: f64,
     /// What queries and keys are multiplied by.
     pub attention_factor: f64,
+    /// What the rotation of each pair of features is divided by, in sequences of up to the length, and in longer ones.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub short: Vec<f64>,
+    /// See `short`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub long: Vec<f64>,
 }
 
 choices! {
@@ -45,17 +52,54 @@ choices! {
         Linear "linear" "All positions are divided by `rotary_scaling` (Chen et al., 2023).",
         Llama3 "llama3" "Slow rotations are divided by `rotary_scaling`, fast ones are kept, as in Llama 3.1.",
         Yarn "yarn" "The same with a ramp over the features, and scores that are multiplied (YaRN; Peng et al., 2023).",
+        Dynamic "dynamic" "In sequences of more than `rotary_length` positions, the base grows with their length, and with `rotary_scaling` (dynamic NTK scaling).",
+        Longrope "longrope" "The rotation of each pair of features is divided by a number of its own: another one in sequences of more than `rotary_length` positions (LongRoPE; Ding et al., 2024).",
+    }
+}
+
+impl RotaryType {
+    /// Whether rotations depend on the length of a sequence.
+    pub fn depends_on_length(self) -> bool {
+        matches!(self, Self::Dynamic | Self::Longrope)
+    }
+
+    /// Whether slow rotations are told from fast ones.
+    fn has_turns(self) -> bool {
+        matches!(self, Self::Llama3 | Self::Yarn)
     }
 }
 
 impl Rotary {
-    /// By how much each pair of `size` features is rotated from one position to the next, before positions are divided.
-    pub fn frequencies(&self, size: usize, arithmetic: Arithmetic) -> Vec<f64> {
+    /// By how much each pair of `size` features is rotated from one position to the next, in sequences with this many
+    /// positions, before positions are divided.
+    pub fn frequencies(&self, size: usize, positions: usize, arithmetic: Arithmetic) -> Vec<f64> {
         let pairs = size / 2;
-        let plain = |pair: usize| arithmetic.pow(self.theta, -2.0 * pair as f64 / size as f64);
+        let of_base =
+            |base: f64| move |pair: usize| arithmetic.pow(base, -2.0 * pair as f64 / size as f64);
+        let plain = of_base(self.theta);
         let Some(stretch) = &self.stretch else {
             return (0..pairs).map(plain).collect();
         };
+        let is_longer = positions > stretch.length;
+        match stretch.form {
+            RotaryType::Dynamic => {
+                let times = positions.max(stretch.length) as f64 / stretch.length as f64;
+                let growth = self.scaling * times - (self.scaling - 1.0);
+                let power = size as f64 / (size as f64 - 2.0);
+                let base = self.theta * arithmetic.pow(growth, power);
+                return (0..pairs).map(of_base(base)).collect();
+            }
+            RotaryType::Longrope => {
+                let factors = if is_longer {
+                    &stretch.long
+                } else {
+                    &stretch.short
+                };
+                let each = (0..pairs).zip(factors);
+                return each.map(|(pair, factor)| plain(pair) / factor).collect();
+            }
+            RotaryType::Linear | RotaryType::Llama3 | RotaryType::Yarn => {}
+        }
         let kept = stretch.kept(self.theta, size, arithmetic);
         let of_pair = |pair: usize| {
             let (frequency, kept) = (plain(pair), kept(pair, plain(pair)));
@@ -76,12 +120,15 @@ impl Rotary {
 
     /// What queries and keys are multiplied by.
     pub fn attention_factor(&self) -> f64 {
-        self.stretch.map_or(1.0, |stretch| stretch.attention_factor)
+        self.stretch
+            .as_ref()
+            .map_or(1.0, |stretch| stretch.attention_factor)
     }
 
     /// How rotations are scaled.
     pub fn form(&self) -> RotaryType {
         self.stretch
+            .as_ref()
             .map_or(RotaryType::Linear, |stretch| stretch.form)
     }
 
@@ -115,11 +162,13 @@ impl Rotary {
 }
 
 impl Stretch {
-    const KEYS: [&str; 4] = [
+    const KEYS: [&str; 6] = [
         "rotary_length",
         "rotary_low",
         "rotary_high",
         "rotary_attention_factor",
+        "rotary_short",
+        "rotary_long",
     ];
 
     /// The factor of YaRN's paper for a scaling.
@@ -128,6 +177,15 @@ impl Stretch {
             1.0
         } else {
             0.1 * libm::log(scaling) + 1.0
+        }
+    }
+
+    /// The factor of LongRoPE's paper for a scaling of a length.
+    pub fn usual_long_factor(scaling: f64, length: usize) -> f64 {
+        if scaling <= 1.0 || length < 2 {
+            1.0
+        } else {
+            (1.0 + libm::log(scaling) / libm::log(length as f64)).sqrt()
         }
     }
 
@@ -169,7 +227,7 @@ impl Stretch {
         (is_rotary, form): (bool, RotaryType),
         (theta, scaling): (f64, f64),
     ) -> Option<Self> {
-        let doc = "For `rotary_type` \"llama3\" and \"yarn\", required: the number of positions that the network was trained for.";
+        let doc = "For all `rotary_type` except \"linear\", required: the number of positions that the network was trained for.";
         let length = s.field("rotary_length", Kind::Int(1, MAX_SIZE), doc);
         let length: usize = if is_rotary && form != RotaryType::Linear {
             length.required()
@@ -182,9 +240,26 @@ impl Stretch {
         let high: Option<f64> = s.field("rotary_high", Kind::positive(), doc).optional();
         let usual = if form == RotaryType::Yarn { 32.0 } else { 4.0 };
         let high = high.unwrap_or(usual);
-        let doc = "For \"yarn\": what queries and keys are multiplied by; 0.1 ln(`rotary_scaling`) + 1 when not set.";
+        let doc = "For \"yarn\" and \"longrope\": what queries and keys are multiplied by; 0.1 ln(`rotary_scaling`) + 1 for \"yarn\", and √(1 + ln(`rotary_scaling`) / ln(`rotary_length`)) for \"longrope\" when not set.";
         let factor = s.field("rotary_attention_factor", Kind::positive(), doc);
         let factor: Option<f64> = factor.optional();
+        let is_long = is_rotary && form == RotaryType::Longrope;
+        let mut factors = |key, doc| {
+            let field = s.field(key, Kind::list(Kind::positive(), 1), doc);
+            if is_long {
+                field.required()
+            } else {
+                field.optional().unwrap_or_default()
+            }
+        };
+        let short: Vec<f64> = factors(
+            "rotary_short",
+            "For \"longrope\", required: what the rotation of each pair of a head's features is divided by, in sequences of up to `rotary_length` positions.",
+        );
+        let long: Vec<f64> = factors(
+            "rotary_long",
+            "For \"longrope\", required: the same for longer sequences.",
+        );
         if !is_rotary {
             return None;
         }
@@ -193,7 +268,7 @@ impl Stretch {
             return None;
         }
         let at = s.written_at("rotary_high").or(s.written_at("rotary_low"));
-        if let (true, Some(at)) = (low >= high, at) {
+        if let (true, Some(at)) = (form.has_turns() && low >= high, at) {
             let message =
                 format!("`rotary_low` is {low}, which is not below `rotary_high`, {high}");
             let wrong = Diagnostic::error("contradiction", message).at(at);
@@ -219,19 +294,30 @@ impl Stretch {
             high,
             attention_factor: factor.unwrap_or_else(|| match form {
                 RotaryType::Yarn => Self::usual_factor(scaling),
+                RotaryType::Longrope => Self::usual_long_factor(scaling, length),
                 _ => 1.0,
             }),
+            short,
+            long,
         })
     }
 
     fn refuse_unused(s: &mut Section<'_>, form: RotaryType) {
-        let (unused, other) = match form {
-            RotaryType::Linear => (&Self::KEYS[..], "llama3"),
-            RotaryType::Llama3 => (&Self::KEYS[3..], "yarn"),
-            RotaryType::Yarn => (&Self::KEYS[4..], ""),
+        let [length, low, high, factor, short, long] = Self::KEYS;
+        let used: &[&str] = match form {
+            RotaryType::Linear => &[],
+            RotaryType::Llama3 => &[length, low, high],
+            RotaryType::Yarn => &[length, low, high, factor],
+            RotaryType::Dynamic => &[length],
+            RotaryType::Longrope => &[length, factor, short, long],
         };
-        for key in unused {
+        for key in Self::KEYS.into_iter().filter(|key| !used.contains(key)) {
             if let Some(at) = s.written_at(key) {
+                let other = match key {
+                    "rotary_attention_factor" => "yarn",
+                    "rotary_short" | "rotary_long" => "longrope",
+                    _ => "llama3",
+                };
                 let form = form.name();
                 let message = format!("`{key}` has no effect with `rotary_type = \"{form}\"`");
                 let wrong = Diagnostic::error("contradiction", message).at(at);

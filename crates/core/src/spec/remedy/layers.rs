@@ -175,7 +175,7 @@ pub(super) const KEYS: &[Remedy] = &[
     none(
         "layer",
         "kdim vdim kv_dim key_dim memory_dim",
-        "remove it: the width of keys and values is that of the second of two `inputs`",
+        "remove it: the width of keys is that of the second of the `inputs`, and the width of values that of the third, if there is one",
         "data.type = \"sine_windows\" ; [{ type = \"linear\", out_features = 8 }, { type = \"multi_head_attention\", num_heads = 2, kdim = 4 }]",
     ),
     other(
@@ -459,11 +459,26 @@ pub(super) const TYPES: &[Remedy] = &[
         "data.type = \"sine_windows\" ; [{ type = \"linear\", out_features = 8 }, { type = \"mha\", num_heads = 2 }]",
         "data.type = \"sine_windows\" ; [{ type = \"linear\", out_features = 8 }, { type = \"multi_head_attention\", num_heads = 2 }]",
     ),
-    none(
+    same(
         "layer.rotary_type model.rotary_type",
-        "dynamic ntk dynamic_ntk longrope su default",
-        "angles that depend on the length of each sequence, or have a factor for each pair, are not computed: use \"linear\", \"llama3\" or \"yarn\"",
-        "data.type = \"sine_windows\" ; [{ type = \"linear\", out_features = 8 }, { type = \"multi_head_attention\", num_heads = 2, rotary = true, rotary_type = \"dynamic\" }]",
+        "ntk dynamic_ntk",
+        "dynamic",
+        "data.type = \"sine_windows\" ; [{ type = \"linear\", out_features = 8 }, { type = \"multi_head_attention\", num_heads = 2, rotary = true, rotary_type = \"ntk\", rotary_length = 8 }]",
+        "data.type = \"sine_windows\" ; [{ type = \"linear\", out_features = 8 }, { type = \"multi_head_attention\", num_heads = 2, rotary = true, rotary_type = \"dynamic\", rotary_length = 8 }]",
+    ),
+    same(
+        "layer.rotary_type model.rotary_type",
+        "su long_rope",
+        "longrope",
+        "data.type = \"sine_windows\" ; [{ type = \"linear\", out_features = 8 }, { type = \"multi_head_attention\", num_heads = 2, rotary = true, rotary_type = \"su\", rotary_length = 8, rotary_short = [1.0, 1.0], rotary_long = [1.0, 2.0] }]",
+        "data.type = \"sine_windows\" ; [{ type = \"linear\", out_features = 8 }, { type = \"multi_head_attention\", num_heads = 2, rotary = true, rotary_type = \"longrope\", rotary_length = 8, rotary_short = [1.0, 1.0], rotary_long = [1.0, 2.0] }]",
+    ),
+    same(
+        "layer.rotary_type model.rotary_type",
+        "default",
+        "linear",
+        "data.type = \"sine_windows\" ; [{ type = \"linear\", out_features = 8 }, { type = \"multi_head_attention\", num_heads = 2, rotary = true, rotary_type = \"default\" }]",
+        "data.type = \"sine_windows\" ; [{ type = \"linear\", out_features = 8 }, { type = \"multi_head_attention\", num_heads = 2, rotary = true, rotary_type = \"linear\" }]",
     ),
     same(
         "layer.type",

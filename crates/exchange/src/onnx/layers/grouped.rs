@@ -12,10 +12,10 @@ use runner_core::spec::model::attention::{Attention, Rotary};
 pub fn attention(
     scope: &mut Scope<'_>,
     attention: &Attention,
-    [query, memory]: [&str; 2],
+    [query, memory, wide]: [&str; 3],
     keys_seen: Option<&str>,
 ) -> Result<String, OnnxError> {
-    let inputs = &scope.layer.inputs;
+    let inputs = scope.layer.values();
     let [length, behind] = [0, inputs.len() - 1].map(|at| inputs[at].shape.dims[0]);
     let size = attention.head_dim(inputs[0].shape.dims[1]);
     let (heads, shared) = (attention.num_heads, attention.num_kv_heads);
@@ -36,7 +36,7 @@ pub fn attention(
     };
     let queries = part("query", query, heads, length)?;
     let keys = part("key", memory, shared, behind)?;
-    let values = part("value", memory, shared, behind)?;
+    let values = part("value", wide, shared, behind)?;
     let graph = &mut *scope.graph;
     // The queries that share a head of keys follow each other.
     let rows = heads / shared * length;
@@ -83,7 +83,7 @@ fn mask(graph: &mut Graph, attention: &Attention, length: usize, behind: usize) 
 /// Queries or keys by their position: the first half of the features with the second.
 fn rotated(graph: &mut Graph, rotary: &Rotary, x: &str, length: usize, size: usize) -> String {
     let half = size / 2;
-    let frequencies = rotary.frequencies(size, Arithmetic::Fast);
+    let frequencies = rotary.frequencies(size, length, Arithmetic::Fast);
     let mut table = |of: fn(f64) -> f64| {
         let value = |at: usize| {
             let angle = rotary.angle(at / half, frequencies[at % half]);

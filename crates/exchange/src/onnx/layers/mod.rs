@@ -87,6 +87,12 @@ impl Scope<'_> {
     }
 }
 
+/// Queries, keys and values of attention: those of other inputs than the first, if there are any.
+fn attended(inputs: &[String]) -> [&str; 3] {
+    let keys = 1.min(inputs.len() - 1);
+    [0, keys, 2.min(inputs.len() - 1).max(keys)].map(|at| inputs[at].as_str())
+}
+
 /// The output of a layer for values of the graph.
 pub fn output(scope: &mut Scope<'_>, inputs: &[String]) -> Result<String, OnnxError> {
     let x = inputs[0].as_str();
@@ -121,12 +127,11 @@ pub fn output(scope: &mut Scope<'_>, inputs: &[String]) -> Result<String, OnnxEr
         LayerKind::MultiHeadAttention {
             num_heads, causal, ..
         } => {
-            let memory = inputs.last().map_or(x, String::as_str);
-            sequences::attention(scope, "", [x, memory], *num_heads, (*causal, mask))?
+            let attended = attended(inputs);
+            sequences::attention(scope, "", attended, *num_heads, (*causal, mask))?
         }
         LayerKind::GroupedAttention(attention) => {
-            let memory = inputs.last().map_or(x, String::as_str);
-            grouped::attention(scope, attention, [x, memory], mask)?
+            grouped::attention(scope, attention, attended(inputs), mask)?
         }
         LayerKind::TransformerEncoder(stack) => sequences::encoder(scope, stack, x, mask)?,
         LayerKind::TransformerDecoder(stack) => {

@@ -14,7 +14,7 @@ const EPSILON: f64 = 1e-5;
 pub fn attention(
     scope: &mut Scope<'_>,
     path: &str,
-    [query, memory]: [&str; 2],
+    [query, memory, wide]: [&str; 3],
     heads: usize,
     (causal, mask): (bool, Option<&str>),
 ) -> Result<String, OnnxError> {
@@ -35,7 +35,7 @@ pub fn attention(
     };
     let queries = part("query", query, length, &[0, 2, 1, 3])?;
     let keys = part("key", memory, behind, &[0, 2, 3, 1])?;
-    let values = part("value", memory, behind, &[0, 2, 1, 3])?;
+    let values = part("value", wide, behind, &[0, 2, 1, 3])?;
     let graph = &mut *scope.graph;
     let scores = graph.node("MatMul", &[&queries, &keys], &[]);
     let scale = graph.number((size as f64).sqrt());
@@ -121,7 +121,7 @@ pub fn encoder(
         };
         x = block.around(scope, &x, norms[0], |scope, x| {
             let path = format!("{path}mha.");
-            attention(scope, &path, [x, x], stack.num_heads, (stack.causal, mask))
+            attention(scope, &path, [x; 3], stack.num_heads, (stack.causal, mask))
         })?;
         x = block.around(scope, &x, norms[1], |scope, x| {
             feedforward(scope, stack, &format!("{path}pwff."), x)
@@ -151,14 +151,14 @@ pub fn decoder(
         };
         x = block.around(scope, &x, norms[0], |scope, x| {
             let path = format!("{path}self_attn.");
-            attention(scope, &path, [x, x], stack.num_heads, (stack.causal, mask))
+            attention(scope, &path, [x; 3], stack.num_heads, (stack.causal, mask))
         })?;
         x = block.around(scope, &x, norms[1], |scope, x| {
             let path = format!("{path}cross_attn.");
             attention(
                 scope,
                 &path,
-                [x, memory],
+                [x, memory, memory],
                 stack.num_heads,
                 (false, memory_mask),
             )

@@ -11,9 +11,14 @@ use crate::onnx::import::refused::Read;
 /// The number added to masked scores is at most this.
 const MASKED: f32 = -1e9;
 
+/// PyTorch's names of the matrices of queries, keys and values, if their widths differ.
+const IN_PROJ: [&str; 3] = ["q_proj_weight", "k_proj_weight", "v_proj_weight"];
+
 /// One of queries, keys and values: rows of a linear layer over a sequence.
 struct Projection {
     input: Source,
+    /// Features of the input.
+    wide: usize,
     weight: Vec<f32>,
     bias: Vec<f32>,
 }
@@ -70,17 +75,20 @@ impl Reader<'_> {
         }
         let [query, key, value] = projections.try_into().ok()?;
         let size = (width / num_heads) as f64;
-        if !super::is_near(factor, 1.0 / size.sqrt()) || key.input != value.input {
+        if !super::is_near(factor, 1.0 / size.sqrt()) || query.wide != width {
+            return None;
+        }
+        let [of_keys, of_values] = [&key, &value].map(|part| self.builder.dims(part.input)[0]);
+        if of_keys != of_values {
             return None;
         }
         if is_causal && self.builder.dims(key.input)[0] != length {
             return None;
         }
-        let inputs = if query.input == key.input {
-            vec![query.input]
-        } else {
-            vec![query.input, key.input]
-        };
+        let mut inputs = vec![query.input, key.input, value.input];
+        if key.input == value.input {
+            inputs.truncate(if query.input == key.input { 1 } else { 2 });
+        }
         let kind = LayerKind::MultiHeadAttention {
             num_heads,
             dropout: 0.0,
@@ -111,10 +119,16 @@ impl Reader<'_> {
         let joined = |of: fn(&Projection) -> &Vec<f32>| {
             parts.iter().flat_map(of).copied().collect::<Vec<f32>>()
         };
-        weights.insert(
-            "in_proj_weight",
-            (vec![3 * width, width], joined(|part| &part.weight)),
-        );
+        if parts.iter().all(|part| part.wide == width) {
+            weights.insert(
+                "in_proj_weight",
+                (vec![3 * width, width], joined(|part| &part.weight)),
+            );
+        } else {
+            for (name, part) in IN_PROJ.into_iter().zip(&parts) {
+                weights.insert(name, (vec![width, part.wide], part.weight.clone()));
+            }
+        }
         weights.insert("in_proj_bias", (vec![3 * width], joined(|part| &part.bias)));
         weights.insert("out_proj.weight", (vec![width, width], out.clone()));
         weights.insert("out_proj.bias", (vec![width], bias));
@@ -211,9 +225,9 @@ impl Reader<'_> {
         let (LayerKind::Linear { .. }, [input]) = self.builder.layer(linear)? else {
             return None;
         };
-        if self.builder.dims(*input).len() != 2 || self.builder.dims(*input)[1] != width {
+        let [_, wide] = self.builder.dims(*input)[..] else {
             return None;
-        }
+        };
         let weights = self.builder.weights(linear)?;
         let (shape, weight) = weights.get("weight")?;
         if rows == linear && shape[0] != width {
@@ -224,7 +238,8 @@ impl Reader<'_> {
             .map(|(_, values)| values[first..first + width].to_vec());
         let projection = Projection {
             input: *input,
-            weight: weight[first * width..(first + width) * width].to_vec(),
+            wide,
+            weight: weight[first * wide..(first + width) * wide].to_vec(),
             bias: bias.unwrap_or_else(|| vec![0.0; width]),
         };
         Some((outer * factor, projection))

@@ -255,11 +255,22 @@ impl Keys {
             if let Some(stretch) = &rotary.stretch {
                 self.choice("rotary_type", stretch.form, RotaryType::Linear);
                 self.add("rotary_length", stretch.length);
-                self.add("rotary_low", format!("{:?}", stretch.low));
-                self.add("rotary_high", format!("{:?}", stretch.high));
-                if stretch.form == RotaryType::Yarn || stretch.attention_factor != 1.0 {
+                if stretch.form.depends_on_length() {
+                    self.number("rotary_low", stretch.low, 1.0);
+                    self.number("rotary_high", stretch.high, 4.0);
+                } else {
+                    self.add("rotary_low", format!("{:?}", stretch.low));
+                    self.add("rotary_high", format!("{:?}", stretch.high));
+                }
+                if stretch.form == RotaryType::Longrope {
+                    self.add("rotary_short", format!("{:?}", stretch.short));
+                    self.add("rotary_long", format!("{:?}", stretch.long));
+                }
+                if matches!(stretch.form, RotaryType::Yarn | RotaryType::Longrope) {
                     let factor = format!("{:?}", stretch.attention_factor);
                     self.add("rotary_attention_factor", factor);
+                } else {
+                    self.number("rotary_attention_factor", stretch.attention_factor, 1.0);
                 }
             }
         }
