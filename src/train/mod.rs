@@ -273,7 +273,7 @@ fn instructions() -> Option<&'static str> {
 /// The device with autodiff, as planned.
 fn training_device(plan: &RunPlan, device: &Device) -> Device {
     let device = device.clone().autodiff();
-    if plan.train.gradient_checkpointing {
+    if plan.train.gradient_checkpointing == runner_core::spec::train::Recomputed::Operations {
         device.gradient_checkpointing()
     } else {
         device

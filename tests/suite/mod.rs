@@ -91,6 +91,7 @@ mod printed;
 mod pruning;
 mod questions;
 mod recipe;
+mod recomputed;
 mod refusals;
 mod remedies;
 mod reproduce;

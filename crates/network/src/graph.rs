@@ -267,6 +267,8 @@ fn of_items(items: &DynTensor, output: DynTensor) -> DynTensor {
     }
 }
 
+pub(crate) mod steps;
+
 #[cfg(all(test, feature = "flex"))]
 mod sharing;
 

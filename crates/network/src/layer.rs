@@ -422,6 +422,37 @@ impl Layer {
         }
     }
 
+    /// The output of a part of a stack of transformers, whose first input is the output of the part before it. Other
+    /// layers have one part.
+    pub fn forward_part(
+        &self,
+        plan: &LayerPlan,
+        part: usize,
+        mut inputs: Vec<DynTensor>,
+    ) -> DynTensor {
+        let computed = Computed {
+            is_fast: plan.kernels.is_fast(),
+            arithmetic: plan.arithmetic,
+        };
+        let output = match (self, &plan.kind) {
+            (Layer::Encoder(encoder), LayerKind::TransformerEncoder(stack)) => {
+                let masks = Masks::take(plan, &mut inputs);
+                let layers = &encoder.layers[part..=part];
+                transformer::encoder(computed, layers, stack, inputs.remove(0).r3(), &masks)
+            }
+            (Layer::Decoder(decoder), LayerKind::TransformerDecoder(stack))
+                if plan.values().len() > 1 =>
+            {
+                let masks = Masks::take(plan, &mut inputs);
+                let layers = &decoder.layers[part..=part];
+                let (memory, x) = (inputs.remove(1).r3(), inputs.remove(0).r3());
+                transformer::decoder(computed, layers, stack, x, &memory, &masks)
+            }
+            _ => return self.forward(plan, inputs),
+        };
+        DynTensor::R3(output)
+    }
+
     /// The output for a batch of inputs, whose shapes the plan has checked.
     pub fn forward(&self, plan: &LayerPlan, mut inputs: Vec<DynTensor>) -> DynTensor {
         if let LayerKind::Message(message) = &plan.kind {

@@ -287,6 +287,24 @@ impl Network {
         if let Some(pair) = &self.pair {
             return self.opposed(pair, batch);
         }
+        self.output_by(batch, lesson, |items, layers| {
+            self.graph.with_outputs_of(items, layers.iter().copied())
+        })
+    }
+
+    /// The layers whose outputs losses use beside the last one.
+    pub(crate) fn layers_of_losses(&self) -> Vec<usize> {
+        let terms = self.terms.iter().map(|term| term.layer);
+        terms.chain(self.mask).collect()
+    }
+
+    /// The same with outputs by `compute`: that of the last layer, and those of the layers that losses use.
+    pub(crate) fn output_by(
+        &self,
+        batch: Batch,
+        lesson: Option<&Lesson>,
+        compute: impl FnOnce(DynTensor, &[usize]) -> (DynTensor, Vec<DynTensor>),
+    ) -> Output {
         let Batch {
             inputs,
             targets,
@@ -303,7 +321,7 @@ impl Network {
         };
         let is_sum = !self.terms.is_empty() || lesson.is_some();
         if !is_sum && self.mask.is_none() {
-            let outputs = self.outputs(inputs);
+            let outputs = flat(self.task, compute(inputs, &[]).0);
             return Output {
                 losses: self.main_losses(outputs.clone(), None, wanted),
                 outputs,
@@ -313,8 +331,7 @@ impl Network {
                 judged: None,
             };
         }
-        let layers = self.terms.iter().map(|term| term.layer).chain(self.mask);
-        let (output, mut others) = self.graph.with_outputs_of(inputs.clone(), layers);
+        let (output, mut others) = compute(inputs.clone(), &self.layers_of_losses());
         let padding = self.mask.and_then(|_| others.pop());
         let padding = padding.map(|mask| Padding::new(mask.r2()));
         let outputs = flat(self.task, output);

@@ -1,6 +1,6 @@
 //! A tensor whose rank is known at run time, on top of Burn's tensors whose rank is a constant.
 
-use burn::tensor::{Device, Int, Tensor, TensorData};
+use burn::tensor::{Device, Gradients, Int, Tensor, TensorData};
 
 use crate::finite::is_finite;
 use crate::function::Combine;
@@ -229,6 +229,55 @@ impl DynTensor {
             DynTensor::Nodes(nodes) => DynTensor::Nodes(Box::new(nodes.without_autodiff())),
             numbers => map_rank!(numbers, t => t.without_autodiff()),
         }
+    }
+
+    /// The same numbers without their way back, whose gradients are kept in a backward pass; tokens have none.
+    pub(crate) fn as_leaf(&self) -> Self {
+        match self.clone() {
+            DynTensor::Tokens(t) => DynTensor::Tokens(t),
+            numbers => map_rank!(numbers, t => t.detach().require_grad()),
+        }
+    }
+
+    /// Its gradient without autodiff, if it has one.
+    pub(crate) fn gradient(&self, gradients: &Gradients) -> Option<Self> {
+        Some(match self {
+            DynTensor::R1(t) => DynTensor::R1(t.grad(gradients)?),
+            DynTensor::R2(t) => DynTensor::R2(t.grad(gradients)?),
+            DynTensor::R3(t) => DynTensor::R3(t.grad(gradients)?),
+            DynTensor::R4(t) => DynTensor::R4(t.grad(gradients)?),
+            DynTensor::R5(t) => DynTensor::R5(t.grad(gradients)?),
+            DynTensor::Tokens(_) | DynTensor::Parts(_) | DynTensor::Nodes(_) => return None,
+        })
+    }
+
+    /// The sum of its products with constants without autodiff: a number with these gradients. None if there is no
+    /// backward pass to it.
+    pub(crate) fn weighted(&self, by: &Self) -> Option<Tensor<1>> {
+        macro_rules! sum {
+            ($($rank:ident),+) => {
+                match (self, by) {
+                    $((DynTensor::$rank(t), DynTensor::$rank(by)) => {
+                        t.is_tracked().then(|| t.clone().mul(by.clone().autodiff()).sum())
+                    })+
+                    _ => None,
+                }
+            };
+        }
+        sum!(R1, R2, R3, R4, R5)
+    }
+
+    /// The sum of two tensors of the same shape.
+    pub(crate) fn plus(self, other: Self) -> Self {
+        macro_rules! sum {
+            ($($rank:ident),+) => {
+                match (self, other) {
+                    $((DynTensor::$rank(a), DynTensor::$rank(b)) => DynTensor::$rank(a.add(b)),)+
+                    (a, b) => panic!("{:?} plus {:?}", a.dims(), b.dims()),
+                }
+            };
+        }
+        sum!(R1, R2, R3, R4, R5)
     }
 
     /// Number of dimensions.

@@ -11,6 +11,7 @@ use burn::tensor::{Device, TensorReadError};
 
 use crate::adversarial::Turns;
 use crate::batch::Batch;
+use crate::blocks::Blocks;
 use crate::copies::{Average, Copy};
 use crate::finite::is_finite;
 use crate::hybrid::{Counters, Hybrid, Machine, Probed, Seen};
@@ -37,6 +38,8 @@ pub struct Trained {
     teacher: Option<Arc<Teacher>>,
     /// Of an adversarial training.
     turns: Option<Turns>,
+    /// Of a training that recomputes blocks.
+    blocks: Option<Arc<Blocks>>,
     /// Burn's paths of the weights under adapters, which are in no saved state.
     fixed: Arc<BTreeSet<String>>,
 }
@@ -49,6 +52,7 @@ impl Trained {
             copies: Copy::of(plan, &network, &fixed),
             hybrid: Hybrid::of(plan, &network),
             own: Followed::of(plan, &network),
+            blocks: Blocks::of(plan, &network).map(Arc::new),
             network,
             num_updates,
             teacher: None,
@@ -169,6 +173,16 @@ impl Trained {
         if let Some(turns) = &self.turns {
             return turns.backward(&self.network, batch, scores);
         }
+        if let Some(blocks) = &self.blocks {
+            // Before the layers here keep anything.
+            let lesson = self.teacher.as_ref().map(|teacher| teacher.lesson(&batch));
+            let mut tape = blocks.tape(&self.network, self.num_updates);
+            let compute = |items, layers: &[usize]| tape.forward(items, layers);
+            let output = self.network.output_by(batch, lesson.as_ref(), compute);
+            let gradients = output.losses.clone().mean().backward();
+            let measured = scores.measure(output.without_autodiff(), false);
+            return (tape.backward(gradients), measured);
+        }
         let output = match &self.teacher {
             Some(teacher) => self.network.taught(batch, teacher),
             None => self.network.output(batch),
@@ -177,6 +191,13 @@ impl Trained {
         let measured = scores.measure(output.without_autodiff(), false);
         let gradients = GradientsParams::from_grads(gradients, &self.network);
         (gradients, measured)
+    }
+
+    /// The random numbers of the next piece of a step are those of its first piece again.
+    pub fn draw_again(&self) {
+        if let Some(blocks) = &self.blocks {
+            blocks.draw_again();
+        }
     }
 
     /// A description of where a batch first results in infinity or NaN.
@@ -275,6 +296,7 @@ impl Trained {
             own,
             teacher: self.teacher,
             turns: self.turns,
+            blocks: self.blocks,
             fixed: self.fixed,
         }
     }
@@ -319,6 +341,7 @@ impl Module for Trained {
             own: self.own.clone(),
             teacher: self.teacher.clone(),
             turns: self.turns.clone(),
+            blocks: self.blocks.clone(),
             fixed: self.fixed.clone(),
         }
     }
@@ -384,6 +407,7 @@ impl Module for Trained {
             own,
             teacher: self.teacher,
             turns: self.turns,
+            blocks: self.blocks,
             fixed,
         }
     }

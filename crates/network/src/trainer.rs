@@ -134,7 +134,9 @@ impl Trainer {
     ) -> Self {
         let host = device;
         let device = host.clone().autodiff();
-        let device = if plan.train.gradient_checkpointing {
+        let device = if plan.train.gradient_checkpointing
+            == runner_core::spec::train::Recomputed::Operations
+        {
             device.gradient_checkpointing()
         } else {
             device

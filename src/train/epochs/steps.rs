@@ -245,6 +245,7 @@ impl Epochs {
                 learner.model().hold(look);
                 // The random numbers that the layers just used are repeated.
                 self.seed(step, learner);
+                learner.model().hold(Trained::draw_again);
             }
             let output = learner.train_step(batch);
             let weight = piece as f64 / num_items as f64;

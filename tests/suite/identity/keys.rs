@@ -752,6 +752,7 @@ const ROWS: &[Row] = &[
     (CSV, &[], "train.batch_size", "5", Other),
     (CSV, &[], "train.micro_batch_size", "2", Other),
     (CSV, &[], "train.gradient_checkpointing", "true", Other),
+    (CSV, &[], "train.gradient_checkpointing", "'blocks'", Other),
     (CSV, &[], "train.log_gradient_norms", "'global'", Other),
     (CSV, &[], "train.log_every", "1", Same),
     (CSV, &[], "train.early_stopping.patience", "2", Other),

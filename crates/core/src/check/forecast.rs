@@ -15,7 +15,7 @@ use crate::spec::loss::{LossFunction, LossSpec};
 use crate::spec::memory::OnExceed;
 use crate::spec::optimizer::OptimizerSpec;
 use crate::spec::strategy::StrategySpec;
-use crate::spec::train::TrainSpec;
+use crate::spec::train::{Recomputed, TrainSpec};
 
 /// Host memory of the program before it has data or a network, in bytes: pages of the binary, threads, and what the
 /// allocator keeps. Measured on Linux with the `flex` backend.
@@ -200,7 +200,9 @@ impl Forecast {
         if on_exceed.contains(&OnExceed::Accumulate) {
             train.micro_batch_size = 1;
         }
-        train.gradient_checkpointing |= on_exceed.contains(&OnExceed::Checkpoint);
+        if on_exceed.contains(&OnExceed::Checkpoint) && train.gradient_checkpointing.is_nothing() {
+            train.gradient_checkpointing = Recomputed::Operations;
+        }
         let demand = Demand {
             train: &train,
             ..*demand

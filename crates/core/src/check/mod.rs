@@ -30,6 +30,7 @@ mod portable;
 mod predictions;
 mod preset_sizes;
 mod recipe;
+pub mod recomputed;
 mod rules;
 mod schedule;
 mod sequences;
@@ -273,6 +274,10 @@ pub const RULES: &[Rule] = &[
     Rule {
         reads: &["train.ema", "strategy", "backend.precision"],
         check: average::averages_are_precise,
+    },
+    Rule {
+        reads: &["data", "model", "adapters", "train", "strategy"],
+        check: recomputed::blocks_can_be_recomputed,
     },
     Rule {
         reads: &["data", "train", "strategy"],

@@ -9,6 +9,7 @@ use crate::show::show_bytes;
 use crate::spec::adjustment::{Adjustment, Change};
 use crate::spec::backend::Precision;
 use crate::spec::section::Choice;
+use crate::spec::train::Recomputed;
 
 /// How much more memory than forecast a run may use before its forecast counts as wrong. A run that fits with less room
 /// than that is tight.
@@ -86,14 +87,33 @@ pub fn advice(run: &RunPlan, correction: Option<f64>, capacity: u64) -> Vec<Stri
             smaller.train.micro_batch_size
         ));
     }
-    if !run.train.gradient_checkpointing {
-        let kept = with(Change::GradientCheckpointing(true));
+    for (recomputed, written) in [
+        (Recomputed::Operations, "true"),
+        (Recomputed::Blocks, "\"blocks\""),
+    ] {
+        let now = run.train.gradient_checkpointing;
+        if now == recomputed || !now.is_nothing() && recomputed == Recomputed::Operations {
+            continue;
+        }
+        let Some(kept) = run.recomputing(recomputed) else {
+            continue;
+        };
         let saved = bytes(run).saturating_sub(bytes(&kept));
-        match fits(&kept) {
-            true => advice.push("train.gradient_checkpointing = true: the same numbers".into()),
-            false if saved * 20 > bytes(run) => advice
-                .push("train.gradient_checkpointing = true helps, but is not enough alone".into()),
-            false => {}
+        let key = format!("train.gradient_checkpointing = {written}");
+        match (fits(&kept), recomputed) {
+            (true, Recomputed::Blocks) => {
+                advice.push(format!(
+                    "{key}: the same numbers, with another forward pass"
+                ));
+            }
+            (true, _) => {
+                advice.push(format!("{key}: the same numbers"));
+                break;
+            }
+            (false, _) if saved * 20 > bytes(run) => {
+                advice.push(format!("{key} helps, but is not enough alone"));
+            }
+            (false, _) => {}
         }
     }
     let half = run.in_batches(items, Precision::Bf16);

@@ -5,10 +5,12 @@ use serde::{Deserialize, Serialize};
 use super::RunPlan;
 use super::inventory::Inventory;
 use super::room::Room;
+use crate::check::recomputed;
 use crate::spec::adjustment::{Adjustment, Change};
 use crate::spec::backend::{DeviceName, Precision};
 use crate::spec::memory::OnExceed;
 use crate::spec::section::Choice;
+use crate::spec::train::Recomputed;
 
 /// Remedies for a run that does not fit.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -78,11 +80,24 @@ impl RunPlan {
                 Change::LearningRateFactor(_) => {}
                 // Before their step, others apply: see `PieceSizes`.
                 Change::MicroBatchSize(size) => run.train.micro_batch_size = size,
-                Change::GradientCheckpointing(is_on) => run.train.gradient_checkpointing = is_on,
+                Change::GradientCheckpointing(is_on) => {
+                    run.train.gradient_checkpointing = is_on.into();
+                }
                 Change::Device(device) => run.device = device,
             }
         }
         run.with_forecast()
+    }
+
+    /// The run with another kind of gradient checkpointing, if its network and strategy allow it.
+    pub fn recomputing(&self, recomputed: Recomputed) -> Option<Self> {
+        let is_possible = recomputed != Recomputed::Blocks
+            || recomputed::obstacle(&self.strategy, &self.network).is_none();
+        is_possible.then(|| {
+            let mut run = self.clone();
+            run.train.gradient_checkpointing = recomputed;
+            run.with_forecast()
+        })
     }
 
     /// What the user can do about a run that does not fit and has no remedies left, in addition to `more_room`.
@@ -93,7 +108,7 @@ impl RunPlan {
         if train.micro_batch_size > 1 {
             ways.push("set a smaller `train.micro_batch_size`");
         }
-        if !train.gradient_checkpointing {
+        if train.gradient_checkpointing.is_nothing() {
             ways.push("set `train.gradient_checkpointing`");
         }
         ways.push("choose a smaller model");
@@ -157,7 +172,8 @@ impl RunPlan {
                 }
                 OnExceed::Checkpoint => {
                     let change = Change::GradientCheckpointing(true);
-                    let is_left = !train.gradient_checkpointing && self.holds_less(change);
+                    let is_left = train.gradient_checkpointing.is_nothing();
+                    let is_left = is_left && self.holds_less(change);
                     is_left.then_some(change)
                 }
                 OnExceed::NextDevice => {

@@ -1,8 +1,10 @@
 //! `[train]`: epochs, batches, and related settings.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
 
-use super::kind::Kind;
+use super::document::Value;
+use super::kind::{Kind, Scalar};
 use super::metric::{Objective, min_delta};
 use super::section::{Section, choices};
 
@@ -18,9 +20,9 @@ pub struct TrainSpec {
     /// Which items of the train split an epoch consists of, and in which order.
     #[serde(default, skip_serializing_if = "Sampler::is_random")]
     pub sampler: Sampler,
-    /// Whether the backward pass recomputes cheap outputs instead of keeping them.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub gradient_checkpointing: bool,
+    /// What the backward pass recomputes instead of keeping it.
+    #[serde(default, skip_serializing_if = "Recomputed::is_nothing")]
+    pub gradient_checkpointing: Recomputed,
     /// The gradient norms to record as metrics.
     pub log_gradient_norms: GradientNorms,
     /// Updates between reads of metrics from the device; it does not affect results.
@@ -85,6 +87,77 @@ choices! {
     }
 }
 
+/// What the backward pass recomputes instead of keeping it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Json", into = "Json")]
+pub enum Recomputed {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// Outputs of cheap operations.
+    Operations,
+    /// Everything in a block of layers except its output.
+    Blocks,
+}
+
+impl Recomputed {
+    const BLOCKS: &str = "blocks";
+
+    /// Whether everything is kept.
+    pub fn is_nothing(&self) -> bool {
+        *self == Self::Nothing
+    }
+
+    fn kind() -> Kind {
+        let doc = "All outputs in a block except the last, which is kept.";
+        let blocks = Kind::OneOf(vec![(Self::BLOCKS, doc)]);
+        Kind::Either(Box::new(Kind::Bool), Box::new(blocks))
+    }
+}
+
+impl From<bool> for Recomputed {
+    fn from(are_operations: bool) -> Self {
+        if are_operations {
+            Self::Operations
+        } else {
+            Self::Nothing
+        }
+    }
+}
+
+impl From<Json> for Recomputed {
+    fn from(written: Json) -> Self {
+        match written {
+            Json::String(_) => Self::Blocks,
+            other => Self::from(other == Json::Bool(true)),
+        }
+    }
+}
+
+impl From<Recomputed> for Json {
+    fn from(recomputed: Recomputed) -> Self {
+        match recomputed {
+            Recomputed::Nothing => Json::Bool(false),
+            Recomputed::Operations => Json::Bool(true),
+            Recomputed::Blocks => Json::from(Recomputed::BLOCKS),
+        }
+    }
+}
+
+impl Scalar for Recomputed {
+    fn from_value(value: &Value) -> Self {
+        value.to_json().into()
+    }
+
+    fn to_json(&self) -> Json {
+        (*self).into()
+    }
+
+    fn stand_in() -> Self {
+        Self::Nothing
+    }
+}
+
 /// A read costs a GPU about as much as a small step: it takes at most a twentieth of the time, and a diverged training
 /// continues for at most 20 steps.
 fn log_every() -> usize {
@@ -122,10 +195,10 @@ impl TrainSpec {
             gradient_checkpointing: s
                 .field(
                     "gradient_checkpointing",
-                    Kind::Bool,
-                    "Whether the backward pass recomputes cheap outputs (activations, sums, products, views) instead of keeping them: less memory, slightly more time, identical numbers.",
+                    Recomputed::kind(),
+                    "What the backward pass recomputes instead of keeping it: `true` for cheap outputs (activations, sums, products, views), with slightly more time, \"blocks\" for all of a block, with about the time of another forward pass. Numbers are identical.",
                 )
-                .or(false),
+                .or(Recomputed::Nothing),
             log_gradient_norms: s.choice(
                 "log_gradient_norms",
                 "Which gradient norms, before clipping, are recorded as metrics of each epoch (means over its steps).",

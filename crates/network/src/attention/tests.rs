@@ -4,7 +4,7 @@ use burn::module::{ModuleMapper, Param};
 use burn::tensor::DType;
 
 use super::*;
-use crate::testing::planned;
+use crate::testing::{generator, planned};
 use runner_core::spec::model::layer::LayerKind;
 
 const DIMS: [usize; 3] = [2, 5, 6];
@@ -49,6 +49,7 @@ fn attention(settings: &str) -> GroupedAttention {
         panic!("attention with options");
     };
     let widths = [DIMS[2]; 3];
+    let _generator = generator();
     GroupedAttention::new(spec, widths, Default::default(), &Device::flex()).map(&mut Weights(0))
 }
 

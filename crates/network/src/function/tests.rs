@@ -75,6 +75,7 @@ fn activations() -> Vec<Activation> {
 
 #[test]
 fn activations_pass_on_what_is_no_number() {
+    let _generator = generator();
     for device in [Device::default(), Device::default().autodiff()] {
         for activation in activations() {
             for kernels in [Kernels::Fast, Kernels::Reference] {

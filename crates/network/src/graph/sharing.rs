@@ -7,6 +7,7 @@ use burn::tensor::{Device, Tensor, TensorData};
 use super::Graph;
 use crate::leaves;
 use crate::tensor::DynTensor;
+use crate::testing::generator;
 use runner_core::check::network::examples::network;
 use runner_core::spec::backend::{Arithmetic, Kernels};
 
@@ -24,6 +25,7 @@ impl ModuleMapper for Set {
 
 /// The output of layers over \[3, 4\] numbers with these weights, and the gradients of the sum of its squares.
 fn trained(layers: &str, weights: Vec<Vec<f32>>, kernels: Kernels) -> (Vec<f32>, Vec<Vec<f32>>) {
+    let _generator = generator();
     let device = Device::flex().autodiff();
     let plan = network(&[4], layers);
     let graph = Graph::new(&plan, (kernels, Arithmetic::Fast), &device);

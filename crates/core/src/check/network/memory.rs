@@ -11,10 +11,13 @@
 //! outputs that are kept anyway replace it. Random operations, matrix products, convolutions, poolings and reductions
 //! are kept in both cases.
 
+use std::ops::Range;
+
 use super::{Layer, Network, kernels};
 use crate::spec::model::activation::Activation;
 use crate::spec::model::layer::LayerKind;
 use crate::spec::model::layer_spec::Weights;
+use crate::spec::train::Recomputed;
 
 /// Bytes per position that a max pooling keeps for each output value: Burn's position in the plane, and runner's
 /// position in the window.
@@ -23,14 +26,38 @@ const PLACE_BYTES: [u64; 2] = [4, 1];
 impl Network {
     /// Bytes that one item's forward pass keeps for the backward pass, with numbers of `float` bytes. `has_own` says
     /// whether runner's kernels compute convolutions and max pooling, `trained` how many numbers of each layer are
-    /// trained.
+    /// trained. Blocks that are recomputed keep what later blocks use, and one of them everything else.
     pub fn kept_bytes_per_item(
         &self,
         float: u64,
-        is_checkpointing: bool,
+        recomputed: Recomputed,
         has_own: bool,
         trained: &[u64],
     ) -> u64 {
+        let kept = self.kept_bytes_of_layers(float, recomputed, has_own, trained);
+        if recomputed != Recomputed::Blocks {
+            return kept.into_iter().fold(0, u64::saturating_add);
+        }
+        let segments = self.segments();
+        let of_step = |at: usize| {
+            let step = segments.steps[at];
+            kept[step.layer] / step.num_parts as u64
+        };
+        let of_segment = |range: &Range<usize>| range.clone().map(of_step).sum::<u64>();
+        let most = segments.ranges.iter().map(of_segment).max().unwrap_or(0);
+        let crossing = segments.crossing_values(self).saturating_mul(float);
+        most.saturating_add(crossing)
+    }
+
+    /// The same for each layer, without blocks.
+    fn kept_bytes_of_layers(
+        &self,
+        float: u64,
+        recomputed: Recomputed,
+        has_own: bool,
+        trained: &[u64],
+    ) -> Vec<u64> {
+        let is_checkpointing = recomputed == Recomputed::Operations;
         let is_trained = |at: usize| {
             let owner = self.layers[at].weights.map(Weights::owner);
             trained[at] > 0 || owner.is_some_and(|owner| trained[owner] > 0)
@@ -83,7 +110,7 @@ impl Network {
                 .saturating_add(documents)
                 .saturating_add(adapters)
         });
-        kept.fold(0, u64::saturating_add)
+        kept.collect()
     }
 
     /// Numbers of weights that a training step computes from others: each weight, and the factors of its backward pass.
@@ -189,7 +216,7 @@ fn is_computed_anew(kind: &LayerKind, has_own: bool) -> bool {
     }
 }
 
-fn values(shape: &[usize]) -> u64 {
+pub(super) fn values(shape: &[usize]) -> u64 {
     let sizes = shape.iter().map(|size| *size as u64);
     sizes.fold(1, u64::saturating_mul)
 }

@@ -17,6 +17,7 @@ pub mod masks;
 mod memory;
 pub mod pair;
 pub mod portable;
+pub mod segments;
 mod shape;
 mod share;
 pub mod windows;

@@ -103,6 +103,7 @@ pub fn check(network: &Network, layer: &mut Layer) -> Result<(), Mismatch> {
 #[cfg(test)]
 mod tests {
     use crate::check::network::examples::network;
+    use crate::spec::train::Recomputed;
 
     const FIRST: &str = "{ type = 'linear', out_features = 4, name = 'a' }";
 
@@ -133,7 +134,7 @@ mod tests {
             let network = network(&[4], layers);
             let own = |layer: &crate::check::network::Layer| layer.num_parameters;
             let trained: Vec<u64> = network.layers.iter().map(own).collect();
-            network.kept_bytes_per_item(4, false, true, &trained)
+            network.kept_bytes_per_item(4, Recomputed::Nothing, true, &trained)
         };
         let copy = kept(&format!("{FIRST}, {{ type = 'linear', out_features = 4 }}"));
         assert_eq!(kept(&format!("{FIRST}, {{ share = 'a' }}")), copy);
