@@ -18,6 +18,7 @@ folder = Path(sys.argv[1])
 LENGTH = 12
 WORDS = "the harbour sleeps while lanterns burn and tides turn over old stones again at night".split()
 NAMES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS, ".", ","]
+IMAGES = ["vit", "vit_of_28", "basic", "bottleneck"]
 SIZES = dict(hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=48)
 
 
@@ -65,13 +66,17 @@ def networks():
     }
 
 
-def images():
-    return torch.randn((5, 1, 8, 8), generator=torch.Generator().manual_seed(4))
+def images(side=8):
+    return torch.randn((5, 1, side, side), generator=torch.Generator().manual_seed(4))
 
 
-def outputs(model):
+def outputs(model, **others):
     with torch.no_grad():
-        found = model.eval()(tokens() if hasattr(model.config, "vocab_size") else images())
+        if others:
+            found = model.eval()(**others)
+        else:
+            side = model.config.image_size if model.config.model_type == "vit" else 8
+            found = model.eval()(tokens() if hasattr(model.config, "vocab_size") else images(side))
     return (found.logits if "logits" in found else found.pooler_output).tolist()
 
 
@@ -99,18 +104,23 @@ def write():
             tokenizer.save(str(folder / name / "tokenizer.json"))
         made = {"tokens": tokens().tolist(), "images": images().tolist(), "outputs": outputs(model)}
         (folder / f"{name}.json").write_text(json.dumps(made))
+        if name == "vit":
+            # Larger images, for which the table of positions is interpolated.
+            made = {"images": images(28).tolist(),
+                    "outputs": outputs(model, pixel_values=images(28), interpolate_pos_encoding=True)}
+            (folder / "vit_of_28.json").write_text(json.dumps(made))
 
 
 def judge():
     kinds = {"hidden": AutoModelForMaskedLM, "kinds": AutoModelForSequenceClassification,
-             "vit": AutoModelForImageClassification}
+             **dict.fromkeys(IMAGES, AutoModelForImageClassification)}
     for place in sorted((folder / "exported").iterdir()):
         if not place.is_dir():
             continue
         model, found = kinds.get(place.name, AutoModelForCausalLM).from_pretrained(place, output_loading_info=True)
         wrong = {key: sorted(names) for key, names in found.items() if names}
         assert not wrong, f"{place.name}: {wrong}"
-        if place.name == "vit":
+        if place.name in IMAGES:
             place.with_suffix(".json").write_text(json.dumps({"outputs": outputs(model), "labels": model.config.id2label}))
             continue
         tokenizer = AutoTokenizer.from_pretrained(place)

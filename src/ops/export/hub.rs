@@ -16,7 +16,6 @@ use runner_core::data::encode::TargetEncoder;
 use runner_core::data::encode::tokenizer::Tokenizer;
 use runner_core::diagnostic::Diagnostic;
 use runner_core::spec::hub::TOKENIZER;
-use runner_core::spec::model::preset::ModelType;
 use runner_exchange::hub::{About, HubNetwork, config, tokenizer_config};
 use runner_exchange::tensors::{Dtype, Tensors};
 use runner_exchange::write;
@@ -96,7 +95,7 @@ pub fn export_hub(asked: &ExportHub, sink: &Sink<'_>) -> Result<Exported, Error>
     let about = about(&model, &transforms, &named);
     let settings = config(&network, &about);
     let subwords = tokenizer.and_then(|tokenizer| Some((tokenizer, tokenizer.subwords()?)));
-    if subwords.is_none() && network.kind != ModelType::Vit {
+    if subwords.is_none() && network.takes_tokens() {
         sink(Progress::Note(
             "the folder has no `tokenizer.json`: its network takes numbers of tokens",
         ));

@@ -45,6 +45,9 @@ pub struct Taken {
     /// Whether it is a matrix that is transposed first.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_transposed: bool,
+    /// Whether it is a table of the positions of patches that is interpolated to another number of them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_interpolated: bool,
 }
 
 /// The source of the first values of adapters.

@@ -32,7 +32,7 @@ pub fn config(network: &HubNetwork, about: &About) -> Json {
     let mut add = |key: &str, value: Json| config.insert(key.to_owned(), value);
     add("dtype", json!(about.dtype));
     add("torch_dtype", json!(about.dtype));
-    if network.kind != ModelType::Vit {
+    if network.takes_tokens() {
         add("vocab_size", json!(about.vocabulary));
         add("pad_token_id", json!(about.padding));
         // Without them, transformers takes numbers of its own, which are other tokens here.
@@ -107,6 +107,18 @@ pub fn config(network: &HubNetwork, about: &About) -> Json {
                 ("hidden_dropout_prob", key("dropout")),
                 ("attention_probs_dropout_prob", json!(0.0)),
             ];
+            keys.extend(labels(about));
+            keys
+        }
+        ModelType::Layers => {
+            let mut keys = vec![
+                ("architectures", json!(["ResNetForImageClassification"])),
+                ("model_type", json!("resnet")),
+                ("num_channels", json!(about.num_channels)),
+                ("hidden_act", json!("relu")),
+            ];
+            let settings = network.keys.iter();
+            keys.extend(settings.map(|(key, value)| (*key, value.to_json())));
             keys.extend(labels(about));
             keys
         }

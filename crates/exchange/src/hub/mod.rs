@@ -11,11 +11,12 @@ use std::fmt;
 
 use runner_core::check::network::{Items, Layer, Network, lay_out};
 use runner_core::plan::RunPlan;
-use runner_core::spec::document::{Node, Value};
-use runner_core::spec::hub::{BERT, Family, GPT2, LLAMA, VIT};
+use runner_core::spec::document::{Entry, Node, Table, Value};
+use runner_core::spec::hub::{BERT, Family, GPT2, LLAMA, RESNET, Resnet, VIT, resnet_block};
 use runner_core::spec::init::InitLayout;
 use runner_core::spec::model::expand::expand;
 use runner_core::spec::model::layer::{LayerKind, Norm};
+use runner_core::spec::model::layer_spec::LayerSpec;
 use runner_core::spec::model::preset::{ModelType, Preset};
 use runner_core::spec::section::{Choice, Findings};
 
@@ -23,7 +24,7 @@ pub use config::{About, config, tokenizer_config};
 
 use crate::slots::slots;
 use crate::state::{StateDict, StateError};
-use crate::tensors::Tensors;
+use crate::tensors::{NamedTensor, Tensors};
 
 /// A network that transformers has, too.
 #[derive(Debug)]
@@ -34,6 +35,8 @@ pub struct HubNetwork {
     pub keys: Vec<(&'static str, Value)>,
     family: &'static Family,
     num_layers: usize,
+    /// The settings of a residual network, which is no preset.
+    resnet: Option<Resnet>,
 }
 
 /// Why a network cannot be written.
@@ -54,7 +57,7 @@ impl fmt::Display for NotWritten {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::OtherNetwork => f.write_str(
-                "transformers has no counterpart of the network: only the presets `bert`, `gpt2`, `llama` and, with `separate = true`, `vit` can be written as a folder of a hub",
+                "transformers has no counterpart of the network: only the presets `bert`, `gpt2`, `llama` and, with `separate = true`, `vit`, and residual networks from a folder of a hub can be written as one",
             ),
             Self::OtherLayer { preset, layer } => write!(
                 f,
@@ -74,6 +77,17 @@ impl HubNetwork {
     pub fn of(plan: &RunPlan) -> Result<Self, NotWritten> {
         let network = &plan.network;
         let found = Settings(&network.layers);
+        if let Some(resnet) = found.resnet() {
+            let made = Self {
+                kind: ModelType::Layers,
+                keys: resnet_keys(&resnet),
+                family: &RESNET,
+                num_layers: 0,
+                resnet: Some(resnet),
+            };
+            made.is_same_as(plan)?;
+            return Ok(made);
+        }
         let (kind, family, block, keys) = if let Some(keys) = found.gpt2() {
             (ModelType::Gpt2, &GPT2, "h", keys)
         } else if let Some(keys) = found.llama() {
@@ -90,36 +104,39 @@ impl HubNetwork {
             keys,
             family,
             num_layers: found.num_blocks(block),
+            resnet: None,
         };
         made.is_same_as(plan)?;
         Ok(made)
     }
 
+    /// Whether its items are tokens, and not images.
+    pub fn takes_tokens(&self) -> bool {
+        !matches!(self.kind, ModelType::Vit | ModelType::Layers)
+    }
+
     /// Compares the layers of a run with those of the preset.
     fn is_same_as(&self, plan: &RunPlan) -> Result<(), NotWritten> {
-        let Some(preset) = Preset::of(self.kind) else {
-            return Err(NotWritten::OtherNetwork);
-        };
-        let mut keys = self.keys.clone();
-        keys.push(("num_layers", Value::Int(self.num_layers as i64)));
-        let arguments = preset.parameters.iter().map(|parameter| {
-            let set = keys.iter().find(|(key, _)| *key == parameter.key);
-            let value = set.map_or_else(
-                || parameter.default.value.clone(),
-                |(_, value)| value.clone(),
-            );
-            let span = parameter.default.span;
-            (parameter.key.clone(), Node { span, value })
-        });
         let mut findings = Findings::default();
-        let place = (preset.name, Default::default());
-        let layers = expand(
-            &preset.model,
-            arguments.collect(),
-            Some(place),
-            &[],
-            &mut findings,
-        );
+        let (name, layers) = match &self.resnet {
+            Some(resnet) => {
+                let (layers, _) = resnet.layers();
+                let layers = Entry {
+                    key: "layers".to_owned(),
+                    key_span: Default::default(),
+                    node: Node {
+                        span: Default::default(),
+                        value: Value::Array(layers),
+                    },
+                };
+                let model = Table {
+                    entries: vec![layers],
+                };
+                let layers = expand(&model, Vec::new(), None, &[], &mut findings);
+                ("resnet", layers)
+            }
+            None => self.of_preset(&mut findings)?,
+        };
         let network = &plan.network;
         let padding = network.layers.iter().find_map(|layer| match layer.kind {
             LayerKind::PaddingMask { padding } => padding.map(|padding| padding as u32),
@@ -140,7 +157,7 @@ impl HubNetwork {
             of(ours) != of(theirs) || rest(ours) != rest(theirs)
         };
         let other = |layer: &Layer| NotWritten::OtherLayer {
-            preset: preset.name,
+            preset: name,
             layer: layer.name.clone(),
         };
         let mut both = network.layers.iter().zip(&same.layers);
@@ -150,6 +167,44 @@ impl HubNetwork {
         let num = network.layers.len().min(same.layers.len());
         let longer = network.layers.get(num).or(same.layers.get(num));
         longer.map_or(Ok(()), |layer| Err(other(layer)))
+    }
+
+    /// The name and the layers of the preset.
+    fn of_preset(
+        &self,
+        findings: &mut Findings,
+    ) -> Result<(&'static str, Vec<LayerSpec>), NotWritten> {
+        let Some(preset) = Preset::of(self.kind) else {
+            return Err(NotWritten::OtherNetwork);
+        };
+        let mut keys = self.keys.clone();
+        keys.push(("num_layers", Value::Int(self.num_layers as i64)));
+        let arguments = preset.parameters.iter().map(|parameter| {
+            let set = keys.iter().find(|(key, _)| *key == parameter.key);
+            let value = set.map_or_else(
+                || parameter.default.value.clone(),
+                |(_, value)| value.clone(),
+            );
+            let span = parameter.default.span;
+            (parameter.key.clone(), Node { span, value })
+        });
+        let place = (preset.name, Default::default());
+        let layers = expand(
+            &preset.model,
+            arguments.collect(),
+            Some(place),
+            &[],
+            findings,
+        );
+        Ok((preset.name, layers))
+    }
+
+    /// Every name of transformers with the name here.
+    fn names(&self) -> Vec<(String, String)> {
+        match &self.resnet {
+            Some(resnet) => resnet.layers().1,
+            None => self.family.all(self.num_layers),
+        }
     }
 
     /// The value of a key of the preset.
@@ -163,7 +218,7 @@ impl HubNetwork {
     /// # Errors
     /// If one is missing.
     pub fn tensors(&self, network: &Network, burn: &Tensors) -> Result<Tensors, StateError> {
-        let all = self.family.all(self.num_layers).into_iter();
+        let all = self.names().into_iter();
         let theirs: BTreeMap<String, String> = all.map(|(theirs, ours)| (ours, theirs)).collect();
         let torch = StateDict::of(network).to_torch(burn)?;
         let mut written = Tensors::new();
@@ -185,6 +240,11 @@ impl HubNetwork {
             } else {
                 tensor
             };
+            if let Some(norm) = name.strip_suffix("running_mean") {
+                // The batches that PyTorch's norms have seen, which nothing is computed from.
+                let count = format!("{norm}num_batches_tracked");
+                written.push(NamedTensor::from_i64s(count, Vec::new(), &[0]))?;
+            }
             written.push(tensor.named(name))?;
         }
         Ok(written)
@@ -196,6 +256,34 @@ struct Settings<'a>(&'a [Layer]);
 
 fn int(size: usize) -> Value {
     Value::Int(size as i64)
+}
+
+/// The settings of a residual network, in the words of transformers.
+fn resnet_keys(resnet: &Resnet) -> Keys {
+    let node = |size: &usize| Node {
+        span: Default::default(),
+        value: int(*size),
+    };
+    let list = |sizes: &[usize]| Value::Array(sizes.iter().map(node).collect());
+    let layer_type = if resnet.is_bottleneck {
+        "bottleneck"
+    } else {
+        "basic"
+    };
+    vec![
+        ("embedding_size", int(resnet.embedding_size)),
+        ("hidden_sizes", list(&resnet.hidden_sizes)),
+        ("depths", list(&resnet.depths)),
+        ("layer_type", Value::Str(layer_type.into())),
+        (
+            "downsample_in_first_stage",
+            Value::Bool(resnet.downsample_in_first_stage),
+        ),
+        (
+            "downsample_in_bottleneck",
+            Value::Bool(resnet.downsample_in_bottleneck),
+        ),
+    ]
 }
 
 type Keys = Vec<(&'static str, Value)>;
@@ -350,6 +438,37 @@ impl Settings<'_> {
             ("separate", Value::Bool(true)),
             ("dropout", self.dropout()),
         ])
+    }
+
+    /// The settings of a residual network, as folders of hubs are opened.
+    fn resnet(&self) -> Option<Resnet> {
+        let conv = |name: &str| match self.kind(name)? {
+            LayerKind::Conv(conv) => Some(conv),
+            _ => None,
+        };
+        let of = |stage, block, at| conv(&format!("{}_conv{at}", resnet_block(stage, block)));
+        let depth = |stage| {
+            (1..)
+                .take_while(|block| of(stage, *block, 1).is_some())
+                .count()
+        };
+        let depths: Vec<usize> = (1..).map(depth).take_while(|depth| *depth > 0).collect();
+        let is_bottleneck = of(1, 1, 3).is_some();
+        let last = if is_bottleneck { 3 } else { 2 };
+        let sizes = (1..=depths.len()).map(|stage| of(stage, 1, last)?.out_channels);
+        let halves =
+            |stage, at| of(stage, 1, at).is_some_and(|conv| conv.stride.first() == Some(&2));
+        let mut stages = 1..=depths.len();
+        Some(Resnet {
+            embedding_size: conv("stem")?.out_channels?,
+            hidden_sizes: sizes
+                .collect::<Option<_>>()
+                .filter(|all: &Vec<_>| !all.is_empty())?,
+            is_bottleneck,
+            downsample_in_first_stage: (1..=last).any(|at| halves(1, at)),
+            downsample_in_bottleneck: is_bottleneck && stages.any(|stage| halves(stage, 1)),
+            depths,
+        })
     }
 
     fn bert(&self) -> Option<Keys> {

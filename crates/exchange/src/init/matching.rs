@@ -65,11 +65,16 @@ pub fn matched(
             && (transpose.iter().any(|regex| regex.is_match(&called))
                 || hub.is_some_and(|hub| hub.family.is_transposed(&called)));
         used.insert(called);
+        let is_interpolated = entry.is_some_and(|entry| {
+            let is = |hub: &HubNames| hub.is_interpolated(&slot.name, &entry.shape);
+            hub.is_some_and(is) && entry.shape.last() == slot.shape.last()
+        });
         let fits = |entry: &Entry| {
             if is_transposed {
                 entry.shape.iter().rev().eq(&slot.shape)
             } else {
                 entry.shape == slot.shape
+                    || is_interpolated
                     || (hub.is_some() && is_one_more(&entry.shape, &slot.shape))
             }
         };
@@ -89,6 +94,7 @@ pub fn matched(
                     name: slot.name.clone(),
                     from: entry.name.clone(),
                     is_transposed,
+                    is_interpolated,
                 });
                 InitFate::Matched
             }

@@ -6,6 +6,7 @@
 mod matching;
 mod open;
 mod order;
+mod positions;
 #[cfg(feature = "native")]
 mod teacher;
 mod words;
@@ -223,6 +224,7 @@ pub fn load(
         };
         // It was matched without its first axes of size 1.
         let tensor = match shapes.get(taken.at) {
+            Some(slot) if taken.is_interpolated => positions::interpolated(&tensor, &slot.shape),
             Some(slot) if slot.shape.len() < tensor.shape().len() => {
                 let reshaped = tensor.reshaped(slot.shape.clone());
                 reshaped.map_err(|e| DataError::new(e.to_string()))?

@@ -320,6 +320,7 @@ fn others(
             name: slot.name.clone(),
             from: entry.name.clone(),
             is_transposed: false,
+            is_interpolated: false,
         });
     }
     Ok(taken)

@@ -26,7 +26,8 @@ use crate::disk;
 pub use config::Refused;
 use config::{config, refuse};
 pub use models::HubModel;
-pub use names::{BERT, Family, GPT2, HubNames, LLAMA, VIT};
+pub use names::{BERT, Family, GPT2, HubNames, LLAMA, RESNET, VIT};
+pub use vision::{Resnet, resnet_block};
 
 /// Where weights are, the first that exists.
 pub const WEIGHTS: [&str; 2] = ["model.safetensors", "model.safetensors.index.json"];
@@ -52,6 +53,8 @@ pub struct HubSpec {
     pub head: HubHead,
     /// The probability of all dropouts, if it is not that of the folder.
     pub dropout: Option<f64>,
+    /// Height and width of the images of a vision transformer, if they are not those of the folder.
+    pub image_size: Option<usize>,
 }
 
 impl HubSpec {
@@ -75,6 +78,13 @@ impl HubSpec {
                     "dropout",
                     Kind::fraction(),
                     "Probability of all dropouts; that of `config.json` when not set.",
+                )
+                .optional(),
+            image_size: s
+                .field(
+                    "image_size",
+                    Kind::Int(1, 1 << 24),
+                    "Height and width of the images of a vision transformer, whose table of positions is interpolated; those of `config.json` when not set.",
                 )
                 .optional(),
         }
@@ -230,13 +240,52 @@ fn replaced(root: &mut Table, spec: &HubSpec, base: Option<&Path>, at: Span) -> 
         }
     }
     add_tokens(root, spec, &hub, at)?;
+    let positions = interpolated(&hub, spec)?;
     root.remove("model");
     let name = hub.model.kind.name();
     root.set("model.type", at, text(name.to_owned()));
     for (key, value) in keys {
         root.set(&format!("model.{key}"), at, moved(value, at));
     }
-    Ok(HubNames::new(&hub.model, spec.head == HubHead::New))
+    let mut names = HubNames::new(&hub.model, spec.head == HubHead::New);
+    names.positions = positions;
+    Ok(names)
+}
+
+/// The patches along a side of the folder's images, if the table of their positions is interpolated.
+fn interpolated(hub: &Hub, spec: &HubSpec) -> At<Option<usize>> {
+    let Some(size) = spec.image_size else {
+        return Ok(None);
+    };
+    let of_key = |message: String, help: String| {
+        refuse(message, help).map_err(|wrong| ("model.image_size", wrong))
+    };
+    let key = |key: &str| {
+        let mut keys = hub.model.keys.iter();
+        keys.find_map(|(known, value)| match value {
+            Value::Int(value) if *known == key => usize::try_from(*value).ok(),
+            _ => None,
+        })
+    };
+    let (Some(folders), Some(patch)) = (key("image_size"), key("patch_size")) else {
+        let name = hub.model.name;
+        return of_key(
+            format!("`image_size` has no effect on `{name}`"),
+            "remove `image_size`".into(),
+        );
+    };
+    if !size.is_multiple_of(patch) {
+        let near = (size / patch).max(1) * patch;
+        return of_key(
+            format!(
+                "`image_size` is {size}, but images are divided into patches of {patch}x{patch}"
+            ),
+            format!(
+                "resize the images to a multiple of {patch}, and set `image_size` to it, such as {near}"
+            ),
+        );
+    }
+    Ok((size != folders).then_some(folders / patch))
 }
 
 /// A value whose parts are all at a place.
@@ -288,6 +337,11 @@ fn keys(
             "remove `head`",
         );
         return wrong.map_err(|wrong| ("model.head", wrong));
+    }
+    if let Some(size) = spec.image_size {
+        for (_, value) in keys.iter_mut().filter(|(key, _)| *key == "image_size") {
+            *value = Value::Int(size as i64);
+        }
     }
     let Some(dropout) = spec.dropout else {
         return Ok(keys);

@@ -61,6 +61,14 @@ pub(super) fn model(config: &Map<String, Json>) -> Result<HubModel, Refused> {
         "bert" => bert(config),
         "vit" => vit(config),
         "resnet" => resnet(config),
+        "t5" | "mt5" | "umt5" | "longt5" | "bart" | "mbart" | "marian" | "pegasus" => refuse(
+            format!(
+                "`model_type` is \"{kind}\": such a network reads a text with an encoder and writes another one with a decoder, and no task here has texts as targets"
+            ),
+            format!(
+                "train a network that continues texts on `prompt, answer` as one text; {SUPPORTED}"
+            ),
+        ),
         _ => refuse(format!("`model_type` is \"{kind}\""), SUPPORTED),
     }
 }

@@ -271,6 +271,8 @@ pub struct HubNames {
     pub labels: Vec<String>,
     /// The number of tokens.
     pub vocabulary: usize,
+    /// The patches along a side of the images of the file, if its table of positions is interpolated.
+    pub positions: Option<usize>,
 }
 
 impl HubNames {
@@ -290,7 +292,16 @@ impl HubNames {
             is_head_new,
             labels: model.labels.clone(),
             vocabulary: model.vocabulary,
+            positions: None,
         }
+    }
+
+    /// Whether a tensor of the network, by its name here, is interpolated from one of the file, which has this shape.
+    pub fn is_interpolated(&self, ours: &str, theirs: &[usize]) -> bool {
+        let Some(side) = self.positions else {
+            return false;
+        };
+        ours == "positions.value" && matches!(*theirs, [1, rows, _] if rows == side * side + 1)
     }
 
     /// The name here of a tensor of the file. Norms of the oldest files have `gamma` and `beta`.

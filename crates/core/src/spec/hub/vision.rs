@@ -60,13 +60,20 @@ pub(super) fn vit(config: &Map<String, Json>) -> Result<HubModel, Refused> {
 }
 
 /// The settings of a residual network.
-struct Resnet {
-    embedding_size: usize,
-    hidden_sizes: Vec<usize>,
-    depths: Vec<usize>,
-    is_bottleneck: bool,
-    downsample_in_first_stage: bool,
-    downsample_in_bottleneck: bool,
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resnet {
+    /// Channels of the first convolution.
+    pub embedding_size: usize,
+    /// Channels of each stage.
+    pub hidden_sizes: Vec<usize>,
+    /// Blocks of each stage.
+    pub depths: Vec<usize>,
+    /// Whether blocks have three convolutions, and not two.
+    pub is_bottleneck: bool,
+    /// Whether the first stage halves the image, too.
+    pub downsample_in_first_stage: bool,
+    /// Whether the first convolution of a block halves it, and not the second one.
+    pub downsample_in_bottleneck: bool,
 }
 
 /// A residual network, whose layers no preset has.
@@ -203,8 +210,14 @@ impl Listed {
     }
 }
 
+/// The block of a stage, both from 1 on: the name of its last layer, and what those of its other layers begin with.
+pub fn resnet_block(stage: usize, block: usize) -> String {
+    format!("stage{stage}_block{block}")
+}
+
 impl Resnet {
-    fn layers(&self) -> (Vec<Node>, Vec<(String, String)>) {
+    /// The layers, and the names of their tensors in the file with those here.
+    pub fn layers(&self) -> (Vec<Node>, Vec<(String, String)>) {
         let mut listed = Listed::default();
         let stem = (self.embedding_size, 7, 2);
         listed.convolution("stem", "resnet.embedder.embedder", stem, None);
@@ -219,7 +232,7 @@ impl Resnet {
         for (stage, (size, depth)) in self.hidden_sizes.iter().zip(&self.depths).enumerate() {
             for at in 0..*depth {
                 let halves = at == 0 && (stage > 0 || self.downsample_in_first_stage);
-                let name = format!("stage{}_block{}", stage + 1, at + 1);
+                let name = resnet_block(stage + 1, at + 1);
                 let theirs = format!("resnet.encoder.stages.{stage}.layers.{at}");
                 let stride = if halves { 2 } else { 1 };
                 self.block(
