@@ -1,5 +1,6 @@
 //! `runner generate`.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -8,21 +9,21 @@ use clap::{ArgGroup, Args};
 use serde_json::json;
 
 use super::OK;
-use super::output::Output;
+use super::output::{Output, Stdout};
 use super::predict::ModelArgs;
 use super::tell::Teller;
 use crate::error::Error;
-use crate::model::Generation;
+use crate::model::{Generated, Generation};
 use crate::ops::{self, Generate, Progress, Samples};
 use runner_core::data::encode::tokenizer::chat::{Conversation, Now};
-use runner_core::diagnostic::{Diagnostic, Reason, counted};
+use runner_core::diagnostic::{Diagnostic, Reason, counted, printable_lines};
 use runner_core::predict::Sampling;
 use runner_core::show::plain_io_error;
 use runner_core::spec::plain_file;
 use runner_report::console::Mode;
 
 #[derive(Args)]
-#[command(group = ArgGroup::new("what").args(["prompt", "messages", "out"]).required(true))]
+#[command(group = ArgGroup::new("what").args(["prompt", "messages", "prompts", "out"]).required(true))]
 pub(super) struct GenerateArgs {
     #[command(flatten)]
     model: ModelArgs,
@@ -35,6 +36,10 @@ pub(super) struct GenerateArgs {
     /// Answer a conversation: a file with a JSON list of messages, each with `role` and `content`
     #[arg(long, value_name = "FILE")]
     messages: Option<PathBuf>,
+    /// Continue the prompts of a file, several at a time: JSON lines, each a text, an object with `prompt`, or a
+    /// conversation; or a text with a prompt in each line
+    #[arg(long, value_name = "FILE")]
+    prompts: Option<PathBuf>,
     /// For a generator of items: where to write them: a file that ends in `.npy`, `.csv`, `.jsonl` or `.parquet`, or a
     /// folder for images, which ends in `/`
     #[arg(long, value_name = "FILE")]
@@ -60,10 +65,13 @@ pub(super) struct GenerateArgs {
     /// The seed of the sampler: the same seed gives the same text
     #[arg(long, value_name = "N", default_value = "0")]
     seed: u64,
+    /// End before this text, which can be given several times
+    #[arg(long, value_name = "TEXT", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    stop: Vec<String>,
     /// Recompute all earlier tokens for each token, instead of caching keys, values and states
     #[arg(long)]
     no_cache: bool,
-    /// Print text and tokens as JSON
+    /// Print text and tokens as JSON, one object in a line for each prompt
     #[arg(long)]
     json: bool,
 }
@@ -82,10 +90,73 @@ fn share(text: &str) -> Result<f64, Reason> {
         .ok_or_else(|| "expected a probability above 0 and up to 1, such as 0.9".into())
 }
 
+/// The text of a file that a flag names.
+fn text_of(path: &Path, flag: &str) -> Result<String, Error> {
+    /// Bytes of a file of prompts or messages.
+    const MOST: u64 = 64 << 20;
+    let place = path.display();
+    let refused = |message: String, help: String| {
+        Error::refused(Diagnostic::error("generate", message).help(help))
+    };
+    let bytes = plain_file::read(path, MOST).map_err(|e| {
+        let message = format!("`{place}` cannot be read: {}", plain_io_error(&e));
+        refused(message, format!("pass an existing file to `--{flag}`"))
+    })?;
+    let bytes = bytes.ok_or_else(|| {
+        refused(
+            format!("`{place}` is larger than {} MiB", MOST >> 20),
+            "divide it into several files".into(),
+        )
+    })?;
+    let text = String::from_utf8(bytes);
+    text.map_err(|_| refused(format!("`{place}` is not UTF-8"), "save it as UTF-8".into()))
+}
+
+/// The prompts of a file.
+fn prompts(path: &Path, common: &Generation) -> Result<Vec<Generation>, Error> {
+    let text = text_of(path, "prompts")?;
+    let place = path.display();
+    let is_json = path
+        .extension()
+        .is_some_and(|ending| ending.eq_ignore_ascii_case("jsonl"));
+    let lines = text.strip_prefix('\u{feff}').unwrap_or(&text).lines();
+    let lines = (1..).zip(lines).filter(|(_, line)| !line.trim().is_empty());
+    let prompts = lines.map(|(number, line)| {
+        let of = |prompt: &str| Generation {
+            prompt: prompt.to_owned(),
+            ..common.clone()
+        };
+        if !is_json {
+            return Ok(of(line));
+        }
+        let refused = |reason: String| {
+            let help = "write a text in quotes, {\"prompt\": \"Once upon\"}, or {\"messages\": [{\"role\": \"user\", \"content\": \"Hello\"}]} in each line";
+            let message = format!("`{place}:{number}`: {reason}");
+            Error::refused(Diagnostic::error("generate", message).help(help))
+        };
+        let value: serde_json::Value = serde_json::from_str(line)
+            .map_err(|e| refused(format!("invalid JSON at column {}", e.column())))?;
+        if let Some(prompt) = value.as_str().or_else(|| value.get("prompt")?.as_str()) {
+            return Ok(of(prompt));
+        }
+        Ok(Generation {
+            conversation: Some(Conversation::of(value).map_err(refused)?),
+            ..common.clone()
+        })
+    });
+    let prompts = prompts.collect::<Result<Vec<_>, Error>>()?;
+    if prompts.is_empty() {
+        let message = format!("`{place}` has no prompts");
+        let help = "write a prompt in each line";
+        return Err(Error::refused(
+            Diagnostic::error("generate", message).help(help),
+        ));
+    }
+    Ok(prompts)
+}
+
 /// The conversation to answer, if one was asked for.
 fn conversation(args: &GenerateArgs) -> Result<Option<Conversation>, Error> {
-    /// Bytes of a file of messages.
-    const MOST: u64 = 64 << 20;
     let refused = |message: String, help: &str| {
         Error::refused(Diagnostic::error("generate", message).help(help))
     };
@@ -94,20 +165,7 @@ fn conversation(args: &GenerateArgs) -> Result<Option<Conversation>, Error> {
         return Ok(args.chat.then(|| Conversation::of(message).ok()).flatten());
     };
     let place = path.display();
-    let bytes = plain_file::read(path, MOST).map_err(|e| {
-        let message = format!("`{place}` cannot be read: {}", plain_io_error(&e));
-        refused(
-            message,
-            "pass a file with a JSON list of messages to `--messages`",
-        )
-    })?;
-    let text = bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-    let text = text.ok_or_else(|| {
-        refused(
-            format!("`{place}` is larger than {} MiB", MOST >> 20),
-            "pass fewer messages",
-        )
-    })?;
+    let text = text_of(path, "messages")?;
     let found = Conversation::parse(&text).map_err(|reason| {
         let help = "write a list of messages, such as [{\"role\": \"user\", \"content\": \"Hello\"}], or an object with `messages` and `tools`";
         refused(format!("`{place}`: {reason}"), help)
@@ -155,43 +213,121 @@ pub(super) fn generate(args: &GenerateArgs, output: &mut Output) -> u8 {
         Ok(conversation) => conversation,
         Err(error) => return output.fail(&error),
     };
-    let is_chat = conversation.is_some();
+    let common = Generation {
+        max_tokens: args.max_tokens,
+        sampling: Sampling {
+            temperature: args.temperature,
+            top_k: args.top_k,
+            top_p: args.top_p,
+            seed: args.seed,
+        },
+        stop: args.stop.clone(),
+        is_cached: !args.no_cache,
+        conversation,
+        now: now(),
+        ..Generation::new(args.prompt.as_deref().unwrap_or_default())
+    };
+    let generations = match &args.prompts {
+        None => vec![common],
+        Some(path) => match prompts(path, &common) {
+            Ok(generations) => generations,
+            Err(error) => return output.fail(&error),
+        },
+    };
     let asked = Generate {
         options: args.model.options(),
-        generation: Generation {
-            max_tokens: args.max_tokens,
-            sampling: Sampling {
-                temperature: args.temperature,
-                top_k: args.top_k,
-                top_p: args.top_p,
-                seed: args.seed,
-            },
-            is_cached: !args.no_cache,
-            conversation,
-            now: now(),
-            ..Generation::new(args.prompt.as_deref().unwrap_or_default())
-        },
+        generations,
         ..Generate::new(&args.model.run, "")
     };
     let teller = Teller::new(Mode::Normal);
-    let generated = ops::generate(&asked, &|progress: Progress<'_>| teller.tell(progress));
+    // A single text is shown as it is made.
+    let is_single = asked.generations.len() == 1;
+    let mut shown = Shown::new(is_single && !args.json, &asked.generations[0]);
+    let told = &mut |_: usize, piece: &str| shown.piece(piece);
+    let generated = ops::generate(&asked, told, &|progress: Progress<'_>| {
+        teller.tell(progress)
+    });
     drop(teller);
     match generated {
         Ok(generated) => {
-            if args.json {
-                let object = json!({
-                    "prompt": generated.prompt,
-                    "text": generated.text,
-                    "tokens": generated.tokens,
-                    "seed": args.seed,
-                });
-                output.print(&object.to_string());
-            } else {
-                let shown = if is_chat { "" } else { &generated.prompt };
-                output.print(&format!("{shown}{}", generated.text));
+            for (asked, generated) in asked.generations.iter().zip(&generated) {
+                if args.json {
+                    let object = json!({
+                        "prompt": generated.prompt,
+                        "text": generated.text,
+                        "tokens": generated.tokens,
+                        "seed": args.seed,
+                    });
+                    output.print(&object.to_string());
+                } else if is_single {
+                    shown.end(generated);
+                } else {
+                    let prompt = start(asked);
+                    output.print(&format!("{prompt}{}\n", generated.text));
+                }
             }
             OK
         }
-        Err(error) => output.fail(&error),
+        Err(error) => {
+            shown.newline();
+            output.fail(&error)
+        }
+    }
+}
+
+/// The beginning of what is printed: the prompt, but not a conversation.
+fn start(asked: &Generation) -> &str {
+    match asked.conversation {
+        Some(_) => "",
+        None => &asked.prompt,
+    }
+}
+
+/// A text that is printed while it is made.
+struct Shown<'a> {
+    is_on: bool,
+    start: Option<&'a str>,
+    ends_line: bool,
+}
+
+impl<'a> Shown<'a> {
+    fn new(is_on: bool, asked: &'a Generation) -> Self {
+        Self {
+            is_on,
+            start: Some(start(asked)),
+            ends_line: true,
+        }
+    }
+
+    fn piece(&mut self, piece: &str) {
+        if !self.is_on {
+            return;
+        }
+        let start = self.start.take().unwrap_or_default();
+        for text in [start, piece].into_iter().filter(|text| !text.is_empty()) {
+            // Errors are kept, and reported in the end.
+            let _ = Stdout.write_all(printable_lines(text).as_bytes());
+            self.ends_line = text.ends_with('\n');
+        }
+        let _ = Stdout.flush();
+    }
+
+    /// The end of a text.
+    fn end(&mut self, generated: &Generated) {
+        if self.start.is_some() {
+            self.piece("");
+        }
+        // As the text as a whole is printed.
+        if !self.ends_line || generated.text.is_empty() && generated.prompt.is_empty() {
+            let _ = Stdout.write_all(b"\n");
+        }
+        let _ = Stdout.flush();
+    }
+
+    /// The end of the line that a message would follow.
+    fn newline(&mut self) {
+        if self.is_on && !self.ends_line {
+            let _ = Stdout.write_all(b"\n").and_then(|()| Stdout.flush());
+        }
     }
 }

@@ -4,11 +4,14 @@ use super::{Model, Refusal, in_pool};
 use runner_core::data::Values;
 use runner_core::data::encode::InputEncoder;
 use runner_core::data::encode::tokenizer::Tokenizer;
-use runner_core::data::encode::tokenizer::chat::{Conversation, Now, Renderer};
+use runner_core::data::encode::tokenizer::chat::{ChatTemplate, Conversation, Now, Renderer};
 use runner_core::diagnostic::{Diagnostic, counted};
-use runner_core::predict::{Sampler, Sampling};
+use runner_core::predict::Sampling;
 use runner_core::spec::task::TaskKind;
-use runner_network::stepwise::{Cache, has_positions, unfit};
+use runner_network::stepwise::{MOST_TEXTS, has_positions, unfit};
+use text::Text;
+
+mod text;
 
 /// A text to continue.
 #[derive(Clone, Debug)]
@@ -23,6 +26,8 @@ pub struct Generation {
     pub max_tokens: usize,
     /// How they are sampled.
     pub sampling: Sampling,
+    /// Texts that end the continuation, which ends before the first of them.
+    pub stop: Vec<String>,
     /// Whether keys, values and states of earlier tokens are cached. Otherwise they are recomputed for each token.
     pub is_cached: bool,
 }
@@ -36,6 +41,7 @@ impl Generation {
             now: None,
             max_tokens: 100,
             sampling: Sampling::default(),
+            stop: Vec::new(),
             is_cached: true,
         }
     }
@@ -63,17 +69,60 @@ impl Model {
     /// from the later half of them. A recurrent network uses all of them.
     ///
     /// # Errors
-    /// If the run is not a language model, a layer needs the whole text at once, the prompt has no tokenss, or the
+    /// If the run is not a language model, a layer needs the whole text at once, the prompt has no tokens, or the
     /// output of the network is not finite.
     pub fn generate(&self, asked: &Generation) -> Result<Generated, Refusal> {
-        in_pool(|| self.continued(asked))
+        let mut all = self.generate_all(std::slice::from_ref(asked), &mut |_, _| {})?;
+        Ok(all.pop().expect("a text was asked for"))
     }
 
-    fn continued(&self, asked: &Generation) -> Result<Generated, Refusal> {
-        let InputEncoder::Stream {
-            tokenizer, length, ..
-        } = &self.transforms.input
-        else {
+    /// Continues texts, several at a time, which does not change them. `told` gets what each is continued by as soon as it
+    /// is certain, with the index of the text.
+    ///
+    /// # Errors
+    /// As for one.
+    pub fn generate_all(
+        &self,
+        asked: &[Generation],
+        told: &mut (dyn FnMut(usize, &str) + Send),
+    ) -> Result<Vec<Generated>, Refusal> {
+        let tokenizer = self.continuing()?;
+        let started = asked.iter().map(|asked| self.started(tokenizer, asked));
+        let mut waiting = started
+            .collect::<Result<Vec<_>, _>>()?
+            .into_iter()
+            .enumerate();
+        let mut done: Vec<Option<Generated>> = vec![None; asked.len()];
+        in_pool(|| {
+            let mut running: Vec<(usize, Text<'_>)> = Vec::new();
+            loop {
+                let free = MOST_TEXTS - running.len();
+                running.extend(waiting.by_ref().take(free));
+                let (ended, others): (Vec<_>, Vec<_>) =
+                    running.into_iter().partition(|(_, text)| text.is_done());
+                running = others;
+                let is_changed = !ended.is_empty();
+                for (at, text) in ended {
+                    done[at] = Some(text.ended(&mut |piece| told(at, piece)));
+                }
+                if running.is_empty() {
+                    if is_changed {
+                        continue;
+                    }
+                    break;
+                }
+                self.advance(&mut running)?;
+                for (at, text) in &mut running {
+                    text.told(&mut |piece| told(*at, piece));
+                }
+            }
+            Ok(done.into_iter().flatten().collect())
+        })
+    }
+
+    /// The tokenizer of a run that continues texts.
+    fn continuing(&self) -> Result<&Tokenizer, Refusal> {
+        let InputEncoder::Stream { tokenizer, .. } = &self.transforms.input else {
             return Err(self.not_of_text());
         };
         if self.plan.task.kind != TaskKind::NextToken {
@@ -84,6 +133,14 @@ impl Model {
             let help = "train a network that processes text from left to right, such as `transformer_lm` or an LSTM";
             return Err(Box::new(Diagnostic::error("generate", message).help(help)));
         }
+        Ok(tokenizer)
+    }
+
+    fn started<'a>(
+        &self,
+        tokenizer: &'a Tokenizer,
+        asked: &'a Generation,
+    ) -> Result<Text<'a>, Refusal> {
         let prompt = match &asked.conversation {
             Some(conversation) => self.written(tokenizer, conversation, asked.now)?,
             None => asked.prompt.clone(),
@@ -93,45 +150,36 @@ impl Model {
             None => &[],
         };
         let encoded = tokenizer.encode(&prompt);
-        let mut context = encoded.map_err(|error| Box::new(error.to_diagnostic()))?;
+        let context = encoded.map_err(|error| Box::new(error.to_diagnostic()))?;
         if context.is_empty() {
             let message = "the prompt has no tokens";
             let help = "pass at least one character or word with `--prompt`";
             return Err(Box::new(Diagnostic::error("usage", message).help(help)));
         }
-        let num_prompt = context.len();
-        let is_unknown = |token: &&i32| tokenizer.unknown() == Some(**token);
-        let num_unknown = context.iter().filter(is_unknown).count();
+        Ok(Text::new(tokenizer, asked, prompt, context, ends))
+    }
+
+    /// Adds a token to each text.
+    fn advance(&self, texts: &mut [(usize, Text<'_>)]) -> Result<(), Refusal> {
+        let InputEncoder::Stream { length, .. } = &self.transforms.input else {
+            return Err(self.not_of_text());
+        };
         let most = has_positions(&self.plan.network).then_some(*length);
-        if let Some(most) = most {
-            context.drain(..num_prompt.saturating_sub(most));
+        texts.iter_mut().for_each(|(_, text)| text.fit(most));
+        let (mut tokens, mut caches) = (Vec::new(), Vec::new());
+        for (_, text) in texts.iter_mut().filter(|(_, text)| text.asked.is_cached) {
+            tokens.push(&text.context[text.seen..]);
+            caches.push(&mut text.cache);
         }
-        // The end of a turn may be the token for padding, too.
-        let may_follow = |token: i32| ends.contains(&token) || tokenizer.is_text(token);
-        let mut sampler = Sampler::new(asked.sampling, |token| may_follow(token as i32));
-        let mut cache = Cache::default();
-        // The first token that is not in the cache.
-        let mut seen = 0;
-        let mut tokens = Vec::with_capacity(asked.max_tokens.min(1 << 16));
-        for _ in 0..asked.max_tokens {
-            if most.is_some_and(|most| context.len() > most) {
-                let half = context.len() - (most.unwrap_or(0) / 2).max(1);
-                context.drain(..half);
-                (cache, seen) = (Cache::default(), 0);
-            }
-            if !asked.is_cached {
-                (cache, seen) = (Cache::default(), 0);
-            }
-            let scores = if asked.is_cached {
-                let scores = self
-                    .network
-                    .next_outputs(&context[seen..], &mut cache, &self.device);
-                seen = context.len();
-                scores
+        let cached = (self.network).next_outputs(&tokens, &mut caches, &self.device);
+        let mut cached = cached.into_iter();
+        for (_, text) in texts {
+            let scores = if text.asked.is_cached {
+                cached.next().unwrap_or_default()
             } else {
-                self.last_outputs(&context)
+                self.last_outputs(&text.context)
             };
-            let Some(token) = sampler.next(&scores) else {
+            let Some(token) = text.sampler.next(&scores) else {
                 let message = format!(
                     "the network of run `{}` outputs scores that are NaN",
                     self.plan.id
@@ -140,45 +188,37 @@ impl Model {
                     "use other weights with `--weights`, or train it with a lower learning rate";
                 return Err(Box::new(Diagnostic::error("generate", message).help(help)));
             };
-            context.push(token as i32);
-            tokens.push(token as i32);
-            let is_end = ends.contains(&(token as i32));
-            if is_end || tokenizer.separator() == Some(token as i32) {
-                break;
-            }
+            text.push(token as i32);
         }
-        Ok(Generated {
-            prompt,
-            text: tokenizer.decode(&tokens),
-            tokens,
-            num_prompt,
-            num_unknown,
-        })
+        Ok(())
     }
 
     /// A conversation as text, up to the start of the assistant's answer.
-    fn written(
+    pub(super) fn written(
         &self,
         tokenizer: &Tokenizer,
         conversation: &Conversation,
         now: Option<Now>,
     ) -> Result<String, Refusal> {
-        let refuse = |message: String, help: &str| -> Refusal {
-            Box::new(Diagnostic::error("generate", message).help(help))
-        };
-        let Some(template) = &tokenizer.chat else {
-            let message = format!("run `{}` has no chat template", self.plan.id);
-            let help = "use a run whose `data.tokens.path` is beside a `chat_template.jinja` or a `tokenizer_config.json` with a `chat_template`, or continue a text with `--prompt`";
-            return Err(refuse(message, help));
-        };
+        let template = self.template(tokenizer)?;
         let written =
             Renderer::new(template, now).and_then(|renderer| renderer.render(conversation, true));
-        written.map_err(|reason| {
+        written.map_err(|reason| -> Refusal {
             let message = format!("the chat template of run `{}` {reason}", self.plan.id);
-            refuse(
-                message,
-                "change the messages, or use a run with another template",
-            )
+            let help = "change the messages, or use a run with another template";
+            Box::new(Diagnostic::error("generate", message).help(help))
+        })
+    }
+
+    /// The chat template of a run.
+    pub(super) fn template<'a>(
+        &self,
+        tokenizer: &'a Tokenizer,
+    ) -> Result<&'a ChatTemplate, Refusal> {
+        tokenizer.chat.as_ref().ok_or_else(|| -> Refusal {
+            let message = format!("run `{}` has no chat template", self.plan.id);
+            let help = "use a run whose `data.tokens.path` is beside a `chat_template.jinja` or a `tokenizer_config.json` with a `chat_template`, or use texts instead of conversations";
+            Box::new(Diagnostic::error("generate", message).help(help))
         })
     }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use burn_runner::model::{Generation, Model, Options};
 use burn_runner::predict::Sampling;
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
 
 use super::support::{folder_with, run};
 
@@ -283,6 +283,99 @@ fn texts_are_continued_alike_with_and_without_a_cache() {
             assert_eq!(generated.tokens.len(), 40);
             assert_eq!(generated, opened.generate(&plain).unwrap(), "{model}");
         }
+    }
+}
+
+#[test]
+fn prompts_of_a_file_have_the_texts_that_each_has_alone() {
+    let folder = language(LM);
+    let path = |name: &str| folder.path().join(name);
+    let generate = |more: &[&str]| {
+        let common = [
+            "generate",
+            "results/spec",
+            "--max-tokens",
+            "30",
+            "--seed",
+            "5",
+        ];
+        run(folder.path(), &[&common, more].concat())
+    };
+    // More than are computed at a time, of several lengths; one is longer than the network's window.
+    let prompts: Vec<String> = (0..20)
+        .map(|at| {
+            "the sea and the ship "
+                .chars()
+                .cycle()
+                .skip(at)
+                .take(1 + 3 * at)
+                .collect()
+        })
+        .collect();
+    let lines = prompts
+        .iter()
+        .map(|prompt| json!(prompt).to_string() + "\n");
+    fs::write(path("prompts.jsonl"), lines.collect::<String>()).unwrap();
+    let (code, out, said) = generate(&["--prompts", "prompts.jsonl", "--json"]);
+    assert_eq!(code, 0, "{said}");
+    let found: Vec<Json> = out
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let model = Model::open(&path("results/spec"), &Options::default()).unwrap();
+    assert_eq!(found.len(), prompts.len());
+    for (prompt, found) in prompts.iter().zip(&found) {
+        let alone = Generation {
+            max_tokens: 30,
+            sampling: Sampling {
+                seed: 5,
+                ..Sampling::default()
+            },
+            ..Generation::new(prompt)
+        };
+        let alone = model.generate(&alone).unwrap();
+        assert_eq!(found["prompt"], json!(prompt));
+        assert_eq!(found["text"], json!(alone.text), "{prompt}");
+    }
+    let text = found[3]["text"].as_str().unwrap();
+    let (code, printed, said) = generate(&["--prompt", &prompts[3]]);
+    assert_eq!(code, 0, "{said}");
+    assert_eq!(
+        printed.trim_end_matches('\n'),
+        format!("{}{text}", prompts[3]).trim_end_matches('\n')
+    );
+    // It ends before the first of the texts to stop at.
+    let places: Vec<usize> = text.char_indices().map(|(at, _)| at).collect();
+    let stop = &text[places[10]..places[12]];
+    let first = text.find(stop).unwrap();
+    let (code, out, said) = generate(&[
+        "--prompt",
+        &prompts[3],
+        "--json",
+        "--stop",
+        "QQ",
+        "--stop",
+        stop,
+    ]);
+    assert_eq!(code, 0, "{said}");
+    let stopped: Json = serde_json::from_str(&out).unwrap();
+    assert_eq!(stopped["text"], json!(text[..first]));
+    let (code, out, said) = generate(&["--prompt", &prompts[3], "--stop", stop]);
+    assert_eq!(code, 0, "{said}");
+    assert_eq!(
+        out.trim_end_matches('\n'),
+        format!("{}{}", prompts[3], &text[..first]).trim_end_matches('\n')
+    );
+    for (name, text, reason) in [
+        ("wrong.jsonl", "\"a\"\n{\"text\": 1}\n", "wrong.jsonl:2"),
+        ("empty.txt", "\n", "has no prompts"),
+        ("none.txt", "", "cannot be read"),
+    ] {
+        if name != "none.txt" {
+            fs::write(path(name), text).unwrap();
+        }
+        let (code, _, said) = generate(&["--prompts", name]);
+        assert!(code == 2 && said.contains(reason), "{name}: {said}");
     }
 }
 

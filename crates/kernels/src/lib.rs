@@ -37,6 +37,7 @@ pub mod linear;
 pub mod matmul;
 pub mod norm;
 pub mod optimizer;
+pub mod past;
 mod pool;
 mod product;
 pub mod recurrent;
@@ -47,6 +48,7 @@ pub mod softmax;
 mod special;
 #[cfg(test)]
 pub mod tests;
+pub mod thin;
 mod vectors;
 
 use rayon::prelude::*;

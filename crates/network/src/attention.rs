@@ -8,18 +8,10 @@ use burn::tensor::{Bool, Int, Tensor, TensorData};
 use crate::documents;
 use crate::masks::Seen;
 use crate::numeric::{divided, linear, matmul, softmax};
+use crate::past::{KeysValues, Past, each_text, few};
 use crate::rms_norm;
 use runner_core::spec::backend::Arithmetic;
 use runner_core::spec::model::attention::{Attention, Rotary};
-
-/// \[items, heads, tokens, size\] each.
-#[derive(Clone, Debug)]
-pub struct KeysValues {
-    /// Keys, rotated by their positions.
-    pub keys: Tensor<4>,
-    /// Values.
-    pub values: Tensor<4>,
-}
 
 /// Attention in which heads of queries share keys and values.
 #[derive(Module, Debug)]
@@ -92,25 +84,45 @@ impl GroupedAttention {
         {
             return linear(self.arithmetic, &self.output, context);
         }
-        self.attend(projected, None, seen).0
+        let context = self.attend(projected, None, seen).0;
+        linear(self.arithmetic, &self.output, context)
     }
 
-    /// The outputs of tokens after earlier ones, with the keys and values of all; `first` is the position of the first
-    /// one, from which positions count.
-    pub fn step(
-        &self,
-        x: Tensor<3>,
-        earlier: Option<KeysValues>,
-        first: usize,
-    ) -> (Tensor<3>, KeysValues) {
-        let projected = self.projected([x.clone(), x.clone(), x], Positions::From(first));
-        self.attend(projected, earlier, &Seen::default())
+    /// The outputs of tokens of some texts, which follow those of `pasts`; `first` is the position of the first token of
+    /// each text, from which positions count.
+    pub fn step(&self, x: Tensor<3>, first: &[usize], pasts: &mut [&mut Past]) -> Tensor<3> {
+        let arithmetic = self.arithmetic;
+        let of = |layer: &Linear| few(arithmetic, layer, x.clone());
+        let projected = [&self.query, &self.key, &self.value].map(of);
+        let context = each_text(projected, pasts, |projected, at, past| {
+            let placed = self.placed(projected, Positions::From(first[at]));
+            let change = |head: usize, scores: &mut [f32]| self.change(head, scores);
+            past.context(placed, arithmetic, change, |placed, earlier| {
+                self.attend(placed, earlier, &Seen::default())
+            })
+        });
+        few(arithmetic, &self.output, context)
     }
 
     /// Queries, keys and values by heads, rotated by their positions.
     fn projected(
         &self,
         [x, keys, values]: [Tensor<3>; 3],
+        positions: Positions<'_>,
+    ) -> [Tensor<4>; 3] {
+        let of = |layer: &Linear, x: Tensor<3>| linear(self.arithmetic, layer, x);
+        let projected = [
+            of(&self.query, x),
+            of(&self.key, keys),
+            of(&self.value, values),
+        ];
+        self.placed(projected, positions)
+    }
+
+    /// The same of projected tokens.
+    fn placed(
+        &self,
+        [query, keys, values]: [Tensor<3>; 3],
         positions: Positions<'_>,
     ) -> [Tensor<4>; 3] {
         let Attention {
@@ -128,12 +140,9 @@ impl GroupedAttention {
             Some(rotary) => rotated(rotary, x, positions, arithmetic),
             None => x,
         };
-        let query = self.heads(linear(arithmetic, &self.query, x), num_heads);
-        let query = placed(normed(&self.query_norm, query));
-        let keys = self.heads(linear(arithmetic, &self.key, keys), num_kv_heads);
-        let keys = placed(normed(&self.key_norm, keys));
-        let values = self.heads(linear(arithmetic, &self.value, values), num_kv_heads);
-        [query, keys, values]
+        let query = placed(normed(&self.query_norm, self.heads(query, num_heads)));
+        let keys = placed(normed(&self.key_norm, self.heads(keys, num_kv_heads)));
+        [query, keys, self.heads(values, num_kv_heads)]
     }
 
     /// The context of documents by runner's kernel, which stores no scores, if it has the settings.
@@ -156,6 +165,7 @@ impl GroupedAttention {
         crate::fast::attention::of_documents([query, keys, values], causal, seen, self.arithmetic)
     }
 
+    /// The context of each query, \[items, queries, heads * size\], with the keys and values of all tokens.
     fn attend(
         &self,
         [query, mut keys, mut values]: [Tensor<4>; 3],
@@ -189,10 +199,25 @@ impl GroupedAttention {
         let context = context
             .swap_dims(1, 2)
             .reshape([items, num, num_heads * size]);
-        (
-            linear(arithmetic, &self.output, context),
-            KeysValues { keys, values },
-        )
+        (context, KeysValues { keys, values })
+    }
+
+    /// Changes the scores of the last token's query as [`masked`](Self::masked) does.
+    fn change(&self, head: usize, scores: &mut [f32]) {
+        let last = scores.len() as i64 - 1;
+        if self.settings.alibi {
+            let slope = self.settings.slopes(self.arithmetic)[head] as f32;
+            for (at, score) in scores.iter_mut().enumerate() {
+                *score -= slope * (last - at as i64) as f32;
+            }
+        }
+        if self.settings.window.is_some() {
+            for (at, score) in scores.iter_mut().enumerate() {
+                if self.settings.is_hidden(last - at as i64) {
+                    *score = f32::NEG_INFINITY;
+                }
+            }
+        }
     }
 
     fn heads(&self, x: Tensor<3>, num: usize) -> Tensor<4> {

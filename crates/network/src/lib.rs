@@ -50,6 +50,7 @@ pub mod optimizer;
 pub mod own;
 pub mod padding;
 pub mod parametrization;
+pub mod past;
 pub mod paths;
 mod rms_norm;
 pub mod saved;

@@ -1,19 +1,21 @@
 //! A language model computed incrementally: values of earlier tokens that later ones need are cached, so that each
 //! token is computed once. For attention these are keys and values, for recurrent layers their states.
 
-use burn::nn::attention::MultiHeadAttention;
-use burn::nn::transformer::TransformerEncoderLayer;
-use burn::nn::{LstmState, RnnState};
-use burn::tensor::activation::softmax;
-use burn::tensor::{Bool, Device, Tensor, TensorData};
+mod step;
+#[cfg(all(test, feature = "flex"))]
+mod tests;
 
-use crate::attention::KeysValues;
-use crate::layer::{Layer, positions};
+use burn::tensor::{Device, TensorData};
+
 use crate::network::Network;
 use crate::tensor::DynTensor;
-use runner_core::check::network::{Layer as LayerPlan, Network as NetworkPlan};
+use runner_core::check::network::{Documents, Layer as LayerPlan, Network as NetworkPlan};
 use runner_core::spec::data::DocumentPositions;
 use runner_core::spec::model::layer::{LayerKind, Norm, Steps};
+use step::Kept;
+
+/// The most texts that are computed together.
+pub const MOST_TEXTS: usize = 16;
 
 /// Of attention without `causal`.
 const LATER: &str = "attends to later tokens (`causal` is not set)";
@@ -125,7 +127,7 @@ pub fn has_positions(plan: &NetworkPlan) -> bool {
     })
 }
 
-/// The cache for the tokens so far.
+/// The cache for the tokens of a text so far.
 #[derive(Debug, Default)]
 pub struct Cache {
     num_tokens: usize,
@@ -143,50 +145,75 @@ impl Cache {
             DocumentPositions::Continue => self.num_tokens + before,
         };
     }
-}
 
-/// The cache of a layer.
-#[derive(Clone, Debug, Default)]
-#[allow(
-    clippy::large_enum_variant,
-    reason = "there is one for each layer, and each token would pay for a box"
-)]
-enum Kept {
-    #[default]
-    Nothing,
-    Hidden(Tensor<2>),
-    Lstm(Tensor<2>, Tensor<2>),
-    Attention(Vec<KeysValues>),
+    /// The tokens that later ones attend to; forgets what they do not.
+    fn attended<'a>(&mut self, tokens: &'a [i32], documents: &Documents) -> &'a [i32] {
+        let is_end = |token: &i32| *token as u32 == documents.end;
+        let (last, others) = tokens.split_last().expect("a token");
+        let end = others.iter().rposition(is_end);
+        if let Some(end) = end {
+            self.end(end + 1, documents.positions);
+        } else if self.is_ended {
+            self.end(0, documents.positions);
+        }
+        self.is_ended = is_end(last);
+        &tokens[end.map_or(0, |end| end + 1)..]
+    }
 }
 
 impl Network {
-    /// The outputs for the token after the last of `tokens`, which follow the cached ones. The network must not be
-    /// [`unfit`].
+    /// The outputs for the token after the last of each text; `tokens` are those of each that follow its cached ones. The
+    /// network must not be [`unfit`].
+    ///
+    /// Texts with a single new token are computed together, which does not change their outputs.
     ///
     /// # Panics
-    /// If there are no tokens, or more than the positions of the network.
-    pub fn next_outputs(&self, tokens: &[i32], cache: &mut Cache, device: &Device) -> Vec<f32> {
-        let graph = self.graph();
-        let mut tokens = tokens;
-        if let Some(documents) = graph.layers().find_map(|(_, plan)| plan.documents) {
-            let is_end = |token: &i32| *token as u32 == documents.end;
-            let (last, others) = tokens.split_last().expect("a token");
-            if let Some(end) = others.iter().rposition(is_end) {
-                tokens = &tokens[end + 1..];
-                cache.end(end + 1, documents.positions);
-            } else if cache.is_ended {
-                cache.end(0, documents.positions);
+    /// If a text has no tokens, or more than the positions of the network.
+    pub fn next_outputs(
+        &self,
+        tokens: &[&[i32]],
+        caches: &mut [&mut Cache],
+        device: &Device,
+    ) -> Vec<Vec<f32>> {
+        let documents = self.graph().layers().find_map(|(_, plan)| plan.documents);
+        let mut outputs: Vec<Vec<f32>> = vec![Vec::new(); tokens.len()];
+        let mut singles = Vec::new();
+        for (at, (tokens, cache)) in tokens.iter().zip(caches.iter_mut()).enumerate() {
+            let tokens = match &documents {
+                Some(documents) => cache.attended(tokens, documents),
+                None => *tokens,
+            };
+            if let [token] = tokens {
+                singles.push((at, *token, &mut **cache));
+            } else {
+                let mut all = self.step(tokens, &mut [&mut **cache], device);
+                outputs[at] = all.pop().unwrap_or_default();
             }
-            cache.is_ended = is_end(last);
         }
-        let num = tokens.len();
-        let data = TensorData::new(tokens.to_vec(), [1, num]);
-        cache
-            .layers
-            .resize_with(graph.layers().count(), Kept::default);
-        let before = cache.num_tokens;
-        let kept = &mut cache.layers;
-        let head = kept.len() - 1;
+        while !singles.is_empty() {
+            let mut these = singles.split_off(singles.len().saturating_sub(MOST_TEXTS));
+            let tokens: Vec<i32> = these.iter().map(|(_, token, _)| *token).collect();
+            let mut caches: Vec<&mut Cache> =
+                these.iter_mut().map(|(_, _, cache)| &mut **cache).collect();
+            let found = self.step(&tokens, &mut caches, device);
+            for ((at, ..), found) in these.into_iter().zip(found) {
+                outputs[at] = found;
+            }
+        }
+        outputs
+    }
+
+    /// The outputs for the last token of each of some texts with as many new tokens each.
+    fn step(&self, tokens: &[i32], caches: &mut [&mut Cache], device: &Device) -> Vec<Vec<f32>> {
+        let graph = self.graph();
+        let num = tokens.len() / caches.len();
+        let data = TensorData::new(tokens.to_vec(), [caches.len(), num]);
+        let num_layers = graph.layers().count();
+        for cache in caches.iter_mut() {
+            cache.layers.resize_with(num_layers, Kept::default);
+        }
+        let before: Vec<usize> = caches.iter().map(|cache| cache.num_tokens).collect();
+        let head = num_layers - 1;
         let outputs = graph.outputs_by(
             DynTensor::from_data(data, device),
             |at, layer, plan, inputs| {
@@ -196,14 +223,19 @@ impl Network {
                 } else {
                     inputs
                 };
-                step(layer, plan, inputs, before, &mut kept[at])
+                let kept = caches.iter_mut().map(|cache| &mut cache.layers[at]);
+                step::step(layer, plan, inputs, &before, &mut kept.collect::<Vec<_>>())
             },
         );
-        cache.num_tokens += num;
+        for cache in caches.iter_mut() {
+            cache.num_tokens += num;
+        }
         let outputs = outputs.r3();
         let num = outputs.dims()[1];
         let last = outputs.narrow(1, num - 1, 1);
-        last.into_data().iter::<f32>().collect()
+        let last: Vec<f32> = last.into_data().iter::<f32>().collect();
+        let each = last.chunks_exact(last.len() / caches.len());
+        each.map(<[f32]>::to_vec).collect()
     }
 }
 
@@ -218,146 +250,4 @@ fn last_position(inputs: Vec<DynTensor>) -> Vec<DynTensor> {
         other => other,
     };
     inputs.into_iter().map(last).collect()
-}
-
-/// A layer's output for the tokens after the first `before` ones.
-fn step(
-    layer: &Layer,
-    plan: &LayerPlan,
-    mut inputs: Vec<DynTensor>,
-    before: usize,
-    kept: &mut Kept,
-) -> DynTensor {
-    match layer {
-        Layer::Positional(encoding) => {
-            let input = inputs.remove(0).r3();
-            let [batch, num, width] = input.dims();
-            let zeros = Tensor::<3>::zeros([batch, before + num, width], &input.device());
-            DynTensor::R3(
-                input + positions(encoding, zeros, plan.arithmetic).narrow(1, before, num),
-            )
-        }
-        Layer::Positions(learned) => {
-            DynTensor::R3(learned.added_from(before, inputs.remove(0).r3(), plan.arithmetic))
-        }
-        Layer::Rotary(encoding) => DynTensor::R3(encoding.apply(inputs.remove(0).r3(), before)),
-        Layer::Rnn(rnn) => {
-            let state = hidden(kept).map(RnnState::new);
-            let (outputs, state) = rnn.forward(inputs.remove(0).r3(), state);
-            *kept = Kept::Hidden(state.hidden);
-            DynTensor::R3(outputs)
-        }
-        Layer::Gru(gru) => {
-            let outputs = gru.forward(inputs.remove(0).r3(), hidden(kept));
-            let num = outputs.dims()[1];
-            *kept = Kept::Hidden(outputs.clone().narrow(1, num - 1, 1).squeeze_dim(1));
-            DynTensor::R3(outputs)
-        }
-        Layer::Lstm(lstm) => {
-            let state = match std::mem::take(kept) {
-                Kept::Lstm(cell, hidden) => Some(LstmState::new(cell, hidden)),
-                _ => None,
-            };
-            let (outputs, state) = lstm.forward(inputs.remove(0).r3(), state);
-            *kept = Kept::Lstm(state.cell, state.hidden);
-            DynTensor::R3(outputs)
-        }
-        Layer::Attention(attention) => {
-            let mut all = keys_values(kept);
-            let outputs = attend(attention, inputs.remove(0).r3(), all.pop(), &mut all);
-            *kept = Kept::Attention(all);
-            DynTensor::R3(outputs)
-        }
-        Layer::GroupedAttention(attention) => {
-            let mut all = keys_values(kept);
-            let (outputs, now) = attention.step(inputs.remove(0).r3(), all.pop(), before);
-            *kept = Kept::Attention(vec![now]);
-            DynTensor::R3(outputs)
-        }
-        Layer::Encoder(encoder) => {
-            let mut earlier = keys_values(kept).into_iter();
-            let mut now = Vec::with_capacity(encoder.layers.len());
-            let mut x = inputs.remove(0).r3();
-            for layer in &encoder.layers {
-                x = encode(layer, x, earlier.next(), &mut now);
-            }
-            *kept = Kept::Attention(now);
-            DynTensor::R3(x)
-        }
-        _ => layer.forward(plan, inputs),
-    }
-}
-
-fn hidden(kept: &mut Kept) -> Option<Tensor<2>> {
-    match std::mem::take(kept) {
-        Kept::Hidden(hidden) => Some(hidden),
-        _ => None,
-    }
-}
-
-fn keys_values(kept: &mut Kept) -> Vec<KeysValues> {
-    match std::mem::take(kept) {
-        Kept::Attention(all) => all,
-        _ => Vec::new(),
-    }
-}
-
-/// A layer of an encoder, as in [`TransformerEncoderLayer::forward`].
-fn encode(
-    layer: &TransformerEncoderLayer,
-    x: Tensor<3>,
-    earlier: Option<KeysValues>,
-    now: &mut Vec<KeysValues>,
-) -> Tensor<3> {
-    let normed = if layer.norm_first {
-        layer.norm_2.forward(x.clone())
-    } else {
-        x.clone()
-    };
-    let x = x + attend(&layer.mha, normed, earlier, now);
-    if layer.norm_first {
-        let fed = layer.pwff.forward(layer.norm_1.forward(x.clone()));
-        x + fed
-    } else {
-        let x = layer.norm_1.forward(x);
-        layer.norm_2.forward(x.clone() + layer.pwff.forward(x))
-    }
-}
-
-/// Attention of new tokens to all tokens up to themselves.
-fn attend(
-    attention: &MultiHeadAttention,
-    x: Tensor<3>,
-    earlier: Option<KeysValues>,
-    now: &mut Vec<KeysValues>,
-) -> Tensor<3> {
-    let [batch, num, width] = x.dims();
-    let heads = |of: Tensor<3>| -> Tensor<4> {
-        of.reshape([batch, num, attention.n_heads, attention.d_k])
-            .swap_dims(1, 2)
-    };
-    let query = heads(attention.query.forward(x.clone()));
-    let (mut keys, mut values) = (
-        heads(attention.key.forward(x.clone())),
-        heads(attention.value.forward(x)),
-    );
-    if let Some(earlier) = earlier {
-        keys = Tensor::cat(vec![earlier.keys, keys], 2);
-        values = Tensor::cat(vec![earlier.values, values], 2);
-    }
-    let total = keys.dims()[2];
-    let mut scores = query
-        .matmul(keys.clone().transpose())
-        .div_scalar(f64::from(attention.d_k as u32).sqrt());
-    if num > 1 {
-        let before = (total - num) as i64;
-        let mask = Tensor::<2, Bool>::tril_mask([num, total], before, &scores.device());
-        let mask = mask.reshape([1, 1, num, total]);
-        let dims = scores.dims();
-        scores = scores.mask_fill(mask.expand(dims), attention.min_float);
-    }
-    let context = softmax(scores, 3).matmul(values.clone());
-    now.push(KeysValues { keys, values });
-    let context = context.swap_dims(1, 2).reshape([batch, num, width]);
-    attention.output.forward(context)
 }

@@ -102,11 +102,12 @@ fn outputs_token_by_token_are_those_of_the_whole() {
             Positions::From(0),
             true,
         );
-        let (mut outputs, mut kept) = (Vec::new(), None);
+        let mut outputs = Vec::new();
+        let mut pasts = [Past::Nothing, Past::Nothing];
         for (at, num) in [(0, 2), (2, 1), (3, 2)] {
-            let (output, now) = attention.step(x.clone().narrow(1, at, num), kept, at);
-            outputs.push(output);
-            kept = Some(now);
+            let mut pasts = pasts.each_mut();
+            let x = x.clone().narrow(1, at, num);
+            outputs.push(attention.step(x, &[at; 2], &mut pasts));
         }
         let steps = values(Tensor::cat(outputs, 1));
         let difference = difference(&steps, &values(whole));

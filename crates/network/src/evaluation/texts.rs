@@ -60,7 +60,8 @@ pub fn continued(
         temperature: 0.0,
         ..Sampling::default()
     };
-    let mut sampler = Sampler::new(greedy, |token| tokenizer.is_text(token as i32));
+    let wanted = (0..tokenizer.vocabulary() as i32).map(|token| tokenizer.is_text(token));
+    let mut sampler = Sampler::new(greedy, wanted.collect());
     for at in num_prompt..*length {
         let inputs = Values::Tokens(tokens.clone());
         let inputs = batch::of_shape(inputs, items.len(), &[*length], device);

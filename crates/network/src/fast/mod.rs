@@ -18,6 +18,7 @@ pub mod portable;
 pub mod recurrent;
 #[cfg(test)]
 mod tests;
+pub mod thin;
 pub mod transpose;
 mod weighted;
 

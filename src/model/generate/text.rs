@@ -1,0 +1,167 @@
+//! A text while it is continued.
+
+use super::{Generated, Generation};
+use runner_core::data::encode::tokenizer::Tokenizer;
+use runner_core::predict::Sampler;
+use runner_network::stepwise::Cache;
+
+/// A text and what it is continued by.
+#[derive(Debug)]
+pub(super) struct Text<'a> {
+    pub(super) asked: &'a Generation,
+    tokenizer: &'a Tokenizer,
+    prompt: String,
+    num_prompt: usize,
+    num_unknown: usize,
+    /// The tokens that end a turn.
+    ends: &'a [i32],
+    pub(super) sampler: Sampler,
+    /// The last tokens, of the prompt and then added ones.
+    pub(super) context: Vec<i32>,
+    pub(super) cache: Cache,
+    /// The first token of the context that is not in the cache.
+    pub(super) seen: usize,
+    tokens: Vec<i32>,
+    /// The added text, as far as it was told.
+    told: usize,
+    /// Where the added text ends, if one of the texts to stop at was found.
+    stopped: Option<usize>,
+}
+
+impl<'a> Text<'a> {
+    pub(super) fn new(
+        tokenizer: &'a Tokenizer,
+        asked: &'a Generation,
+        prompt: String,
+        context: Vec<i32>,
+        ends: &'a [i32],
+    ) -> Self {
+        let is_unknown = |token: &&i32| tokenizer.unknown() == Some(**token);
+        // The end of a turn may be the token for padding, too.
+        let may_follow = |token: i32| ends.contains(&token) || tokenizer.is_text(token);
+        let wanted = (0..tokenizer.vocabulary() as i32).map(may_follow);
+        Self {
+            num_prompt: context.len(),
+            num_unknown: context.iter().filter(is_unknown).count(),
+            sampler: Sampler::new(asked.sampling, wanted.collect()),
+            cache: Cache::default(),
+            seen: 0,
+            tokens: Vec::with_capacity(asked.max_tokens.min(1 << 16)),
+            told: 0,
+            stopped: None,
+            asked,
+            tokenizer,
+            prompt,
+            ends,
+            context,
+        }
+    }
+
+    /// Keeps no more tokens than a network with positions handles.
+    pub(super) fn fit(&mut self, most: Option<usize>) {
+        if !self.asked.is_cached {
+            (self.cache, self.seen) = (Cache::default(), 0);
+        }
+        let Some(most) = most.filter(|most| self.context.len() > *most) else {
+            return;
+        };
+        let kept = if self.tokens.is_empty() {
+            most
+        } else {
+            (most / 2).max(1)
+        };
+        self.context.drain(..self.context.len() - kept);
+        (self.cache, self.seen) = (Cache::default(), 0);
+    }
+
+    /// Adds a token; the others are in the cache now.
+    pub(super) fn push(&mut self, token: i32) {
+        self.seen = self.context.len();
+        self.context.push(token);
+        self.tokens.push(token);
+        if !self.asked.stop.is_empty() {
+            let text = self.tokenizer.decode(&self.tokens);
+            let found = self.asked.stop.iter().filter_map(|stop| text.find(stop));
+            self.stopped = found.min();
+        }
+    }
+
+    pub(super) fn is_done(&self) -> bool {
+        self.stopped.is_some()
+            || self.tokens.len() >= self.asked.max_tokens
+            || self.tokens.last().is_some_and(|last| {
+                self.ends.contains(last) || self.tokenizer.separator() == Some(*last)
+            })
+    }
+
+    fn text(&self) -> String {
+        let mut text = self.tokenizer.decode(&self.tokens);
+        text.truncate(self.stopped.unwrap_or(text.len()));
+        text
+    }
+
+    /// Tells what was added and does not depend on later tokens.
+    pub(super) fn told(&mut self, tell: &mut dyn FnMut(&str)) {
+        let text = self.text();
+        let certain = certain(&text, &self.asked.stop);
+        if let Some(piece) = text
+            .get(self.told..certain)
+            .filter(|piece| !piece.is_empty())
+        {
+            tell(piece);
+            self.told = certain;
+        }
+    }
+
+    /// The continued text, whose rest is told.
+    pub(super) fn ended(self, tell: &mut dyn FnMut(&str)) -> Generated {
+        let text = self.text();
+        if let Some(rest) = text.get(self.told..).filter(|rest| !rest.is_empty()) {
+            tell(rest);
+        }
+        Generated {
+            text,
+            prompt: self.prompt,
+            tokens: self.tokens,
+            num_prompt: self.num_prompt,
+            num_unknown: self.num_unknown,
+        }
+    }
+}
+
+/// The length of the beginning of a text that later tokens do not change: without the part of a character, or of a text
+/// to stop at, at its end.
+fn certain(text: &str, stop: &[String]) -> usize {
+    let whole = text.trim_end_matches(char::REPLACEMENT_CHARACTER);
+    let begins = |from: usize| {
+        let rest = &whole[from..];
+        stop.iter().any(|stop| stop.starts_with(rest))
+    };
+    let longest = stop.iter().map(String::len).max().unwrap_or(0);
+    let first = whole.len().saturating_sub(longest);
+    let mut places = (first..whole.len()).filter(|at| whole.is_char_boundary(*at));
+    places.find(|at| begins(*at)).unwrap_or(whole.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::certain;
+
+    #[test]
+    fn what_may_change_is_not_told() {
+        let stop = ["\n\n".to_owned(), "END".to_owned()];
+        for (text, told) in [
+            ("a b", "a b"),
+            ("a\n", "a"),
+            ("a\nb", "a\nb"),
+            ("aEN", "a"),
+            ("E", ""),
+            ("éEN", "é"),
+            ("EéN", "EéN"),
+            ("ab\u{fffd}", "ab"),
+            ("", ""),
+        ] {
+            assert_eq!(&text[..certain(text, &stop)], told);
+        }
+    }
+}
