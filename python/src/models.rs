@@ -108,10 +108,10 @@ fn about(model: &Model) -> serde_json::Value {
         InputEncoder::Indices { .. } => "tokens",
         InputEncoder::Inputs { .. } => "inputs",
     };
-    let columns = transforms.inputs().into_iter().map(|at| {
-        let column = &transforms.columns[at];
-        json!({ "name": column.name, "shape": column.shape, "kind": column.kind.show() })
-    });
+    let columns = model.incoming(Path::new("")).columns();
+    let columns = columns.iter().map(
+        |column| json!({ "name": column.name, "shape": column.shape, "kind": column.kind.show() }),
+    );
     let layers = plan.network.layers.iter();
     let layers = layers.map(|layer| json!({ "name": layer.name, "shape": layer.shape }));
     let kind = model.incoming(Path::new("")).kind_of_run();

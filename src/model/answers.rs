@@ -1,4 +1,7 @@
-//! The answers of a language model to questions: which choice is the most probable, or what it continues a prompt with.
+//! The answers of a language model to questions: which choice is the most probable, what it continues a prompt with, or
+//! how probable a text is.
+
+mod texts;
 
 use super::{Generation, Model, Refusal, in_pool};
 use runner_core::data::Values;
@@ -6,7 +9,7 @@ use runner_core::data::encode::InputEncoder;
 use runner_core::data::encode::tokenizer::Tokenizer;
 use runner_core::diagnostic::Diagnostic;
 use runner_core::predict::{
-    Against, Difference, Measure, OnlyRight, Question, QuestionKind, Sampling,
+    Against, Context, Difference, Measure, OnlyRight, Question, QuestionKind, Sampling,
 };
 use runner_core::spec::task::TaskKind;
 use runner_network::batch;
@@ -14,6 +17,7 @@ use runner_network::stepwise::unfit;
 use runner_statistics::{mcnemar, percentile_interval, resample};
 
 use super::assess::{LEVEL, NUM_RESAMPLES};
+use texts::Read;
 
 /// The metrics of choices: whether the right one has the largest log probability; the same divided by its characters,
 /// by its bytes, and by its tokens.
@@ -24,11 +28,18 @@ const OF_ANSWERS: [&str; 1] = ["exact_match"];
 /// The results of some questions.
 #[derive(Clone, Debug)]
 pub struct Answered {
-    names: &'static [&'static str],
-    /// For each question, 1 for each metric by which it is answered right, and otherwise 0.
-    items: Vec<Vec<f64>>,
+    results: Results,
     /// Texts that were longer than an item, whose start was cut off.
     pub num_cut: u64,
+}
+
+/// The result of each question.
+#[derive(Clone, Debug)]
+enum Results {
+    /// For each question, 1 for each metric by which it is answered right, and otherwise 0.
+    Right(&'static [&'static str], Vec<Vec<f64>>),
+    /// For each text, how probable it is.
+    Read(Vec<Read>),
 }
 
 /// The log probability of a text after another one.
@@ -42,6 +53,33 @@ pub struct Likelihood {
     pub is_cut: bool,
 }
 
+/// What precedes a choice.
+enum Before<'a> {
+    /// A text, which a space follows unless it ends with one.
+    Text(&'a str),
+    /// The beginning of an assistant's message, as a chat template writes it.
+    Prompt(String),
+}
+
+/// How probable a token is after others.
+#[derive(Clone, Copy, Debug)]
+struct Probable {
+    /// The logarithm of its probability.
+    log: f64,
+    /// Whether no token is more probable.
+    is_first: bool,
+}
+
+impl Likelihood {
+    fn of(continuation: &Continuation, tokens: &[Probable]) -> Self {
+        Self {
+            sum: tokens.iter().map(|token| token.log).sum(),
+            num_tokens: tokens.len(),
+            is_cut: continuation.is_cut,
+        }
+    }
+}
+
 /// A context and the text after it, as tokens.
 struct Continuation {
     tokens: Vec<i32>,
@@ -53,7 +91,10 @@ struct Continuation {
 impl Answered {
     /// Questions so far.
     pub fn num_items(&self) -> usize {
-        self.items.len()
+        match &self.results {
+            Results::Right(_, items) => items.len(),
+            Results::Read(texts) => texts.len(),
+        }
     }
 
     /// The resamples for intervals.
@@ -61,67 +102,92 @@ impl Answered {
         NUM_RESAMPLES
     }
 
-    /// The fraction of right answers by each metric.
-    pub fn metrics(&self) -> Vec<Measure> {
-        let each = self.names.iter().enumerate();
-        let each = each.map(|(at, name)| {
-            let values = self.items.iter().map(|item| item[at]);
-            let (value, interval) = mean(&values.collect::<Vec<_>>());
-            Measure {
-                name: (*name).to_owned(),
-                value,
-                interval,
+    /// The metrics with each item resampled so many times.
+    fn values(&self, counts: &[u32]) -> Vec<(&'static str, f64)> {
+        match &self.results {
+            Results::Right(names, items) => {
+                let num: f64 = counts.iter().map(|count| f64::from(*count)).sum();
+                let of = |at: usize| {
+                    let items = items.iter().zip(counts);
+                    items
+                        .map(|(item, count)| item[at] * f64::from(*count))
+                        .sum::<f64>()
+                };
+                let names = names.iter().enumerate();
+                names.map(|(at, name)| (*name, of(at) / num)).collect()
             }
+            Results::Read(texts) => texts::metrics(texts, counts),
+        }
+    }
+
+    /// The metrics of each resample.
+    fn resampled(&self) -> Vec<Vec<(&'static str, f64)>> {
+        let num = self.num_items();
+        let all = 0..NUM_RESAMPLES as u64;
+        all.map(|at| self.values(&resample(num, at))).collect()
+    }
+
+    /// Each metric: the fraction of right answers, or how probable the texts are.
+    pub fn metrics(&self) -> Vec<Measure> {
+        let resampled = self.resampled();
+        let all = self.values(&vec![1; self.num_items()]).into_iter();
+        let each = all.enumerate().map(|(at, (name, value))| Measure {
+            name: name.to_owned(),
+            value,
+            interval: percentile_interval(
+                resampled.iter().map(|values| values[at].1).collect(),
+                LEVEL,
+            ),
         });
         each.collect()
     }
 
     /// The comparison with another model's answers to the same questions.
     pub fn against(&self, other: &Self, run: String) -> Against {
-        let pairs = || self.items.iter().zip(&other.items);
-        let metrics = self.names.iter().enumerate().map(|(at, name)| {
-            let differences: Vec<f64> = pairs().map(|(a, b)| a[at] - b[at]).collect();
-            let of = |answered: &Self| {
-                let sum: f64 = answered.items.iter().map(|item| item[at]).sum();
-                sum / answered.items.len() as f64
-            };
-            Difference {
-                name: (*name).to_owned(),
-                value: of(self),
-                other: of(other),
-                interval: mean(&differences).1,
+        let (ours, theirs) = (self.resampled(), other.resampled());
+        let whole = vec![1; self.num_items()];
+        let values = self.values(&whole).into_iter().zip(other.values(&whole));
+        let has_same = match (&self.results, &other.results) {
+            (Results::Read(ours), Results::Read(theirs)) => texts::have_same_tokens(ours, theirs),
+            _ => true,
+        };
+        let metrics = values
+            .enumerate()
+            .filter(|(_, ((name, _), _))| has_same || name.contains("byte"))
+            .map(|(at, ((name, value), (_, other)))| {
+                let differences = ours.iter().zip(&theirs);
+                let differences = differences.map(|(a, b)| a[at].1 - b[at].1);
+                Difference {
+                    name: name.to_owned(),
+                    value,
+                    other,
+                    interval: percentile_interval(differences.collect(), LEVEL),
+                }
+            });
+        let metrics = metrics.collect();
+        let right = match (&self.results, &other.results) {
+            (Results::Right(_, ours), Results::Right(_, theirs)) => {
+                let num = |first: f64, second: f64| {
+                    let pairs = ours.iter().zip(theirs);
+                    let found = pairs.filter(|(a, b)| a[0] == first && b[0] == second);
+                    found.count() as u64
+                };
+                Some(OnlyRight {
+                    both: num(1.0, 1.0),
+                    first: num(1.0, 0.0),
+                    other: num(0.0, 1.0),
+                    neither: num(0.0, 0.0),
+                    p: mcnemar(num(1.0, 0.0), num(0.0, 1.0)),
+                })
             }
-        });
-        let num = |first: f64, second: f64| {
-            let found = pairs().filter(|(a, b)| a[0] == first && b[0] == second);
-            found.count() as u64
+            _ => None,
         };
         Against {
             run,
-            metrics: metrics.collect(),
-            right: Some(OnlyRight {
-                both: num(1.0, 1.0),
-                first: num(1.0, 0.0),
-                other: num(0.0, 1.0),
-                neither: num(0.0, 0.0),
-                p: mcnemar(num(1.0, 0.0), num(0.0, 1.0)),
-            }),
+            metrics,
+            right,
         }
     }
-}
-
-/// A mean with its bootstrap interval.
-fn mean(values: &[f64]) -> (f64, Option<[f64; 2]>) {
-    let num = values.len() as f64;
-    let resampled = (0..NUM_RESAMPLES as u64).map(|at| {
-        let counts = resample(values.len(), at);
-        let sum: f64 = (counts.iter().zip(values))
-            .map(|(count, value)| f64::from(*count) * value)
-            .sum();
-        sum / num
-    });
-    let interval = percentile_interval(resampled.collect(), LEVEL);
-    (values.iter().sum::<f64>() / num, interval)
 }
 
 impl Model {
@@ -134,40 +200,92 @@ impl Model {
     /// If the run is not a language model, a choice is longer than an item, or a context has no tokens.
     pub fn answer(&self, questions: &[Question]) -> Result<Answered, Refusal> {
         self.of_text()?;
-        in_pool(|| {
-            let mut answered = Answered {
-                names: &OF_ANSWERS,
-                items: Vec::with_capacity(questions.len()),
-                num_cut: 0,
-            };
-            // All choices are prepared first: those of several questions are computed together.
-            let mut continuations = Vec::new();
-            for question in questions {
-                if let QuestionKind::Choice { choices, .. } = &question.kind {
+        if questions
+            .iter()
+            .any(|question| question.kind == QuestionKind::Text)
+        {
+            return self.read(questions);
+        }
+        let at = |question: &Question, error| at_line(question.line, error);
+        // All choices are prepared first: those of several questions are computed together.
+        let (mut continuations, mut asked) = (Vec::new(), Vec::new());
+        for question in questions {
+            match &question.kind {
+                QuestionKind::Choice { choices, .. } => {
+                    let context = self.prompt(&question.context);
+                    let context = context.map_err(|error| at(question, error))?;
                     for choice in choices {
-                        let tokens = self.continuation(&question.context, choice);
-                        continuations.push(tokens.map_err(|error| at_line(question.line, error))?);
+                        let tokens = self.continuation(&context, choice);
+                        continuations.push(tokens.map_err(|error| at(question, error))?);
                     }
                 }
+                QuestionKind::Answer(answer) => {
+                    let generation = self.asked(&question.context, answer);
+                    asked.push(generation.map_err(|error| at(question, error))?);
+                }
+                QuestionKind::Text => {}
             }
-            let mut likelihoods = self.together(&continuations).into_iter();
-            for question in questions {
-                let right = match &question.kind {
-                    QuestionKind::Choice { choices, right } => {
-                        answered.names = &OF_CHOICES;
-                        let each: Vec<_> = likelihoods.by_ref().take(choices.len()).collect();
-                        answered.num_cut += each.iter().filter(|one| one.is_cut).count() as u64;
-                        chosen(choices, &each).map(|at| at == *right).to_vec()
-                    }
-                    QuestionKind::Answer(answer) => {
-                        let right = self.continues_with(&question.context, answer);
-                        vec![right.map_err(|error| at_line(question.line, error))?]
-                    }
-                };
-                let right = right.into_iter().map(|is| f64::from(u8::from(is)));
-                answered.items.push(right.collect());
+        }
+        let likelihoods = in_pool(|| self.together(&continuations));
+        let mut likelihoods = likelihoods.into_iter();
+        let mut made = self.generate_all(&asked, &mut |_, _| {})?.into_iter();
+        let (mut names, mut num_cut) = (&OF_ANSWERS[..], 0);
+        let mut items = Vec::with_capacity(questions.len());
+        for question in questions {
+            let right = match &question.kind {
+                QuestionKind::Choice { choices, right } => {
+                    names = &OF_CHOICES;
+                    let each: Vec<_> = likelihoods.by_ref().take(choices.len()).collect();
+                    num_cut += each.iter().filter(|one| one.is_cut).count() as u64;
+                    chosen(choices, &each).map(|at| at == *right).to_vec()
+                }
+                QuestionKind::Answer(answer) => {
+                    let made = made.next().map(|made| made.tokens).unwrap_or_default();
+                    vec![self.is_answer(&made, answer)?]
+                }
+                QuestionKind::Text => Vec::new(),
+            };
+            let right = right.into_iter().map(|is| f64::from(u8::from(is)));
+            items.push(right.collect());
+        }
+        Ok(Answered {
+            results: Results::Right(names, items),
+            num_cut,
+        })
+    }
+
+    /// The text before a choice: for a conversation, up to the start of the assistant's message.
+    fn prompt<'a>(&self, context: &'a Context) -> Result<Before<'a>, Refusal> {
+        Ok(match context {
+            Context::Text(text) => Before::Text(text),
+            Context::Chat(conversation) => {
+                let (tokenizer, _) = self.of_text()?;
+                Before::Prompt(self.written(tokenizer, conversation, None)?)
             }
-            Ok(answered)
+        })
+    }
+
+    /// The most probable continuation, as far as it is compared with an answer.
+    fn asked(&self, context: &Context, answer: &str) -> Result<Generation, Refusal> {
+        /// Tokens beyond those of the answer, so that a longer one is seen.
+        const MORE: usize = 8;
+        let (tokenizer, _) = self.of_text()?;
+        let encoded = tokenizer.encode(answer);
+        let tokens = encoded.map_err(|error| -> Refusal { Box::new(error.to_diagnostic()) })?;
+        let generation = match context {
+            Context::Text(text) => Generation::new(text.clone()),
+            Context::Chat(conversation) => Generation {
+                conversation: Some(conversation.clone()),
+                ..Generation::new("")
+            },
+        };
+        Ok(Generation {
+            max_tokens: 2 * tokens.len() + MORE,
+            sampling: Sampling {
+                temperature: 0.0,
+                ..Sampling::default()
+            },
+            ..generation
         })
     }
 
@@ -198,7 +316,11 @@ impl Model {
     /// # Errors
     /// If the run is not a language model, the text has no tokens or more than an item, or nothing precedes it.
     pub fn likelihood(&self, context: &str, text: &str) -> Result<Likelihood, Refusal> {
-        Ok(self.likelihood_of(&[&self.continuation(context, text)?])[0])
+        let continuation = self.continuation(&Before::Text(context), text)?;
+        Ok(Likelihood::of(
+            &continuation,
+            &self.likelihood_of(&[&continuation])[0],
+        ))
     }
 
     /// The log probabilities of texts after contexts, as [`likelihood`](Self::likelihood) gives them except for rounding:
@@ -209,13 +331,13 @@ impl Model {
     pub fn likelihoods(&self, all: &[(&str, &str)]) -> Result<Vec<Likelihood>, Refusal> {
         let each = all
             .iter()
-            .map(|(context, text)| self.continuation(context, text));
+            .map(|(context, text)| self.continuation(&Before::Text(context), text));
         let each = each.collect::<Result<Vec<_>, _>>()?;
         Ok(in_pool(|| self.together(&each)))
     }
 
     /// The tokens of a text after a context.
-    fn continuation(&self, context: &str, text: &str) -> Result<Continuation, Refusal> {
+    fn continuation(&self, before: &Before<'_>, text: &str) -> Result<Continuation, Refusal> {
         let (tokenizer, length) = self.of_text()?;
         let refuse = |message: String, help: &str| {
             Err::<Continuation, Refusal>(Box::new(
@@ -227,10 +349,15 @@ impl Model {
             tokens.map_err(|error| -> Refusal { Box::new(error.to_diagnostic()) })
         };
         // Spaces at the end of a context belong to the tokens of what follows.
-        let trimmed = context.trim_end();
-        let spaces = match &context[trimmed.len()..] {
-            "" => " ",
-            spaces => spaces,
+        let (trimmed, spaces) = match before {
+            Before::Text(context) => {
+                let trimmed = context.trim_end();
+                match &context[trimmed.len()..] {
+                    "" => (trimmed, " "),
+                    spaces => (trimmed, spaces),
+                }
+            }
+            Before::Prompt(prompt) => (prompt.as_str(), ""),
         };
         let before = encode(trimmed)?;
         let mut tokens = encode(&format!("{trimmed}{spaces}{text}"))?;
@@ -266,6 +393,13 @@ impl Model {
 
     /// The log probabilities of continuations, in their order.
     fn together(&self, all: &[Continuation]) -> Vec<Likelihood> {
+        let each = all.iter().zip(self.each_token(all));
+        each.map(|(one, tokens)| Likelihood::of(one, &tokens))
+            .collect()
+    }
+
+    /// How probable each token of continuations is, in their order.
+    fn each_token(&self, all: &[Continuation]) -> Vec<Vec<Probable>> {
         /// Outputs that are held at a time: 128 MiB.
         const MOST_OUTPUTS: usize = 32 << 20;
         /// More texts at a time gain nothing.
@@ -274,7 +408,7 @@ impl Model {
         let mut order: Vec<usize> = (0..all.len()).collect();
         // Stable: what is computed together is the same each time.
         order.sort_by_key(|at| all[*at].tokens.len());
-        let mut found = vec![Likelihood::default(); all.len()];
+        let mut found = vec![Vec::new(); all.len()];
         let mut rest = order.as_slice();
         while !rest.is_empty() {
             let fits = |num: &usize| {
@@ -287,17 +421,17 @@ impl Model {
                 .unwrap_or(1);
             let (these, others) = rest.split_at(num);
             let texts: Vec<&Continuation> = these.iter().map(|at| &all[*at]).collect();
-            for (at, likelihood) in these.iter().zip(self.likelihood_of(&texts)) {
-                found[*at] = likelihood;
+            for (at, tokens) in these.iter().zip(self.likelihood_of(&texts)) {
+                found[*at] = tokens;
             }
             rest = others;
         }
         found
     }
 
-    /// The log probabilities of continuations, computed together. Shorter ones are padded at their end, which the network
+    /// How probable the tokens of continuations are, computed together. Shorter ones are padded at their end, which the network
     /// sees only after them.
-    fn likelihood_of(&self, texts: &[&Continuation]) -> Vec<Likelihood> {
+    fn likelihood_of(&self, texts: &[&Continuation]) -> Vec<Vec<Probable>> {
         let padding = self
             .transforms
             .input
@@ -327,38 +461,27 @@ impl Model {
             let each = rows.zip(&text.tokens[text.first..]).map(|(row, token)| {
                 let most = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
                 let sum: f64 = row.iter().map(|x| (x - most).exp()).sum();
-                row[*token as usize] - most - sum.ln()
+                let own = row[*token as usize];
+                Probable {
+                    log: own - most - sum.ln(),
+                    is_first: own >= most,
+                }
             });
-            Likelihood {
-                sum: each.sum(),
-                num_tokens,
-                is_cut: text.is_cut,
-            }
+            each.collect()
         };
         texts.iter().enumerate().map(of_text).collect()
     }
 
-    /// Whether the first line of the most probable continuation is an answer.
-    fn continues_with(&self, context: &str, answer: &str) -> Result<bool, Refusal> {
-        /// Tokens beyond those of the answer, so that a longer one is seen.
-        const MORE: usize = 8;
+    /// Whether the first line of a continuation is an answer.
+    fn is_answer(&self, made: &[i32], answer: &str) -> Result<bool, Refusal> {
         let (tokenizer, _) = self.of_text()?;
-        let encoded = tokenizer.encode(answer);
-        let tokens = encoded.map_err(|error| -> Refusal { Box::new(error.to_diagnostic()) })?;
-        let made = self.generate(&Generation {
-            max_tokens: 2 * tokens.len() + MORE,
-            sampling: Sampling {
-                temperature: 0.0,
-                ..Sampling::default()
-            },
-            ..Generation::new(context)
-        })?;
-        let mut tokens = made.tokens.as_slice();
-        if let Some((last, others)) = tokens.split_last()
-            && tokenizer.separator() == Some(*last)
-        {
-            tokens = others;
-        }
+        let is_end = |token: &i32| {
+            tokenizer.separator() == Some(*token) || tokenizer.turn_ends().contains(token)
+        };
+        let tokens = match made.split_last() {
+            Some((last, others)) if is_end(last) => others,
+            _ => made,
+        };
         let text = tokenizer.decode(tokens);
         let line = text.trim_start().lines().next().unwrap_or_default();
         Ok(line.trim() == answer.trim())

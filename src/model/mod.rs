@@ -32,7 +32,8 @@ pub use generate::{Generated, Generation};
 use crate::train::{device, predictions};
 use runner_core::data::encode::InputEncoder;
 use runner_core::data::encode::tokenizer::Tokenizer;
-use runner_core::data::incoming::{Incoming, Piece};
+use runner_core::data::encode::tokenizer::chat::Conversation;
+use runner_core::data::incoming::{Incoming, KnownNodes, Piece};
 use runner_core::data::{DataError, Served, Set, Split, Transforms, Values};
 use runner_core::diagnostic::Diagnostic;
 use runner_core::plan::RunPlan;
@@ -108,6 +109,8 @@ pub struct Model {
     device: Device,
     found: Found,
     weights: &'static str,
+    /// The nodes that the run was trained with, if items are pairs of them.
+    nodes: KnownNodes,
 }
 
 impl Model {
@@ -192,6 +195,7 @@ impl Model {
             device,
             found,
             weights: name,
+            nodes: KnownNodes::default(),
         })
     }
 
@@ -258,7 +262,10 @@ impl Model {
 
     /// A file of new data, as it is read for this model.
     pub fn incoming<'a>(&'a self, path: &'a Path) -> Incoming<'a> {
-        Incoming::new(&self.transforms, &self.plan.data, path)
+        Incoming {
+            nodes: Some(&self.nodes),
+            ..Incoming::new(&self.transforms, &self.plan.data, path)
+        }
     }
 
     /// The outputs of the network for some items of a split, concatenated: probabilities, or numbers in the network's
@@ -377,9 +384,14 @@ impl Model {
         let Set { records, .. } = piece.split.set();
         let vocabulary = tokenizer.vocabulary();
         let is_whole = unfit(&self.plan.network).is_some();
+        let is_chat = self.incoming(Path::new("")).chat_column() == Some(column);
         let rows = piece.split.rows().iter();
         rows.map(|row| {
             let text = records.text(*row as usize, column).unwrap_or_default();
+            // That the template accepts it was checked when it was read.
+            let written = (is_chat.then(|| Conversation::parse(text).ok()).flatten())
+                .and_then(|conversation| self.written(tokenizer, &conversation, None).ok());
+            let text = written.as_deref().unwrap_or(text);
             let mut tokens = tokenizer.encode(text).unwrap_or_default();
             tokens.drain(..tokens.len().saturating_sub(*length));
             if tokens.is_empty() {

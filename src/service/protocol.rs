@@ -7,6 +7,8 @@
 mod tests;
 mod unique;
 
+use std::path::Path;
+
 use runner_core::data::records::{Column, ColumnKind};
 use runner_core::diagnostic::Reason;
 use runner_core::predict::Prediction;
@@ -48,17 +50,8 @@ impl Metadata {
 
     /// Those of a model.
     pub fn of(model: &Model) -> Self {
-        let transforms = model.transforms();
-        let inputs = transforms.inputs().into_iter();
-        let inputs = inputs.filter_map(|at| transforms.columns.get(at).cloned());
-        let mut unique: Vec<Column> = Vec::new();
-        for column in inputs {
-            if unique.iter().all(|known| known.name != column.name) {
-                unique.push(column);
-            }
-        }
         Self {
-            inputs: unique,
+            inputs: model.incoming(Path::new("the request")).columns(),
             outputs: outputs(model),
         }
     }

@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use burn_runner::model::{Model, Options};
+use burn_runner::model::{Generation, Model, Options};
+use burn_runner::predict::Sampling;
 use runner_core::data::encode::tokenizer::chat::{ChatTemplate, Conversation, Renderer};
 use runner_core::data::{TargetValues, Trust, Values};
 use serde_json::{Value as Json, json};
@@ -195,6 +196,123 @@ fn conversations_are_answered() {
     }
     let (code, _, said) = of(&["--messages", "none.json"]);
     assert!(code == 2 && said.contains("cannot be read"), "{said}");
+}
+
+/// The loss over what the assistant wrote, computed from the outputs of the network.
+fn loss_of_the_assistant(model: &Model, lines: &str) -> (f64, usize) {
+    let tokenizer = model.transforms().input.tokenizer().unwrap();
+    let renderer = Renderer::new(tokenizer.chat.as_ref().unwrap(), None).unwrap();
+    let (mut sum, mut num) = (0.0, 0);
+    for line in lines.lines() {
+        let marked = renderer
+            .marked(&Conversation::parse(line).unwrap())
+            .unwrap();
+        let mut tokens = tokenizer
+            .encode_marked(&marked.text, &marked.assistant)
+            .unwrap();
+        tokens.insert(0, (tokenizer.separator().unwrap(), false));
+        for at in (1..tokens.len()).filter(|at| tokens[*at].1) {
+            let first = at.saturating_sub(24);
+            let before: Vec<i32> = tokens[first..at].iter().map(|(token, _)| *token).collect();
+            let all = model.activated_values(Values::Tokens(before.clone()), 1);
+            let row = &all[all.len() - all.len() / before.len()..];
+            sum -= f64::from(row[tokens[at].0 as usize]).ln();
+            num += 1;
+        }
+    }
+    (sum / num as f64, num)
+}
+
+#[test]
+fn conversations_are_evaluated_and_predicted() {
+    let folder = trained();
+    let path = |name: &str| folder.path().join(name);
+    let lines = fs::read_to_string(path("chats.jsonl")).unwrap();
+    let few: String = lines
+        .lines()
+        .take(6)
+        .map(|line| format!("{line}\n"))
+        .collect();
+    fs::write(path("few.jsonl"), &few).unwrap();
+    let evaluated = |data: &str| {
+        let arguments = ["evaluate", "results/spec", "--data", data, "--json"];
+        let (code, out, said) = run(folder.path(), &arguments);
+        assert_eq!(code, 0, "{said}");
+        let found: Json = serde_json::from_str(&out).unwrap();
+        let metrics = found["metrics"].as_array().unwrap().clone();
+        let value = move |name: &str| {
+            let found = metrics.iter().find(|metric| metric["name"] == name);
+            found.unwrap_or_else(|| panic!("{name}"))["value"]
+                .as_f64()
+                .unwrap()
+        };
+        (found["num_items"].as_u64().unwrap(), value)
+    };
+    let (num, value) = evaluated("few.jsonl");
+    assert_eq!(num, 6);
+    // The conversations fit into an item together with what is counted of them.
+    let (expected, num_tokens) = loss_of_the_assistant(&model(folder.path()), &few);
+    let loss = value("loss");
+    assert!(
+        num_tokens > 20 && (loss - expected).abs() < 0.05 * expected,
+        "{loss} for {expected}"
+    );
+    assert!((value("perplexity") - loss.exp()).abs() < 1e-9);
+    let bytes = 6 * "It is 1.\n".len();
+    let bits = loss * num_tokens as f64 / bytes as f64 / 2f64.ln();
+    assert!((value("bits_per_byte") - bits).abs() < 1e-9);
+    let asked = |more: Json| {
+        let mut row = json!({ "messages": [{ "role": "user", "content": "What follows 7?" }] });
+        row.as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        row.to_string() + "\n"
+    };
+    fs::write(
+        path("choices.jsonl"),
+        asked(json!({ "choices": ["It is 8.", "Qx zz"], "answer": 0 })),
+    )
+    .unwrap();
+    assert_eq!(evaluated("choices.jsonl").1("acc"), 1.0);
+    // What the model answers, as far as it is compared.
+    let opened = model(folder.path());
+    let tokenizer = opened.transforms().input.tokenizer().unwrap();
+    let answer = "It is 8.";
+    let made = opened.generate(&Generation {
+        conversation: Some(Conversation::parse(&asked(json!({}))).unwrap()),
+        max_tokens: 2 * tokenizer.encode(answer).unwrap().len() + 8,
+        sampling: Sampling {
+            temperature: 0.0,
+            ..Sampling::default()
+        },
+        ..Generation::new("")
+    });
+    let made = made.unwrap().text;
+    let line = made.trim_start().lines().next().unwrap_or_default();
+    let right = f64::from(u8::from(line.trim() == answer));
+    fs::write(path("answers.jsonl"), asked(json!({ "answer": answer }))).unwrap();
+    assert_eq!(evaluated("answers.jsonl").1("exact_match"), right);
+    fs::write(path("held_out.txt"), "What follows 7? It is 8.\n".repeat(9)).unwrap();
+    assert_eq!(evaluated("held_out.txt").0, 1);
+    let predict = [
+        "predict",
+        "results/spec",
+        "--data",
+        "few.jsonl",
+        "--format",
+        "csv",
+    ];
+    let (code, out, said) = run(folder.path(), &predict);
+    assert_eq!(code, 0, "{said}");
+    assert_eq!(out.lines().count(), 7, "{out}");
+    // A conversation in which the assistant wrote nothing.
+    fs::write(path("mute.jsonl"), asked(json!({}))).unwrap();
+    let arguments = ["evaluate", "results/spec", "--data", "mute.jsonl"];
+    let (code, _, said) = run(folder.path(), &arguments);
+    assert!(
+        code == 2 && said.contains("assistant wrote nothing"),
+        "{said}"
+    );
 }
 
 #[test]

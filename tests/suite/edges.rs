@@ -5,6 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
+use burn_runner::model::{Model, Options};
+use runner_core::predict::Prediction;
+
 use super::edit::Edit;
 use super::support::{folder_with, goes_on, numbers, root, run};
 
@@ -108,6 +111,58 @@ fn pairs_know_no_edge_that_is_held_out_and_resume_exactly() {
         plan.contains(&format!("num_edges = {}\n", 2 * with_edge[0])),
         "{plan}"
     );
+}
+
+#[test]
+fn pairs_are_answered_one_by_one_too() {
+    let folder = villages(ROADS);
+    goes_on(folder.path());
+    let rows = [("v001", "v002"), ("v010", "v003"), ("v004", "v004")];
+    let table = rows.map(|(from, to)| format!("{from},{to}\n")).concat();
+    fs::write(
+        folder.path().join("pairs.csv"),
+        format!("source,target\n{table}"),
+    )
+    .unwrap();
+    let table = said(
+        folder.path(),
+        &["predict", "results/spec", "--data", "pairs.csv"],
+    );
+    let expected = table.lines().skip(1);
+    let expected: Vec<f64> = expected
+        .map(|line| line.rsplit(',').next().unwrap().parse().unwrap())
+        .collect();
+    let model = Model::open(&folder.path().join("results/spec"), &Options::default()).unwrap();
+    let of = |from: &str, to: &str| format!("{{\"source\": \"{from}\", \"target\": \"{to}\"}}");
+    let objects = rows.map(|(from, to)| of(from, to));
+    let objects: Vec<&str> = objects.iter().map(String::as_str).collect();
+    // The nodes of the run are read with the first row.
+    let found: Vec<Prediction> = objects
+        .iter()
+        .flat_map(|row| {
+            let found = model.predict_objects(&[row]);
+            fs::remove_file(folder.path().join("villages.csv")).unwrap_or_default();
+            found.unwrap()
+        })
+        .collect();
+    assert_eq!(found, model.predict_objects(&objects).unwrap());
+    for (found, expected) in found.iter().zip(expected) {
+        let Prediction::Labels { probabilities, .. } = found else {
+            panic!("{found:?}");
+        };
+        assert!((f64::from(probabilities[0]) - expected).abs() < 1e-6);
+    }
+    let columns = model.incoming(Path::new("")).columns();
+    let names: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
+    assert_eq!(names, ["source", "target"]);
+    for (row, reason) in [
+        (of("v001", "v9999"), "v9999"),
+        ("{\"source\": \"v001\"}".to_owned(), "target"),
+        ("{}".to_owned(), "a node is missing"),
+    ] {
+        let wrong = model.predict_objects(&[&row]).unwrap_err();
+        assert!(wrong.message.contains(reason), "{row}: {}", wrong.message);
+    }
 }
 
 /// The probability of an edge for each pair.

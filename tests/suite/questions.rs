@@ -213,7 +213,7 @@ fn questions_that_cannot_be_asked_are_refused_with_their_line() {
             "`a.jsonl:1`: the answer 7 is none of the 2 choices",
         ),
         (
-            "{\"text\": \"a\"}\n",
+            "{\"note\": \"a\"}\n",
             "`a.jsonl:1`: no text before the answer was found",
         ),
         (long.as_str(), "line 2: "),

@@ -1,10 +1,12 @@
-//! Questions for a language model, from files: several choices of which one is right, or a prompt with an answer.
+//! What a language model is asked, from files: several choices of which one is right, a prompt with an answer, or a text
+//! that it reads. The prompt, and the text, may be a conversation.
 
 use std::path::Path;
 
 use serde_json::{Map, Value as Json};
 
 use crate::data::DataError;
+use crate::data::encode::tokenizer::chat::Conversation;
 use crate::show::{listed, plain_io_error};
 use crate::spec::data::DataKind;
 use crate::spec::plain_file;
@@ -18,15 +20,29 @@ const CHOICES: [&str; 3] = ["choices", "endings", "options"];
 /// Names of the right choice, or of the answer.
 const ANSWERS: [&str; 5] = ["answer", "answerKey", "label", "gold", "target"];
 
+/// Names of a text that is read.
+const TEXTS: [&str; 3] = ["text", "content", "document"];
+/// Names of a conversation.
+const MESSAGES: [&str; 2] = ["messages", "conversation"];
+
 /// A question.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Question {
     /// The line of the file.
     pub line: u64,
-    /// The text before a choice or an answer.
-    pub context: String,
+    /// The text before a choice or an answer, or the one that is read.
+    pub context: Context,
     /// What is asked.
     pub kind: QuestionKind,
+}
+
+/// A text, or a conversation that a chat template writes as one.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Context {
+    /// A text as it is.
+    Text(String),
+    /// A conversation.
+    Chat(Conversation),
 }
 
 /// What is asked.
@@ -41,10 +57,23 @@ pub enum QuestionKind {
     },
     /// A text that continues the context.
     Answer(String),
+    /// How probable the text is: all of it, or what the assistant wrote.
+    Text,
 }
 
-/// The questions of a file of JSON lines, or of a CSV file with a header: all with choices, or all without. Which of
-/// both it is follows from `kind`, or from the name of the file.
+impl QuestionKind {
+    /// What the questions of a file have in common.
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Choice { .. } => "choices",
+            Self::Answer(_) => "an answer",
+            Self::Text => "only a text",
+        }
+    }
+}
+
+/// The questions of a file of JSON lines, or of a CSV file with a header: all with choices, all with an answer, or all
+/// with only a text. Which of both it is follows from `kind`, or from the name of the file. A `.txt` file is one text.
 ///
 /// # Errors
 /// If the file cannot be read, or a row is not a question.
@@ -63,10 +92,22 @@ pub fn read(path: &Path, kind: Option<DataKind>) -> Result<Vec<Question>, DataEr
         unreadable(format!("line {line} is not UTF-8")).help("save the file as UTF-8")
     })?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
-    let is_named = path
-        .extension()
-        .is_some_and(|ending| ending.eq_ignore_ascii_case("csv"));
-    let rows = if kind.map_or(is_named, |kind| kind == DataKind::Csv) {
+    let is_named = |ending: &str| {
+        let own = path.extension();
+        own.is_some_and(|own| own.eq_ignore_ascii_case(ending))
+    };
+    if kind.map_or(is_named("txt"), |kind| kind == DataKind::Text) {
+        if text.trim().is_empty() {
+            let error = DataError::new(format!("`{shown}` has no text"));
+            return Err(error.help("check the path"));
+        }
+        return Ok(vec![Question {
+            line: 1,
+            context: Context::Text(text.to_owned()),
+            kind: QuestionKind::Text,
+        }]);
+    }
+    let rows = if kind.map_or(is_named("csv"), |kind| kind == DataKind::Csv) {
         of_csv(text)
     } else {
         of_lines(text)
@@ -84,17 +125,16 @@ pub fn read(path: &Path, kind: Option<DataKind>) -> Result<Vec<Question>, DataEr
         let error = DataError::new(format!("`{shown}` has no questions"));
         return Err(error.help("write one question per row"));
     };
-    let has_choices = |question: &Question| matches!(question.kind, QuestionKind::Choice { .. });
-    let differs = |question: &&Question| has_choices(question) != has_choices(first);
+    let differs = |question: &&Question| question.kind.name() != first.kind.name();
     if let Some(other) = questions.iter().find(differs) {
-        let reason = if has_choices(first) {
-            "the question has no choices, but earlier ones do"
-        } else {
-            "the question has choices, but earlier ones do not"
-        };
+        let reason = format!(
+            "the row has {}, but earlier ones have {}",
+            other.kind.name(),
+            first.kind.name()
+        );
         let wrong = Wrong(
-            reason.into(),
-            "put questions with and without choices into files of their own",
+            reason,
+            "put questions with choices, questions with an answer, and texts into files of their own",
         );
         return Err(place(other.line, wrong));
     }
@@ -166,21 +206,38 @@ fn question(line: u64, row: &Map<String, Json>) -> Result<Question, Wrong> {
     let no_context = || {
         Wrong(
             format!(
-                "no text before the answer was found under {}",
-                listed(CONTEXTS)
+                "no text before the answer was found under {}, and no conversation under {}",
+                listed(CONTEXTS),
+                listed(MESSAGES)
             ),
-            "name it `context`",
+            "name it `context`; a text that is read as it is is named `text`",
         )
     };
-    let mut context = find(&CONTEXTS).ok_or_else(no_context)?;
     let mut listing = find(&CHOICES);
-    // The layout of ARC's own files.
-    if let Json::Object(inner) = context {
-        listing = inner.get("choices").or(listing);
-        context = inner.get("stem").ok_or_else(no_context)?;
+    let answer = find(&ANSWERS);
+    let (context, may_be_read) = if let Some(messages) = find(&MESSAGES) {
+        (Context::Chat(conversation(messages, row)?), true)
+    } else if let Some(mut context) = find(&CONTEXTS) {
+        // The layout of ARC's own files.
+        if let Json::Object(inner) = context {
+            listing = inner.get("choices").or(listing);
+            context = inner.get("stem").ok_or_else(no_context)?;
+        }
+        let context = context.as_str().ok_or_else(no_context)?.to_owned();
+        (Context::Text(context), false)
+    } else {
+        let text = find(&TEXTS).filter(|_| listing.is_none() && answer.is_none());
+        let text = text.and_then(Json::as_str).ok_or_else(no_context)?;
+        (Context::Text(text.to_owned()), true)
+    };
+    if may_be_read && listing.is_none() && answer.is_none() {
+        return Ok(Question {
+            line,
+            context,
+            kind: QuestionKind::Text,
+        });
     }
-    let context = context.as_str().ok_or_else(no_context)?.to_owned();
-    let answer = find(&ANSWERS).ok_or_else(|| {
+    let answer = answer.ok_or_else(|| {
         Wrong(
             format!("no right answer was found under {}", listed(ANSWERS)),
             "name it `answer`",
@@ -227,6 +284,29 @@ fn question(line: u64, row: &Map<String, Json>) -> Result<Question, Wrong> {
         line,
         context,
         kind: asked,
+    })
+}
+
+/// The conversation of a row, which in CSV files is written as JSON.
+fn conversation(messages: &Json, row: &Map<String, Json>) -> Result<Conversation, Wrong> {
+    let parsed = match messages {
+        Json::String(text) => Conversation::parse(text),
+        messages => {
+            let mut whole = Map::new();
+            whole.insert(MESSAGES[0].to_owned(), messages.clone());
+            for key in ["tools", "documents"] {
+                if let Some(value) = row.get(key).filter(|value| !value.is_null()) {
+                    whole.insert(key.to_owned(), value.clone());
+                }
+            }
+            Conversation::of(Json::Object(whole))
+        }
+    };
+    parsed.map_err(|reason| {
+        Wrong(
+            format!("the conversation cannot be used: {reason}"),
+            "write a list of messages, such as [{\"role\": \"user\", \"content\": \"Hello\"}]",
+        )
     })
 }
 
@@ -309,7 +389,7 @@ mod tests {
         {
             let expected = Question {
                 line: 1 + 2 * line,
-                context: "The sky is".into(),
+                context: Context::Text("The sky is".into()),
                 kind: expected.clone(),
             };
             assert_eq!(*found, expected);
@@ -319,6 +399,49 @@ mod tests {
         assert_eq!((found[0].line, &found[0].kind), (2, &expected));
         let found = read_text("a.jsonl", r#"{"prompt": "2 + 2 =", "answer": 4}"#).unwrap();
         assert_eq!(found[0].kind, QuestionKind::Answer("4".into()));
+    }
+
+    #[test]
+    fn texts_and_conversations_are_read_as_they_are() {
+        let chat = r#"{"messages": [{"role": "user", "content": "Hi"}], "tools": null"#;
+        for (name, text, is_chat, kind) in [
+            ("a.txt", "two\nlines".to_owned(), false, "only a text"),
+            (
+                "a.jsonl",
+                r#"{"text": "two lines", "id": 4}"#.into(),
+                false,
+                "only a text",
+            ),
+            ("a.csv", "text\ntwo lines\n".into(), false, "only a text"),
+            ("a.jsonl", format!("{chat}}}"), true, "only a text"),
+            (
+                "a.jsonl",
+                format!("{chat}, \"answer\": \"Hello\"}}"),
+                true,
+                "an answer",
+            ),
+            (
+                "a.jsonl",
+                format!("{chat}, \"choices\": [\"a\", \"b\"], \"label\": 1}}"),
+                true,
+                "choices",
+            ),
+            (
+                "a.csv",
+                "messages\n\"[{\"\"role\"\": \"\"user\"\", \"\"content\"\": \"\"Hi\"\"}]\"\n"
+                    .into(),
+                true,
+                "only a text",
+            ),
+        ] {
+            let found = read_text(name, &text).unwrap();
+            assert_eq!(
+                matches!(found[0].context, Context::Chat(_)),
+                is_chat,
+                "{text}"
+            );
+            assert_eq!(found[0].kind.name(), kind, "{text}");
+        }
     }
 
     #[test]
@@ -341,6 +464,12 @@ mod tests {
                 "{\"context\": \"x\", \"choices\": [\"a\", \"b\"], \"answer\": \"c\"}\n",
             ),
             ("a.jsonl", "{\"context\": \"x\", \"answer\": \"\"}\n"),
+            ("a.jsonl", "{\"messages\": [{\"content\": \"x\"}]}\n"),
+            (
+                "a.jsonl",
+                "{\"text\": \"x\"}\n{\"context\": \"x\", \"answer\": \"y\"}\n",
+            ),
+            ("a.txt", " \n"),
             (
                 "a.jsonl",
                 "{\"context\": \"x\", \"answer\": \"y\"}\n{\"context\": \"x\", \"choices\": [\"a\", \"b\"], \"answer\": 1}\n",

@@ -1,11 +1,11 @@
 //! New graphs: a table of nodes and a file of edges, read at once, since the nodes of a graph can be anywhere in it.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::{Incoming, Origin, Piece, Pieces, Raw, Take, source};
 use crate::data::graph::NodeNames;
-use crate::data::records::{ColumnKind, Records, Skipped, Writer};
+use crate::data::records::{Column, ColumnKind, Records, Skipped, Writer};
 use crate::data::serve::{Set, Split};
 use crate::data::{DataError, NodeGraph, Pairs, Trust, graph, load};
 use crate::spec::data::{DataKind, GraphItems, GraphSpec};
@@ -46,19 +46,46 @@ impl Incoming<'_> {
         }
     }
 
-    /// Whether items can be read from rows alone, as far as the run tells.
+    /// Whether items can be read from rows alone, as far as the run tells. The nodes of pairs are read now.
     ///
     /// # Errors
     ///
-    /// If they need edges that are not there, or the nodes that the run was trained with.
+    /// If they need edges that are not there, or the nodes that the run was trained with cannot be read.
     pub fn check(&self) -> Result<(), DataError> {
-        if self.are_pairs() {
-            return Err(DataError::new(
-                "the items of this run are pairs of the nodes that it was trained with, which are not read for single requests",
-            )
-            .help("predict pairs from a file: `runner predict RUN --data pairs.csv`"));
-        }
+        Known::of(self)?;
         self.edges_of_graphs().map(|_| ())
+    }
+
+    /// The columns of a row, as far as the network uses them. Those with the names of both nodes come first.
+    pub fn columns(&self) -> Vec<Column> {
+        let named = self.ends().into_iter().flatten().map(|name| {
+            let kind = if self.are_numbered() {
+                ColumnKind::Whole
+            } else {
+                ColumnKind::Text
+            };
+            Column::scalar(name, kind)
+        });
+        let inputs = if self.are_pairs() {
+            self.edge_features()
+        } else {
+            self.transforms.inputs()
+        };
+        let inputs = inputs.into_iter();
+        let inputs = inputs.filter_map(|at| self.transforms.columns.get(at).cloned());
+        let mut columns: Vec<Column> = Vec::new();
+        for column in named.chain(inputs) {
+            if columns.iter().all(|known| known.name != column.name) {
+                columns.push(column);
+            }
+        }
+        columns
+    }
+
+    /// Whether the names of nodes were numbers in training.
+    fn are_numbered(&self) -> bool {
+        let id = self.graph().and_then(|graph| graph.id.as_ref());
+        id.is_none_or(|id| has_numbers(self, id))
     }
 
     /// Whether items are pairs of the run's nodes, which new data only names.
@@ -93,7 +120,12 @@ impl Incoming<'_> {
     }
 }
 
+/// The nodes of a run, once they were read.
+#[derive(Debug, Default)]
+pub struct KnownNodes(OnceLock<Arc<Known>>);
+
 /// The nodes of a run, of which new data has pairs.
+#[derive(Debug)]
 pub(super) struct Known {
     graph: Arc<NodeGraph>,
     names: Arc<NodeNames>,
@@ -105,8 +137,20 @@ pub(super) struct Known {
 }
 
 impl Known {
-    /// The nodes of the run, if items are pairs of them; its data is read again.
-    pub(super) fn of(incoming: &Incoming<'_>) -> Result<Option<Self>, DataError> {
+    /// The nodes of the run, if items are pairs of them; its data is read again, unless it was before.
+    pub(super) fn of(incoming: &Incoming<'_>) -> Result<Option<Arc<Self>>, DataError> {
+        if let Some(known) = incoming.nodes.and_then(|nodes| nodes.0.get()) {
+            return Ok(Some(known.clone()));
+        }
+        let known = Self::read(incoming)?.map(Arc::new);
+        if let (Some(nodes), Some(known)) = (incoming.nodes, &known) {
+            // Another thread may have read the same.
+            let _ = nodes.0.set(known.clone());
+        }
+        Ok(known)
+    }
+
+    fn read(incoming: &Incoming<'_>) -> Result<Option<Self>, DataError> {
         if !incoming.are_pairs() {
             return Ok(None);
         }
@@ -117,12 +161,11 @@ impl Known {
         let (Some(graph), Some(pairs)) = (&set.graph, &set.pairs) else {
             return Ok(None);
         };
-        let id = incoming.graph().and_then(|graph| graph.id.as_ref());
         Ok(Some(Self {
             graph: graph.clone(),
             names: pairs.names.clone(),
             is_directed: pairs.is_directed,
-            has_numbers: id.is_none_or(|id| has_numbers(incoming, id)),
+            has_numbers: incoming.are_numbered(),
             features: incoming.edge_features(),
         }))
     }

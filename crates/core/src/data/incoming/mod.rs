@@ -13,6 +13,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::encode::tokenizer::chat::{Conversation, Renderer};
 use super::encode::{Encoder, InputEncoder, TargetEncoder};
 pub use super::read::arrays::element::{Element, Layout as ArrayLayout};
 use super::read::{arrays, images, magic, tables, text};
@@ -20,6 +21,7 @@ use super::records::{Records, Skipped};
 use super::serve::{Set, Split};
 use super::{DataError, DataPlan, Dataset, Transforms};
 use crate::spec::data::{DataKind, FilesSpec, Format, ImageSpec, Missing};
+pub use graphs::KnownNodes;
 pub use source::kind_of;
 use windows::Windows;
 
@@ -48,6 +50,8 @@ pub struct Incoming<'a> {
     pub keep: &'a [String],
     /// Columns of a table that are neither inputs nor targets.
     pub ignore: &'a [String],
+    /// Keeps the nodes of the run, if items are pairs of them, so that its data is read only once.
+    pub nodes: Option<&'a KnownNodes>,
 }
 
 /// Some items in the order of their file.
@@ -117,6 +121,7 @@ impl<'a> Incoming<'a> {
             skips_bad: false,
             keep: &[],
             ignore: &[],
+            nodes: None,
         }
     }
 
@@ -265,6 +270,23 @@ impl<'a> Incoming<'a> {
         })
     }
 
+    /// The column of conversations, if the items of the run are such.
+    pub fn chat_column(&self) -> Option<usize> {
+        let InputEncoder::Stream { column, .. } = self.transforms.input else {
+            return None;
+        };
+        let name = &self.transforms.columns.get(column)?.name;
+        let mut chats = self.trained_on()?.roles.chats();
+        chats.any(|chat| chat == name).then_some(column)
+    }
+
+    /// The same with the template that writes them.
+    fn chats(&self) -> Option<(usize, Renderer)> {
+        let column = self.chat_column()?;
+        let template = self.transforms.input.tokenizer()?.chat.as_ref()?;
+        Some((column, Renderer::new(template, None).ok()?))
+    }
+
     /// The columns that are read.
     pub(in crate::data) fn used(&self) -> Vec<usize> {
         let mut used = if self.are_pairs() {
@@ -321,7 +343,9 @@ struct Pieces<'a> {
     needed: Vec<usize>,
     windows: Option<Windows>,
     /// The nodes of the run, if items are pairs of them.
-    known: Option<graphs::Known>,
+    known: Option<Arc<graphs::Known>>,
+    /// The column of conversations with the template that writes them, if items are such.
+    chats: Option<(usize, Renderer)>,
     /// Whether the items are rows of a program instead of a file, so that no flag can skip them.
     are_objects: bool,
     num_skipped: usize,
@@ -350,6 +374,7 @@ impl<'a> Pieces<'a> {
             windows: window.map(|window| Windows::new(window, incoming.has_targets)),
             needed,
             known: graphs::Known::of(incoming)?,
+            chats: incoming.chats(),
             incoming,
             are_objects: false,
             num_skipped: 0,
@@ -459,6 +484,14 @@ impl<'a> Pieces<'a> {
         }
         if let (Some(reason), None) = (self.encoder.input.unknown(records, row), &self.known) {
             return Some(reason);
+        }
+        if let Some((column, renderer)) = &self.chats {
+            let text = records.text(row, *column).unwrap_or_default();
+            // Anything else is a text that is continued.
+            let written = Conversation::parse(text).map(|chat| renderer.render(&chat, true));
+            if let Ok(Err(reason)) = written {
+                return Some(format!("the chat template {reason}"));
+            }
         }
         if let (TargetEncoder::HiddenTokens { .. }, false) =
             (&self.incoming.transforms.target, self.incoming.has_targets)
