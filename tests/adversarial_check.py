@@ -33,11 +33,33 @@ class Block(nn.Module):
         return self.second(self.function(self.norm(self.first(x))))
 
 
-class Pair(nn.Module):
-    def __init__(self, function, norm):
+class Given(nn.Module):
+    """A block that also takes what an item is for, after its input."""
+
+    def __init__(self, block):
         super().__init__()
-        self.generator = Block((4, 8, 6), torch.tanh, norm)
-        self.discriminator = Block((6, 16, 1), function)
+        self.block = block
+        self.condition = None
+
+    def forward(self, x):
+        return self.block(torch.cat([x, self.condition], dim=1))
+
+
+class Pair(nn.Module):
+    def __init__(self, function, norm, num_classes):
+        super().__init__()
+        self.generator = Block((4 + num_classes, 8, 6), torch.tanh, norm)
+        self.discriminator = Block((6 + num_classes, 16, 1), function)
+
+    def networks(self, condition):
+        """The generator and the discriminator, for some conditions."""
+        both = self.generator, self.discriminator
+        if condition is None:
+            return both
+        both = Given(both[0]), Given(both[1])
+        for given in both:
+            given.condition = condition
+        return both
 
 
 def leaky(x):
@@ -58,7 +80,15 @@ CASES = {
     "hinge_gan": (HINGE, 1, leaky, 0.0, False),
     "wgan": (WGAN, 2, torch.tanh, None, False),
     "wgan_gp": (WGAN, 3, torch.tanh, None, False),
+    "conditional_gan": (GAN, 1, torch.tanh, 0.0, True),
+    "conditional_wgan_gp": (WGAN, 2, torch.tanh, None, False),
 }
+NUM_CLASSES = 3
+
+
+def conditions(name, num):
+    """The class of each item as one-hot rows, in a conditional pair."""
+    return torch.eye(NUM_CLASSES)[torch.arange(num) % NUM_CLASSES] if name.startswith("conditional") else None
 
 
 def penalty(discriminator, real, generated, shares):
@@ -74,11 +104,13 @@ def train(name, pair, items, draws):
     losses = {"discriminator": [], "generator": []}
     for step, drawn in enumerate(draws["steps"], 1):
         of = lambda key: torch.tensor(drawn[key])
-        real = items[of("order")]
-        generated = pair.generator(of("discriminator")).detach()
-        loss = of_real(pair.discriminator(real)) + of_generated(pair.discriminator(generated))
-        if name == "wgan_gp":
-            loss = loss + penalty(pair.discriminator, real, generated, of("shares"))
+        order, given = of("order"), conditions(name, len(items))
+        real = items[order]
+        generator, discriminator = pair.networks(None if given is None else given[order])
+        generated = generator(of("discriminator")).detach()
+        loss = of_real(discriminator(real)) + of_generated(discriminator(generated))
+        if name.endswith("wgan_gp"):
+            loss = loss + penalty(discriminator, real, generated, of("shares"))
         for_discriminator.zero_grad()
         loss.backward()
         for_discriminator.step()
@@ -90,7 +122,7 @@ def train(name, pair, items, draws):
         if step % every:
             losses["generator"].append(None)
             continue
-        loss = of_fooling(pair.discriminator(pair.generator(of("generator"))))
+        loss = of_fooling(discriminator(generator(of("generator"))))
         for_generator.zero_grad()
         loss.backward()
         for_generator.step()
@@ -102,8 +134,10 @@ def train(name, pair, items, draws):
 def measure(name, pair, items, draws):
     (of_real, of_generated, of_fooling), _, _, threshold, _ = CASES[name]
     pair.eval()
-    generated = pair.generator(torch.tensor(draws["valid"]))
-    real_scores, scores = pair.discriminator(items), pair.discriminator(generated)
+    given = conditions(name, len(items))
+    generator, discriminator = pair.networks(given)
+    generated = generator(torch.tensor(draws["valid"]))
+    real_scores, scores = discriminator(items), discriminator(generated)
     found = {
         "loss": (of_real(real_scores) + of_generated(scores)).item(),
         "generator/loss": of_fooling(scores).item(),
@@ -111,7 +145,9 @@ def measure(name, pair, items, draws):
     if threshold is not None:
         found["real_accuracy"] = (real_scores > threshold).double().mean().item()
         found["generated_accuracy"] = (scores <= threshold).double().mean().item()
-    along = np.array(draws["directions"]).reshape(-1, items.shape[1])
+    if given is not None:
+        items, generated = torch.cat([items, given], dim=1), torch.cat([generated, given], dim=1)
+    along = np.array(draws["directions" if given is None else "directions_with_classes"]).reshape(-1, items.shape[1])
     assert np.allclose((along**2).sum(axis=1), 1)
     distances = [wasserstein_distance(items.numpy() @ u, generated.numpy() @ u) for u in along]
     found["sliced_wasserstein"] = np.mean(distances)
@@ -130,8 +166,10 @@ if what == "prepare":
     for file, items in [("train.csv", train_items), ("valid.csv", valid_items)]:
         rows = [",".join(map(str, row)) for row in items]
         (folder / file).write_text("\n".join(["p,q,r,s,t,u", *rows]) + "\n")
+        rows = [f"{row},{'abc'[at % NUM_CLASSES]}" for at, row in enumerate(rows)]
+        (folder / f"classes_{file}").write_text("\n".join(["p,q,r,s,t,u,class", *rows]) + "\n")
 for name, (_, _, function, _, norm) in CASES.items():
-    pair = Pair(function, norm)
+    pair = Pair(function, norm, NUM_CLASSES if name.startswith("conditional") else 0)
     path = folder / f"{name}.safetensors"
     if what == "prepare":
         save_file({key: value.float() for key, value in pair.state_dict().items() if value.ndim}, path)

@@ -47,6 +47,12 @@ pub(super) struct GenerateArgs {
     /// For a generator of items: how many
     #[arg(long, value_name = "N", default_value = "16", requires = "out", value_parser = clap::value_parser!(u64).range(1..=1 << 24).map(|n| n as usize))]
     num: usize,
+    /// For a conditional generator: the class to generate items of, by default each in turn
+    #[arg(long, value_name = "NAME", requires = "out")]
+    class: Option<String>,
+    /// For a conditional generator: generate items for the targets of the items of this split, in their order
+    #[arg(long, value_name = "SPLIT", requires = "out", conflicts_with = "class", value_parser = ["train", "valid", "test"])]
+    split: Option<String>,
     /// Overwrite an existing file
     #[arg(long, requires = "out")]
     force: bool,
@@ -184,6 +190,8 @@ fn samples(args: &GenerateArgs, out: &Path, output: &mut Output) -> u8 {
     let asked = Samples {
         options: args.model.options(),
         num: args.num,
+        class: args.class.clone(),
+        split: args.split.clone(),
         seed: args.seed,
         force: args.force,
         ..Samples::new(&args.model.run, out)

@@ -17,7 +17,7 @@ use runner_core::spec::metric::Metric;
 use runner_core::spec::section::Choice;
 use runner_core::spec::task::TaskKind;
 use runner_network::adversarial::Judged;
-use runner_network::batch::Batch;
+use runner_network::batch::{Batch, TargetUse};
 use runner_network::network::Output;
 use runner_network::noise::Draws;
 use runner_network::scores::{self, Ranked, Scores};
@@ -341,11 +341,11 @@ impl Model {
 
     fn assess_batch(&self, served: Served, to: &mut Assessed) -> Result<(), TensorReadError> {
         let (num, targets) = (served.num_items, served.targets.clone());
-        let is_of_items = self.plan.task.kind.is_of_items();
+        let use_of = TargetUse::of(&self.plan);
         let input = &self.plan.data.input;
         let places = to.num_items..to.num_items + num;
         let noise = Draws::of(&self.plan).map(|draws| draws.of_split(places, &self.device));
-        let batch = Batch::new(served, input, is_of_items, &self.device).with_noise(noise);
+        let batch = Batch::new(served, input, use_of, &self.device).with_noise(noise);
         let output = self.network.output(batch);
         let keeps = to.num_items + num <= MOST_ITEMS;
         let mut measured = vec![to.scores.measure(output.clone(), true)];
@@ -447,6 +447,10 @@ fn item(output: &Output, at: usize, num: usize) -> Output {
         judged: output.judged.as_ref().map(|judged| Judged {
             real: judged.real.clone().narrow(0, at, 1),
             generated: judged.generated.clone().narrow(0, at, 1),
+            condition: {
+                let condition = judged.condition.as_ref();
+                condition.map(|condition| condition.clone().narrow(0, at, 1))
+            },
         }),
     }
 }

@@ -28,6 +28,7 @@ pub use answers::{Answered, Likelihood};
 pub use assess::{Assessed, LEVEL};
 pub use find::{Found, find, find_seeds};
 pub use generate::{Generated, Generation};
+pub use samples::Wanted;
 
 use crate::train::{device, predictions};
 use runner_core::data::encode::InputEncoder;

@@ -3,10 +3,10 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use super::predict::{format_of, unwritable, write_to};
+use super::predict::{format_of, split_of, unwritable, write_to};
 use super::{Progress, Sink};
 use crate::error::Error;
-use crate::model::{Model, Options, refusal};
+use crate::model::{Model, Options, Wanted, refusal};
 use runner_core::predict::{Layout, OutputFormat, Writer};
 
 /// Items that are computed at a time.
@@ -23,6 +23,10 @@ pub struct Samples {
     pub options: Options,
     /// The number of items.
     pub num: usize,
+    /// The class to generate items of, by a conditional pair; by default each in turn.
+    pub class: Option<String>,
+    /// The split for whose targets items are generated instead: `train`, `valid` or `test`.
+    pub split: Option<String>,
     /// The seed of the noise: the same seed gives the same items.
     pub seed: u64,
     /// The file, or the folder of images.
@@ -40,6 +44,8 @@ impl Samples {
             run: run.into(),
             options: Options::default(),
             num: 16,
+            class: None,
+            split: None,
             seed: 0,
             out: out.into(),
             force: false,
@@ -78,20 +84,33 @@ fn run(
     if let Some(why) = &model.found().why {
         sink(Progress::Note(&format!("generating with {why}")));
     }
-    let sampler = model.sampler(asked.seed).map_err(Error::Refused)?;
+    let wanted = match (&asked.class, &asked.split) {
+        (_, Some(split)) => Wanted::TargetsOf(Box::new(split_of(&model, split, sink)?)),
+        (Some(class), None) => Wanted::Class(class.clone()),
+        (None, None) => Wanted::EachClass,
+    };
+    let sampler = model.sampler(asked.seed, wanted);
+    let sampler = sampler.map_err(Error::Refused)?;
     let layout = Layout {
         id: "item",
         is_numbered: true,
-        keep: Vec::new(),
+        keep: if sampler.has_classes() {
+            vec!["class".to_owned()]
+        } else {
+            Vec::new()
+        },
     };
     let meaning = model.meaning();
     let writer = Writer::new(format, layout, meaning, out, folder);
     let mut writer = writer.map_err(|e| Error::Refused(refusal(&e)))?;
     for first in (0..asked.num).step_by(BATCH_SIZE) {
         let items = first..(first + BATCH_SIZE).min(asked.num);
-        for (at, item) in items.clone().zip(sampler.items(items)) {
-            let id = (at + 1).to_string();
-            let written = writer.add(meaning, &id, &[], (&item, &[]));
+        let classes = sampler.classes(items.clone());
+        for (number, item) in sampler.items(items.clone()).into_iter().enumerate() {
+            let id = (items.start + number + 1).to_string();
+            let class = classes.as_ref().map(|classes| classes[number].clone());
+            let kept: Vec<String> = class.into_iter().collect();
+            let written = writer.add(meaning, &id, &kept, (&item, &[]));
             written.map_err(unwritable)?;
         }
     }

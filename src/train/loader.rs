@@ -14,7 +14,7 @@ use super::fault::{Fault, Phase};
 use runner_core::data::{InputPlan, Moment, Served, Split, epoch_order};
 use runner_core::plan::{PieceSizes, RunPlan};
 use runner_core::spec::train::Sampler;
-use runner_network::batch::{Batch, piece_ends};
+use runner_network::batch::{Batch, TargetUse, piece_ends};
 use runner_network::failure::WrongCount;
 use runner_network::noise::{Draws, Noise};
 
@@ -44,8 +44,7 @@ pub struct Loader {
     name: &'static str,
     split: Arc<Split>,
     input: Arc<InputPlan>,
-    /// Whether the items are their own targets.
-    is_autoencoding: bool,
+    use_of_targets: TargetUse,
     batch_size: usize,
     /// The maximum number of items that are served at a time.
     sizes: Arc<PieceSizes>,
@@ -77,7 +76,7 @@ impl Loader {
             name,
             split: Arc::new(Arc::unwrap_or_clone(split).in_precision(plan.precision)),
             input: Arc::new(plan.data.input.clone()),
-            is_autoencoding: plan.task.kind.is_of_items(),
+            use_of_targets: TargetUse::of(plan),
             batch_size: plan.train.batch_size,
             sizes: Arc::new(PieceSizes::new(plan, &[])),
             steps_per_epoch: plan.steps_per_epoch,
@@ -204,7 +203,7 @@ impl Loader {
 
     /// Puts items on the device.
     fn batch(&self, items: Served) -> Batch {
-        Batch::new(items, &self.input, self.is_autoencoding, &self.device)
+        Batch::new(items, &self.input, self.use_of_targets, &self.device)
     }
 }
 

@@ -20,6 +20,7 @@ pub mod parity;
 mod pause;
 pub mod predictions;
 mod pulse;
+mod samples;
 mod saved;
 mod shared;
 mod teacher;

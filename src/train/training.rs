@@ -19,11 +19,13 @@ use super::metrics::{Nothing, SharedSums, Tap};
 use super::saved;
 use super::shared::SharedNetwork;
 use super::{
-    Executed, Interrupter, Job, evaluate, first_network, predictions, training_device, weights,
+    Executed, Interrupter, Job, evaluate, first_network, predictions, samples, training_device,
+    weights,
 };
 use runner_core::data::{Loaded, Split, Transforms};
 use runner_core::event::{Event, FailureClass, Outcome};
 use runner_core::plan::{PieceSizes, RunPlan};
+use runner_core::record::evaluation::Evaluated;
 use runner_core::record::{Digests, RunFolder, TraceWriter};
 use runner_core::spec::predictions::PredictedSplit;
 use runner_network::digest::weights_digest;
@@ -149,6 +151,9 @@ impl Training<'_> {
             optimizer::optimizer(plan, &parameters),
             schedule::schedule(plan, &parameters, &job.adjustments, &reductions),
         );
+        if !is_watched && !job.is_probe {
+            samples::forget_after(&job.folder, start.epochs_done)?;
+        }
         let epochs = Epochs {
             trace: trace.map(Mutex::new),
             reductions,
@@ -216,6 +221,11 @@ impl Training<'_> {
             scores: splits.scores.clone(),
             checkpoints: self.checkpoints.clone(),
             trace: None,
+            samples: {
+                let is_drawn = !job.is_probe && !is_watched;
+                let is_drawn = is_drawn && samples::are_drawn(&job.plan, splits.train.split());
+                is_drawn.then(|| job.folder.clone())
+            },
             watch,
             last_step: job.last_step,
             pause: job.pause,
@@ -406,7 +416,11 @@ impl Training<'_> {
                 .map_err(wrong_count)?;
         }
         let evaluation = errors.finish(network, &splits.device, epoch);
-        let written = job.folder.write_evaluation(&evaluation.map_err(unread)?);
+        let mut evaluation = evaluation.map_err(unread)?;
+        if let Evaluated::Generation { by_epoch, .. } = &mut evaluation.found {
+            *by_epoch = samples::of_epochs(&job.folder)?;
+        }
+        let written = job.folder.write_evaluation(&evaluation);
         written.map_err(|e| Outcome::failed(FailureClass::Disk, e.to_string()))
     }
 

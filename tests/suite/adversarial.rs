@@ -111,8 +111,12 @@ fn both_networks_train_as_in_pytorch() {
     let valid: Vec<_> = (0..20)
         .map(|place| draws.drawn(0, place).discriminator)
         .collect();
-    let all =
-        json!({ "steps": steps.collect::<Vec<_>>(), "valid": valid, "directions": directions(6) });
+    let all = json!({
+        "steps": steps.collect::<Vec<_>>(),
+        "valid": valid,
+        "directions": directions(6),
+        "directions_with_classes": directions(6 + 3),
+    });
     fs::write(at.join("draws.json"), all.to_string()).unwrap();
     python.run("adversarial_check.py", &[at, Path::new("train")]);
     let leaky = "{ type = 'leaky_relu', negative_slope = 0.2 }";
@@ -125,15 +129,24 @@ fn both_networks_train_as_in_pytorch() {
         ("hinge_gan", "type = 'hinge_gan'", 1, leaky, "", 1e-10),
         ("wgan", "type = 'wgan', clip = 0.1", 2, tanh, "", 1e-10),
         ("wgan_gp", "type = 'wgan_gp'", 3, tanh, "", 1e-8),
+        ("conditional_gan", "type = 'gan'", 1, tanh, norm, 1e-10),
+        ("conditional_wgan_gp", "type = 'wgan_gp'", 2, tanh, "", 1e-8),
     ];
     let mut largest = BTreeMap::new();
     for (name, loss, every, function, norm, _) in cases {
         let place = at.join(name);
         fs::create_dir(&place).unwrap();
+        let is_conditional = name.starts_with("conditional");
+        let (files, target, join) = if is_conditional {
+            let join = "{ type = 'concat', inputs = ['previous', 'condition'] },";
+            ("classes_", "target = 'class',", join)
+        } else {
+            ("", "", "")
+        };
         let spec = format!(
-            "data = {{ type = 'csv', path = '../train.csv', valid_path = '../valid.csv', scale = 'none', split.test = 0 }}\n\
+            "data = {{ type = 'csv', path = '../{files}train.csv', valid_path = '../{files}valid.csv', {target} scale = 'none', split.test = 0 }}\n\
              backend = {{ precision = 'f64' }}\n\
-             strategy = {{ type = 'adversarial', discriminator_steps = {every} }}\n\
+             strategy = {{ type = 'adversarial', discriminator_steps = {every}, conditional = {is_conditional} }}\n\
              loss = {{ {loss} }}\n\
              optimizer = {{ type = 'sgd', learning_rate = 0.05, momentum = 0.5 }}\n\
              scheduler = {{ type = 'constant' }}\n\
@@ -141,11 +154,11 @@ fn both_networks_train_as_in_pytorch() {
              init = {{ from = '../{name}.safetensors' }}\n\
              model.layers = [
                  {{ type = 'noise', size = 4 }},
-                 {{ type = 'sequence', name = 'generator', layers = [
+                 {{ type = 'sequence', name = 'generator', layers = [ {join}
                      {{ type = 'linear', name = 'first', out_features = 8 }}, {norm} {{ type = 'tanh' }},
                      {{ type = 'linear', name = 'second' }},
                  ] }},
-                 {{ type = 'sequence', name = 'discriminator', layers = [
+                 {{ type = 'sequence', name = 'discriminator', layers = [ {join}
                      {{ type = 'linear', name = 'first', out_features = 16 }}, {function},
                      {{ type = 'linear', name = 'second' }},
                  ] }},
@@ -262,6 +275,208 @@ fn a_pair_survives_a_kill_to_the_bit() {
     goes_on(killed.path());
     assert_eq!(numbers(straight.path()).len(), 8);
     assert_eq!(numbers(straight.path()), numbers(killed.path()));
+}
+
+/// Small images of digits, each for its class.
+const DIGITS: &str = r#"
+data = { type = "digits", split = { valid = 0.9 } }
+strategy = { type = "adversarial", conditional = true }
+loss.type = "wgan_gp"
+model.layers = [
+  { type = "noise", size = 4 },
+  { type = "sequence", name = "generator", layers = [
+    { type = "concat", inputs = ["previous", "condition"] },
+    { type = "linear", out_features = 64 },
+    { type = "reshape", shape = [1, 8, 8] },
+  ] },
+  { type = "sequence", name = "discriminator", layers = [
+    { type = "flatten" },
+    { type = "concat", inputs = ["previous", "condition"] },
+    { type = "linear", out_features = 8 },
+    { type = "silu" },
+    { type = "linear" },
+  ] },
+]
+optimizer = { type = "adam", learning_rate = 1e-3 }
+train = { epochs = 3, batch_size = 64 }
+checkpoint.every_steps = 1
+"#;
+
+/// The pictures of a run's epochs.
+fn samples(folder: &Path) -> Vec<(String, Vec<u8>)> {
+    let at = folder.join(RUN).join("samples");
+    let mut names: Vec<_> = fs::read_dir(&at)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    names.sort();
+    let read = |path: &std::path::PathBuf| {
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        (name, fs::read(path).unwrap())
+    };
+    names.iter().map(read).collect()
+}
+
+#[cfg(unix)]
+#[test]
+fn a_conditional_pair_survives_a_kill_with_the_pictures_of_its_epochs() {
+    let straight = completed(DIGITS, &[]);
+    let drawn = samples(straight.path());
+    let names: Vec<&str> = drawn.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["epoch-1.png", "epoch-2.png", "epoch-3.png"]);
+    // The weights of each epoch are others, and the noise is the same.
+    assert!(drawn[0].1 != drawn[1].1 && drawn[1].1 != drawn[2].1);
+    let image = image::load_from_memory(&drawn[0].1).unwrap();
+    // Two rows of ten, with lines between them.
+    assert_eq!((image.width(), image.height()), (10 * 9 - 1, 2 * 9 - 1));
+    let killed = folder_with(DIGITS);
+    for moment in [
+        "training:4",
+        "validating:2",
+        "checkpointing:8",
+        "evaluating",
+    ] {
+        let fault = format!("*@{moment}=kill");
+        let arguments = ["run", "spec.toml", "--quiet", "--inject-fault", &fault];
+        let (code, ..) = run(killed.path(), &arguments);
+        assert_eq!(code, 1, "{moment}");
+    }
+    goes_on(killed.path());
+    assert_eq!(numbers(straight.path()), numbers(killed.path()));
+    assert_eq!(samples(straight.path()), samples(killed.path()));
+    let evaluation = read_json(&killed.path().join(RUN).join("evaluation.json"));
+    let of = |key: &str| evaluation[key].as_array().unwrap().clone();
+    let epochs: Vec<_> = of("by_epoch")
+        .iter()
+        .map(|drawn| drawn["epoch"].clone())
+        .collect();
+    assert_eq!(epochs, [1, 2, 3]);
+    assert_eq!((of("classes").len(), of("pictures").len()), (20, 20));
+    let page = fs::read_to_string(killed.path().join("results/spec/report.html")).unwrap();
+    assert!(page.contains("Generated items by epoch") && page.contains("for the class"));
+    let said = done(killed.path(), &["reproduce", "results/spec"]);
+    assert!(said.contains("bitwise"), "{said}");
+    // A picture that was changed is detected.
+    fs::write(
+        straight.path().join(RUN).join("samples/epoch-2.png"),
+        "other",
+    )
+    .unwrap();
+    let (code, _, said) = run(
+        straight.path(),
+        &["bundle", RUN, "--out", "run.capsule.tar.zst"],
+    );
+    assert!(
+        code == 2 && said.contains("epoch-2.png` is damaged"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_conditional_generator_makes_the_class_that_is_asked() {
+    let folder = completed(DIGITS, &[]);
+    let at = folder.path();
+    let lines = |arguments: &[&str]| {
+        let file = ["generate", RUN, "--force", "--out", "items.csv"];
+        done(at, &[&file, arguments].concat());
+        let text = fs::read_to_string(at.join("items.csv")).unwrap();
+        let lines = text
+            .lines()
+            .map(|line| line.splitn(3, ',').map(str::to_owned).collect());
+        lines.collect::<Vec<Vec<String>>>()
+    };
+    let in_turn = lines(&["--num", "12"]);
+    assert_eq!(in_turn[0][..2], ["item", "class"]);
+    let classes: Vec<&str> = in_turn[1..].iter().map(|line| line[1].as_str()).collect();
+    assert_eq!(
+        classes,
+        ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "0", "1"]
+    );
+    // The same noise: only the class differs.
+    let sevens = lines(&["--num", "12", "--class", "7"]);
+    assert_eq!(sevens[8], in_turn[8]);
+    assert!(sevens[1..].iter().all(|line| line[1] == "7") && sevens[1] != in_turn[1]);
+    // With the seed of the run, the items of the report.
+    let shown = lines(&["--num", "20", "--split", "valid", "--seed", "1"]);
+    let evaluation = read_json(&at.join(RUN).join("evaluation.json"));
+    let shown: Vec<Json> = shown[1..].iter().map(|line| json!(line[1])).collect();
+    assert_eq!(evaluation["classes"], json!(shown));
+    done(at, &["generate", RUN, "--num", "3", "--out", "images/"]);
+    let table = fs::read_to_string(at.join("images/samples.csv")).unwrap();
+    assert_eq!(table, "item,image,class\n1,1.png,0\n2,2.png,1\n3,3.png,2\n");
+    let (code, _, said) = run(at, &["generate", RUN, "--out", "x.csv", "--class", "ten"]);
+    assert!(code == 2 && said.contains("has no class `ten`"), "{said}");
+    done(
+        at,
+        &[
+            "generate",
+            RUN,
+            "--seed",
+            "7",
+            "--num",
+            "300",
+            "--out",
+            "samples.npy",
+        ],
+    );
+    done(at, &["export", "pytorch", RUN, "--out", "generator"]);
+    done(at, &["export", "onnx", RUN, "--out", "generator.onnx"]);
+    let Some(python) = python_with(&["torch", "safetensors", "numpy", "onnxruntime"]) else {
+        return;
+    };
+    let draws = Draws::new(7, 4);
+    let noise = (0..300).map(|place| draws.drawn(0, place).discriminator);
+    let condition = (0..300).map(|at| (0..10).map(|class| (at % 10 == class) as i32).collect());
+    let condition: Vec<Vec<i32>> = condition.collect();
+    fs::write(
+        at.join("noise.json"),
+        json!(noise.collect::<Vec<_>>()).to_string(),
+    )
+    .unwrap();
+    fs::write(at.join("condition.json"), json!(condition).to_string()).unwrap();
+    let found: [f64; 2] = serde_json::from_str(&python.run("generator_check.py", &[at])).unwrap();
+    assert!(
+        found.iter().all(|difference| *difference < 1e-5),
+        "{found:?}"
+    );
+}
+
+/// Items for masks, as in pix2pix: both networks take a channel for each class of a pixel.
+#[test]
+fn a_pair_takes_masks_as_conditions() {
+    let spec = r#"
+data = { type = "shapes", target = "mask", size = 8, num_items = 60 }
+strategy = { type = "adversarial", conditional = true }
+model.layers = [
+  { type = "noise", size = 2 },
+  { type = "sequence", name = "generator", layers = [
+    { type = "linear", name = "first", out_features = 64 },
+    { type = "reshape", shape = [1, 8, 8] },
+    { type = "concat", inputs = ["previous", "condition"] },
+    { type = "conv2d", out_channels = 1, kernel_size = 3, padding = "same" },
+  ] },
+  { type = "sequence", name = "discriminator", layers = [
+    { type = "concat", inputs = ["previous", "condition"] },
+    { type = "conv2d", out_channels = 2, kernel_size = 3, name = "last" },
+    { type = "flatten" },
+    { type = "linear" },
+  ] },
+]
+optimizer = { type = "adam", learning_rate = 1e-3 }
+train = { epochs = 1, batch_size = 16 }
+"#;
+    let folder = completed(spec, &[]);
+    let at = folder.path();
+    let (code, _, said) = run(at, &["generate", RUN, "--out", "items.npy"]);
+    assert!(code == 2 && said.contains("--split valid"), "{said}");
+    let num = ["--num", "5"];
+    let valid = ["generate", RUN, "--out", "items.npy", "--split", "valid"];
+    done(at, &[&valid[..], &num].concat());
+    let train = ["generate", RUN, "--out", "others.npy", "--split", "train"];
+    done(at, &[&train[..], &num].concat());
+    let of = |name: &str| fs::read(at.join(name)).unwrap();
+    assert_ne!(of("items.npy"), of("others.npy"));
+    done(at, &["export", "onnx", RUN, "--out", "generator.onnx"]);
 }
 
 /// A critic without randomness.
@@ -401,8 +616,13 @@ fn networks_are_found_by_their_names() {
         .pair(run.strategy.adversarial().unwrap())
         .unwrap();
     assert_eq!(
-        (pair.generator, pair.discriminator, pair.noise),
-        (1..5, 5..9, 3)
+        (
+            pair.generator,
+            pair.discriminator,
+            pair.noise,
+            pair.condition
+        ),
+        (1..5, 5..9, 3, None)
     );
     assert_eq!(run.objective.name(), "valid/sliced_wasserstein");
     let (larger, _) = plan("spec.toml", &critic()).unwrap();

@@ -4,6 +4,7 @@ use std::fs;
 
 use burn_runner::check::network::{Items, Network, Shape, lay_out};
 use burn_runner::spec::document::{Node, Value};
+use burn_runner::spec::model::NetworkInputs;
 use burn_runner::spec::model::expand::expand;
 use burn_runner::spec::model::preset::{ModelType, Preset};
 use burn_runner::spec::section::Findings;
@@ -33,7 +34,7 @@ pub fn network(kind: ModelType, keys: Keys<'_>, image: &[usize], output: &[usize
         &preset.model,
         arguments.collect(),
         Some(place),
-        &[],
+        &NetworkInputs::default(),
         &mut findings,
     );
     assert_eq!(findings.diagnostics.num_found(), 0, "{}", preset.name);

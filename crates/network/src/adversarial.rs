@@ -15,6 +15,7 @@ use crate::copies::instead_of;
 use crate::network::{Network, Output, Term};
 use crate::numeric::{softplus, sum_axis, total};
 use crate::scores::{Measured, Scores};
+use crate::targets::Targets;
 use crate::tensor::DynTensor;
 use runner_core::check::network::pair::Pair;
 use runner_core::data::order::Purpose;
@@ -69,6 +70,8 @@ pub struct Judged {
     pub real: Tensor<1>,
     /// Of generated items.
     pub generated: Tensor<1>,
+    /// What the items are for, in a conditional pair: \[batch, values\].
+    pub condition: Option<Tensor<2>>,
 }
 
 impl Judged {
@@ -77,21 +80,37 @@ impl Judged {
         Self {
             real: self.real.without_autodiff(),
             generated: self.generated.without_autodiff(),
+            condition: self.condition.map(Tensor::without_autodiff),
         }
     }
 }
 
 impl Network {
-    /// The items that a generator makes from noise, \[batch, item shape\].
-    pub fn generated(&self, pair: &Pair, noise: Tensor<2>) -> DynTensor {
-        let noise = DynTensor::R2(noise);
-        self.graph().part(pair.generator.clone(), noise, |_, _| {})
+    /// The items that a generator makes from noise, for some targets in a conditional pair: \[batch, item shape\].
+    pub fn generated(&self, pair: &Pair, noise: Tensor<2>, targets: Option<&Targets>) -> DynTensor {
+        let condition = condition(pair, targets, noise.dtype());
+        self.made(pair, noise, condition.as_ref())
+    }
+
+    /// The first items that it makes from the noise of a batch, \[items, values\].
+    pub fn first_generated(&self, batch: &Batch, num: usize) -> Option<Tensor<2>> {
+        let (pair, noise) = (self.pair()?, batch.noise.as_ref()?);
+        let noise = noise.discriminator.clone();
+        let num = num.min(noise.dims()[0]);
+        let targets = batch.condition.as_ref().map(|targets| targets.first(num));
+        let made = self.generated(pair, noise.narrow(0, 0, num), targets.as_ref());
+        Some(made.flatten())
+    }
+
+    fn made(&self, pair: &Pair, noise: Tensor<2>, condition: Option<&DynTensor>) -> DynTensor {
+        let (layers, noise) = (pair.generator.clone(), DynTensor::R2(noise));
+        self.graph().part(layers, noise, condition, |_, _| {})
     }
 
     /// The scores of a discriminator for items, \[batch\].
-    fn judged(&self, pair: &Pair, items: DynTensor) -> Tensor<1> {
+    fn judged(&self, pair: &Pair, items: DynTensor, condition: Option<&DynTensor>) -> Tensor<1> {
         let layers = pair.discriminator.clone();
-        let scores = self.graph().part(layers, items, |_, _| {});
+        let scores = self.graph().part(layers, items, condition, |_, _| {});
         scores.flatten().flatten(0, 1)
     }
 
@@ -109,9 +128,12 @@ impl Network {
     /// Both networks for a batch, as in validation: the losses of the discriminator, and that of the generator as a term.
     pub(crate) fn opposed(&self, pair: &Pair, batch: Batch) -> Output {
         let noise = batch.noise.expect("a batch of a generation has noise");
-        let made = self.generated(pair, noise.discriminator);
-        let generated = self.judged(pair, made.clone());
-        let real = self.judged(pair, batch.inputs);
+        let noise = noise.discriminator;
+        let condition = condition(pair, batch.condition.as_ref(), noise.dtype());
+        let condition = condition.as_ref();
+        let made = self.made(pair, noise, condition);
+        let generated = self.judged(pair, made.clone(), condition);
+        let real = self.judged(pair, batch.inputs, condition);
         Output {
             losses: self.opposed_losses(&real, &generated),
             outputs: made.flatten(),
@@ -121,7 +143,11 @@ impl Network {
                 losses: self.losses_of_scores(&generated, Side::Fooling),
                 compared: None,
             }],
-            judged: Some(Judged { real, generated }),
+            judged: Some(Judged {
+                real,
+                generated,
+                condition: condition.map(|condition| condition.clone().flatten()),
+            }),
         }
     }
 
@@ -129,8 +155,14 @@ impl Network {
     pub(crate) fn first_not_finite_of(&self, pair: &Pair, batch: &Batch) -> Option<String> {
         let noise = batch.noise.as_ref()?;
         let mut found = None;
+        let dtype = noise.discriminator.dtype();
+        let condition = condition(pair, batch.condition.as_ref(), dtype);
+        let condition = condition.as_ref();
+        if condition.is_some_and(|condition| !condition.is_finite()) {
+            return Some("the targets that items are generated for".into());
+        }
         let mut look = |layers: Range<usize>, given: DynTensor| {
-            self.graph().part(layers, given, |at, output| {
+            self.graph().part(layers, given, condition, |at, output| {
                 if found.is_none() && !output.is_finite() {
                     let name = self.graph().name(at);
                     found = Some(format!("the output of layer `{name}`"));
@@ -210,8 +242,10 @@ impl Turns {
     fn of_generator(&self, network: &Network, batch: Batch) -> (GradientsParams, Measured) {
         let noise = batch.noise.and_then(|noise| noise.generator);
         let noise = noise.expect("a batch of a training has noise");
-        let made = network.generated(&self.pair, noise);
-        let scores = network.judged(&self.pair, made);
+        let condition = condition(&self.pair, batch.condition.as_ref(), noise.dtype());
+        let condition = condition.as_ref();
+        let made = network.made(&self.pair, noise, condition);
+        let scores = network.judged(&self.pair, made, condition);
         let losses = network.losses_of_scores(&scores, Side::Fooling);
         let gradients = losses.clone().mean().backward();
         let measured = Measured::of_losses(losses.without_autodiff());
@@ -229,10 +263,13 @@ impl Turns {
             inputs,
             targets,
             noise,
+            condition: known,
             ..
         } = batch;
         let noise = noise.expect("a batch of a training has noise");
-        let made = network.generated(&self.pair, noise.discriminator);
+        let condition = condition(&self.pair, known.as_ref(), noise.discriminator.dtype());
+        let condition = condition.as_ref();
+        let made = network.made(&self.pair, noise.discriminator, condition);
         let dims = made.dims();
         // The generator is a constant here.
         let made = made.flatten().detach();
@@ -242,9 +279,12 @@ impl Turns {
             let others_share = shares.clone().neg() + 1.0;
             (weight, real * shares + others * others_share)
         });
-        let penalty = between.map(|(weight, at)| self.penalty(network, at, &dims, weight));
-        let generated = network.judged(&self.pair, DynTensor::R2(made.clone()).reshape(&dims));
-        let real = network.judged(&self.pair, inputs);
+        let judge = |items: DynTensor| network.judged(&self.pair, items, condition);
+        let judge_rows = |rows: Tensor<2>| judge(DynTensor::R2(rows).reshape(&dims));
+        let arithmetic = network.arithmetic();
+        let penalty = between.map(|(weight, at)| penalty(arithmetic, judge_rows, at, weight));
+        let generated = judge_rows(made.clone());
+        let real = judge(inputs);
         let plain = network.opposed_losses(&real, &generated);
         let (minimized, losses) = match penalty {
             None => (plain.clone(), plain.without_autodiff()),
@@ -259,41 +299,18 @@ impl Turns {
             targets: targets.without_autodiff(),
             padding: None,
             terms: Vec::new(),
-            judged: Some(Judged { real, generated }.without_autodiff()),
+            judged: {
+                let condition = None;
+                let judged = Judged {
+                    real,
+                    generated,
+                    condition,
+                };
+                Some(judged.without_autodiff())
+            },
         };
         let of = self.gradients_of(network, gradients, &self.pair.discriminator);
         (of, scores.measure(output, false))
-    }
-
-    /// The penalty of the gradients at some points, \[batch, values\], of items with `dims`.
-    ///
-    /// Burn has no gradients of gradients. But the derivative of the length of g = dD/dx by the weights is that of the
-    /// score's slope along u = g / |g|, for a u that stays as it is: d/dw |g| = d/dw (D(x + h u) - D(x - h u)) / 2h, up
-    /// to O(h^2). So the slope times the derivative of the penalty by |g| has the gradients of the penalty.
-    fn penalty(&self, network: &Network, at: Tensor<2>, dims: &[usize], weight: f64) -> Penalty {
-        let arithmetic = network.arithmetic();
-        let length = |of: Tensor<2>| sum_axis(arithmetic, of.square(), 1).sqrt();
-        let judge =
-            |points: Tensor<2>| network.judged(&self.pair, DynTensor::R2(points).reshape(dims));
-        let at = at.detach().require_grad();
-        let gradients = total(arithmetic, judge(at.clone())).backward();
-        let slope = at.grad(&gradients).expect("scores depend on the items");
-        let lengths = length(slope.clone());
-        let step =
-            length(at.clone().without_autodiff()).clamp_min(1.0) * relative_step(slope.dtype());
-        let shape = slope.dims();
-        let wide = |column: Tensor<2>| column.expand(shape);
-        let along = slope / wide(lengths.clone().clamp_min(f64::from(f32::MIN_POSITIVE)));
-        let by = as_constant(along * wide(step.clone()), &at);
-        let point = as_constant(at.clone().without_autodiff(), &at);
-        let difference = judge(point.clone() + by.clone()) - judge(point.clone() - by);
-        let beyond = lengths - 1.0;
-        let factors = beyond.clone() * (2.0 * weight) / (step * 2.0);
-        let factors = as_constant(factors, &point).flatten(0, 1);
-        Penalty {
-            values: (beyond.square() * weight).flatten(0, 1),
-            slopes: difference * factors,
-        }
     }
 
     /// The gradients of some layers' parameters; the others are left out.
@@ -326,12 +343,51 @@ impl Turns {
     }
 }
 
+/// What a conditional pair generates items for, \[batch, shape\].
+fn condition(pair: &Pair, targets: Option<&Targets>, precision: DType) -> Option<DynTensor> {
+    let shape = pair.condition.as_ref()?;
+    let targets = targets.expect("a batch of a conditional pair has targets");
+    Some(targets.as_condition(shape, precision))
+}
+
 /// The penalty of gradients, \[batch\] each.
 struct Penalty {
     /// Without autodiff.
     values: Tensor<1>,
     /// Numbers with the gradients of these, and other values.
     slopes: Tensor<1>,
+}
+
+/// The penalty of the gradients of scores at some points, \[batch, values\].
+///
+/// Burn has no gradients of gradients. But the derivative of the length of g = dD/dx by the weights is that of the
+/// score's slope along u = g / |g|, for a u that stays as it is: d/dw |g| = d/dw (D(x + h u) - D(x - h u)) / 2h, up
+/// to O(h^2). So the slope times the derivative of the penalty by |g| has the gradients of the penalty.
+fn penalty(
+    arithmetic: Arithmetic,
+    judge: impl Fn(Tensor<2>) -> Tensor<1>,
+    at: Tensor<2>,
+    weight: f64,
+) -> Penalty {
+    let length = |of: Tensor<2>| sum_axis(arithmetic, of.square(), 1).sqrt();
+    let at = at.detach().require_grad();
+    let gradients = total(arithmetic, judge(at.clone())).backward();
+    let slope = at.grad(&gradients).expect("scores depend on the items");
+    let lengths = length(slope.clone());
+    let step = length(at.clone().without_autodiff()).clamp_min(1.0) * relative_step(slope.dtype());
+    let shape = slope.dims();
+    let wide = |column: Tensor<2>| column.expand(shape);
+    let along = slope / wide(lengths.clone().clamp_min(f64::from(f32::MIN_POSITIVE)));
+    let by = as_constant(along * wide(step.clone()), &at);
+    let point = as_constant(at.clone().without_autodiff(), &at);
+    let difference = judge(point.clone() + by.clone()) - judge(point.clone() - by);
+    let beyond = lengths - 1.0;
+    let factors = beyond.clone() * (2.0 * weight) / (step * 2.0);
+    let factors = as_constant(factors, &point).flatten(0, 1);
+    Penalty {
+        values: (beyond.square() * weight).flatten(0, 1),
+        slopes: difference * factors,
+    }
 }
 
 /// The relative step of differences: rounding is as bad as the curvature for the third root of the precision.

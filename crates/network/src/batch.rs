@@ -5,6 +5,7 @@ use std::ops::Range;
 use burn::tensor::{Device, Element, Tensor, TensorData};
 use runner_core::data::encode::Number;
 use runner_core::data::{InputPart, InputPlan, NodeGraph, Served, TargetValues, Values};
+use runner_core::plan::RunPlan;
 
 use crate::message::Nodes;
 use crate::noise::Noise;
@@ -26,6 +27,31 @@ pub struct Batch {
     pub weights: Option<Tensor<1>>,
     /// What items are generated from, in an adversarial training.
     pub noise: Option<Noise>,
+    /// What items are generated for, in a conditional one.
+    pub condition: Option<Targets>,
+}
+
+/// What the targets of the data are used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TargetUse {
+    /// They are predicted.
+    Predicted,
+    /// Nothing: the items are their own targets.
+    Unused,
+    /// Items are generated for them, and are their own targets.
+    Condition,
+}
+
+impl TargetUse {
+    /// That of a plan.
+    pub fn of(plan: &RunPlan) -> Self {
+        let pair = plan.strategy.adversarial();
+        match pair.map(|pair| pair.conditional) {
+            Some(true) => Self::Condition,
+            _ if plan.task.kind.is_of_items() => Self::Unused,
+            _ => Self::Predicted,
+        }
+    }
 }
 
 /// The other classes of mixed items.
@@ -89,12 +115,13 @@ pub fn of_shape(values: Values, num_items: usize, shape: &[usize], device: &Devi
 
 impl Batch {
     /// Puts items on a device. Those of an autoencoder are their own targets.
-    pub fn new(items: Served, plan: &InputPlan, is_autoencoding: bool, device: &Device) -> Self {
+    pub fn new(items: Served, plan: &InputPlan, use_of: TargetUse, device: &Device) -> Self {
         let num = items.num_items;
         let inputs = inputs(items.values, num, plan, device);
-        let targets = match items.targets {
-            _ if is_autoencoding => Targets::Values(inputs.clone().flatten()),
-            targets => on_device(targets, num, device),
+        let known = (use_of != TargetUse::Unused).then(|| on_device(items.targets, num, device));
+        let (targets, condition) = match (known, use_of) {
+            (Some(targets), TargetUse::Predicted) => (targets, None),
+            (condition, _) => (Targets::Values(inputs.clone().flatten()), condition),
         };
         let more = items.more_targets.into_iter();
         let weights =
@@ -109,6 +136,7 @@ impl Batch {
             }),
             weights: items.weights.map(weights),
             noise: None,
+            condition,
         }
     }
 
@@ -130,6 +158,7 @@ impl Batch {
             }),
             weights: self.weights.map(Tensor::without_autodiff),
             noise: self.noise.map(Noise::without_autodiff),
+            condition: self.condition.map(Targets::without_autodiff),
         }
     }
 
@@ -147,6 +176,10 @@ impl Batch {
                 more.map(|more| more.select(places.clone())).collect()
             },
             mixed: None,
+            condition: {
+                let condition = self.condition.clone();
+                condition.map(|condition| condition.select(places.clone()))
+            },
             weights: {
                 let weights = self.weights.clone();
                 weights.map(|weights| weights.select(0, places))
@@ -156,7 +189,8 @@ impl Batch {
     }
 }
 
-fn on_device(targets: TargetValues, num: usize, device: &Device) -> Targets {
+/// The targets of `num` items on a device.
+pub fn on_device(targets: TargetValues, num: usize, device: &Device) -> Targets {
     match targets {
         TargetValues::Classes(classes) => {
             let shape = [num, classes.len() / num];

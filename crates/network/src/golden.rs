@@ -59,6 +59,7 @@ fn batches(device: &Device, num: usize) -> Vec<Batch> {
         let classes = TensorData::new(classes[items].to_vec(), [BATCH, 1]);
         Batch {
             noise: None,
+            condition: None,
             inputs: DynTensor::from_values(values, &[BATCH, 1, 8, 8], device),
             targets: Targets::Classes(Tensor::from_data(classes, device)),
             more_targets: Vec::new(),

@@ -157,19 +157,25 @@ impl Graph {
         items: DynTensor,
         compute: impl FnMut(usize, &Layer, &LayerPlan, Vec<DynTensor>) -> DynTensor,
     ) -> DynTensor {
-        self.range_by(0..self.layers.len(), items, compute)
+        let part = |part| items.part(part);
+        self.range_by(0..self.layers.len(), &items, part, compute)
     }
 
     /// The output of some layers in a row, whose inputs from other layers are all `given`; so is the output of a noise
-    /// layer. `see` receives every layer's index and output.
+    /// layer. `condition` is the named input, if there is one. `see` receives every layer's index and output.
     pub fn part(
         &self,
         layers: Range<usize>,
         given: DynTensor,
+        condition: Option<&DynTensor>,
         mut see: impl FnMut(usize, &DynTensor),
     ) -> DynTensor {
         let noise = given.clone();
-        self.range_by(layers, given, |at, layer, plan, inputs| {
+        let outside = |part: Option<usize>| match (part, condition) {
+            (Some(_), Some(condition)) => condition.clone(),
+            _ => given.clone(),
+        };
+        self.range_by(layers, &given, outside, |at, layer, plan, inputs| {
             let output = match plan.kind {
                 LayerKind::Noise { .. } => noise.clone(),
                 _ => layer.forward(plan, inputs),
@@ -210,23 +216,25 @@ impl Graph {
         self
     }
 
-    /// The output of some layers in a row, whose inputs from outside are `items`.
+    /// The output of some layers in a row for `items`; `outside` are their inputs that no layer among them has, by the
+    /// number of a named input.
     fn range_by(
         &self,
         layers: Range<usize>,
-        items: DynTensor,
+        items: &DynTensor,
+        outside: impl Fn(Option<usize>) -> DynTensor,
         mut compute: impl FnMut(usize, &Layer, &LayerPlan, Vec<DynTensor>) -> DynTensor,
     ) -> DynTensor {
         let mut outputs: Vec<Option<DynTensor>> = vec![None; layers.end];
         let mut all = self.plan.layers.iter();
         let documents = all.find_map(|layer| layer.documents);
-        let documents = documents.map(|documents| documents::numbers(&items, documents));
+        let documents = documents.map(|documents| documents::numbers(items, documents));
         for at in layers.clone() {
             let plan = &self.plan.layers[at];
             let mut inputs = Vec::with_capacity(plan.inputs.len());
             for (number, input) in plan.inputs.iter().enumerate() {
                 let Some(from) = input.layer.filter(|from| layers.contains(from)) else {
-                    inputs.push(items.part(input.part));
+                    inputs.push(outside(input.part));
                     continue;
                 };
                 // A layer may use the same output twice.
@@ -253,7 +261,7 @@ impl Graph {
             outputs[at] = Some(compute(at, &self.layer(at), plan, inputs));
         }
         let output = outputs.pop().flatten();
-        output.map_or_else(|| items.clone(), |output| of_items(&items, output))
+        output.map_or_else(|| items.clone(), |output| of_items(items, output))
     }
 }
 

@@ -110,6 +110,11 @@ impl Network {
         }
     }
 
+    /// Its parts, if they train against each other.
+    pub(crate) fn pair(&self) -> Option<&Pair> {
+        self.pair.as_ref()
+    }
+
     /// The loss.
     pub(crate) fn loss_function(&self) -> &LossFunction {
         &self.loss.function
@@ -312,6 +317,7 @@ impl Network {
             mixed,
             weights,
             noise: _,
+            condition: _,
         } = batch;
         let wanted = Wanted {
             targets: &targets,

@@ -2,7 +2,7 @@
 
 use burn::tensor::Device;
 
-use crate::batch::{Batch, piece_ends};
+use crate::batch::{Batch, TargetUse, piece_ends};
 use crate::noise::Draws;
 use runner_core::data::{InputPlan, Moment, Served, Split, epoch_order};
 use runner_core::plan::RunPlan;
@@ -12,7 +12,7 @@ use runner_core::plan::RunPlan;
 pub struct Serve {
     split: Split,
     input: InputPlan,
-    is_autoencoding: bool,
+    use_of_targets: TargetUse,
     batch_size: usize,
     device: Device,
     /// What items are generated from, in an adversarial training.
@@ -27,7 +27,7 @@ impl Serve {
         let mut serve = Self {
             split: split.in_precision(plan.precision),
             input: plan.data.input.clone(),
-            is_autoencoding: plan.task.kind.is_of_items(),
+            use_of_targets: TargetUse::of(plan),
             batch_size: plan.train.batch_size,
             device: device.clone(),
             draws: Draws::of(plan),
@@ -58,7 +58,7 @@ impl Serve {
     }
 
     fn on_device(&self, items: Served) -> Batch {
-        Batch::new(items, &self.input, self.is_autoencoding, &self.device)
+        Batch::new(items, &self.input, self.use_of_targets, &self.device)
     }
 
     /// All items in their order, in batches and in pieces of at most `size`.

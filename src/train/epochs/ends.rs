@@ -11,6 +11,7 @@ use super::{Components, Epochs, next_batch};
 use crate::train::evaluate;
 use crate::train::fault::Phase;
 use crate::train::metrics::Outputs;
+use crate::train::samples;
 use crate::train::shared::SharedNetwork;
 use runner_core::event::{Epoch, Event, MemoryGrowth, Metrics};
 use runner_network::failure::WrongCount;
@@ -74,6 +75,22 @@ impl Epochs {
         interrupter.fail_on_error(processor.process_valid(LearnerEvent::EndSplit(epoch)));
         interrupter.fail_on_error(processor.process_train(LearnerEvent::EndEpoch(epoch)));
         interrupter.fail_on_error(processor.flush());
+    }
+
+    /// Draws what the network generates now, if that can be drawn; a failure is recorded.
+    pub(super) fn draw_samples(
+        &self,
+        epoch: usize,
+        learner: &Learner<SharedNetwork>,
+        valid: &ValidLoader<SharedNetwork>,
+    ) -> Result<(), ()> {
+        let Some(folder) = &self.samples else {
+            return Ok(());
+        };
+        let items = (self.items.split(), &**valid);
+        let model = learner.model().valid();
+        let drawn = model.look(|network| samples::write(folder, network, items, epoch));
+        drawn.map_err(|outcome| self.fail(outcome))
     }
 
     /// The epoch's metrics by name.

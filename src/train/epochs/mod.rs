@@ -30,7 +30,7 @@ use super::pause::Pause;
 use super::shared::SharedNetwork;
 use runner_core::event::Outcome;
 use runner_core::plan::{PieceSizes, RunPlan};
-use runner_core::record::TraceWriter;
+use runner_core::record::{RunFolder, TraceWriter};
 use runner_network::batch::Batch;
 use runner_network::failure::{all_finite, wrong_count};
 use runner_network::hybrid::Probe;
@@ -67,6 +67,8 @@ pub struct Epochs {
     pub checkpoints: Arc<Checkpoints>,
     /// The trace, which is not extended when the training is only repeated.
     pub trace: Option<Mutex<TraceWriter>>,
+    /// Where pictures of generated items are written, if there are any.
+    pub samples: Option<RunFolder>,
     /// Looks for the origin of a non-finite number.
     pub watch: Option<Watch>,
     /// Updates after which the training ends, in the middle of an epoch or not.
@@ -204,6 +206,7 @@ impl Epochs {
         let valid_secs = valid_started.elapsed().as_secs_f64();
         let metrics = self.metrics(averaged, state, learner);
         all_finite(&metrics, "").map_err(|outcome| self.fail(outcome))?;
+        self.draw_samples(epoch, learner, valid)?;
         let improved = self.finish_epoch(state, metrics, train_secs, valid_secs);
         self.trace(|trace| trace.add_digests(&digests));
         let spec = &self.plan.checkpoint;

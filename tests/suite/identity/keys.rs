@@ -206,6 +206,17 @@ const PAIR: Edits = &[
     ),
     ("strategy.type", "'adversarial'"),
 ];
+/// The same for the class of each item.
+const CONDITIONAL_PAIR: Edits = &[
+    ("model.type", ""),
+    ("model.hidden", ""),
+    (
+        "model.layers",
+        "[{ type = 'noise', size = 2 }, { type = 'sequence', name = 'generator', layers = [{ type = 'concat', inputs = ['previous', 'condition'] }, { type = 'linear' }] }, { type = 'sequence', name = 'discriminator', layers = [{ type = 'concat', inputs = ['previous', 'condition'] }, { type = 'linear' }] }]",
+    ),
+    ("strategy.type", "'adversarial'"),
+    ("strategy.conditional", "true"),
+];
 const SLURM: Edits = &[("launch.type", "'slurm'")];
 const COMMANDS: Edits = &[
     ("launch.type", "'command'"),
@@ -784,6 +795,9 @@ const ROWS: &[Row] = &[
     (CSV, PAIR, "strategy.generator", "'generator'", Same),
     (CSV, PAIR, "strategy.discriminator", "'discriminator'", Same),
     (CSV, PAIR, "strategy.discriminator_steps", "2", Other),
+    (CSV, PAIR, "strategy.conditional", "false", Same),
+    (CSV, CONDITIONAL_PAIR, "strategy.conditional", "true", Same),
+    (CSV, CONDITIONAL_PAIR, "loss.type", "'lsgan'", Other),
     (CSV, PAIR, "loss.type", "'lsgan'", Other),
     (CSV, PAIR, "loss.type", "'gan'", Same),
     (CSV, LOOKAHEAD, "strategy.sync_steps", "2", Other),

@@ -5,9 +5,12 @@ use std::ops::Range;
 use super::Point;
 use super::network::heads::{Head, Needs};
 use super::network::pair::named;
+use super::network::{Documents, Items, Part, Shape};
 use super::recipe::contradiction;
 use crate::data::DataPlan;
 use crate::diagnostic::{Diagnostic, nearest};
+use crate::spec::ExperimentSpec;
+use crate::spec::adversarial::CONDITION;
 use crate::spec::backend::Precision;
 use crate::spec::loss::LossFunction;
 use crate::spec::model::activation::Activation;
@@ -67,6 +70,39 @@ pub(super) fn task_fits(point: &Point<'_>, kind: TaskKind, data: &DataPlan) -> O
     )
 }
 
+/// The inputs of a network: the items, and in a conditional pair what they are generated for.
+pub(super) fn items(spec: &ExperimentSpec, data: &DataPlan) -> Items {
+    let items = Items::of(&data.input, &data.noticed.padding, Documents::of(data));
+    let pair = spec.strategy.adversarial();
+    let target = pair.filter(|pair| pair.conditional);
+    let Some(dims) = target.and_then(|_| data.target.as_condition()) else {
+        return items;
+    };
+    let condition = Part {
+        name: CONDITION.to_owned(),
+        shape: Shape::numbers(&dims),
+    };
+    Items {
+        parts: vec![condition],
+        ..items
+    }
+}
+
+/// A condition must be in the data.
+fn condition_is_there(point: &Point<'_>, data: &DataPlan) -> Result<(), Box<Diagnostic>> {
+    if data.target.as_condition().is_some() {
+        return Ok(());
+    }
+    let message = format!(
+        "`strategy.conditional` generates items for targets, but the items of `{}` have none",
+        data.dataset.name()
+    );
+    let diagnostic = Diagnostic::error("task", message).at(point.span("strategy.conditional"));
+    Err(Box::new(diagnostic.help(
+        "name the target in `[data]`, such as `target = \"class\"`, or remove `conditional`",
+    )))
+}
+
 /// The output of the generator with the shape that it must have, or what is wrong with the two networks.
 pub(super) fn head(point: &Point<'_>, data: &DataPlan) -> Result<Option<Head>, Box<Diagnostic>> {
     let Some(spec) = point.spec.strategy.adversarial() else {
@@ -78,10 +114,16 @@ pub(super) fn head(point: &Point<'_>, data: &DataPlan) -> Result<Option<Head>, B
             "remove `output`: the last layer of the discriminator is the last of the network",
         )));
     }
+    if spec.conditional {
+        condition_is_there(point, data)?;
+    }
     let layers = &point.spec.model.layers;
     let generator = part(point, "generator", &spec.generator)?;
     let discriminator = part(point, "discriminator", &spec.discriminator)?;
     parts_follow(point, layers, &generator, &discriminator)?;
+    if spec.conditional {
+        both_are_conditional(layers, [&generator, &discriminator])?;
+    }
     Ok(Some(Head {
         layer: generator.end - 1,
         needs: Needs::Shape(data.input.shape.clone()),
@@ -182,7 +224,9 @@ fn parts_follow(
         };
         let is_other = |source: &Source| match source {
             Source::Layer(from) => !inside.contains(from) && *from != of,
-            Source::Items | Source::Part(_) => at != noise,
+            Source::Items => at != noise,
+            // The condition.
+            Source::Part(_) => false,
         };
         if layer.inputs.iter().any(is_other) {
             let (message, help) = (
@@ -206,6 +250,32 @@ fn parts_follow(
             message,
             "move the discriminator to the end",
         );
+    }
+    Ok(())
+}
+
+/// Both networks of a conditional pair take the condition.
+fn both_are_conditional(
+    layers: &[LayerSpec],
+    networks: [&Range<usize>; 2],
+) -> Result<(), Box<Diagnostic>> {
+    let takes = |layer: &LayerSpec| {
+        let mut inputs = layer.inputs.iter();
+        inputs.any(|source| matches!(source, Source::Part(_)))
+    };
+    for (network, what) in networks.into_iter().zip(["generator", "discriminator"]) {
+        if layers[network.clone()].iter().any(takes) {
+            continue;
+        }
+        let message = format!(
+            "`strategy.conditional` is true, but no layer of the {what} takes `{CONDITION}`"
+        );
+        let diagnostic = Diagnostic::error("contradiction", message);
+        let first = &layers[network.start];
+        let diagnostic = first.point(diagnostic, "inputs");
+        return Err(Box::new(diagnostic.help(
+            "join it with another input, such as `{ type = \"concat\", inputs = [\"previous\", \"condition\"] }`, or remove `conditional`",
+        )));
     }
     Ok(())
 }

@@ -3,9 +3,9 @@
 use std::rc::Rc;
 
 use super::network::heads::Head;
-use super::network::{Documents, Items, Network, lay_out};
+use super::network::{Items, Network, lay_out};
 use super::task::Goal;
-use super::{Point, preset_sizes, span, task};
+use super::{Point, adversarial, preset_sizes, span, task};
 use crate::data::{DataError, DataPlan, Located};
 use crate::diagnostic::{Diagnostic, counted};
 use crate::spec::ExperimentSpec;
@@ -163,7 +163,7 @@ impl<'a> Checker<'a> {
             network,
         };
         let mut goal = None;
-        // The names of outputs are those of layers.
+        // The names of outputs, and of two networks, are those of layers.
         let mut goes_in = vec![
             "task",
             "loss",
@@ -172,7 +172,7 @@ impl<'a> Checker<'a> {
             "scheduler",
             "train.early_stopping",
         ];
-        if spec.has_outputs() {
+        if spec.has_outputs() || spec.strategy.adversarial().is_some() {
             goes_in.push("model");
         }
         if let Some(data) = &data
@@ -190,7 +190,7 @@ impl<'a> Checker<'a> {
         if let (Some(data), Some(goal), false) = (&data, &goal, findings.is_poisoned("model")) {
             let blueprint = Blueprint {
                 layers: goal.layers(&spec.model.layers),
-                items: Items::of(&data.input, &data.noticed.padding, Documents::of(data)),
+                items: adversarial::items(&spec, data),
                 output: goal.output_shape.clone(),
                 heads: goal.heads.clone(),
                 adapters: if findings.is_poisoned("adapters") {

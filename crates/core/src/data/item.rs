@@ -255,6 +255,29 @@ impl<'a> Pictures<'a> {
         self.small(&pixels, side)
     }
 
+    /// Several images as the network returns them in one, in rows of so many: a PNG.
+    pub fn sheet(&self, items: &[Vec<f32>], side: usize, num_columns: usize) -> Option<Vec<u8>> {
+        let scaling = self.set.encoder.input.array_scaling()?;
+        let size: usize = self.shape.iter().product();
+        let mut shape = None;
+        let mut tiles = Vec::with_capacity(items.len());
+        for values in items.iter().filter(|values| values.len() == size) {
+            let shade =
+                |(at, value): (usize, &f32)| self.shade(scaling.at(at).undo(f64::from(*value)));
+            let pixels: Vec<u8> = values.iter().enumerate().map(shade).collect();
+            let (pixels, reduced) = reduced(&pixels, self.shape, side);
+            shape = Some(reduced);
+            tiles.push(pixels);
+        }
+        let (pixels, shape) = arranged(&tiles, shape?, num_columns);
+        png(&Picture {
+            caption: String::new(),
+            shape,
+            pixels,
+            mask: None,
+        })
+    }
+
     fn small(&self, pixels: &[u8], side: usize) -> Option<String> {
         if pixels.len() != self.shape.iter().product::<usize>() {
             return None;
@@ -285,6 +308,31 @@ pub fn small_mask(mask: &[i32], [height, width]: [usize; 2], side: usize) -> Opt
         rows.flat_map(|row| (0..new_width).map(move |x| mask[row + middle(x, new_width, width)]));
     let pixels: Vec<i32> = pixels.collect();
     Some(data_url(&png_of_mask(&pixels, [new_height, new_width])?))
+}
+
+/// Images of one shape in rows, with a gray line between them.
+fn arranged(
+    tiles: &[Vec<u8>],
+    [channels, height, width]: [usize; 3],
+    num_columns: usize,
+) -> (Vec<u8>, [usize; 3]) {
+    const GRAY: u8 = 128;
+    let columns = num_columns.min(tiles.len()).max(1);
+    let rows = tiles.len().div_ceil(columns);
+    let (all_height, all_width) = (rows * (height + 1) - 1, columns * (width + 1) - 1);
+    let mut pixels = vec![GRAY; channels * all_height * all_width];
+    for (number, tile) in tiles.iter().enumerate() {
+        let (top, left) = (
+            number / columns * (height + 1),
+            number % columns * (width + 1),
+        );
+        for (line, values) in tile.chunks_exact(width.max(1)).enumerate() {
+            let (channel, y) = (line / height, line % height);
+            let at = (channel * all_height + top + y) * all_width + left;
+            pixels[at..at + width].copy_from_slice(values);
+        }
+    }
+    (pixels, [channels, all_height, all_width])
 }
 
 /// An image, downscaled if it is larger: each pixel is the mean of the pixels that it replaces.
@@ -326,6 +374,18 @@ mod tests {
         assert_eq!(smaller, [4, 6, 8, 16, 18, 20, 28, 30, 32, 40, 42, 44]);
         let (line, shape) = reduced(&[10; 200], [1, 200, 1], 64);
         assert_eq!((line, shape), (vec![10; 64], [1, 64, 1]));
+    }
+
+    #[test]
+    fn pictures_are_arranged_in_rows() {
+        let tiles: Vec<Vec<u8>> = (0..3).map(|tile| vec![tile, 10 + tile]).collect();
+        let (pixels, shape) = arranged(&tiles, [2, 1, 1], 2);
+        assert_eq!(shape, [2, 3, 3]);
+        let lines = [
+            [0, 128, 1, 128, 128, 128, 2, 128, 128],
+            [10, 128, 11, 128, 128, 128, 12, 128, 128],
+        ];
+        assert_eq!(pixels, lines.concat());
     }
 
     #[test]

@@ -448,6 +448,18 @@ impl TargetPlan {
         }
     }
 
+    /// The shape of a target as numbers that a network can take, with a channel for each class; `None` if there is no
+    /// target.
+    pub fn as_condition(&self) -> Option<Vec<usize>> {
+        Some(match self {
+            TargetPlan::None => return None,
+            TargetPlan::Class { num_classes } => vec![*num_classes],
+            TargetPlan::Classes { shape, num_classes } => [&[*num_classes], &shape[..]].concat(),
+            TargetPlan::Labels { num_labels } => vec![*num_labels],
+            TargetPlan::Values { shape } => shape.clone(),
+        })
+    }
+
     /// As text, for reports.
     pub fn show(&self) -> String {
         match self {

@@ -127,7 +127,9 @@ impl<W: Write> Writer<W> {
                     TaskKind::Segmentation => "mask",
                     _ => "image",
                 };
-                let head = format!("{},{what}\n", layout.id);
+                let kept = layout.keep.iter();
+                let kept: String = kept.map(|name| format!(",{}", csv_cell(name))).collect();
+                let head = format!("{},{what}{kept}\n", layout.id);
                 out.write_all(head.as_bytes()).map_err(|e| unwritable(&e))?;
                 Out::Folder(folder.to_owned(), BTreeSet::new(), out)
             }
@@ -206,8 +208,11 @@ impl<W: Write> Writer<W> {
             Out::Folder(folder, names, table) => {
                 let name = mask_name(id, names);
                 let path = folder.join(&name);
-                write_image(meaning, prediction, &path)
-                    .and_then(|()| writeln!(table, "{},{}", csv_cell(id), csv_cell(&name)))
+                write_image(meaning, prediction, &path).and_then(|()| {
+                    let kept = kept.iter().map(|value| format!(",{}", csv_cell(value)));
+                    let kept: String = kept.collect();
+                    writeln!(table, "{},{}{kept}", csv_cell(id), csv_cell(&name))
+                })
             }
             #[cfg(feature = "parquet")]
             Out::Table(_, table) => table.add(|put| {

@@ -82,6 +82,12 @@ pub enum Evaluated {
         num_items: u64,
         /// The first generated items.
         pictures: Vec<String>,
+        /// The class that each of them is generated for, in a conditional pair with classes.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        classes: Vec<String>,
+        /// The first generated items after some epochs, in one picture each.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        by_epoch: Vec<EpochPicture>,
     },
     /// Several labels.
     MultiLabel {
@@ -233,6 +239,15 @@ pub struct Point {
     /// Its place in the data, as text.
     #[serde(rename = "where")]
     pub place: String,
+}
+
+/// Generated items after an epoch.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EpochPicture {
+    /// The epoch, from 1.
+    pub epoch: usize,
+    /// A PNG as a `data:` URL.
+    pub picture: String,
 }
 
 /// The errors of the predictions of one target.

@@ -1,5 +1,6 @@
 //! The files of a run in addition to its events: weights and their distributions, trace, evaluation, transforms,
-//! predictions. The last events of a run contain their digests (`files_recorded`), and every reader compares them.
+//! predictions, pictures of generated items. The last events of a run contain their digests (`files_recorded`), and
+//! every reader compares them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,7 +15,7 @@ use crate::spec::plain_file;
 /// The files in the run's folder itself that have a digest.
 const FILES: [&str; 3] = ["transforms.json", "evaluation.json", "weights.json"];
 /// The folders whose files have one.
-const FOLDERS: [&str; 3] = ["model", "predictions", "trace"];
+const FOLDERS: [&str; 4] = ["model", "predictions", "samples", "trace"];
 
 impl RunFolder {
     /// The sha256 of each of the run's files, by path in the folder, once all of them are on disk.

@@ -13,7 +13,7 @@ use super::{ExperimentFolder, RunFolder, unwritable};
 use crate::spec::plain_file;
 
 /// The entries of a run's folder that are written to by following names.
-const OF_RUN: [&str; 12] = [
+const OF_RUN: [&str; 13] = [
     ".lock",
     "events.jsonl",
     "run.log",
@@ -24,6 +24,7 @@ const OF_RUN: [&str; 12] = [
     "checkpoints",
     "model",
     "predictions",
+    "samples",
     "kernels",
     "lineage",
 ];

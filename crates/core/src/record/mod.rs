@@ -24,6 +24,7 @@
 //!     evaluation.json      what the best weights get wrong on the valid split: confusions, mistakes, residuals, samples
 //!     weights.json         how the weights are distributed before training, in the best epoch and at the end
 //!     predictions/         <split>.csv, .jsonl, .npy or .parquet, as `[predictions]` asks for
+//!     samples/             epoch-<n>.png: what a generator makes of the same noise after each epoch
 //!     run.log              the worker's log
 //!     trace/               losses.f64 and digests.csv: the loss of each update, the weights' digests; on demand
 //!                          gradient_norms.f64

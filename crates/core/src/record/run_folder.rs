@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::damage::damaged;
 use super::log::{self, Log, RunHead};
@@ -77,6 +77,31 @@ impl RunFolder {
     /// The predictions that are written when the training ends.
     pub fn predictions(&self) -> PathBuf {
         self.0.join("predictions")
+    }
+
+    /// Pictures of what a generator makes after each epoch.
+    pub fn samples(&self) -> PathBuf {
+        self.0.join("samples")
+    }
+
+    /// The picture of an epoch.
+    pub fn sample(&self, epoch: usize) -> PathBuf {
+        self.samples().join(format!("epoch-{epoch}.png"))
+    }
+
+    /// The epochs with a picture, in order.
+    pub fn sampled_epochs(&self) -> Vec<usize> {
+        let mut epochs = self.numbered(&self.samples(), "epoch-", ".png");
+        epochs.sort_unstable();
+        epochs
+    }
+
+    /// The numbers of the files of a folder whose names begin and end with some texts.
+    fn numbered(&self, folder: &Path, start: &str, end: &str) -> Vec<usize> {
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+        let number = |name: String| name.strip_prefix(start)?.strip_suffix(end)?.parse().ok();
+        names.filter_map(number).collect()
     }
 
     /// The worker's log.
@@ -229,19 +254,7 @@ impl RunFolder {
 
     /// The step numbers of complete checkpoints, newest first.
     pub fn checkpoint_steps(&self) -> Vec<usize> {
-        let entries = fs::read_dir(self.checkpoints())
-            .into_iter()
-            .flatten()
-            .flatten();
-        let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
-        let mut steps: Vec<usize> = names
-            .filter_map(|name| {
-                name.strip_prefix("checkpoint-")?
-                    .strip_suffix(".json")?
-                    .parse()
-                    .ok()
-            })
-            .collect();
+        let mut steps = self.numbered(&self.checkpoints(), "checkpoint-", ".json");
         steps.sort_unstable_by(|a, b| b.cmp(a));
         steps
     }

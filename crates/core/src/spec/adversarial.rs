@@ -5,6 +5,9 @@ use serde::{Deserialize, Serialize};
 use super::kind::Kind;
 use super::section::Section;
 
+/// The name by which layers take what an item is generated for.
+pub const CONDITION: &str = "condition";
+
 /// The settings of `[strategy] type = "adversarial"` (Goodfellow et al., 2014). The loss is that of `[loss]`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AdversarialSpec {
@@ -14,6 +17,9 @@ pub struct AdversarialSpec {
     pub discriminator: String,
     /// Updates of the discriminator for each one of the generator.
     pub discriminator_steps: usize,
+    /// Whether both networks also get the target of each item.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub conditional: bool,
 }
 
 impl AdversarialSpec {
@@ -37,6 +43,13 @@ impl AdversarialSpec {
                     "Updates of the discriminator, each with a batch of its own, for each update of the generator; a step of the training is one of the discriminator's.",
                 )
                 .or(1),
+            conditional: s
+                .field(
+                    "conditional",
+                    Kind::Bool,
+                    "Whether items are generated for a target, such as a class (Mirza and Osindero, 2014): layers of both networks take it by the name `condition`.",
+                )
+                .or(false),
         }
     }
 }

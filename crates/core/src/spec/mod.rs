@@ -73,7 +73,7 @@ use loss::LossSpec;
 use losses::TermTable;
 use memory::MemorySpec;
 use metric::Objective;
-use model::ModelSpec;
+use model::{ModelSpec, NetworkInputs};
 use notify::NotifySpec;
 use optimizer::OptimizerSpec;
 use predictions::PredictionsSpec;
@@ -264,7 +264,8 @@ fn decode_tables(s: &mut Section<'_>) -> ExperimentSpec {
         },
     );
     let data = s.table("data", "The data to train on.", true, DataSpec::decode);
-    let inputs = data.input_names();
+    let is_conditional = s.written_in("strategy", "conditional") == Some(&Value::Bool(true));
+    let inputs = NetworkInputs::of(&data, is_conditional);
     let model = s.table("model", "The network.", true, |s| {
         ModelSpec::decode(s, inputs.clone())
     });

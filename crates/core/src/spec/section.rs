@@ -148,6 +148,17 @@ impl<'a> Section<'a> {
         }
     }
 
+    /// The value of a key of one of its tables, before that is decoded.
+    pub(crate) fn written_in(&self, table: &str, key: &str) -> Option<&Value> {
+        let Mode::Read { table: root, .. } = &self.mode else {
+            return None;
+        };
+        match &root.as_ref()?.get(table)?.node.value {
+            Value::Table(inner) => Some(&inner.get(key)?.node.value),
+            _ => None,
+        }
+    }
+
     /// Marks a key as handled elsewhere.
     pub fn known(&mut self, key: &'static str) {
         self.known.push(key);

@@ -14,6 +14,7 @@ use runner_core::plan::RunPlan;
 use runner_core::spec::document::{Entry, Node, Table, Value};
 use runner_core::spec::hub::{BERT, Family, GPT2, LLAMA, RESNET, Resnet, VIT, resnet_block};
 use runner_core::spec::init::InitLayout;
+use runner_core::spec::model::NetworkInputs;
 use runner_core::spec::model::expand::expand;
 use runner_core::spec::model::layer::{LayerKind, Norm};
 use runner_core::spec::model::layer_spec::LayerSpec;
@@ -132,7 +133,13 @@ impl HubNetwork {
                 let model = Table {
                     entries: vec![layers],
                 };
-                let layers = expand(&model, Vec::new(), None, &[], &mut findings);
+                let layers = expand(
+                    &model,
+                    Vec::new(),
+                    None,
+                    &NetworkInputs::default(),
+                    &mut findings,
+                );
                 ("resnet", layers)
             }
             None => self.of_preset(&mut findings)?,
@@ -193,7 +200,7 @@ impl HubNetwork {
             &preset.model,
             arguments.collect(),
             Some(place),
-            &[],
+            &NetworkInputs::default(),
             findings,
         );
         Ok((preset.name, layers))

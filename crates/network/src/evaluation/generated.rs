@@ -4,7 +4,8 @@ use burn::tensor::{Tensor, TensorReadError};
 
 use super::SIDE;
 use crate::scores::numbers;
-use runner_core::data::{Pictures, Split};
+use runner_core::data::{Pictures, Split, TargetPlan};
+use runner_core::plan::RunPlan;
 use runner_core::record::evaluation::Evaluated;
 
 /// Items that are shown.
@@ -12,15 +13,20 @@ const NUM_SHOWN: usize = 20;
 
 /// The first items that a network generates for a split.
 pub struct Generated {
+    /// Whether the classes of the split are what items are generated for.
+    is_of_classes: bool,
     num_items: usize,
     shown: Vec<Vec<f32>>,
 }
 
 impl Generated {
     /// Keeps nothing yet; `None` if items are not images.
-    pub fn new(split: &Split) -> Option<Self> {
+    pub fn new(plan: &RunPlan, split: &Split) -> Option<Self> {
         Pictures::of(split.set())?;
+        let pair = plan.strategy.adversarial()?;
+        let has_classes = matches!(plan.data.target, TargetPlan::Class { .. });
         Some(Self {
+            is_of_classes: pair.conditional && has_classes,
             num_items: 0,
             shown: Vec::new(),
         })
@@ -46,9 +52,20 @@ impl Generated {
         let pictures = Pictures::of(split.set());
         let shown = self.shown.iter();
         let drawn = shown.filter_map(|values| pictures.as_ref()?.of_encoded(values, SIDE));
+        let pictures: Vec<String> = drawn.collect();
+        let classes = if self.is_of_classes {
+            let places: Vec<u32> = (0..pictures.len() as u32).collect();
+            let names = split.set().target_names();
+            let name = |class: i32| names.get(class as usize).cloned().unwrap_or_default();
+            split.classes(&places).into_iter().map(name).collect()
+        } else {
+            Vec::new()
+        };
         Evaluated::Generation {
             num_items: self.num_items as u64,
-            pictures: drawn.collect(),
+            pictures,
+            classes,
+            by_epoch: Vec::new(),
         }
     }
 }

@@ -59,7 +59,7 @@ impl Counted {
             }
             TaskKind::Regression => Counted::Values(Values::new(split, plan.data.target.size())),
             TaskKind::Autoencoding => Counted::Items(Items::new(split)?),
-            TaskKind::Generation => Counted::Generated(Generated::new(split)?),
+            TaskKind::Generation => Counted::Generated(Generated::new(plan, split)?),
         })
     }
 

@@ -2,12 +2,11 @@
 
 use burn::tensor::{Device, TensorReadError};
 
-use crate::batch::Batch;
+use crate::batch::{Batch, TargetUse};
 use crate::network::Network;
 use runner_core::data::Split;
 use runner_core::data::order::{Purpose, permutation};
 use runner_core::plan::RunPlan;
-use runner_core::spec::task::TaskKind;
 
 /// The items of the probe, which are put on the device when they are needed.
 #[derive(Debug)]
@@ -45,12 +44,12 @@ impl Probe {
         split: &Split,
         network: &Network,
     ) -> Result<f64, TensorReadError> {
-        let is_autoencoding = plan.task.kind == TaskKind::Autoencoding;
+        let use_of = TargetUse::of(plan);
         let split = split.clone().in_precision(plan.precision);
         let mut sum = 0.0;
         for places in self.places.chunks(self.size) {
             let items = split.serve(places, None);
-            let batch = Batch::new(items, &plan.data.input, is_autoencoding, &self.device);
+            let batch = Batch::new(items, &plan.data.input, use_of, &self.device);
             let losses = network.output(batch).losses.try_into_data()?;
             sum += losses.iter::<f64>().sum::<f64>() / losses.num_elements() as f64
                 * places.len() as f64;

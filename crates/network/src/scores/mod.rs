@@ -166,6 +166,7 @@ impl Scores {
             judged,
         } = output;
         let mut measured = Measured::of_losses(losses);
+        let condition = judged.as_ref().and_then(|judged| judged.condition.clone());
         if let Some(judged) = judged {
             self.measure_scores(judged, &mut measured);
         }
@@ -178,7 +179,7 @@ impl Scores {
         }
         if ranked && self.needs_ranks() {
             measured.ranked = Some(if self.is_of_items() {
-                projected(&outputs, &targets)
+                projected(&outputs, &targets, condition)
             } else {
                 let ranked = self.ranked(outputs.clone(), &targets);
                 (ranked, targets.clone())
@@ -226,7 +227,9 @@ impl Scores {
 
     /// How often a discriminator is right.
     fn measure_scores(&self, judged: Judged, to: &mut Measured) {
-        let Judged { real, generated } = judged;
+        let Judged {
+            real, generated, ..
+        } = judged;
         to.know("judged", real.dims()[0] as f64);
         if let Some(threshold) = threshold(&self.loss) {
             to.count("real right", real.greater_scalar(threshold).int().sum());
@@ -632,16 +635,26 @@ const GENERATOR: &str = "generator";
 
 /// Generated items and those of a split, each by its coordinates along fixed directions, in double precision: so they do
 /// not depend on the other items of a batch.
-fn projected(outputs: &Tensor<2>, targets: &Targets) -> (Tensor<2>, Targets) {
+fn projected(
+    outputs: &Tensor<2>,
+    targets: &Targets,
+    condition: Option<Tensor<2>>,
+) -> (Tensor<2>, Targets) {
     let Targets::Values(items) = targets else {
         return (outputs.clone(), targets.clone());
     };
+    let with_condition = |items: &Tensor<2>| match &condition {
+        Some(condition) => Tensor::cat(vec![items.clone(), condition.clone()], 1),
+        None => items.clone(),
+    };
+    let (outputs, items) = (with_condition(outputs), with_condition(items));
     let along = directions(items.dims()[1]);
-    let project = |items: &Tensor<2>| {
+    let project = |items: Tensor<2>| {
         let num = items.dims()[0];
-        let values: Vec<f64> = items.clone().into_data().iter::<f64>().collect();
+        let device = items.device();
+        let values: Vec<f64> = items.into_data().iter::<f64>().collect();
         let data = TensorData::new(sliced::projected(&values, &along), [num, NUM_DIRECTIONS]);
-        Tensor::from_data(data, &items.device())
+        Tensor::from_data(data, &device)
     };
     (project(outputs), Targets::Values(project(items)))
 }

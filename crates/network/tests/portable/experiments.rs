@@ -4,7 +4,7 @@ use burn::optim::GradientsParams;
 use burn::tensor::Device;
 use runner_core::data::order::{Purpose, permutation, stream_seed};
 use runner_core::data::{self, Moment};
-use runner_network::batch::Batch;
+use runner_network::batch::{Batch, TargetUse};
 use runner_network::network::Network;
 use runner_network::optimizer::optimizer;
 use runner_network::paths::Paths;
@@ -98,7 +98,7 @@ pub fn trained(text: &str) -> u64 {
             let seed = plan.seed;
             device.seed(stream_seed(seed, Purpose::Step, step as u64));
             let items = split.serve(places, Some(Moment::new(plan.train.sampler, seed, epoch)));
-            let batch = Batch::new(items, &plan.data.input, false, &device);
+            let batch = Batch::new(items, &plan.data.input, TargetUse::Predicted, &device);
             let losses = network.output(batch).losses;
             digest.tensor(losses.clone());
             let gradients = GradientsParams::from_grads(losses.mean().backward(), &network);

@@ -122,7 +122,19 @@ fn keep_embedded(found: &mut Evaluated) {
                 sample.target = sample.target.take().filter(|url| is_embedded(url));
             }
         }
-        Evaluated::Generation { pictures, .. } => pictures.retain(|url| is_embedded(url)),
+        Evaluated::Generation {
+            pictures,
+            classes,
+            by_epoch,
+            ..
+        } => {
+            let num = pictures.len();
+            pictures.retain(|url| is_embedded(url));
+            if pictures.len() != num {
+                classes.clear();
+            }
+            by_epoch.retain(|drawn| is_embedded(&drawn.picture));
+        }
         _ => {}
     }
 }

@@ -4,6 +4,7 @@
 use super::{Items, Network, Shape, infer};
 use crate::data::{GraphPlan, PairsPlan};
 use crate::spec::document::Document;
+use crate::spec::model::NetworkInputs;
 use crate::spec::model::expand::expand;
 use crate::spec::model::layer::{LayerKind, LayerType};
 use crate::spec::section::{Choice, Findings};
@@ -456,7 +457,7 @@ pub fn examples() -> Vec<Example> {
             &document.root,
             Vec::new(),
             None,
-            &[],
+            &NetworkInputs::default(),
             &mut Findings::default(),
         );
         let is_activation = matches!(specs.first()?.kind, LayerKind::Activation(_));
@@ -574,7 +575,13 @@ fn planned(items: &Items, layers: &str) -> Network {
     let document = Document::parse("example", &text)
         .unwrap_or_else(|(sources, wrong)| panic!("{}", wrong.render(&sources, false)));
     let mut findings = Findings::default();
-    let layers = expand(&document.root, Vec::new(), None, &[], &mut findings);
+    let layers = expand(
+        &document.root,
+        Vec::new(),
+        None,
+        &NetworkInputs::default(),
+        &mut findings,
+    );
     let messages = findings.diagnostics.render(&document.sources, false);
     assert!(messages.is_empty(), "{messages}");
     infer(&layers, items, &[]).unwrap_or_else(|d| panic!("{}", d.render(&document.sources, false)))

@@ -239,8 +239,14 @@ impl Network {
     pub fn show_items(&self) -> String {
         let parts = self.parts.iter();
         let parts = parts.map(|part| format!("{} {}", part.name, part.shape.show()));
+        let mut kinds = self.layers.iter().map(|layer| &layer.kind);
         match self.parts.len() {
             0 => self.items.show(),
+            // The condition of a pair, which no item consists of.
+            1 if kinds.any(|kind| matches!(kind, LayerKind::Noise { .. })) => {
+                let parts: Vec<_> = parts.collect();
+                format!("{}, {}", self.items.show(), parts[0])
+            }
             _ => parts.collect::<Vec<_>>().join(", "),
         }
     }

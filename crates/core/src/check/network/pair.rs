@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use super::{Layer, Network, Shape, Weights};
-use crate::spec::adversarial::AdversarialSpec;
+use super::{Layer, Network, Part, Shape, Weights};
+use crate::spec::adversarial::{AdversarialSpec, CONDITION};
 use crate::spec::model::layer::LayerKind;
 
 /// The layers of a generator and of a discriminator.
@@ -15,6 +15,8 @@ pub struct Pair {
     pub discriminator: Range<usize>,
     /// How many numbers an item is made from.
     pub noise: usize,
+    /// The shape of what an item is generated for, which both networks take.
+    pub condition: Option<Vec<usize>>,
 }
 
 /// The layer or block of a name among the names of layers, if its layers follow one another.
@@ -42,7 +44,8 @@ pub struct Alone {
 }
 
 impl Network {
-    /// The generator of a pair as a network whose items are the numbers that it makes an item from.
+    /// The generator of a pair as a network whose items are the numbers that it makes an item from; in a conditional
+    /// pair, its named inputs are `noise` and `condition`.
     pub fn generator(&self, pair: &Pair) -> Alone {
         let is_noise = |at: &usize| matches!(self.layers[*at].kind, LayerKind::Noise { .. });
         let places: Vec<usize> = pair.generator.clone().filter(|at| !is_noise(at)).collect();
@@ -53,6 +56,11 @@ impl Network {
                 let mut layer = self.layers[*at].clone();
                 for input in &mut layer.inputs {
                     input.layer = input.layer.and_then(place);
+                    input.part = match (input.layer, input.part) {
+                        (Some(_), _) => None,
+                        (None, Some(_)) => Some(1),
+                        (None, None) => pair.condition.is_some().then_some(0),
+                    };
                 }
                 // Weights are shared within the generator alone.
                 layer.weights = layer.weights.map(|weights| match weights {
@@ -63,12 +71,23 @@ impl Network {
             })
             .collect();
         let sum = |of: fn(&Layer) -> u64| layers.iter().map(of).sum();
+        let part = |name: &str, dims: &[usize]| Part {
+            name: name.into(),
+            shape: Shape::numbers(dims),
+        };
+        let (parts, condition) = match &pair.condition {
+            Some(condition) => {
+                let parts = vec![part("noise", &[pair.noise]), part(CONDITION, condition)];
+                (parts, condition.as_slice())
+            }
+            None => (Vec::new(), &[0][..]),
+        };
         let network = Self {
             num_parameters: sum(|layer| layer.num_parameters),
             activations_per_item: sum(|layer| layer.activations_per_item),
             multiply_adds_per_item: sum(|layer| layer.multiply_adds_per_item),
-            items: Shape::numbers(&[pair.noise]),
-            parts: Vec::new(),
+            items: Shape::numbers(&[pair.noise + condition.iter().product::<usize>()]),
+            parts,
             graph: None,
             layers,
         };
@@ -89,6 +108,10 @@ impl Network {
             generator: part(&spec.generator)?,
             discriminator: part(&spec.discriminator)?,
             noise: noise?,
+            condition: {
+                let condition = self.parts.first().filter(|_| spec.conditional);
+                condition.map(|part| part.shape.dims.clone())
+            },
         })
     }
 }

@@ -127,7 +127,7 @@ fn add_run(
             return Err(no_plain_file(&path));
         }
     }
-    for name in ["lineage", "trace", "predictions", "model"] {
+    for name in ["lineage", "trace", "predictions", "samples", "model"] {
         let path = folder.0.join(name);
         if fs::symlink_metadata(&path).is_ok_and(|there| there.is_symlink()) {
             return Err(no_plain_file(&path));
@@ -136,6 +136,7 @@ fn add_run(
     walk(&folder.0, "lineage", &mut names)?;
     walk(&folder.0, "trace", &mut names)?;
     walk(&folder.0, "predictions", &mut names)?;
+    walk(&folder.0, "samples", &mut names)?;
     let mut weights = Vec::new();
     walk(&folder.0, "model", &mut weights)?;
     names.extend(weights.into_iter().filter(|name| name.ends_with(".bpk")));

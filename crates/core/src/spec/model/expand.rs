@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
+use super::NetworkInputs;
 use super::layer_spec::{LayerSpec, Source};
 use super::preset::is_in_preset;
 use crate::diagnostic::{Diagnostic, Span};
@@ -124,7 +125,7 @@ pub fn expand(
     model: &Table,
     arguments: Arguments,
     preset: Option<(&'static str, Span)>,
-    inputs: &[String],
+    inputs: &NetworkInputs,
     findings: &mut Findings,
 ) -> Vec<LayerSpec> {
     let mut expander = Expander {
@@ -143,14 +144,11 @@ pub fn expand(
     if let Some(entry) = model.get("blocks") {
         expander.read_blocks(entry);
     }
-    let items = match inputs {
-        [_] => Source::Part(0),
-        _ => Source::Items,
-    };
+    let items = inputs.first();
     let mut scope = Scope {
         prefix: String::new(),
         names: Vec::new(),
-        items: inputs.to_vec(),
+        items: inputs.all(),
         given: Vec::new(),
         input: items,
         previous: items,
@@ -172,8 +170,8 @@ pub fn expand(
             other => expander.refuse(not_layers("model.layers", entry.node.span, other)),
         }
     }
-    if !expander.is_wrong() && inputs.len() > 1 {
-        expander.refuse_unnamed(inputs);
+    if !expander.is_wrong() && inputs.names.len() > 1 {
+        expander.refuse_unnamed(&inputs.names);
     }
     if !expander.is_wrong() {
         expander.refuse_nothing(model);

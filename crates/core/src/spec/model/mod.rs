@@ -19,13 +19,15 @@ pub mod preset;
 pub mod rotary;
 mod share;
 
+use super::adversarial::CONDITION;
+use super::data::DataSpec;
 use super::document::{Node, Table};
 use super::hub::HubSpec;
 use super::section::{KeyDoc, Section, Shape, describe};
 use crate::diagnostic::Diagnostic;
 pub use common::decode_layer;
 use expand::expand;
-use layer_spec::LayerSpec;
+use layer_spec::{LayerSpec, Source};
 use preset::{ModelType, Preset};
 
 /// The `[model]` table.
@@ -37,13 +39,47 @@ pub struct ModelSpec {
     pub inputs: Vec<String>,
 }
 
+/// What layers can take besides the outputs of others.
+#[derive(Clone, Debug, Default)]
+pub struct NetworkInputs {
+    /// The names of the parts of an item, if they have names.
+    names: Vec<String>,
+    /// Whether there is a `condition`, for which an item is generated.
+    is_conditional: bool,
+}
+
+impl NetworkInputs {
+    /// Those of some data.
+    pub fn of(data: &DataSpec, is_conditional: bool) -> Self {
+        let names = data.input_names();
+        Self {
+            is_conditional: is_conditional && names.is_empty(),
+            names,
+        }
+    }
+
+    /// All names.
+    fn all(&self) -> Vec<String> {
+        let condition = self.is_conditional.then(|| CONDITION.to_owned());
+        self.names.iter().cloned().chain(condition).collect()
+    }
+
+    /// What a layer without `inputs` at the beginning takes.
+    fn first(&self) -> Source {
+        match self.names.as_slice() {
+            [_] => Source::Part(0),
+            _ => Source::Items,
+        }
+    }
+}
+
 /// The keys of a layer, for the schema and for messages.
 pub fn describe_layer() -> Vec<KeyDoc> {
     describe(decode_layer)
 }
 
 impl ModelSpec {
-    pub(super) fn decode(s: &mut Section<'_>, inputs: Vec<String>) -> Self {
+    pub(super) fn decode(s: &mut Section<'_>, inputs: NetworkInputs) -> Self {
         let layers = s.variant("The network.", Some(ModelType::Layers), |s, kind| {
             match (kind, Preset::of(kind)) {
                 (_, Some(preset)) => from_preset(s, preset, &inputs),
@@ -58,11 +94,14 @@ impl ModelSpec {
                 (_, None) => from_layers(s, &inputs),
             }
         });
-        Self { layers, inputs }
+        Self {
+            layers,
+            inputs: inputs.names,
+        }
     }
 }
 
-fn from_layers(s: &mut Section<'_>, inputs: &[String]) -> Vec<LayerSpec> {
+fn from_layers(s: &mut Section<'_>, inputs: &NetworkInputs) -> Vec<LayerSpec> {
     let layers = s.raw("layers", "The layers, each with a `type`.", Shape::Layers);
     let blocks = s.raw(
         "blocks",
@@ -88,7 +127,11 @@ fn from_layers(s: &mut Section<'_>, inputs: &[String]) -> Vec<LayerSpec> {
     expand(&model, Vec::new(), None, inputs, findings)
 }
 
-fn from_preset(s: &mut Section<'_>, preset: &'static Preset, inputs: &[String]) -> Vec<LayerSpec> {
+fn from_preset(
+    s: &mut Section<'_>,
+    preset: &'static Preset,
+    inputs: &NetworkInputs,
+) -> Vec<LayerSpec> {
     let mut arguments: Vec<(String, Node)> = Vec::new();
     for parameter in &preset.parameters {
         let node = s.argument(

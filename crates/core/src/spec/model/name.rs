@@ -6,6 +6,7 @@ use super::layer;
 use super::layer_spec::Source;
 use super::preset::ModelType;
 use crate::diagnostic::{Diagnostic, Span, nearest};
+use crate::spec::adversarial::CONDITION;
 use crate::spec::document::{Node, Table, Value};
 use crate::spec::kind::is_slug;
 use crate::spec::remedy;
@@ -170,6 +171,9 @@ impl Expander<'_> {
                         (true, _) => diagnostic.help(
                             "a layer can only use the outputs of earlier layers: move that layer up",
                         ),
+                        (_, None) if name == CONDITION => diagnostic.help(
+                            "for the target of each item in an adversarial training, set `strategy.conditional = true`",
+                        ),
                         (_, Some(near)) => diagnostic.help(format!("did you mean `{near}`?")),
                         _ => {
                             let mut names: Vec<_> = names()
@@ -236,6 +240,8 @@ impl Expander<'_> {
         if is_given || scope.items.contains(name) {
             let of = if is_given {
                 "the block"
+            } else if scope.items == [CONDITION] {
+                "the network"
             } else {
                 "`[[data.inputs]]`"
             };

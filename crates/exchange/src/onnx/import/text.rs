@@ -7,6 +7,7 @@ use std::fmt::{Debug, Display, Write};
 use runner_core::diagnostic::{Diagnostics, Severity};
 use runner_core::spec::document::Document;
 use runner_core::spec::kind::Padding;
+use runner_core::spec::model::NetworkInputs;
 use runner_core::spec::model::expand::expand;
 use runner_core::spec::model::layer::{Interpolation, LayerKind, PadMode};
 use runner_core::spec::model::layer_spec::LayerSpec;
@@ -184,7 +185,13 @@ pub fn read(lines: &[String]) -> Result<Vec<LayerSpec>, String> {
     let document = Document::parse("layers", &text)
         .map_err(|(_, wrong)| first(&wrong).unwrap_or_else(|| "it is not valid TOML".into()))?;
     let mut findings = Findings::default();
-    let layers = expand(&document.root, Vec::new(), None, &[], &mut findings);
+    let layers = expand(
+        &document.root,
+        Vec::new(),
+        None,
+        &NetworkInputs::default(),
+        &mut findings,
+    );
     match first(&findings.diagnostics) {
         Some(wrong) => Err(wrong),
         None => Ok(layers),

@@ -8,7 +8,7 @@ use crate::report::numbers::short_number;
 use crate::report::plot::*;
 use crate::report::separation::plots;
 use runner_core::data::picture::class_colour;
-use runner_core::record::evaluation::{Evaluated, Mistake, Sample};
+use runner_core::record::evaluation::{EpochPicture, Evaluated, Mistake, Sample};
 
 /// Maximum number of regression targets with plots.
 const MAX_TARGETS: usize = 4;
@@ -150,11 +150,18 @@ pub fn pictures(report: &Report, id: &str) -> Vec<Picture> {
             "samples",
             Some(Evaluated::Segmentation { samples, .. } | Evaluated::Autoencoding { samples, .. }),
         ) => samples.iter().map(of_sample).collect(),
-        ("samples", Some(Evaluated::Generation { pictures, .. })) => {
+        (
+            "samples",
+            Some(Evaluated::Generation {
+                pictures, classes, ..
+            }),
+        ) => {
             let numbered = (1..).zip(pictures);
-            numbered
-                .map(|(at, picture)| of_generated(at, picture))
-                .collect()
+            let one = |(at, picture): (usize, &String)| of_generated(at, picture, classes);
+            numbered.map(one).collect()
+        }
+        ("samples_by_epoch", Some(Evaluated::Generation { by_epoch, .. })) => {
+            by_epoch.iter().map(of_epoch).collect()
         }
         _ => Vec::new(),
     }
@@ -195,13 +202,26 @@ fn of_sample(sample: &Sample) -> Picture {
     }
 }
 
-fn of_generated(number: usize, picture: &str) -> Picture {
+fn of_generated(number: usize, picture: &str, classes: &[String]) -> Picture {
     Picture {
         images: vec![Image {
             source: picture.to_owned(),
             name: "generated",
         }],
-        caption: format!("item {number}"),
+        caption: match classes.get(number - 1) {
+            Some(class) => format!("item {number}, for the class `{class}`"),
+            None => format!("item {number}"),
+        },
+    }
+}
+
+fn of_epoch(drawn: &EpochPicture) -> Picture {
+    Picture {
+        images: vec![Image {
+            source: drawn.picture.clone(),
+            name: "generated",
+        }],
+        caption: format!("epoch {}", drawn.epoch),
     }
 }
 

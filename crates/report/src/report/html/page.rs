@@ -130,7 +130,7 @@ impl Part {
             },
             title: section.title,
             intro: section.intro,
-            is_folded: !figures.is_empty() || section.id == "samples",
+            is_folded: !figures.is_empty() || matches!(section.id, "samples" | "samples_by_epoch"),
             figures,
             pictures: pictures(report, section.id),
             colors: classes(report, section.id),

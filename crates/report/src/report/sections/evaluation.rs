@@ -6,7 +6,8 @@ use crate::report::model::Report;
 use crate::report::numbers::short_number;
 use crate::report::separation::{summary, thresholds};
 use runner_core::record::evaluation::{
-    ClassSeparation, Confusion, Continued, Evaluated, LabelCounts, Mistake, Residuals, Sample,
+    ClassSeparation, Confusion, Continued, EpochPicture, Evaluated, LabelCounts, Mistake,
+    Residuals, Sample,
 };
 
 /// Maximum number of confused pairs of classes or tokens in a table.
@@ -61,7 +62,12 @@ pub fn evaluation(report: &Report) -> Vec<Section> {
         Evaluated::Generation {
             num_items,
             pictures,
-        } => vec![generated(of, *num_items, pictures.len())],
+            by_epoch,
+            ..
+        } => vec![
+            generated(of, *num_items, pictures.len()),
+            generated_by_epoch(of, by_epoch),
+        ],
         Evaluated::NextToken {
             confused, texts, ..
         } => {
@@ -257,6 +263,22 @@ fn generated(of: &Selected, num_items: u64, num_shown: usize) -> Option<Section>
     let names = head(["generated items", "shown"]);
     let rows = vec![vec![num_items.to_string(), num_shown.to_string()]];
     table("samples", "Generated items", of, intro, names, rows).filter(|_| num_shown > 0)
+}
+
+/// The same after some epochs.
+fn generated_by_epoch(of: &Selected, drawn: &[EpochPicture]) -> Option<Section> {
+    let intro = "the first items that the network generates after some epochs, always from the same noise; `samples/` in the run's folder has the picture of each epoch";
+    let rows = drawn.iter().map(|drawn| vec![drawn.epoch.to_string()]);
+    let title = "Generated items by epoch";
+    table(
+        "samples_by_epoch",
+        title,
+        of,
+        intro,
+        head(["epoch"]),
+        rows.collect(),
+    )
+    .filter(|_| !drawn.is_empty())
 }
 
 /// Maximum number of characters of a prompt: its end is what is continued.
