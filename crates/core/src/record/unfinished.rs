@@ -20,9 +20,6 @@ pub(super) const TEMPORARY: &str = ".new-";
 /// Whether a process of another machine is at work is not known: none writes for so long without a change.
 const ABANDONED: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Folders in that of a run; there are none below them.
-const OF_RUN: [&str; 5] = ["checkpoints", "model", "predictions", "trace", "lineage"];
-
 /// How the names of temporary files of this process begin.
 pub fn temporary_prefix() -> String {
     // A page has no processes, and asking for its number panics there.
@@ -140,12 +137,12 @@ impl ExperimentFolder {
 }
 
 impl RunFolder {
-    /// The folders in which its files are begun.
+    /// The folders in which its files are begun: its own, and those in it, below which there are none.
     fn folders(&self) -> Vec<PathBuf> {
-        let inner = OF_RUN.map(|name| self.0.join(name));
-        let inner = inner
-            .into_iter()
-            .filter(|path| fs::symlink_metadata(path).is_ok_and(|data| data.is_dir()));
+        let entries = fs::read_dir(&self.0).into_iter().flatten().flatten();
+        // Not through a link out of the folder.
+        let inner = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+        let inner = inner.map(|entry| entry.path());
         [self.0.clone()].into_iter().chain(inner).collect()
     }
 
@@ -202,7 +199,13 @@ mod tests {
         let mut removed = vec![old];
         let mut kept = vec![write(run.0.join("run.toml"))];
         let inner = run.checkpoints();
-        for place in [&experiment.0, &experiment.launch(), &run.0, &inner] {
+        for place in [
+            &experiment.0,
+            &experiment.launch(),
+            &run.0,
+            &inner,
+            &run.samples(),
+        ] {
             removed.push(write(place.join(&gone)));
             kept.push(write(place.join(&here)));
             kept.push(write(place.join(&earlier)));
