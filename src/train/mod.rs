@@ -62,6 +62,7 @@ use runner_network::own;
 use runner_network::scores::{self, Ranked, Scores};
 use runner_network::state::State;
 use runner_network::sums::Sums;
+use runner_network::trainer::training_device;
 pub use teacher::TEACHER;
 pub(crate) use teacher::of_source as teacher_of;
 use training::{INITIAL, Splits, Training, save, trace_failure};
@@ -269,16 +270,6 @@ fn instructions() -> Option<&'static str> {
     #[cfg(not(all(feature = "flex", target_arch = "x86_64")))]
     let used = None;
     used
-}
-
-/// The device with autodiff, as planned.
-fn training_device(plan: &RunPlan, device: &Device) -> Device {
-    let device = device.clone().autodiff();
-    if plan.train.gradient_checkpointing == runner_core::spec::train::Recomputed::Operations {
-        device.gradient_checkpointing()
-    } else {
-        device
-    }
 }
 
 /// The network of a plan on a device with autodiff, with weights that are drawn. They are drawn on one device for all,

@@ -18,10 +18,7 @@ use super::memory::is_out_of_memory;
 use super::metrics::{Nothing, SharedSums, Tap};
 use super::saved;
 use super::shared::SharedNetwork;
-use super::{
-    Executed, Interrupter, Job, evaluate, first_network, predictions, samples, training_device,
-    weights,
-};
+use super::{Executed, Interrupter, Job, evaluate, first_network, predictions, samples, weights};
 use runner_core::data::{Loaded, Split, Transforms};
 use runner_core::event::{Event, FailureClass, Outcome};
 use runner_core::plan::{PieceSizes, RunPlan};
@@ -39,6 +36,7 @@ use runner_network::scores::Scores;
 use runner_network::state::State;
 use runner_network::sums::NotFinite;
 use runner_network::teacher::Teacher;
+use runner_network::trainer::training_device;
 use runner_network::{copies, lora, optimizer, schedule};
 
 /// The name of the weights before the first step.

@@ -41,6 +41,27 @@ fn blocks(size: usize, num_products: usize) -> impl IndexedParallelIterator<Item
         .map(move |at| at * size / num..(at + 1) * size / num)
 }
 
+/// Gives some columns of some rows, of `outputs` numbers each, their initial values: the bias, or 0.
+///
+/// # Safety
+/// They are inside the buffer, and no other task accesses them.
+pub(crate) unsafe fn begin(
+    to: Shared,
+    outputs: usize,
+    rows: Range<usize>,
+    columns: Range<usize>,
+    bias: Option<&[f32]>,
+) {
+    for row in rows {
+        let place = row * outputs + columns.start;
+        // SAFETY: the caller guarantees it.
+        let to = unsafe { to.filled(place, columns.len(), 0.0) };
+        if let Some(bias) = bias {
+            to.copy_from_slice(&bias[columns.clone()]);
+        }
+    }
+}
+
 impl Linear {
     /// `x w + bias`, \[rows, outputs\], of \[rows, inputs\], \[inputs, outputs\] and \[outputs\].
     ///
@@ -69,14 +90,8 @@ impl Linear {
         // Few rows share the weights, so outputs are divided; otherwise rows are.
         let by_rows = rows >= outputs.min(32);
         let task = |to: Shared, rows: Range<usize>, columns: Range<usize>| {
-            for row in rows.clone() {
-                let place = row * outputs + columns.start;
-                // SAFETY: only this task writes these columns of its rows.
-                let to = unsafe { to.filled(place, columns.len(), 0.0) };
-                if let Some(bias) = bias {
-                    to.copy_from_slice(&bias[columns.clone()]);
-                }
-            }
+            // SAFETY: only this task writes these columns of its rows.
+            unsafe { begin(to, outputs, rows.clone(), columns.clone(), bias) };
             if rows.is_empty() || columns.is_empty() || inputs == 0 {
                 return;
             }

@@ -14,6 +14,7 @@ use rayon::prelude::*;
 use super::arithmetic::Arithmetic;
 use super::direct::tiles::{Tiled, run};
 use super::lanes::Lanes;
+use super::linear::begin;
 use super::scratch::{Shared, written};
 
 /// The most rows that are computed by one pass over the matrix.
@@ -66,14 +67,8 @@ impl Thin {
         );
         assert!(bias.is_none_or(|bias| bias.len() == outputs));
         let task = |to: Shared, columns: Range<usize>| {
-            for row in 0..rows {
-                let place = row * outputs + columns.start;
-                // SAFETY: only this task writes these columns.
-                let to = unsafe { to.filled(place, columns.len(), 0.0) };
-                if let Some(bias) = bias {
-                    to.copy_from_slice(&bias[columns.clone()]);
-                }
-            }
+            // SAFETY: only this task writes these columns.
+            unsafe { begin(to, outputs, 0..rows, columns.clone(), bias) };
             let part = Part {
                 sizes: *self,
                 x,

@@ -299,15 +299,14 @@ impl Turns {
             targets: targets.without_autodiff(),
             padding: None,
             terms: Vec::new(),
-            judged: {
-                let condition = None;
-                let judged = Judged {
+            judged: Some(
+                Judged {
                     real,
                     generated,
-                    condition,
-                };
-                Some(judged.without_autodiff())
-            },
+                    condition: None,
+                }
+                .without_autodiff(),
+            ),
         };
         let of = self.gradients_of(network, gradients, &self.pair.discriminator);
         (of, scores.measure(output, false))

@@ -36,6 +36,7 @@ use runner_core::event::{Epoch, FailureClass, Metrics, Outcome};
 use runner_core::plan::{PieceSizes, RunPlan};
 use runner_core::record::Digests;
 use runner_core::record::evaluation::Evaluation;
+use runner_core::spec::train::Recomputed;
 
 /// The seconds since any moment. This crate has no clock of its own.
 pub type Clock = fn() -> f64;
@@ -122,6 +123,16 @@ pub struct Finished {
     pub evaluation: Option<Evaluation>,
 }
 
+/// The device with autodiff, as planned.
+pub fn training_device(plan: &RunPlan, device: &Device) -> Device {
+    let device = device.clone().autodiff();
+    if plan.train.gradient_checkpointing == Recomputed::Operations {
+        device.gradient_checkpointing()
+    } else {
+        device
+    }
+}
+
 impl Trainer {
     /// A training from its start, on a device without autodiff. `weights` are those that it starts with; by default they
     /// are drawn from the seed.
@@ -133,14 +144,7 @@ impl Trainer {
         clock: Clock,
     ) -> Self {
         let host = device;
-        let device = host.clone().autodiff();
-        let device = if plan.train.gradient_checkpointing
-            == runner_core::spec::train::Recomputed::Operations
-        {
-            device.gradient_checkpointing()
-        } else {
-            device
-        };
+        let device = training_device(plan, host);
         let network = weights.unwrap_or_else(|| Network::drawn(plan, &device));
         let paths = Paths::new(plan);
         let parameters = paths.parameters(&network);

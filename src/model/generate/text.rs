@@ -22,10 +22,12 @@ pub(super) struct Text<'a> {
     /// The first token of the context that is not in the cache.
     pub(super) seen: usize,
     tokens: Vec<i32>,
-    /// The added text, as far as it was told.
+    /// The same as text, without the text to stop at and what follows it.
+    text: String,
+    /// Its length as far as it was told.
     told: usize,
-    /// Where the added text ends, if one of the texts to stop at was found.
-    stopped: Option<usize>,
+    /// Whether one of the texts to stop at was found.
+    is_stopped: bool,
 }
 
 impl<'a> Text<'a> {
@@ -47,8 +49,9 @@ impl<'a> Text<'a> {
             cache: Cache::default(),
             seen: 0,
             tokens: Vec::with_capacity(asked.max_tokens.min(1 << 16)),
+            text: String::new(),
             told: 0,
-            stopped: None,
+            is_stopped: false,
             asked,
             tokenizer,
             prompt,
@@ -79,35 +82,28 @@ impl<'a> Text<'a> {
         self.seen = self.context.len();
         self.context.push(token);
         self.tokens.push(token);
-        if !self.asked.stop.is_empty() {
-            let text = self.tokenizer.decode(&self.tokens);
-            let found = self.asked.stop.iter().filter_map(|stop| text.find(stop));
-            self.stopped = found.min();
+        self.text = self.tokenizer.decode(&self.tokens);
+        let found = self.asked.stop.iter();
+        let found = found.filter_map(|stop| self.text.find(stop));
+        if let Some(end) = found.min() {
+            self.text.truncate(end);
+            self.is_stopped = true;
         }
     }
 
     pub(super) fn is_done(&self) -> bool {
-        self.stopped.is_some()
+        self.is_stopped
             || self.tokens.len() >= self.asked.max_tokens
             || self.tokens.last().is_some_and(|last| {
                 self.ends.contains(last) || self.tokenizer.separator() == Some(*last)
             })
     }
 
-    fn text(&self) -> String {
-        let mut text = self.tokenizer.decode(&self.tokens);
-        text.truncate(self.stopped.unwrap_or(text.len()));
-        text
-    }
-
     /// Tells what was added and does not depend on later tokens.
     pub(super) fn told(&mut self, tell: &mut dyn FnMut(&str)) {
-        let text = self.text();
-        let certain = certain(&text, &self.asked.stop);
-        if let Some(piece) = text
-            .get(self.told..certain)
-            .filter(|piece| !piece.is_empty())
-        {
+        let certain = certain(&self.text, &self.asked.stop);
+        let piece = self.text.get(self.told..certain);
+        if let Some(piece) = piece.filter(|piece| !piece.is_empty()) {
             tell(piece);
             self.told = certain;
         }
@@ -115,12 +111,12 @@ impl<'a> Text<'a> {
 
     /// The continued text, whose rest is told.
     pub(super) fn ended(self, tell: &mut dyn FnMut(&str)) -> Generated {
-        let text = self.text();
-        if let Some(rest) = text.get(self.told..).filter(|rest| !rest.is_empty()) {
+        let rest = self.text.get(self.told..);
+        if let Some(rest) = rest.filter(|rest| !rest.is_empty()) {
             tell(rest);
         }
         Generated {
-            text,
+            text: self.text,
             prompt: self.prompt,
             tokens: self.tokens,
             num_prompt: self.num_prompt,

@@ -62,12 +62,8 @@ impl Graph {
             if let Some(documents) = plan.documents {
                 inputs.push(documents::numbers(items, documents));
             }
-            // Outputs without another use in the segment are not kept any longer.
-            let is_used = |from: usize| {
-                let mut users = segments.uses[from].iter();
-                segments.is_crossing(from) || from + 1 == range.end || users.any(|user| *user > at)
-            };
-            outputs.retain(|from, _| is_used(*from));
+            // Outputs without a later use are not kept any longer.
+            outputs.retain(|from, _| segments.uses[*from].iter().any(|user| *user > at));
             let layer = self.layer(step.layer);
             let layer = if is_tracked {
                 layer
@@ -79,10 +75,6 @@ impl Graph {
             draws::of(plan, &dims, &output, &mut drawn);
             outputs.insert(at, output);
         }
-        outputs.retain(|at, _| {
-            let mut users = segments.uses[*at].iter();
-            at + 1 == range.end || users.any(|user| *user >= range.end)
-        });
         (outputs, drawn)
     }
 
