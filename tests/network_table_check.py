@@ -219,8 +219,8 @@ def networks():
     for name, kind, experiment in network_table.SHIPPED:
         model, _ = shipped_model(experiment)
         yield name, kind, model, None, f"`{experiment}.toml`"
-    for name, kind, model in network_table.WRITTEN:
-        yield name, kind, model, None, "written"
+    for name, kind, model, *reference_name in network_table.WRITTEN:
+        yield name, kind, model, next(iter(reference_name), None), "written"
 
 
 def main():

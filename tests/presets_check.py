@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import torch
-from reference_networks import NETWORKS, tensors
+from reference_networks import PRESETS, tensors
 
 TOLERANCE = 1e-5
 folder = Path(sys.argv[1])
@@ -18,7 +18,7 @@ torch.set_num_threads(1)
 
 def main():
     wrong = 0
-    for name, build in NETWORKS.items():
+    for name, build in PRESETS.items():
         spec = importlib.util.spec_from_file_location("model", folder / name / "model.py")
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)

@@ -185,6 +185,70 @@ class FtTransformer(nn.Module):
         return self.head(self.layers(tokens)[:, 0])
 
 
+class MambaBlock(nn.Module):
+    """A selective state space (Gu and Dao, 2023), step by step."""
+
+    def __init__(self, width, inner, states, rank):
+        super().__init__()
+        self.sizes = (rank, states, states)
+        self.norm = nn.RMSNorm(width, eps=1e-5)
+        self.both = nn.Linear(width, 2 * inner, bias=False)
+        self.conv = nn.Conv1d(inner, inner, 4, groups=inner, padding=3)
+        self.chosen, self.step = nn.Linear(inner, rank + 2 * states, bias=False), nn.Linear(rank, inner)
+        # Lists, since parameters of the module itself come before those of its parts.
+        self.log_a = nn.ParameterList([torch.zeros(inner, states)])
+        self.skip = nn.ParameterList([torch.ones(inner)])
+        self.out = nn.Linear(inner, width, bias=False)
+
+    def forward(self, items):
+        x, gate = self.both(self.norm(items)).chunk(2, dim=-1)
+        x = nn.functional.silu(self.conv(x.transpose(1, 2))[:, :, : x.shape[1]].transpose(1, 2))
+        step, b, c = self.chosen(x).split(self.sizes, dim=-1)
+        step, a = nn.functional.softplus(self.step(step)), -self.log_a[0].exp()
+        state, seen = 0.0, []
+        for at in range(x.shape[1]):
+            drive = (step[:, at] * x[:, at])[:, :, None] * b[:, at, None, :]
+            state = (step[:, at, :, None] * a).exp() * state + drive
+            seen.append((state * c[:, at, None, :]).sum(-1))
+        y = torch.stack(seen, dim=1) + self.skip[0] * x
+        return items + self.out(y * nn.functional.silu(gate))
+
+
+class Mamba(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.blocks = nn.Linear(2, 8), nn.Sequential(*(MambaBlock(8, 16, 4, 2) for _ in range(2)))
+        self.norm, self.head = nn.RMSNorm(8, eps=1e-5), nn.Linear(8, 4)
+
+    def forward(self, x):
+        return self.head(self.norm(self.blocks(self.first(x))).mean(1))
+
+
+class MinGru(nn.Module):
+    """Gates that do not depend on the state (Feng et al., 2024), step by step."""
+
+    def __init__(self, features, width):
+        super().__init__()
+        self.gate, self.candidate = nn.Linear(features, width), nn.Linear(features, width)
+
+    def forward(self, x):
+        gate, candidate = torch.sigmoid(self.gate(x)), self.candidate(x)
+        state, states = 0.0, []
+        for at in range(x.shape[1]):
+            state = (1 - gate[:, at]) * state + gate[:, at] * candidate[:, at]
+            states.append(state)
+        return torch.stack(states, dim=1)
+
+
+class MinGrus(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers, self.head = nn.Sequential(MinGru(2, 12), MinGru(12, 8)), nn.Linear(8, 4)
+
+    def forward(self, x):
+        return self.head(self.layers(x)[:, -1])
+
+
 class Vae(nn.Module):
     """Outside of training: the code is its mean."""
 
@@ -214,7 +278,8 @@ def convnext():
     return ConvNeXt([CNBlockConfig(*each) for each in sizes], num_classes=10)
 
 
-NETWORKS = {
+# The network of each preset.
+PRESETS = {
     "mobilenet_v2": partial(models.mobilenet_v2, num_classes=10),
     "densenet": partial(models.DenseNet, growth_rate=4, num_init_features=8, num_classes=10),
     "efficientnet_b0": partial(models.efficientnet_b0, num_classes=10),
@@ -229,6 +294,7 @@ NETWORKS = {
     "eegnet": eegnet,
     "unet": lambda: nn.Sequential(Level(3, 4, 4), nn.Conv2d(4, 5, 1)),
 }
+NETWORKS = PRESETS | {"mamba": Mamba, "min_gru": MinGrus}
 
 
 def tensors(network):

@@ -240,6 +240,9 @@ const ONE_WAY: &[&str] = &[
     "{ type = 'constant'",
     // Comparisons of items, and what follows from them.
     "{ type = 'padding_mask'",
+    // Sorted values and their places.
+    "{ type = 'top_k'",
+    "{ type = 'sparsemax'",
 ];
 
 #[test]

@@ -42,6 +42,7 @@ mod pool;
 mod product;
 pub mod recurrent;
 mod reduce;
+pub mod scan;
 mod scratch;
 pub mod softmax;
 #[cfg(test)]

@@ -128,18 +128,9 @@ impl DeformConv2d {
         };
         let (down, right) = (Places::of(along(0), height), Places::of(along(1), width));
         let x = x.reshape([items, groups, channels / groups, height * width]);
-        let all = [items, groups, channels / groups, taps * windows];
-        let shared = [items, groups, 1, taps * windows];
-        let corner = |row: usize, column: usize| {
-            let ((at_row, of_row), (at_column, of_column)) = (&down.0[row], &right.0[column]);
-            let at = at_row.clone().mul_scalar(width as i64) + at_column.clone();
-            let pixels = x.clone().gather(3, at.reshape(shared).expand(all));
-            pixels * (of_row.clone() * of_column.clone()).reshape(shared)
-        };
-        let top = corner(0, 0) + corner(0, 1);
-        let samples = top + corner(1, 0) + corner(1, 1);
+        let samples = pixels(x, width, (&down, &right));
         let samples = match weights {
-            Some(weights) => samples * weights.reshape(shared),
+            Some(weights) => samples * weights.reshape([items, groups, 1, taps * windows]),
             None => samples,
         };
         samples.reshape([items, channels, taps, windows])
@@ -162,22 +153,49 @@ impl DeformConv2d {
 }
 
 /// The pixels before and after each sample along an axis, with their weights: 0 outside of the image.
-struct Places([(Tensor<4, Int>, Tensor<4>); 2]);
+pub struct Places(Vec<(Tensor<4, Int>, Tensor<4>)>);
 
 impl Places {
-    fn of(at: Tensor<4>, size: usize) -> Self {
+    /// Of samples between pixels, which are numbered from 0.
+    pub fn of(at: Tensor<4>, size: usize) -> Self {
         let first = at.clone().detach().floor();
         let rest = at - first.clone();
-        let pixel = |place: Tensor<4>, weight: Tensor<4>| {
-            let last = size as f64 - 1.0;
-            let outside = place.clone().lower_elem(0.0);
-            let outside = outside.bool_or(place.clone().greater_elem(last));
-            (place.clamp(0.0, last).int(), weight.mask_fill(outside, 0.0))
-        };
         let second = first.clone().add_scalar(1.0);
         let before = rest.clone().neg().add_scalar(1.0);
-        Self([pixel(first, before), pixel(second, rest)])
+        Self(vec![pixel(first, before, size), pixel(second, rest, size)])
     }
+
+    /// Of the pixels that are nearest to samples.
+    pub fn nearest(at: Tensor<4>, size: usize) -> Self {
+        let place = at.detach().round();
+        let one = place.ones_like();
+        Self(vec![pixel(place, one, size)])
+    }
+}
+
+fn pixel(place: Tensor<4>, weight: Tensor<4>, size: usize) -> (Tensor<4, Int>, Tensor<4>) {
+    let last = size as f64 - 1.0;
+    let outside = place.clone().lower_elem(0.0);
+    let outside = outside.bool_or(place.clone().greater_elem(last));
+    (place.clamp(0.0, last).int(), weight.mask_fill(outside, 0.0))
+}
+
+/// Samples \[items, groups, channels, samples\] of images \[items, groups, channels, pixels\] with rows of `width` pixels.
+pub fn pixels(x: Tensor<4>, width: usize, (down, right): (&Places, &Places)) -> Tensor<4> {
+    let [items, groups, channels, _] = x.dims();
+    let num = down.0[0].1.shape().num_elements() / (items * groups);
+    let (all, shared) = ([items, groups, channels, num], [items, groups, 1, num]);
+    let rows = down.0.iter().map(|(at_row, of_row)| {
+        let corners = right.0.iter().map(|(at_column, of_column)| {
+            let at = at_row.clone().mul_scalar(width as i64) + at_column.clone();
+            let pixels = x.clone().gather(3, at.reshape(shared).expand(all));
+            pixels * (of_row.clone() * of_column.clone()).reshape(shared)
+        });
+        corners.reduce(|sum, corner| sum + corner)
+    });
+    rows.flatten()
+        .reduce(|sum, row| sum + row)
+        .expect("a sample has a pixel")
 }
 
 #[cfg(all(test, feature = "flex"))]

@@ -10,9 +10,13 @@ use burn::tensor::{Distribution, Shape, Tensor, activation};
 use crate::convolution::{pooled1d, pooled2d};
 use crate::deform;
 use crate::einsum;
+use crate::fourier;
+use crate::grid;
 use crate::initial::normals;
 use crate::masks::{self, Masks};
 use crate::numeric;
+use crate::scan;
+use crate::sparse;
 use crate::tensor::{DynTensor, map_rank};
 use runner_core::check::network::Layer as LayerPlan;
 use runner_core::check::network::axes::{axis_of, range};
@@ -45,6 +49,14 @@ pub fn apply(plan: &LayerPlan, mut inputs: Vec<DynTensor>, masks: &Masks) -> Dyn
         LayerKind::Matmul => {
             let other = inputs.remove(1);
             return inputs.remove(0).matmul(other, plan.arithmetic);
+        }
+        LayerKind::LinearScan { reverse } => {
+            let updates = inputs.remove(1);
+            return scan::states(inputs.remove(0), updates, *reverse, plan.kernels);
+        }
+        LayerKind::GridSample(settings) => {
+            let places = inputs.remove(1).r4();
+            return DynTensor::R4(grid::sampled(settings, inputs.remove(0).r4(), places));
         }
         LayerKind::Einsum { equation } => return einsum::summed(equation, inputs, plan.arithmetic),
         LayerKind::Concat { axis } => {
@@ -79,6 +91,15 @@ pub fn apply(plan: &LayerPlan, mut inputs: Vec<DynTensor>, masks: &Masks) -> Dyn
             let axis = 1 + axis_of(*axis, item.len());
             map_rank!(input, t => t.cumsum(axis))
         }
+        LayerKind::Fourier(fourier) => fourier::spectrum(fourier, input, plan.arithmetic),
+        LayerKind::Roll { axis, shift } => {
+            let axis = 1 + axis_of(*axis, item.len());
+            map_rank!(input, t => rolled(t, axis, *shift))
+        }
+        LayerKind::TopK { k, fill } => map_rank!(input, t => sparse::largest(t, *k, *fill)),
+        LayerKind::AffineGrid(settings) => {
+            DynTensor::R4(grid::affine(settings, input.flatten(), plan.arithmetic))
+        }
         LayerKind::GaussianNoise { std } => {
             let noise = GaussianNoiseConfig::new(*std).init();
             map_rank!(input, t => noisy(noise.clone(), t, plan.arithmetic))
@@ -104,6 +125,9 @@ pub fn apply(plan: &LayerPlan, mut inputs: Vec<DynTensor>, masks: &Masks) -> Dyn
         }
         LayerKind::Activation(Activation::Glu) if plan.arithmetic.is_portable() => {
             map_rank!(input, t => gated(t, plan.arithmetic))
+        }
+        LayerKind::Activation(Activation::Sparsemax) => {
+            map_rank!(input, t => sparse::sparsemax(t, plan.arithmetic))
         }
         LayerKind::Activation(activation) => activated(activation, plan.kernels, input),
         LayerKind::Flatten { .. }
@@ -214,6 +238,17 @@ fn dropped<const D: usize>(tensor: Tensor<D>, probability: f64, num_axes: usize)
     let part = (num_axes..D).fold(tensor.clone(), |part, axis| part.narrow(axis, 0, 1));
     let kept = part.random_like(Distribution::Bernoulli(1.0 - probability));
     tensor * kept.div_scalar(1.0 - probability)
+}
+
+/// The values of an axis moved in a circle, toward its end.
+fn rolled<const D: usize>(tensor: Tensor<D>, axis: usize, shift: i64) -> Tensor<D> {
+    let size = tensor.dims()[axis];
+    let moved = shift.rem_euclid(size as i64) as usize;
+    if moved == 0 {
+        return tensor;
+    }
+    let last = tensor.clone().narrow(axis, size - moved, moved);
+    Tensor::cat(vec![last, tensor.narrow(axis, 0, size - moved)], axis)
 }
 
 /// Padding of the last axes.
@@ -529,6 +564,7 @@ fn activate<const D: usize>(function: &Activation, tensor: Tensor<D>) -> Tensor<
         Activation::Scale { factor, offset } => tensor * factor + offset,
         Activation::Softmax => activation::softmax(tensor, D - 1),
         Activation::LogSoftmax => activation::log_softmax(tensor, D - 1),
+        Activation::Sparsemax => sparse::sparsemax(tensor, Arithmetic::Fast),
         Activation::Glu => activation::glu(tensor, D - 1),
     }
 }

@@ -29,11 +29,13 @@ pub mod failure;
 #[cfg(feature = "flex")]
 pub mod fast;
 pub mod finite;
+mod fourier;
 pub mod function;
 #[cfg(all(test, feature = "flex"))]
 mod golden;
 pub mod gradients;
 pub mod graph;
+mod grid;
 pub mod hybrid;
 mod initial;
 pub mod layer;
@@ -54,10 +56,12 @@ pub mod past;
 pub mod paths;
 mod rms_norm;
 pub mod saved;
+mod scan;
 pub mod schedule;
 pub mod scores;
 pub mod serve;
 pub mod sliced;
+mod sparse;
 pub mod state;
 pub mod stepwise;
 pub mod sums;

@@ -426,7 +426,7 @@ fn has_kinks(kind: &LayerKind) -> bool {
         LayerKind::Pairwise { operation } => {
             matches!(operation, Pairwise::Maximum | Pairwise::Minimum)
         }
-        LayerKind::Prelu { .. } => true,
+        LayerKind::Prelu { .. } | LayerKind::TopK { .. } | LayerKind::GridSample(_) => true,
         _ => false,
     }
 }

@@ -114,6 +114,17 @@ fn mixes(layer: &Layer, padded: Padded) -> Option<(&'static str, &'static str)> 
         {
             Some(("slides over the end of real positions into padding", CLEAR))
         }
+        LayerKind::LinearScan { reverse: true } if padded.axis == 0 && !padded.is_zero => {
+            Some(("begins its states in padding", CLEAR))
+        }
+        LayerKind::Fourier(fourier)
+            if !padded.is_zero
+                && fourier.axes.iter().any(|axis| {
+                    axes::resolve(*axis, rank, "axes").is_ok_and(|axis| axis == padded.axis)
+                }) =>
+        {
+            Some(("transforms padding with real positions", CLEAR))
+        }
         LayerKind::AdaptiveAvgPool { .. } if padded.axis > 0 && !padded.is_zero => Some((
             "averages padding with real positions",
             "use `mean` with `mask`",
@@ -146,7 +157,9 @@ fn after(network: &Network, layer: &Layer, padded: Padded) -> Option<Padded> {
             let is_zero = layer.mask(MaskKey::Mask).is_some();
             (recurrent.output == Steps::Sequence).then_some(Padded { is_zero, ..padded })
         }
-        LayerKind::Activation(_) | LayerKind::Prelu { .. } => Some(unknown),
+        LayerKind::Activation(_) | LayerKind::Prelu { .. } | LayerKind::LinearScan { .. } => {
+            Some(unknown)
+        }
         LayerKind::Identity | LayerKind::Dropout { .. } | LayerKind::StochasticDepth { .. } => {
             Some(padded)
         }

@@ -119,5 +119,6 @@ fn keeps_positions(kind: &LayerKind) -> bool {
             | LayerKind::Multiply
             | LayerKind::Pairwise { .. }
             | LayerKind::Cumsum { .. }
+            | LayerKind::LinearScan { .. }
     )
 }

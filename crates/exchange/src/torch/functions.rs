@@ -181,6 +181,8 @@ pub fn activation(function: &Activation, x: &str) -> Result<String, Reason> {
         Activation::Scale { factor, offset } => format!("{x} * {factor:?} + {offset:?}"),
         Activation::Softmax => format!("F.softmax({x}, dim=-1)"),
         Activation::LogSoftmax => format!("F.log_softmax({x}, dim=-1)"),
+        // A helper of the file.
+        Activation::Sparsemax => plain("sparsemax"),
         Activation::Glu => format!("F.glu({x}, dim=-1)"),
     })
 }

@@ -35,6 +35,12 @@ pub enum Helper {
     GroupedAttention,
     /// `DLinOSS(features, state_size)`.
     Dlinoss,
+    /// `linear_scan(factors, updates, reverse)`.
+    LinearScan,
+    /// `top_k(x, k, fill)`.
+    TopK,
+    /// `sparsemax(x)`.
+    Sparsemax,
     /// `PositionEmbedding(max_length, width)`.
     PositionEmbedding,
     /// `Parameter(*shape)`.
@@ -65,6 +71,9 @@ impl Helper {
             Self::RotaryEncoding => ROTARY_ENCODING,
             Self::GroupedAttention => GROUPED_ATTENTION,
             Self::Dlinoss => DLINOSS,
+            Self::LinearScan => LINEAR_SCAN,
+            Self::TopK => TOP_K,
+            Self::Sparsemax => SPARSEMAX,
             Self::PositionEmbedding => POSITION_EMBEDDING,
             Self::Parameter => PARAMETER,
             Self::SwiGlu => SWIGLU,
@@ -249,6 +258,26 @@ const DLINOSS: &str = r#"class DLinOSS(nn.Module):
             position = position + step * velocity
             positions.append(position)
         return torch.stack(positions, 1) @ self.output_matrix + self.skip * x"#;
+
+const LINEAR_SCAN: &str = r#"def linear_scan(factors, updates, reverse=False):
+    """The states of a linear recurrence, of which the first is its update."""
+    steps = range(updates.shape[1])
+    states = []
+    for at in reversed(steps) if reverse else steps:
+        states.append(factors[:, at] * states[-1] + updates[:, at] if states else updates[:, at])
+    return torch.stack(states[::-1] if reverse else states, 1)"#;
+
+const TOP_K: &str = r#"def top_k(x, k, fill):
+    """The largest values of the last axis, and a number in the place of the others."""
+    kept = torch.zeros_like(x, dtype=torch.bool).scatter(-1, x.topk(k).indices, True)
+    return x.masked_fill(~kept, fill)"#;
+
+const SPARSEMAX: &str = r#"def sparsemax(x):
+    """The nearest probabilities along the last axis (Martins and Astudillo, 2016)."""
+    x = x - x.amax(-1, keepdim=True)
+    sums = x.sort(-1, descending=True).values.cumsum(-1)
+    places = torch.arange(1, x.shape[-1] + 1, device=x.device)
+    return torch.relu(x - ((sums - 1) / places).amax(-1, keepdim=True))"#;
 
 const PARAMETER: &str = r#"class Parameter(nn.Module):
     """A learned tensor, the same for every item of a batch."""

@@ -11,6 +11,7 @@ mod file;
 mod functions;
 mod helpers;
 mod masks;
+mod samples;
 mod sequences;
 pub mod transforms;
 mod windows;
@@ -25,6 +26,7 @@ pub(crate) use functions::shrinks;
 use helpers::Helper;
 use runner_core::check::network::{Input, Layer, Network};
 use runner_core::diagnostic::Reason;
+use runner_core::spec::model::activation::Activation;
 use runner_core::spec::model::layer::LayerKind;
 use runner_core::spec::model::layer_spec::{MaskKey, Weights};
 use runner_core::spec::section::Choice;
@@ -288,6 +290,16 @@ fn piece(layer: &Layer, names: &Names<'_>) -> Result<Piece, Reason> {
         LayerKind::PositionalEncoding { .. } | LayerKind::RotaryEncoding { .. } => {
             sequences::positions(layer, names)
         }
+        LayerKind::Activation(Activation::Sparsemax) => {
+            let call = call::Call::new("sparsemax").arg(names.input());
+            Piece::expression(names, call.end()).with(Helper::Sparsemax)
+        }
+        LayerKind::LinearScan { reverse } => samples::linear_scan(*reverse, names),
+        LayerKind::Fourier(_) | LayerKind::Roll { .. } | LayerKind::TopK { .. } => {
+            samples::along_axes(layer, names)
+        }
+        LayerKind::GridSample(settings) => samples::grid_sample(settings, names),
+        LayerKind::AffineGrid(settings) => samples::affine_grid(settings, names),
         LayerKind::Activation(activation) => {
             Piece::expression(names, functions::activation(activation, names.input())?)
         }

@@ -16,6 +16,7 @@ pub mod optimizer;
 pub mod pool;
 pub mod portable;
 pub mod recurrent;
+pub mod scan;
 #[cfg(test)]
 mod tests;
 pub mod thin;

@@ -1,8 +1,11 @@
 //! The cost of a layer: its parameters by path, the multiplications of a forward pass, the values that the backward
 //! pass needs. Paths are those of Burn's modules.
 
+use super::axes::axis_of;
 use super::{Input, einsum};
+use crate::spec::model::activation::Activation;
 use crate::spec::model::attention::Attention;
+use crate::spec::model::fourier::SpectrumPart;
 use crate::spec::model::layer::{
     Cell, LayerKind, Norm, Oscillators, Recurrent, Steps, Transformer,
 };
@@ -338,6 +341,20 @@ fn wide_multiply_adds(kind: &LayerKind, inputs: &[Input], shape: &[usize]) -> u1
             let directions = 1 + recurrent.bidirectional as u128;
             input[0] as u128 * directions * num_gates(recurrent.cell) * hidden * (width + hidden)
         }
+        LayerKind::LinearScan { .. } => product(shape),
+        LayerKind::GridSample(_) => 4 * product(shape),
+        LayerKind::AffineGrid(_) => 3 * product(shape),
+        LayerKind::Fourier(fourier) => {
+            let sizes = fourier.axes.iter().enumerate();
+            // The first axis is transformed from real numbers, the last one to those that are taken.
+            let products = |at: usize| {
+                let both = fourier.part == SpectrumPart::Power || at + 1 < fourier.axes.len();
+                (1 + (at > 0) as u128) * (1 + both as u128)
+            };
+            let each =
+                sizes.map(|(at, axis)| products(at) * input[axis_of(*axis, input.len())] as u128);
+            product(shape) * each.sum::<u128>()
+        }
         LayerKind::Dlinoss(oscillators) => 4 * product(shape) * oscillators.state_size as u128,
         LayerKind::MultiHeadAttention { .. } => attention(
             input[0] as u128,
@@ -544,6 +561,21 @@ fn wide_activations(kind: &LayerKind, inputs: &[Input], shape: &[usize]) -> u128
             let samples = conv.window.num_taps() as u128 * u128::from(times(&shape[1..]));
             let groups = inputs[1].shape.dims[0] / (2 * conv.window.num_taps()).max(1);
             output + samples * (6 * input[0] as u128 + 12 * groups as u128)
+        }
+        // The same for each place of a grid.
+        LayerKind::GridSample(_) => {
+            let places = u128::from(times(&shape[1..]));
+            output + places * (6 * input[0] as u128 + 12)
+        }
+        // Both parts of the spectrum after each axis.
+        LayerKind::Fourier(fourier) => output * (1 + 2 * fourier.axes.len() as u128),
+        // Which values are kept.
+        LayerKind::TopK { .. } => 2 * output,
+        LayerKind::Activation(Activation::Sparsemax) => 3 * output,
+        // Factors and states before and after each pass of the scan.
+        LayerKind::LinearScan { .. } => {
+            let passes = u128::from(input[0].max(1).next_power_of_two().ilog2());
+            output * (1 + 5 * passes)
         }
         // Windows over height and width come first.
         LayerKind::Pool(pool) if pool.dims == 3 => {

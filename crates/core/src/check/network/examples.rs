@@ -444,6 +444,44 @@ const EXAMPLES: &[(&[usize], &str)] = &[
         &[3, 4],
         "{ type = 'tanh', name = 'a' }, { type = 'concat', axis = -1, inputs = ['a', 'input'] }",
     ),
+    (
+        &[5, 3],
+        "{ type = 'sigmoid', name = 'a' }, { type = 'linear_scan', inputs = ['a', 'input'] }",
+    ),
+    (
+        &[6, 2, 3],
+        "{ type = 'tanh', name = 'a' }, { type = 'linear_scan', inputs = ['a', 'input'], reverse = true }",
+    ),
+    (&[5, 4], "{ type = 'fourier', axes = [0, 1] }"),
+    (&[2, 3, 6], "{ type = 'fourier', part = 'imaginary' }"),
+    (
+        &[3, 5],
+        "{ type = 'fourier', axes = [1, 0], part = 'power' }",
+    ),
+    (&[5, 3], "{ type = 'roll', shift = 2 }"),
+    (&[2, 3, 4], "{ type = 'roll', shift = -9, axis = -1 }"),
+    (&[3, 5], "{ type = 'top_k', k = 2 }"),
+    (
+        &[5],
+        "{ type = 'top_k', k = 3, fill = -1e9 }, { type = 'softmax' }",
+    ),
+    (&[6], "{ type = 'affine_grid', output_size = [3, 4] }"),
+    (
+        &[2, 5, 6],
+        "{ type = 'flatten' }, { type = 'linear', out_features = 6 }, { type = 'reshape', shape = [2, 3] }, { type = 'affine_grid', output_size = [4, 3], add_identity = true }, { type = 'grid_sample', inputs = ['input', 'previous'] }",
+    ),
+    (
+        &[2, 5, 6],
+        "{ type = 'flatten' }, { type = 'linear', out_features = 24 }, { type = 'reshape', shape = [3, 4, 2] }, { type = 'grid_sample', inputs = ['input', 'previous'], padding = 'border', align_corners = true }",
+    ),
+    (
+        &[2, 5, 6],
+        "{ type = 'conv2d', out_channels = 3, kernel_size = 1, name = 'image' }, { type = 'reshape', shape = [5, 6, 2], inputs = ['input'], name = 'grid' }, { type = 'grid_sample', inputs = ['image', 'grid'], mode = 'nearest' }",
+    ),
+    (
+        &[1, 3, 3],
+        "{ type = 'flatten' }, { type = 'linear', out_features = 6 }, { type = 'affine_grid', output_size = 3, align_corners = true }, { type = 'grid_sample', inputs = ['input', 'previous'], align_corners = true }",
+    ),
 ];
 
 /// The examples, in a stable order: at least one for each type of layer.

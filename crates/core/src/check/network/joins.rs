@@ -70,7 +70,7 @@ fn equal_help(first: &[usize], second: &[usize]) -> String {
     format!("make both {first:?}")
 }
 
-fn shapes(inputs: &[Input]) -> String {
+pub(super) fn shapes(inputs: &[Input]) -> String {
     let shapes: Vec<_> = inputs.iter().map(|input| input.shape.show()).collect();
     shapes.join(" and ")
 }

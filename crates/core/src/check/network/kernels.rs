@@ -55,6 +55,7 @@ pub fn has_kernel(kind: &LayerKind) -> bool {
         | LayerKind::Concat { .. }
         | LayerKind::Embedding { .. }
         | LayerKind::Recurrent(_)
+        | LayerKind::LinearScan { .. }
         | LayerKind::Swiglu { .. }
         | LayerKind::TransformerEncoder(_)
         | LayerKind::TransformerDecoder(_) => true,
@@ -104,6 +105,11 @@ pub(super) fn kept(layer: &Layer) -> u64 {
         numbers.into_iter().fold(0, u64::saturating_add)
     };
     match &layer.kind {
+        // The states.
+        LayerKind::LinearScan { .. } => {
+            let sizes: Vec<u64> = layer.shape.iter().map(|size| *size as u64).collect();
+            times(&sizes)
+        }
         LayerKind::Recurrent(recurrent) => {
             // Gates and states; and the output, in which both directions are joined.
             let gates = match recurrent.cell {
@@ -178,9 +184,11 @@ fn is_activated_by_own(activation: &Activation) -> bool {
         Activation::HardShrink { lambda }
         | Activation::SoftShrink { lambda }
         | Activation::Shrink { lambda, .. } => lambda >= 0.0,
-        Activation::Glu | Activation::Abs | Activation::Power { .. } | Activation::Scale { .. } => {
-            false
-        }
+        Activation::Glu
+        | Activation::Abs
+        | Activation::Power { .. }
+        | Activation::Scale { .. }
+        | Activation::Sparsemax => false,
         _ => true,
     }
 }

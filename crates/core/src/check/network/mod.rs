@@ -17,6 +17,7 @@ pub mod masks;
 mod memory;
 pub mod pair;
 pub mod portable;
+mod samples;
 pub mod segments;
 mod shape;
 mod share;

@@ -56,6 +56,10 @@ fn is_exact(kind: &LayerKind) -> bool {
         | LayerKind::Interpolate { .. }
         | LayerKind::PixelShuffle { .. }
         | LayerKind::PixelUnshuffle { .. }
+        | LayerKind::Fourier(_)
+        | LayerKind::Roll { .. }
+        | LayerKind::TopK { .. }
+        | LayerKind::AffineGrid(_)
         | LayerKind::Pad { .. }
         | LayerKind::Parameter { .. }
         | LayerKind::PositionEmbedding { .. }
@@ -68,6 +72,7 @@ fn is_exact(kind: &LayerKind) -> bool {
             Activation::Rrelu { .. }
             | Activation::Abs
             | Activation::Scale { .. }
+            | Activation::Sparsemax
             | Activation::Glu => true,
             Activation::Power { exponent } => *exponent == 2.0,
             _ => false,

@@ -8,6 +8,7 @@ use super::axes::*;
 use super::einsum;
 use super::joins::*;
 use super::masks;
+use super::samples;
 use super::windows::*;
 use crate::spec::model::activation::Activation;
 use crate::spec::model::initializer::Distribution;
@@ -178,6 +179,15 @@ pub fn output(spec: &LayerSpec, inputs: &[Input], wanted: &[usize]) -> Result<Di
         }
         LayerKind::Pad { padding, mode, .. } => padded(padding, *mode, input)?,
         LayerKind::Parameter { shape, .. } => shape.clone(),
+        LayerKind::LinearScan { .. } => samples::scanned(inputs)?,
+        LayerKind::Fourier(fourier) => samples::transformed(fourier, input)?,
+        LayerKind::Roll { axis, .. } => {
+            resolve(*axis, input.len(), "axis")?;
+            input.to_vec()
+        }
+        LayerKind::TopK { k, .. } => samples::largest(*k, input)?,
+        LayerKind::GridSample(_) => samples::sampled(inputs)?,
+        LayerKind::AffineGrid(grid) => samples::affine(grid, input)?,
         LayerKind::Concat { axis } => concatenated(inputs, *axis)?,
         LayerKind::Message(message) => {
             rank(input, 1..=1, "[features]")?;
@@ -335,7 +345,11 @@ fn check_inputs(kind: &LayerKind, inputs: &[Input]) -> Result<(), Mismatch> {
     let num = inputs.len();
     let (least, most) = match kind {
         kind if kind.is_join() => (2, usize::MAX),
-        LayerKind::TransformerDecoder(_) | LayerKind::Pairwise { .. } | LayerKind::Matmul => (2, 2),
+        LayerKind::TransformerDecoder(_)
+        | LayerKind::Pairwise { .. }
+        | LayerKind::Matmul
+        | LayerKind::LinearScan { .. }
+        | LayerKind::GridSample(_) => (2, 2),
         LayerKind::MultiHeadAttention { .. } | LayerKind::GroupedAttention(_) => (1, 3),
         LayerKind::Einsum { .. } => (1, 2),
         LayerKind::DeformConv2d(_) => (2, 3),
@@ -348,6 +362,12 @@ fn check_inputs(kind: &LayerKind, inputs: &[Input]) -> Result<(), Mismatch> {
             (1, 2) => "one or two inputs".to_owned(),
             (2, 2) if matches!(kind, LayerKind::TransformerDecoder(_)) => {
                 "two inputs, the sequence and what it attends to".to_owned()
+            }
+            (2, 2) if matches!(kind, LayerKind::LinearScan { .. }) => {
+                "two inputs, the factors of states and what is added to them".to_owned()
+            }
+            (2, 2) if matches!(kind, LayerKind::GridSample(_)) => {
+                "two inputs, the image and the grid".to_owned()
             }
             (2, 2) => "two inputs".to_owned(),
             (2, usize::MAX) => "at least two inputs".to_owned(),

@@ -42,6 +42,7 @@ pub enum Activation {
     Scale { factor: f64, offset: f64 },
     Softmax,
     LogSoftmax,
+    Sparsemax,
     Glu,
 }
 
@@ -129,6 +130,7 @@ impl Activation {
             },
             "softmax" => Activation::Softmax,
             "log_softmax" => Activation::LogSoftmax,
+            "sparsemax" => Activation::Sparsemax,
             "glu" => Activation::Glu,
             _ => return None,
         })

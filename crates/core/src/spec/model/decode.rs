@@ -4,6 +4,8 @@ mod windows;
 
 use super::activation::Activation;
 use super::attention::Attention;
+use super::fourier::Fourier;
+use super::grid::{AffineGrid, GridSample};
 use super::initializer::Initializer;
 use super::layer::*;
 use super::layer_spec::MaskKey;
@@ -241,6 +243,30 @@ impl LayerKind {
             T::Cumsum => LayerKind::Cumsum {
                 axis: axis(s, "axis", 0),
             },
+            T::LinearScan => LayerKind::LinearScan {
+                reverse: {
+                    let doc = "Whether states come from the last position instead of the first.";
+                    s.field("reverse", Kind::Bool, doc).or(false)
+                },
+            },
+            T::Fourier => LayerKind::Fourier(Fourier::decode(s)),
+            T::Roll => LayerKind::Roll {
+                axis: axis(s, "axis", 0),
+                shift: {
+                    let doc = "By how many positions values move toward the end of the axis; those that leave it come back at its beginning. Negative moves them toward the beginning.";
+                    s.field("shift", Kind::Int(-MAX_SIZE, MAX_SIZE), doc)
+                        .required()
+                },
+            },
+            T::TopK => LayerKind::TopK {
+                k: size(s, "k", "How many values are kept."),
+                fill: {
+                    let doc = "What replaces the others; a large negative number, such as -1e9, before a `softmax`.";
+                    s.field("fill", Kind::any(), doc).or(0.0)
+                },
+            },
+            T::GridSample => LayerKind::GridSample(GridSample::decode(s)),
+            T::AffineGrid => LayerKind::AffineGrid(AffineGrid::decode(s)),
             T::Add => LayerKind::Add,
             T::Multiply => LayerKind::Multiply,
             T::Concat => LayerKind::Concat {
@@ -369,7 +395,12 @@ pub(super) fn size(s: &mut Section<'_>, key: &'static str, doc: &'static str) ->
     s.field(key, Kind::Int(1, MAX_SIZE), doc).required()
 }
 
-fn sizes(s: &mut Section<'_>, key: &'static str, doc: &'static str, dims: usize) -> Vec<usize> {
+pub(super) fn sizes(
+    s: &mut Section<'_>,
+    key: &'static str,
+    doc: &'static str,
+    dims: usize,
+) -> Vec<usize> {
     let sizes: Vec<usize> = s.field(key, Kind::sizes(1, dims), doc).or(vec![1]);
     each(sizes, dims)
 }

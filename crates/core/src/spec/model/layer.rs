@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::activation::Activation;
 use super::attention::Attention;
+use super::fourier::Fourier;
+use super::grid::{AffineGrid, GridSample};
 use super::initializer::Initializer;
 use super::message::{EdgeEnds, GraphPooling, Message};
 use super::parametrization::Parametrization;
@@ -175,6 +177,18 @@ pub enum LayerKind {
     Einsum { equation: String },
     /// The sums up to each position of an axis.
     Cumsum { axis: i64 },
+    /// States of a linear recurrence along the first axis: the first input times the state before, plus the second.
+    LinearScan { reverse: bool },
+    /// The discrete Fourier transform.
+    Fourier(Fourier),
+    /// The values of an axis, moved in a circle.
+    Roll { axis: i64, shift: i64 },
+    /// The largest values of the last axis; the others are replaced.
+    TopK { k: usize, fill: f64 },
+    /// Samples of an image at the places of a grid, the second input.
+    GridSample(GridSample),
+    /// The grid of an affine map.
+    AffineGrid(AffineGrid),
     /// Concatenates all inputs along an axis.
     Concat { axis: i64 },
     /// Messages along the edges of a graph.
@@ -531,6 +545,7 @@ choices! {
         Scale "scale" "factor x + offset.",
         Softmax "softmax" "Exponentials along the last axis, normalized to a sum of 1.",
         LogSoftmax "log_softmax" "The logarithm of the softmax.",
+        Sparsemax "sparsemax" "The nearest probabilities along the last axis, of which many are 0 (Martins and Astudillo, 2016).",
         Glu "glu" "Half of the last axis times the sigmoid of the other half (Dauphin et al., 2016).",
         Swiglu "swiglu" "A gated linear unit with silu (Shazeer, 2020).",
         Identity "identity" "The input, unchanged.",
@@ -560,6 +575,12 @@ choices! {
         Matmul "matmul" "The matrix product of two `inputs`.",
         Einsum "einsum" "Products of one or two `inputs`, summed over axes, in Einstein's notation.",
         Cumsum "cumsum" "The sums up to each position of an axis.",
+        LinearScan "linear_scan" "States of a linear recurrence over [length, …]: the first of two `inputs` times the state before, plus the second, as in state-space networks (Martin and Cundy, 2018; Gu and Dao, 2023).",
+        Fourier "fourier" "The discrete Fourier transform over axes, without normalization, as in FNet (Lee-Thorp et al., 2022).",
+        Roll "roll" "Moves the values of an axis in a circle, as between windows of Swin (Liu et al., 2021).",
+        TopK "top_k" "Keeps the largest values of the last axis and replaces the others, as in sparse mixtures of experts (Shazeer et al., 2017).",
+        GridSample "grid_sample" "Samples of [channels, height, width] at the places of a grid [height, width, 2], the second of its `inputs`: how far right and how far down, from -1 to 1 (Jaderberg et al., 2015).",
+        AffineGrid "affine_grid" "The grid of an affine map, for `grid_sample`: [height, width, 2] of 6 numbers (Jaderberg et al., 2015).",
         Concat "concat" "Concatenates all `inputs` along an axis.",
         Gcn "gcn" "Sums of the neighbors in a graph, normalized by the degrees of both (Kipf and Welling, 2017).",
         Sage "sage" "The mean of the neighbors in a graph, and the node itself, each by a linear layer (Hamilton et al., 2017).",

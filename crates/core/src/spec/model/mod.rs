@@ -7,6 +7,8 @@ mod common;
 mod copies;
 mod decode;
 pub mod expand;
+pub mod fourier;
+pub mod grid;
 pub mod initializer;
 pub mod layer;
 pub mod layer_spec;

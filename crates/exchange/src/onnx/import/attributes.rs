@@ -9,6 +9,7 @@ const TYPES: [(AttributeType, &[&str]); 7] = [
     (
         AttributeType::Int,
         &[
+            "align_corners",
             "allowzero",
             "antialias",
             "axis",
@@ -77,6 +78,7 @@ const TYPES: [(AttributeType, &[&str]); 7] = [
             "keep_aspect_ratio_policy",
             "mode",
             "nearest_mode",
+            "padding_mode",
             "reduction",
         ],
     ),

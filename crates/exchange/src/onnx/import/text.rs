@@ -9,6 +9,8 @@ use runner_core::spec::document::Document;
 use runner_core::spec::kind::Padding;
 use runner_core::spec::model::NetworkInputs;
 use runner_core::spec::model::expand::expand;
+use runner_core::spec::model::fourier::SpectrumPart;
+use runner_core::spec::model::grid::{GridMode, GridPadding};
 use runner_core::spec::model::layer::{Interpolation, LayerKind, PadMode};
 use runner_core::spec::model::layer_spec::LayerSpec;
 use runner_core::spec::section::{Choice, Findings};
@@ -155,6 +157,29 @@ pub fn keys(kind: &LayerKind) -> String {
             text.list("shape", shape);
             text.number("std", *std, 0.02);
             text.number("mean", *mean, 0.0);
+        }
+        LayerKind::LinearScan { reverse } => text.unless("reverse", *reverse, false),
+        LayerKind::Fourier(fourier) => {
+            text.list("axes", &fourier.axes);
+            text.choice("part", fourier.part, SpectrumPart::Real);
+        }
+        LayerKind::Roll { axis, shift } => {
+            text.unless("axis", *axis, 0);
+            text.add("shift", shift);
+        }
+        LayerKind::TopK { k, fill } => {
+            text.add("k", k);
+            text.number("fill", *fill, 0.0);
+        }
+        LayerKind::GridSample(settings) => {
+            text.choice("mode", settings.mode, GridMode::Linear);
+            text.choice("padding", settings.padding, GridPadding::Zeros);
+            text.unless("align_corners", settings.align_corners, false);
+        }
+        LayerKind::AffineGrid(settings) => {
+            text.list("output_size", &settings.output_size);
+            text.unless("align_corners", settings.align_corners, false);
+            text.unless("add_identity", settings.add_identity, false);
         }
         LayerKind::Einsum { equation } => text.add("equation", format_args!("{equation:?}")),
         LayerKind::Message(message) => text.message(message),

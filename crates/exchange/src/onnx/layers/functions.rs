@@ -1,7 +1,7 @@
 //! Activation functions.
 
 use super::super::{Attribute, Graph, OnnxError};
-use super::Scope;
+use super::{Scope, samples};
 use crate::torch::shrinks;
 use runner_core::spec::model::activation::Activation;
 
@@ -17,6 +17,7 @@ pub fn activation(
     {
         shrinks(lambda).map_err(|reason| scope.unsupported(reason))?;
     }
+    let width = scope.layer.shape.last().copied().unwrap_or(1);
     let graph = &mut *scope.graph;
     let alpha = |alpha: f64| [Attribute::Float("alpha", alpha)];
     let last = [Attribute::Int("axis", -1)];
@@ -80,6 +81,7 @@ pub fn activation(
         }
         Activation::Softmax => graph.node("Softmax", &[x], &last),
         Activation::LogSoftmax => graph.node("LogSoftmax", &[x], &last),
+        Activation::Sparsemax => samples::sparsemax(graph, x, width),
         Activation::Glu => {
             let halves = [Attribute::Int("axis", -1), Attribute::Int("num_outputs", 2)];
             let [value, gate] = graph.nodes("Split", &[x], [true, true], &halves);

@@ -8,6 +8,7 @@ mod masks;
 mod norms;
 mod oscillators;
 mod recurrent;
+mod samples;
 mod sequences;
 mod windows;
 
@@ -144,6 +145,12 @@ pub fn output(scope: &mut Scope<'_>, inputs: &[String]) -> Result<String, OnnxEr
         }
         LayerKind::PositionEmbedding { .. } => affine::positions(scope, x)?,
         LayerKind::RotaryEncoding { .. } => sequences::rotary(scope, x)?,
+        LayerKind::LinearScan { reverse } => samples::linear_scan(scope, inputs, *reverse),
+        LayerKind::Fourier(fourier) => samples::fourier(scope, fourier, x),
+        LayerKind::Roll { axis, shift } => samples::roll(scope, *axis, *shift, x),
+        LayerKind::TopK { k, fill } => samples::top_k(scope, *k, *fill, x),
+        LayerKind::GridSample(settings) => samples::grid_sample(scope, settings, inputs),
+        LayerKind::AffineGrid(settings) => samples::affine_grid(scope, settings, x),
         LayerKind::Activation(activation) => functions::activation(scope, activation, x)?,
         // They only have an effect in training.
         LayerKind::Identity

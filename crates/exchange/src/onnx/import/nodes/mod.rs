@@ -35,6 +35,7 @@ impl Reader<'_> {
             "Dropout" => self.dropout(node),
             "Conv" => self.conv(node),
             "DeformConv" => self.deform_conv(node),
+            "GridSample" => self.grid_sample(node),
             "ConvTranspose" => self.conv_transpose(node),
             "MaxPool" | "AveragePool" => self.pool(node),
             "GlobalAveragePool" | "GlobalMaxPool" => self.global_pool(node),

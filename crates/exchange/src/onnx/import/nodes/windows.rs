@@ -1,6 +1,7 @@
 //! Convolutions and pooling.
 
 use runner_core::spec::kind::Padding;
+use runner_core::spec::model::grid::{GridMode, GridPadding, GridSample};
 use runner_core::spec::model::layer::{
     Conv, ConvTranspose, DeformConv, LayerKind, PadMode, Pool, Reduction, Unfold,
 };
@@ -243,6 +244,32 @@ impl Reader<'_> {
             let values = bias.floats().to_vec();
             self.builder.give(source, "bias", vec![out], values);
         }
+        Ok(())
+    }
+
+    /// Samples of images, without cubic curves and without reflection.
+    pub(super) fn grid_sample(&mut self, node: &NodeProto) -> Read {
+        let image = self.live(node, 0)?;
+        let image = self.images(&image)?;
+        let grid = self.live(node, 1)?;
+        let grid = self.images(&grid)?;
+        let mode = match text(node, "mode").as_deref().unwrap_or("linear") {
+            "linear" | "bilinear" => GridMode::Linear,
+            "nearest" => GridMode::Nearest,
+            _ => return Err("it interpolates by cubic curves".into()),
+        };
+        let padding = match text(node, "padding_mode").as_deref().unwrap_or("zeros") {
+            "zeros" => GridPadding::Zeros,
+            "border" => GridPadding::Border,
+            _ => return Err("it reflects what is outside of the image".into()),
+        };
+        let kind = LayerKind::GridSample(GridSample {
+            mode,
+            padding,
+            align_corners: int(node, "align_corners").unwrap_or(0) != 0,
+        });
+        let sources = [image.source, grid.source];
+        self.put_layer_of(node, &image, "grid_sample", kind, &sources)?;
         Ok(())
     }
 

@@ -440,6 +440,7 @@ impl Keys {
             | Activation::Erf
             | Activation::Softmax
             | Activation::LogSoftmax
+            | Activation::Sparsemax
             | Activation::Glu => {}
         }
     }
