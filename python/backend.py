@@ -1,7 +1,7 @@
 """The build of the wheel: maturin's, with the program `runner` among the wheel's scripts.
 
 Maturin packs a module or a program, not both. The program is built first, in the same target folder, and put where
-maturin takes files for the environment's `bin/` from.
+maturin takes files for the environment's `bin/` from. On Linux, it is the launcher, which loads the module.
 """
 
 import json
@@ -24,14 +24,17 @@ SCRIPTS = HERE / "burn_runner.data" / "scripts"
 
 def _program():
     """Builds `runner`; `RUNNER_CARGO_ARGS` are further arguments for cargo, such as features."""
-    command = ["cargo", "build", "--release", "--locked", "-p", "burn-runner", "--bin", "runner"]
-    command += ["--message-format", "json-render-diagnostics", *os.environ.get("RUNNER_CARGO_ARGS", "").split()]
+    command = ["cargo", "build", "--release", "--locked", "--message-format", "json-render-diagnostics"]
+    if sys.platform == "linux":
+        command += ["-p", "burn-runner-launcher"]
+    else:
+        command += ["-p", "burn-runner", "--bin", "runner", *os.environ.get("RUNNER_CARGO_ARGS", "").split()]
     built = subprocess.run(command, cwd=HERE, stdout=subprocess.PIPE, check=True)
     messages = map(json.loads, built.stdout.splitlines())
     (path,) = {message["executable"] for message in messages if message.get("executable")}
     shutil.rmtree(SCRIPTS, ignore_errors=True)
     SCRIPTS.mkdir(parents=True)
-    copy = Path(shutil.copy2(path, SCRIPTS))
+    copy = Path(shutil.copy2(path, SCRIPTS / ("runner.exe" if sys.platform == "win32" else "runner")))
     if sys.platform != "win32":
         subprocess.run(["strip", str(copy)], check=False)
 

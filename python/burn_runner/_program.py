@@ -39,7 +39,9 @@ def program() -> Path:
     candidates = [Path(named)] if named else _candidates()
     for path in candidates:
         if path.is_file() and os.access(path, os.X_OK):
-            _native.use_program(str(path))
+            # On Linux, the installed program is the module: see `python/launcher`.
+            is_module = not named and sys.platform == "linux"
+            _native.use_program(_native.__file__ if is_module else str(path))
             return path
     if named:
         message = f"`BURN_RUNNER_PROGRAM` is `{named}`, which is not a program"

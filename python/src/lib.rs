@@ -6,6 +6,8 @@
 //! interpreter's lock, and a panic becomes a Python exception. PyO3's macros are not used: see `Cargo.toml`.
 
 mod border;
+#[cfg(target_os = "linux")]
+mod command;
 mod experiments;
 mod models;
 mod networks;

@@ -244,9 +244,14 @@ enum Verb {
 
 /// Reads the arguments and runs the verb.
 pub fn main() -> ExitCode {
+    ExitCode::from(code())
+}
+
+/// The same for a caller that is not a Rust program: the exit code as a number.
+pub fn code() -> u8 {
     let cli = match Cli::try_parse_from(arguments()) {
         Ok(cli) => cli,
-        Err(e) => return ExitCode::from(show_usage(&e)),
+        Err(e) => return show_usage(&e),
     };
     let mut output = Output;
     if !matches!(cli.verb, Verb::Exec(_)) {
@@ -257,10 +262,10 @@ pub fn main() -> ExitCode {
         };
         if let Err(reason) = log_to(&cli.logging, level, || Log) {
             output.say(&format!("error: {reason}"));
-            return ExitCode::from(WRONG);
+            return WRONG;
         }
     }
-    ExitCode::from(output::close(run_verb(cli, &mut output)))
+    output::close(run_verb(cli, &mut output))
 }
 
 /// The arguments of this process. A negative number after a flag is the flag's value, which says what is wrong with it;
