@@ -136,3 +136,52 @@ fn no_verb_sends_colors_where_none_are_wanted() {
         }
     }
 }
+
+/// Letters of all languages are kept in names, and wide ones take two columns of a terminal.
+#[test]
+fn names_of_all_languages_keep_their_letters_and_fit() {
+    let values = "[\"短い名前\", \"手写数字手写数字\", \"اسم\", \"naïve/\\\"name\\\"\"]";
+    let spec = format!("[values]\nname = \"x\"\n{IRIS}\n[sweep.grid]\nvalues.name = {values}\n");
+    let folder = completed(&spec, &[]);
+    let text = shown(
+        folder.path(),
+        &["list", "results", "--columns", "run"],
+        "1000",
+    );
+    for name in ["短い名前", "手写数字手写数字", "اسم", "naïve--name-"] {
+        assert!(text.contains(&format!("name={name}-s1")), "{name}: {text}");
+    }
+    let wide = |c: char| {
+        if ('\u{3000}'..'\u{a000}').contains(&c) {
+            2
+        } else {
+            1
+        }
+    };
+    for verb in [
+        &["report", "results/spec"][..],
+        &["list", "results"],
+        &["plan", "spec.toml"],
+    ] {
+        for columns in [40, 80] {
+            let output = runner(folder.path())
+                .args(verb)
+                .env("COLUMNS", columns.to_string())
+                .output()
+                .unwrap();
+            let (_, stdout, _) = texts(&output);
+            for line in stdout.lines() {
+                let width: usize = line.chars().map(wide).sum();
+                assert!(width <= columns, "{verb:?} at {columns}: {line}");
+            }
+        }
+    }
+    // The columns after the names begin at the same place.
+    let text = shown(folder.path(), &["plan", "spec.toml"], "80");
+    let rows = text.lines().filter(|line| line.contains("-s1"));
+    let places = rows.map(|row| {
+        let (before, _) = row.split_once("flex").unwrap();
+        before.chars().map(wide).sum::<usize>()
+    });
+    assert_eq!(places.collect::<BTreeSet<_>>().len(), 1, "{text}");
+}

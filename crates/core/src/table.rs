@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::diagnostic::printable;
 
@@ -53,6 +54,11 @@ pub struct Fitted {
     pub left_out: Vec<String>,
 }
 
+/// The columns of a terminal that a text takes: wide characters, such as Chinese ones, take two.
+pub fn width(text: &str) -> usize {
+    text.width()
+}
+
 /// Lays columns out, each as wide as its content, in at most `width` characters if there is a limit. `least` are the
 /// names of columns that are omitted if necessary, starting with the first.
 pub fn fit(columns: Columns, width: Option<u16>, least: &[&str]) -> Fitted {
@@ -77,6 +83,7 @@ pub fn fit_numbers(
             shorten(&mut columns, at, false);
         }
     }
+    let named = columns.clone();
     if total(&columns) > width {
         for at in 0..columns.head.len() {
             shorten(&mut columns, at, true);
@@ -86,10 +93,28 @@ pub fn fit_numbers(
         if total(&columns) <= width {
             break;
         }
-        if let Some(at) = columns.head.iter().position(|head| head == name) {
-            columns.head.remove(at);
-            columns.rows.iter_mut().for_each(|row| drop(row.remove(at)));
-            fitted.left_out.push((*name).to_owned());
+        remove(&mut columns, name, &mut fitted.left_out);
+    }
+    if total(&columns) > width {
+        // Keys that have no room in the head are above it.
+        let mut below = named;
+        let mut keys = Vec::new();
+        for at in 0..below.head.len() {
+            keys.extend(without_keys(&mut below, at));
+        }
+        let mut left_out = Vec::new();
+        for name in least {
+            if total(&below) <= width {
+                break;
+            }
+            remove(&mut below, name, &mut left_out);
+        }
+        if total(&below) <= width && !keys.is_empty() {
+            fitted.left_out = left_out;
+            let keys = keys.iter().flat_map(|keys| wrap(keys, width, "  "));
+            let lines: Vec<String> = keys.chain([in_columns(&below, numbers)]).collect();
+            fitted.text = lines.join("\n");
+            return fitted;
         }
     }
     fitted.text = if total(&columns) <= width {
@@ -98,6 +123,15 @@ pub fn fit_numbers(
         in_rows(&columns, width)
     };
     fitted
+}
+
+/// Removes the column of a name.
+fn remove(columns: &mut Columns, name: &str, left_out: &mut Vec<String>) {
+    if let Some(at) = columns.head.iter().position(|head| head == name) {
+        columns.head.remove(at);
+        columns.rows.iter_mut().for_each(|row| drop(row.remove(at)));
+        left_out.push(name.to_owned());
+    }
 }
 
 /// Lays columns out whose cells contain sentences: they are broken at spaces where all words have room, and otherwise
@@ -127,9 +161,7 @@ pub fn fit_sentences(mut columns: Columns, width: u16, numbers: &[&str]) -> Stri
             true
         })
     });
-    let is_narrow = text
-        .lines()
-        .all(|line| line.chars().count() <= width.into());
+    let is_narrow = text.lines().all(|line| self::width(line) <= width.into());
     if is_whole && is_narrow {
         text
     } else {
@@ -142,7 +174,7 @@ fn widths(columns: &Columns) -> Vec<usize> {
     let mut widths = vec![0; columns.head.len()];
     for line in std::iter::once(&columns.head).chain(&columns.rows) {
         for (width, cell) in widths.iter_mut().zip(line) {
-            *width = (*width).max(cell.chars().count());
+            *width = (*width).max(self::width(cell));
         }
     }
     widths
@@ -167,7 +199,7 @@ fn in_columns(columns: &Columns, numbers: &[&str]) -> String {
             if at > 0 {
                 row.push_str(GAP);
             }
-            let room = std::iter::repeat_n(' ', width - cell.chars().count());
+            let room = std::iter::repeat_n(' ', width - self::width(cell));
             if on_the_right(at) {
                 row.extend(room);
                 row.push_str(cell);
@@ -228,8 +260,8 @@ fn flow(
 ) {
     let mut line = String::new();
     for item in items {
-        let len = item.chars().count();
-        if !line.is_empty() && line.chars().count() + GAP.len() + len <= width {
+        let len = self::width(&item);
+        if !line.is_empty() && self::width(&line) + GAP.len() + len <= width {
             line.push_str(GAP);
             line.push_str(&item);
             continue;
@@ -238,7 +270,7 @@ fn flow(
             lines.push(std::mem::take(&mut line));
         }
         line = format!("{indent}{item}");
-        if line.chars().count() > width {
+        if self::width(&line) > width {
             let mut pieces = wrap(&line, width, hanging);
             line = pieces.pop().unwrap_or_default();
             lines.append(&mut pieces);
@@ -256,20 +288,22 @@ pub fn wrap(text: &str, width: usize, hanging: &str) -> Vec<String> {
     let mut rest: Vec<char> = text.chars().collect();
     loop {
         let indent = rest.iter().take_while(|c| **c == ' ').count();
-        if rest.len() <= width {
+        // The characters that have room in the line.
+        let room = fitting(&rest, width);
+        if rest.len() <= room {
             break;
         }
         let last = |is_end: &dyn Fn(char) -> bool| {
-            let ends = (indent..width.min(rest.len() - 1)).rev();
+            let ends = (indent..room.min(rest.len() - 1)).rev();
             let mut ends = ends.filter(|at| is_end(rest[*at]));
             ends.find(|at| at + 1 > indent + hanging.len().min(2))
         };
         // A space may also follow the last character.
-        let at = (rest[width] == ' ' && width > indent).then(|| width - 1);
+        let at = (rest[room] == ' ' && room > indent).then(|| room - 1);
         let at = at.or_else(|| last(&|c| c == ' '));
         let at = at.or_else(|| last(&|c| BREAKS.contains(&c)));
         let at = at.or_else(|| {
-            let next = rest.iter().enumerate().skip(width);
+            let next = rest.iter().enumerate().skip(room);
             next.map(|(at, c)| (at, *c))
                 .find(|(_, c)| BREAKS.contains(c))
                 .map(|(at, _)| at)
@@ -285,6 +319,16 @@ pub fn wrap(text: &str, width: usize, hanging: &str) -> Vec<String> {
     }
     lines.push(rest.into_iter().collect::<String>().trim_end().to_owned());
     lines
+}
+
+/// How many of some characters have room in a line.
+fn fitting(text: &[char], width: usize) -> usize {
+    let mut used = 0;
+    let fits = text.iter().take_while(|c| {
+        used += c.width().unwrap_or(0);
+        used <= width
+    });
+    fits.count()
 }
 
 /// A text in lines of at most `width` characters, each broken as by [`wrap`]. Lines that continue others are indented.
@@ -324,7 +368,7 @@ pub fn shortened(names: Vec<String>, most: usize) -> (Vec<String>, Option<String
     };
     shorten(&mut columns, 0, false);
     let short: Vec<String> = columns.rows.into_iter().flatten().collect();
-    let are_long = short.iter().any(|name| name.chars().count() > most);
+    let are_long = short.iter().any(|name| width(name) > most);
     let all: Option<Vec<Vec<(&str, &str)>>> = short.iter().map(|name| parts(name)).collect();
     let all = all.filter(|_| are_long).unwrap_or_default();
     let joined = |parts: &mut dyn Iterator<Item = &str>| parts.collect::<Vec<_>>().join(", ");
@@ -344,17 +388,53 @@ pub fn shortened(names: Vec<String>, most: usize) -> (Vec<String>, Option<String
 /// Removes the common parts of the names in a column; with `without_keys` also their keys, which are moved to the
 /// header. Names of other forms are not changed.
 fn shorten(columns: &mut Columns, at: usize, without_keys: bool) {
-    if columns.rows.len() < 2 {
+    let Some((keys, names)) = differing(columns, at, without_keys) else {
         return;
+    };
+    let head = without_keys.then(|| format!("{} ({})", columns.head[at], keys.join(", ")));
+    // A header with many keys can be wider than the names.
+    let before = columns.rows.iter().map(|row| width(&row[at])).max();
+    if head
+        .as_ref()
+        .is_some_and(|head| Some(width(head)) >= before)
+    {
+        return;
+    }
+    for (row, name) in columns.rows.iter_mut().zip(names) {
+        row[at] = name;
+    }
+    if let Some(head) = head {
+        columns.head[at] = head;
+    }
+}
+
+/// Removes the keys of the names in a column, and returns them as a line.
+fn without_keys(columns: &mut Columns, at: usize) -> Option<String> {
+    let (keys, names) = differing(columns, at, true)?;
+    let line = format!(" {} by {}", columns.head[at], keys.join(", "));
+    for (row, name) in columns.rows.iter_mut().zip(names) {
+        row[at] = name;
+    }
+    Some(line)
+}
+
+/// The keys by which the names in a column differ, and the names with only these; none if there is nothing to remove.
+fn differing(
+    columns: &Columns,
+    at: usize,
+    without_keys: bool,
+) -> Option<(Vec<String>, Vec<String>)> {
+    if columns.rows.len() < 2 {
+        return None;
     }
     let all: Option<Vec<Vec<(&str, &str)>>> =
         columns.rows.iter().map(|row| parts(row.get(at)?)).collect();
-    let Some(all) = all else { return };
+    let all = all?;
     let keys: Vec<&str> = all[0].iter().map(|(key, _)| *key).collect();
     let same =
         |names: &Vec<(&str, &str)>| names.iter().map(|(key, _)| *key).eq(keys.iter().copied());
     if !all.iter().all(same) {
-        return;
+        return None;
     }
     let differs = |part: &usize| {
         let values = all.iter().map(|names| names[*part].1);
@@ -362,7 +442,7 @@ fn shorten(columns: &mut Columns, at: usize, without_keys: bool) {
     };
     let kept: Vec<usize> = (0..keys.len()).filter(differs).collect();
     if kept.is_empty() || !without_keys && kept.len() == keys.len() {
-        return;
+        return None;
     }
     let shown = |names: &Vec<(&str, &str)>| {
         let shown = kept.iter().map(|part| match (names[*part], without_keys) {
@@ -373,28 +453,9 @@ fn shorten(columns: &mut Columns, at: usize, without_keys: bool) {
             .collect::<Vec<_>>()
             .join(if without_keys { ", " } else { "," })
     };
-    let names: Vec<String> = all.iter().map(shown).collect();
-    let head = without_keys.then(|| {
-        let keys: Vec<&str> = kept.iter().map(|part| keys[*part]).collect();
-        format!("{} ({})", columns.head[at], keys.join(", "))
-    });
-    // A header with many keys can be wider than the names.
-    let longest = |names: &mut dyn Iterator<Item = &String>| {
-        names.map(|name| name.chars().count()).max().unwrap_or(0)
-    };
-    let before = longest(&mut columns.rows.iter().map(|row| &row[at]));
-    if head
-        .as_ref()
-        .is_some_and(|head| head.chars().count() >= before)
-    {
-        return;
-    }
-    for (row, name) in columns.rows.iter_mut().zip(names) {
-        row[at] = name;
-    }
-    if let Some(head) = head {
-        columns.head[at] = head;
-    }
+    let names = all.iter().map(shown).collect();
+    let keys = kept.iter().map(|part| keys[*part].to_owned());
+    Some((keys.collect(), names))
 }
 
 #[cfg(test)]

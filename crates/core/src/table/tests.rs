@@ -202,3 +202,48 @@ fn no_number_of_any_table_is_cut() {
         }
     }
 }
+
+/// Chinese characters take two columns of a terminal, and combining marks none.
+#[test]
+fn wide_characters_take_two_columns() {
+    let row = |cells: [&str; 3]| cells.map(str::to_owned).to_vec();
+    let columns = || Columns {
+        head: row(["trial", "n", "valid/accuracy"]),
+        rows: vec![
+            row(["数据=手写数字,优化器=亚当", "3", "0.9824 ± 0.0032"]),
+            row(["数据=手写数字,优化器=e\u{301}", "3", "0.9824 ± 0.0043"]),
+        ],
+    };
+    insta::assert_snapshot!(fit(columns(), None, &[]).text, @r"
+    trial                      n  valid/accuracy
+    数据=手写数字,优化器=亚当  3  0.9824 ± 0.0032
+    数据=手写数字,优化器=é     3  0.9824 ± 0.0043
+    ");
+    for most in [20, 30, 40, 47] {
+        let text = fit(columns(), Some(most), &[]).text;
+        let wide = text.lines().filter(|line| width(line) > most.into());
+        assert_eq!(wide.collect::<Vec<_>>(), Vec::<&str>::new(), "{text}");
+    }
+    let lines = wrap("优化器 优化器 优化器", 14, "  ");
+    assert_eq!(lines, ["优化器 优化器", "  优化器"]);
+}
+
+/// A head with many keys does not make a narrow table a stack of rows.
+#[test]
+fn keys_without_room_in_the_head_are_above_the_table() {
+    let row = |cells: [&str; 2]| cells.map(str::to_owned).to_vec();
+    let columns = Columns {
+        head: row(["run", "to do"]),
+        rows: vec![
+            row(["learning_rate=0.1,optimizer=adam,hidden=8-s1", "done"]),
+            row(["learning_rate=0.01,optimizer=sgd,hidden=16-s1", "train"]),
+        ],
+    };
+    insta::assert_snapshot!(fit(columns, Some(30), &[]).text, @r"
+    run by learning_rate,
+     optimizer, hidden
+    run               to do
+    0.1, adam, 8-s1   done
+    0.01, sgd, 16-s1  train
+    ");
+}

@@ -454,7 +454,7 @@ impl Columns {
         let mut rest = String::new();
         if let Some(columns) = self.value {
             let newest = row.curve.last();
-            let newest = newest.map_or(String::new(), |value| short_number(*value));
+            let newest = newest.map_or(String::new(), |value| number_in(*value, columns));
             rest += "  ";
             rest += &left(&newest, columns);
         }
@@ -479,6 +479,14 @@ impl Columns {
         line.push((Style::Plain, rest));
         line
     }
+}
+
+/// A number with as many digits as there is room for: a part of a number would be another one.
+fn number_in(value: f64, columns: usize) -> String {
+    let all = std::iter::once(short_number(value));
+    let fewer = (0..3).rev().map(|digits| format!("{value:.digits$e}"));
+    let mut all = all.chain(fewer);
+    all.find(|text| width(text) <= columns).unwrap_or_default()
 }
 
 fn bar(done: f64, columns: usize) -> String {
@@ -522,4 +530,17 @@ fn fit(line: &Line, columns: usize) -> Line {
         kept.push((*style, part));
     }
     kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{VALUE, number_in};
+
+    #[test]
+    fn a_number_loses_digits_and_no_end() {
+        assert_eq!(number_in(0.971_312, VALUE), "0.9713");
+        assert_eq!(number_in(-1.234_5e-10, VALUE), "-1.23e-10");
+        assert_eq!(number_in(-1.234_5e-100, VALUE), "-1.2e-100");
+        assert_eq!(number_in(-1.234_5e-100, 3), "");
+    }
 }

@@ -284,7 +284,7 @@ pub fn footnotes(report: &Report) -> Vec<String> {
 pub fn table(report: &Report, width: u16) -> String {
     for columns in [ranked(report, true), ranked(report, false)] {
         let text = lay_out(columns, presets::NOTHING);
-        let fits = |line: &str| line.chars().count() <= width as usize;
+        let fits = |line: &str| runner_core::table::width(line) <= width as usize;
         if text.lines().all(fits) {
             return text;
         }

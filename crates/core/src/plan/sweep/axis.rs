@@ -198,10 +198,10 @@ fn value_label(value: &Value) -> String {
     }
 }
 
-/// Keeps characters that are safe in folder names on every system.
+/// Keeps characters that are safe in folder names on every system: letters and digits of all languages among them.
 fn sanitize(text: &str) -> String {
     let keep = |c: char| {
-        if c.is_ascii_alphanumeric() || "._+-".contains(c) {
+        if c.is_alphanumeric() || "._+-".contains(c) {
             c
         } else {
             '-'

@@ -603,9 +603,12 @@ impl Sweep {
         if id.len() <= MAX_LEN {
             id
         } else {
+            // Bytes, since file systems count these.
+            let is_end = |at: &usize| id.is_char_boundary(*at);
+            let start = (0..=MAX_LEN - 9).rev().find(is_end).unwrap_or(0);
             format!(
                 "{}~{}",
-                &id[..MAX_LEN - 9],
+                &id[..start],
                 &crate::data::sha256_hex(id.as_bytes())[..8]
             )
         }

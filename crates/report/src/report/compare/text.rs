@@ -127,7 +127,7 @@ impl Text {
     /// All columns if they fit, otherwise without costs.
     fn ranked(&self, comparison: &Comparison) -> String {
         let text = lay_out(ranked_columns(comparison, true), self.style);
-        let num_columns = text.lines().map(|line| line.chars().count()).max();
+        let num_columns = text.lines().map(runner_core::table::width).max();
         if self
             .width
             .is_none_or(|width| num_columns <= Some(width.into()))
