@@ -212,3 +212,16 @@ fn only_what_is_shown_is_removed_and_never_what_is_needed() {
     let (code, _, _) = run(folder.path(), &["report", "results/spec"]);
     assert_eq!(code, 0);
 }
+
+/// Keys that only one of two types has say nothing more than the types.
+#[test]
+fn another_type_is_one_change() {
+    let folder = folder_with(&format!("[experiment]\nseeds = [1]\n{IRIS}"));
+    train(folder.path(), &["optimizer.type=sgd"], &[]);
+    train(folder.path(), &[], &[]);
+    let rows = listed(folder.path(), &["--all"]);
+    let changed: Vec<&str> = rows.iter().map(|row| row.3.as_str()).collect();
+    assert!(changed[0].contains("optimizer.type="), "{changed:?}");
+    assert!(!changed[0].contains("no optimizer."), "{changed:?}");
+    assert_eq!(changed[1], "");
+}

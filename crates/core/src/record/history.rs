@@ -169,7 +169,15 @@ fn differences(run: &RunPlan, now: &RunPlan, is_told: impl Fn(&str) -> bool) -> 
         .into_iter()
         .filter(|it| !(follows && it.key == "train.micro_batch_size"));
     let keys = keys.filter(|it| it.key != "seed" && !is_guard(&it.key) && is_told(&it.key));
-    let told = keys.map(|Changed { key, then, .. }| match then {
+    let keys: Vec<Changed> = keys.collect();
+    // Another type has other keys, which say nothing more.
+    let is_of_type = |it: &Changed| {
+        let table = it.key.rsplit_once('.').map_or("", |(table, _)| table);
+        let of_table = format!("{table}.type");
+        it.then.is_none() && it.key != of_table && keys.iter().any(|other| other.key == of_table)
+    };
+    let told = keys.iter().filter(|it| !is_of_type(it)).cloned();
+    let told = told.map(|Changed { key, then, .. }| match then {
         Some(value) => format!("{key}={value}"),
         None => format!("no {key}"),
     });
