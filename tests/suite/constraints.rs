@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::Path;
 
+use burn_runner::record::{ExperimentFolder, Index};
+use burn_runner::report::Brief;
 use runner_search::{Told, in_order};
 use serde_json::{Value as Json, json};
 
@@ -114,6 +116,11 @@ fn trials_that_violate_constraints_are_neither_selected_nor_confirmed() {
         text.contains(&format!("Highest ranked: `{}`", ids[0])),
         "{text}"
     );
+    // The list of experiments names the same one, of the trials that may be selected.
+    let experiment = ExperimentFolder(folder.path().join("results/spec"));
+    let index = Index::read(&experiment).unwrap().unwrap();
+    let best = Brief::of(&index, false).best.unwrap();
+    assert!(best.ends_with(&format!("): {}", ids[0])), "{best}");
     // It learned where they are met: of the last eight, most have few parameters.
     let found = suggestions(folder.path());
     let is_small = |it: &&Json| it["values"]["model.hidden"][0].as_u64().unwrap() < 8;

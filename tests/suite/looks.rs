@@ -245,3 +245,59 @@ fn what_does_not_fit_is_refused() {
     let with_only = ["run", "spec.toml", "--until-decided", "--only", "*"];
     refused("looks = 2\nmax_seeds = 5", &with_only, "--only");
 }
+
+/// While runs are left, nothing is final: whoever stops when they like the verdicts has tested more than once.
+#[test]
+fn verdicts_about_a_part_of_the_runs_are_provisional() {
+    let folder = folder_with(&spec("[1, 2, 3]", ""));
+    let train = |only: &[&str]| {
+        let arguments = [&["run", "spec.toml", "--quiet"], only].concat();
+        let (_, stdout, stderr) = run(folder.path(), &arguments);
+        stdout + &stderr
+    };
+    let text = || fs::read_to_string(folder.path().join("results/spec/report.md")).unwrap();
+    // With one run of each trial, there are no verdicts.
+    let said = train(&["--only", "*-s1"]);
+    assert!(!said.contains("provisional"), "{said}");
+    assert!(text().contains("Highest ranked so far:"), "{}", text());
+    let said = train(&["--only", "*-s1", "--only", "*-s2"]);
+    assert!(said.contains("verdicts are provisional"), "{said}");
+    let (_, stdout, _) = run(folder.path(), &["compare", "results/spec"]);
+    assert!(stdout.contains("verdicts are provisional"), "{stdout}");
+    assert!(!stdout.contains(".."), "{stdout}");
+    let said = train(&[]);
+    assert!(!said.contains("provisional"), "{said}");
+    assert!(text().contains("Highest ranked: `"), "{}", text());
+}
+
+#[test]
+fn what_is_missing_for_verdicts_is_said() {
+    let folder = folder_with(&spec("[1, 2, 3]", ""));
+    let fault = "learning_rate=1e-6-s1@training:3=panic";
+    let (code, stdout, stderr) = run(
+        folder.path(),
+        &["run", "spec.toml", "--quiet", "--inject-fault", fault],
+    );
+    let said = stdout + &stderr;
+    assert_eq!(code, 1, "{said}");
+    let warned = "1 of 3 runs of `learning_rate=1e-6` failed";
+    assert!(said.contains(warned), "{said}");
+    let edit = "sweep.grid.optimizer.learning_rate=[1e-2,1e30]";
+    let baseline = "objective.baseline=learning_rate=1e30";
+    let (code, _, stderr) = run(
+        folder.path(),
+        &[
+            "run",
+            "spec.toml",
+            "--quiet",
+            "--set",
+            edit,
+            "--set",
+            baseline,
+        ],
+    );
+    assert_eq!(code, 1, "{stderr}");
+    let text = fs::read_to_string(folder.path().join("results/spec/report.md")).unwrap();
+    let missing = "The baseline `learning_rate=1e30` has no value, so nothing is compared with it.";
+    assert!(text.contains(missing), "{text}");
+}

@@ -104,6 +104,10 @@ fn sum_up(all: &Index, command: &str, leftovers: Vec<String>, is_to_compare: boo
     // The trials of a search follow from its other results, so that the file alone does not have them.
     let runs = all.runs.iter().filter(|_| plan.search.is_none());
     let commands = runs.map(|run| (run.id.clone(), Json::String(train_again(plan, &run.id))));
+    // With fewer trials or without verdicts, there is nothing that it would be compared with.
+    let has_others = trials.len() > 1 && is_ranked && !is_to_compare && !looking.is_too_early;
+    let missing_baseline = plan.baseline.clone();
+    let missing_baseline = missing_baseline.filter(|_| has_others && baseline.is_none());
     Report {
         format: FORMAT,
         experiment: plan.experiment.clone(),
@@ -111,6 +115,7 @@ fn sum_up(all: &Index, command: &str, leftovers: Vec<String>, is_to_compare: boo
         objective: name.clone(),
         ties: Ties::of(plan.format),
         baseline: baseline.clone(),
+        missing_baseline,
         notices: plan.notices.clone(),
         losses: losses(index),
         axes: axes.clone(),

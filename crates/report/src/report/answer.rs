@@ -1,12 +1,12 @@
 //! The answer in sentences, and what belongs to the ranked table.
 
-use super::looks::Looking;
+use super::looks::{Looking, is_left};
 use super::mixture::{data_in_words, environments_in_words, other_items};
-use super::model::{Report, Trial};
+use super::model::{Problem, Report, Trial};
 use super::numbers::{interval, mean_and_sd, short_number};
 use super::sample::{bounds, is_beyond};
 use super::table::shows_last;
-use super::varied::{collapsed, varied};
+use super::varied::{collapsed, failed, varied};
 use super::verdict::{self, Statement};
 use runner_core::diagnostic::counted;
 use runner_statistics::Verdict;
@@ -46,8 +46,14 @@ pub fn answer(report: &Report) -> String {
     let student = student.map_or(String::new(), |student| {
         format!(", 95 % interval {}", interval(student))
     });
+    let is_left = |problem: &Problem| is_left(problem.outcome);
+    let so_far = if report.problems.iter().any(is_left) {
+        " so far"
+    } else {
+        ""
+    };
     let ahead = format!(
-        "Highest ranked: `{}` with {} {} (n = {}{student}){}; {count}.",
+        "Highest ranked{so_far}: `{}` with {} {} (n = {}{student}){}; {count}.",
         best.id,
         report.objective,
         mean_and_sd(&sample.description),
@@ -55,7 +61,16 @@ pub fn answer(report: &Report) -> String {
         tied(report),
     );
     let claim = claim(report, best);
-    let parts = [Some(ahead), infeasible(report), confirmed(report), claim];
+    let missing = report.missing_baseline.as_ref().map(|baseline| {
+        format!("The baseline `{baseline}` has no value, so nothing is compared with it.")
+    });
+    let parts = [
+        Some(ahead),
+        infeasible(report),
+        confirmed(report),
+        claim,
+        missing,
+    ];
     parts.into_iter().flatten().collect::<Vec<_>>().join(" ")
 }
 
@@ -249,8 +264,10 @@ pub fn about_runs(report: &Report) -> Vec<String> {
     let warnings = warnings.map(|warning| format!("Warning: {warning}"));
     let varied = varied(report).into_iter();
     let looking = report.looks.as_ref().and_then(Looking::in_words);
+    let looking = looking.filter(|_| report.has_tests() || !report.is_provisional());
     varied
         .chain(collapsed(report))
+        .chain(failed(report))
         .chain(looking)
         .chain(warnings)
         .collect()

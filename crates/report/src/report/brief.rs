@@ -2,11 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use super::confirmed;
 use super::folds::Folds;
+use super::infeasible::Violated;
 use super::mixture::mixed_trials;
 use super::numbers::short_number;
-use super::rank::is_of_several_losses;
-use runner_core::record::{Index, State};
+use super::rank::{is_of_several_losses, ranked};
+use runner_core::record::{Index, RunEntry, State};
+use runner_statistics::{Description, Direction};
 
 /// A one-line summary of an experiment.
 #[derive(Clone, Debug, PartialEq)]
@@ -72,16 +75,19 @@ impl Brief {
     }
 }
 
+/// The trial that a report ranks highest, by the same rules.
 fn best(index: &Index) -> Option<String> {
     let objective = index.plan.objective;
     let name = objective.name();
     if is_of_several_losses(&name, &index.plan.axes) {
         return None;
     }
-    let folds = Folds::of(index);
-    let mixed = mixed_trials(index);
+    // Runs that confirm trials with other seeds do not select them.
+    let (index, _) = confirmed::apart(index);
+    let folds = Folds::of(&index);
+    let mixed = mixed_trials(&index);
     // In the order of the file, as in a report: of equal trials, the first one is named.
-    let mut trials: Vec<(String, Vec<f64>, usize)> = Vec::new();
+    let mut trials: Vec<(String, Vec<&RunEntry>, usize)> = Vec::new();
     let mut places: BTreeMap<String, usize> = BTreeMap::new();
     for run in &index.runs {
         let trial = folds.trial(run);
@@ -90,30 +96,28 @@ fn best(index: &Index) -> Option<String> {
             trials.len() - 1
         });
         trials[at].2 += 1;
-        if run.state == State::Completed && !mixed.contains_key(&trial) {
-            trials[at].1.extend(run.metrics.get(&name));
+        if run.state == State::Completed {
+            trials[at].1.push(run);
         }
     }
-    let num_trials = trials.len();
-    let means = trials.iter().filter(|(_, values, _)| !values.is_empty());
-    let means = means.map(|(trial, values, planned)| {
-        let n = values.len();
-        let shown = if n == *planned {
-            n.to_string()
-        } else {
-            format!("{n} of {planned}")
-        };
-        (trial, shown, values.iter().sum::<f64>() / n as f64)
-    });
-    let (trial, n, mean) = means.reduce(|best, other| {
-        if objective.is_better(other.2, best.2) {
-            other
-        } else {
-            best
+    let mean = |(trial, completed, _): &(String, Vec<&RunEntry>, usize)| {
+        if mixed.contains_key(trial) || !Violated::all(&index.plan, completed).is_empty() {
+            return None;
         }
-    })?;
-    let mean = short_number(mean);
-    Some(match num_trials {
+        let values = completed.iter().map(|run| run.metrics.get(&name).copied());
+        let values = values.collect::<Option<Vec<f64>>>()?;
+        Description::of(&values).ok().map(|found| found.mean)
+    };
+    let means: Vec<Option<f64>> = trials.iter().map(mean).collect();
+    let direction = Direction::of(objective.metric.higher_is_better());
+    let (at, _) = ranked(&means, direction).into_iter().next()?;
+    let mean = short_number(means[at]?);
+    let (trial, completed, planned) = &trials[at];
+    let n = match completed.len() {
+        n if n == *planned => n.to_string(),
+        n => format!("{n} of {planned}"),
+    };
+    Some(match trials.len() {
         1 => format!("{name} {mean} (n = {n})"),
         _ => format!("{name} {mean} (n = {n}): {trial}"),
     })

@@ -1,6 +1,6 @@
 //! How often the verdicts of an experiment were looked at while seeds were added.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
@@ -26,6 +26,9 @@ pub struct Looking {
     /// Whether no verdicts are given because runs are left: a look is at all runs of a plan.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_too_early: bool,
+    /// Whether runs are left and no looks are planned: who stops at a look that they like tests more than once.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_provisional: bool,
 }
 
 impl Looking {
@@ -44,13 +47,15 @@ impl Looking {
             trial_of.insert(Look::name(run), at);
         }
         let mut most_runs = earlier(&index.looks, &trial_of, &now);
-        most_runs.push(now.into_iter().max().unwrap_or(0));
+        let most = now.iter().max().copied().unwrap_or(0);
+        most_runs.push(most);
         let planned = index.plan.verdict.looks;
         Self {
             number: most_runs.len(),
             planned,
             most_runs,
             is_too_early: planned.is_some() && !is_over(index),
+            is_provisional: planned.is_none() && now.iter().any(|num| *num > 1) && !is_over(index),
         }
     }
 
@@ -62,7 +67,7 @@ impl Looking {
 
     /// Whether there is anything to say about it.
     pub fn is_usual(&self) -> bool {
-        self.planned.is_none() && self.number == 1
+        self.planned.is_none() && self.number == 1 && !self.is_provisional
     }
 
     /// A sentence about the looks, as a warning if nothing corrects for them.
@@ -73,6 +78,12 @@ impl Looking {
         let runs: Vec<String> = self.most_runs.iter().map(usize::to_string).collect();
         let runs = runs.join(", ");
         let Some(planned) = self.planned else {
+            if self.number == 1 {
+                return Some(format!(
+                    "Warning: runs are left, so verdicts are provisional: they are wrong with a probability of at most {} only if all planned runs are waited for. Set `verdict.looks` to stop earlier.",
+                    percent(ALPHA)
+                ));
+            }
             return Some(format!(
                 "Warning: seeds were added after verdicts had been looked at ({} with {runs} runs of a trial), so the probability of a wrong claim is above {}. Set `verdict.looks` before the first look to allow for it.",
                 counted(self.number, "look"),
@@ -134,16 +145,20 @@ fn earlier(looks: &[Look], trial_of: &BTreeMap<String, usize>, now: &[usize]) ->
 
 /// Whether nothing is left to do for any run.
 pub fn is_over(index: &Index) -> bool {
-    let left = [
-        State::Running,
-        State::Queued,
-        State::Requeued,
-        State::Incomplete,
-        State::Interrupted,
-        State::NotStarted,
-    ];
-    let states: BTreeSet<State> = index.runs.iter().map(|run| run.state).collect();
-    left.iter().all(|state| !states.contains(state))
+    index.runs.iter().all(|run| !is_left(run.state))
+}
+
+/// Whether a run in this state will still be trained.
+pub fn is_left(state: State) -> bool {
+    matches!(
+        state,
+        State::Running
+            | State::Queued
+            | State::Requeued
+            | State::Incomplete
+            | State::Interrupted
+            | State::NotStarted
+    )
 }
 
 fn is_completed(run: &RunEntry) -> bool {

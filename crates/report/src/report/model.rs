@@ -37,6 +37,9 @@ pub struct Report {
     /// The baseline; none if there is nothing to compare.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baseline: Option<Baseline>,
+    /// The baseline that the file names, if it has no value to compare with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub missing_baseline: Option<String>,
     /// Important notices: fallbacks and similar.
     pub notices: Vec<String>,
     /// What the trials minimize: each loss with its settings. Losses of several functions are not to be compared.
@@ -252,6 +255,13 @@ impl Report {
             .filter_map(|trial| trial.verdict.as_ref());
         let mut compared = verdicts.filter_map(|verdict| verdict.comparison);
         compared.any(|comparison| comparison.design.n() > 1)
+    }
+
+    /// Whether verdicts are given although runs are left that will change them.
+    pub fn is_provisional(&self) -> bool {
+        self.looks
+            .as_ref()
+            .is_some_and(|looks| looks.is_provisional)
     }
 
     /// The number of trials with values about which nothing is claimed, or all of them if nothing was tested.

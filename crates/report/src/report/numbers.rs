@@ -20,30 +20,37 @@ pub fn short_number(value: f64) -> String {
 
 /// `0.9713 ± 0.0021`: to two digits of the standard deviation, which is all that the spread justifies.
 pub fn mean_and_sd(sample: &Description) -> String {
+    let mean = sample.mean;
     match sample.sd {
-        Some(sd) if sd > 0.0 && sd < 1e6 => {
-            let digits = digits_of(sd);
-            format!("{:.digits$} ± {sd:.digits$}", sample.mean)
-        }
-        Some(_) => format!("{} ± 0", short_number(sample.mean)),
-        None => short_number(sample.mean),
+        Some(sd) if sd > 0.0 => match digits_of(sd) {
+            Some(digits) => format!("{mean:.digits$} ± {sd:.digits$}"),
+            None => format!("{} ± {sd:.1e}", with_all_digits(mean)),
+        },
+        Some(_) => format!("{} ± 0", short_number(mean)),
+        None => short_number(mean),
     }
 }
 
 /// `0.9661 to 0.9765`, to two digits of half its width.
 pub fn interval(interval: &Interval) -> String {
+    let (low, high) = (interval.low, interval.high);
     // Narrower intervals are rounding errors of equal values.
-    let least = 1e-9 * interval.low.abs().max(interval.high.abs());
-    match (interval.high - interval.low) / 2.0 {
-        half if half > least && half < 1e6 => {
-            let digits = digits_of(half);
-            format!("{:.digits$} to {:.digits$}", interval.low, interval.high)
-        }
-        _ => format!(
-            "{} to {}",
-            short_number(interval.low),
-            short_number(interval.high)
-        ),
+    let least = 1e-9 * low.abs().max(high.abs());
+    // Halved first, so that the span of two large numbers is finite.
+    let half = high / 2.0 - low / 2.0;
+    match digits_of(half).filter(|_| half > least) {
+        Some(digits) => format!("{low:.digits$} to {high:.digits$}"),
+        None if half > least => format!("{} to {}", with_all_digits(low), with_all_digits(high)),
+        None => format!("{} to {}", short_number(low), short_number(high)),
+    }
+}
+
+/// A number whose spread is too small or too large for decimals.
+fn with_all_digits(value: f64) -> String {
+    if (1e-3..1e6).contains(&value.abs()) {
+        format!("{value:.MOST_DIGITS$}")
+    } else {
+        short_number(value)
     }
 }
 
@@ -66,9 +73,14 @@ pub fn percent(share: f64) -> String {
     }
 }
 
-/// The decimals that show two digits of a spread, at most 6.
-fn digits_of(spread: f64) -> usize {
-    (1 - spread.log10().floor() as i32).clamp(0, 6) as usize
+/// More decimals than this are not shown.
+const MOST_DIGITS: usize = 6;
+
+/// The decimals that show two digits of a spread; none if that takes too many, or if the spread is huge.
+fn digits_of(spread: f64) -> Option<usize> {
+    let digits = 1 - spread.log10().floor() as i32;
+    let is_shown = spread < 1e6 && digits <= MOST_DIGITS as i32;
+    is_shown.then_some(digits.max(0) as usize)
 }
 
 /// The value of a key as text. A table is labeled by its type, followed by its other keys.
@@ -147,6 +159,15 @@ mod tests {
         assert_eq!(shown(&[0.971_312]), "0.9713");
         assert_eq!(shown(&[0.5, 0.5]), "0.5000 ± 0");
         assert_eq!(short_number(0.000_012_3), "1.230e-5");
+        // A spread is not 0 because it is small or large.
+        assert_eq!(shown(&[2.1e-8, 3.2e-8, 4.3e-8]), "3.200e-8 ± 1.1e-8");
+        assert_eq!(shown(&[0.97, 0.970_000_004]), "0.970000 ± 2.8e-9");
+        assert_eq!(shown(&[1.0e7, 2.0e7, 3.0e7]), "2.000e7 ± 1.0e7");
+        assert_eq!(shown(&[48.0e6, 48.2e6]), "48100000 ± 141421");
+        let tiny = Interval::student(&[2.1e-8, 3.2e-8, 4.3e-8], 0.95).unwrap();
+        assert_eq!(interval(&tiny), "4.674e-9 to 5.933e-8");
+        let huge = Interval::student(&[1.0e7, 2.0e7, 3.0e7], 0.95).unwrap();
+        assert_eq!(interval(&huge), "-4.841e6 to 4.484e7");
         let values = [0.969_2, 0.971_3, 0.973_5];
         let student = Interval::student(&values, 0.95).unwrap();
         assert_eq!(interval(&student), "0.9660 to 0.9767");

@@ -7,7 +7,7 @@ use super::numbers::short_number;
 use super::sample::{Repeat, Sample, direction};
 use runner_core::diagnostic::counted;
 use runner_core::plan::HeldOut;
-use runner_core::record::DataUsed;
+use runner_core::record::{DataUsed, State};
 use runner_statistics::Direction;
 
 /// A line about the spread of all trials: what varies between the runs of each, and what they share. None if nothing is
@@ -110,6 +110,31 @@ pub fn collapsed(report: &Report) -> Option<String> {
         short_number(first.value),
         short_number(first.low),
         short_number(first.high),
+    ))
+}
+
+/// A line about ranked trials of which some runs failed: those that completed may be the better ones.
+pub fn failed(report: &Report) -> Option<String> {
+    let failed: BTreeSet<&String> = report
+        .problems
+        .iter()
+        .filter(|problem| problem.outcome == State::Failed)
+        .map(|problem| &problem.run)
+        .collect();
+    let num = |trial: &Trial| trial.runs.iter().filter(|run| failed.contains(run)).count();
+    let ranked = report.trials.iter().filter(|trial| trial.rank.is_some());
+    let mut found = ranked
+        .map(|trial| (trial, num(trial)))
+        .filter(|(_, num)| *num > 0);
+    let (first, num) = found.next()?;
+    let more = match found.count() {
+        0 => String::new(),
+        num => format!(" The same is true of {}.", counted(num, "other trial")),
+    };
+    Some(format!(
+        "Warning: {num} of {} of `{}` failed: its numbers and its verdict are about those that completed, which may be the better ones.{more}",
+        counted(first.runs.len(), "run"),
+        first.id
     ))
 }
 

@@ -235,8 +235,12 @@ pub fn tally(verdicts: &[&Verdict]) -> String {
             "undecided".into(),
         ),
         (
-            num(&|found| matches!(found, Statement::TooFew(_) | Statement::NotTested)),
+            num(&|found| matches!(found, Statement::TooFew(_))),
             "not testable with so few runs".into(),
+        ),
+        (
+            num(&|found| found == Statement::NotTested),
+            not_tested(verdicts),
         ),
     ];
     let all = verdicts.len();
@@ -260,10 +264,22 @@ pub fn tally(verdicts: &[&Verdict]) -> String {
     }
 }
 
+/// `not tested`, with the reason if all have the same.
+fn not_tested(verdicts: &[&Verdict]) -> String {
+    let untested = verdicts
+        .iter()
+        .filter(|verdict| statement(verdict) == Statement::NotTested);
+    let words: BTreeSet<String> = untested.map(|verdict| in_words(verdict)).collect();
+    match words.len() {
+        1 => words.into_iter().collect(),
+        _ => "not tested".into(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use runner_statistics::{Claims, Direction, verdicts};
+    use runner_statistics::{Claims, Direction, Looks, verdicts};
 
     fn keyed(values: &[f64]) -> Vec<(u64, f64)> {
         (1..).zip(values.iter().copied()).collect()
@@ -337,6 +353,25 @@ mod tests {
         assert_eq!(
             tally(&single.iter().collect::<Vec<_>>()),
             "All 2 others are not testable with so few runs."
+        );
+        let baseline = keyed(&base);
+        let trials = [keyed(&bad), keyed(&near)];
+        let claims = Claims {
+            direction: Direction::HigherIsBetter,
+            alpha: 0.05,
+            num_comparisons: 0,
+            smallest_difference: None,
+            overlap: None,
+            looks: Some(Looks {
+                number: 3,
+                planned: 2,
+            }),
+        };
+        let late = verdicts(&baseline, &trials, &claims).unwrap();
+        let late = tally(&late.iter().collect::<Vec<_>>());
+        assert!(
+            late.starts_with("All 2 others are not tested: ") && late.contains("looks"),
+            "{late}"
         );
         let notes = notes(all.iter()).unwrap();
         assert!(

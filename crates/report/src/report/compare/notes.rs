@@ -85,7 +85,8 @@ pub fn notes(
     let looking = sources
         .iter()
         .filter_map(|source| source.report.looks.as_ref());
-    notes.extend(looking.filter_map(Looking::in_words));
+    let looking = looking.filter_map(Looking::in_words);
+    notes.extend(looking.map(|words| words.trim_end_matches('.').to_owned()));
     notes.extend(about_values(sources, ranked, value));
     notes
 }

@@ -254,15 +254,14 @@ impl Known {
         let near = near.or_else(|| names.clone().filter(begins).min_by_key(|key| key.len()));
         let near = near.or_else(|| nearest_path(name, names.clone()));
         let near = near.or_else(|| nearest_last(name, names));
-        let help = match near {
-            Some(near) => format!("did you mean `{near}`?"),
-            None if STATES.contains(&name) => {
-                format!("text needs quotes: use `outcome == '{name}'`")
-            }
-            None if name.contains('/') => {
+        let state = nearest_path(name, STATES.into_iter());
+        let help = match (near, state) {
+            (Some(near), _) => format!("did you mean `{near}`?"),
+            (None, Some(state)) => format!("text needs quotes: use `outcome == '{state}'`"),
+            (None, None) if name.contains('/') => {
                 "metrics have names such as `valid/loss` and `last/train/loss`; to divide, put spaces around `/`".into()
             }
-            None => "use metrics such as `valid/loss`, keys of the experiment file such as `optimizer.type`, or names such as `outcome`, `age` and `wall_secs`; text needs quotes".into(),
+            (None, None) => "use metrics such as `valid/loss`, keys of the experiment file such as `optimizer.type`, or names such as `outcome`, `age` and `wall_secs`; text needs quotes".into(),
         };
         Err(Wrong::new(
             format!("no run has a key or metric named `{name}`"),
