@@ -111,7 +111,7 @@ pub fn plots(all: &[ClassSeparation]) -> (Vec<Drawn>, Vec<String>) {
             description: labels[0],
             x_label: labels[1],
             y_label: labels[2],
-            is_log: false,
+            y: Kind::Linear,
             lines: &lines_of,
         }),
         caption,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::figures::{Figure, MAX_POINTS, better_is, which};
+use super::figures::{Figure, MAX_POINTS, apt_for, better_is, which};
 use crate::report::model::{Report, Trial};
 use crate::report::numbers::{interval, mean_and_sd, percent, short_number, value_text};
 use crate::report::plot::*;
@@ -108,6 +108,7 @@ pub fn effect(report: &Report, key: &str) -> Option<Figure> {
         x_label: key,
         y_label: &report.objective,
         is_log: is_log_apt(dots.iter().map(|dot| dot.x)),
+        y: apt_for(&report.objective, dots.iter().map(|dot| dot.y)),
         points: &dots,
         line: Reference::None,
     });
@@ -195,6 +196,7 @@ pub fn importance(report: &Report) -> Option<Figure> {
         name: axis.key.to_owned(),
         value: axis.share,
         text: percent((1e3 * axis.share).round() / 1e3),
+        rank: None,
         mark: None,
         title: format!("{}: {}", axis.key, percent(axis.share)),
     };
@@ -316,10 +318,16 @@ fn coordinates(report: &Report) -> Option<Figure> {
     let axes = columns.iter().map(|(key, levels, is_drawn)| Coordinate {
         name: short(key, &report.axes),
         levels: (!is_drawn).then(|| levels.clone()),
+        kind: {
+            let values = levels.iter().filter_map(|level| level.parse().ok());
+            apt(values.collect::<Vec<f64>>().into_iter(), false)
+        },
     });
+    let means = trials.iter().map(|(_, mean)| *mean);
     let objective = Coordinate {
         name: report.objective.clone(),
         levels: None,
+        kind: apt_for(&report.objective, means),
     };
     let svg = parallel(&Parallel {
         description: &format!(

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::figures::{Figure, MAX_POINTS, better_is, which};
+use super::figures::{Figure, MAX_POINTS, apt_for, better_is, which};
 use crate::report::model::{Report, Trial};
 use crate::report::numbers::{mean_and_sd, short_number, value_text};
 use crate::report::plot::*;
@@ -123,6 +123,7 @@ fn figure(
         y_label: y.key,
         is_log: [x, y].map(|axis| is_log_apt(axis.values.iter().copied())),
         points: &known.collect::<Vec<_>>(),
+        bands: apt_for(&report.objective, trials.iter().map(|(_, mean)| *mean)),
         is_low_dark: direction(&report.objective) == Some(Direction::LowerIsBetter),
     });
     let others = if has_more {

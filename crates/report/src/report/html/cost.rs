@@ -1,15 +1,19 @@
 //! Plots of time and memory.
 
-use super::figures::{Figure, MAX_POINTS, better_is, which};
+use super::figures::{Figure, MAX_POINTS, apt_for, better_is, which};
 use crate::report::model::{Report, Trial};
 use crate::report::numbers::{mean_and_sd, short_number};
 use crate::report::plot::*;
 use crate::report::sample::direction;
 use runner_core::show::show_bytes;
+use runner_core::table::shortened;
 use runner_statistics::{Direction, pareto_front};
 
 /// Bars of a plot.
 const MAX_BARS: usize = 12;
+
+/// Longer names lose their keys.
+const LONGEST: usize = 18;
 
 /// Quality against time, and the memory of each trial.
 pub fn cost(report: &Report) -> Vec<Figure> {
@@ -52,6 +56,10 @@ pub fn cost(report: &Report) -> Vec<Figure> {
             x_label: "seconds of a run",
             y_label: &report.objective,
             is_log: is_log_apt(timed.iter().map(|(_, secs, _)| *secs)),
+            y: apt_for(
+                &report.objective,
+                timed.iter().map(|(.., sample)| sample.mean()),
+            ),
             points: &dots.collect::<Vec<_>>(),
             line: Reference::None,
         });
@@ -102,6 +110,7 @@ pub fn tradeoffs(report: &Report) -> Vec<Figure> {
             x_label: name,
             y_label: &report.objective,
             is_log: is_log_apt(dots.iter().map(|dot| dot.x)),
+            y: apt_for(&report.objective, dots.iter().map(|dot| dot.y)),
             points: &dots,
             line: Reference::None,
         });
@@ -120,10 +129,8 @@ pub fn tradeoffs(report: &Report) -> Vec<Figure> {
 
 fn bar(trial: &Trial, value: f64, text: String, mark: Option<f64>) -> Bar {
     Bar {
-        name: match trial.rank {
-            Some(rank) => format!("#{rank} {}", trial.id),
-            None => trial.id.clone(),
-        },
+        name: trial.id.clone(),
+        rank: trial.rank,
         title: format!("{}: {text}", trial.id),
         value,
         text,
@@ -132,19 +139,32 @@ fn bar(trial: &Trial, value: f64, text: String, mark: Option<f64>) -> Bar {
 }
 
 fn bar_plot(label: &str, all: impl Iterator<Item = Bar>) -> Option<Figure> {
-    let all: Vec<Bar> = all.collect();
-    let shown = &all[..all.len().min(MAX_BARS)];
+    let mut all: Vec<Bar> = all.collect();
     let which = if all.len() > MAX_BARS {
         format!(", of the {MAX_BARS} highest ranked trials")
     } else {
         String::new()
     };
+    all.truncate(MAX_BARS);
+    // What trials have in common would hide what they differ in.
+    let names = all.iter().map(|bar| bar.name.clone()).collect();
+    let (names, keys) = shortened(names, LONGEST);
+    for (bar, name) in all.iter_mut().zip(names) {
+        bar.name = match bar.rank {
+            Some(rank) => format!("#{rank} {name}"),
+            None => name,
+        };
+    }
+    let keys = keys.map_or(String::new(), |keys| {
+        format!(" Trials are named by {keys}.")
+    });
+    let shown = &all[..];
     let svg = bars(&Bars {
         description: &format!("{label}, of {} trials", shown.len()),
         label,
         bars: shown,
     });
-    (!shown.is_empty()).then(|| Figure::new(svg, format!("{}{which}.", capitalized(label))))
+    (!shown.is_empty()).then(|| Figure::new(svg, format!("{}{which}.{keys}", capitalized(label))))
 }
 
 /// With an initial capital letter.

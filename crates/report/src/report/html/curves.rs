@@ -1,13 +1,11 @@
 //! Plots of learning curves.
 
-use super::figures::{Figure, Key};
+use super::figures::{Figure, Key, apt_for};
 use crate::report::curves::{Curve, TrialCurves};
 use crate::report::model::Report;
 use crate::report::plot::*;
-use crate::report::sample::direction;
 use crate::report::sections::about_bands;
 use crate::report::steps::StepPoint;
-use runner_statistics::Direction;
 
 /// A plot for each metric.
 pub fn curves(report: &Report) -> Vec<Figure> {
@@ -28,13 +26,11 @@ pub fn curves(report: &Report) -> Vec<Figure> {
                 .iter()
                 .flat_map(|line| line.points.iter().map(|point| point.y))
         };
-        let is_share = direction(metric) == Some(Direction::HigherIsBetter);
-        let is_log = !is_share && is_log_apt(values());
         let svg = lines(&Lines {
             description: &format!("{metric} by epoch, of {} trials", curves.trials.len()),
             x_label: "epoch",
             y_label: metric,
-            is_log,
+            y: apt_for(metric, values()),
             lines: &lines_of,
         });
         Figure::new(
@@ -92,7 +88,7 @@ fn steps(report: &Report, (what, label): (&str, &str), of: OfSteps) -> Option<Fi
         ),
         x_label: "step",
         y_label: label,
-        is_log: is_log_apt(points().flat_map(|of| [of.mean, of.low])),
+        y: apt(points().flat_map(|of| [of.mean, of.low]), false),
         lines: &lines_of,
     });
     Some(Figure::new(

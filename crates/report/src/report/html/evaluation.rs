@@ -127,6 +127,7 @@ pub fn residuals(report: &Report) -> Vec<Figure> {
                 x_label,
                 y_label,
                 is_log: false,
+                y: Kind::Linear,
                 points: &dots(residual),
                 line,
             });

@@ -4,7 +4,8 @@ use serde::Serialize;
 
 use super::{axes, contours, cost, curves, evaluation, search, verdicts, weights};
 use crate::report::model::Report;
-use crate::report::sample::direction;
+use crate::report::plot::{Kind, apt};
+use crate::report::sample::{bounds, direction};
 use crate::report::sections::Section;
 use runner_statistics::Direction;
 
@@ -86,6 +87,16 @@ pub fn figures(report: &Report, section: &Section) -> Vec<Figure> {
         ("gradients", _) => weights::gradients(report).into_iter().collect(),
         ("weights", _) => weights::histograms(report),
         _ => Vec::new(),
+    }
+}
+
+/// The apt kind of axis for a metric.
+pub fn apt_for(metric: &str, values: impl Iterator<Item = f64> + Clone) -> Kind {
+    let is_best_at_1 =
+        direction(metric) == Some(Direction::HigherIsBetter) && bounds(metric).1 == 1.0;
+    match direction(metric) {
+        Some(Direction::HigherIsBetter) if !is_best_at_1 => Kind::Linear,
+        _ => apt(values, is_best_at_1),
     }
 }
 

@@ -123,7 +123,8 @@ fn code(text: &str) -> String {
     while let Some(piece) = pieces.next() {
         let escaped = super::plot::escape(piece);
         match is_code && pieces.peek().is_some() {
-            true => html.push_str(&format!("<code>{escaped}</code>")),
+            // Names of trials are broken between their parts.
+            true => html.push_str(&format!("<code>{}</code>", breaks(piece, &[',']))),
             // A single backtick is a character.
             false if is_code => html.push_str(&format!("`{escaped}")),
             false => html.push_str(&escaped),

@@ -3,10 +3,10 @@
 use serde::Serialize;
 
 use super::evaluation::{classes, pictures};
-use super::figures::{Figure, Key, Picture, figures};
+use super::figures::{Figure, Key, Picture, apt_for, figures};
 use crate::report::answer::{about_runs, about_table, adjusted, answer};
 use crate::report::model::{Report, Trial};
-use crate::report::plot::{is_beyond_strip, strip, strip_scale};
+use crate::report::plot::{Kind, is_beyond_strip, strip, strip_scale};
 use crate::report::sample::Sample;
 use crate::report::sections::{MAX_ROWS, Section, cut, in_words, sections};
 use crate::report::table::{about_losses, about_verdicts, head_of, metric, ranked};
@@ -95,7 +95,12 @@ impl<'a> Page<'a> {
         about.extend(cut(&mut columns));
         about.extend(about_losses(report).map(str::to_owned));
         about.extend(adjusted(report));
-        let (ranked, is_strip_cut) = with_strips(report, columns);
+        let (ranked, is_strip_cut, kind) = with_strips(report, columns);
+        about[0].push_str(match kind {
+            Kind::Linear => "",
+            Kind::Log => " The small plots have a logarithmic axis.",
+            Kind::NearOne(_) => " The small plots show the logarithm of the distance from 1.",
+        });
         if is_strip_cut {
             about[0].push_str(
                 " An arrow at the end of a small plot means that the interval extends beyond it.",
@@ -130,7 +135,10 @@ impl Part {
             },
             title: section.title,
             intro: section.intro,
-            is_folded: !figures.is_empty() || matches!(section.id, "samples" | "samples_by_epoch"),
+            is_folded: !figures.is_empty()
+                || matches!(section.id, "samples" | "samples_by_epoch")
+                // Of many trials of which none can be tested, without a plot.
+                || section.id == "verdicts" && section.table.as_ref().is_some_and(|of| of.rows.len() > 1),
             figures,
             pictures: pictures(report, section.id),
             colors: classes(report, section.id),
@@ -170,9 +178,9 @@ impl Cell {
     }
 }
 
-/// The ranked table with a plot of each trial's seeds next to its objective, and whether an interval extends beyond
-/// one.
-fn with_strips(report: &Report, columns: Columns) -> (Table, bool) {
+/// The ranked table with a plot of each trial's seeds next to its objective, whether an interval extends beyond one, and
+/// the kind of their axis.
+fn with_strips(report: &Report, columns: Columns) -> (Table, bool, Kind) {
     let objective = head_of(report, &report.objective);
     let after = columns.head.iter().position(|name| *name == objective);
     let mut table = Table::of(columns);
@@ -184,10 +192,11 @@ fn with_strips(report: &Report, columns: Columns) -> (Table, bool) {
     let shown = report.trials.iter().take(MAX_ROWS);
     let samples = shown.clone().filter_map(|trial| report.objective_of(trial));
     // The full intervals of two seeds would leave no room for the others.
-    let scale =
-        strip_scale(samples.flat_map(|sample| sample.by_seed.iter().map(|(_, value)| *value)));
+    let values = samples.flat_map(|sample| sample.by_seed.iter().map(|(_, value)| *value));
+    let kind = apt_for(&report.objective, values.clone());
+    let scale = strip_scale(values, kind);
     let Some(after) = after.filter(|_| report.trials.iter().any(|trial| trial.n > 0)) else {
-        return (table, false);
+        return (table, false, Kind::Linear);
     };
     let mut is_cut = false;
     let name = if report.folds.is_some() {
@@ -211,7 +220,7 @@ fn with_strips(report: &Report, columns: Columns) -> (Table, bool) {
         };
         row.insert((after + 1).min(row.len()), cell);
     }
-    (table, is_cut)
+    (table, is_cut, scale.kind())
 }
 
 fn seeds_in_words(report: &Report, trial: &Trial, sample: &Sample) -> String {

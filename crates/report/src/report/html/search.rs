@@ -1,6 +1,6 @@
 //! Plots of a search: the best so far, and the distribution of trials.
 
-use super::figures::{Figure, MAX_POINTS, better_is, which};
+use super::figures::{Figure, MAX_POINTS, apt_for, better_is, which};
 use crate::report::infeasible::has_constraints;
 use crate::report::model::Report;
 use crate::report::numbers::short_number;
@@ -39,7 +39,7 @@ pub fn search(report: &Report) -> Vec<Figure> {
         ),
         x_label: "trial, in the order of the file",
         y_label: &report.objective,
-        is_log: false,
+        y: apt_for(&report.objective, valued.iter().map(|(_, value, _)| *value)),
         lines: &[
             line(6, "each trial", Stroke::Dotted, single.collect()),
             line(0, "best so far", Stroke::Solid, so_far),
@@ -62,7 +62,7 @@ pub fn search(report: &Report) -> Vec<Figure> {
         description: &format!("the fraction of trials by {}", report.objective),
         x_label: &report.objective,
         y_label: "fraction of trials at or below",
-        is_log: false,
+        y: Kind::Linear,
         lines: &[line(0, "share", Stroke::Solid, steps)],
     });
     let half = sorted[(sorted.len() - 1) / 2];

@@ -37,7 +37,8 @@ pub fn differences(report: &Report) -> Option<Figure> {
         })
     });
     let mut rows: Vec<Apart> = judged.take(MOST).collect();
-    if rows.len() < 2 {
+    // Without any interval, it would only repeat the ranks.
+    if rows.len() < 2 || rows.iter().all(|row| row.interval.is_none()) {
         return None;
     }
     let names = rows.iter().map(|row| row.name.clone()).collect();

@@ -99,7 +99,7 @@ fn histogram(parameter: &ParameterValues, saved: &[String]) -> Figure {
         description: &format!("the values of {name}, in {} bins", 30),
         x_label: "value",
         y_label: "fraction of the values",
-        is_log: false,
+        y: Kind::Linear,
         lines: &lines_of.collect::<Vec<_>>(),
     });
     Figure::new(svg, format!("`{name}`."))

@@ -28,6 +28,8 @@ pub struct Bar {
     pub value: f64,
     /// The formatted value.
     pub text: String,
+    /// The rank of what it is about, if it has one; shown by whoever names it.
+    pub rank: Option<usize>,
     /// A reference value, drawn as a line across.
     pub mark: Option<f64>,
     /// The tooltip.

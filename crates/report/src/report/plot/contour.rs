@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use super::frame::{Axes, Frame};
-use super::scale::{Scale, range};
+use super::scale::{Kind, Scale, range};
 use super::svg::{Anchor, CHAR, px};
 use super::triangles::{between, triangles};
 
@@ -26,6 +26,8 @@ pub struct Contour<'a> {
     pub is_log: [bool; 2],
     /// Where the value is known.
     pub points: &'a [Known],
+    /// How the bands of values are spread, if the values allow it.
+    pub bands: Kind,
     /// Whether low values are dark.
     pub is_low_dark: bool,
 }
@@ -46,7 +48,7 @@ pub struct Known {
 pub fn contour(plot: &Contour) -> String {
     let finite = plot.points.iter().filter(|known| known.value.is_finite());
     let values = || finite.clone().map(|known| known.value);
-    let bands = Bands::over(values(), plot.is_low_dark);
+    let bands = Bands::over(values(), plot.bands, plot.is_low_dark);
     let widest = bands.labels().map(|label| label.len()).max();
     let mut frame = Frame::new(Axes {
         class: "contour",
@@ -107,9 +109,12 @@ struct Bands {
 }
 
 impl Bands {
-    fn over(values: impl Iterator<Item = f64>, is_low_dark: bool) -> Self {
-        let (low, high) = range(values).unwrap_or((0.0, 1.0));
-        let scale = Scale::exactly(low, high, 0.0, 1.0);
+    fn over(values: impl Iterator<Item = f64> + Clone, kind: Kind, is_low_dark: bool) -> Self {
+        let (low, high) = range(values.clone()).unwrap_or((0.0, 1.0));
+        let scale = match kind {
+            Kind::Linear => Scale::exactly(low, high, 0.0, 1.0),
+            _ => Scale::new(values, kind, 0.0, 1.0),
+        };
         let ticks = scale.ticks(BANDS).into_iter();
         let labels: Vec<(f64, String)> = ticks.map(|tick| (tick.value, tick.label)).collect();
         let inner = labels.iter().map(|(value, _)| *value);

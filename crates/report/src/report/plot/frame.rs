@@ -1,6 +1,6 @@
 //! The frame of a plot: axes with tick labels, grid lines, axis labels.
 
-use super::scale::{Scale, Tick};
+use super::scale::{Kind, Scale, Tick};
 use super::svg::{Anchor, CHAR, Svg};
 
 /// Width of a plot in its own units. A phone shows it slightly smaller, a wide screen larger.
@@ -94,18 +94,16 @@ impl Frame {
             );
         }
         svg.line("axis", (left, bottom), (right, bottom));
-        let of = |label: &str, is_log| {
-            if is_log {
-                format!("{label} (log)")
-            } else {
-                label.to_owned()
-            }
+        let of = |label: &str, kind| match kind {
+            Kind::Linear => label.to_owned(),
+            Kind::Log => format!("{label} (log)"),
+            Kind::NearOne(_) => format!("{label} (log distance from 1)"),
         };
         svg.text(
             "label",
             (2.0, 13.0),
             Anchor::Start,
-            &of(axes.y_label, y.is_log()),
+            &of(axes.y_label, y.kind()),
             56,
         );
         let below = (0.5 * (left + right), HEIGHT - 6.0);
@@ -113,7 +111,7 @@ impl Frame {
             "label",
             below,
             Anchor::Middle,
-            &of(axes.x_label, x.is_log()),
+            &of(axes.x_label, x.kind()),
             56,
         );
         Self {

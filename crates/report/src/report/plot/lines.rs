@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::frame::{Axes, Frame};
-use super::scale::{Scale, Tick};
+use super::scale::{Kind, Scale, Tick};
 use super::svg::{escape, px};
 
 /// Marks on a line, so that it is recognizable without color.
@@ -17,8 +17,8 @@ pub struct Lines<'a> {
     pub x_label: &'a str,
     /// The label of the vertical axis.
     pub y_label: &'a str,
-    /// Whether the vertical axis is logarithmic, if the values allow it.
-    pub is_log: bool,
+    /// How values are spread over the vertical axis, if they allow it.
+    pub y: Kind,
     /// The lines; later ones are drawn over earlier ones.
     pub lines: &'a [Line],
 }
@@ -72,7 +72,7 @@ pub fn lines(plot: &Lines) -> String {
         x_label: plot.x_label,
         y_label: plot.y_label,
         x,
-        y: Scale::over(ys, plot.is_log, 0.0, 1.0),
+        y: Scale::new(ys, plot.y, 0.0, 1.0),
         // Epochs have no fractions.
         names: are_whole.then(|| whole(x.ticks(6))),
         beside: 0.0,

@@ -28,7 +28,7 @@ pub use heat::{Cell, Heat, heat};
 pub use levels::{Level, Levels, levels};
 pub use lines::{Line, Lines, Point, Stroke, lines};
 pub use parallel::{Coordinate, Parallel, SHADES, Trace, parallel};
-pub use scale::{Scale, is_log_apt};
+pub use scale::{Kind, Scale, apt, is_log_apt};
 pub use scatter::{Dot, Reference, Scatter, scatter};
 pub use strip::{is_beyond_strip, strip, strip_scale};
 pub use svg::{cut, escape, legend_mark};

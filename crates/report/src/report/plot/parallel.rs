@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::scale::{Scale, Tick, is_log_apt};
+use super::scale::{Kind, Scale, Tick};
 use super::svg::{Anchor, Svg, px};
 
 /// Shades by value, from the worst fifth to the best.
@@ -33,6 +33,8 @@ pub struct Coordinate {
     pub name: String,
     /// Its levels from bottom to top, if it is categorical; values are then their indices.
     pub levels: Option<Vec<String>>,
+    /// How values are spread over it, if it is not categorical.
+    pub kind: Kind,
 }
 
 /// A line.
@@ -48,8 +50,14 @@ pub struct Trace {
 /// Draws parallel coordinates.
 pub fn parallel(plot: &Parallel) -> String {
     let num = plot.axes.len();
-    let width = (110.0 * num as f64).clamp(420.0, 1200.0);
-    let mut svg = Svg::new("parallel", width, HEIGHT, plot.description);
+    let width = (160.0 * num as f64).clamp(420.0, 1200.0);
+    // With many axes, it takes the whole page.
+    let class = if width > 1000.0 {
+        "parallel many"
+    } else {
+        "parallel"
+    };
+    let mut svg = Svg::new(class, width, HEIGHT, plot.description);
     let (left, right) = (30.0, width - 62.0);
     let x = |at: usize| left + (right - left) * at as f64 / num.saturating_sub(1).max(1) as f64;
     let scales: Vec<(Scale, Vec<Tick>)> = (0..num).map(|at| scale(plot, at)).collect();
@@ -129,7 +137,7 @@ fn scale(plot: &Parallel, at: usize) -> (Scale, Vec<Tick>) {
             .iter()
             .filter_map(move |line| line.values.get(at).copied().flatten())
     };
-    let scale = Scale::over(values(), is_log_apt(values()), bottom, top);
+    let scale = Scale::new(values(), plot.axes[at].kind, bottom, top);
     let ticks = scale.ticks(5);
     (scale, ticks)
 }

@@ -9,10 +9,25 @@ const SMALLEST: f64 = 1e-290;
 /// From this ratio of the largest to the smallest value on, small ones are indistinguishable on a linear axis.
 const LOG_FROM: f64 = 20.0;
 
+/// The smallest distance from 1 that is drawn.
+const NEAREST: f64 = 1e-4;
+
+/// How values are spread over an axis.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Kind {
+    /// Evenly.
+    Linear,
+    /// By their logarithms, if all are positive.
+    Log,
+    /// By the logarithm of their distance from 1, if none is larger: the best accuracies differ in it. Smaller distances
+    /// than the given one count as this one.
+    NearOne(f64),
+}
+
 /// An axis: its range of values, and its coordinates.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scale {
-    is_log: bool,
+    kind: Kind,
     /// The ends, as logarithms on a logarithmic axis.
     low: f64,
     high: f64,
@@ -42,6 +57,26 @@ pub fn is_log_apt(values: impl Iterator<Item = f64>) -> bool {
     *low > 0.0 && high / low >= LOG_FROM && median < 0.25 * high
 }
 
+/// The apt kind of axis for values that are best at 1, or for any others.
+pub fn apt(values: impl Iterator<Item = f64> + Clone, are_best_at_1: bool) -> Kind {
+    if !are_best_at_1 {
+        return if is_log_apt(values) {
+            Kind::Log
+        } else {
+            Kind::Linear
+        };
+    }
+    let distances = values.map(|value| 1.0 - value);
+    let least = distances.clone().filter(|distance| *distance > NEAREST);
+    // What is as good as possible is one step better than the next.
+    let least = 0.5 * least.fold(f64::INFINITY, f64::min);
+    if least.is_finite() && is_log_apt(distances.map(|distance| distance.max(least))) {
+        Kind::NearOne(least)
+    } else {
+        Kind::Linear
+    }
+}
+
 /// The smallest and the largest of the finite values.
 pub fn range(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
     let finite = values.filter(|value| value.is_finite());
@@ -62,13 +97,20 @@ impl Scale {
     /// A scale from coordinate `from` to `to` over all of `values` with a margin. It is only logarithmic if all values
     /// are positive.
     pub fn over(values: impl Iterator<Item = f64>, is_log: bool, from: f64, to: f64) -> Self {
+        let kind = if is_log { Kind::Log } else { Kind::Linear };
+        Self::new(values, kind, from, to)
+    }
+
+    /// The same of any kind, if the values allow it.
+    pub fn new(values: impl Iterator<Item = f64>, kind: Kind, from: f64, to: f64) -> Self {
         let (low, high) = range(values).unwrap_or((0.0, 1.0));
-        let is_log = is_log && low > 0.0;
-        let (low, high) = if is_log {
-            (low.log10(), high.log10())
-        } else {
-            (low, high)
+        let kind = match kind {
+            Kind::Log if low > 0.0 => Kind::Log,
+            Kind::NearOne(_) if high <= 1.0 => kind,
+            _ => Kind::Linear,
         };
+        let is_log = kind != Kind::Linear;
+        let (low, high) = (kind.place(low), kind.place(high));
         // A single value, or practically so: digits beyond these cannot be displayed.
         let least = if is_log {
             1e-6
@@ -83,7 +125,7 @@ impl Scale {
         };
         let room = 0.04 * (high - low);
         Self {
-            is_log,
+            kind,
             low: low - room,
             high: high + room,
             from,
@@ -94,7 +136,7 @@ impl Scale {
     /// A linear scale with these ends and no margin.
     pub fn exactly(low: f64, high: f64, from: f64, to: f64) -> Self {
         Self {
-            is_log: false,
+            kind: Kind::Linear,
             low,
             high,
             from,
@@ -107,9 +149,9 @@ impl Scale {
         Self { from, to, ..self }
     }
 
-    /// Whether it is logarithmic.
-    pub fn is_log(&self) -> bool {
-        self.is_log
+    /// How its values are spread.
+    pub fn kind(&self) -> Kind {
+        self.kind
     }
 
     /// The values at the ends of a linear scale.
@@ -119,22 +161,45 @@ impl Scale {
 
     /// The coordinate of a value; none if it is outside the axis.
     pub fn at(&self, value: f64) -> Option<f64> {
-        if !value.is_finite() || (self.is_log && value <= 0.0) {
+        if !value.is_finite() || (self.kind == Kind::Log && value <= 0.0) {
             return None;
         }
-        let value = value.clamp(-LARGEST, LARGEST);
-        let value = if self.is_log { value.log10() } else { value };
+        let value = self.kind.place(value.clamp(-LARGEST, LARGEST));
         let share = (value - self.low) / (self.high - self.low);
         Some(self.from + share * (self.to - self.from))
     }
 
     /// About `num` round values between the ends, ascending.
     pub fn ticks(&self, num: usize) -> Vec<Tick> {
-        if self.is_log {
-            self.log_ticks(num)
-        } else {
-            linear_ticks(self.low, self.high, num)
+        match self.kind {
+            Kind::Linear => linear_ticks(self.low, self.high, num),
+            Kind::Log => self.log_ticks(num),
+            Kind::NearOne(_) => self.near_one_ticks(num),
         }
+    }
+
+    /// Values such as 0, 0.9, 0.99 and, if there is room, 0.5 and 0.95.
+    fn near_one_ticks(&self, num: usize) -> Vec<Tick> {
+        let ticks = |factors: &[f64]| -> Vec<Tick> {
+            let decades = (0..=6).rev();
+            let distances = decades.flat_map(|k| factors.iter().map(move |f| (k, f)));
+            let mut ticks: Vec<Tick> = distances
+                .map(|(k, factor)| (1.0 - factor * 10f64.powi(2 - k), k - 2))
+                .filter(|(value, _)| (self.low..=self.high).contains(&self.kind.place(*value)))
+                .map(|(value, k)| Tick {
+                    value,
+                    label: plain(value, -k.max(0)),
+                })
+                .collect();
+            ticks.sort_by(|a, b| a.value.total_cmp(&b.value));
+            ticks
+        };
+        let all = ticks(&[1.0, 2.0, 5.0]);
+        let halves = ticks(&[1.0, 5.0]);
+        [all, halves]
+            .into_iter()
+            .find(|ticks| ticks.len() <= num + 1)
+            .unwrap_or_else(|| ticks(&[1.0]))
     }
 
     fn log_ticks(&self, num: usize) -> Vec<Tick> {
@@ -158,6 +223,17 @@ impl Scale {
             // Less than a decade: round numbers as on a linear axis.
             0 | 1 => linear_ticks(10f64.powf(self.low), 10f64.powf(self.high), num),
             _ => ticks,
+        }
+    }
+}
+
+impl Kind {
+    /// The place of a value on the axis, before it is scaled.
+    fn place(self, value: f64) -> f64 {
+        match self {
+            Self::Linear => value,
+            Self::Log => value.log10(),
+            Self::NearOne(least) => -(1.0 - value).max(least).log10(),
         }
     }
 }
@@ -287,6 +363,27 @@ mod tests {
         assert!(!is_log_apt([0.5, 1.0].into_iter()));
         assert!(!is_log_apt([0.0, 100.0].into_iter()));
         assert!(!is_log_apt([].into_iter()));
-        assert!(!Scale::over([0.0, 1.0].into_iter(), true, 0.0, 1.0).is_log());
+        let scale = Scale::over([0.0, 1.0].into_iter(), true, 0.0, 1.0);
+        assert_eq!(scale.kind(), Kind::Linear);
+    }
+
+    #[test]
+    fn the_best_accuracies_have_room() {
+        let kind = |values: &[f64]| apt(values.iter().copied(), true);
+        let values = [0.1, 0.9, 0.97, 0.98, 0.985, 0.99, 0.995];
+        assert!(matches!(kind(&values), Kind::NearOne(least) if (least - 0.0025).abs() < 1e-9));
+        assert_eq!(kind(&[0.2, 0.4, 0.6, 0.8]), Kind::Linear);
+        assert_eq!(kind(&[0.9, 0.91]), Kind::Linear);
+        let near =
+            |values: &[f64]| Scale::new(values.iter().copied(), Kind::NearOne(0.0005), 0.0, 100.0);
+        let labels = |scale: Scale| {
+            let ticks = scale.ticks(5).into_iter().map(|tick| tick.label);
+            ticks.collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(labels(near(&values)), "0 0.5 0.9 0.95 0.99 0.995");
+        assert_eq!(labels(near(&[-20.0, 0.5, 0.999])), "-9 0 0.9 0.99 0.999");
+        // What is as good as possible has a place too, and larger values no such axis.
+        assert!(near(&[0.1, 1.0]).at(1.0).is_some_and(|at| at < 100.0));
+        assert_eq!(near(&[0.1, 1.5]).kind(), Kind::Linear);
     }
 }

@@ -1,7 +1,7 @@
 //! Scatter plots.
 
 use super::frame::{Axes, Frame};
-use super::scale::{Scale, range};
+use super::scale::{Kind, Scale, range};
 
 /// A scatter plot.
 pub struct Scatter<'a> {
@@ -13,6 +13,8 @@ pub struct Scatter<'a> {
     pub y_label: &'a str,
     /// Whether the horizontal axis is logarithmic, if the values allow it.
     pub is_log: bool,
+    /// How values are spread over the vertical axis, if they allow it.
+    pub y: Kind,
     /// The points.
     pub points: &'a [Dot],
     /// A reference line.
@@ -54,7 +56,7 @@ pub fn scatter(plot: &Scatter) -> String {
         }
         _ => (
             Scale::over(xs(), plot.is_log, 0.0, 1.0),
-            Scale::over(ys().chain(zero), false, 0.0, 1.0),
+            Scale::new(ys().chain(zero), plot.y, 0.0, 1.0),
         ),
     };
     let mut frame = Frame::new(Axes {

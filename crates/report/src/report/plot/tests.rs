@@ -28,12 +28,16 @@ fn line(series: usize, stroke: Stroke, points: &[(f64, f64)], band: Option<f64>)
     }
 }
 
+fn kind(is_log: bool) -> Kind {
+    if is_log { Kind::Log } else { Kind::Linear }
+}
+
 fn curves(lines_of: &[Line], is_log: bool) -> String {
     lines(&Lines {
         description: "valid/loss by epoch",
         x_label: "epoch",
         y_label: "loss",
-        is_log,
+        y: kind(is_log),
         lines: lines_of,
     })
 }
@@ -117,7 +121,7 @@ fn intervals_end_in_arrows_where_they_go_on() {
     let drawing = levels(&plot);
     is_whole(&drawing);
     insta::assert_snapshot!("levels_cut", shown(&drawing));
-    let scale = strip_scale([0.9, 0.95].into_iter());
+    let scale = strip_scale([0.9, 0.95].into_iter(), Kind::Linear);
     assert!(is_beyond_strip(&scale, (0.2, 0.93)) && !is_beyond_strip(&scale, (0.91, 0.93)));
     let cut = strip(&scale, 0.9, Some((0.2, 0.93)), &[0.89, 0.91], "t");
     let whole = strip(&scale, 0.9, Some((0.91, 0.93)), &[0.89, 0.91], "t");
@@ -149,6 +153,7 @@ fn parallel_coordinates() {
     let axis = |name: &str, levels: Option<&[&str]>| Coordinate {
         name: name.into(),
         levels: levels.map(|levels| levels.iter().map(|level| (*level).into()).collect()),
+        kind: Kind::Linear,
     };
     let trace = |values: [Option<f64>; 3], shade| Trace {
         values: values.to_vec(),
@@ -186,6 +191,7 @@ fn points(dots: &[Dot], is_log: bool, line: Reference) -> String {
         x_label: "target",
         y_label: "predicted",
         is_log,
+        y: Kind::Linear,
         points: dots,
         line,
     })
@@ -200,6 +206,7 @@ fn a_plot_of_points() {
 fn bar(name: &str, value: f64, mark: Option<f64>) -> Bar {
     Bar {
         name: name.into(),
+        rank: None,
         value,
         text: format!("{value} s"),
         mark,
@@ -262,6 +269,7 @@ fn contours(points: &[Known], is_log: bool) -> String {
         y_label: "dropout",
         is_log: [is_log, false],
         points,
+        bands: Kind::Linear,
         is_low_dark: false,
     })
 }
@@ -299,7 +307,7 @@ fn a_contour_plot_of_many_trials_is_not_large() {
 
 #[test]
 fn a_strip() {
-    let scale = strip_scale([0.8, 1.0].into_iter());
+    let scale = strip_scale([0.8, 1.0].into_iter(), Kind::Linear);
     let drawn = strip(
         &scale,
         0.9,
@@ -367,6 +375,7 @@ fn hostile_numbers_and_names_draw_what_can_be_drawn() {
         let axis = |levels| Coordinate {
             name: HOSTILE.into(),
             levels,
+            kind: Kind::NearOne(1e-3),
         };
         let trace = |value: &f64| Trace {
             values: vec![Some(*value); 3],
@@ -405,7 +414,7 @@ fn hostile_numbers_and_names_draw_what_can_be_drawn() {
             .collect();
         is_whole(&contours(&places, false));
         is_whole(&contours(&places, true));
-        let scale = strip_scale(values.iter().copied());
+        let scale = strip_scale(values.iter().copied(), Kind::Linear);
         for value in ODD {
             is_whole(&strip(&scale, value, Some((value, 1.0)), values, HOSTILE));
         }
