@@ -9,7 +9,7 @@ use serde_json::Value as Json;
 
 use super::edit::Edit;
 use super::serve::{Server, shown_by};
-use super::support::{IRIS, chromium, completed, skip};
+use super::support::{IRIS, chromium, completed, run, skip};
 
 /// Six runs of three trials.
 fn served() -> (tempfile::TempDir, Server) {
@@ -196,6 +196,11 @@ fn a_browser_explores_runs_by_keyboard_and_keeps_the_state_in_the_address() {
       document.querySelector('#ask').requestSubmit();
       await until(() => document.querySelector('#said').textContent.startsWith('3 of'));
       seen.address = location.search;
+      const head = () => [...document.querySelectorAll('#heads button')].find((button) => button.title === 'run');
+      head().focus();
+      head().click();
+      await until(() => document.querySelector('[aria-sort=ascending]')?.textContent === 'run');
+      seen.sorted = document.activeElement.title;
       filter.value = 'nothing > 2';
       document.querySelector('#ask').requestSubmit();
       await until(() => !document.querySelector('#wrong').hidden);
@@ -207,6 +212,7 @@ fn a_browser_explores_runs_by_keyboard_and_keeps_the_state_in_the_address() {
     assert_eq!(seen["next"], "pin spec/learning_rate=0.01-s1", "{seen}");
     assert_eq!(seen["focus"], seen["next"], "{seen}");
     assert_eq!(seen["lines"], 2, "{seen}");
+    assert_eq!(seen["sorted"], "run", "{seen}");
     let differ = seen["differ"].to_string();
     assert!(differ.contains("optimizer.learning_rate"), "{seen}");
     let address = seen["address"].as_str().unwrap();
@@ -249,6 +255,8 @@ fn many_runs_are_scrolled_with_few_rows() {
       seen.last = num();
       seen.more = asked() - seen.pages;
       seen.rows = document.querySelector('#runs').getAttribute('aria-rowcount');
+      await until(() => location.search.includes('row='));
+      seen.address = location.search;
       return seen;";
     let Some(seen) = found_by(&server, "?columns=run+seed", script) else {
         return;
@@ -259,6 +267,64 @@ fn many_runs_are_scrolled_with_few_rows() {
     }
     assert!(seen["pages"].as_u64() < Some(4), "{seen}");
     assert_eq!(seen["rows"], "1001", "{seen}");
+    // The address shows the same rows.
+    let script = "
+      await until(() => [...document.querySelectorAll('#rows tr')].some((row) => row.textContent.includes('base-s1000')));
+      return document.querySelector('#box').scrollTop;";
+    let top = found_by(&server, seen["address"].as_str().unwrap(), script).unwrap();
+    assert!(top.as_f64() > Some(20_000.0), "{top}");
+}
+
+/// Groups of values that need quotes, and of runs without a value, lead to their runs.
+#[test]
+fn the_runs_of_every_group_can_be_shown() {
+    let axis = "[sweep.grid]\noptimizer = [{ type = \"sgd\", learning_rate = 1e-2, momentum = 0.9 }, { type = \"adam\", learning_rate = 1e-2 }]\n";
+    let folder = completed(
+        &format!("[experiment]\nseeds = [1, 2]\n{IRIS}\n{axis}"),
+        &[],
+    );
+    let runs = fs::read_dir(folder.path().join("results/spec/runs")).unwrap();
+    let names = runs.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let adam = names.filter(|name| name.contains("adam")).min().unwrap();
+    let path = format!("results/spec/runs/{adam}");
+    let (code, _, said) = run(folder.path(), &["note", &path, "it's good"]);
+    assert_eq!(code, 0, "{said}");
+    let server = Server::of(folder.path(), "results", &[]);
+    for key in ["note", "optimizer.momentum"] {
+        let script = format!(
+            "const seen = [];
+             const groups = document.querySelectorAll('#rows button').length;
+             for (let at = 0; at < groups; at += 1) {{
+               const select = document.querySelector('#group');
+               select.value = '{key}';
+               select.dispatchEvent(new Event('change'));
+               await until(() => document.querySelectorAll('#rows button').length === groups);
+               document.querySelectorAll('#rows button')[at].click();
+               await until(() => document.querySelector('#rows input') || !document.querySelector('#wrong').hidden);
+               seen.push([document.querySelector('#said').textContent, document.querySelector('#wrong').textContent, document.activeElement.id]);
+               document.querySelector('#filter').value = '';
+               document.querySelector('#ask').requestSubmit();
+               await until(() => document.querySelector('#said').textContent === '4 of 4 runs');
+             }}
+             return seen;"
+        );
+        let Some(seen) = found_by(&server, &format!("?group={key}"), &script) else {
+            return;
+        };
+        let seen = seen.as_array().unwrap();
+        assert_eq!(seen.len(), 2, "{key}: {seen:?}");
+        let mut num = 0;
+        for found in seen {
+            assert_eq!(
+                (&found[1], &found[2]),
+                (&Json::from(""), &Json::from("box")),
+                "{found}"
+            );
+            let said = found[0].as_str().unwrap();
+            num += said.split(' ').next().unwrap().parse::<usize>().unwrap();
+        }
+        assert_eq!(num, 4, "{key}: {seen:?}");
+    }
 }
 
 /// The accessibility checks of Deque, by the path of its file; without it, the caller skips its test.

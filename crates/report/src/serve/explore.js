@@ -26,6 +26,7 @@
       metric: asked.get("metric") ?? "",
       from: Number(asked.get("from")) || 0,
       to: Number(asked.get("to")) || 0,
+      row: Math.max(0, Math.floor(Number(asked.get("row")) || 0)),
       a: asked.get("a") ?? "",
       b: asked.get("b") ?? "",
     };
@@ -33,7 +34,7 @@
   let state = read();
   const write = (isNew) => {
     const asked = new URLSearchParams();
-    for (const name of ["filter", "sort", "group", "metric", "from", "to", "a", "b"]) if (state[name]) asked.set(name, state[name]);
+    for (const name of ["filter", "sort", "group", "metric", "from", "to", "a", "b", "row"]) if (state[name]) asked.set(name, state[name]);
     if (state.columns.length) asked.set("columns", state.columns.join(" "));
     for (const pin of state.pins) asked.append("pin", pin);
     const text = asked.toString();
@@ -45,8 +46,10 @@
   const ask = async (path, asked) => {
     const answer = await fetch(path + "?" + new URLSearchParams(asked));
     const content = await answer.json().catch(() => ({ error: "the server does not answer" }));
-    if (!answer.ok) throw new Error([content.error, content.help].filter(Boolean).join(": "));
-    return content;
+    if (answer.ok) return content;
+    const error = new Error([content.error, content.help].filter(Boolean).join(": "));
+    error.isRefused = answer.status === 400;
+    throw error;
   };
   const tell = (text) => {
     at("wrong").hidden = !text;
@@ -87,15 +90,33 @@
       at("said").textContent = state.group ? `${total} ${what} of ${all} runs` : `${total} of ${all} ${what}`;
       if (!heads.length || state.group) setHeads(found.rows);
       draw();
+      // Rows have a height only now.
+      if (wanted) {
+        at("box").scrollTop = wanted * ROW;
+        wanted = 0;
+        draw();
+      }
     } catch (error) {
-      if (own === round) tell(error.message);
+      if (own !== round) return;
+      // Rows of an earlier condition are not those of a wrong one.
+      if (error.isRefused) {
+        total = 0;
+        at("said").textContent = "";
+        draw();
+      }
+      tell(error.message);
     }
   };
-  const restart = () => {
+  // Asks again; from a row on if the address has one.
+  let wanted = 0;
+  const restart = (row = 0) => {
     round += 1;
     pages = new Map();
     heads = [];
+    wanted = row;
+    state.row = row;
     at("box").scrollTop = 0;
+    write(false);
     load(0);
   };
 
@@ -108,6 +129,7 @@
       return Math.min(44, Math.max(name.length + 2, ...texts, 4)) + 3;
     };
     at("widths").replaceChildren(element("col", { style: "width:4.5rem" }), ...heads.map((name) => element("col", { style: `width:${width(name)}ch` })));
+    const focused = document.activeElement?.closest?.("#heads button")?.title;
     const first = element("th", { scope: "col" }, state.group ? "show" : "pin");
     const cells = heads.map((name) => {
       const order = state.sort.replace(/^-/, "") === name ? (state.sort.startsWith("-") ? "descending" : "ascending") : "";
@@ -120,25 +142,31 @@
       return element("th", order ? { scope: "col", "aria-sort": order } : { scope: "col" }, button);
     });
     at("heads").replaceChildren(first, ...cells);
+    if (focused) [...at("heads").querySelectorAll("button")].find((button) => button.title === focused)?.focus({ preventScroll: true });
   };
 
   const cell = (row, name) => {
     const text = shown(row[name]);
     return element("td", typeof row[name] === "number" ? { class: "n", title: text } : { title: text }, text);
   };
+  // The condition for a value of a group; text has the quotes that are not in it.
+  const having = (name, value) => {
+    if (value === null || value === undefined) return `not is_set(${name})`;
+    const quote = typeof value === "string" && value.includes("'") ? '"' : "'";
+    return `${name} == ${typeof value === "string" ? quote + value + quote : JSON.stringify(value)}`;
+  };
   const rowOf = (row, index) => {
     const made = element("tr", { "aria-rowindex": index });
     if (state.group) {
       const button = element("button", { type: "button", "aria-label": `show the runs with ${state.group} ${shown(row[state.group])}` }, "runs");
       button.addEventListener("click", () => {
-        const value = row[state.group];
-        const text = typeof value === "string" ? `'${value}'` : JSON.stringify(value);
-        const condition = `${state.group} == ${text}`;
+        const condition = having(state.group, row[state.group]);
         state.filter = state.filter ? `(${state.filter}) and ${condition}` : condition;
-        state.group = "";
+        [state.group, state.sort] = ["", ""];
         fill();
         write(true);
         restart();
+        at("box").focus({ preventScroll: true });
       });
       made.append(element("td", {}, button));
     } else {
@@ -156,7 +184,9 @@
   // Only the rows in view are in the page, between two empty ones of the height of all others.
   const draw = () => {
     const box = at("box");
-    const focused = document.activeElement?.dataset?.run;
+    const active = document.activeElement;
+    const focused = active?.dataset?.run;
+    const place = active?.closest?.("#rows button") && active.closest("tr").getAttribute("aria-rowindex");
     const isPinned = Boolean(document.activeElement?.closest?.("#pinned"));
     const first = Math.max(0, Math.floor(box.scrollTop / ROW) - 10);
     const last = Math.min(total, first + Math.ceil(box.clientHeight / ROW) + 20);
@@ -174,7 +204,7 @@
     if (focused) {
       const again = [...document.querySelectorAll(isPinned ? "#pinned input" : "#rows input")].find((input) => input.dataset.run === focused);
       again?.focus({ preventScroll: true });
-    }
+    } else if (place) at("rows").querySelector(`tr[aria-rowindex="${place}"] button`)?.focus({ preventScroll: true });
   };
   // What is known of a run, by the names of columns.
   const flat = (run) => ({ ...run.settings, ...run.metrics, ...run, objective: run.value, age: run.age_secs });
@@ -307,12 +337,14 @@
     const facts = (run) => ({ ...run.settings, ...run.metrics, outcome: run.outcome, epochs: run.epochs, best_epoch: run.best_epoch, wall_secs: run.wall_secs, memory_bytes: run.memory_bytes, seed: run.seed });
     const [first, second] = [a, b].map((name) => facts(pinned.get(name)));
     const keys = [...new Set([...Object.keys(first), ...Object.keys(second)])].sort();
-    const differ = keys.filter((key) => shown(first[key]) !== shown(second[key]));
+    const differ = keys.filter((key) => JSON.stringify(first[key]) !== JSON.stringify(second[key]));
     at("same").textContent = `They differ in ${differ.length} of ${keys.length} settings, metrics and facts.`;
     const rows = differ.map((key) => {
       const isNumber = [first[key], second[key]].every((value) => typeof value === "number");
       const cells = [first[key], second[key], isNumber ? second[key] - first[key] : null];
-      return element("tr", {}, element("th", { scope: "row" }, key), ...cells.map((value) => element("td", { class: "n" }, shown(value))));
+      // Numbers that differ are not shown as equal.
+      const text = shown(first[key]) === shown(second[key]) ? String : shown;
+      return element("tr", {}, element("th", { scope: "row" }, key), ...cells.map((value, at) => element("td", { class: "n" }, (at < 2 ? text : shown)(value))));
     });
     at("differences").replaceChildren(...rows);
   };
@@ -366,6 +398,7 @@
     });
   }
   let isDrawing = false;
+  let isStill = 0;
   at("box").addEventListener("scroll", () => {
     if (isDrawing) return;
     isDrawing = true;
@@ -373,6 +406,13 @@
       isDrawing = false;
       draw();
     });
+    // Browsers refuse many changes of the address in a short time.
+    clearTimeout(isStill);
+    isStill = setTimeout(() => {
+      if (wanted) return;
+      state.row = Math.floor(at("box").scrollTop / ROW);
+      write(false);
+    }, 300);
   });
   // From run to run: the next row may have to be scrolled to first.
   at("rows").addEventListener("keydown", (event) => {
@@ -392,7 +432,7 @@
   addEventListener("popstate", () => {
     state = read();
     fill();
-    restart();
+    restart(state.row);
     showPinned();
   });
 
@@ -403,7 +443,7 @@
       tell(error.message);
     }
     fill();
-    restart();
+    restart(state.row);
     await showPinned();
     document.documentElement.dataset.ready = "yes";
   };
