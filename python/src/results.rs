@@ -157,7 +157,9 @@ pub fn run_plan(py: Python<'_>, args: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>
     let (folder,): (String,) = args.extract()?;
     let plan = compute(py, || {
         let folder = RunFolder(folder.into());
-        let plan = folder.read_plan().map_err(|e| unreadable(&folder.0, &e))?;
+        let plan = folder
+            .read_planned()
+            .map_err(|e| unreadable(&folder.0, &e))?;
         let plan = plan.ok_or_else(|| no_run(&folder.0))?;
         let record = RunRecord::read_for(&folder, &plan).map_err(|e| unreadable(&folder.0, &e))?;
         Ok(json!({ "plan": plan, "summary": record.summary(&plan) }))

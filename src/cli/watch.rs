@@ -99,7 +99,8 @@ struct Run {
     folder: RunFolder,
     tail: Tail,
     record: RunRecord,
-    /// Whether the folder belongs to the planned run, and not to other work of the same name.
+    /// Whether the folder belongs to the planned run, and not to other work of the same name; of a run that has not
+    /// begun, there is none.
     is_planned: bool,
     /// When its `run.toml` was written.
     plan_written: Option<SystemTime>,
@@ -240,7 +241,7 @@ impl Run {
             folder,
             tail: Tail::default(),
             record: RunRecord::default(),
-            is_planned: false,
+            is_planned: true,
             plan_written: None,
         }
     }
@@ -250,8 +251,11 @@ impl Run {
         if plan_written != self.plan_written {
             self.plan_written = plan_written;
             let there = self.folder.read_plan();
-            self.is_planned =
-                matches!(there, Ok(Some(there)) if there.fingerprint == plan.fingerprint);
+            self.is_planned = match there {
+                Ok(Some(there)) => there.fingerprint == plan.fingerprint,
+                Ok(None) => true,
+                Err(_) => false,
+            };
         }
         self.is_planned
     }

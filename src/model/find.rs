@@ -58,6 +58,8 @@ fn nothing(path: &Path) -> Refusal {
     let name = path.display();
     let message = if path.exists() {
         format!("`{name}` is neither the folder of a run nor of an experiment nor a capsule")
+    } else if RunFolder(path.to_owned()).is_yet_to_begin() {
+        format!("run `{name}` has not begun: `runner run` trains it")
     } else {
         format!("`{name}` does not exist")
     };

@@ -135,7 +135,7 @@ fn find(path: &Path, options: &DiffOptions) -> Result<Found, Error> {
         let side = Side::read(name, capsule.folder);
         return Ok(Found::Run(Box::new(side), Some(place)));
     }
-    if run.run_toml().exists() {
+    if run.run_toml().exists() || run.is_yet_to_begin() {
         return Ok(Found::Run(Box::new(Side::read(name, run)), None));
     }
     let experiment = ExperimentFolder(path.to_owned());

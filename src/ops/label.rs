@@ -141,7 +141,7 @@ fn find(run: &Path) -> Result<(ExperimentFolder, String), Error> {
     let folder = ExperimentFolder::of_run(run).ok_or_else(none)?;
     let there = RunFolder(run.to_owned());
     let plan = there
-        .read_plan()
+        .read_planned()
         .map_err(|e| Error::unreadable(&e, &there))?
         .ok_or_else(none)?;
     Ok((folder, Look::name_of(&plan.id, &plan.fingerprint)))

@@ -7,7 +7,7 @@ use super::probe::calibrations;
 use super::{Experiment, Planned, Sink, other_builds, plan_as_begun, search_so_far};
 use crate::error::{Error, unreadable};
 use runner_core::plan::{Basis, Expected, Plan, Room, RunPlan};
-use runner_core::record::{ExperimentFolder, Index, RunRecord, Status, status, total_memory};
+use runner_core::record::{self, ExperimentFolder, Index, RunRecord, Status, total_memory};
 use runner_report::report::Prospect;
 
 /// An experiment and a results folder.
@@ -155,12 +155,12 @@ fn excesses(expected: &[(RunPlan, Expected)]) -> Vec<Excess> {
 
 /// The status of each run; `None` if the folder does not exist and nothing is skipped.
 fn statuses(plan: &Plan, folder: &ExperimentFolder) -> io::Result<Option<Vec<Status>>> {
-    let mut runs = plan.runs.iter();
-    if !folder.plan_json().exists() && runs.clone().all(|run| run.skip.is_none()) {
+    let runs: Vec<&RunPlan> = plan.runs.iter().collect();
+    if !folder.plan_json().exists() && runs.iter().all(|run| run.skip.is_none()) {
         return Ok(None);
     }
-    let statuses = runs.by_ref().map(|run| status(run, &folder.run(&run.id)));
-    statuses.collect::<io::Result<_>>().map(Some)
+    let statuses = record::statuses(&runs, folder, &folder.begun());
+    statuses.into_iter().collect::<io::Result<_>>().map(Some)
 }
 
 /// A run with its adjustments, if it will be resumed.

@@ -277,6 +277,59 @@ fn a_late_writer_loses_without_harm() {
     assert_eq!(code, 0, "{rows}{stderr}");
 }
 
+#[test]
+fn a_job_trains_what_was_submitted_whatever_is_planned_since() {
+    let before = completed(IRIS, &[]);
+    let folder = folder_with(&format!("{IRIS}{FULL}"));
+    let go = |arguments: &[&str]| run(folder.path(), arguments);
+    let (code, _, stderr) = go(&["run", "spec.toml"]);
+    assert_eq!(code, 0, "{stderr}");
+    let tree = folder.path().join("results/spec");
+    // Very many runs would need as many folders.
+    assert!(!tree.join("runs").exists());
+    let (code, _, stderr) = go(&["tag", "results/spec/runs/base-s1", "paper"]);
+    assert_eq!(code, 0, "{stderr}");
+    let (code, _, stderr) = go(&["predict", "results/spec/runs/base-s1", "--split", "valid"]);
+    assert_eq!(code, 2, "{stderr}");
+    assert!(stderr.contains("has not begun"), "{stderr}");
+    let other = "optimizer.learning_rate=0.02";
+    let (code, _, stderr) = go(&["run", "spec.toml", "--set", other]);
+    assert_eq!(code, 0, "{stderr}");
+    assert!(stderr.contains("already queued"), "{stderr}");
+    let plan = fs::read_to_string(tree.join("plan.json")).unwrap();
+    assert!(plan.contains("0.02"), "{plan}");
+    let output = job(folder.path(), "results/spec").output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{stderr}");
+    assert_eq!(numbers(before.path()), numbers(folder.path()));
+    // The record of the run is that of a run of this machine.
+    let [here, there] = [before.path(), folder.path()].map(|folder| {
+        fs::read_to_string(folder.join("results/spec/runs/base-s1/run.toml")).unwrap()
+    });
+    assert_eq!(here, there);
+}
+
+#[test]
+fn damaged_plans_of_a_submission_are_not_trained() {
+    let folder = folder_with(&format!("{IRIS}{FULL}"));
+    let (code, _, stderr) = run(folder.path(), &["run", "spec.toml"]);
+    assert_eq!(code, 0, "{stderr}");
+    let path = format!("results/spec/launch/{}.runs.jsonl", key(folder.path()));
+    let path = folder.path().join(path);
+    let plans = fs::read_to_string(&path).unwrap();
+    for (damaged, says) in [
+        (plans.edit("0.01", "0.02"), "its seal does not match"),
+        (plans[..plans.len() / 2].to_owned(), "damaged"),
+    ] {
+        fs::write(&path, damaged).unwrap();
+        let output = job(folder.path(), "results/spec").output().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{stderr}");
+        assert!(stderr.contains(says), "{stderr}");
+    }
+    assert_eq!(states(folder.path()), ["queued"]);
+}
+
 /// The processes that a process has started.
 fn children(id: u32) -> Vec<u32> {
     let path = format!("/proc/{id}/task/{id}/children");

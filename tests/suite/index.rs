@@ -316,3 +316,33 @@ fn a_folder_that_cannot_be_written_to_is_listed_without_a_word() {
     assert_eq!((code, stderr.as_str()), (0, ""), "{stdout}");
     assert_eq!(stdout.lines().count(), 1 + 5);
 }
+
+#[test]
+fn runs_that_have_not_begun_are_listed_as_if_their_folders_were_read() {
+    let (_guard, folder, plan) = made();
+    let [first, second] = [&plan.runs[0], &plan.runs[3]];
+    let [one, other] = [first, second].map(|run| folder.run(&run.id).0);
+    let aside = folder.0.join("aside");
+    for run in [&one, &other] {
+        fs::rename(run, aside.with_extension(run.file_name().unwrap())).unwrap();
+    }
+    for mend in [false, true] {
+        let _ = fs::remove_file(folder.index_jsonl());
+        let absent = Index::open(&folder, mend, later()).unwrap().unwrap();
+        assert!(!one.exists() && !other.exists());
+        // The folder of a run that is there and has nothing in it is read.
+        fs::create_dir(&one).unwrap();
+        fs::create_dir(&other).unwrap();
+        fs::remove_file(folder.index_jsonl()).unwrap();
+        let empty = Index::open(&folder, mend, later()).unwrap().unwrap();
+        assert_eq!(absent, empty);
+        fs::remove_dir_all(&one).unwrap();
+        fs::remove_dir_all(&other).unwrap();
+    }
+    let before = Index::open(&folder, false, later()).unwrap().unwrap();
+    fs::rename(aside.with_extension(one.file_name().unwrap()), &one).unwrap();
+    let begun = Index::open(&folder, false, later()).unwrap().unwrap();
+    assert_ne!(before.runs[0], begun.runs[0]);
+    assert_eq!(Index::read_anew(&folder).unwrap().unwrap(), begun);
+    assert_eq!(begun.runs[3].state, before.runs[3].state);
+}

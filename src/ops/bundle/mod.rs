@@ -106,6 +106,13 @@ pub fn bundle(options: &Bundle, sink: &Sink<'_>) -> Result<Bundled, Error> {
         None
     };
     let Some(plan) = plan else {
+        if folder.is_yet_to_begin() {
+            let message = format!("run `{}` has not begun", options.run.display());
+            let diagnostic = Diagnostic::error("results", message);
+            return Err(Error::refused(
+                diagnostic.help("let `runner run` complete it"),
+            ));
+        }
         return Err(Error::refused(no_run(&options.run)));
     };
     let lineage = lineage(&folder, &plan)?;

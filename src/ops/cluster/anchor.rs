@@ -4,7 +4,54 @@ use std::fs::File;
 use std::io;
 use std::path::PathBuf;
 
-use runner_core::record::RunFolder;
+use runner_core::plan::RunPlan;
+use runner_core::record::{ExperimentFolder, Lease, RunFolder, Submission};
+
+/// A leased run.
+pub(super) enum Opened {
+    /// Its plan, and its folder.
+    Run(Box<RunPlan>, Anchor),
+    /// Why it cannot be trained.
+    Not(String),
+}
+
+/// The plan of a run of a submission, and whether it has begun.
+pub(super) fn plan_of(
+    folder: &RunFolder,
+    submitted: impl FnOnce() -> io::Result<Option<RunPlan>>,
+) -> io::Result<Result<RunPlan, String>> {
+    let (there, submitted) = (folder.read_plan()?, submitted()?);
+    Ok(match (there, submitted) {
+        (Some(there), Some(submitted)) if there.fingerprint != submitted.fingerprint => {
+            Err("its folder has a run with other settings than those that were submitted".into())
+        }
+        (Some(there), _) => Ok(there),
+        (None, Some(submitted)) if submitted.fork.is_none() => Ok(submitted),
+        (None, Some(_)) => Err("the copy that it begins as is gone".into()),
+        (None, None) => Err("it has no run.toml".into()),
+    })
+}
+
+/// Opens the folder of a leased run, which is created if the run has not begun.
+pub(super) fn open(
+    folder: &ExperimentFolder,
+    submission: &Submission,
+    (run, lease): (&str, &Lease),
+) -> io::Result<Opened> {
+    let there = folder.run(run);
+    there.check_links()?;
+    std::fs::create_dir_all(&there.0)?;
+    let anchor = Anchor::open(&there)?;
+    if !lease.is_current()? {
+        return Ok(Opened::Not("another process has taken it".into()));
+    }
+    // Its last holder may have begun it in the meantime.
+    let plan = plan_of(&anchor.folder, || folder.read_submitted(submission, run))?;
+    Ok(match plan {
+        Ok(plan) => Opened::Run(Box::new(plan), anchor),
+        Err(reason) => Opened::Not(reason),
+    })
+}
 
 /// An open folder, inherited by the processes that this one starts.
 pub(super) struct Anchor {

@@ -3,14 +3,13 @@
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use super::anchor::Anchor;
+use super::anchor::{self, Opened, plan_of};
 use super::slurm;
 use super::states::{is_done, refresh};
 use crate::error::Error;
 use crate::ops::{Progress, Sink};
 use runner_core::diagnostic::{Diagnostic, counted};
 use runner_core::event::{Event, FailureClass, Outcome};
-use runner_core::plan::RunPlan;
 use runner_core::record::{
     Alive, Collector, Environment, ExperimentFolder, Holder, Job, JobState, JobStates, Leased,
     RunRecord, Submission, Tenant,
@@ -91,6 +90,7 @@ fn settle_one(
     if are_over {
         submission.is_over = true;
         folder.write_submission(&submission)?;
+        folder.forget_submitted(&submission.key);
         if folder.why_cancelled(&submission.key).is_none() {
             say_idle(folder, &submission, &idle, sink);
         }
@@ -146,7 +146,8 @@ fn settle_run(
         let pause = submission.pauses.get(run).map(String::as_str);
         return Ok(!held.is_released || is_done(&folder.run(run), pause)?);
     }
-    let Some(plan) = folder.run(run).read_plan().ok().flatten() else {
+    let submitted = || folder.read_submitted(submission, run);
+    let Ok(Ok(plan)) = plan_of(&folder.run(run), submitted) else {
         return Ok(true);
     };
     let Ok(record) = RunRecord::read_for(&folder.run(run), &plan) else {
@@ -170,7 +171,7 @@ fn settle_run(
             if how.is_empty() { "unknown" } else { how }
         )));
     }
-    record_end(folder, submission, plan, outcome)?;
+    record_end(folder, submission, run, outcome)?;
     Ok(true)
 }
 
@@ -280,10 +281,9 @@ fn tail_of(log: &Path) -> std::io::Result<String> {
 fn record_end(
     folder: &ExperimentFolder,
     submission: &Submission,
-    plan: RunPlan,
+    run: &str,
     outcome: Outcome,
 ) -> std::io::Result<()> {
-    let run = plan.id.clone();
     let here = Holder::here();
     let tenant = Tenant {
         host: here.host,
@@ -294,15 +294,14 @@ fn record_end(
         has_ended: &|it| it.submission == submission.key,
         pause: &|_| false,
     };
-    let Leased::Taken(lease) = folder.lease(&run, &tenant, &alive)? else {
+    let Leased::Taken(lease) = folder.lease(run, &tenant, &alive)? else {
         return Ok(());
     };
-    let anchor = Anchor::open(&folder.run(&run))?;
-    if !lease.is_current()? {
+    let Opened::Run(plan, anchor) = anchor::open(folder, submission, (run, &lease))? else {
         return Ok(());
-    }
+    };
     let environment = Environment::here(Path::new("."), None);
-    let mut collector = Collector::new(vec![(plan, anchor.folder.clone())], environment)?;
+    let mut collector = Collector::new(vec![(*plan, anchor.folder.clone())], environment)?;
     let event = Event::RunFinished {
         outcome,
         wall_secs: 0.0,

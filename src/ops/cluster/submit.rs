@@ -7,7 +7,7 @@ use super::{Refusal, commands, slurm};
 use crate::error::Error;
 use crate::ops::{Progress, Run, Sink};
 use runner_core::diagnostic::{Diagnostic, counted};
-use runner_core::plan::{Plan, quoted};
+use runner_core::plan::{Plan, RunPlan, quoted};
 use runner_core::record::{
     ExperimentFolder, Job, Submission, unix_millis, unwritable, write_whole,
 };
@@ -52,7 +52,8 @@ pub(in crate::ops) fn submit(request: Request<'_>, sink: &Sink<'_>) -> Result<us
     let mut submission = planned(&request)?;
     let folder = std::path::absolute(&request.folder.0);
     let folder = ExperimentFolder(folder.unwrap_or_else(|_| request.folder.0.clone()));
-    write(&folder, &submission).map_err(|e| Error::unwritable(&folder.launch(), &e))?;
+    write(&folder, &mut submission, request.plan)
+        .map_err(|e| Error::unwritable(&folder.launch(), &e))?;
     let mut refusal = None;
     for at in 0..submission.jobs.len() {
         match submit_job(&folder, &submission, at) {
@@ -71,6 +72,9 @@ pub(in crate::ops) fn submit(request: Request<'_>, sink: &Sink<'_>) -> Result<us
     folder
         .write_submission(&submission)
         .map_err(|e| Error::unwritable(&folder.launch(), &e))?;
+    if submission.is_over {
+        folder.forget_submitted(&submission.key);
+    }
     let ids: Vec<&str> = submission.jobs.iter().map(|job| job.id.as_str()).collect();
     let shown = match ids.as_slice() {
         [] => String::new(),
@@ -202,6 +206,7 @@ fn planned(request: &Request<'_>) -> Result<Submission, Error> {
             .map(|(run, pause)| (run.clone(), pause.clone()))
             .collect(),
         elements,
+        places: Vec::new(),
         is_over: false,
     })
 }
@@ -210,10 +215,21 @@ fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
-/// Writes the record and the script before the first job can start.
-fn write(folder: &ExperimentFolder, submission: &Submission) -> std::io::Result<()> {
+/// Writes the record, the plans and the script before the first job can start.
+fn write(
+    folder: &ExperimentFolder,
+    submission: &mut Submission,
+    plan: &Plan,
+) -> std::io::Result<()> {
     let logs = folder.submission_logs(&submission.key);
     std::fs::create_dir_all(&logs).map_err(|e| unwritable(&logs, e))?;
+    let all = plan.runs.iter().map(|run| (run.id.as_str(), run));
+    let all: BTreeMap<&str, &RunPlan> = all.collect();
+    let runs = submission.elements.iter().flatten();
+    let runs: Vec<&RunPlan> = runs
+        .filter_map(|run| all.get(run.as_str()).copied())
+        .collect();
+    submission.places = folder.write_submitted(&submission.key, &runs)?;
     folder.write_submission(submission)?;
     for job in &submission.jobs {
         if job.first > 0 && submission.is_array() {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver};
 use std::time::Instant;
 
-use super::anchor::Anchor;
+use super::anchor::{self, Anchor, Opened};
 use super::hold::beat_until;
 use super::states::is_done;
 use super::{cancel, slurm};
@@ -153,18 +153,17 @@ impl Site<'_> {
             }
             Leased::Busy(None) => return skip("another process has taken it"),
         };
-        let anchor = Anchor::open(&there).map_err(unwritable)?;
-        if !lease.is_current().map_err(unwritable)? {
-            return skip("another process has taken it");
-        }
-        // Its last holder may have completed it in the meantime.
-        let Some(plan) = anchor
-            .folder
-            .read_plan()
-            .map_err(|e| Error::refused(unreadable(&e)))?
-        else {
-            return skip("it has no run.toml");
+        let opened = anchor::open(self.folder, self.submission, (run, &lease));
+        let (plan, anchor) = match opened.map_err(|e| Error::refused(unreadable(&e)))? {
+            Opened::Run(plan, anchor) => (*plan, anchor),
+            Opened::Not(reason) => {
+                if lease.is_current().map_err(unwritable)? {
+                    lease.release().map_err(unwritable)?;
+                }
+                return skip(&reason);
+            }
         };
+        // Its last holder may have completed it in the meantime.
         match status(&plan, &anchor.folder).map_err(|e| Error::refused(unreadable(&e)))? {
             Status::Completed => {
                 lease.release().map_err(unwritable)?;

@@ -46,6 +46,10 @@ pub(super) fn originals(options: &Reproduce, sink: &Sink<'_>) -> Result<Vec<Orig
         }
         return Ok(vec![original]);
     }
+    if run.is_yet_to_begin() {
+        let message = format!("run `{}` has not begun", path.display());
+        return Err(wrong(message, "let `runner run` complete it"));
+    }
     let experiment = ExperimentFolder(path.to_owned());
     if !experiment.plan_json().exists() {
         let message = format!(

@@ -312,7 +312,9 @@ impl<'a> Session<'a> {
                 "{num} already queued or running as jobs"
             )));
         }
-        let wanted = selected.iter().map(|run| folder.run(&run.id)).collect();
+        let begun = folder.begun();
+        let wanted = selected.iter().filter(|run| begun.may_have(&run.id));
+        let wanted = wanted.map(|run| folder.run(&run.id)).collect();
         // Before anything of these runs is read or moved.
         if !wait::wait_for_workers(wanted, &options.cancel, sink) {
             let message = "stopped while waiting: no run was started";

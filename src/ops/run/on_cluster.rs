@@ -21,7 +21,14 @@ pub(super) fn on_cluster(
     sink: &Sink<'_>,
 ) -> Result<Option<Stopped>, Error> {
     let (mut steps, mut pauses) = (BTreeMap::new(), BTreeMap::new());
-    let removed = in_parallel(&todo, |run| run.folder.remove_summary());
+    let begun = launch.folder.begun();
+    let removed = in_parallel(&todo, |run| {
+        if begun.may_have(&run.plan.id) {
+            run.folder.remove_summary()
+        } else {
+            Ok(())
+        }
+    });
     for (run, removed) in todo.iter().zip(removed) {
         removed.map_err(|e| Error::unwritable(&run.folder.summary_json(), &e))?;
         steps.insert(run.plan.id.clone(), run.resumes_at);

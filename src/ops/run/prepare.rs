@@ -12,8 +12,8 @@ use runner_core::diagnostic::Diagnostic;
 use runner_core::event::Event;
 use runner_core::plan::{Plan, RunPlan, SearchPlan, put_together};
 use runner_core::record::{
-    ExperimentFolder, PlanFile, RunFolder, RunRecord, Status, in_parallel, leftovers, resume_point,
-    status, unwritable, write_whole,
+    Begun, ExperimentFolder, PlanFile, RunFolder, RunRecord, Status, in_parallel, leftovers,
+    resume_point, statuses, unwritable, write_whole,
 };
 use runner_core::spec::document::Document;
 use runner_core::spec::render::render;
@@ -117,19 +117,23 @@ pub(super) fn prepare(
 ) -> Result<(Prepared, Vec<ToDo>, Waiting), Error> {
     let plan = &planned.plan;
     let orphans = leftovers(plan.runs.iter().map(|run| run.id.as_str()), folder);
-    let statuses = in_parallel(inspected, |run| {
-        let folder = folder.run(&run.id);
-        let status = status(run, &folder).map_err(|e| Error::unreadable(&e, &folder));
-        status.map(|status| (*run, status))
-    });
-    let statuses: Result<_, Error> = statuses.into_iter().collect();
+    let begun = folder.begun();
+    let statuses = inspected
+        .iter()
+        .zip(statuses(inspected, folder, &begun))
+        .map(|(run, status)| {
+            let status = status.map_err(|e| Error::unreadable(&e, &folder.run(&run.id)));
+            status.map(|status| (*run, status))
+        });
+    let statuses: Result<_, Error> = statuses.collect();
     let mut statuses: Vec<(&RunPlan, Status)> = statuses?;
     if inspected.len() == plan.runs.len() {
         refuse_unrelated(folder, &statuses, &orphans)?;
     }
     // Before anything is written: refused content stays unchanged.
     let unfinished = statuses.iter();
-    let unfinished = unfinished.filter(|(_, status)| *status != Status::Completed);
+    let unfinished =
+        unfinished.filter(|(run, status)| *status != Status::Completed && begun.may_have(&run.id));
     let unfinished: Vec<RunFolder> = unfinished.map(|(run, _)| folder.run(&run.id)).collect();
     folder
         .check_links()
@@ -141,7 +145,7 @@ pub(super) fn prepare(
     let chosen: BTreeSet<&str> = selected.iter().map(|run| run.id.as_str()).collect();
     let restarted = forks::restart(folder, plan, &mut statuses, &chosen)
         .map_err(|e| Error::unwritable(&folder.0, &e))?;
-    write(folder, planned, &statuses, &chosen, plan_file)
+    write(folder, planned, &statuses, (&chosen, &begun), plan_file)
         .map_err(|e| Error::unwritable(&folder.0, &e))?;
     let mut prepared = Prepared {
         folder: folder.clone(),
@@ -233,12 +237,12 @@ impl Prepared {
     }
 }
 
-/// Writes the experiment's file and plan, and the plans of the runs that may train.
+/// Writes the experiment's file and plan, and the plans of the runs that may train and have a folder.
 fn write(
     folder: &ExperimentFolder,
     Planned { document, plan, .. }: &Planned,
     statuses: &[(&RunPlan, Status)],
-    chosen: &BTreeSet<&str>,
+    (chosen, begun): (&BTreeSet<&str>, &Begun),
     plan_file: &mut PlanFile,
 ) -> std::io::Result<()> {
     let copy = document.sources.0[0].text.as_bytes();
@@ -275,6 +279,8 @@ fn write(
             Status::Different { .. } | Status::Damaged { .. } => {
                 drop(folder.replace(&run.id)?);
             }
+            // Whoever trains it lets it begin; a copy begins with the state of another run, before any is trained.
+            Status::New if !begun.may_have(&run.id) && run.fork.is_none() => continue,
             Status::New | Status::Begun { .. } | Status::Pruned { .. } | Status::Failed { .. } => {}
         }
         // The current file is the same work, or its continuation, but the data may have moved.

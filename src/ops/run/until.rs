@@ -162,14 +162,18 @@ fn looks_are_left(
     ))
 }
 
-/// The last step of which a run has begun.
+/// The last step of which a run was planned or has begun.
 fn reached(plan: &Plan, steps: &[Vec<u64>], folder: &ExperimentFolder) -> usize {
+    // One that is lost or damaged is written again.
+    let recorded = folder.read_plan().ok().flatten();
+    let recorded = recorded.iter().flat_map(|plan| &plan.runs);
+    let recorded: BTreeSet<&str> = recorded.map(|run| run.id.as_str()).collect();
     let begun = |at: &usize| {
         let new = &steps[*at][steps[at - 1].len()..];
         let mut trials = plan.runs.chunk_by(|a, b| a.trial == b.trial);
         trials.any(|trial| {
             let mut ids = new.iter().map(|seed| format!("{}-s{seed}", trial[0].trial));
-            ids.any(|id| folder.run(&id).0.exists())
+            ids.any(|id| recorded.contains(id.as_str()) || folder.run(&id).0.exists())
         })
     };
     (1..steps.len()).rev().find(begun).unwrap_or(0)

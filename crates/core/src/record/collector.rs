@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::time::{Duration, Instant};
 
-use super::{Environment, RunFolder, RunRecord, unwritable, write_json};
+use super::{Environment, RunFolder, RunRecord, in_parallel, unwritable, write_json};
 use crate::event::Event;
 use crate::plan::RunPlan;
 
@@ -30,20 +30,26 @@ pub struct Collector {
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 
 impl Collector {
-    /// Records runs, continuing from the content of their folders.
+    /// Records runs, continuing from the content of their folders. Those that have none begin.
     pub fn new(runs: Vec<(RunPlan, RunFolder)>, environment: Environment) -> io::Result<Self> {
-        let read = |(plan, folder): (RunPlan, RunFolder)| -> io::Result<Recorded> {
+        // A file server takes some milliseconds for each.
+        let records = in_parallel(&runs, |(plan, folder)| -> io::Result<RunRecord> {
             folder.check_links()?;
-            let record = RunRecord::read_for(&folder, &plan)?;
+            folder.begin(plan)?;
+            RunRecord::read_for(folder, plan)
+        });
+        let recorded = runs.into_iter().zip(records);
+        let recorded = recorded.map(|((plan, folder), record)| {
             Ok(Recorded {
                 plan,
                 folder,
-                record,
+                record: record?,
             })
-        };
+        });
+        let runs: Vec<Recorded> = recorded.collect::<io::Result<_>>()?;
         Ok(Self {
             progress_written: vec![None; runs.len()],
-            runs: runs.into_iter().map(read).collect::<io::Result<_>>()?,
+            runs,
             environment,
         })
     }

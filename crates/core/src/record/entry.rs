@@ -226,9 +226,9 @@ pub(super) struct Read {
 }
 
 impl Read {
-    /// Reads a run's folder. With `mend`, missing derived files are rewritten.
-    pub fn of(run: &RunPlan, folder: &RunFolder, mend: bool) -> Self {
-        let mut read = Self {
+    /// Of a run that has not begun.
+    pub fn planned(run: &RunPlan) -> Self {
+        Self {
             entry: RunEntry::planned(run),
             data: DataUsed {
                 what: run.data.in_words(),
@@ -240,7 +240,12 @@ impl Read {
             environment: None,
             is_sure: true,
             mended: Vec::new(),
-        };
+        }
+    }
+
+    /// Reads a run's folder. With `mend`, missing derived files are rewritten.
+    pub fn of(run: &RunPlan, folder: &RunFolder, mend: bool) -> Self {
+        let mut read = Self::planned(run);
         let record = match RunRecord::read_for(folder, run) {
             Ok(record) => {
                 if mend {

@@ -70,9 +70,14 @@ impl ExperimentFolder {
         self.0.join("tensorboard")
     }
 
+    /// The folders of all runs that have begun.
+    pub(super) fn runs(&self) -> PathBuf {
+        self.0.join("runs")
+    }
+
     /// The folder of a run.
     pub fn run(&self, id: &str) -> RunFolder {
-        RunFolder(self.0.join("runs").join(id))
+        RunFolder(self.runs().join(id))
     }
 
     /// Moves the content of a run's folder aside, since another run of that name will be created, and returns the new
@@ -98,11 +103,11 @@ impl ExperimentFolder {
 
     /// The ids of the runs with a folder, sorted.
     pub fn run_ids(&self) -> Vec<String> {
-        let entries = fs::read_dir(self.0.join("runs"))
-            .into_iter()
-            .flatten()
-            .flatten();
-        let folders = entries.filter(|entry| entry.path().is_dir());
+        let entries = fs::read_dir(self.runs()).into_iter().flatten().flatten();
+        let folders = entries.filter(|entry| match entry.file_type() {
+            Ok(kind) if !kind.is_symlink() => kind.is_dir(),
+            _ => entry.path().is_dir(),
+        });
         let mut ids: Vec<_> = folders
             .filter_map(|entry| entry.file_name().into_string().ok())
             .collect();

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::damage::damaged;
-use super::seal::{check_seal, refuse_broken};
+use super::seal::{check_seal, refuse_broken, refuse_unsealed};
 use crate::plan::{FORMAT, OLDEST_FORMAT};
 use crate::show::plain_io_error;
 use crate::spec::plain_file;
@@ -84,9 +84,9 @@ pub(super) fn read_toml<T: DeserializeOwned>(path: &Path) -> io::Result<Option<T
 
 /// Parses the text of a TOML file.
 pub(super) fn parse_toml<T: DeserializeOwned>(path: &Path, text: &str) -> io::Result<T> {
-    refuse_broken(path, text)?;
+    let is_sealed = refuse_broken(path, text)?;
     let (value, format) = parse_unsealed(path, text)?;
-    check_seal(path, text, format)?;
+    refuse_unsealed(path, is_sealed, format)?;
     Ok(value)
 }
 
@@ -112,18 +112,21 @@ pub(super) fn check_toml(path: &Path) -> io::Result<()> {
 
 /// Reads a JSON file; `None` if it does not exist.
 pub(super) fn read_json<T: DeserializeOwned>(path: &Path) -> io::Result<Option<T>> {
-    let Some(text) = read(path)? else {
-        return Ok(None);
-    };
+    let text = read(path)?;
+    text.map(|text| parse_json(path, &text)).transpose()
+}
+
+/// Parses the text of a JSON file, or of a line of one that is sealed by itself.
+pub(super) fn parse_json<T: DeserializeOwned>(path: &Path, text: &str) -> io::Result<T> {
     let wrong = |e: serde_json::Error| damaged(path, e);
-    refuse_broken(path, &text)?;
-    let format = match first_format(&text) {
+    let is_sealed = refuse_broken(path, text)?;
+    let format = match first_format(text) {
         Some(format) => format,
-        None => serde_json::from_str::<Head>(&text).map_err(wrong)?.format,
+        None => serde_json::from_str::<Head>(text).map_err(wrong)?.format,
     };
     expect_format(path, format)?;
-    check_seal(path, &text, format)?;
-    serde_json::from_str(&text).map(Some).map_err(wrong)
+    refuse_unsealed(path, is_sealed, format)?;
+    serde_json::from_str(text).map_err(wrong)
 }
 
 /// Reads a JSON file without its own format that belongs to a run of a format; `None` if it does not exist.

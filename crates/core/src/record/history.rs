@@ -127,7 +127,11 @@ impl ExperimentFolder {
 
     /// The folder of the experiment that a run's folder belongs to, if it is in one.
     pub fn of_run(run: &Path) -> Option<Self> {
-        let run = run.canonicalize().ok()?;
+        // It may not have begun.
+        let run = run
+            .canonicalize()
+            .or_else(|_| std::path::absolute(run))
+            .ok()?;
         let parent = run.parent()?;
         let name = parent.file_name()?;
         let folder = Self(parent.parent()?.to_owned());

@@ -259,14 +259,17 @@ impl Lease {
             }
             match copied {
                 Err(e) if e.kind() == ErrorKind::NotFound && !live.exists() => {
-                    // Whoever moved it was killed before its copy was put in place, or is about to do so.
-                    let Some(moved) = self.moved() else {
-                        return Err(unwritable(&live, e));
-                    };
                     if copy.exists() {
                         fs::remove_dir_all(&copy)?;
                     }
-                    copy_folder(&moved, &copy)?;
+                    match self.moved() {
+                        // Whoever moved it was killed before its copy was put in place, or is about to do so.
+                        Some(moved) => copy_folder(&moved, &copy)?,
+                        // The holder has not begun the run. If it does so now, its folder is moved as well.
+                        None => fs::create_dir_all(&copy).map_err(|e| unwritable(&copy, e))?,
+                    }
+                    let runs = self.experiment.runs();
+                    fs::create_dir_all(&runs).map_err(|e| unwritable(&runs, e))?;
                 }
                 // It was being moved while it was copied.
                 Err(e) if e.kind() == ErrorKind::NotFound => continue,

@@ -11,7 +11,7 @@
 //!   .lock                  held by the `runner run` that writes here, whom it names
 //!   .labels.lock           held while labels are changed
 //!   launch/                jobs of a cluster (`submission.rs`) and which of them may write to which run (`lease.rs`)
-//!   runs/<trial>-s<seed>/
+//!   runs/<trial>-s<seed>/  of runs that have begun (`begun.rs`)
 //!     .lock                held by the worker
 //!     run.toml             the run, resolved and self-contained
 //!     lineage/             <n>.toml: of a copy in population-based training, the runs that it begins as copies of
@@ -42,6 +42,7 @@
 //! contain the digests of its other files (`files.rs`).
 
 mod answer;
+mod begun;
 mod build;
 mod calibrations;
 pub mod capsule;
@@ -76,6 +77,7 @@ mod seal;
 mod settings;
 mod status;
 mod submission;
+mod submitted;
 mod tail;
 mod times;
 mod trace;
@@ -86,6 +88,7 @@ mod write;
 mod written;
 
 pub use answer::{Answered, PATIENCE, answer, answer_with_errors};
+pub use begun::Begun;
 pub use build::{known_build, look_at_this_build, take_known_build, this_build, use_program};
 pub use calibrations::Calibrations;
 pub use collector::{Collector, Recorded};
@@ -115,7 +118,7 @@ pub use resume::{
 pub use run_folder::RunFolder;
 pub use seal::{SealState, check_seal, json as sealed_json, seal_state};
 pub use settings::{Changed, Settings, changed, is_guard, settings};
-pub use status::{Status, leftovers, resume_point, status};
+pub use status::{Status, leftovers, resume_point, status, statuses};
 pub use submission::{Job, JobState, JobStates, Submission};
 pub use tail::{News, Tail};
 pub use times::Times;

@@ -46,13 +46,16 @@ const ENDINGS: [(&str, &str, &str); 3] = [
 
 /// The JSON text of an object, with a final line break, with its seal. Other values have no place for one and are
 /// unchanged.
-pub fn json(text: String) -> String {
+pub fn json(mut text: String) -> String {
     for (before, behind, rest) in &ENDINGS[..2] {
-        if let Some(head) = text.strip_suffix(rest)
-            && head.len() > 1
+        if let Some(head) = text.strip_suffix(rest).map(str::len)
+            && head > 1
         {
             let seal = seal_of(&text);
-            return format!("{head}{before}{seal}{behind}");
+            // In place: the plan of an experiment can be very long.
+            text.truncate(head);
+            text.extend([before, seal.as_str(), behind]);
+            return text;
         }
     }
     text
@@ -65,50 +68,67 @@ pub(super) fn toml(text: String) -> String {
     format!("{text}{before}{seal}{behind}")
 }
 
-/// The text without its seal, and the seal.
-fn split(text: &str) -> Option<(String, &str)> {
+/// The text without its seal, in two parts, and the seal.
+fn split(text: &str) -> Option<([&str; 2], &str)> {
     ENDINGS.iter().find_map(|(before, behind, rest)| {
         let head = text.strip_suffix(behind)?;
         let (head, seal) = head.split_at_checked(head.len().checked_sub(NUM_DIGITS)?)?;
-        Some((format!("{}{rest}", head.strip_suffix(before)?), seal))
+        Some(([head.strip_suffix(before)?, rest], seal))
     })
 }
 
 fn seal_of(text: &str) -> String {
-    hex(&Sha256::digest(text)[..NUM_DIGITS / 2])
+    seal_of_parts([text, ""])
+}
+
+fn seal_of_parts(parts: [&str; 2]) -> String {
+    let mut sum = Sha256::new();
+    parts.iter().for_each(|part| sum.update(part));
+    hex(&sum.finalize()[..NUM_DIGITS / 2])
+}
+
+/// Whether the seal of a text is correct, if it has one.
+fn is_intact(text: &str) -> Option<bool> {
+    split(text).map(|(parts, seal)| seal_of_parts(parts) == seal)
 }
 
 /// The state of a file of a format.
 pub fn seal_state(text: &str, format: u64) -> SealState {
-    match split(text) {
-        Some((text, seal)) if seal_of(&text) == seal => SealState::Intact,
+    match is_intact(text) {
+        Some(true) => SealState::Intact,
         None if format < u64::from(FIRST_SEALED) => SealState::Unsealed,
         _ => SealState::Edited,
     }
 }
 
-/// Refuses a text with an incorrect seal, whatever its format claims to be.
-pub(super) fn refuse_broken(path: &Path, text: &str) -> io::Result<()> {
-    match split(text) {
-        Some((text, seal)) if seal_of(&text) != seal => Err(damaged(path, EDITED)),
-        _ => Ok(()),
+/// Refuses a text with an incorrect seal, whatever its format claims to be; returns whether it has one. Texts can be
+/// long, so this is done once.
+pub(super) fn refuse_broken(path: &Path, text: &str) -> io::Result<bool> {
+    match is_intact(text) {
+        Some(false) => Err(damaged(path, EDITED)),
+        sealed => Ok(sealed.is_some()),
     }
+}
+
+/// Refuses a text of a format without a seal if that format has one.
+pub(super) fn refuse_unsealed(path: &Path, is_sealed: bool, format: u64) -> io::Result<()> {
+    if is_sealed || format < u64::from(FIRST_SEALED) {
+        return Ok(());
+    }
+    Err(damaged(path, NO_SEAL))
 }
 
 /// Refuses a changed text of a format.
 pub fn check_seal(path: &Path, text: &str, format: u64) -> io::Result<()> {
-    refuse_broken(path, text)?;
-    match seal_state(text, format) {
-        SealState::Edited => Err(damaged(path, NO_SEAL)),
-        SealState::Intact | SealState::Unsealed => Ok(()),
-    }
+    let is_sealed = refuse_broken(path, text)?;
+    refuse_unsealed(path, is_sealed, format)
 }
 
 /// The text with a correct seal, if it has one. For tests that change files on purpose.
 pub(super) fn renewed(text: &str) -> String {
-    match split(text) {
-        Some((text, _)) if text.ends_with("}\n") => json(text),
-        Some((text, _)) => toml(text),
+    match split(text).map(|(parts, _)| parts.concat()) {
+        Some(text) if text.ends_with("}\n") => json(text),
+        Some(text) => toml(text),
         None => text.to_owned(),
     }
 }

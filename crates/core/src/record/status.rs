@@ -6,8 +6,8 @@ use std::io;
 use serde_json::Value as Json;
 
 use super::{
-    Changed, Checkpoints, ExperimentFolder, ResumePoint, RunFolder, RunRecord, changed, is_damaged,
-    is_guard, is_other_format, remedy,
+    Begun, Changed, Checkpoints, ExperimentFolder, ResumePoint, RunFolder, RunRecord, changed,
+    in_parallel, is_damaged, is_guard, is_other_format, remedy,
 };
 use crate::event::Outcome;
 use crate::plan::RunPlan;
@@ -96,6 +96,21 @@ pub fn status(plan: &RunPlan, folder: &RunFolder) -> io::Result<Status> {
         }),
         looked => looked,
     }
+}
+
+/// Inspects the folders of runs, in their order, like [`status`].
+pub fn statuses(
+    runs: &[&RunPlan],
+    folder: &ExperimentFolder,
+    begun: &Begun,
+) -> Vec<io::Result<Status>> {
+    in_parallel(runs, |run| {
+        if begun.may_have(&run.id) {
+            status(run, &folder.run(&run.id))
+        } else {
+            Ok(Status::New)
+        }
+    })
 }
 
 fn look(plan: &RunPlan, folder: &RunFolder) -> io::Result<Status> {

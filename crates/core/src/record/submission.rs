@@ -3,6 +3,7 @@
 //! ```text
 //! launch/
 //!   <key>.json         a submission: its runs by job, how they were submitted, the ids of the jobs
+//!   <key>.runs.jsonl   the plans of its runs, until it is over (`submitted.rs`)
 //!   <key>.sh           the script of its jobs
 //!   <key>.status.json  what the cluster last said; written by whoever asks
 //!   <key>.cancelled    why no further run of it starts
@@ -55,6 +56,10 @@ pub struct Submission {
     pub fault: Option<String>,
     /// The runs of each job.
     pub elements: Vec<Vec<String>>,
+    /// Where the plan of each run begins in the file that has them; empty in submissions of earlier versions, whose runs
+    /// had a folder when they were submitted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub places: Vec<u64>,
     /// Where a search ends its runs, as their workers are told; others are trained to their end.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub pauses: BTreeMap<String, String>,

@@ -29,7 +29,7 @@ impl Side {
     /// Reads a run's folder.
     pub fn read(name: String, folder: RunFolder) -> Self {
         let absent = |file: &str| Reason(format!("{name} has no {file}"));
-        let plan = folder.read_plan().map_err(unreadable);
+        let plan = folder.read_planned().map_err(unreadable);
         let environment = folder.read_environment().map_err(unreadable);
         let record = match &plan {
             Ok(Some(plan)) => RunRecord::read_for(&folder, plan),

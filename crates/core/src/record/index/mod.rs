@@ -13,7 +13,7 @@ use std::time::SystemTime;
 use super::entry::{DataUsed, Read, RunEntry, State};
 use super::labels;
 use super::settings::Settings;
-use super::{Environment, ExperimentFolder, Look, RunFolder, in_parallel, written};
+use super::{Begun, Environment, ExperimentFolder, Look, RunFolder, in_parallel, written};
 use crate::plan::{Plan, RunPlan};
 use crate::stamp::{Stamp, nanos};
 use saved::{Saved, Stamps};
@@ -105,7 +105,8 @@ fn build(folder: &ExperimentFolder, mend: bool, time_ns: i64) -> io::Result<Opti
         return Ok(None);
     };
     let runs = std::mem::take(&mut plan.runs);
-    let rows = in_parallel(&runs, |run| Row::read(run, &folder.run(&run.id), mend));
+    let begun = folder.begun();
+    let rows = in_parallel(&runs, |run| Row::read(run, folder, &begun, mend));
     let (settings, own) = written::settings(&runs);
     let (mut data, mut environments) = (Numbers::default(), Numbers::default());
     let mut entries = Vec::with_capacity(rows.len());
@@ -147,7 +148,11 @@ impl Saved {
         time_ns: i64,
     ) -> io::Result<Option<(Self, bool)>> {
         let known: Vec<_> = self.index.runs.iter().zip(&self.stamps).collect();
+        let begun = folder.begun();
         let are_same = in_parallel(&known, |(entry, stamps)| {
+            if !begun.may_have(&entry.id) {
+                return **stamps == Some(Stamps::none(mend));
+            }
             let there = folder.run(&entry.id);
             stamps.is_some_and(|stamps| stamps.hold(&there, mend, self.time_ns))
                 && entry.state != State::Running
@@ -165,8 +170,7 @@ impl Saved {
         }
         let others = plan.runs.iter().zip(&are_same);
         let others: Vec<&RunPlan> = others.filter(|(_, same)| !**same).map(|(r, _)| r).collect();
-        let mut rows =
-            in_parallel(&others, |run| Row::read(run, &folder.run(&run.id), mend)).into_iter();
+        let mut rows = in_parallel(&others, |run| Row::read(run, folder, &begun, mend)).into_iter();
         let (mut data, mut environments) = (Numbers::default(), Numbers::default());
         let mut is_worth = false;
         let entries = self.index.runs.iter_mut().zip(&mut self.stamps);
@@ -208,7 +212,14 @@ struct Row {
 }
 
 impl Row {
-    fn read(run: &RunPlan, folder: &RunFolder, mend: bool) -> Self {
+    fn read(run: &RunPlan, folder: &ExperimentFolder, begun: &Begun, mend: bool) -> Self {
+        if !begun.may_have(&run.id) {
+            return Self {
+                read: Read::planned(run),
+                stamps: Some(Stamps::none(mend)),
+            };
+        }
+        let folder = &folder.run(&run.id);
         let stamps = Stamps::of(folder, mend);
         let read = Read::of(run, folder, mend);
         let stamps = stamps.ok().filter(|_| read.is_sure);

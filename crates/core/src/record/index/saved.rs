@@ -160,6 +160,14 @@ impl Saved {
 }
 
 impl Stamps {
+    /// Those of a run that has not begun.
+    pub fn none(with_derived: bool) -> Self {
+        Self {
+            read: [None; 5],
+            derived: with_derived.then_some([None; 2]),
+        }
+    }
+
     /// Those of a run's files now; of derived ones on demand.
     pub fn of(folder: &RunFolder, with_derived: bool) -> io::Result<Self> {
         let [losses, digests] = TRACE_FILES.map(|name| folder.0.join(name));

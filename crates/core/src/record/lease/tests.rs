@@ -191,14 +191,33 @@ fn a_run_whose_folder_was_moved_by_a_process_that_was_killed_is_found() {
 }
 
 #[test]
-fn a_run_whose_folder_is_gone_is_an_error() {
-    let (_guard, experiment) = experiment();
-    let _dead = taken(take(&experiment, 1, false));
-    fs::remove_dir_all(experiment.run("a-s1").0).unwrap();
-    let alive = Alive {
-        has_ended: &|_| true,
-        pause: &|_| true,
-    };
-    let error = experiment.lease("a-s1", &tenant(2), &alive).unwrap_err();
-    assert!(error.to_string().contains("a-s1"), "{error}");
+fn a_run_that_its_dead_holder_has_not_begun_is_taken() {
+    let folder = tempfile::tempdir().unwrap();
+    let experiment = ExperimentFolder(folder.path().to_owned());
+    let run = experiment.run("a-s1").0;
+    let dead = taken(take(&experiment, 1, false));
+    let new = taken(take(&experiment, 2, true));
+    assert!(new.is_current().unwrap() && !dead.is_current().unwrap());
+    assert_eq!(fs::read_dir(&run).unwrap().count(), 0);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_late_writer_that_has_just_begun_a_run_writes_where_nobody_reads() {
+    use std::os::fd::AsRawFd;
+
+    let folder = tempfile::tempdir().unwrap();
+    let experiment = ExperimentFolder(folder.path().to_owned());
+    let run = experiment.run("a-s1").0;
+    let late = taken(take(&experiment, 1, false));
+    fs::create_dir_all(&run).unwrap();
+    #[expect(clippy::disallowed_methods, reason = "a folder")]
+    let opened = fs::File::open(&run).unwrap();
+    assert!(late.is_current().unwrap());
+    // It is cut off here, and is back when another process has the run.
+    let new = taken(take(&experiment, 2, true));
+    let by_handle = PathBuf::from(format!("/proc/self/fd/{}", opened.as_raw_fd()));
+    super::super::write_whole(&by_handle.join("run.toml"), b"late").unwrap();
+    assert_eq!(fs::read_dir(&run).unwrap().count(), 0);
+    assert!(new.is_current().unwrap());
 }
