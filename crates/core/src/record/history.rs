@@ -112,10 +112,9 @@ impl ExperimentFolder {
         let ids = self.run_ids().into_iter();
         let gone = ids.filter(|id| !planned.contains(id.as_str())).count();
         // Only a run that has not started can have other work in its folder.
-        let new = index
-            .runs
-            .iter()
-            .filter(|run| run.state == State::NotStarted);
+        let begun = self.begun();
+        let is_new = |run: &&RunEntry| run.state == State::NotStarted && begun.may_have(&run.id);
+        let new = index.runs.iter().filter(is_new);
         // Parsing ten thousand plans takes seconds.
         let line = |run: &RunEntry| format!("fingerprint = \"{}\"", run.fingerprint);
         let other = new.filter(|run| {

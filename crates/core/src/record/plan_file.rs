@@ -4,6 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
+use serde::Serialize;
+use serde_json::ser::{Formatter, PrettyFormatter, Serializer};
+
 use super::seal;
 use super::write::{unwritable, write_synced};
 use super::{ExperimentFolder, in_parallel};
@@ -45,14 +48,12 @@ impl PlanFile {
         let is_new =
             |run: &&RunPlan| changed.contains(run.id.as_str()) || !self.runs.contains_key(&run.id);
         let new: Vec<&RunPlan> = plan.runs.iter().filter(is_new).collect();
-        let texts = in_parallel(&new, |run| -> serde_json::Result<String> {
-            // Line breaks within texts are escaped.
-            Ok(serde_json::to_string_pretty(run)?.replace('\n', "\n    "))
-        });
+        let texts = in_parallel(&new, |run| nested(run));
         for (run, text) in new.into_iter().zip(texts) {
             self.runs.insert(run.id.clone(), text?);
         }
         let length: usize = self.runs.values().map(|text| text.len() + 6).sum();
+        // With room for the seal.
         let mut text = String::with_capacity(head.len() + length + 100);
         text.push_str(head);
         text.push_str("\"runs\": [");
@@ -65,4 +66,17 @@ impl PlanFile {
         text.push_str("\n  ]\n}\n");
         Ok(text)
     }
+}
+
+/// The text of a run as it is in the list of the plan's runs.
+fn nested(run: &RunPlan) -> serde_json::Result<String> {
+    let mut formatter = PrettyFormatter::new();
+    for _ in 0..2 {
+        // As deep as within the brackets of the plan and of the list.
+        let begun = formatter.begin_array(&mut io::sink());
+        begun.map_err(serde_json::Error::io)?;
+    }
+    let mut text = Vec::new();
+    run.serialize(&mut Serializer::with_formatter(&mut text, formatter))?;
+    String::from_utf8(text).map_err(serde::ser::Error::custom)
 }

@@ -176,7 +176,7 @@ impl Explorer {
         match self.all(experiments).find(&wanted) {
             Some((index, run, _)) => {
                 let found = everything(index, run, unix_millis());
-                Answer::json(200, Json::Object(found).to_string())
+                Answer::json(200, found.to_string())
             }
             None => unknown(&wanted),
         }

@@ -1,6 +1,7 @@
 //! Runs of experiments, filtered, sorted, grouped and formatted.
 
 mod cells;
+mod everything;
 mod filter;
 mod group;
 mod mixed;
@@ -9,6 +10,7 @@ mod violations;
 
 use std::cmp::Ordering;
 
+use serde::Serialize;
 use serde_json::{Map, Value as Json};
 
 use super::csv::line;
@@ -192,14 +194,14 @@ pub fn names(indexes: &[Index]) -> (Vec<String>, Vec<String>) {
 }
 
 /// Everything that is known of a run.
-pub fn everything(index: &Index, entry: &RunEntry, now_ms: u64) -> Map<String, Json> {
+pub fn everything(index: &Index, entry: &RunEntry, now_ms: u64) -> Json {
     let run = Run {
         index,
         entry,
         violation: Violations::of(index).of_run(index, entry),
         now_ms,
     };
-    run.everything()
+    serde_json::to_value(run).unwrap_or_default()
 }
 
 /// The columns to show.
@@ -239,7 +241,7 @@ fn is_of_test(name: &str) -> bool {
 
 fn text(runs: &[Run<'_>], shown: &[String], is_all: bool, form: Form) -> String {
     match form {
-        Form::Json if is_all => lines(runs.iter().map(|run| Json::Object(run.everything()))),
+        Form::Json if is_all => lines(runs.iter()),
         Form::Json => lines(runs.iter().map(|run| {
             let value = |name: &String| (name.clone(), run.value(name).unwrap_or(Json::Null));
             Json::Object(shown.iter().map(value).collect::<Map<_, _>>())
@@ -278,8 +280,13 @@ fn text(runs: &[Run<'_>], shown: &[String], is_all: bool, form: Form) -> String 
 }
 
 /// One JSON object per line.
-fn lines(objects: impl Iterator<Item = Json>) -> String {
-    objects.map(|object| format!("{object}\n")).collect()
+fn lines(objects: impl Iterator<Item = impl Serialize>) -> String {
+    let mut text = String::new();
+    for object in objects {
+        text += &serde_json::to_string(&object).unwrap_or_default();
+        text.push('\n');
+    }
+    text
 }
 
 /// Sorts by the values of a name, the smallest first; by the objective, the best first. Runs without a value come last

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::{Map, Value as Json, json};
+use serde_json::{Value as Json, json};
 
 use super::Run;
 use runner_core::diagnostic::Wrong;
@@ -11,7 +11,7 @@ use runner_core::record::{Index, State};
 use runner_core::spec::nearest_path;
 
 /// The names that every run has, with their meanings in column order.
-const OWN: [&str; 20] = [
+pub const OWN: [&str; 20] = [
     "experiment",
     "run",
     "trial",
@@ -111,30 +111,6 @@ impl Run<'_> {
     pub fn age_secs(&self) -> Option<f64> {
         let last = self.entry.last_event_ms?;
         Some(self.now_ms.saturating_sub(last) as f64 / 1e3)
-    }
-
-    /// Everything known about it.
-    pub fn everything(&self) -> Map<String, Json> {
-        let mut all = Map::new();
-        for name in OWN {
-            match name {
-                "objective" => {
-                    all.insert(name.into(), json!(self.index.plan.objective.name()));
-                    all.insert("value".into(), json!(self.value(name)));
-                }
-                "age" => drop(all.insert("age_secs".into(), json!(self.age_secs()))),
-                _ => drop(all.insert(name.into(), json!(self.value(name)))),
-            }
-        }
-        for name in FEW {
-            all.extend(self.value(name).map(|value| (name.to_owned(), value)));
-        }
-        let mut settings = self.index.settings.clone();
-        settings.extend(self.entry.settings.clone());
-        all.insert("metrics".into(), json!(self.entry.metrics));
-        all.insert("axes".into(), json!(self.entry.axes));
-        all.insert("settings".into(), json!(settings));
-        all
     }
 }
 
