@@ -434,6 +434,26 @@ fn a_small_space_is_tried_completely_before_points_are_repeated() {
 }
 
 #[test]
+fn spaces_with_hardly_any_points_are_told() {
+    let search = |trials: usize, axes: &str| {
+        let text = format!(
+            "{IRIS}\n[search]\ntype = \"sobol\"\nnum_trials = {trials}\n\n[sweep.random.axes]\n{axes}"
+        );
+        plan("spec.toml", &text).expect("a right file").1
+    };
+    let few = "train.batch_size = { type = \"integer\", min = 16, max = 64, step = 16 }\n";
+    let said = search(5, few);
+    let words = "the search has 5 trials, but 256 samples of its space are only 4 different points";
+    assert!(said.contains(words), "{said}");
+    assert_eq!(search(4, few), "");
+    let never = "optimizer.learning_rate = { type = \"log_uniform\", min = 1e-4, max = 0.1, when = \"optimizer.type == 'sgd'\" }\n";
+    let said = search(4, &format!("{few}{never}"));
+    let words = "no point of the search has `optimizer.learning_rate`";
+    assert!(said.contains(words), "{said}");
+    assert_eq!(said.matches("warning:").count(), 1, "{said}");
+}
+
+#[test]
 fn a_search_ends_when_its_time_is_spent() {
     let folder = folder_with(&spec().edit("num_trials = 18", "budget = { time = \"1ms\" }"));
     let said = goes_on(folder.path());

@@ -334,8 +334,9 @@ fn next_round(planned: &Planned, results: &Results) -> Result<Next, Error> {
         let repeated = match known.len() - num_points {
             0 => String::new(),
             num => format!(
-                ": {} that were tried, and {num} repeated because no other was found",
-                counted(num_points, "point")
+                ": {} that {} tried, and {num} repeated because no other was found",
+                counted(num_points, "point"),
+                if num_points == 1 { "was" } else { "were" },
             ),
         };
         return Ok(Next::End(format!("the search has its {trials}{repeated}")));

@@ -20,6 +20,7 @@ mod draw;
 mod judge;
 mod lost;
 mod numbers;
+mod points;
 mod population;
 mod pruning;
 mod queue;

@@ -31,7 +31,15 @@ impl Queue {
             points: Vec::new(),
             refusals: Vec::new(),
         };
-        for entries in &spec.enqueue {
+        for (at, entries) in spec.enqueue.iter().enumerate() {
+            if entries.is_empty() {
+                let message =
+                    format!("`search.enqueue[{at}]` sets no axis, so it is no known point");
+                let wrong = Diagnostic::error("contradiction", message).at(spec.span);
+                queue.refusals.push(wrong.help(
+                    "set values of axes in it, such as `optimizer.learning_rate = 1e-3`, or remove it",
+                ));
+            }
             let mut positions = vec![None; axes.len()];
             for (key, entry) in entries {
                 let Some(at) = axes.iter().position(|axis| axis.key == *key) else {

@@ -206,6 +206,7 @@ impl<'a> Search<'a> {
             pruning.and_then(|(pruning, prune)| pruning.warning(prune, self.spec.num_trials));
         let mut warnings = self.doubtful_numbers();
         warnings.extend(of_pruning);
+        warnings.extend(self.lack_of_points());
         warnings
     }
 
