@@ -6,7 +6,7 @@ pub use burn::tensor::Device;
 pub use runner_core::data::Items;
 pub use runner_core::data::own::DataPart;
 pub use runner_core::spec::kind::Kind;
-pub use runner_core::spec::own::{Dims, Place, SchedulePart, Unfit};
+pub use runner_core::spec::own::{Dims, LayerExample, Place, SchedulePart, Unfit};
 pub use runner_core::spec::section::{Choice, Field, Section};
 pub use runner_core::spec::task::TaskKind;
 pub use runner_network::own::{LayerPart, LossPart, LossTargets, MetricPart, OptimizerPart};

@@ -27,6 +27,7 @@ mod own {
     pub mod sourcing;
     pub mod strategy;
     pub mod training;
+    pub mod wrong;
 }
 
 use std::fs;
@@ -53,6 +54,7 @@ use own::strategy;
 use own::svmlight::Svmlight;
 use own::training;
 use own::weight_noise::WeightNoise;
+use own::wrong;
 use serde::{Deserialize, Serialize};
 
 #[global_allocator]
@@ -150,13 +152,14 @@ fn main() -> ExitCode {
         }
         Ok(name) => {
             let program = broken::taken(name).or_else(|| measuring::with(name));
+            let program = program.or_else(|| wrong::with(name));
             if let Some(program) = program.or_else(|| sourcing::with(name)) {
                 return program.main();
             }
         }
         Err(_) => {}
     }
-    let tests: [(&str, fn()); 28] = [
+    let tests: [(&str, fn()); 31] = [
         ("an_own_layer_is_read_like_any_other", reads),
         ("a_sweep_over_its_keys_is_run_and_survives_a_kill", runs),
         ("a_run_is_reproduced_and_used", is_used),
@@ -164,6 +167,9 @@ fn main() -> ExitCode {
         ("another_layer_of_its_name_is_refused", is_not_replaced),
         ("a_broken_promise_is_named", is_broken),
         ("a_taken_name_is_refused", is_taken),
+        ("own_layers_are_compared_between_devices", is_compared),
+        ("a_wrong_part_is_named", wrong::is_named),
+        ("a_part_that_cannot_be_is_refused", wrong::is_refused),
         ("own_training_is_read_like_any_other", training::reads),
         ("own_training_survives_a_kill", training::runs),
         ("own_training_is_what_it_says", training::is_right),
@@ -402,6 +408,46 @@ fn is_used() {
         );
         assert!(!at.join(form[1]).exists());
     }
+}
+
+/// In a training, and by the examples of its type.
+fn is_compared() {
+    let folder = folder(&SPEC.replace(", dropout = 0.1", ""));
+    let at = folder.path();
+    let training = ["parity", "spec.toml", "--devices", "flex,flex", "--json"];
+    let (code, said, stderr) = program("good", at, &training);
+    assert_eq!(code, 0, "{said}{stderr}");
+    let found: serde_json::Value = serde_json::from_str(&said).unwrap();
+    assert_eq!(found["verdict"], "agrees");
+    let compared = found["steps"][0]["compared"].as_array().unwrap();
+    let own: Vec<_> = compared
+        .iter()
+        .filter(|c| c["kind"] == "low_rank")
+        .collect();
+    let parts: std::collections::BTreeSet<_> = own.iter().map(|c| c["part"].as_str()).collect();
+    assert!(parts.contains(&Some("outer.weight")), "{parts:?}");
+    let wrong = [&training[..], &["--inject-error", "first@2=gradient"]].concat();
+    let (code, said, stderr) = program("good", at, &wrong);
+    assert!(code == 1 && said.contains("\"differs\""), "{said}{stderr}");
+    let layers = [
+        "parity",
+        "--layers",
+        "--devices",
+        "flex,flex",
+        "--only",
+        "low_rank",
+    ];
+    let (code, said, stderr) = program("good", at, &layers);
+    assert!(
+        code == 0 && said.contains("low_rank") && said.contains("agrees"),
+        "{said}{stderr}"
+    );
+    // With dropout, there is nothing to compare.
+    fs::write(at.join("spec.toml"), SPEC).unwrap();
+    let (code, said, stderr) = program("good", at, &training);
+    assert_eq!(code, 2, "{said}{stderr}");
+    let expected = "the layer `first` of this program's type `low_rank` draws random numbers";
+    assert!(stderr.contains(expected), "{said}{stderr}");
 }
 
 fn is_named_elsewhere() {

@@ -254,7 +254,12 @@ impl Network {
         });
         found.or_else(|| {
             let losses = self.output(batch.clone()).losses;
-            (!is_finite(losses)).then(|| "the loss".into())
+            (!is_finite(losses)).then(|| match &self.loss.function {
+                LossFunction::Own { used, .. } => {
+                    format!("the loss `{}` of this program", used.part)
+                }
+                _ => "the loss".into(),
+            })
         })
     }
 

@@ -26,13 +26,13 @@ pub use metric::{MetricPart, metric};
 pub(crate) use metric::{of_rows, value};
 use runner_core::check::network::Layer as LayerPlan;
 use runner_core::spec::own::{
-    Dims, Entry, Own, OwnLayer, Parameter, Part, Settings, Unfit, recorded, restored,
+    Dims, Entry, LayerExample, Own, OwnLayer, Parameter, Part, Settings, Unfit, recorded, restored,
 };
 use runner_core::spec::section::Section;
 pub use strategy::{Followed, StrategyPart, Update, strategy};
 pub use training::{LossPart, LossTargets, OptimizerPart, loss, optimizer};
 pub(crate) use training::{losses, put_own};
-pub use verify::verify;
+pub use verify::{is_random, verify};
 
 /// A layer type, written in Rust.
 ///
@@ -46,6 +46,9 @@ pub trait LayerPart: Module + Sync + 'static {
     const DOC: &'static str;
     /// The least and the greatest number of inputs.
     const NUM_INPUTS: (usize, usize) = (1, 1);
+    /// Small networks that end with it, for `runner parity --layers`: the shape of items without the batch, and layers as
+    /// an experiment file has them.
+    const EXAMPLES: &'static [LayerExample] = &[];
     /// Its settings. They are written to `run.toml` as serde serializes them, and determine a run's fingerprint.
     type Settings: Serialize + DeserializeOwned;
 
@@ -85,6 +88,7 @@ pub fn layer<L: LayerPart>() -> OwnLayer {
             decode: |section| recorded(&L::settings(section)),
         },
         num_inputs: L::NUM_INPUTS,
+        examples: L::EXAMPLES,
         output: |settings, inputs| L::output_shape(&restored(settings), inputs),
         parameters: |settings, inputs| {
             let layer = L::new(&restored(settings), inputs, &planning_device());

@@ -2,7 +2,9 @@
 
 use burn::module::Module;
 use burn::nn::{Dropout, DropoutConfig, Linear, LinearConfig};
-use burn_runner::parts::{Device, Dims, DynTensor, Kind, LayerPart, Section, Unfit, map_rank};
+use burn_runner::parts::{
+    Device, Dims, DynTensor, Kind, LayerExample, LayerPart, Section, Unfit, map_rank,
+};
 use serde::{Deserialize, Serialize};
 
 /// `dropout(x A) B + bias`, where A has `rank` columns and B has `rank` rows.
@@ -24,6 +26,10 @@ pub struct Settings {
 impl LayerPart for LowRank {
     const NAME: &'static str = "low_rank";
     const DOC: &'static str = "A linear layer whose matrix is a product of two thin ones.";
+    const EXAMPLES: &'static [LayerExample] = &[
+        (&[5], "{ type = 'low_rank', out_features = 6, rank = 2 }"),
+        (&[3, 4], "{ type = 'low_rank', out_features = 2, rank = 1 }"),
+    ];
     type Settings = Settings;
 
     fn settings(section: &mut Section<'_>) -> Settings {

@@ -34,7 +34,10 @@ pub fn parity_exec(args: &ParityExecArgs) -> u8 {
         say(&said);
     };
     let Some(folder) = &args.folder else {
-        let mut examples = examples(&args.only);
+        let mut examples = match examples(&args.only) {
+            Ok(examples) => examples,
+            Err(Reason(reason)) => return no_run(&reason),
+        };
         examples.retain(|(number, _)| *number >= args.from);
         let ended = caught(|| try_examples(&examples, &pair, &mut note));
         let Err(Reason(reason)) = ended else {

@@ -44,7 +44,10 @@ enum Ended {
 impl Comparing<'_> {
     /// Compares all devices with the reference on the matching types of layers.
     pub(super) fn layers(&self, only: &[String], sink: &Sink<'_>) -> Result<Parities, Error> {
-        let all = examples(only);
+        let all = examples(only).map_err(|Reason(broken)| {
+            let diagnostic = Diagnostic::error("own-part", broken);
+            Error::refused(diagnostic.help("correct the part in the source of this program"))
+        })?;
         if all.is_empty() {
             let message = format!(
                 "no type of layer matches `--only {}`",

@@ -165,14 +165,18 @@ pub fn parity(options: &Parity, sink: &Sink<'_>) -> Result<Parities, Error> {
     }
 }
 
-/// The small networks of the matching types of layers, with their numbers from 1.
-pub(crate) fn examples(only: &[String]) -> Vec<(usize, Small)> {
+/// The small networks of the matching types of layers, with their numbers from 1: of runner's types, and of the
+/// program's own.
+///
+/// # Errors
+/// If an example of the program is not valid.
+pub(crate) fn examples(only: &[String]) -> Result<Vec<(usize, Small)>, Reason> {
     let globs: Vec<_> = only.iter().map(|glob| WildMatch::new(glob)).collect();
     let matches = |kind: String| globs.is_empty() || globs.iter().any(|glob| glob.matches(&kind));
-    let all = examples::examples().into_iter().enumerate();
-    all.map(|(at, small)| (at + 1, small))
-        .filter(|(_, small)| matches(small.kind()))
-        .collect()
+    let all = examples::examples().into_iter();
+    let all = all.chain(examples::own_examples()?).enumerate();
+    let all = all.map(|(at, small)| (at + 1, small));
+    Ok(all.filter(|(_, small)| matches(small.kind())).collect())
 }
 
 /// The messages of a worker.

@@ -16,6 +16,7 @@ use runner_core::parity::{Example, Outcome, Said};
 use runner_core::spec::model::activation::Activation;
 use runner_core::spec::model::layer::LayerKind;
 use runner_network::graph::Graph;
+use runner_network::own::is_random;
 use runner_network::tensor::DynTensor;
 
 /// Items of a batch.
@@ -37,7 +38,9 @@ pub fn try_examples(examples: &[(usize, Small)], pair: &Pair, say: Say<'_>) {
             number: *number,
             what: format!("`{kind}`"),
         });
-        let outcome = if draws(&small.network) {
+        let own = small.network.layers.last();
+        let is_random = || own.is_some_and(|layer| is_random(layer, &devices[0]));
+        let outcome = if draws(&small.network) || is_random() {
             Outcome::Random
         } else {
             compare(*number, &small.network, pair, &devices)

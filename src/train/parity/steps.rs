@@ -19,6 +19,7 @@ use runner_core::plan::RunPlan;
 use runner_core::spec::model::activation::Activation;
 use runner_core::spec::model::layer::LayerKind;
 use runner_network::network::Network;
+use runner_network::own::is_random;
 use runner_network::tensor::DynTensor;
 
 /// The name of the loss among the layers.
@@ -89,6 +90,16 @@ pub fn train_in_lock_step(plan: &RunPlan, pair: &Pair, num_steps: usize, say: Sa
         device: pair.reference,
         ..plan.clone()
     };
+    let autodiff = reference.clone().autodiff();
+    let mut layers = plan.network.layers.iter();
+    if let Some(layer) = layers.find(|layer| is_random(layer, &autodiff)) {
+        let reason = format!(
+            "the layer `{}` of this program's type `{}` draws random numbers in training, and devices generate different ones: set its keys so that it draws none",
+            layer.name,
+            layer.kind.type_name()
+        );
+        return say(Said::Refused { reason });
+    }
     let loaded = match data::load(&plan.data, &|_, _| {}) {
         Ok(loaded) => loaded,
         Err(error) => return say(failed(error.to_string())),

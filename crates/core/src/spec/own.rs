@@ -6,13 +6,14 @@
 //! message that names the part.
 
 mod data;
+mod keys;
 mod layer;
 mod metric;
+mod panics;
 mod training;
 
 use std::any::Any;
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::OnceLock;
 
 use serde::de::DeserializeOwned;
@@ -22,7 +23,7 @@ use serde_json::{Map, Value as Json};
 use super::section::{Choice, Section, Types};
 use crate::diagnostic::{Diagnostic, Reason};
 pub use data::{AnyData, OwnData};
-pub use layer::{AnyLayer, Dims, Own, OwnLayer, Parameter, Planned, Unfit};
+pub use layer::{AnyLayer, Dims, LayerExample, Own, OwnLayer, Parameter, Planned, Unfit};
 pub use metric::{MetricName, OwnMetric};
 pub use training::{
     AnySchedule, OwnLoss, OwnOptimizer, OwnSchedule, OwnStrategy, Place, SchedulePart, factor,
@@ -123,8 +124,13 @@ pub trait Part: Sized + 'static {
     /// # Errors
     /// A message that names the part, if it panicked.
     fn guarded<T>(name: &str, when: &str, run: impl FnOnce() -> T) -> Result<T, String> {
-        catch_unwind(AssertUnwindSafe(run))
-            .map_err(|payload| panicked(Self::KIND, name, when, &*payload))
+        panics::caught(run).map_err(|(payload, place)| {
+            let panicked = panicked(Self::KIND, name, when, &*payload);
+            // A message about a part that this one ran has its own.
+            let is_about_other = panicked.matches("of this program").count() > 1;
+            let place = place.filter(|_| !is_about_other);
+            place.map_or(panicked.clone(), |place| format!("{panicked} ({place})"))
+        })
     }
 
     /// The settings in a table.
@@ -202,7 +208,7 @@ pub fn is_extended() -> bool {
 /// Installs the parts of the program, once, before any file is read.
 ///
 /// # Errors
-/// If a name cannot be a type, is taken, or something was installed before.
+/// If a name cannot be a type or a key, is taken, or something was installed before.
 pub fn install(parts: Parts) -> Result<(), Reason> {
     let layers = super::model::layer::built_in_types();
     are_new(&parts.layers, layers.chain(["sequence", "layers"]))?;
@@ -214,7 +220,12 @@ pub fn install(parts: Parts) -> Result<(), Reason> {
     are_new(&parts.data, names_of::<super::data::DataKind>())?;
     PARTS
         .set(parts)
-        .map_err(|_| Reason("the parts of this program were already installed".into()))
+        .map_err(|_| Reason("the parts of this program were already installed".into()))?;
+    if is_extended() {
+        panics::tell_by_message();
+        keys::are_new()?;
+    }
+    Ok(())
 }
 
 pub(super) fn names_of<T: Choice>() -> impl Iterator<Item = &'static str> {

@@ -76,6 +76,7 @@ pub fn strategy<S: StrategyPart>() -> OwnStrategy {
             &Strategy {
                 apply: apply::<S>,
                 try_out: try_out::<S>,
+                moves: do_move::<S>,
             }
         },
     }
@@ -85,6 +86,7 @@ pub fn strategy<S: StrategyPart>() -> OwnStrategy {
 struct Strategy {
     apply: fn(&Settings, Applied<'_>) -> (Network, Vec<GradientsParams>),
     try_out: fn(&Settings, &Device) -> [Vec<Vec<f64>>; 2],
+    moves: fn(&Settings, (usize, usize), &Device) -> bool,
 }
 
 impl Strategy {
@@ -276,13 +278,56 @@ pub(super) fn tried(used: &Used, device: &Device) -> Result<[Vec<Vec<f64>>; 2], 
     OwnStrategy::guarded(&used.part, "when it was tried", tried)
 }
 
-fn try_out<S: StrategyPart>(settings: &Settings, device: &Device) -> [Vec<Vec<f64>>; 2] {
-    const DIMS: [usize; 2] = [3, 2];
+/// Whether any update of a training of so many updates, and so many in an epoch, changes a small parameter. Of longer
+/// trainings than can be tried, it is assumed.
+///
+/// # Errors
+/// If it panicked.
+pub(super) fn moves(used: &Used, steps: (usize, usize), device: &Device) -> Result<bool, String> {
+    let moves = || (Strategy::named(used).moves)(&used.settings, steps, device);
+    OwnStrategy::guarded(&used.part, "when it was tried", moves)
+}
+
+fn do_move<S: StrategyPart>(
+    settings: &Settings,
+    (num_steps, steps_per_epoch): (usize, usize),
+    device: &Device,
+) -> bool {
+    /// Most strategies change something in the first one.
+    const MOST: usize = 2000;
     let settings = restored::<S::Settings>(settings);
-    let number = |seed: f64| {
-        let values = (0..6).map(|at| (seed + 0.7 * f64::from(at)).sin() as f32);
-        TensorData::new(values.collect::<Vec<_>>(), DIMS)
-    };
+    let on_device = |data: TensorData| Tensor::<2>::from_data(data, device);
+    let numbers = |tensor: &Tensor<2>| tensor.clone().into_data();
+    let initial = on_device(number(0.3));
+    let mut kept = vec![initial.clone(); S::num_kept(&settings) as usize];
+    let mut weights = initial.clone();
+    let moves = (1..=num_steps.min(MOST)).any(|step| {
+        device.seed(step as u64);
+        let update = Update {
+            path: "linear.weight",
+            step,
+            num_steps,
+            steps_per_epoch,
+            learning_rate: 1e-2,
+        };
+        let updated = weights.clone() + on_device(number(2.2));
+        weights = changed::<S, 2>(&settings, &update, updated, &mut kept);
+        numbers(&weights) != numbers(&initial)
+    });
+    moves || num_steps > MOST
+}
+
+/// The size of the parameter that strategies are tried with.
+const DIMS: [usize; 2] = [3, 2];
+
+/// Numbers for such a parameter.
+fn number(seed: f64) -> TensorData {
+    let values = (0..6).map(|at| (seed + 0.7 * f64::from(at)).sin() as f32);
+    TensorData::new(values.collect::<Vec<_>>(), DIMS)
+}
+
+fn try_out<S: StrategyPart>(settings: &Settings, device: &Device) -> [Vec<Vec<f64>>; 2] {
+    let settings = restored::<S::Settings>(settings);
     let on_device = |data: TensorData| Tensor::<2>::from_data(data, device);
     let update = |step: usize, weights: Tensor<2>, kept: &mut [Tensor<2>]| {
         device.seed(step as u64);

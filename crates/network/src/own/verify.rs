@@ -59,7 +59,7 @@ pub fn verify(plan: &RunPlan, device: &Device) -> Result<(), String> {
         Compared::new(task, target, plan).verify(&term.loss, &term.metrics, device)?;
     }
     verify_optimizer(&plan.optimizer.method, device)?;
-    verify_strategy(&plan.strategy, device)
+    verify_strategy(plan, device)
 }
 
 /// Outputs and targets of a few items, for the parts that compare them.
@@ -165,20 +165,56 @@ fn verify_optimizer(method: &Method, device: &Device) -> Result<(), String> {
 }
 
 /// Changes of weights that follow from what is kept.
-fn verify_strategy(strategy: &StrategySpec, device: &Device) -> Result<(), String> {
-    let StrategySpec::Own { used, .. } = strategy else {
+fn verify_strategy(plan: &RunPlan, device: &Device) -> Result<(), String> {
+    let StrategySpec::Own { used, .. } = &plan.strategy else {
         return Ok(());
     };
-    let [straight, resumed] = strategy::tried(used, &device.clone().inner())?;
+    let device = &device.clone().inner();
+    let [straight, resumed] = strategy::tried(used, device)?;
     let bits = |all: &[Vec<f64>]| {
         let numbers = all.iter().flatten();
         numbers.map(|x| x.to_bits()).collect::<Vec<_>>()
     };
     if bits(&straight) == bits(&resumed) {
-        return Ok(());
+        let num_steps = plan.num_steps();
+        if strategy::moves(used, (num_steps, plan.steps_per_epoch), device)? {
+            return Ok(());
+        }
+        let promise = format!(
+            "each of the {num_steps} updates of the training would leave a parameter as it was at first, so that nothing would be learned; return `weights`, or something that follows them"
+        );
+        return Err(OwnStrategy::broken(&used.part, promise));
     }
     let promise = "the same two updates give other weights when they are repeated from a checkpoint, so that no run could be resumed; keep everything that changes in `kept`, and draw random numbers from the device";
     Err(OwnStrategy::broken(&used.part, promise))
+}
+
+/// Whether the output of an own layer depends on random numbers of the device, whose generator is in an unknown state
+/// afterwards.
+///
+/// # Panics
+/// With the name of the part, if it panics.
+pub fn is_random(layer: &Layer, device: &Device) -> bool {
+    let LayerKind::Own(own) = &layer.kind else {
+        return false;
+    };
+    device.seed(SEEDS[0]);
+    let module = OwnModule::new(own, layer, device);
+    let [first, second] = SEEDS.map(|seed| output(&module, layer, seed, device));
+    first != second
+}
+
+/// The output for a small batch after seeding the device.
+fn output(module: &OwnModule, layer: &Layer, seed: u64, device: &Device) -> TensorData {
+    device.seed(seed);
+    let inputs = layer.inputs.iter().map(|input| {
+        let dims = [&[BATCH], input.shape.dims.as_slice()].concat();
+        let num = dims.iter().product::<usize>();
+        let values = (0..num).map(|at| (at as f32 * 0.7).sin()).collect();
+        DynTensor::from_values(values, &dims, device)
+    });
+    let output = module.forward(layer, inputs.collect());
+    output.flatten().into_data()
 }
 
 fn verify_layer(own: &Own, layer: &Layer, device: &Device) -> Result<(), String> {
@@ -213,17 +249,7 @@ fn verify_layer(own: &Own, layer: &Layer, device: &Device) -> Result<(), String>
             "two sets of weights drawn from one seed differ, so that no run could be repeated; draw them with Burn's initializers, or from the device".into(),
         );
     }
-    let output = || {
-        device.seed(SEEDS[1]);
-        let inputs = layer.inputs.iter().map(|input| {
-            let dims = [&[BATCH], input.shape.dims.as_slice()].concat();
-            let num = dims.iter().product::<usize>();
-            let values = (0..num).map(|at| (at as f32 * 0.7).sin()).collect();
-            DynTensor::from_values(values, &dims, device)
-        });
-        let output = module.forward(layer, inputs.collect());
-        output.flatten().into_data()
-    };
+    let output = || output(&module, layer, SEEDS[1], device);
     if output() != output() {
         return broken(
             "two passes over the same items with the same seed differ, so that no run could be repeated; draw random numbers from the device, such as with `Tensor::random`, and keep no state outside of the module".into(),

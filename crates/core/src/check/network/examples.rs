@@ -3,10 +3,12 @@
 
 use super::{Items, Network, Shape, infer};
 use crate::data::{GraphPlan, PairsPlan};
+use crate::diagnostic::Reason;
 use crate::spec::document::Document;
 use crate::spec::model::NetworkInputs;
 use crate::spec::model::expand::expand;
 use crate::spec::model::layer::{LayerKind, LayerType};
+use crate::spec::own::{OwnLayer, Part};
 use crate::spec::section::{Choice, Findings};
 
 /// A small network.
@@ -507,6 +509,34 @@ pub fn examples() -> Vec<Example> {
     all.map(|(items, layers)| example(items, &layers)).collect()
 }
 
+/// The examples of the program's own types of layers.
+///
+/// # Errors
+/// With the name of the type, if one is not valid.
+pub fn own_examples() -> Result<Vec<Example>, Reason> {
+    let parts = OwnLayer::installed().iter();
+    let each = parts.flat_map(|part| part.examples.iter().map(move |example| (part, example)));
+    each.map(|(part, (items, layers))| {
+        let name = part.entry.name;
+        let wrong = |message: String| {
+            let example = format!("its example `{layers}` {message}");
+            Reason(OwnLayer::broken(name, example))
+        };
+        let network = tried(&items_of(items), layers);
+        let network = network.map_err(|e| wrong(format!("is not valid:\n{e}")))?;
+        let example = Example {
+            network,
+            layers: (*layers).to_owned(),
+        };
+        if example.kind() == name {
+            Ok(example)
+        } else {
+            Err(wrong(format!("ends with the type `{}`", example.kind())))
+        }
+    })
+    .collect()
+}
+
 /// Layers over the nodes of a graph.
 const GRAPH_EXAMPLES: &[&str] = &[
     "{ type = 'gcn', out_features = 3 }",
@@ -588,10 +618,15 @@ pub fn example(items: &[usize], layers: &str) -> Example {
 /// # Panics
 /// If they are not accepted.
 pub fn network(items: &[usize], layers: &str) -> Network {
-    if items.is_empty() {
-        return of_tokens(6, layers);
-    }
-    planned(&Items::single(Shape::numbers(items)), layers)
+    planned(&items_of(items), layers)
+}
+
+/// Numbers of a shape, or 6 tokens for an empty one.
+fn items_of(shape: &[usize]) -> Items {
+    Items::single(match shape {
+        [] => tokens(6),
+        _ => Shape::numbers(shape),
+    })
 }
 
 /// The same over so many tokens out of 7, of which 0 is padding.
@@ -599,19 +634,27 @@ pub fn network(items: &[usize], layers: &str) -> Network {
 /// # Panics
 /// If they are not accepted.
 pub fn of_tokens(length: usize, layers: &str) -> Network {
-    let items = Shape {
+    planned(&Items::single(tokens(length)), layers)
+}
+
+fn tokens(length: usize) -> Shape {
+    Shape {
         dims: vec![length],
         vocabulary: Some(7),
         padding: Some(0),
         documents: None,
-    };
-    planned(&Items::single(items), layers)
+    }
 }
 
 fn planned(items: &Items, layers: &str) -> Network {
+    tried(items, layers).unwrap_or_else(|wrong| panic!("{wrong}"))
+}
+
+/// The planned network of some layers, or what is wrong with them.
+fn tried(items: &Items, layers: &str) -> Result<Network, String> {
     let text = format!("layers = [{layers}]");
     let document = Document::parse("example", &text)
-        .unwrap_or_else(|(sources, wrong)| panic!("{}", wrong.render(&sources, false)));
+        .map_err(|(sources, wrong)| wrong.render(&sources, false))?;
     let mut findings = Findings::default();
     let layers = expand(
         &document.root,
@@ -621,6 +664,8 @@ fn planned(items: &Items, layers: &str) -> Network {
         &mut findings,
     );
     let messages = findings.diagnostics.render(&document.sources, false);
-    assert!(messages.is_empty(), "{messages}");
-    infer(&layers, items, &[]).unwrap_or_else(|d| panic!("{}", d.render(&document.sources, false)))
+    if !messages.is_empty() {
+        return Err(messages);
+    }
+    infer(&layers, items, &[]).map_err(|wrong| wrong.render(&document.sources, false))
 }

@@ -26,9 +26,15 @@ pub struct OwnLayer {
     pub multiply_adds: fn(&Settings, &[Dims]) -> u64,
     /// Values of one item that the backward pass needs.
     pub kept_values: fn(&Settings, &[Dims], &Dims) -> u64,
+    /// Small networks of it.
+    pub examples: &'static [LayerExample],
     /// What the crate of networks builds it with.
     pub module: &'static (dyn Any + Send + Sync),
 }
+
+/// The shape of numeric items without the batch, or nothing for 6 tokens out of 7; and layers over them as in an
+/// experiment file, the one that the example is of last.
+pub type LayerExample = (&'static [usize], &'static str);
 
 impl Part for OwnLayer {
     const KIND: &'static str = "layer type";
