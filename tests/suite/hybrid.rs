@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use super::edit::Edit;
-use super::support::{completed, folder_with, goes_on, numbers, read_json, run, summary};
+use super::support::{IRIS, completed, folder_with, goes_on, numbers, read_json, run, summary};
 
 /// One update an epoch, on a network with running statistics.
 const WHOLE: &str = r#"
@@ -319,4 +319,30 @@ fn snapshots_are_in_the_forecast() {
     assert_eq!(copies("predictor = \"momentum\""), 3);
     assert_eq!(copies("predictor = \"linear\", snapshots = 7"), 8);
     assert_eq!(copies("predictor = \"dmd\""), 9);
+}
+
+/// The report of two rates over five seeds, one of which learns nothing.
+fn compared_with(baseline: &str) -> (String, serde_json::Value) {
+    let more = format!(
+        "[experiment]\nseeds = [1, 2, 3, 4, 5]\n[objective]\nmetric = \"valid/loss\"\nbaseline = \"learning_rate={baseline}\"\n[sweep.grid]\noptimizer.learning_rate = [1e-9, 3e-2]\n"
+    );
+    let folder = folder_with(&format!("{IRIS}{more}"));
+    let (code, _, stderr) = run(folder.path(), &["run", "spec.toml", "--quiet"]);
+    assert_eq!(code, 0, "{stderr}");
+    let results = folder.path().join("results/spec");
+    let text = fs::read_to_string(results.join("report.md")).unwrap();
+    (text, read_json(&results.join("report.json")))
+}
+
+#[test]
+fn nothing_is_claimed_where_the_baseline_learned_nothing() {
+    let (text, report) = compared_with("1e-9");
+    let said = "No claim: the baseline `learning_rate=1e-9` has not beaten the best constant prediction, which reaches valid/loss 1.0";
+    assert!(text.contains(said), "{text}");
+    assert!(text.contains("| no claim "), "{text}");
+    assert_eq!(report["baseline"]["unbeaten"]["n"], 5, "{report}");
+    let (text, report) = compared_with("0.03");
+    assert!(!text.contains("o claim"), "{text}");
+    assert!(text.contains("worse"), "{text}");
+    assert_eq!(report["baseline"]["unbeaten"], serde_json::Value::Null);
 }

@@ -20,6 +20,9 @@ pub struct Evaluation {
     pub split: String,
     /// The epoch of the weights.
     pub epoch: usize,
+    /// Metrics of the best prediction that is the same for every item of the split, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub constant: BTreeMap<String, f64>,
     /// The task and its results.
     #[serde(flatten)]
     pub found: Evaluated,
@@ -295,6 +298,7 @@ mod tests {
             format: FORMAT,
             split: "valid".into(),
             epoch: 7,
+            constant: BTreeMap::new(),
             found,
         };
         run.write_evaluation(&evaluation).unwrap();

@@ -4,6 +4,7 @@
 //! one is computed, and the kept data has a bound that does not depend on the data.
 
 mod classes;
+mod constant;
 mod generated;
 mod items;
 mod labels;
@@ -15,13 +16,14 @@ mod worst;
 use burn::tensor::{Device, TensorReadError};
 
 use self::classes::Classes;
+use self::constant::Constant;
 use self::generated::Generated;
 use self::items::Items;
 use self::labels::Labels;
 use self::values::Values;
 use crate::network::{Network, Output};
 use crate::scores::{Scores, numbers};
-use runner_core::data::{Places, Split};
+use runner_core::data::{Places, Split, TargetPlan};
 use runner_core::plan::{FORMAT, RunPlan};
 use runner_core::record::evaluation::{Evaluated, Evaluation};
 use runner_core::spec::task::TaskKind;
@@ -108,6 +110,7 @@ impl Counted {
 /// The errors of weights on the items of a split, which are added in their order.
 pub struct Errors<'a> {
     counted: Counted,
+    constant: Constant,
     plan: &'a RunPlan,
     split: &'a Split,
     scores: &'a Scores,
@@ -119,6 +122,7 @@ impl<'a> Errors<'a> {
     pub fn new(plan: &'a RunPlan, split: &'a Split, scores: &'a Scores) -> Option<Self> {
         Some(Self {
             counted: Counted::new(plan, split, scores)?,
+            constant: Constant::new(plan, scores, plan.data.target.size()),
             plan,
             split,
             scores,
@@ -128,6 +132,7 @@ impl<'a> Errors<'a> {
 
     /// Adds the next items of the split.
     pub fn add(&mut self, output: Output) -> Result<(), TensorReadError> {
+        self.constant.add(&output.targets)?;
         self.num_items += self.counted.add(output, self.scores)?;
         Ok(())
     }
@@ -149,6 +154,8 @@ impl<'a> Errors<'a> {
         device: &Device,
         epoch: usize,
     ) -> Result<Evaluation, TensorReadError> {
+        let is_counted = self.num_items > 0 && self.plan.data.target != TargetPlan::None;
+        let constant = is_counted.then(|| self.constant.metrics(self.plan));
         let mut found = self.counted.finish(self.plan, self.split);
         if let Evaluated::NextToken { texts, .. } = &mut found {
             *texts = texts::continued(self.plan, self.split, network, device)?;
@@ -157,6 +164,7 @@ impl<'a> Errors<'a> {
             format: FORMAT,
             split: "valid".into(),
             epoch,
+            constant: constant.unwrap_or_default(),
             found,
         })
     }

@@ -75,6 +75,7 @@ fn sum_up(all: &Index, command: &str, leftovers: Vec<String>, is_to_compare: boo
                 Some(Baseline {
                     trial: trials[named(&trials, id)?].id.clone(),
                     is_picked: false,
+                    unbeaten: None,
                 })
             });
         }

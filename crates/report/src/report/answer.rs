@@ -121,6 +121,14 @@ fn tied(report: &Report) -> String {
 /// The verdict on the highest ranked trial against the baseline, or on the others against it.
 fn claim(report: &Report, best: &Trial) -> Option<String> {
     let baseline = report.baseline.as_ref()?;
+    if let Some(unbeaten) = &baseline.unbeaten {
+        return Some(format!(
+            "No claim: the baseline `{}` has not beaten the best constant prediction, which reaches {} {}.",
+            baseline.trial,
+            report.objective,
+            short_number(unbeaten.objective),
+        ));
+    }
     if !baseline.is_picked {
         return Some(match &best.verdict {
             Some(verdict) => format!(

@@ -75,7 +75,7 @@ impl Selected {
 }
 
 /// The evaluation of a run, if it has one, as recorded.
-fn read_checked(folder: &RunFolder) -> io::Result<Option<Evaluation>> {
+pub(super) fn read_checked(folder: &RunFolder) -> io::Result<Option<Evaluation>> {
     folder.check_file(&RunRecord::read(folder)?, "evaluation.json")?;
     folder.read_evaluation()
 }

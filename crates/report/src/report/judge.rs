@@ -61,6 +61,7 @@ pub fn judge(
     Some(Baseline {
         trial: trials[at].id.clone(),
         is_picked,
+        unbeaten: None,
     })
 }
 

@@ -34,6 +34,7 @@ mod separation;
 mod steps;
 mod table;
 mod tradeoffs;
+mod unbeaten;
 mod varied;
 mod verdict;
 mod weights;
@@ -50,7 +51,7 @@ pub use infeasible::Violated;
 pub use looks::{Looking, looks_before};
 pub use markdown::markdown;
 pub use mixture::{Differing, Having, SameData};
-pub use model::{AxisEffect, Baseline, Problem, Provenance, Report, Trial};
+pub use model::{AxisEffect, Baseline, Problem, Provenance, Report, Trial, Unbeaten};
 pub use norms::{Norms, ParameterNorms};
 pub use numbers::{short_number, value_text};
 pub use population::{Copied, PopulationReport, Segment};
@@ -144,6 +145,7 @@ fn sum_up(index: &Index, folder: &ExperimentFolder) -> Report {
             quoted(&folder.0.display().to_string())
         ));
     }
+    unbeaten::withdraw(&mut report, index, folder);
     report.evaluation = Selected::read(&report, index, folder, &mut remarks);
     report.weights = SelectedWeights::read(&report, index, folder, &mut remarks);
     report.remarks.extend(remarks);

@@ -120,6 +120,18 @@ pub struct Baseline {
     /// Whether it is the highest ranked one because the file sets none. The verdicts are then corrected for all
     /// pairwise comparisons, since any trial could have been selected.
     pub is_picked: bool,
+    /// What it has not beaten; if so, nothing is claimed about the others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unbeaten: Option<Unbeaten>,
+}
+
+/// The best prediction that is the same for every item, which a baseline has not beaten.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Unbeaten {
+    /// Its objective, the mean over the baseline's runs.
+    pub objective: f64,
+    /// The number of these runs.
+    pub n: usize,
 }
 
 /// One trial over its seeds.

@@ -172,6 +172,9 @@ pub fn verdict_of(report: &Report, trial: &Trial) -> String {
             "not the best (if the noise is normal)".into()
         }
         (Some(verdict), _) => verdict::in_words(verdict),
+        (None, Some(baseline)) if baseline.unbeaten.is_some() && !report.is_baseline(trial) => {
+            "no claim".into()
+        }
         (None, Some(baseline)) if !baseline.is_picked => "baseline".into(),
         _ => "-".into(),
     }

@@ -76,6 +76,7 @@ pub(super) fn baseline_of(
                 .first()
                 .map_or(String::new(), |trial| trial.id.clone()),
             is_picked: true,
+            unbeaten: None,
         });
     };
     let with_end = |trial: &&&Trial| trial.id.ends_with(&format!("/{name}"));
@@ -98,6 +99,7 @@ pub(super) fn baseline_of(
         [trial] => Ok(Baseline {
             trial: trial.id.clone(),
             is_picked: false,
+            unbeaten: None,
         }),
         [] => Err(Wrong::new(
             format!("the baseline trial `{name}` does not exist"),
