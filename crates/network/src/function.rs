@@ -123,13 +123,9 @@ pub fn apply(plan: &LayerPlan, mut inputs: Vec<DynTensor>, masks: &Masks) -> Dyn
         LayerKind::AdaptiveAvgPool { output_size, .. } => {
             adaptively_pooled(output_size, plan.kernels, input)
         }
-        LayerKind::Activation(Activation::Glu) if plan.arithmetic.is_portable() => {
-            map_rank!(input, t => gated(t, plan.arithmetic))
+        LayerKind::Activation(activation) => {
+            map_rank!(input, t => activate_by(plan.kernels, activation, t, plan.arithmetic))
         }
-        LayerKind::Activation(Activation::Sparsemax) => {
-            map_rank!(input, t => sparse::sparsemax(t, plan.arithmetic))
-        }
-        LayerKind::Activation(activation) => activated(activation, plan.kernels, input),
         LayerKind::Flatten { .. }
         | LayerKind::Reshape { .. }
         | LayerKind::Unsqueeze { .. }
@@ -424,23 +420,20 @@ fn adaptively_pooled(output: &[usize], kernels: Kernels, input: DynTensor) -> Dy
     }
 }
 
-fn activated(function: &Activation, kernels: Kernels, input: DynTensor) -> DynTensor {
-    map_rank!(input, t => activate_by(kernels, function, t))
-}
-
-/// An element-wise function by runner's kernel if there is one.
+/// An activation function by runner's kernel if there is one.
 fn activate_by<const D: usize>(
     kernels: Kernels,
     function: &Activation,
     tensor: Tensor<D>,
+    arithmetic: Arithmetic,
 ) -> Tensor<D> {
     #[cfg(feature = "flex")]
     if kernels.is_fast() {
         return crate::fast::activation::activate(tensor, function)
-            .unwrap_or_else(|tensor| activate(function, tensor));
+            .unwrap_or_else(|tensor| activate(function, tensor, arithmetic));
     }
     let _ = kernels;
-    activate(function, tensor)
+    activate(function, tensor, arithmetic)
 }
 
 /// Adds noise in training.
@@ -518,7 +511,11 @@ fn powered<const D: usize>(tensor: Tensor<D>, exponent: f64) -> Tensor<D> {
     }
 }
 
-fn activate<const D: usize>(function: &Activation, tensor: Tensor<D>) -> Tensor<D> {
+fn activate<const D: usize>(
+    function: &Activation,
+    tensor: Tensor<D>,
+    arithmetic: Arithmetic,
+) -> Tensor<D> {
     match *function {
         Activation::Relu => activation::relu(tensor),
         Activation::Relu6 => activation::relu6(tensor),
@@ -564,7 +561,8 @@ fn activate<const D: usize>(function: &Activation, tensor: Tensor<D>) -> Tensor<
         Activation::Scale { factor, offset } => tensor * factor + offset,
         Activation::Softmax => activation::softmax(tensor, D - 1),
         Activation::LogSoftmax => activation::log_softmax(tensor, D - 1),
-        Activation::Sparsemax => sparse::sparsemax(tensor, Arithmetic::Fast),
+        Activation::Sparsemax => sparse::sparsemax(tensor, arithmetic),
+        Activation::Glu if arithmetic.is_portable() => gated(tensor, arithmetic),
         Activation::Glu => activation::glu(tensor, D - 1),
     }
 }

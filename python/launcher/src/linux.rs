@@ -55,7 +55,7 @@ fn modules(command: &Path) -> Vec<PathBuf> {
     // `pip install --target DIR` makes `DIR/bin` beside the packages.
     let mut places = vec![bin.join("..")];
     for lib in ["lib", "lib64"].map(|lib| bin.join("..").join(lib)) {
-        for version in entries(&lib, |name| name.starts_with("python3")) {
+        for version in pythons(&lib) {
             places.push(version.join("site-packages"));
             places.push(version.join("dist-packages"));
         }
@@ -78,13 +78,14 @@ fn modules(command: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The entries of a folder with certain names, in their order.
-fn entries(folder: &Path, is_wanted: impl Fn(&str) -> bool) -> Vec<PathBuf> {
-    let mut found: Vec<PathBuf> = fs::read_dir(folder)
+/// The folders of Python's versions, in their order.
+fn pythons(lib: &Path) -> Vec<PathBuf> {
+    let is_wanted = |name: &str| name.starts_with("python3");
+    let mut found: Vec<PathBuf> = fs::read_dir(lib)
         .into_iter()
         .flatten()
         .filter_map(Result::ok)
-        .filter(|entry| entry.file_name().to_str().is_some_and(&is_wanted))
+        .filter(|entry| entry.file_name().to_str().is_some_and(is_wanted))
         .map(|entry| entry.path())
         .collect();
     found.sort();

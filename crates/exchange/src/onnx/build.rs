@@ -243,6 +243,12 @@ impl Graph {
         self.node("Reshape", &[value, &shape], &[])
     }
 
+    /// A range of an axis, which counts the batch.
+    pub fn slice(&mut self, value: &str, axis: i64, from: i64, to: i64) -> String {
+        let [from, to, axis] = [from, to, axis].map(|at| self.integers(&[at]));
+        self.node("Slice", &[value, &from, &to, &axis], &[])
+    }
+
     /// Axes in a different order.
     pub fn transpose(&mut self, value: &str, axes: &[i64]) -> String {
         self.node(

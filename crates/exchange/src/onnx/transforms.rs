@@ -497,9 +497,7 @@ fn values(
         Meaning::Gaussian => {
             let flat = graph.reshape(&value, &[2 * size]);
             let part = |graph: &mut Graph, start: usize| {
-                let [start, end] = [start, start + size].map(|at| graph.integers(&[at as i64]));
-                let axes = graph.integers(&[1]);
-                graph.node("Slice", &[&flat, &start, &end, &axes], &[])
+                graph.slice(&flat, 1, start as i64, (start + size) as i64)
             };
             let raw = part(graph, size);
             (part(graph, 0), Some(graph.node("Softplus", &[&raw], &[])))

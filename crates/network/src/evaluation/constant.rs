@@ -135,7 +135,7 @@ impl Constant {
                 },
                 Counted::Labels { counts, num },
             ) if label_weights.is_empty() => {
-                let each = counts.iter().map(|count| of_share(count / num));
+                let each = counts.iter().map(|count| of_label(count / num));
                 Some(each.sum::<f64>() / counts.len() as f64)
             }
             (LossFunction::Mse, Counted::Values { moments, num }) => {
@@ -175,20 +175,18 @@ fn mean_square(moments: &[[f64; 2]], num: f64) -> f64 {
 /// The entropy of classes with these counts, in nats.
 fn entropy(counts: &[u64]) -> f64 {
     let num = counts.iter().sum::<u64>() as f64;
-    let counts = counts.iter().filter(|count| **count > 0);
-    let each = counts.map(|count| {
-        let share = *count as f64 / num;
-        -share * share.ln()
-    });
-    each.sum()
+    of_shares(counts.iter().map(|count| *count as f64 / num))
 }
 
 /// The entropy of a label that is present in a share of the items.
-fn of_share(share: f64) -> f64 {
-    let each = [share, 1.0 - share]
-        .into_iter()
-        .filter(|share| *share > 0.0);
-    each.map(|share| -share * share.ln()).sum()
+fn of_label(share: f64) -> f64 {
+    of_shares([share, 1.0 - share].into_iter())
+}
+
+/// The entropy of what has these shares.
+fn of_shares(shares: impl Iterator<Item = f64>) -> f64 {
+    let shares = shares.filter(|share| *share > 0.0);
+    shares.map(|share| -share * share.ln()).sum()
 }
 
 #[cfg(test)]
@@ -203,8 +201,8 @@ mod tests {
         assert_eq!(metrics["balanced_accuracy"], 0.5);
         assert!((metrics["log_loss"] - entropy).abs() < 1e-12);
         assert!((metrics["perplexity"] - entropy.exp()).abs() < 1e-12);
-        assert_eq!(of_share(0.0), 0.0);
-        assert!((of_share(0.25) - entropy).abs() < 1e-12);
+        assert_eq!(of_label(0.0), 0.0);
+        assert!((of_label(0.25) - entropy).abs() < 1e-12);
         // Of 1, 2, 3 and of 5, 5, 5.
         let values = of_values(&[[2.0, 2.0], [5.0, 0.0]], 3.0);
         assert_eq!(values[0], ("mse", 1.0 / 3.0));

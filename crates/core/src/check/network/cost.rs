@@ -5,7 +5,7 @@ use super::axes::axis_of;
 use super::{Input, einsum};
 use crate::spec::model::activation::Activation;
 use crate::spec::model::attention::Attention;
-use crate::spec::model::fourier::SpectrumPart;
+use crate::spec::model::fourier::{Transform, Wave};
 use crate::spec::model::layer::{
     Cell, LayerKind, Norm, Oscillators, Recurrent, Steps, Transformer,
 };
@@ -293,7 +293,7 @@ impl Parameters {
 }
 
 /// The product of sizes; saturates at the largest number.
-fn times(sizes: &[usize]) -> u64 {
+pub(super) fn times(sizes: &[usize]) -> u64 {
     let sizes = sizes.iter().map(|size| *size as u64);
     sizes.fold(1, u64::saturating_mul)
 }
@@ -345,15 +345,9 @@ fn wide_multiply_adds(kind: &LayerKind, inputs: &[Input], shape: &[usize]) -> u1
         LayerKind::GridSample(_) => 4 * product(shape),
         LayerKind::AffineGrid(_) => 3 * product(shape),
         LayerKind::Fourier(fourier) => {
-            let sizes = fourier.axes.iter().enumerate();
-            // The first axis is transformed from real numbers, the last one to those that are taken.
-            let products = |at: usize| {
-                let both = fourier.part == SpectrumPart::Power || at + 1 < fourier.axes.len();
-                (1 + (at > 0) as u128) * (1 + both as u128)
-            };
-            let each =
-                sizes.map(|(at, axis)| products(at) * input[axis_of(*axis, input.len())] as u128);
-            product(shape) * each.sum::<u128>()
+            let mut products = Products { input, sizes: 0 };
+            fourier.of(&(), &mut products);
+            product(shape) * products.sizes
         }
         LayerKind::Dlinoss(oscillators) => 4 * product(shape) * oscillators.state_size as u128,
         LayerKind::MultiHeadAttention { .. } => attention(
@@ -381,6 +375,32 @@ fn wide_multiply_adds(kind: &LayerKind, inputs: &[Input], shape: &[usize]) -> u1
         }
         _ => 0,
     }
+}
+
+/// The products of a transform of items.
+struct Products<'a> {
+    input: &'a [usize],
+    /// The sizes of their axes together.
+    sizes: u128,
+}
+
+impl Transform for Products<'_> {
+    type Numbers = ();
+
+    fn product(&mut self, (): &(), axis: i64, _: Wave) {
+        self.sizes += self.input[axis_of(axis, self.input.len())] as u128;
+    }
+
+    fn add(&mut self, (): (), (): ()) {}
+
+    fn subtract(&mut self, (): (), (): ()) {}
+
+    fn square(&mut self, (): ()) {}
+}
+
+/// Passes of a parallel scan over so many positions.
+fn passes(length: usize) -> u128 {
+    u128::from(length.max(1).next_power_of_two().ilog2())
 }
 
 /// Multiply-adds of a node's linear layers.
@@ -573,10 +593,7 @@ fn wide_activations(kind: &LayerKind, inputs: &[Input], shape: &[usize]) -> u128
         LayerKind::TopK { .. } => 2 * output,
         LayerKind::Activation(Activation::Sparsemax) => 3 * output,
         // Factors and states before and after each pass of the scan.
-        LayerKind::LinearScan { .. } => {
-            let passes = u128::from(input[0].max(1).next_power_of_two().ilog2());
-            output * (1 + 5 * passes)
-        }
+        LayerKind::LinearScan { .. } => output * (1 + 5 * passes(input[0])),
         // Windows over height and width come first.
         LayerKind::Pool(pool) if pool.dims == 3 => {
             output + u128::from(times(&[&input[..2], &shape[2..]].concat()))
@@ -593,8 +610,7 @@ fn wide_activations(kind: &LayerKind, inputs: &[Input], shape: &[usize]) -> u128
         LayerKind::Dlinoss(oscillators) => {
             // What drives them, and in each pass of the scan both states before and after it.
             let state = 2 * input[0] as u128 * oscillators.state_size as u128;
-            let passes = u128::from(input[0].max(1).next_power_of_two().ilog2());
-            output + state * (2 + 4 * passes)
+            output + state * (2 + 4 * passes(input[0]))
         }
         LayerKind::MultiHeadAttention { num_heads, .. } => {
             let memory = inputs[inputs.len() - 1].shape.dims[0] as u128;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Layer, Network};
+use super::{Layer, Network, cost};
 use crate::spec::backend::{Backend, Kernels, Precision};
 use crate::spec::model::activation::Activation;
 use crate::spec::model::layer::{Cell, LayerKind, Norm, Pool};
@@ -106,10 +106,7 @@ pub(super) fn kept(layer: &Layer) -> u64 {
     };
     match &layer.kind {
         // The states.
-        LayerKind::LinearScan { .. } => {
-            let sizes: Vec<u64> = layer.shape.iter().map(|size| *size as u64).collect();
-            times(&sizes)
-        }
+        LayerKind::LinearScan { .. } => cost::times(&layer.shape),
         LayerKind::Recurrent(recurrent) => {
             // Gates and states; and the output, in which both directions are joined.
             let gates = match recurrent.cell {

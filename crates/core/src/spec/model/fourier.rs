@@ -37,17 +37,109 @@ impl Fourier {
         }
     }
 
-    /// The cosines and negated sines of a transform of `size` numbers, each \[size, size\].
-    pub fn waves(size: usize) -> [Vec<f64>; 2] {
-        let turn = std::f64::consts::TAU / size as f64;
-        // A whole number of turns is removed first: angles of many turns have no digits left.
-        let angles = (0..size * size).map(|at| ((at / size) * (at % size) % size) as f64 * turn);
-        let both = angles.map(|angle| [libm::cos(angle), -libm::sin(angle)]);
-        let (mut cosines, mut sines) = (Vec::new(), Vec::new());
-        for [cosine, sine] in both {
-            cosines.push(cosine);
-            sines.push(sine);
+    /// The transform of real numbers, by operations on whatever holds them.
+    pub fn of<T: Transform>(&self, x: &T::Numbers, by: &mut T) -> T::Numbers
+    where
+        T::Numbers: Clone,
+    {
+        let Some((last, others)) = self.axes.split_last() else {
+            return x.clone();
+        };
+        let mut real = x.clone();
+        let mut imaginary: Option<T::Numbers> = None;
+        for axis in others {
+            let parts = (&real, imaginary.as_ref());
+            let next = (
+                real_part(parts, *axis, by),
+                imaginary_part(parts, *axis, by),
+            );
+            (real, imaginary) = (next.0, Some(next.1));
         }
-        [cosines, sines]
+        let parts = (&real, imaginary.as_ref());
+        match self.part {
+            SpectrumPart::Real => real_part(parts, *last, by),
+            SpectrumPart::Imaginary => imaginary_part(parts, *last, by),
+            SpectrumPart::Power => {
+                let real = real_part(parts, *last, by);
+                let imaginary = imaginary_part(parts, *last, by);
+                let squares = [by.square(real), by.square(imaginary)];
+                let [real, imaginary] = squares;
+                by.add(real, imaginary)
+            }
+        }
+    }
+}
+
+/// What a transform consists of. Axes are those of the items, as in a file.
+pub trait Transform {
+    /// Numbers in the shape of the items.
+    type Numbers;
+
+    /// The product along an axis with a [`Wave`].
+    fn product(&mut self, x: &Self::Numbers, axis: i64, wave: Wave) -> Self::Numbers;
+
+    /// The sum of both.
+    fn add(&mut self, a: Self::Numbers, b: Self::Numbers) -> Self::Numbers;
+
+    /// The first minus the second.
+    fn subtract(&mut self, a: Self::Numbers, b: Self::Numbers) -> Self::Numbers;
+
+    /// The square of each number.
+    fn square(&mut self, x: Self::Numbers) -> Self::Numbers;
+}
+
+/// The real and the imaginary part of a spectrum; without the latter, it is 0.
+type Parts<'a, N> = (&'a N, Option<&'a N>);
+
+/// Of (x + i y)(c + i s): x c - y s.
+fn real_part<T: Transform>((x, y): Parts<'_, T::Numbers>, axis: i64, by: &mut T) -> T::Numbers {
+    let first = by.product(x, axis, Wave::Cosine);
+    match y {
+        Some(y) => {
+            let second = by.product(y, axis, Wave::NegatedSine);
+            by.subtract(first, second)
+        }
+        None => first,
+    }
+}
+
+/// Of the same: x s + y c.
+fn imaginary_part<T: Transform>(
+    (x, y): Parts<'_, T::Numbers>,
+    axis: i64,
+    by: &mut T,
+) -> T::Numbers {
+    let first = by.product(x, axis, Wave::NegatedSine);
+    match y {
+        Some(y) => {
+            let second = by.product(y, axis, Wave::Cosine);
+            by.add(first, second)
+        }
+        None => first,
+    }
+}
+
+/// A part of the waves of a transform.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wave {
+    /// Cosines.
+    Cosine,
+    /// Negated sines.
+    NegatedSine,
+}
+
+impl Wave {
+    /// The matrix of a transform of `size` numbers, \[size, size\], which is symmetric.
+    pub fn matrix(self, size: usize) -> Vec<f64> {
+        let turn = std::f64::consts::TAU / size as f64;
+        let at = |place: usize| match self {
+            Self::Cosine => libm::cos(place as f64 * turn),
+            Self::NegatedSine => -libm::sin(place as f64 * turn),
+        };
+        let circle: Vec<f64> = (0..size).map(at).collect();
+        // A whole number of turns is removed first: angles of many turns have no digits left.
+        let all = 0..size * size;
+        all.map(|at| circle[(at / size) * (at % size) % size])
+            .collect()
     }
 }

@@ -74,8 +74,6 @@ pub fn positions(scope: &mut Scope<'_>, x: &str) -> Result<String, OnnxError> {
     let length = scope.layer.shape[0] as i64;
     let value = scope.weight("value")?;
     let graph = &mut *scope.graph;
-    let (start, end) = (graph.integers(&[0]), graph.integers(&[length]));
-    let axis = graph.integers(&[0]);
-    let rows = graph.node("Slice", &[&value, &start, &end, &axis], &[]);
+    let rows = graph.slice(&value, 0, 0, length);
     Ok(graph.node("Add", &[x, &rows], &[]))
 }

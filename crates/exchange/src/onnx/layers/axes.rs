@@ -9,13 +9,7 @@ use runner_core::spec::model::layer::{LayerKind, PadMode, Pairwise, Reduction};
 /// The first half of the last axis.
 pub fn first_half(scope: &mut Scope<'_>, x: &str) -> String {
     let width = scope.layer.shape.last().copied().unwrap_or(1) as i64;
-    let graph = &mut *scope.graph;
-    let (starts, ends, axes) = (
-        graph.integers(&[0]),
-        graph.integers(&[width]),
-        graph.integers(&[-1]),
-    );
-    graph.node("Slice", &[x, &starts, &ends, &axes], &[])
+    scope.graph.slice(x, -1, 0, width)
 }
 
 /// The output of such a layer. Axes of a plan do not count the batch, which is axis 0 here.
@@ -43,10 +37,7 @@ pub fn output(scope: &mut Scope<'_>, inputs: &[String]) -> String {
             end,
         } => {
             let (first, past) = range(*start, *end, dims[axis_of(*at, rank)]);
-            let starts = graph.integers(&[first]);
-            let ends = graph.integers(&[past]);
-            let axes = graph.integers(&[axis(*at)]);
-            graph.node("Slice", &[x, &starts, &ends, &axes], &[])
+            graph.slice(x, axis(*at), first, past)
         }
         LayerKind::Reduce {
             operation,

@@ -3,15 +3,9 @@
 use super::super::{Attribute, Graph};
 use super::Scope;
 use runner_core::check::network::axes::axis_of;
-use runner_core::spec::model::fourier::{Fourier, SpectrumPart};
-use runner_core::spec::model::grid::{AffineGrid, GridMode, GridPadding, GridSample, IDENTITY};
+use runner_core::spec::model::fourier::{Fourier, Transform, Wave};
+use runner_core::spec::model::grid::{AffineGrid, GridMode, GridSample, IDENTITY};
 use runner_core::spec::section::Choice;
-
-/// A range of an axis.
-fn part(graph: &mut Graph, x: &str, axis: i64, from: usize, to: usize) -> String {
-    let [from, to, axis] = [from as i64, to as i64, axis].map(|at| graph.integers(&[at]));
-    graph.node("Slice", &[x, &from, &to, &axis], &[])
-}
 
 fn joined(graph: &mut Graph, parts: &[&str], axis: i64) -> String {
     graph.node("Concat", parts, &[Attribute::Int("axis", axis)])
@@ -30,7 +24,8 @@ pub fn linear_scan(scope: &mut Scope<'_>, inputs: &[String], reverse: bool) -> S
         } else {
             ((done, length), (0, length - done), (0, done))
         };
-        let mut of = |x: &str, (from, to)| part(graph, x, 1, from, to);
+        let mut of =
+            |x: &str, (from, to): (usize, usize)| graph.slice(x, 1, from as i64, to as i64);
         let (of_states, of_factors) = (of(&states, before), of(&factors, later));
         let (last_states, first_states) = (of(&states, later), of(&states, first));
         let (before_factors, first_factors) = (of(&factors, before), of(&factors, first));
@@ -54,66 +49,61 @@ pub fn linear_scan(scope: &mut Scope<'_>, inputs: &[String], reverse: bool) -> S
 /// A spectrum, by products with cosines and sines.
 pub fn fourier(scope: &mut Scope<'_>, fourier: &Fourier, x: &str) -> String {
     let dims = scope.dims().to_vec();
-    let graph = &mut *scope.graph;
-    let mut real = Some(x.to_owned());
-    let mut imaginary: Option<String> = None;
-    for (at, axis) in fourier.axes.iter().enumerate() {
-        let axis = axis_of(*axis, dims.len());
-        let is_taken = |part| fourier.part == part || fourier.part == SpectrumPart::Power;
-        let is_needed = |part| at + 1 < fourier.axes.len() || is_taken(part);
-        let waves = Fourier::waves(dims[axis]).map(|values| {
-            let values: Vec<f32> = values.into_iter().map(|value| value as f32).collect();
-            graph.numbers(&[dims[axis]; 2], &values)
-        });
-        let mut product = |x: &Option<String>, wave: usize| {
-            let x = x.as_ref()?;
-            let mut order: Vec<i64> = (0..=dims.len() as i64).collect();
-            order.swap(1 + axis, dims.len());
-            let moved = graph.transpose(x, &order);
-            let product = graph.node("MatMul", &[&moved, &waves[wave]], &[]);
-            Some(graph.transpose(&product, &order))
-        };
-        let [real_cosines, real_sines] = [0, 1].map(|wave| product(&real, wave));
-        let [imaginary_cosines, imaginary_sines] = [0, 1].map(|wave| product(&imaginary, wave));
-        let next_real = is_needed(SpectrumPart::Real)
-            .then(|| both(graph, "Sub", real_cosines, imaginary_sines));
-        let next_imaginary = is_needed(SpectrumPart::Imaginary)
-            .then(|| both(graph, "Add", real_sines, imaginary_cosines));
-        (real, imaginary) = (next_real.flatten(), next_imaginary.flatten());
-    }
-    let mut square =
-        |part: Option<String>| part.map(|part| graph.node("Mul", &[&part, &part], &[]));
-    let taken = match fourier.part {
-        SpectrumPart::Real => real,
-        SpectrumPart::Imaginary => imaginary,
-        SpectrumPart::Power => {
-            let squares = [square(real), square(imaginary)];
-            let [real, imaginary] = squares;
-            both(graph, "Add", real, imaginary)
-        }
+    let mut nodes = Nodes {
+        graph: &mut *scope.graph,
+        dims: &dims,
     };
-    taken.unwrap_or_default()
+    fourier.of(&x.to_owned(), &mut nodes)
 }
 
-fn both(graph: &mut Graph, operator: &str, a: Option<String>, b: Option<String>) -> Option<String> {
-    match (a, b) {
-        (Some(a), Some(b)) => Some(graph.node(operator, &[&a, &b], &[])),
-        (a, b) => a.or(b),
+/// Nodes of a graph over items of a shape.
+struct Nodes<'a> {
+    graph: &'a mut Graph,
+    dims: &'a [usize],
+}
+
+impl Transform for Nodes<'_> {
+    type Numbers = String;
+
+    fn product(&mut self, x: &String, axis: i64, wave: Wave) -> String {
+        let axis = axis_of(axis, self.dims.len());
+        let size = self.dims[axis];
+        let matrix = wave.matrix(size).into_iter().map(|value| value as f32);
+        let matrix = self
+            .graph
+            .numbers(&[size; 2], &matrix.collect::<Vec<f32>>());
+        let mut order: Vec<i64> = (0..=self.dims.len() as i64).collect();
+        order.swap(1 + axis, self.dims.len());
+        let moved = self.graph.transpose(x, &order);
+        let product = self.graph.node("MatMul", &[&moved, &matrix], &[]);
+        self.graph.transpose(&product, &order)
+    }
+
+    fn add(&mut self, a: String, b: String) -> String {
+        self.graph.node("Add", &[&a, &b], &[])
+    }
+
+    fn subtract(&mut self, a: String, b: String) -> String {
+        self.graph.node("Sub", &[&a, &b], &[])
+    }
+
+    fn square(&mut self, x: String) -> String {
+        self.graph.node("Mul", &[&x, &x], &[])
     }
 }
 
 /// The values of an axis moved in a circle.
 pub fn roll(scope: &mut Scope<'_>, axis: i64, shift: i64, x: &str) -> String {
     let axis = axis_of(axis, scope.dims().len());
-    let size = scope.dims()[axis];
-    let moved = shift.rem_euclid(size as i64) as usize;
+    let size = scope.dims()[axis] as i64;
+    let moved = shift.rem_euclid(size);
     let axis = 1 + axis as i64;
     if moved == 0 {
         return x.to_owned();
     }
     let graph = &mut *scope.graph;
-    let last = part(graph, x, axis, size - moved, size);
-    let first = part(graph, x, axis, 0, size - moved);
+    let last = graph.slice(x, axis, size - moved, size);
+    let first = graph.slice(x, axis, 0, size - moved);
     joined(graph, &[&last, &first], axis)
 }
 
@@ -164,12 +154,9 @@ pub fn grid_sample(scope: &mut Scope<'_>, settings: &GridSample, inputs: &[Strin
         GridMode::Linear => "bilinear",
         GridMode::Nearest => "nearest",
     };
-    let padding = match settings.padding {
-        GridPadding::Zeros | GridPadding::Border => settings.padding.name(),
-    };
     let settings = [
         Attribute::Text("mode", mode),
-        Attribute::Text("padding_mode", padding),
+        Attribute::Text("padding_mode", settings.padding.name()),
         Attribute::Int("align_corners", i64::from(settings.align_corners)),
     ];
     let inputs = [inputs[0].as_str(), inputs[1].as_str()];
