@@ -15,7 +15,7 @@ macro_rules! stand_ins {
 }
 
 stand_ins! {
-    PyBool_Type PyByteArray_FromStringAndSize PyBytes_AsString PyBytes_Size PyCMethod_New
+    PyBaseObject_Type PyBool_Type PyByteArray_FromStringAndSize PyBytes_AsString PyBytes_Size PyCMethod_New
     PyCapsule_GetName PyCapsule_GetPointer PyCapsule_New PyCapsule_Type PyDict_New PyDict_SetItem
     PyErr_CheckSignals PyErr_Fetch PyErr_GivenExceptionMatches PyErr_NewExceptionWithDoc
     PyErr_NormalizeException PyErr_Occurred PyErr_PrintEx PyErr_Restore PyErr_SetObject
