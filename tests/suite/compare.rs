@@ -119,6 +119,7 @@ fn sources(reports: Vec<(&str, Report)>) -> Vec<Source> {
     let source = |(name, report): (&str, Report)| Source {
         name: name.into(),
         report,
+        folder: None,
     };
     reports.into_iter().map(source).collect()
 }

@@ -322,7 +322,7 @@ fn snapshots_are_in_the_forecast() {
 }
 
 /// The report of two rates over five seeds, one of which learns nothing.
-fn compared_with(baseline: &str) -> (String, serde_json::Value) {
+fn compared_with(baseline: &str) -> (tempfile::TempDir, String, serde_json::Value) {
     let more = format!(
         "[experiment]\nseeds = [1, 2, 3, 4, 5]\n[objective]\nmetric = \"valid/loss\"\nbaseline = \"learning_rate={baseline}\"\n[sweep.grid]\noptimizer.learning_rate = [1e-9, 3e-2]\n"
     );
@@ -331,17 +331,45 @@ fn compared_with(baseline: &str) -> (String, serde_json::Value) {
     assert_eq!(code, 0, "{stderr}");
     let results = folder.path().join("results/spec");
     let text = fs::read_to_string(results.join("report.md")).unwrap();
-    (text, read_json(&results.join("report.json")))
+    let report = read_json(&results.join("report.json"));
+    (folder, text, report)
 }
 
 #[test]
 fn nothing_is_claimed_where_the_baseline_learned_nothing() {
-    let (text, report) = compared_with("1e-9");
+    let (folder, text, report) = compared_with("1e-9");
     let said = "No claim: the baseline `learning_rate=1e-9` has not beaten the best constant prediction, which reaches valid/loss 1.0";
     assert!(text.contains(said), "{text}");
     assert!(text.contains("| no claim "), "{text}");
     assert_eq!(report["baseline"]["unbeaten"]["n"], 5, "{report}");
-    let (text, report) = compared_with("0.03");
+    // So it is if its folder, the report saved there, or another folder with it is compared.
+    let copy = folder.path().join("saved.json");
+    fs::copy(folder.path().join("results/spec/report.json"), &copy).unwrap();
+    for what in [
+        &["results/spec"][..],
+        &["saved.json"],
+        &["results/spec", "saved.json"],
+    ] {
+        let named = match what {
+            [_] => "learning_rate=1e-9",
+            _ => "spec/learning_rate=1e-9",
+        };
+        let arguments = [&["compare"], what, &["--baseline", named]].concat();
+        let (code, stdout, stderr) = run(folder.path(), &arguments);
+        assert_eq!(code, 0, "{stderr}");
+        let said = format!("No claim: the baseline `{named}` has not beaten");
+        assert!(stdout.contains(&said), "{stdout}");
+        assert!(!stdout.contains("better"), "{stdout}");
+    }
+    let other = [
+        "compare",
+        "results/spec",
+        "--baseline",
+        "learning_rate=0.03",
+    ];
+    let (_, stdout, _) = run(folder.path(), &other);
+    assert!(stdout.contains("worse"), "{stdout}");
+    let (_folder, text, report) = compared_with("0.03");
     assert!(!text.contains("o claim"), "{text}");
     assert!(text.contains("worse"), "{text}");
     assert_eq!(report["baseline"]["unbeaten"], serde_json::Value::Null);

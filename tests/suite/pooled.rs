@@ -46,6 +46,7 @@ fn source(index: &Index) -> Vec<Source> {
     vec![Source {
         name: "made_up".into(),
         report: of_all_metrics(index),
+        folder: None,
     }]
 }
 

@@ -66,11 +66,11 @@ pub(super) fn read(what: &[String], tell: impl Fn(&str)) -> Result<Vec<Source>, 
     let mut unreadable = Vec::new();
     for (folder, ids) in experiments {
         match of_folder(&folder, &ids) {
-            Ok(report) => all.push(report),
+            Ok(report) => all.push((report, Some(ExperimentFolder(folder)))),
             Err(wrong) => unreadable.push(wrong),
         }
     }
-    all.extend(reports.into_iter().map(|(_, report)| report));
+    all.extend(reports.into_iter().map(|(_, report)| (report, None)));
     if all.is_empty() && !unreadable.is_empty() {
         return Err(unreadable.swap_remove(0));
     }
@@ -81,16 +81,20 @@ pub(super) fn read(what: &[String], tell: impl Fn(&str)) -> Result<Vec<Source>, 
 }
 
 /// Unique names of the reports: those of the experiments, numbered if repeated.
-fn named(reports: Vec<Report>) -> Vec<Source> {
+fn named(reports: Vec<(Report, Option<ExperimentFolder>)>) -> Vec<Source> {
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
-    let name = |report: Report| {
+    let name = |(report, folder): (Report, _)| {
         let number = seen.entry(report.experiment.clone()).or_default();
         *number += 1;
         let name = match *number {
             1 => report.experiment.clone(),
             number => format!("{}@{number}", report.experiment),
         };
-        Source { name, report }
+        Source {
+            name,
+            report,
+            folder,
+        }
     };
     reports.into_iter().map(name).collect()
 }

@@ -2,7 +2,7 @@
 
 use super::looks::{Looking, is_left};
 use super::mixture::{data_in_words, environments_in_words, other_items};
-use super::model::{Problem, Report, Trial};
+use super::model::{Problem, Report, Trial, Unbeaten};
 use super::numbers::{interval, mean_and_sd, short_number};
 use super::sample::{bounds, is_beyond};
 use super::table::shows_last;
@@ -122,12 +122,7 @@ fn tied(report: &Report) -> String {
 fn claim(report: &Report, best: &Trial) -> Option<String> {
     let baseline = report.baseline.as_ref()?;
     if let Some(unbeaten) = &baseline.unbeaten {
-        return Some(format!(
-            "No claim: the baseline `{}` has not beaten the best constant prediction, which reaches {} {}.",
-            baseline.trial,
-            report.objective,
-            short_number(unbeaten.objective),
-        ));
+        return Some(no_claim(&baseline.trial, &report.objective, unbeaten));
     }
     if !baseline.is_picked {
         return Some(match &best.verdict {
@@ -174,6 +169,14 @@ fn claim(report: &Report, best: &Trial) -> Option<String> {
             }
         }
     })
+}
+
+/// Why nothing is claimed against a baseline that learned nothing.
+pub fn no_claim(baseline: &str, value: &str, unbeaten: &Unbeaten) -> String {
+    format!(
+        "No claim: the baseline `{baseline}` has not beaten the best constant prediction, which reaches {value} {}.",
+        short_number(unbeaten.objective)
+    )
 }
 
 /// Which trials may be the best, unless the verdicts against the highest ranked say more about all of them.

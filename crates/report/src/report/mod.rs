@@ -145,7 +145,7 @@ fn sum_up(index: &Index, folder: &ExperimentFolder) -> Report {
             quoted(&folder.0.display().to_string())
         ));
     }
-    unbeaten::withdraw(&mut report, index, folder);
+    unbeaten::withdraw(&mut report, folder);
     report.evaluation = Selected::read(&report, index, folder, &mut remarks);
     report.weights = SelectedWeights::read(&report, index, folder, &mut remarks);
     report.remarks.extend(remarks);

@@ -2,40 +2,37 @@
 //! say nothing.
 
 use super::evaluation::read_checked;
-use super::model::{Report, Unbeaten};
+use super::model::{Report, Trial, Unbeaten};
 use super::sample::direction;
-use runner_core::record::{ExperimentFolder, Index, State};
+use runner_core::record::ExperimentFolder;
 use runner_statistics::Direction;
 
-/// Withdraws the verdicts of a report whose baseline has not beaten the best constant prediction: if that is within
-/// Student's interval of its objective, or better. Without the evaluations of its runs, nothing is known.
-pub fn withdraw(report: &mut Report, index: &Index, folder: &ExperimentFolder) {
-    let Some(unbeaten) = unbeaten(report, index, folder) else {
+/// Withdraws the verdicts of a report whose baseline has not beaten the best constant prediction.
+pub fn withdraw(report: &mut Report, folder: &ExperimentFolder) {
+    let Some(baseline) = &mut report.baseline else {
         return;
     };
-    if let Some(baseline) = &mut report.baseline {
-        baseline.unbeaten = Some(unbeaten);
+    let mut trials = report.trials.iter();
+    let trial = trials.find(|trial| trial.id == baseline.trial);
+    baseline.unbeaten = trial.and_then(|trial| unbeaten(trial, &report.objective, folder));
+    if baseline.unbeaten.is_some() {
+        let trials = report.trials.iter_mut();
+        trials.for_each(|trial| trial.verdict = None);
+        report.candidates = None;
     }
-    let trials = report.trials.iter_mut();
-    trials.for_each(|trial| trial.verdict = None);
-    report.candidates = None;
 }
 
-fn unbeaten(report: &Report, index: &Index, folder: &ExperimentFolder) -> Option<Unbeaten> {
-    let baseline = report.baseline.as_ref()?;
-    let metric = report.objective.strip_prefix("valid/")?;
-    let mut trials = report.trials.iter();
-    let trial = trials.find(|trial| trial.id == baseline.trial)?;
-    let sample = report.objective_of(trial)?;
-    let runs = index
-        .runs
-        .iter()
-        .filter(|run| run.state == State::Completed && trial.runs.contains(&run.id));
-    let constants = runs.map(|run| {
-        let evaluation = read_checked(&folder.run(&run.id)).ok()??;
-        evaluation.constant.get(metric).copied()
-    });
-    let constants = constants.collect::<Option<Vec<f64>>>()?;
+/// The best constant prediction, if it is within Student's interval of a trial's values, or better. Without the
+/// evaluations of all its completed runs, nothing is known.
+pub fn unbeaten(trial: &Trial, value: &str, folder: &ExperimentFolder) -> Option<Unbeaten> {
+    let metric = value.strip_prefix("valid/")?;
+    let sample = trial.metrics.get(value)?;
+    let evaluations = trial.runs.iter();
+    let evaluations = evaluations.filter_map(|run| read_checked(&folder.run(run)).ok()?);
+    let constants: Option<Vec<f64>> = evaluations
+        .map(|evaluation| evaluation.constant.get(metric).copied())
+        .collect();
+    let constants = constants?;
     let n = constants.len();
     if n == 0 || n != trial.n {
         return None;
@@ -46,7 +43,7 @@ fn unbeaten(report: &Report, index: &Index, folder: &ExperimentFolder) -> Option
         .student
         .as_ref()
         .map_or((mean, mean), |s| (s.low, s.high));
-    let is_beaten = match direction(&report.objective)? {
+    let is_beaten = match direction(value)? {
         Direction::HigherIsBetter => ends.0 > objective,
         Direction::LowerIsBetter => ends.1 < objective,
     };

@@ -21,6 +21,7 @@ pub use pareto::Front;
 pub use pivot::{Cell, Pivot};
 use question::{baseline_of, list, nearest_first, value_of};
 use runner_core::diagnostic::Wrong;
+use runner_core::record::ExperimentFolder;
 use runner_statistics::{Claims, Direction, Verdict};
 pub use text::{csv, markdown, plain};
 use trials::{
@@ -34,6 +35,8 @@ pub struct Source {
     pub name: String,
     /// Its report, with all metrics.
     pub report: Report,
+    /// The experiment's folder; none of a saved report.
+    pub folder: Option<ExperimentFolder>,
 }
 
 /// The request.
@@ -152,7 +155,8 @@ pub fn compare(sources: &[Source], question: &Question) -> Result<Comparison, Wr
     let ranked: Vec<&Trial> = order.iter().map(|(at, _)| &trials[*at]).collect();
     let feasible = ranked.iter().copied().filter(|trial| trial.is_feasible());
     let feasible: Vec<&Trial> = feasible.collect();
-    let baseline = baseline_of(sources, question, &ranked, &value)?;
+    let mut baseline = baseline_of(sources, question, &ranked, &value)?;
+    baseline.unbeaten = trials::unbeaten_by(sources, &baseline, &value);
     let axes = axes_of(sources);
     // Values without a common meaning are neither ranked nor judged.
     let others = notes::on_other_items(sources, &baseline, &value);
@@ -179,6 +183,7 @@ pub fn compare(sources: &[Source], question: &Question) -> Result<Comparison, Wr
         .iter()
         .filter_map(|source| source.report.looks.as_ref());
     let is_early = looking.into_iter().any(|looking| looking.is_too_early);
+    let is_judged = is_common && !is_early && baseline.unbeaten.is_none();
     Ok(Comparison {
         notes: {
             let mut notes = notes::notes(sources, &ranked, &baseline, &value);
@@ -223,7 +228,7 @@ pub fn compare(sources: &[Source], question: &Question) -> Result<Comparison, Wr
             );
             for (trial, rank) in trials.iter_mut().zip(ranks) {
                 trial.rank = rank.filter(|_| is_common);
-                trial.verdict = trial.verdict.take().filter(|_| is_common && !is_early);
+                trial.verdict = trial.verdict.take().filter(|_| is_judged);
             }
             trials
         },

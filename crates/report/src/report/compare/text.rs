@@ -3,7 +3,7 @@
 use comfy_table::{TableStyle, presets};
 
 use super::{Compared, Comparison, Front, Pivot};
-use crate::report::answer::about_bounds;
+use crate::report::answer::{about_bounds, no_claim};
 use crate::report::backends::rows as backend_rows;
 use crate::report::escaped::prose;
 use crate::report::numbers::{interval, mean_and_sd, percent, short_number, value_text};
@@ -168,6 +168,10 @@ fn ranked_columns(comparison: &Comparison, with_costs: bool) -> Columns {
         let baseline = comparison.baseline.as_ref();
         baseline.is_some_and(|baseline| baseline.trial == trial.id)
     };
+    let is_unbeaten = comparison
+        .baseline
+        .as_ref()
+        .is_some_and(|baseline| baseline.unbeaten.is_some());
     let ranks: Vec<usize> = comparison.trials.iter().filter_map(|t| t.rank).collect();
     let row = |trial: &Compared| {
         let sample = trial.sample.as_ref();
@@ -194,6 +198,7 @@ fn ranked_columns(comparison: &Comparison, with_costs: bool) -> Columns {
             match found {
                 _ if is_baseline(trial) => "baseline".into(),
                 _ if trial.has_other_items => "other items".into(),
+                None if is_unbeaten && sample.is_some() => "no claim".into(),
                 Some(found) if sample.is_some() => verdict::code(found),
                 _ => dash(),
             },
@@ -223,6 +228,9 @@ fn basis(comparison: &Comparison) -> String {
             "† The losses of trials are different functions.".into()
         };
     };
+    if let Some(unbeaten) = &baseline.unbeaten {
+        return no_claim(&baseline.trial, &comparison.value, unbeaten);
+    }
     let verdict = comparison
         .trials
         .iter()

@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use super::{Compared, Source};
 use crate::report::backends::{OnBackend, by_backend};
 use crate::report::looks::Looking;
-use crate::report::model::{Baseline, Trial};
+use crate::report::model::{Baseline, Trial, Unbeaten};
 use crate::report::sample::{COSTS, Sample, direction, keyed, overlap};
+use crate::report::unbeaten::unbeaten;
 use runner_statistics::{Claims, Direction, Looks, verdicts};
 
 /// All trials with unique names.
@@ -23,6 +24,33 @@ pub(super) fn named(sources: &[Source]) -> Vec<Trial> {
         trials.map(move |trial| name(source, trial))
     });
     trials.collect()
+}
+
+/// The best constant prediction, if the baseline has not beaten it. A saved report knows it of its own baseline.
+pub(super) fn unbeaten_by(
+    sources: &[Source],
+    baseline: &Baseline,
+    value: &str,
+) -> Option<Unbeaten> {
+    sources.iter().find_map(|source| {
+        let id = match sources {
+            [_] => Some(baseline.trial.as_str()),
+            _ => baseline
+                .trial
+                .strip_prefix(&source.name)
+                .and_then(|rest| rest.strip_prefix('/')),
+        };
+        let report = &source.report;
+        let trial = report.trials.iter().find(|trial| Some(&*trial.id) == id)?;
+        match &source.folder {
+            Some(folder) => unbeaten(trial, value, folder),
+            None => {
+                let its = report.baseline.as_ref()?;
+                let is_same = its.trial == trial.id && report.objective == value;
+                its.unbeaten.clone().filter(|_| is_same)
+            }
+        }
+    })
 }
 
 pub(super) fn sample<'a>(trial: &'a Trial, value: &str) -> Option<&'a Sample> {
