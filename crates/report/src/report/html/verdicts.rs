@@ -60,7 +60,7 @@ pub fn differences(report: &Report) -> Option<Figure> {
         rows: &rows,
     };
     let cut = if plot.is_cut() {
-        "; one with an arrow extends further"
+        "; an arrow leads to what is beyond the plot"
     } else {
         ""
     };

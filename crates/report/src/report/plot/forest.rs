@@ -9,6 +9,10 @@ const WIDTH: f64 = 420.0;
 const ROW: f64 = 22.0;
 /// Most characters of a name.
 const MOST: usize = 28;
+/// A difference is not shown if it is this many times as large as three quarters of all.
+const FAR: f64 = 8.0;
+/// The fewest differences of which one may not be shown.
+const FEWEST: usize = 4;
 
 /// A plot of differences.
 pub struct Forest<'a> {
@@ -37,10 +41,17 @@ pub struct Apart {
 }
 
 impl Forest<'_> {
-    /// What is shown: all differences and 0, and of intervals no more than as far beyond them again.
+    /// What is shown: 0, all differences except for a few that would leave no room for the others, and of intervals no
+    /// more than as far beyond them again.
     fn shown(&self) -> (f64, f64) {
         let within = self.within.into_iter().flat_map(|within| [-within, within]);
+        let mut sizes: Vec<f64> = self.rows.iter().map(|row| row.difference.abs()).collect();
+        sizes.sort_by(f64::total_cmp);
+        let usual = sizes.get((3 * sizes.len()).div_ceil(4).saturating_sub(1));
+        let most = usual.filter(|usual| **usual > 0.0 && sizes.len() >= FEWEST);
+        let most = most.map_or(f64::INFINITY, |usual| FAR * usual);
         let values = self.rows.iter().map(|row| row.difference);
+        let values = values.filter(|difference| difference.abs() <= most);
         let (low, high) = range(values.chain([0.0]).chain(within)).unwrap_or((-1.0, 1.0));
         let reach = if high > low { high - low } else { 1.0 };
         let ends = || self.rows.iter().filter_map(|row| row.interval);
@@ -52,10 +63,11 @@ impl Forest<'_> {
         )
     }
 
-    /// Whether an interval goes on beyond what is shown of it.
+    /// Whether an interval or a difference is beyond what is shown.
     pub fn is_cut(&self) -> bool {
         let (low, high) = self.shown();
-        let mut ends = self.rows.iter().filter_map(|row| row.interval);
+        let ends = |row: &Apart| row.interval.unwrap_or((row.difference, row.difference));
+        let mut ends = self.rows.iter().map(ends);
         ends.any(|(from, to)| from < low || to > high)
     }
 }
@@ -97,24 +109,81 @@ pub fn forest(plot: &Forest) -> String {
         svg.title(&row.title);
         svg.text("tick", (left - 6.0, y + 4.0), Anchor::End, &row.name, MOST);
         if let Some((low, high)) = row.interval
-            && let (Some(from), Some(to)) = (scale.at(low.max(least)), scale.at(high.min(most)))
+            && let (Some(from), Some(to)) = (
+                scale.at(low.clamp(least, most)),
+                scale.at(high.clamp(least, most)),
+            )
         {
             svg.line("bar", (from, y), (to, y));
             // A cap, or an arrow where it goes on.
-            let wings = [
-                (from, if low < least { 5.0 } else { 0.0 }),
-                (to, if high > most { -5.0 } else { 0.0 }),
-            ];
-            for (x, wing) in wings {
-                svg.line("bar", (x + wing, y - 4.0), (x, y));
-                svg.line("bar", (x, y), (x + wing, y + 4.0));
+            if high >= least {
+                arrow(&mut svg, (from, y), if low < least { 5.0 } else { 0.0 });
+            }
+            if low <= most {
+                arrow(&mut svg, (to, y), if high > most { -5.0 } else { 0.0 });
             }
         }
-        if let Some(x) = scale.at(row.difference) {
+        if !(least..=most).contains(&row.difference) {
+            let (end, wing) = if row.difference > most {
+                (most, -5.0)
+            } else {
+                (least, 5.0)
+            };
+            if let Some(x) = scale.at(end) {
+                arrow(&mut svg, (x, y), wing);
+            }
+        } else if let Some(x) = scale.at(row.difference) {
             svg.mark("mark", 0, (x, y), 4.5, "");
         }
         svg.text("tick", (right + 6.0, y + 4.0), Anchor::Start, &row.text, 20);
         svg.close();
     }
     svg.finish()
+}
+
+/// The cap of an interval; with wings, an arrow that says that it goes on.
+fn arrow(svg: &mut Svg, (x, y): (f64, f64), wing: f64) {
+    svg.line("bar", (x + wing, y - 4.0), (x, y));
+    svg.line("bar", (x, y), (x + wing, y + 4.0));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rows(differences: &[f64]) -> Vec<Apart> {
+        let row = |difference: &f64| Apart {
+            name: format!("lr={difference}"),
+            difference: *difference,
+            interval: Some((difference - 0.01, difference + 0.01)),
+            text: "worse".into(),
+            title: String::new(),
+        };
+        differences.iter().map(row).collect()
+    }
+
+    fn of(rows: &[Apart]) -> Forest<'_> {
+        Forest {
+            description: "differences",
+            label: "difference",
+            within: None,
+            rows,
+        }
+    }
+
+    #[test]
+    fn a_far_difference_leaves_room_for_the_others() {
+        let near = rows(&[-0.02, 0.03, 0.01, -0.04]);
+        assert!(!of(&near).is_cut());
+        let far = rows(&[-0.02, 0.03, 0.01, -0.04, -9.0]);
+        let plot = of(&far);
+        assert!(plot.is_cut());
+        let (low, high) = plot.shown();
+        assert!(low > -0.1 && high < 0.1, "{low} to {high}");
+        // Four points, and an arrow in place of the fifth.
+        assert_eq!(forest(&plot).matches("class=\"mark").count(), 4);
+        // Of few, none is far.
+        let few = rows(&[-0.02, 0.03, -9.0]);
+        assert!(!of(&few).is_cut());
+    }
 }
