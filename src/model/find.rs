@@ -54,12 +54,21 @@ pub fn find_seeds(path: &Path, num: usize, options: &Options) -> Result<Vec<Foun
     Err(nothing(path))
 }
 
+/// The answer to those who ask something of a run that has not begun; none of any other path.
+pub(crate) fn yet_to_begin(path: &Path) -> Option<Diagnostic> {
+    let is_yet_to_begin = RunFolder(path.to_owned()).is_yet_to_begin();
+    let message = || format!("run `{}` has not begun", path.display());
+    let answer = || Diagnostic::error("results", message()).help("let `runner run` train it");
+    is_yet_to_begin.then(answer)
+}
+
 fn nothing(path: &Path) -> Refusal {
+    if let Some(answer) = yet_to_begin(path) {
+        return Box::new(answer);
+    }
     let name = path.display();
     let message = if path.exists() {
         format!("`{name}` is neither the folder of a run nor of an experiment nor a capsule")
-    } else if RunFolder(path.to_owned()).is_yet_to_begin() {
-        format!("run `{name}` has not begun: `runner run` trains it")
     } else {
         format!("`{name}` does not exist")
     };

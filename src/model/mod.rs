@@ -26,6 +26,7 @@ use burn::tensor::{Bytes, Device, TensorData};
 
 pub use answers::{Answered, Likelihood};
 pub use assess::{Assessed, LEVEL};
+pub(crate) use find::yet_to_begin;
 pub use find::{Found, find, find_seeds};
 pub use generate::{Generated, Generation};
 pub use samples::Wanted;

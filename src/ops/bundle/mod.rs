@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use super::{Progress, Sink};
 use crate::error::Error;
+use crate::model::yet_to_begin;
 use runner_core::diagnostic::Diagnostic;
 use runner_core::event::Outcome;
 use runner_core::plan::RunPlan;
@@ -106,14 +107,10 @@ pub fn bundle(options: &Bundle, sink: &Sink<'_>) -> Result<Bundled, Error> {
         None
     };
     let Some(plan) = plan else {
-        if folder.is_yet_to_begin() {
-            let message = format!("run `{}` has not begun", options.run.display());
-            let diagnostic = Diagnostic::error("results", message);
-            return Err(Error::refused(
-                diagnostic.help("let `runner run` complete it"),
-            ));
-        }
-        return Err(Error::refused(no_run(&options.run)));
+        let answer = yet_to_begin(&options.run);
+        return Err(Error::refused(
+            answer.unwrap_or_else(|| no_run(&options.run)),
+        ));
     };
     let lineage = lineage(&folder, &plan)?;
     let out = match &options.out {

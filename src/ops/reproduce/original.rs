@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::Reproduce;
 use crate::error::Error;
+use crate::model::yet_to_begin;
 use crate::ops::{Progress, Sink};
 use runner_core::diagnostic::Diagnostic;
 use runner_core::event::Outcome;
@@ -46,9 +47,8 @@ pub(super) fn originals(options: &Reproduce, sink: &Sink<'_>) -> Result<Vec<Orig
         }
         return Ok(vec![original]);
     }
-    if run.is_yet_to_begin() {
-        let message = format!("run `{}` has not begun", path.display());
-        return Err(wrong(message, "let `runner run` complete it"));
+    if let Some(answer) = yet_to_begin(path) {
+        return Err(Error::refused(answer));
     }
     let experiment = ExperimentFolder(path.to_owned());
     if !experiment.plan_json().exists() {
