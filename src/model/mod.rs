@@ -23,6 +23,7 @@ use std::sync::Arc;
 use burn::module::Module;
 use burn::store::ModuleRecord;
 use burn::tensor::{Bytes, Device, TensorData};
+use rayon::prelude::*;
 
 pub use answers::{Answered, Likelihood};
 pub use assess::{Assessed, LEVEL};
@@ -42,7 +43,7 @@ use runner_core::plan::RunPlan;
 use runner_core::predict::{Meaning, Prediction};
 use runner_core::record::{RunRecord, file_remedy, remedy};
 use runner_core::show::plain_io_error;
-use runner_core::spec::backend::DeviceName;
+use runner_core::spec::backend::{Backend, DeviceName};
 use runner_core::spec::plain_file;
 use runner_core::spec::task::TaskKind;
 use runner_network::batch;
@@ -52,6 +53,8 @@ use runner_network::values;
 
 /// Less work than so many multiply-adds is done by one thread.
 const DIVIDED: u64 = 1 << 20;
+/// Batches of less work than so many multiply-adds have a thread each: within them, there is little to divide.
+const SHARED: u64 = 1 << 26;
 
 /// Why a model cannot be opened or used, with a remedy.
 pub type Refusal = Box<Diagnostic>;
@@ -108,6 +111,7 @@ pub struct Model {
     meaning: Meaning,
     network: Network,
     adapters: Vec<(String, TensorData)>,
+    backend: Backend,
     device: Device,
     found: Found,
     weights: &'static str,
@@ -194,6 +198,7 @@ impl Model {
             transforms,
             network,
             adapters,
+            backend: place.backend,
             device,
             found,
             weights: name,
@@ -363,16 +368,18 @@ impl Model {
             });
         }
         let all: Vec<u32> = (0..piece.split.num_items() as u32).collect();
-        let compute = || {
-            all.chunks(batch_size.max(1))
-                .map(|places| (self.activated(&piece.split, places), places.len()))
-                .collect()
-        };
+        let compute = |places: &[u32]| (self.activated(&piece.split, places), places.len());
+        let batch_size = batch_size.max(1);
         let per_item = self.plan.network.multiply_adds_per_item;
-        if per_item.saturating_mul(all.len() as u64) < DIVIDED {
-            return compute();
+        let cost = |num: usize| per_item.saturating_mul(num as u64);
+        if cost(all.len()) < DIVIDED {
+            return all.chunks(batch_size).map(compute).collect();
         }
-        in_pool(compute)
+        let is_on_flex = self.backend == Backend::Flex;
+        if is_on_flex && cost(batch_size.min(all.len())) < SHARED {
+            return all.par_chunks(batch_size).map(compute).collect();
+        }
+        in_pool(|| all.chunks(batch_size).map(compute).collect())
     }
 
     /// The probabilities of the token after each text.

@@ -4,7 +4,10 @@ use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::ops::ControlFlow;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::thread;
 
 use super::place::{File, Folder, unwritten};
 use super::{Progress, Sink};
@@ -343,18 +346,22 @@ impl<W: Write> Predicting<'_, W> {
             ..models[0].incoming(path)
         };
         let batch_size = asked.batch_size.unwrap_or(BATCH_SIZE);
-        let mut failure = None;
-        let read = incoming.read(&mut |piece| match self.piece(&piece, batch_size) {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(error) => {
-                failure = Some(error);
-                ControlFlow::Break(())
+        // The next piece is read while predictions of one are computed and written.
+        thread::scope(|scope| {
+            let (give, pieces) = mpsc::sync_channel(0);
+            let reader = scope.spawn(move || {
+                incoming.read(&mut |piece| match give.send(piece) {
+                    Ok(()) => ControlFlow::Continue(()),
+                    Err(_) => ControlFlow::Break(()),
+                })
+            });
+            for piece in &pieces {
+                // The reader stops when nobody takes its pieces.
+                self.piece(&piece, batch_size).map_err(unwritable)?;
             }
-        });
-        if let Some(error) = failure {
-            return Err(unwritable(error));
-        }
-        read.map_err(|e| Error::Refused(refusal(&e)))
+            let read = reader.join().unwrap_or_else(|panic| resume_unwind(panic));
+            read.map_err(|e| Error::Refused(refusal(&e)))
+        })
     }
 
     fn piece(&mut self, piece: &Piece, batch_size: usize) -> Result<(), DataError> {

@@ -204,12 +204,10 @@ impl Parts {
         [self.input, self.output].map(|[height, width]| height * width)
     }
 
-    /// Rows and columns of all parts.
-    fn all(&self) -> Vec<(Range<usize>, Range<usize>)> {
-        let [height, width] = self.output;
-        let rows = 0..height;
-        rows.flat_map(|y| (0..width).map(move |x| (self.of(0, y), self.of(1, x))))
-            .collect()
+    /// The positions of all parts along an axis.
+    fn all(&self, axis: usize) -> Vec<Range<usize>> {
+        let parts = 0..self.output[axis];
+        parts.map(|part| self.of(axis, part)).collect()
     }
 
     /// The mean of each part.
@@ -219,17 +217,15 @@ impl Parts {
     pub fn means(&self, x: &[f32]) -> Vec<f32> {
         let [area_in, area] = self.areas();
         assert!(area_in > 0 && area > 0 && x.len() == self.planes * area_in);
-        let parts = self.all();
+        let parts = [self.all(0), self.all(1)];
         let mut output = vec![0.0; self.planes * area];
         let planes = output
             .par_chunks_exact_mut(area)
             .zip(x.par_chunks_exact(area_in));
-        planes.with_min_len(8).for_each(|(to, x)| {
-            for (to, (rows, columns)) in to.iter_mut().zip(&parts) {
-                let num = rows.len() * columns.len();
-                *to = sum_of(x, self.input[1], rows, columns) / num as f32;
-            }
-        });
+        let line = || vec![0.0; self.input[1]];
+        planes
+            .with_min_len(8)
+            .for_each_init(line, |line, (to, x)| means_of_parts(&parts, x, line, to));
         output
     }
 
@@ -240,27 +236,80 @@ impl Parts {
     pub fn backward(&self, gradient: &[f32]) -> Vec<f32> {
         let [area_in, area] = self.areas();
         assert!(area_in > 0 && area > 0 && gradient.len() == self.planes * area);
-        let parts = self.all();
+        let parts = [self.all(0), self.all(1)];
         let mut input = vec![0.0; self.planes * area_in];
         let planes = input
             .par_chunks_exact_mut(area_in)
             .zip(gradient.par_chunks_exact(area));
-        planes.with_min_len(8).for_each(|(to, gradient)| {
-            for (gradient, (rows, columns)) in gradient.iter().zip(&parts) {
-                let share = gradient / (rows.len() * columns.len()) as f32;
-                for row in rows.clone() {
-                    let to = &mut to[row * self.input[1]..][columns.clone()];
-                    to.iter_mut().for_each(|to| *to += share);
-                }
-            }
-        });
+        let line = || vec![0.0; self.input[1]];
+        planes
+            .with_min_len(8)
+            .for_each_init(line, |line, (to, gradient)| {
+                spread_parts(&parts, gradient, line, to);
+            });
         input
     }
 }
 
+vectorized! {
+    /// The means of the parts of a plane. `line` has room for a row of it.
+    fn means_of_parts = means_of_parts_now(parts: &[Vec<Range<usize>>; 2], x: &[f32], line: &mut [f32], to: &mut [f32]);
+}
+
+#[inline(always)]
+fn means_of_parts_now(parts: &[Vec<Range<usize>>; 2], x: &[f32], line: &mut [f32], to: &mut [f32]) {
+    let (width, [of_rows, of_columns]) = (line.len(), parts);
+    let are_narrow = of_columns.iter().all(|columns| columns.len() <= LANES);
+    for (rows, to) in of_rows.iter().zip(to.chunks_exact_mut(of_columns.len())) {
+        if are_narrow {
+            line.fill(0.0);
+            for x in x[rows.start * width..rows.end * width].chunks_exact(width) {
+                line.iter_mut().zip(x).for_each(|(sum, x)| *sum += x);
+            }
+        }
+        for (to, columns) in to.iter_mut().zip(of_columns) {
+            let sum = if are_narrow {
+                line[columns.clone()].iter().fold(0.0, |sum, x| sum + x)
+            } else {
+                sum_of(x, width, rows, columns)
+            };
+            *to = sum / (rows.len() * columns.len()) as f32;
+        }
+    }
+}
+
+vectorized! {
+    /// Adds the gradients of the parts of a plane to their positions. `line` has room for a row of it.
+    fn spread_parts = spread_parts_now(parts: &[Vec<Range<usize>>; 2], gradient: &[f32], line: &mut [f32], to: &mut [f32]);
+}
+
+#[inline(always)]
+fn spread_parts_now(
+    parts: &[Vec<Range<usize>>; 2],
+    gradient: &[f32],
+    line: &mut [f32],
+    to: &mut [f32],
+) {
+    let (width, [of_rows, of_columns]) = (line.len(), parts);
+    for (rows, gradient) in of_rows.iter().zip(gradient.chunks_exact(of_columns.len())) {
+        line.fill(0.0);
+        for (gradient, columns) in gradient.iter().zip(of_columns) {
+            let share = gradient / (rows.len() * columns.len()) as f32;
+            line[columns.clone()].iter_mut().for_each(|to| *to += share);
+        }
+        for to in to[rows.start * width..rows.end * width].chunks_exact_mut(width) {
+            to.iter_mut()
+                .zip(&*line)
+                .for_each(|(to, share)| *to += share);
+        }
+    }
+}
+
+/// The number of sums that the positions of a row are added to in turn.
+const LANES: usize = 16;
+
 /// The sum of a part of a plane, accumulated in lanes.
 fn sum_of(x: &[f32], width: usize, rows: &Range<usize>, columns: &Range<usize>) -> f32 {
-    const LANES: usize = 16;
     let mut lanes = [0.0f32; LANES];
     let mut add = |values: &[f32]| {
         let (chunks, rest) = values.as_chunks::<LANES>();

@@ -104,7 +104,9 @@ proptest! {
         let [area_in, area] = [input, output].map(|[height, width]| height * width);
         let x = numbers(3 * area_in, seed);
         let gradient = numbers(3 * area, seed + 1);
-        let windows: Vec<_> = parts.all().into_iter().map(|(rows, columns)| {
+        let [of_rows, of_columns] = [0, 1].map(|axis| parts.all(axis));
+        let all = of_rows.iter().flat_map(|rows| of_columns.iter().map(move |columns| (rows.clone(), columns.clone())));
+        let windows: Vec<_> = all.map(|(rows, columns)| {
             let places = rows.flat_map(|row| columns.clone().map(move |column| row * input[1] + column));
             let places: Vec<_> = places.collect();
             let num = places.len();

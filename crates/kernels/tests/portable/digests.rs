@@ -373,6 +373,6 @@ pub const ALL: [Row; 14] = [
     ("activations", activations, 0xae90_25d0_a3dc_9170),
     ("softmaxes", softmaxes, 0x3a9f_9235_f807_f574),
     ("sums", sums, 0x32cd_e73b_493e_436e),
-    ("pools", pools, 0x58d9_8e30_9b7a_e253),
+    ("pools", pools, 0xdebd_4ad5_dedb_cd03),
     ("updates", updates, 0x7f7c_c43e_a84b_aea0),
 ];
