@@ -14,7 +14,6 @@ from pathlib import Path
 import maturin
 from maturin import (  # noqa: F401  (hooks of PEP 517)
     get_requires_for_build_editable,
-    get_requires_for_build_sdist,
     get_requires_for_build_wheel,
 )
 
@@ -46,8 +45,10 @@ def prepare_metadata_for_build_wheel(metadata_directory, config_settings=None):
 
 
 def build_sdist(sdist_directory, config_settings=None):
-    SCRIPTS.mkdir(parents=True, exist_ok=True)
-    return maturin.build_sdist(sdist_directory, config_settings)
+    raise SystemExit(
+        "The package is built from a clone of the repository only, since its program is another crate of it: "
+        "build a wheel, with `pip wheel ./python` or `python -m build --wheel python`."
+    )
 
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
