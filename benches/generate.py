@@ -6,8 +6,10 @@ Needs torch, transformers and tokenizers in the Python that it is run with, and 
 shape of SmolLM2-135M and random weights. Both sides continue the same prompts greedily, with a cache of keys and values,
 from the same folder, and take turns. Runner's time is that of `runner generate` for all tokens less that for one, so that
 neither the start of the process nor the prompt counts; the same difference is taken of transformers, which runs in this
-process. Rows have tokens a second of all texts together: medians of the rounds, with the least and the largest. The
-number of equal tokens is printed, too: a difference of rounding may change one, and then all that follow.
+process. Rows have tokens a second of all texts together, by the fastest round of each kind: the start of a process that
+reads half a gigabyte varies as much as some generations take, so that differences within a round say nothing. The medians
+of the seconds show how far rounds vary. The number of equal tokens is printed, too: a difference of rounding may change
+one, and then all that follow.
 """
 
 import argparse
@@ -106,15 +108,18 @@ def main():
             these = prompts[:batch]
             sides = {"runner": lambda num: ours(arguments, folder, these, num),
                      "transformers": lambda num: theirs(model, these, num)}
-            rates, tokens = {name: [] for name in sides}, {}
+            firsts, alls, tokens = {name: [] for name in sides}, {name: [] for name in sides}, {}
             for _ in range(arguments.rounds):
                 for name, side in sides.items():
-                    first = side(1)[1]
+                    firsts[name].append(side(1)[1])
                     tokens[name], seconds = side(arguments.new)
-                    rates[name].append(batch * (arguments.new - 1) / (seconds - first))
+                    alls[name].append(seconds)
             pairs = [(a, b) for one, other in zip(*tokens.values()) for a, b in zip(one, other)]
-            shown = [f"{name} {statistics.median(all):.1f} ({min(all):.1f} to {max(all):.1f})" for name, all in rates.items()]
-            ratio = statistics.median(rates["runner"]) / statistics.median(rates["transformers"])
+            rates = {name: batch * (arguments.new - 1) / (min(alls[name]) - min(firsts[name])) for name in sides}
+            middle = {name: (statistics.median(firsts[name]), statistics.median(alls[name])) for name in sides}
+            shown = [f"{name} {rates[name]:.1f} ({one:.1f} s for one token, {all:.1f} s for all)"
+                     for name, (one, all) in middle.items()]
+            ratio = rates["runner"] / rates["transformers"]
             equal = sum(a == b for a, b in pairs)
             print(f"batch {batch}: {', '.join(shown)} tokens/s, ratio {ratio:.2f}, {equal} of {len(pairs)} tokens equal")
 

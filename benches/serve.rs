@@ -306,13 +306,25 @@ fn main() {
         measure(Arrivals::Closed(1, SECONDS / 4.0));
         let alone = measure(Arrivals::Closed(1, SECONDS));
         tell("one client", &alone);
-        let peak = [16, 32, 64, 128].map(|clients| {
+        let loads = [2, 4, 8, 16, 32, 64, 128].map(|clients| {
             let load = measure(Arrivals::Closed(clients, SECONDS));
             tell(&format!("{clients} clients"), &load);
-            load.rate()
+            (clients, load)
         });
-        let peak = peak.into_iter().fold(0.0, f64::max);
+        let peak = loads
+            .iter()
+            .map(|(_, load)| load.rate())
+            .fold(0.0, f64::max);
         let (eighty, half) = (0.8 * peak, 0.5 * peak);
+        // Little's law: this rate needs as many requests at a time on average, whatever their arrivals.
+        let reached = loads.iter().find(|(_, load)| load.rate() >= eighty);
+        if let Some((clients, load)) = reached {
+            let middle = percentile(&load.latencies, 0.5);
+            let ratio = middle / percentile(&alone.latencies, 0.5);
+            println!(
+                "{experiment}, 80 % of the peak needs {clients} requests at a time, whose median is {ratio:.2} times one client's"
+            );
+        }
         for (what, arrivals) in [
             (
                 "80 % of the peak, even",
