@@ -8,6 +8,13 @@ use crate::lanes::{Joined, Lanes, Rounded};
 
 /// The maximum number of outputs of a tile.
 pub const WIDEST: usize = 8;
+/// The maximum number of outputs of a tile with 16 registers. In a browser, there are 15, and a product that is not fused
+/// takes one of them.
+const NARROWEST: usize = if cfg!(target_feature = "simd128") {
+    4
+} else {
+    6
+};
 /// Terms of a tile of gradients of weights.
 pub const TAPS: usize = 6;
 
@@ -102,19 +109,25 @@ impl Tiled for Rows<'_> {
         assert!(self.num.is_multiple_of(L::NUM) && last + self.num <= self.planes.len());
         assert!(self.weights.len() == wide * self.offsets.len());
         assert!(self.sums.len() == wide * self.num);
-        let narrow = WIDEST.min(2 * parts);
+        let has_room = parts >= 4;
+        let narrow = if has_room {
+            WIDEST
+        } else {
+            // As few tiles as possible, of equal width.
+            wide.div_ceil(wide.div_ceil(NARROWEST).max(1)).max(1)
+        };
         for first in (0..wide).step_by(narrow) {
             // SAFETY: the bounds were just checked, and the caller guarantees the processor's features.
             unsafe {
                 match narrow.min(wide - first) {
-                    1 => self.tiles::<L, 1>(first),
-                    2 => self.tiles::<L, 2>(first),
-                    3 => self.tiles::<L, 3>(first),
-                    4 => self.tiles::<L, 4>(first),
-                    5 => self.tiles::<L, 5>(first),
-                    6 => self.tiles::<L, 6>(first),
-                    7 => self.tiles::<L, 7>(first),
-                    _ => self.tiles::<L, 8>(first),
+                    1 => self.tiles::<L, 1>(first, has_room),
+                    2 => self.tiles::<L, 2>(first, has_room),
+                    3 => self.tiles::<L, 3>(first, has_room),
+                    4 => self.tiles::<L, 4>(first, has_room),
+                    5 => self.tiles::<L, 5>(first, has_room),
+                    6 => self.tiles::<L, 6>(first, has_room),
+                    7 => self.tiles::<L, 7>(first, has_room),
+                    _ => self.tiles::<L, 8>(first, has_room),
                 }
             }
         }
@@ -122,9 +135,10 @@ impl Tiled for Rows<'_> {
 }
 
 impl Rows<'_> {
-    /// All positions of `N` outputs starting at `first`.
+    /// All positions of `N` outputs starting at `first`, in tiles that leave registers for inputs and a weight: of 16, a
+    /// tile takes at most 12, or the compiler keeps sums on the stack.
     #[inline(always)]
-    unsafe fn tiles<L: Lanes, const N: usize>(&self, first: usize) {
+    unsafe fn tiles<L: Lanes, const N: usize>(&self, first: usize, has_room: bool) {
         let mut at = 0;
         macro_rules! by {
             ($registers:literal) => {
@@ -137,10 +151,15 @@ impl Rows<'_> {
         // SAFETY: the caller has checked the bounds.
         unsafe {
             // Few outputs leave registers for more positions, whose sums are independent.
-            if N <= 2 {
-                by!(6);
+            match (has_room, N) {
+                (true, 1 | 2) => by!(6),
+                (true, _) => by!(3),
+                (false, 1) => by!(6),
+                (false, 2) => by!(4),
+                (false, 3) => by!(3),
+                (false, _) => by!(2),
             }
-            by!(3);
+            by!(2);
             by!(1);
         }
     }
