@@ -172,6 +172,10 @@ impl Model {
             caches.push(&mut text.cache);
         }
         let cached = (self.network).next_outputs(&tokens, &mut caches, &self.device);
+        let cached = cached.map_err(|error| -> Refusal {
+            let message = format!("the device failed: {error}");
+            Box::new(Diagnostic::error("device", message))
+        })?;
         let mut cached = cached.into_iter();
         for (_, text) in texts {
             let scores = if text.asked.is_cached {

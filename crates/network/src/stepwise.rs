@@ -3,9 +3,9 @@
 
 mod step;
 #[cfg(all(test, feature = "flex"))]
-mod tests;
+pub(crate) mod tests;
 
-use burn::tensor::{Device, TensorData};
+use burn::tensor::{Device, TensorData, TensorReadError};
 
 use crate::network::Network;
 use crate::tensor::DynTensor;
@@ -167,6 +167,9 @@ impl Network {
     ///
     /// Texts with a single new token are computed together, which does not change their outputs.
     ///
+    /// # Errors
+    /// If the outputs cannot be read from the device.
+    ///
     /// # Panics
     /// If a text has no tokens, or more than the positions of the network.
     pub fn next_outputs(
@@ -174,7 +177,7 @@ impl Network {
         tokens: &[&[i32]],
         caches: &mut [&mut Cache],
         device: &Device,
-    ) -> Vec<Vec<f32>> {
+    ) -> Result<Vec<Vec<f32>>, TensorReadError> {
         let documents = self.graph().layers().find_map(|(_, plan)| plan.documents);
         let mut outputs: Vec<Vec<f32>> = vec![Vec::new(); tokens.len()];
         let mut singles = Vec::new();
@@ -186,7 +189,7 @@ impl Network {
             if let [token] = tokens {
                 singles.push((at, *token, &mut **cache));
             } else {
-                let mut all = self.step(tokens, &mut [&mut **cache], device);
+                let mut all = self.step(tokens, &mut [&mut **cache], device)?;
                 outputs[at] = all.pop().unwrap_or_default();
             }
         }
@@ -195,16 +198,21 @@ impl Network {
             let tokens: Vec<i32> = these.iter().map(|(_, token, _)| *token).collect();
             let mut caches: Vec<&mut Cache> =
                 these.iter_mut().map(|(_, _, cache)| &mut **cache).collect();
-            let found = self.step(&tokens, &mut caches, device);
+            let found = self.step(&tokens, &mut caches, device)?;
             for ((at, ..), found) in these.into_iter().zip(found) {
                 outputs[at] = found;
             }
         }
-        outputs
+        Ok(outputs)
     }
 
     /// The outputs for the last token of each of some texts with as many new tokens each.
-    fn step(&self, tokens: &[i32], caches: &mut [&mut Cache], device: &Device) -> Vec<Vec<f32>> {
+    fn step(
+        &self,
+        tokens: &[i32],
+        caches: &mut [&mut Cache],
+        device: &Device,
+    ) -> Result<Vec<Vec<f32>>, TensorReadError> {
         let graph = self.graph();
         let num = tokens.len() / caches.len();
         let data = TensorData::new(tokens.to_vec(), [caches.len(), num]);
@@ -233,9 +241,9 @@ impl Network {
         let outputs = outputs.r3();
         let num = outputs.dims()[1];
         let last = outputs.narrow(1, num - 1, 1);
-        let last: Vec<f32> = last.into_data().iter::<f32>().collect();
+        let last: Vec<f32> = last.try_into_data()?.iter::<f32>().collect();
         let each = last.chunks_exact(last.len() / caches.len());
-        each.map(<[f32]>::to_vec).collect()
+        Ok(each.map(<[f32]>::to_vec).collect())
     }
 }
 

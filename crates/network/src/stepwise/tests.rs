@@ -5,8 +5,10 @@ use burn::tensor::{Device, TensorData};
 use super::*;
 use crate::testing::{IRIS, generator, planned};
 use runner_core::check::network::examples::of_tokens;
+use runner_core::spec::task::TaskKind;
 
-const NETWORKS: [&str; 6] = [
+/// Over 7 tokens.
+pub(crate) const NETWORKS: [&str; 6] = [
     "{ type = 'embedding', embedding_dim = 8 }, { type = 'multi_head_attention', num_heads = 4, num_kv_heads = 2, rotary = true, bias = false, qk_norm = true, window = 5, causal = true }, { type = 'multi_head_attention', num_heads = 2, alibi = true, causal = true }, { type = 'rms_norm' }, { type = 'swiglu', out_features = 12 }, { type = 'linear', out_features = 7 }",
     "{ type = 'embedding', embedding_dim = 8 }, { type = 'position_embedding', max_length = 24 }, { type = 'multi_head_attention', num_heads = 2, causal = true }, { type = 'layer_norm' }, { type = 'linear', out_features = 7 }",
     "{ type = 'embedding', embedding_dim = 8 }, { type = 'positional_encoding' }, { type = 'transformer_encoder', num_heads = 2, feedforward_size = 12, num_layers = 2, causal = true }, { type = 'linear', out_features = 7 }",
@@ -15,8 +17,10 @@ const NETWORKS: [&str; 6] = [
     "{ type = 'embedding', name = 'table', embedding_dim = 8 }, { type = 'multi_head_attention', num_heads = 2, num_kv_heads = 1, causal = true }, { type = 'linear', tie = 'table', bias = false }",
 ];
 
-fn network(layers: &str, device: &Device) -> Network {
+/// A network for texts of up to 24 tokens, with sampled weights.
+pub(crate) fn network(layers: &str, device: &Device) -> Network {
     let mut plan = planned(IRIS);
+    plan.task.kind = TaskKind::NextToken;
     plan.network = of_tokens(24, layers);
     assert_eq!(unfit(&plan.network), None, "{layers}");
     Network::drawn(&plan, device)
@@ -51,6 +55,7 @@ fn stepped(network: &Network, texts: &[(Vec<i32>, usize)], device: &Device) -> V
             return outputs;
         }
         let found = network.next_outputs(&tokens, &mut these, device);
+        let found = found.expect("they are read");
         for (at, found) in numbers.into_iter().zip(found) {
             outputs[at].push(found);
         }
