@@ -8,8 +8,13 @@ use std::ops::Range;
 use std::path::Path;
 
 use rayon::prelude::*;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
 use tokenizers::tokenizer::{PostProcessor, TruncationDirection};
+use tokenizers::{
+    DecoderWrapper, ModelWrapper, NormalizerWrapper, PostProcessorWrapper, PreTokenizerWrapper,
+};
 
 use super::cut::pieces;
 use super::train;
@@ -87,7 +92,10 @@ impl Subwords {
             .and_then(Json::as_u64)
             .map(|at| at as u32);
         let mut library: tokenizers::Tokenizer =
-            serde_json::from_value(json).map_err(|e| format!("is not a tokenizer: {e}"))?;
+            Deserialize::deserialize(&json).map_err(|e: serde_json::Error| {
+                wrong_part(&json).unwrap_or_else(|| format!("is not a tokenizer: {e}"))
+            })?;
+        drop(json);
         let known = |name: &str| library.token_to_id(name);
         let padding = library.get_padding().map(|padding| padding.pad_id);
         let padding = padding.or_else(|| PADDINGS.into_iter().find_map(known));
@@ -101,6 +109,21 @@ impl Subwords {
         };
         let mut is_token = vec![false; *last as usize + 1];
         numbers.iter().for_each(|at| is_token[*at as usize] = true);
+        // Networks have no row for it.
+        if let Some(padding) = padding.filter(|padding| padding > last) {
+            return Err(format!(
+                "pads texts with {padding}, but its largest number of a token is {last}"
+            ));
+        }
+        // Numbers of tokens around a text are in the file apart from their names.
+        let around = library.encode_fast("", true);
+        let around = around.map(|around| around.get_ids().to_vec());
+        let outside = around.unwrap_or_default().into_iter();
+        if let Some(outside) = outside.filter(|token| token > last).max() {
+            return Err(format!(
+                "puts the token {outside} around texts, but its largest number of a token is {last}"
+            ));
+        }
         let added = library.get_added_tokens_decoder();
         let is_special = |at: u32| {
             let is_added = added.get(&at).is_some_and(|token| token.special);
@@ -258,6 +281,34 @@ impl Subwords {
         let tokens: Vec<u32> = tokens.collect();
         self.library.decode(&tokens, true).unwrap_or_default()
     }
+}
+
+/// The part of a file that the library cannot read, which its own error does not name.
+fn wrong_part(json: &Json) -> Option<String> {
+    fn error<T: DeserializeOwned>(part: &Json) -> Option<String> {
+        T::deserialize(part).err().map(|error| error.to_string())
+    }
+    type Read = fn(&Json) -> Option<String>;
+    let parts: [(&str, Read); 5] = [
+        ("normalizer", error::<NormalizerWrapper>),
+        ("pre_tokenizer", error::<PreTokenizerWrapper>),
+        ("model", error::<ModelWrapper>),
+        ("post_processor", error::<PostProcessorWrapper>),
+        ("decoder", error::<DecoderWrapper>),
+    ];
+    parts.into_iter().find_map(|(key, read)| {
+        let part = json.get(key).filter(|part| !part.is_null())?;
+        let reason = read(part)?;
+        let kind = part.get("type").and_then(Json::as_str);
+        let kind = kind.map_or_else(String::new, |kind| format!(" of type `{kind}`"));
+        // The library tries all types.
+        let is_of_none = reason.contains("untagged enum");
+        Some(if is_of_none {
+            format!("has a `{key}`{kind} that is unknown, or lacks a key")
+        } else {
+            format!("has a wrong `{key}`{kind}: {reason}")
+        })
+    })
 }
 
 fn numbers(tokens: &[u32]) -> Vec<i32> {

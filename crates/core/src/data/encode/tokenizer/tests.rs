@@ -1,4 +1,5 @@
 use super::cut::PIECE;
+use super::subwords::Subwords;
 use super::*;
 
 fn spec(tokenizer: TokenizerKind) -> TokensSpec {
@@ -283,4 +284,110 @@ fn wrong_files_of_tokenizers_are_refused() {
     assert_eq!(read.subwords().unwrap(), trained);
     std::fs::remove_file(&path).unwrap();
     assert!(Tokenizer::build(&spec, std::iter::empty()).is_err());
+}
+
+/// Files with parts that do not fit each other, or that the library does not have.
+#[test]
+fn odd_contents_of_tokenizers_are_refused_with_their_part() {
+    let bpe = r#"{"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2}, "merges": ["a b"]}"#;
+    let with = |model: &str, more: &str| format!(r#"{{"model": {model}{more}}}"#);
+    let around = |token: u32| {
+        let around = r#", "post_processor": {"type": "TemplateProcessing",
+            "single": [{"SpecialToken": {"id": "<s>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}],
+            "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 0}}],
+            "special_tokens": {"<s>": {"id": "<s>", "ids": [N], "tokens": ["<s>"]}}}"#;
+        with(bpe, &around.replacen("N", &token.to_string(), 1))
+    };
+    let padded = |token: u32| {
+        let padding = r#", "padding": {"strategy": "BatchLongest", "direction": "Right", "pad_to_multiple_of": null,
+            "pad_id": N, "pad_type_id": 0, "pad_token": "<pad>"}"#;
+        with(bpe, &padding.replacen("N", &token.to_string(), 1))
+    };
+    for right in [with(bpe, ""), around(2), padded(2)] {
+        assert!(Subwords::parse(&right).is_ok(), "{right}");
+    }
+    let wrong = [
+        ("a model", with(r#"{"type": "Tiktoken", "vocab": {}}"#, "")),
+        ("no type", with(r#"{"words": {}}"#, "")),
+        (
+            "no vocabulary",
+            with(r#"{"type": "BPE", "merges": []}"#, ""),
+        ),
+        (
+            "no tokens",
+            with(
+                r#"{"type": "WordLevel", "vocab": {}, "unk_token": "?"}"#,
+                "",
+            ),
+        ),
+        ("a merge", with(&bpe.replacen("a b", "a c", 1), "")),
+        ("a merged token", with(&bpe.replacen("a b", "b a", 1), "")),
+        (
+            "an unknown token",
+            with(
+                r#"{"type": "Unigram", "vocab": [["a", -1.0]], "unk_id": 7}"#,
+                "",
+            ),
+        ),
+        (
+            "a normalizer",
+            with(bpe, r#", "normalizer": {"type": "Rot13"}"#),
+        ),
+        (
+            "a key of a normalizer",
+            with(
+                bpe,
+                r#", "normalizer": {"type": "Replace", "content": "b"}"#,
+            ),
+        ),
+        (
+            "one of several",
+            with(
+                bpe,
+                r#", "pre_tokenizer": {"type": "Sequence", "pretokenizers": [{"type": "Syllables"}]}"#,
+            ),
+        ),
+        (
+            "an expression",
+            with(
+                bpe,
+                r#", "pre_tokenizer": {"type": "Split", "pattern": {"Regex": "("}, "behavior": "Isolated", "invert": false}"#,
+            ),
+        ),
+        (
+            "a decoder",
+            with(bpe, r#", "decoder": {"type": "Telegraph"}"#),
+        ),
+        (
+            "a post-processor",
+            with(bpe, r#", "post_processor": {"type": "Stamp"}"#),
+        ),
+        (
+            "an added token",
+            with(
+                bpe,
+                r#", "added_tokens": [{"id": "three", "content": "<s>"}]"#,
+            ),
+        ),
+        ("around a text", around(3)),
+        ("padding", padded(70)),
+    ];
+    let messages = wrong.map(|(name, text)| match Subwords::parse(&text) {
+        Ok(read) => panic!("{name}: {read:?}"),
+        Err(reason) => format!("{name}: the tokenizer {reason}"),
+    });
+    insta::assert_snapshot!(messages.join("\n"));
+}
+
+/// The library gives added tokens the next numbers, whatever the file says, as transformers does.
+#[test]
+fn numbers_of_added_tokens_are_within_the_vocabulary() {
+    let text = r#"{"model": {"type": "WordLevel", "vocab": {"?": 0, "sea": 1}, "unk_token": "?"},
+        "pre_tokenizer": {"type": "Whitespace"},
+        "added_tokens": [{"id": 900, "content": "<s>", "single_word": false, "lstrip": false, "rstrip": false,
+            "normalized": false, "special": true}]}"#;
+    let read = Subwords::parse(text).unwrap();
+    let tokens = read.encode("sea <s> cat").unwrap();
+    assert!(tokens.iter().all(|token| read.has(*token)), "{tokens:?}");
+    assert_eq!(tokens[0], 1);
 }
