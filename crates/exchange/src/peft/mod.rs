@@ -5,6 +5,7 @@
 //! that `peft` finds them in the network of that file.
 
 mod read;
+mod settings;
 mod write;
 
 use runner_core::check::network::adapters::Adapter;

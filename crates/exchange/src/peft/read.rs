@@ -3,8 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use serde_json::Value as Json;
-
+use super::settings::Settings;
 use super::{CONFIG, MODEL, PREFIX, Place, file_name, name_of, places};
 use crate::init::Digest;
 use crate::read::{Entry, Weights};
@@ -13,12 +12,7 @@ use crate::tensors::{Dtype, NamedTensor};
 use runner_core::check::network::Network;
 use runner_core::data::{DataError, sha256_hex};
 use runner_core::plan::init::{AdapterInit, InitPlan, Taken, TakenMatrix};
-use runner_core::show::plain_io_error;
 use runner_core::spec::init::InitLayout;
-use runner_core::spec::plain_file;
-
-/// The largest file of settings.
-const MAX_CONFIG: u64 = 1 << 20;
 
 /// Pickles of older versions of `peft`.
 const PICKLE: &str = "adapter_model.bin";
@@ -44,7 +38,7 @@ pub fn resolve(
             "add `[[adapters]]` with the `parameters` and the `rank` of the adapter, or remove `adapter`",
         ));
     }
-    let config = settings(folder)?;
+    let settings = Settings::read(folder)?;
     let weights = Weights::open(&model, None)?;
     let by_name: BTreeMap<&str, &Entry> = weights
         .entries()
@@ -69,7 +63,8 @@ pub fn resolve(
                 from,
             });
         }
-        place.has_scale_of(&config, &module, folder)?;
+        settings.target(&module)?;
+        place.has_scale_of(&settings, &module, folder)?;
     }
     let tensors = others(network, init, &by_name, &used, folder)?;
     let wanted = matrices.iter().map(|matrix| matrix.from.as_str());
@@ -151,30 +146,6 @@ fn digest_of(folder: &Path, digest: Digest<'_>) -> Result<String, DataError> {
     Ok(sha256_hex(both.as_bytes()))
 }
 
-/// The settings of a folder, unless they ask for something else than LoRA.
-fn settings(folder: &Path) -> Result<Json, DataError> {
-    let path = folder.join(CONFIG);
-    let place = path.display();
-    let text = plain_file::read(&path, MAX_CONFIG)
-        .map_err(|e| DataError::new(format!("`{place}` cannot be read: {}", plain_io_error(&e))))?;
-    let config: Json = serde_json::from_slice(&text.unwrap_or_default())
-        .map_err(|e| DataError::new(format!("`{place}` is not JSON: {e}")))?;
-    let refuse = |message: String| {
-        Err(DataError::new(format!("`{place}` asks for {message}"))
-            .help("only plain LoRA is supported: merge the adapter with `peft`, and use the merged weights"))
-    };
-    let kind = config["peft_type"].as_str().unwrap_or_default();
-    if kind != "LORA" {
-        return refuse(format!("`peft_type` = \"{kind}\""));
-    }
-    for key in ["use_dora", "lora_bias", "use_qalora"] {
-        if config[key].as_bool() == Some(true) {
-            return refuse(format!("`{key}`"));
-        }
-    }
-    Ok(config)
-}
-
 impl Place<'_> {
     /// The name of its module in a file.
     fn module_in(
@@ -204,21 +175,15 @@ impl Place<'_> {
     }
 
     /// Whether the factor of the product is that of the settings.
-    fn has_scale_of(&self, config: &Json, module: &str, folder: &Path) -> Result<(), DataError> {
-        let of = |pattern: &str, key: &str| {
-            let special = config[pattern].as_object();
-            let special = special.and_then(|all| {
-                let mut all = all.iter();
-                let is_for = |name: &str| module == name || module.ends_with(&format!(".{name}"));
-                all.find_map(|(name, value)| is_for(name).then_some(value))
-            });
-            special.unwrap_or(&config[key]).as_f64()
-        };
+    fn has_scale_of(
+        &self,
+        settings: &Settings,
+        module: &str,
+        folder: &Path,
+    ) -> Result<(), DataError> {
         let rank = self.adapter.rank as f64;
-        let Some(alpha) = of("alpha_pattern", "lora_alpha") else {
-            return Ok(());
-        };
-        let is_rooted = config["use_rslora"].as_bool() == Some(true);
+        let alpha = settings.alpha(module)?;
+        let is_rooted = settings.is_rooted();
         let scale = alpha / if is_rooted { rank.sqrt() } else { rank };
         let ours = self.adapter.scale;
         if (scale - ours).abs() <= 1e-9 * ours.abs() {
