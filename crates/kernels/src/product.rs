@@ -1,4 +1,6 @@
-//! Matrix products: by the crate `gemm`, which selects its kernels for the processor at run time, or portable ones.
+//! Matrix products: by the crate `gemm`, which selects its kernels for the processor at run time, or portable ones. These
+//! are also the faster ones on WebAssembly, which has no fused products and where the tiles of `gemm` do not fit into the
+//! registers of most processors.
 
 mod portable;
 #[cfg(test)]
@@ -55,7 +57,7 @@ pub unsafe fn product_with(
         return;
     }
     assert!(k == 0 || (m - 1) * lhs.row + (k - 1) * lhs.column < lhs.values.len());
-    if arithmetic == Arithmetic::Portable {
+    if arithmetic == Arithmetic::Portable || cfg!(target_feature = "simd128") {
         // SAFETY: the left operand is within its slice; the caller guarantees the rest.
         return unsafe {
             portable::product([m, n, k], to, pitch, adds, lhs, (rhs, rhs_row, rhs_column))

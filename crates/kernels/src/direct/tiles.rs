@@ -15,8 +15,12 @@ const NARROWEST: usize = if cfg!(target_feature = "simd128") {
 } else {
     6
 };
-/// Terms of a tile of gradients of weights.
-pub const TAPS: usize = 6;
+/// Terms of a tile of gradients of weights, likewise.
+pub const TAPS: usize = if cfg!(target_feature = "simd128") {
+    4
+} else {
+    6
+};
 
 /// A piece of work for the registers of a processor.
 pub trait Tiled {
