@@ -47,5 +47,5 @@ for (const name of (await readdir(out, { recursive: true, withFileTypes: true })
 }
 console.log(`${total} bytes as brotli, and ${later} with the first file of a training`);
 // The aim is 1.5 MB.
-const MOST = 2_100_000;
+const MOST = 2_150_000;
 if (total > MOST) throw new Error(`the first load has more than ${MOST} bytes`);
