@@ -2,7 +2,7 @@
 
     python3 benches/hybrid.py RUNNER [EXPERIMENT...] [--rounds 3]
 
-Trains each experiment anew in each round, one run at a time, with nothing else on the machine. Times are seconds of
+Trains each experiment again in each round, one run at a time, with nothing else on the machine. Times are seconds of
 training, without validation: of a run the median of its rounds, of an arm the mean over its seeds. The loss of full
 training in the same time is interpolated between its lengths, seed by seed. Differences have the half-width of their
 95 % interval by Student's t over the seeds. Prints the tables as Markdown. Needs scipy.
@@ -100,11 +100,11 @@ def table(runs):
             target = last[base, seed][1]
             reached += [secs for secs, loss in runs[name, is_full, seed] if loss <= target][:1]
         to_loss = f"{statistics.mean(reached):.2f} s in {len(reached)} of {len(seeds)}" if reached else "not reached"
-        others = [
-            interpolated([(seconds[one], last[one, seed][1]) for one in full], seconds[name]) for seed in seeds
-        ]
         bought = "-"
         if not is_full:
+            others = [
+                interpolated([(seconds[one], last[one, seed][1]) for one in full], seconds[name]) for seed in seeds
+            ]
             differs = [last[name, seed][1] - other for seed, other in zip(seeds, others) if other is not None]
             bought = with_interval(differs, 4) if len(differs) == len(seeds) else "takes longer than it"
         spread = f"{min(ratios):.2f} to {max(ratios):.2f}"
