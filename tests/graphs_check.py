@@ -21,10 +21,10 @@ folder = Path(sys.argv[1])
 STEPS, RATE = 20, 0.02
 NODES, TRAIN, FEATURES = 60, 40, 5
 
-# Values and weights that 32 bits hold too: what differs is training.
-x = (torch.randn(NODES, FEATURES) * 64).round() / 64
+# 32 bits hold none of the values, weights and features: they would differ by 1e-8.
+x = torch.randn(NODES, FEATURES)
 kind = torch.arange(NODES) % 3
-amount = ((x[:, 0] - 2 * x[:, 1] * x[:, 2]) * 64).round() / 64
+amount = x[:, 0] - 2 * x[:, 1] * x[:, 2]
 pairs = sorted({(int(a), int(b)) for a, b in torch.randint(0, NODES - 2, (150, 2))})
 
 
@@ -38,9 +38,9 @@ def rows(nodes):
 
 (folder / "nodes.csv").write_text(rows(range(TRAIN)))
 (folder / "valid.csv").write_text(rows(range(TRAIN, NODES)))
-weights = {pair: (1 + 37 * at % 19) / 8 for at, pair in enumerate(pairs)}
+weights = {pair: (1 + 37 * at % 19) / 7 for at, pair in enumerate(pairs)}
 # Two features of each edge.
-features = {pair: ((at * 13 % 23 - 11) / 8, (at * 7 % 17 - 8) / 16) for at, pair in enumerate(pairs)}
+features = {pair: ((at * 13 % 23 - 11) / 9, (at * 7 % 17 - 8) / 15) for at, pair in enumerate(pairs)}
 
 
 def edges(pairs):
@@ -193,10 +193,10 @@ class Differences(nn.Module):
 EDGES = 90
 rated = both[:EDGES]
 EDGES_TRAINED = EDGES - 27
-rate = torch.tensor([(at * 29 % 31 - 15) / 8 for at in range(EDGES)])
+rate = torch.tensor([(at * 29 % 31 - 15) / 7 for at in range(EDGES)])
 sort = torch.tensor([at * 7 % 3 for at in range(EDGES)])
 lines = ["source,target,when,long,steep,rate,sort"]
-lines += [f"n{a},n{b},{at},{features[a, b][0]},{features[a, b][1]},{rate[at]},s{sort[at]}" for at, (a, b) in enumerate(rated)]
+lines += [f"n{a},n{b},{at},{features[a, b][0]},{features[a, b][1]},{rate[at].item()},s{sort[at]}" for at, (a, b) in enumerate(rated)]
 (folder / "rated.csv").write_text("\n".join(lines) + "\n")
 begins, ends = torch.tensor(rated).T
 of_rated = torch.tensor([features[p] for p in rated])
@@ -237,7 +237,7 @@ starts = [sum(sizes[:at]) for at in range(GRAPHS)]
 steps = [(start + at, start + at + 1) for start, size in zip(starts, sizes) for at in range(size - 1)]
 steps += [(start, start + 2) for start in starts[::2]]
 many = torch.tensor(steps + [(b, a) for a, b in steps]).T
-many_x = (torch.randn(len(member), FEATURES) * 64).round() / 64
+many_x = torch.randn(len(member), FEATURES)
 answer = torch.arange(GRAPHS) % 2
 
 

@@ -300,7 +300,7 @@ mod tests {
     fn graphs(device: &Device) -> DynTensor {
         let graph = NodeGraph {
             edges: Edges::new(3, &[], (&[], 0), false).unwrap(),
-            features: (0..15).map(|at| (at as f32 * 0.7).sin()).collect(),
+            features: (0..15).map(|at| (f64::from(at) * 0.7).sin()).collect(),
             width: 5,
             members: None,
             neighbors: Vec::new(),
@@ -331,7 +331,7 @@ mod tests {
         };
         NodeGraph {
             edges: Edges::new(2, &[edge], (&[0.5, -1.5], 2), false).unwrap(),
-            features: (0..10).map(|at| (at as f32 * 0.7).sin()).collect(),
+            features: (0..10).map(|at| (f64::from(at) * 0.7).sin()).collect(),
             width: 5,
             members: None,
             neighbors: Vec::new(),

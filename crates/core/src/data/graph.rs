@@ -32,15 +32,15 @@ pub struct Edges {
     /// The node that each edge ends at, ascending.
     pub targets: Vec<i32>,
     /// The weight of each edge.
-    pub weights: Vec<f32>,
+    pub weights: Vec<f64>,
     /// For each node, the weight of the edge to itself; 0 if it has none.
-    pub loops: Vec<f32>,
+    pub loops: Vec<f64>,
     /// Features of an edge.
     pub width: usize,
     /// The features of all edges, \[edges, width\].
-    pub features: Vec<f32>,
+    pub features: Vec<f64>,
     /// Those of the edge from each node to itself, \[nodes, width\]; 0 if it has none.
-    pub loop_features: Vec<f32>,
+    pub loop_features: Vec<f64>,
     /// What is known of other edges that end at these nodes, if this is a part of a graph.
     pub others: Option<Others>,
 }
@@ -60,7 +60,7 @@ pub struct NodeGraph {
     /// Its edges.
     pub edges: Edges,
     /// The encoded features of all nodes, \[nodes, width\].
-    pub features: Vec<f32>,
+    pub features: Vec<f64>,
     /// Features of a node.
     pub width: usize,
     /// The graphs, if they are items.
@@ -77,7 +77,7 @@ pub struct Edge {
     /// The node it ends at.
     pub to: u32,
     /// Its weight.
-    pub weight: f32,
+    pub weight: f64,
 }
 
 impl Edges {
@@ -97,12 +97,12 @@ impl Edges {
     }
 
     /// The features of an edge.
-    fn features_of(&self, edge: usize) -> &[f32] {
+    fn features_of(&self, edge: usize) -> &[f64] {
         &self.features[edge * self.width..(edge + 1) * self.width]
     }
 
     /// Those of the edge from a node to itself.
-    fn loop_features_of(&self, node: usize) -> &[f32] {
+    fn loop_features_of(&self, node: usize) -> &[f64] {
         &self.loop_features[node * self.width..(node + 1) * self.width]
     }
 
@@ -120,7 +120,7 @@ impl Edges {
     pub fn new(
         num_nodes: usize,
         edges: &[Edge],
-        (features, width): (&[f32], usize),
+        (features, width): (&[f64], usize),
         directed: bool,
     ) -> Result<Self, [usize; 2]> {
         let of = |at: usize| &features[at * width..(at + 1) * width];
@@ -175,7 +175,7 @@ impl Edges {
         }
     }
 
-    /// sha256 of the edges and their weights.
+    /// sha256 of the edges, their weights and their features.
     pub fn digest(&self) -> String {
         let mut sum = Sha256::new();
         sum.update((self.num_nodes as u64).to_le_bytes());
@@ -185,9 +185,19 @@ impl Edges {
         }
         let numbers = self.weights.iter().chain(&self.loops);
         for number in numbers.chain(&self.features).chain(&self.loop_features) {
-            sum.update(number.to_le_bytes());
+            add(*number, &mut sum);
         }
         hex(&sum.finalize())
+    }
+}
+
+/// Adds a number to a sum: as one of 32 bits if these hold it.
+fn add(number: f64, sum: &mut Sha256) {
+    let single = number as f32;
+    if f64::from(single) == number {
+        sum.update(single.to_le_bytes());
+    } else {
+        sum.update(number.to_le_bytes());
     }
 }
 
@@ -239,7 +249,7 @@ impl NodeGraph {
 mod tests {
     use super::*;
 
-    fn edge(from: u32, to: u32, weight: f32) -> Edge {
+    fn edge(from: u32, to: u32, weight: f64) -> Edge {
         Edge { from, to, weight }
     }
 
@@ -268,7 +278,7 @@ mod tests {
     fn an_edge_has_one_weight() {
         let given = [edge(0, 1, 1.0), edge(1, 0, 1.0)];
         let features =
-            |numbers: &[f32]| Edges::new(2, &given, (numbers, 1), false).map(|of| of.features);
+            |numbers: &[f64]| Edges::new(2, &given, (numbers, 1), false).map(|of| of.features);
         assert_eq!(features(&[3.0, 3.0]), Ok(vec![3.0, 3.0]));
         assert_eq!(features(&[3.0, 4.0]), Err([0, 1]));
         let given = [edge(0, 1, 1.0), edge(1, 0, 2.0)];

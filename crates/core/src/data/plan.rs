@@ -114,7 +114,7 @@ impl DataPlan {
         };
         let num = (self.num_train + self.num_valid + self.num_test) as u64;
         let item = self.input.shape.iter().product::<usize>() as u64;
-        let graph = self.input.graph_bytes(4).unwrap_or(0);
+        let graph = self.input.graph_bytes(8).unwrap_or(0);
         num.saturating_mul(item)
             .saturating_mul(size)
             .saturating_add(graph)

@@ -119,8 +119,7 @@ impl NodeGraph {
                 num => ending.len() as f64 / num as f64,
             });
             let weights = self.edges.weights[ending].iter();
-            let sum = weights.map(|weight| f64::from(*weight)).sum();
-            others.weights.push(sum);
+            others.weights.push(weights.sum());
         }
         others
     }
@@ -136,7 +135,7 @@ mod tests {
         let edge = |from: u32, to: u32| Edge {
             from,
             to,
-            weight: 1.0 + (from % 3) as f32,
+            weight: f64::from(1 + from % 3),
         };
         let mut edges: Vec<Edge> = (0..40)
             .flat_map(|to| (1..=6).map(move |back| edge((to + 40 - back) % 40, to)))
@@ -144,7 +143,7 @@ mod tests {
         edges.push(edge(0, 0));
         NodeGraph {
             edges: Edges::new(40, &edges, (&[], 0), true).unwrap(),
-            features: (0..80).map(|at| at as f32).collect(),
+            features: (0..80).map(f64::from).collect(),
             width: 2,
             members: None,
             neighbors: neighbors.to_vec(),
@@ -225,7 +224,7 @@ mod tests {
         let others = drawn.edges.others.as_ref().unwrap();
         for (at, node) in nodes(&drawn).into_iter().enumerate() {
             let weights = &graph.edges.weights[graph.edges.ending_at(node as u32)];
-            let sum: f64 = weights.iter().map(|weight| f64::from(*weight)).sum();
+            let sum: f64 = weights.iter().sum();
             assert_eq!(others.weights[at], sum);
             // All edges of the batch, 2 of 6 of its neighbors, and none of the outermost.
             let expected = if (14..20).contains(&node) { 3.0 } else { 1.0 };

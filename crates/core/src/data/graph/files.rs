@@ -165,7 +165,7 @@ pub(in crate::data) struct Given<'a> {
     /// The edges.
     pub edges: Vec<Edge>,
     /// Their features, \[edges, width\].
-    pub features: Vec<f32>,
+    pub features: Vec<f64>,
     /// Features of an edge.
     pub width: usize,
 }
@@ -249,8 +249,8 @@ impl EdgeRecords {
                     error.or_key("data.graph.edges")
                 })
             };
-            let weight = weight.map_or(1.0, |column| records.number(row, column, 0) as f32);
-            if !(weight.is_finite() && weight >= 0.0) {
+            let weight = weight.map_or(1.0, |column| records.number(row, column, 0));
+            if !(is_finite(weight) && weight >= 0.0) {
                 let place = self.place(row);
                 let message = format!("{place}: its weight is not a number of at least 0");
                 return Err(DataError::new(message)
@@ -259,8 +259,8 @@ impl EdgeRecords {
             }
             for column in &columns {
                 let first = features.len();
-                records.numbers(row, *column, |number| features.push(number as f32));
-                if features[first..].iter().any(|number| !number.is_finite()) {
+                records.numbers(row, *column, |number| features.push(number));
+                if !features[first..].iter().all(|number| is_finite(*number)) {
                     let (name, place) = (&records.columns()[*column].name, self.place(row));
                     let message = format!("{place}: `{name}` is missing or not finite");
                     return Err(DataError::new(message)
@@ -291,7 +291,7 @@ impl Given<'_> {
         let rows: Vec<usize> = (0..self.edges.len()).filter(|row| is_in(*row)).collect();
         let edges: Vec<Edge> = rows.iter().map(|row| self.edges[*row]).collect();
         let of_row = |row: &usize| &self.features[row * self.width..(row + 1) * self.width];
-        let features: Vec<f32> = rows.iter().flat_map(of_row).copied().collect();
+        let features: Vec<f64> = rows.iter().flat_map(of_row).copied().collect();
         let given = (features.as_slice(), self.width);
         let edges = Edges::new(self.num_nodes, &edges, given, graph.directed);
         edges.map_err(|[first, next]| {
@@ -317,6 +317,11 @@ impl Given<'_> {
             error.help("give each edge once, or set `directed = true` if the directions differ")
         }
     }
+}
+
+/// Whether a number is finite for all networks, of which most compute in 32 bits.
+fn is_finite(number: f64) -> bool {
+    (number as f32).is_finite()
 }
 
 /// The columns of the features of edges.

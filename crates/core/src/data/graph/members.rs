@@ -223,7 +223,7 @@ mod tests {
         let nodes = [(0, vec![0, 2, 4]), (1, vec![1, 3])];
         let graphs = NodeGraph {
             edges: Edges::new(5, &given, (&[7.0, 8.0, 9.0], 1), true).unwrap(),
-            features: (0..5).map(|at| at as f32).collect(),
+            features: (0..5).map(f64::from).collect(),
             width: 1,
             members: Some(Members {
                 nodes: nodes.into_iter().collect(),

@@ -8,7 +8,7 @@ use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
 use sha2::{Digest, Sha256};
 
-use super::NodeNames;
+use super::{NodeNames, add};
 use crate::data::PairsPlan;
 use crate::data::order::{Purpose, stream_seed};
 use crate::data::records::Records;
@@ -22,7 +22,7 @@ pub struct Pairs {
     /// The two nodes of each record: where its edge begins, and where it ends.
     pub ends: Vec<[u32; 2]>,
     /// The features of the edge of each record, \[records, width\].
-    pub features: Vec<f32>,
+    pub features: Vec<f64>,
     /// Features of an edge.
     pub width: usize,
     /// Pairs without an edge, if there are any.
@@ -61,7 +61,7 @@ pub struct PairsPart {
     /// The nodes where edges begin, and those where they end.
     pub ends: [Vec<u32>; 2],
     /// The features of the edges, \[pairs, width\].
-    pub features: Vec<f32>,
+    pub features: Vec<f64>,
 }
 
 impl Unlinked {
@@ -173,9 +173,7 @@ impl Pairs {
         let ends = rows.iter().flat_map(|row| self.ends[*row as usize]);
         ends.for_each(|node| sum.update(node.to_le_bytes()));
         let features = self.part(rows, None).features;
-        features
-            .iter()
-            .for_each(|number| sum.update(number.to_le_bytes()));
+        features.iter().for_each(|number| add(*number, sum));
     }
 
     /// The two nodes of a record, by their names.

@@ -201,7 +201,7 @@ impl Known {
         let mut features = Vec::new();
         for row in 0..records.len() {
             for at in &self.features {
-                records.numbers(row, *at, |number| features.push(number as f32));
+                records.numbers(row, *at, |number| features.push(number));
             }
         }
         let pairs = Pairs {

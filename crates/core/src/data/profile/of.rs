@@ -259,7 +259,7 @@ fn item(split: &Split, at: u32) -> String {
             let [from, to] = [0, 1].map(|end| {
                 let row = part.ends[end][0] as usize;
                 let values = &graph.features[row * graph.width..(row + 1) * graph.width];
-                listed(values.iter().map(|value| short(*value)))
+                listed(values.iter().map(|value| short(*value as f32)))
             });
             format!("nodes {from} and {to}")
         }
@@ -268,7 +268,7 @@ fn item(split: &Split, at: u32) -> String {
             let values = &graph.features[row * graph.width..(row + 1) * graph.width];
             format!(
                 "node {row} {}",
-                listed(values.iter().map(|value| short(*value)))
+                listed(values.iter().map(|value| short(*value as f32)))
             )
         }
     };
