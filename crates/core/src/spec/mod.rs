@@ -46,6 +46,7 @@ pub mod search;
 pub mod section;
 pub mod strategy;
 pub mod sweep;
+mod syntax;
 pub mod task;
 mod template;
 pub mod topics;

@@ -474,30 +474,6 @@ pub fn for_expression(inner: &str) -> Option<String> {
     ))
 }
 
-/// The replacement for a word of another language where TOML expects a value.
-pub fn for_syntax(line: &str) -> Option<String> {
-    let (key, value) = line.split_once('=')?;
-    let value = value
-        .split('#')
-        .next()
-        .unwrap_or_default()
-        .trim()
-        .trim_end_matches(',');
-    let key = key.trim();
-    match value {
-        "None" | "null" | "nil" | "~" | "NULL" | "undefined" => Some(format!(
-            "TOML has no `{value}`: remove the line to use the default of `{key}`"
-        )),
-        "True" | "TRUE" | "yes" | "on" => Some(format!("use `{key} = true`")),
-        "False" | "FALSE" | "no" | "off" => Some(format!("use `{key} = false`")),
-        _ if value.starts_with('(') && value.ends_with(')') => {
-            let items = value.trim_matches(['(', ')']).trim().trim_end_matches(',');
-            Some(format!("lists use square brackets: `{key} = [{items}]`"))
-        }
-        _ => None,
-    }
-}
-
 /// The remedy for a text in a different format than TOML, by its name and its first bytes.
 pub fn for_format(name: &str, text: &str) -> Option<(&'static str, String)> {
     let end = name
