@@ -16,13 +16,12 @@ mod assess;
 mod find;
 mod generate;
 mod samples;
+mod weights;
 
 use std::path::Path;
 use std::sync::Arc;
 
-use burn::module::Module;
-use burn::store::ModuleRecord;
-use burn::tensor::{Bytes, Device, TensorData};
+use burn::tensor::{Device, TensorData};
 use rayon::prelude::*;
 
 pub use answers::{Answered, Likelihood};
@@ -31,6 +30,8 @@ pub(crate) use find::yet_to_begin;
 pub use find::{Found, find, find_seeds};
 pub use generate::{Generated, Generation};
 pub use samples::Wanted;
+pub use weights::Weights;
+use weights::{adapters_of, load, weights_of};
 
 use crate::train::{device, predictions};
 use runner_core::data::encode::InputEncoder;
@@ -44,12 +45,10 @@ use runner_core::predict::{Meaning, Prediction};
 use runner_core::record::{RunRecord, file_remedy, remedy};
 use runner_core::show::plain_io_error;
 use runner_core::spec::backend::{Backend, DeviceName};
-use runner_core::spec::plain_file;
 use runner_core::spec::task::TaskKind;
 use runner_network::batch;
 use runner_network::network::Network;
 use runner_network::stepwise::{takes_any_length, unfit};
-use runner_network::values;
 
 /// Less work than so many multiply-adds is done by one thread.
 const DIVIDED: u64 = 1 << 20;
@@ -58,37 +57,6 @@ const SHARED: u64 = 1 << 26;
 
 /// Why a model cannot be opened or used, with a remedy.
 pub type Refusal = Box<Diagnostic>;
-
-/// Which weights of a run are used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Weights {
-    /// Those of the best epoch by the objective.
-    Best,
-    /// Those of the last step.
-    Final,
-    /// Their moving average at the last step.
-    Ema,
-    /// Their mean at regular intervals (stochastic weight averaging).
-    Swa,
-    /// Those before the first step.
-    Initial,
-}
-
-impl Weights {
-    /// All of them.
-    pub const ALL: [Self; 5] = [Self::Best, Self::Final, Self::Ema, Self::Swa, Self::Initial];
-
-    /// The name of their file.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Best => "best",
-            Self::Final => "final",
-            Self::Ema => "ema",
-            Self::Swa => "swa",
-            Self::Initial => "initial",
-        }
-    }
-}
 
 /// Options for opening a run.
 #[derive(Clone, Debug, Default)]
@@ -179,10 +147,10 @@ impl Model {
         let network = Network::undrawn(&plan, &device);
         // The other weights of a run with adapters lack those under them.
         let network = match base {
-            Some(base) => load(network, &folder.model(base), false)?,
+            Some(base) => load(network, &folder.model(base), false, &device)?,
             None => network,
         };
-        let network = load(network, &folder.model(name), base.is_some())?;
+        let network = load(network, &folder.model(name), base.is_some(), &device)?;
         let adapters = match base {
             Some(_) => adapters_of(&network),
             None => Vec::new(),
@@ -480,47 +448,6 @@ pub fn refusal(error: &DataError) -> Refusal {
     Box::new(error.to_diagnostic())
 }
 
-/// The name of the requested weights, if they exist.
-fn weights_of(
-    folder: &runner_core::record::RunFolder,
-    plan: &RunPlan,
-    record: &RunRecord,
-    options: &Options,
-) -> Result<&'static str, Refusal> {
-    let wanted = options.weights.map(Weights::name);
-    let names = match wanted {
-        Some(name) => vec![name],
-        None => vec!["best", "final"],
-    };
-    // A recorded file that is gone is not replaced by another one.
-    let is_recorded = |name: &str| record.files.contains_key(&format!("model/{name}.bpk"));
-    let mut there = names
-        .into_iter()
-        .filter(|name| folder.model(name).is_file() || is_recorded(name));
-    if let Some(name) = there.next() {
-        return Ok(name);
-    }
-    let message = match wanted {
-        Some(name) => format!("run `{}` has no weights `{name}`", plan.id),
-        None => format!(
-            "run `{}` has no weights: its training has not ended",
-            plan.id
-        ),
-    };
-    let others: Vec<_> = Weights::ALL
-        .map(Weights::name)
-        .into_iter()
-        .filter(|name| folder.model(name).is_file())
-        .map(|name| format!("`{name}`"))
-        .collect();
-    let diagnostic = Diagnostic::error("results", message);
-    Err(Box::new(if others.is_empty() || wanted.is_none() {
-        diagnostic.help("complete it with `runner run` on its experiment file, or use a completed run; `runner list` shows them")
-    } else {
-        diagnostic.help(format!("it has {}", others.join(", ")))
-    }))
-}
-
 /// Refuses a run that this program lacks a part for, with the message that says which.
 pub(crate) fn has_parts(missing: Option<String>) -> Result<(), Refusal> {
     missing.map_or(Ok(()), |missing| {
@@ -555,38 +482,6 @@ fn fits(transforms: &Transforms, plan: &RunPlan, path: &Path) -> Result<(), Refu
     Err(Box::new(
         Diagnostic::error("results", message).help("copy the folder of the run again"),
     ))
-}
-
-/// The matrices of adapters.
-fn adapters_of(network: &Network) -> Vec<(String, TensorData)> {
-    let mut all = values::of_graph(network.graph());
-    all.retain(|(path, _)| path.contains(".lora."));
-    all
-}
-
-/// A network with the weights of a file.
-fn load(network: Network, path: &Path, is_partial: bool) -> Result<Network, Refusal> {
-    let damaged = |reason: String| -> Refusal {
-        let message = format!("the weights `{}` cannot be used: {reason}", path.display());
-        Box::new(
-            Diagnostic::error("results", message)
-                .help("copy the folder of the run again, or repeat the run"),
-        )
-    };
-    // A damaged file can make Burn's reader panic.
-    let loaded = device::quietly(|| {
-        // Burn would read a file when its numbers are first used, which may be after it is gone.
-        let bytes = plain_file::read_whole(path).map_err(|e| plain_io_error(&e))?;
-        let bytes = Bytes::from_bytes_vec(bytes);
-        let record = ModuleRecord::from_bytes(bytes).map_err(|e| e.to_string())?;
-        let record = record.cast_to_module_dtype().allow_partial(is_partial);
-        let network = network.try_load_record(record);
-        network.map_err(|e| e.to_string())
-    });
-    loaded
-        .map_err(String::from)
-        .and_then(|loaded| loaded)
-        .map_err(damaged)
 }
 
 /// Shared by threads without locks.
