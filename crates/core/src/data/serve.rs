@@ -4,24 +4,23 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use rayon::prelude::*;
-use sha2::{Digest, Sha256};
-
-use super::encode::augment::augment_seed;
 use super::encode::{Encoder, InputEncoder, Number, TargetEncoder};
 use super::noise::changed_classes;
 use super::order::{Purpose, stream_seed};
-use super::records::{ColumnKind, Records};
-use super::{DataError, DrawnPlan, InputPlan, NodeGraph, Pairs, PairsPart, TargetValues, hex};
+use super::records::Records;
+use super::{DataError, DrawnPlan, InputPlan, NodeGraph, Pairs, PairsPart, TargetValues};
 use crate::spec::backend::Precision;
 use crate::spec::data::AugmentSpec;
-use crate::spec::train::Sampler;
 
 mod changes;
+mod content;
 mod hidden;
+mod moment;
 mod tokens;
 
 use hidden::hide;
+pub use moment::Moment;
+use moment::of_graph;
 pub use tokens::Tokens;
 pub(in crate::data) use tokens::little_endian;
 
@@ -159,95 +158,6 @@ pub enum Values {
         /// The position of each node's graph.
         of: Vec<i32>,
     },
-}
-
-/// The moment at which items are served: augmentation is a function of it and of the item.
-#[derive(Clone, Copy, Debug)]
-pub struct Moment {
-    /// The seed of the run.
-    pub seed: u64,
-    /// The epoch, from 1.
-    pub epoch: u64,
-    /// If items may occur several times in the epoch: the position of the first one in its order. Each occurrence is
-    /// then augmented separately.
-    pub position: Option<u64>,
-}
-
-impl Moment {
-    /// The moment of an epoch, from 1.
-    pub fn new(sampler: Sampler, seed: u64, epoch: u64) -> Self {
-        Self {
-            seed,
-            epoch,
-            position: (!sampler.is_random()).then_some(0),
-        }
-    }
-
-    /// The same for items from a position in the order of the epoch on.
-    pub fn from(self, position: usize) -> Self {
-        Self {
-            position: self.position.map(|_| position as u64),
-            ..self
-        }
-    }
-
-    /// The seed of the neighbors that are drawn.
-    fn neighbors_seed(self) -> u64 {
-        stream_seed(self.seed, Purpose::Neighbors, self.epoch)
-    }
-
-    /// The seed of the pairs without an edge.
-    fn negatives_seed(self) -> u64 {
-        stream_seed(self.seed, Purpose::Negatives, self.epoch)
-    }
-
-    /// The seed of the augmentation of a record, which is served as the item with this number.
-    fn augment_seed(self, record: u32, number: usize) -> u64 {
-        let seed = augment_seed(self.seed, self.epoch, u64::from(record));
-        match self.position {
-            None => seed,
-            Some(first) => stream_seed(seed, Purpose::Sampler, first + number as u64),
-        }
-    }
-}
-
-/// Some nodes, pairs of nodes, or graphs, with as much of the graph as they need.
-fn of_graph(
-    graph: &Arc<NodeGraph>,
-    pairs: Option<&Pairs>,
-    rows: Vec<u32>,
-    moment: Option<Moment>,
-) -> Values {
-    // The nodes of a batch, and the part of the graph that they are computed from.
-    let part = |rows: Vec<u32>| match moment {
-        _ if graph.neighbors.is_empty() => (graph.clone(), rows),
-        Some(moment) => {
-            let (part, rows) = graph.drawn(&rows, moment.neighbors_seed());
-            (Arc::new(part), rows)
-        }
-        None => {
-            let (part, rows) = graph.around(&rows);
-            (Arc::new(part), rows)
-        }
-    };
-    if let Some(pairs) = pairs {
-        let served = pairs.part(&rows, moment.map(Moment::negatives_seed));
-        let num = served.ends[0].len();
-        let (graph, mut from) = part(served.ends.concat());
-        let to = from.split_off(num);
-        let part = PairsPart {
-            ends: [from, to],
-            ..served
-        };
-        Values::Pairs { graph, part }
-    } else if graph.members.is_some() {
-        let (graph, of) = graph.union(&rows);
-        let graph = Box::new(graph);
-        Values::Graphs { graph, of }
-    } else {
-        let (graph, rows) = part(rows);
-        Values::Nodes { graph, rows }
-    }
 }
 
 /// A token of running text, whether it is to be predicted or not.
@@ -561,53 +471,5 @@ impl Split {
     fn ahead(&self) -> usize {
         let window = self.set.encoder.input.window();
         window.map_or(0, |window| window.length - 1 + window.horizon)
-    }
-
-    /// sha256 over the stored source of the items, in order: of chunks on all cores, and of their sums.
-    pub fn digest(&self) -> String {
-        const CHUNK: usize = 1024;
-        let records = &self.set.records;
-        let texts: Vec<usize> = (0..records.columns().len())
-            .filter(|at| records.columns()[*at].kind == ColumnKind::Text)
-            .collect();
-        let of_rows = |rows: &[u32]| {
-            let mut hasher = Sha256::new();
-            for row in rows {
-                let row = *row as usize;
-                if texts.is_empty() {
-                    hasher.update(records.record(row..row + 1));
-                    continue;
-                }
-                for (at, column) in records.columns().iter().enumerate() {
-                    match column.kind {
-                        // The position of a text does not matter.
-                        ColumnKind::Text => {
-                            let text = records.text(row, at).unwrap_or("");
-                            hasher.update((text.len() as u64).to_le_bytes());
-                            hasher.update(text);
-                        }
-                        _ => hasher.update(records.bytes(row, at)),
-                    }
-                }
-            }
-            hasher.finalize()
-        };
-        let chunks: Vec<_> = self.rows.par_chunks(CHUNK).map(of_rows).collect();
-        let mut hasher = Sha256::new();
-        chunks.iter().for_each(|chunk| hasher.update(chunk));
-        self.tokens.add_to(&mut hasher);
-        for start in self.starts.iter().flat_map(|starts| starts.iter()) {
-            hasher.update(start.to_le_bytes());
-        }
-        if let Some(graph) = &self.set.graph {
-            // Messages come from all nodes.
-            hasher.update(graph.edges.digest());
-            let nodes = self.set.inputs();
-            hasher.update(nodes.record(0..nodes.len()));
-        }
-        if let Some(pairs) = &self.set.pairs {
-            pairs.digest(&self.rows, &mut hasher);
-        }
-        hex(&hasher.finalize())
     }
 }

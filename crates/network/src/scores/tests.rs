@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use burn::tensor::Device;
 use runner_core::data::encode::Scaling;
 use runner_core::spec::task::{Average, ZeroDivision};
 
+use super::values::similarities;
 use super::*;
 
 fn scores(metrics: &[Metric], average: Average, loss: LossFunction) -> Scores {

@@ -4,6 +4,8 @@
 //! trials of a search do not depend on how many runs are active at a time, or on which of them ends first. The same holds
 //! for how far they are trained: a search that prunes ends each run at a rung, and a later round may continue it.
 
+mod refusals;
+
 use std::collections::BTreeSet;
 
 use serde_json::{Value as Json, json};
@@ -16,12 +18,11 @@ use super::read::Row;
 use super::{Sweep, SweepSpec};
 use crate::data::sha256_hex;
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::spec::constraint::{Constraint, Quantity, total};
+use crate::spec::constraint::{Constraint, total};
 use crate::spec::document::{Document, Value};
 use crate::spec::search::{
     OnRung, PopulationSpec, SearchMethod, SearchSpec, SuggestedBy, Suggestion,
 };
-use crate::spec::section::Choice;
 use crate::spec::section::Findings;
 use crate::spec::sweep::RandomAxisSpec;
 use crate::spec::traded::Traded;
@@ -177,102 +178,6 @@ impl<'a> Search<'a> {
         Some(format!("the condition of `{}` is another there", axis.key))
     }
 
-    /// Why it cannot prune as requested, or try the points of the file.
-    pub fn refusals(&self) -> Vec<Diagnostic> {
-        let mut refusals = self.queue.refusals.clone();
-        if let (Some(pruning), Some(prune)) = (&self.pruning, &self.spec.prune) {
-            let has_axis = self.axes().any(|axis| axis.key == "train.epochs");
-            refusals.extend(pruning.refusals(prune, self.spec.num_trials, has_axis));
-        }
-        let of_population = self.unsupported_by_population();
-        if !of_population.is_empty() {
-            return of_population;
-        }
-        refusals.extend(self.unsupported_axis());
-        refusals.extend(self.unsupported_trade());
-        refusals.extend(self.unsupported_constraint());
-        refusals.extend(self.unsupported_numbers());
-        if refusals.is_empty() {
-            let points = 0..self.queue.points.len();
-            refusals.extend(points.filter_map(|number| self.refusal_of(number)));
-        }
-        refusals
-    }
-
-    /// What it does other than its file seems to say.
-    pub fn warnings(&self) -> Vec<Diagnostic> {
-        let pruning = self.pruning.as_ref().zip(self.spec.prune.as_ref());
-        let of_pruning =
-            pruning.and_then(|(pruning, prune)| pruning.warning(prune, self.spec.num_trials));
-        let mut warnings = self.doubtful_numbers();
-        warnings.extend(of_pruning);
-        warnings.extend(self.lack_of_points());
-        warnings
-    }
-
-    /// Why the sampler cannot search these axes.
-    fn unsupported_axis(&self) -> Option<Diagnostic> {
-        if self.spec.method != SearchMethod::CmaEs {
-            return None;
-        }
-        let refuse = |message: String, span| {
-            let wrong = Diagnostic::error("contradiction", message).at(span);
-            wrong.help("use `search.type = \"tpe\"` or `\"gp\"`, which search all axes")
-        };
-        self.axes().zip(&self.space.axes).find_map(|(axis, kind)| {
-            let key = &axis.key;
-            if matches!(kind, runner_search::Axis::Choice(_)) {
-                let message =
-                    format!("`cma_es` needs ordered values, and those of `{key}` are choices");
-                return Some(refuse(message, axis.span));
-            }
-            let when = axis.when.as_ref()?;
-            let message = format!("`cma_es` cannot search `{key}`, which has a condition");
-            Some(refuse(message, when.span))
-        })
-    }
-
-    /// Why it cannot search for trade-offs.
-    fn unsupported_trade(&self) -> Option<Diagnostic> {
-        let (_, span) = self.spec.objectives.first()?;
-        let refuse = |message: String, help: &str| {
-            let wrong = Diagnostic::error("contradiction", message).at(*span);
-            Some(wrong.help(help))
-        };
-        if self.pruning.is_some() {
-            return refuse(
-                "`[search.prune]` and `search.objectives` cannot be combined".into(),
-                "remove one of them: trials are pruned by a single objective",
-            );
-        }
-        let method = self.spec.method;
-        if matches!(method, SearchMethod::Gp | SearchMethod::CmaEs) {
-            return refuse(
-                format!("`{}` searches for a single objective", method.name()),
-                "use `search.type = \"tpe\"` or `\"nsga2\"`",
-            );
-        }
-        None
-    }
-
-    /// Why it cannot have a constraint.
-    fn unsupported_constraint(&self) -> Option<Diagnostic> {
-        self.pruning.as_ref()?;
-        let found = self.spec.constraints.iter().find_map(|(constraint, span)| {
-            let mut quantities = constraint.quantities();
-            let reason = |quantity: Quantity| Some((quantity, quantity.unknown_at_rung()?));
-            Some((*span, quantities.find_map(reason)?))
-        });
-        let (span, (quantity, reason)) = found?;
-        let message = format!(
-            "`[search.prune]` and a constraint over `{}` cannot be combined",
-            quantity.name()
-        );
-        let wrong = Diagnostic::error("contradiction", message).at(span);
-        let wrong = wrong.note(reason);
-        Some(wrong.help("remove one of them, or limit `parameters` or a metric instead"))
-    }
-
     /// Limits that its best trial has to meet.
     pub fn constraints(&self) -> impl Iterator<Item = &Constraint> {
         self.spec
@@ -284,28 +189,6 @@ impl<'a> Search<'a> {
     /// Its further objectives.
     pub fn objectives(&self) -> impl Iterator<Item = Traded> + '_ {
         self.spec.objectives.iter().map(|(traded, _)| *traded)
-    }
-
-    /// Why a point of the file cannot be tried.
-    fn refusal_of(&self, number: usize) -> Option<Diagnostic> {
-        let point = &self.queue.points[number];
-        let refuse = |message: String, help: &str| {
-            let wrong = Diagnostic::error("contradiction", message).at(point.span);
-            Some(wrong.help(help))
-        };
-        let Some(suggested) = self.suggest(number, &Shown::default()) else {
-            return refuse(
-                "`sweep.exclude` excludes this point".into(),
-                "change or remove it",
-            );
-        };
-        let axes = self.axes().zip(&point.positions).zip(&suggested.point);
-        let mut off = axes.filter(|((_, wanted), set)| wanted.is_some() && set.is_none());
-        let ((axis, _), _) = off.next()?;
-        refuse(
-            format!("the condition of `{}` is false at this point", axis.key),
-            "remove it from the point, or change what it depends on",
-        )
     }
 
     /// The point with this number: of the file, or suggested by the sampler.
@@ -515,14 +398,6 @@ impl<'a> Search<'a> {
         sampled.collect()
     }
 
-    fn no_point(&self) -> Diagnostic {
-        let message = "the search found no point that `sweep.exclude` leaves";
-        let span = self.sweep.exclude.first().map(|text| text.span);
-        Diagnostic::error("sweep", message)
-            .at(span.unwrap_or(self.spec.span))
-            .help("exclude less, or search smaller ranges")
-    }
-
     /// The values at a point, by axis.
     fn values(&self, point: &Point) -> serde_json::Map<String, Json> {
         let axes = self.axes().zip(point);
@@ -614,94 +489,4 @@ impl<'a> Search<'a> {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
-    use super::*;
-
-    /// The suggestions of a search whose trials have these results.
-    pub fn searched(text: &str, value: impl Fn(&Suggestion) -> TrialResult) -> Vec<Suggestion> {
-        let document = Document::compose("spec.toml", text, None).ok().unwrap();
-        let search = Search::of(&document).unwrap();
-        let mut known: Vec<Suggestion> = Vec::new();
-        loop {
-            let results: Vec<_> = known.iter().map(&value).collect();
-            let all = search.round(&known, &results).ok().unwrap();
-            if all.is_empty() {
-                return known;
-            }
-            known = all;
-        }
-    }
-
-    /// The suggestions of a search of these numbers of trials, one after the other.
-    fn extended(text: &str, nums: &[usize]) -> Vec<Suggestion> {
-        let mut known: Vec<Suggestion> = Vec::new();
-        for num in nums {
-            let text = text.replace("num_trials = 0", &format!("num_trials = {num}"));
-            let document = Document::compose("spec.toml", &text, None).ok().unwrap();
-            let search = Search::of(&document).unwrap();
-            loop {
-                let results: Vec<_> = known.iter().map(value).collect();
-                let all = search.round(&known, &results).ok().unwrap();
-                if all.is_empty() {
-                    break;
-                }
-                known = all;
-            }
-            assert_eq!(known.len(), *num);
-        }
-        known
-    }
-
-    fn value(suggestion: &Suggestion) -> TrialResult {
-        let rate = suggestion.values["optimizer.learning_rate"].as_f64();
-        TrialResult::of((rate.unwrap().log10() + 2.0).abs())
-    }
-
-    #[test]
-    fn a_search_that_is_extended_is_the_one_begun_with_that_number() {
-        for method in ["tpe", "gp", "cma_es", "nsga2", "random", "sobol"] {
-            let text = format!(
-                r#"
-[search]
-type = "{method}"
-num_trials = 0
-
-[sweep.random.axes]
-"optimizer.learning_rate" = {{ type = "log_uniform", min = 1e-4, max = 1.0 }}
-"train.batch_size" = {{ type = "integer", min = 8, max = 64 }}
-"#
-            );
-            let begun = extended(&text, &[30]);
-            // Within the first round, and within, at the end and at the beginning of others.
-            for nums in [
-                &[3, 30][..],
-                &[12, 30],
-                &[14, 30],
-                &[15, 21, 30],
-                &[17, 19, 20, 30],
-            ] {
-                assert_eq!(extended(&text, nums), begun, "{method} {nums:?}");
-            }
-        }
-    }
-
-    #[test]
-    fn a_point_that_only_differs_in_unrecorded_digits_is_not_suggested() {
-        // Two hundred values, as rounded.
-        let text = r#"
-[search]
-type = "tpe"
-num_trials = 90
-
-[sweep.random.axes]
-"optimizer.learning_rate" = { type = "log_uniform", min = 0.1, max = 0.102 }
-"#;
-        let rate = |suggestion: &Suggestion| suggestion.values["optimizer.learning_rate"].clone();
-        let value = |suggestion: &Suggestion| {
-            TrialResult::of((rate(suggestion).as_f64().unwrap() - 0.1004).abs())
-        };
-        let all = searched(text, value);
-        let tried: BTreeSet<String> = all.iter().map(|s| rate(s).to_string()).collect();
-        assert_eq!((all.len(), tried.len()), (90, 90));
-    }
-}
+pub(super) mod tests;
