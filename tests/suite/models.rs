@@ -311,3 +311,70 @@ fn layers_over_channels_that_take_sequences_are_a_warning() {
         assert_eq!(warnings(layer), "", "{layer}");
     }
 }
+
+/// In a network that has a mask, a layer that takes padding for real positions is named.
+#[test]
+fn layers_that_compute_with_padding_despite_a_mask_are_a_warning() {
+    let warnings = |layers: &str| {
+        let spec = format!(
+            "data = {{ type = 'brackets' }}\noptimizer = {{ type = 'adam', learning_rate = 1e-3 }}\ntrain = {{ epochs = 1 }}\n\
+             model.layers = [{{ type = 'padding_mask', padding = 0, name = 'real' }}, {{ type = 'embedding', embedding_dim = 8, inputs = ['input'] }}, \
+             {{ type = 'multi_head_attention', num_heads = 2, mask = 'real' }}, {layers}, {{ type = 'linear' }}]\n"
+        );
+        plan("spec.toml", &spec).unwrap().1
+    };
+    let flat = |layer: &str| format!("{layer}, {{ type = 'flatten' }}");
+    let turned = |layer: &str| flat(&format!("{{ type = 'permute', axes = [1, 0] }}, {layer}"));
+    for (layers, wrong) in [
+        (
+            &*flat("{ type = 'multi_head_attention', num_heads = 2 }"),
+            "attends to padding",
+        ),
+        (
+            &*flat("{ type = 'gru', hidden_size = 4, bidirectional = true }"),
+            "continues its state in padding",
+        ),
+        (
+            "{ type = 'lstm', hidden_size = 4, output = 'last' }",
+            "continues its state in padding",
+        ),
+        (
+            "{ type = 'relu' }, { type = 'mean' }",
+            "reduces padding with real positions",
+        ),
+        (
+            &*turned("{ type = 'batch_norm' }"),
+            "computes its statistics with padding",
+        ),
+        (
+            &*turned("{ type = 'conv1d', out_channels = 4, kernel_size = 3 }"),
+            "slides over the end of real positions into padding",
+        ),
+        (
+            &*turned("{ type = 'adaptive_avg_pool1d', output_size = 1 }"),
+            "averages padding with real positions",
+        ),
+    ] {
+        let said = warnings(layers);
+        assert!(
+            said.contains(wrong) && said.contains("although the network has a mask"),
+            "{layers}: {said}"
+        );
+    }
+    for layers in [
+        &*flat("{ type = 'multi_head_attention', num_heads = 2, mask = 'real' }"),
+        // What comes later does not change an earlier state.
+        "{ type = 'gru', hidden_size = 4 }, { type = 'mean', mask = 'real' }",
+        "{ type = 'lstm', hidden_size = 4, output = 'last', mask = 'real' }",
+        "{ type = 'layer_norm' }, { type = 'mean', mask = 'real' }",
+        &*turned("{ type = 'conv1d', out_channels = 4, kernel_size = 1 }"),
+        &*turned("{ type = 'conv1d', out_channels = 4, kernel_size = 3, padding = 'causal' }"),
+        // Outputs of masked recurrent layers are 0 at padding.
+        &*format!(
+            "{{ type = 'gru', hidden_size = 4, mask = 'real' }}, {}",
+            turned("{ type = 'conv1d', out_channels = 4, kernel_size = 3 }")
+        ),
+    ] {
+        assert_eq!(warnings(layers), "", "{layers}");
+    }
+}
