@@ -2,7 +2,7 @@
 //! start, and `list`, `report` and `compare` of 10,000 runs.
 //!
 //! Whole processes, timed from outside, medians of 11, with 10,000 runs of 5. Run with `cargo bench --bench commands`;
-//! with `-- runs` for only the last part.
+//! with `-- runs` for only the last part, and with `-- runs FOLDER` to keep these results for `benches/explore.mjs`.
 
 #![allow(
     clippy::disallowed_methods,
@@ -100,8 +100,13 @@ fn of_many_runs(path: &Path) {
 fn main() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path();
-    if std::env::args().any(|argument| argument == "runs") {
-        return of_many_runs(path);
+    let mut rest = std::env::args().skip_while(|argument| argument != "runs");
+    if rest.next().is_some() {
+        let kept = rest.next().filter(|name| !name.starts_with('-'));
+        if let Some(kept) = &kept {
+            fs::create_dir_all(kept).expect("a folder");
+        }
+        return of_many_runs(kept.as_deref().map_or(path, Path::new));
     }
     fs::write(path.join("small.toml"), SPEC).expect("the spec is written");
     let rates: Vec<_> = (1..=100).map(|i| format!("{i}e-5")).collect();
