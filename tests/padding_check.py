@@ -65,10 +65,25 @@ PENALTY = """
 type = "l2"
 weight = 0.1
 """
+MASKED = """
+[[losses]]
+type = "l2"
+mask = "real"
+weight = 0.1
+
+[[losses]]
+type = "mae"
+name = "copy"
+target = "items"
+mask = "real"
+weight = 0.5
+metrics = ["mae"]
+"""
 CASES = {
     "mean": ("mse", "mean", ""),
     "sum": ("mae", "sum", ""),
     "penalty": ("mse", "mean", PENALTY),
+    "masked": ("mse", "mean", MASKED),
 }
 
 
@@ -130,8 +145,11 @@ def main():
                 errors = outputs - inputs
                 errors = errors.square() if loss == "mse" else errors.abs()
                 each = of_items(errors, real, reduction)
-                if penalty:
+                if penalty == PENALTY:
                     each = each + 0.1 * outputs.square().mean((1, 2))
+                if penalty == MASKED:
+                    each = each + 0.1 * of_items(outputs.square(), real, "mean")
+                    each = each + 0.5 * of_items((outputs - inputs).abs(), real, "mean")
                 optimizer.zero_grad()
                 each.mean().backward()
                 optimizer.step()
@@ -145,7 +163,10 @@ def main():
                 errors = network.eval()(given) - given
             with open(run / "metrics.csv") as file:
                 rows = list(csv.DictReader(file))
-            for metric, errors in (("mae", errors.abs()), ("mse", errors.square())):
+            measured = [("mae", errors.abs()), ("mse", errors.square())]
+            if penalty == MASKED:
+                measured.append(("copy/mae", errors.abs()))
+            for metric, errors in measured:
                 wanted = of_items(errors, torch.tensor(valid_real), "mean").mean().item()
                 last = float(rows[-1][f"valid/{metric}"])
                 assert abs(last / wanted - 1) <= 1e-6, (name, metric, last, wanted)

@@ -247,13 +247,15 @@ impl Model {
     /// own scale, as [`Meaning::activate`] returns them.
     pub fn activated(&self, split: &Split, places: &[u32]) -> Vec<f32> {
         let served = self.served(split, places);
-        if !self.is_masked() {
-            return self.activated_values(served.values, served.num_items);
-        }
-        let tokenizer = self.transforms.input.tokenizer();
-        let positions = served.first_hidden(tokenizer.and_then(Tokenizer::mask));
+        let input = &self.transforms.input;
+        let mask = input.tokenizer().and_then(Tokenizer::mask);
+        let padding = input.padding().first().copied().flatten();
+        let positions = served.decisive(self.plan.task.kind, mask, padding);
         let all = self.activated_values(served.values, served.num_items);
-        self.meaning.at_positions(&all, &positions)
+        match positions {
+            Some(positions) => self.meaning.at_positions(&all, &positions),
+            None => all,
+        }
     }
 
     /// Items of a split in the precision of the network.

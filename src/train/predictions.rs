@@ -119,10 +119,12 @@ fn write_split(
             batch.map_err(|e| Wrong::Run(Outcome::failed(FailureClass::Data, e.to_string())))?;
         let num = batch.inputs.dims()[0];
         let mut numbers = activated(network, meaning, batch.inputs);
-        if meaning.task() == TaskKind::MaskedToken {
+        if matches!(meaning.task(), TaskKind::MaskedToken | TaskKind::NextToken) {
             let items: Vec<u32> = (at as u32..(at + num) as u32).collect();
-            let positions = loader.split().serve(&items, None).first_hidden(None);
-            numbers = meaning.at_positions(&numbers, &positions);
+            let served = loader.split().serve(&items, None);
+            if let Some(positions) = served.decisive(meaning.task(), None, None) {
+                numbers = meaning.at_positions(&numbers, &positions);
+            }
         }
         for (prediction, more) in meaning.decide_outputs(&numbers, num) {
             let added = writer.add(meaning, &places.of(at), &[], (&prediction, &more));

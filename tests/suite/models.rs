@@ -354,6 +354,34 @@ fn layers_that_compute_with_padding_despite_a_mask_are_a_warning() {
             &*turned("{ type = 'adaptive_avg_pool1d', output_size = 1 }"),
             "averages padding with real positions",
         ),
+        (
+            &*turned("{ type = 'max_pool1d', kernel_size = 2 }"),
+            "pools real positions with padding",
+        ),
+        (
+            &*turned("{ type = 'layer_norm' }"),
+            "normalizes real positions with padding",
+        ),
+        (
+            &*turned("{ type = 'softmax' }"),
+            "gives padding a share of the sum",
+        ),
+        (
+            &*flat("{ type = 'roll', axis = 0, shift = 1 }"),
+            "moves padding before real positions",
+        ),
+        (
+            &*flat(
+                "{ type = 'relu', name = 'a' }, { type = 'concat', axis = 1, inputs = ['a', 'previous'] }, { type = 'gru', hidden_size = 4, bidirectional = true }",
+            ),
+            "continues its state in padding",
+        ),
+        (
+            &*flat(
+                "{ type = 'relu', name = 'a' }, { type = 'transformer_decoder', num_layers = 1, num_heads = 2, feedforward_size = 8, mask = 'real', inputs = ['a', 'previous'] }",
+            ),
+            "attends to padding",
+        ),
     ] {
         let said = warnings(layers);
         assert!(
@@ -367,6 +395,7 @@ fn layers_that_compute_with_padding_despite_a_mask_are_a_warning() {
         "{ type = 'gru', hidden_size = 4 }, { type = 'mean', mask = 'real' }",
         "{ type = 'lstm', hidden_size = 4, output = 'last', mask = 'real' }",
         "{ type = 'layer_norm' }, { type = 'mean', mask = 'real' }",
+        "{ type = 'multi_head_attention', num_heads = 2, causal = true }, { type = 'mean', mask = 'real' }",
         &*turned("{ type = 'conv1d', out_channels = 4, kernel_size = 1 }"),
         &*turned("{ type = 'conv1d', out_channels = 4, kernel_size = 3, padding = 'causal' }"),
         // Outputs of masked recurrent layers are 0 at padding.
@@ -376,5 +405,25 @@ fn layers_that_compute_with_padding_despite_a_mask_are_a_warning() {
         ),
     ] {
         assert_eq!(warnings(layers), "", "{layers}");
+    }
+}
+
+/// Padding of numbers is 0 in the data, and another number once they are scaled.
+#[test]
+fn a_mask_of_scaled_numbers_is_a_warning() {
+    let folder = tempfile::tempdir().unwrap();
+    let row = |at: usize| format!("{{\"x\": [{at}.5, 1, 2], \"y\": \"{}\"}}\n", at % 2);
+    let rows: String = (0..20).map(row).collect();
+    fs::write(folder.path().join("rows.jsonl"), rows).unwrap();
+    for (scale, is_wrong) in [("standardize", true), ("none", false)] {
+        let spec = format!(
+            "data = {{ type = 'json_lines', path = 'rows.jsonl', target = 'y', scale = '{scale}' }}\noptimizer = {{ type = 'adam', learning_rate = 1e-3 }}\ntrain = {{ epochs = 1 }}\n\
+             model.layers = [{{ type = 'padding_mask', name = 'real' }}, {{ type = 'reshape', shape = [3, 1], inputs = ['input'] }}, {{ type = 'gru', hidden_size = 2, output = 'last', mask = 'real' }}, {{ type = 'linear' }}]\n"
+        );
+        fs::write(folder.path().join("spec.toml"), spec).unwrap();
+        let (code, out, said) = run(folder.path(), &["check", "spec.toml"]);
+        assert_eq!(code, 0, "{said}");
+        let found = (out + &said).contains("`real` masks 0, but items are scaled");
+        assert_eq!(found, is_wrong, "{said}");
     }
 }

@@ -33,9 +33,9 @@ pub struct Network {
     /// The layer with the positions that it counts, if not all of them.
     #[module(skip)]
     mask: Option<usize>,
-    /// Losses that are added to it.
+    /// Losses that are added to it, with the layers of the positions that they count.
     #[module(skip)]
-    terms: Vec<LossTerm>,
+    terms: Vec<(LossTerm, Option<usize>)>,
     /// The tasks of further targets.
     #[module(skip)]
     more_tasks: Vec<TaskKind>,
@@ -77,12 +77,12 @@ impl Network {
             graph: lora::attached(graph, &plan.network, plan.seed, plan.arithmetic),
             task: plan.task.kind,
             loss: plan.loss.clone(),
-            mask: {
-                let named = plan.loss.mask.as_ref();
-                let mut layers = plan.network.layers.iter();
-                named.and_then(|name| layers.position(|layer| layer.name == *name))
+            mask: mask_of(plan, &plan.loss),
+            terms: {
+                let each = plan.losses.iter();
+                each.map(|term| (term.clone(), mask_of(plan, &term.loss)))
+                    .collect()
             },
-            terms: plan.losses.clone(),
             more_tasks: plan.more_tasks(),
             pair: {
                 let spec = plan.strategy.adversarial();
@@ -143,22 +143,35 @@ impl Network {
         if outputs.is_empty() {
             return main;
         }
-        let used = self.terms.iter().map(|term| outputs[term.layer].clone());
+        let used = self.terms.iter().map(|(term, mask)| {
+            let padding = mask.map(|at| Padding::new(outputs[at].clone().r2()));
+            (outputs[term.layer].clone(), padding)
+        });
         let terms = self.terms(used.collect(), items, wanted);
         self.sum(main, &terms)
     }
 
-    /// The terms for the outputs that they are about.
-    fn terms(&self, outputs: Vec<DynTensor>, items: &DynTensor, wanted: Wanted<'_>) -> Vec<Term> {
+    /// The terms for the outputs that they are about, with the positions that count.
+    fn terms(
+        &self,
+        outputs: Vec<(DynTensor, Option<Padding>)>,
+        items: &DynTensor,
+        wanted: Wanted<'_>,
+    ) -> Vec<Term> {
         let each = self.terms.iter().zip(outputs);
-        let each = each.map(|(term, output)| {
+        let each = each.map(|((term, _), (output, padding))| {
             let (task, targets) = match term.target {
                 None => {
                     let dims = output.dims();
                     let values = dims[1..].last().copied().unwrap_or(1);
                     let positions = dims[1..].iter().product::<usize>() / values.max(1);
                     let output = output.reshape(&[dims[0], positions, values]).r3();
+                    let output = match &padding {
+                        Some(padding) => padding.cleared(output),
+                        None => output,
+                    };
                     let losses = item_penalties(&term.loss, self.computed.1, output);
+                    let losses = self.of_counted(losses, &term.loss, padding.as_ref());
                     return Term {
                         losses: wanted.weighed(losses),
                         compared: None,
@@ -178,10 +191,15 @@ impl Network {
                     .filter(|_| term.target == Some(TermTarget::Task)),
                 ..wanted
             };
-            let losses = self.losses_of(&term.loss, outputs.clone(), &targets, wanted);
+            let counted = match &padding {
+                Some(padding) => padding.filled(outputs.clone(), &targets),
+                None => outputs.clone(),
+            };
+            let losses = self.losses_of(&term.loss, counted, &targets, wanted);
+            let losses = self.of_counted(losses, &term.loss, padding.as_ref());
             Term {
                 losses,
-                compared: Some((outputs, targets)),
+                compared: Some((outputs, targets, padding)),
             }
         });
         each.collect()
@@ -219,12 +237,17 @@ impl Network {
             None => outputs,
         };
         let losses = self.losses_of(&self.loss, outputs, wanted.targets, wanted);
-        self.of_counted(losses, padding)
+        self.of_counted(losses, &self.loss, padding)
     }
 
     /// Losses over all positions of items as those over the positions that count; the others have none.
-    fn of_counted(&self, losses: Tensor<1>, padding: Option<&Padding>) -> Tensor<1> {
-        match (padding, self.loss.reduction) {
+    fn of_counted(
+        &self,
+        losses: Tensor<1>,
+        loss: &LossSpec,
+        padding: Option<&Padding>,
+    ) -> Tensor<1> {
+        match (padding, loss.reduction) {
             (Some(padding), Reduction::Mean) => losses * padding.factors(self.computed.1),
             _ => losses,
         }
@@ -233,7 +256,7 @@ impl Network {
     /// The loss of the task and the terms, each times its weight.
     fn sum(&self, main: Tensor<1>, terms: &[Term]) -> Tensor<1> {
         let weighted = self.terms.iter().zip(terms);
-        weighted.fold(main, |sum, (term, computed)| {
+        weighted.fold(main, |sum, ((term, _), computed)| {
             sum + computed.losses.clone() * term.weight
         })
     }
@@ -270,7 +293,7 @@ impl Network {
 
     /// The same, and the outputs that are compared with other columns, in the order of their losses.
     pub fn all_outputs(&self, inputs: DynTensor) -> (Tensor<2>, Vec<Tensor<2>>) {
-        let more = self.terms.iter().filter_map(|term| match term.target {
+        let more = self.terms.iter().filter_map(|(term, _)| match term.target {
             Some(TermTarget::More(at)) => Some((term.layer, self.more_tasks[at])),
             _ => None,
         });
@@ -304,8 +327,9 @@ impl Network {
 
     /// The layers whose outputs losses use beside the last one.
     pub(crate) fn layers_of_losses(&self) -> Vec<usize> {
-        let terms = self.terms.iter().map(|term| term.layer);
-        terms.chain(self.mask).collect()
+        let terms = self.terms.iter().map(|(term, _)| term.layer);
+        let masks = self.terms.iter().filter_map(|(_, mask)| *mask);
+        terms.chain(masks).chain(self.mask).collect()
     }
 
     /// The same with outputs by `compute`: that of the last layer, and those of the layers that losses use.
@@ -347,6 +371,12 @@ impl Network {
         let padding = padding.map(|mask| Padding::new(mask.r2()));
         let outputs = flat(self.task, output);
         let main = self.main_losses(outputs.clone(), padding.as_ref(), wanted);
+        let mut masks = others.split_off(self.terms.len()).into_iter();
+        let others = others.into_iter().zip(&self.terms);
+        let others = others.map(|(output, (_, mask))| {
+            let mask = mask.and_then(|_| masks.next());
+            (output, mask.map(|mask| Padding::new(mask.r2())))
+        });
         if !is_sum {
             return Output {
                 losses: main,
@@ -357,7 +387,7 @@ impl Network {
                 judged: None,
             };
         }
-        let mut terms = self.terms(others, &inputs, wanted);
+        let mut terms = self.terms(others.collect(), &inputs, wanted);
         let alone = |losses| Term {
             losses,
             compared: None,
@@ -370,7 +400,7 @@ impl Network {
             });
             let (arithmetic, temperature) = (self.computed.1, lesson.temperature);
             let distance = item_distances(&self.loss, arithmetic, temperature, both, &targets);
-            let distance = self.of_counted(wanted.weighed(distance), padding.as_ref());
+            let distance = self.of_counted(wanted.weighed(distance), &self.loss, padding.as_ref());
             let losses = main.clone() * (1.0 - lesson.weight) + distance.clone() * lesson.weight;
             (losses, alone(distance))
         });
@@ -387,6 +417,13 @@ impl Network {
             judged: None,
         }
     }
+}
+
+/// The layer with the positions that a loss counts, if not all of them.
+fn mask_of(plan: &RunPlan, loss: &LossSpec) -> Option<usize> {
+    let named = loss.mask.as_ref()?;
+    let mut layers = plan.network.layers.iter();
+    layers.position(|layer| layer.name == *named)
 }
 
 /// \[batch, output shape\] to \[batch, values\], or for a class at each position to \[batch * positions, classes\].
@@ -458,8 +495,8 @@ pub struct Output {
 pub struct Term {
     /// The loss of each item, \[batch\], without its weight.
     pub losses: Tensor<1>,
-    /// The output and what it is compared with, for its metrics.
-    pub compared: Option<(Tensor<2>, Targets)>,
+    /// The output, what it is compared with, and the positions that count, for its metrics.
+    pub compared: Option<(Tensor<2>, Targets, Option<Padding>)>,
 }
 
 impl Output {
@@ -467,9 +504,14 @@ impl Output {
     pub fn without_autodiff(self) -> Self {
         let terms = self.terms.into_iter().map(|term| Term {
             losses: term.losses.without_autodiff(),
-            compared: term
-                .compared
-                .map(|(outputs, targets)| (outputs.without_autodiff(), targets.without_autodiff())),
+            compared: term.compared.map(|(outputs, targets, padding)| {
+                let padding = padding.map(Padding::without_autodiff);
+                (
+                    outputs.without_autodiff(),
+                    targets.without_autodiff(),
+                    padding,
+                )
+            }),
         });
         Self {
             losses: self.losses.without_autodiff(),

@@ -33,6 +33,14 @@ impl Padding {
         outputs.mask_where(padding, values.clone())
     }
 
+    /// An output, \[items, positions, values\], with 0 at padding.
+    pub fn cleared(&self, output: Tensor<3>) -> Tensor<3> {
+        let [items, positions, _] = output.dims();
+        let padding = padded(&self.mask).reshape([items, positions, 1]);
+        let padding = padding.expand(output.dims());
+        output.mask_fill(padding, 0.0)
+    }
+
     /// The factors, \[items\], that make means over all positions means over those that count; 0 for an item without
     /// any.
     pub fn factors(&self, arithmetic: Arithmetic) -> Tensor<1> {

@@ -282,6 +282,14 @@ const SERIES: Edits = &[
     ),
     ("loss.type", "'mse'"),
 ];
+const SERIES_WITH_A_PENALTY: Edits = &[
+    SERIES[0],
+    SERIES[1],
+    SERIES[2],
+    SERIES[3],
+    SERIES[4],
+    ("losses", "[{ type = 'l2', output = 'linear_1' }]"),
+];
 const BRACKETS: Edits = &[
     ("data.type", "'brackets'"),
     ("model.type", "'transformer_classifier'"),
@@ -560,6 +568,13 @@ const ROWS: &[Row] = &[
         Other,
     ),
     (WAVES, SERIES, "loss.mask", "'real'", Other),
+    (
+        WAVES,
+        SERIES_WITH_A_PENALTY,
+        "losses",
+        "[{ type = 'l2', output = 'linear_1', mask = 'real' }]",
+        Other,
+    ),
     (DIGITS, &[], "data.augment.flip", "0.5", Other),
     (DIGITS, &[], "data.augment.flip_vertical", "0.5", Other),
     (DIGITS, &[], "data.augment.shift", "0.1", Other),
@@ -1086,7 +1101,7 @@ fn write_data(folder: &Path) {
     write("pairs of nodes.csv", pairs.as_bytes());
     let words = |name: &str, word: &str| {
         let model = format!(
-            r#"{{ "type": "WordLevel", "vocab": {{ "?": 0, "{word}": 1 }}, "unk_token": "?" }}"#
+            r#"{{ "type": "WordLevel", "vocab": {{ "?": 0, "{word}": 1, "[PAD]": 2 }}, "unk_token": "?" }}"#
         );
         let text =
             format!(r#"{{ "model": {model}, "pre_tokenizer": {{ "type": "Whitespace" }} }}"#);

@@ -7,7 +7,7 @@ use super::network::heads::{Head, Needs};
 use super::task::{Goal, output_shape, usual_task};
 use crate::data::{DataPlan, TargetPlan};
 use crate::diagnostic::{Diagnostic, nearest};
-use crate::spec::loss::{LossFunction, LossKind};
+use crate::spec::loss::{LossFunction, LossKind, LossSpec};
 use crate::spec::losses::{ITEMS, LossTerm, MAIN, TEACHER, TermName, TermTable, TermTarget};
 use crate::spec::metric::Metric;
 use crate::spec::model::layer::LayerKind;
@@ -49,9 +49,9 @@ pub(super) fn add(point: &Point<'_>, goal: &mut Goal, data: &DataPlan) -> Vec<Di
             wrong.push(diagnostic);
         }
         match term(point, goal, data, &path, table) {
-            Ok((term, head)) => {
+            Ok((term, heads)) => {
                 goal.terms.push(term);
-                goal.heads.push(head);
+                goal.heads.extend(heads);
             }
             Err(diagnostics) => wrong.extend(diagnostics),
         }
@@ -108,14 +108,14 @@ fn wrong_name(
     )
 }
 
-/// A table of `[[losses]]` with the output that it needs.
+/// A table of `[[losses]]` with the outputs that it needs.
 fn term(
     point: &Point<'_>,
     goal: &Goal,
     data: &DataPlan,
     path: &str,
     table: &TermTable,
-) -> Result<(LossTerm, Head), Vec<Diagnostic>> {
+) -> Result<(LossTerm, Vec<Head>), Vec<Diagnostic>> {
     let key = format!("{path}.output");
     let layers = &point.spec.model.layers;
     let layer = match &table.output {
@@ -160,6 +160,8 @@ fn term(
     if !wrong.is_empty() {
         return Err(wrong);
     }
+    let mask = mask(point, data, path, table, layer, compared.as_ref());
+    let mask = mask.map_err(|wrong| vec![*wrong])?;
     let needs = match (&compared, kind) {
         (Some(compared), _) => Needs::Shape(output_shape(
             compared.task,
@@ -179,9 +181,75 @@ fn term(
             .into_iter()
             .filter(|metric| *metric != Metric::Loss)
             .collect(),
-        loss: table.loss.clone(),
+        loss: LossSpec {
+            mask: mask.as_ref().map(|mask| layers[mask.layer].name.clone()),
+            ..table.loss.clone()
+        },
     };
-    Ok((term, Head { layer, needs, key }))
+    let head = Head { layer, needs, key };
+    Ok((term, mask.into_iter().chain([head]).collect()))
+}
+
+/// The mask that a table names.
+fn mask(
+    point: &Point<'_>,
+    data: &DataPlan,
+    path: &str,
+    table: &TermTable,
+    output: usize,
+    compared: Option<&Compared<'_>>,
+) -> Result<Option<Head>, Box<Diagnostic>> {
+    let Some(name) = &table.loss.mask else {
+        return Ok(None);
+    };
+    let key = format!("{path}.mask");
+    let refuse = |message: String, help: &str| {
+        let diagnostic = Diagnostic::error("task", message).at(point.span(&key));
+        Err(Box::new(diagnostic.help(help)))
+    };
+    let needs = match compared.map(|compared| compared.target) {
+        None => Needs::MaskOf(output),
+        Some(TermTarget::Items) if matches!(data.input.shape.len(), 1 | 2) => {
+            Needs::Mask(data.input.shape[0])
+        }
+        Some(TermTarget::Items) => {
+            let shape = &data.input.shape;
+            return refuse(
+                format!(
+                    "`{key}` is about series of numbers, [length] or [length, features], but an item has the shape {shape:?}"
+                ),
+                "remove `mask`",
+            );
+        }
+        Some(_) => {
+            return refuse(
+                format!(
+                    "`{key}` is about positions of the items, but the output is compared with another target"
+                ),
+                "remove `mask`: the class -1 marks a position that does not count",
+            );
+        }
+    };
+    if let Some(metric) = (table.metrics.iter().flatten()).find(|it| matches!(it, Metric::Own(_))) {
+        return refuse(
+            format!(
+                "the metric `{}` is computed from all positions, but `{key}` leaves some out",
+                metric.name()
+            ),
+            "use `mae` or `mse`, or remove `mask`",
+        );
+    }
+    if let LossFunction::Own { used, .. } = &table.loss.function {
+        return refuse(
+            format!(
+                "`{key}` leaves out positions, but the loss `{}` is computed from all of them",
+                used.part
+            ),
+            "use another loss, or remove `mask`",
+        );
+    }
+    let layer = output_of(point, &key, name)?;
+    Ok(Some(Head { layer, needs, key }))
 }
 
 /// What an output is compared with.

@@ -133,6 +133,10 @@ pub const RULES: &[Rule] = &[
         check: padded::padding_is_left_out,
     },
     Rule {
+        reads: &["data", "model"],
+        check: padded::masks_find_padding,
+    },
+    Rule {
         reads: &["data", "task", "strategy"],
         check: data::target_is_named,
     },

@@ -11,6 +11,7 @@ use super::records::Records;
 use super::{DataError, DrawnPlan, InputPlan, NodeGraph, Pairs, PairsPart, TargetValues};
 use crate::spec::backend::Precision;
 use crate::spec::data::AugmentSpec;
+use crate::spec::task::TaskKind;
 
 mod changes;
 mod content;
@@ -102,19 +103,43 @@ pub struct Served {
 }
 
 impl Served {
-    /// The position of the first hidden token of each item: without targets, of the first mask token.
-    pub fn first_hidden(&self, mask: Option<i32>) -> Vec<usize> {
-        let first = |of: &[i32], is_hidden: &dyn Fn(i32) -> bool| {
+    /// Of networks that predict a token, the position of each item that it is predicted at: that of its first hidden token,
+    /// and otherwise the last one that is not padding. Both are known from targets, or from the `mask` and `padding` tokens.
+    /// `None` if it is the last one of all items, or the task is another.
+    pub fn decisive(
+        &self,
+        task: TaskKind,
+        mask: Option<i32>,
+        padding: Option<u32>,
+    ) -> Option<Vec<usize>> {
+        let is_next = task == TaskKind::NextToken;
+        if !is_next && task != TaskKind::MaskedToken {
+            return None;
+        }
+        let each = |of: &[i32], is_it: &dyn Fn(i32) -> bool| -> Vec<usize> {
             let items = of.chunks_exact((of.len() / self.num_items.max(1)).max(1));
-            let first = items.map(|item| item.iter().position(|token| is_hidden(*token)));
-            first.map(Option::unwrap_or_default).collect()
+            let found = items.map(|item| {
+                let mut tokens = item.iter();
+                let found = if is_next {
+                    tokens.rposition(|token| is_it(*token))
+                } else {
+                    tokens.position(|token| is_it(*token))
+                };
+                found.unwrap_or_default()
+            });
+            found.collect()
         };
         match (&self.targets, &self.values) {
             (TargetValues::Classes(targets), _) if !targets.is_empty() => {
-                first(targets, &|target| target >= 0)
+                Some(each(targets, &|target| target >= 0))
             }
-            (_, Values::Tokens(tokens)) => first(tokens, &|token| Some(token) == mask),
-            _ => vec![0; self.num_items],
+            (_, Values::Tokens(tokens)) if is_next => {
+                let padding = padding?;
+                Some(each(tokens, &|token| token as u32 != padding))
+            }
+            (_, Values::Tokens(tokens)) => Some(each(tokens, &|token| Some(token) == mask)),
+            _ if is_next => None,
+            _ => Some(vec![0; self.num_items]),
         }
     }
 }

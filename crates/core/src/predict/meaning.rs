@@ -205,7 +205,7 @@ impl Meaning {
     }
 
     /// Of the numbers at each position of several items those at one position of each, which [`Meaning::decide`] takes
-    /// for hidden tokens.
+    /// for tokens.
     pub fn at_positions(&self, activated: &[f32], positions: &[usize]) -> Vec<f32> {
         let num = self.num_classes().max(1);
         let size = (activated.len() / positions.len().max(1)).max(1);
@@ -256,7 +256,7 @@ impl Meaning {
         }
     }
 
-    /// The token of the last position: of a text with hidden tokens, only the first of these is passed.
+    /// The token of the last position: of items with padding or hidden tokens, only one position is passed.
     fn token(&self, activated: &[f32]) -> Prediction {
         let num = self.num_classes().max(1);
         let last = &activated[activated.len().saturating_sub(num)..];

@@ -324,6 +324,14 @@ impl Types for WithTarget {
     }
 }
 
+/// The tasks that a loss is for; none for a penalty.
+fn tasks_of(loss: LossType) -> &'static [TaskKind] {
+    match loss {
+        LossType::BuiltIn(kind) => kind.tasks(),
+        LossType::Own(part) => part.tasks,
+    }
+}
+
 impl LossSpec {
     /// The default loss.
     pub fn default_for(task: TaskKind) -> Self {
@@ -361,24 +369,37 @@ impl LossSpec {
                     OrOwn::BuiltIn(WithTarget(kind)) => LossType::BuiltIn(kind),
                     OrOwn::Own(part) => LossType::Own(part),
                 };
-                let reconstructs = match loss {
-                    LossType::BuiltIn(kind) => kind.tasks().contains(&TaskKind::Autoencoding),
-                    LossType::Own(part) => part.tasks.contains(&TaskKind::Autoencoding),
-                };
-                let mask = reconstructs.then(|| {
-                    let doc = "A `padding_mask` layer: the positions of series that it masks count neither in the loss nor in the metrics of an autoencoder.";
-                    s.field("mask", Kind::Text, doc).optional()
-                });
-                Self {
-                    mask: mask.flatten(),
-                    ..Self::of_type(s, loss)
-                }
+                let doc = "A `padding_mask` layer: the positions of series that it masks count neither in the loss nor in the metrics of an autoencoder.";
+                let reconstructs = tasks_of(loss).contains(&TaskKind::Autoencoding);
+                Self::of_counted(s, loss, reconstructs, doc)
             },
         )
     }
 
-    /// The keys of a loss besides its `type`.
-    pub(super) fn of_type(s: &mut Section<'_>, loss: LossType) -> Self {
+    /// The keys of one of `[[losses]]` besides its `type`.
+    pub(super) fn of_term(s: &mut Section<'_>, loss: LossType) -> Self {
+        let doc = "A `padding_mask` layer: the positions that it masks do not count. For penalties, these are rows of the output; otherwise, positions of series that `target = \"items\"` compares it with.";
+        let tasks = tasks_of(loss);
+        let has_positions = tasks.is_empty() || tasks.contains(&TaskKind::Autoencoding);
+        Self::of_counted(s, loss, has_positions, doc)
+    }
+
+    /// The keys of a loss, with `mask` if it can leave out positions.
+    fn of_counted(
+        s: &mut Section<'_>,
+        loss: LossType,
+        has_positions: bool,
+        doc: &'static str,
+    ) -> Self {
+        let mask = has_positions.then(|| s.field("mask", Kind::Text, doc).optional());
+        Self {
+            mask: mask.flatten(),
+            ..Self::of_type(s, loss)
+        }
+    }
+
+    /// The keys of a loss besides its `type`, and besides `mask`.
+    fn of_type(s: &mut Section<'_>, loss: LossType) -> Self {
         let usual = match loss {
             // The divergence of independent distributions is the sum of theirs.
             LossType::BuiltIn(LossKind::KlNormal) => Reduction::Sum,

@@ -47,7 +47,7 @@ pub struct LossTerm {
 }
 
 /// What the output of a term is compared with.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TermTarget {
     /// The target of the task.
@@ -85,7 +85,7 @@ impl TermTable {
     }
 
     pub(super) fn decode(s: &mut Section<'_>) -> Self {
-        let loss = s.variant("The loss of an item.", None, LossSpec::of_type);
+        let loss = s.variant("The loss of an item.", None, LossSpec::of_term);
         let output: Option<String> = s
             .field(
                 "output",

@@ -169,8 +169,8 @@ impl Scores {
         }
         for ((name, scores), term) in self.terms.iter().zip(terms) {
             let mut of_term = Measured::of_losses(term.losses);
-            if let Some((outputs, targets)) = term.compared {
-                scores.compare(outputs, targets, None, &mut of_term);
+            if let Some((outputs, targets, padding)) = term.compared {
+                scores.compare(outputs, targets, padding, &mut of_term);
             }
             measured.terms.push((name.clone(), of_term));
         }

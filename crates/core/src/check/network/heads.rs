@@ -26,6 +26,8 @@ pub enum Needs {
     Halves,
     /// A mask of this many positions.
     Mask(usize),
+    /// A mask of the rows of the output of a layer.
+    MaskOf(usize),
     /// Of any shape.
     Anything,
 }
@@ -170,6 +172,11 @@ pub(super) fn fit(
             Needs::Halves => (!shape.last().is_some_and(|width| width.is_multiple_of(2)))
                 .then(|| shape::no_halves(shape, &what)),
             Needs::Mask(positions) => masks::of_loss(network, head.layer, *positions),
+            Needs::MaskOf(output) => {
+                let shape = &network.layers[*output].shape;
+                let positions = shape.iter().rev().skip(1).product();
+                masks::of_loss(network, head.layer, positions)
+            }
             Needs::Anything => None,
         };
         if let Some(mismatch) = mismatch {

@@ -82,7 +82,7 @@ pub fn of_loss(network: &Network, at: usize, positions: usize) -> Option<Mismatc
     let dims = &network.layers[at].shape;
     let (message, help) = if !is_mask(network, Some(at)) {
         (
-            "is the `mask` of the loss, but does not output a mask".into(),
+            "is the `mask` of a loss, but does not output a mask".into(),
             "name a `padding_mask` layer, or one that slices, pads or combines masks",
         )
     } else if *dims == [positions] {
@@ -90,9 +90,9 @@ pub fn of_loss(network: &Network, at: usize, positions: usize) -> Option<Mismatc
     } else {
         (
             format!(
-                "is the `mask` of the loss, but outputs {dims:?}, and items have {positions} positions"
+                "is the `mask` of a loss, but outputs {dims:?}, and {positions} positions are masked"
             ),
-            "name a mask of the positions of items; `slice` and `pad` shorten and lengthen one",
+            "name a mask of the same positions; `slice` and `pad` shorten and lengthen one",
         )
     };
     wrong::<()>("type", message, help).err()

@@ -10,7 +10,7 @@ use super::{IMAGES, lists};
 use crate::data::known::{Known, Trust};
 use crate::data::read::{self, unreadable};
 use crate::data::{DataError, hex, sha256_hex};
-use crate::spec::data::FilesSpec;
+use crate::spec::data::{FilesSpec, Format};
 use crate::spec::plain_file;
 
 /// Incremented when readers decode the same files differently: older cached files are then not used.
@@ -130,6 +130,10 @@ fn digest_of(files: &FilesSpec, contents: Vec<Json>, readers: u32) -> String {
     }
     if readers != FORMER_READERS {
         work["values"] = json!(roles.values);
+        // Short lists of integers are numbers and no tokens, unless the file says so.
+        if matches!(format, Format::JsonLines | Format::Parquet) {
+            work["lists"] = json!(1);
+        }
     }
     sha256_hex(work.to_string().as_bytes())
 }

@@ -193,6 +193,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("output", "\"head\""),
     ("name", "\"hidden\""),
     ("share", "\"encoder\""),
+    ("mask", "\"real\""),
     ("tie", "\"tokens\""),
     ("equation", "\"qd,kd->qk\""),
     ("inputs", "[\"hidden\", \"input\"]"),

@@ -3,10 +3,10 @@
 use super::common::Common;
 use super::expand::{Expander, MAX_LAYERS, Part, Scope};
 use super::layer::LayerKind;
-use super::layer_spec::{LayerSpec, Place, Source, Weights};
+use super::layer_spec::{LayerSpec, MaskKey, Place, Source, Weights};
 use crate::diagnostic::{Diagnostic, Span, nearest};
 use crate::spec::document::{Entry, Node, Table, Value};
-use crate::spec::section::read_at;
+use crate::spec::section::{Choice, read_at};
 
 /// The keys beside `share`: all others are those of the other layer.
 const KEYS: [&str; 6] = ["share", "name", "inputs", "repeat", "when", "for_each"];
@@ -37,7 +37,14 @@ impl Expander<'_> {
         let Some(named) = common.share.clone() else {
             return;
         };
-        if let Some(other) = (table.entries.iter()).find(|e| !KEYS.contains(&e.key.as_str())) {
+        let part = self.earlier(&named, scope);
+        let is_own = |key: &str| {
+            let is_mask = |layer: &LayerSpec| layer.masks.iter().any(|mask| mask.name() == key);
+            let single = part.as_ref().filter(|part| !part.is_group());
+            KEYS.contains(&key)
+                || single.is_some_and(|part| is_mask(&self.layers[part.layers.start]))
+        };
+        if let Some(other) = table.entries.iter().find(|entry| !is_own(&entry.key)) {
             let message = format!(
                 "`{}` has no effect beside `share`: type and keys are those of `{named}`",
                 other.key
@@ -52,7 +59,7 @@ impl Expander<'_> {
                 )
             }));
         }
-        let Some(part) = self.earlier(&named, scope) else {
+        let Some(part) = part else {
             let diagnostic = self.unknown("share", &named, span, scope);
             return self.refuse(diagnostic);
         };
@@ -74,6 +81,9 @@ impl Expander<'_> {
         if part.is_group() && self.refuse_merged(&part, &inputs, &named, table, span) {
             return;
         }
+        let Some(masks) = self.masks_again(&part, &inputs, &named, table, scope) else {
+            return;
+        };
         let Some(local) = self.local_name(&common, table, &named, copy, scope) else {
             return;
         };
@@ -90,7 +100,7 @@ impl Expander<'_> {
             return self.refuse_size(span);
         }
         let place = self.place_of(table, span, scope);
-        let new = self.again(&part, &inputs, &prefix, &place);
+        let new = self.again(&part, &inputs, &masks, &prefix, &place);
         scope.follow(common.name, copy, new);
     }
 
@@ -122,8 +132,99 @@ impl Expander<'_> {
         is_merged
     }
 
+    /// The masks of a layer that is computed again: those that its table names, and otherwise those of its first use, which
+    /// are refused for another sequence. None for a group, whose masks are among its layers.
+    fn masks_again(
+        &mut self,
+        part: &Part,
+        inputs: &[Source],
+        named: &str,
+        table: &Table,
+        scope: &Scope,
+    ) -> Option<Vec<Source>> {
+        let inner: Vec<_> = part.layers.clone().collect();
+        if part.is_group() {
+            let is_outside = |source: &Source| {
+                let is_inside = matches!(source, Source::Layer(at) if part.layers.contains(at));
+                !is_inside && !part.inputs.contains(source)
+            };
+            let masks = inner.iter().flat_map(|at| self.layers[*at].masks());
+            if masks.copied().any(|source| is_outside(&source))
+                && (0..inputs.len()).any(|at| !self.is_same_sequence(part, inputs, at))
+            {
+                let message = format!(
+                    "a layer of `{named}` has a mask from outside of it, which is not one of this input"
+                );
+                let span = table.get("share").map(|entry| entry.node.span)?;
+                let diagnostic = Diagnostic::error("contradiction", message).at(span);
+                self.refuse(diagnostic.help(format!(
+                    "make the mask in a block, from the input of `{named}`, or pass it as a second input"
+                )));
+                return None;
+            }
+            return Some(Vec::new());
+        }
+        let layer = self.layers[part.layers.start].clone();
+        let mut masks = Vec::new();
+        for (key, source) in layer.masks.iter().zip(layer.masks()) {
+            if table.get(key.name()).is_some() {
+                let given = self.masks(table, &[(*key, key.name(), "")], scope)?;
+                // One that `when` removes masks nothing, which the layer cannot do once more.
+                masks.push(given.first().map_or(*source, |(_, source)| *source));
+                continue;
+            }
+            // Those of attention belong to what is attended to.
+            let of_second = *key == MaskKey::MemoryMask
+                || matches!(layer.kind, LayerKind::MultiHeadAttention { .. }) && inputs.len() > 1;
+            if !self.is_same_sequence(part, inputs, usize::from(of_second)) {
+                let message = format!(
+                    "the `{}` of `{named}` is of another sequence than this input",
+                    key.name()
+                );
+                let span = table.get("share").map(|entry| entry.node.span)?;
+                let diagnostic = Diagnostic::error("contradiction", message).at(span);
+                self.refuse(diagnostic.help(format!(
+                    "add `{}` here, with a `padding_mask` of this input, or the same one if it has the same padding",
+                    key.name()
+                )));
+                return None;
+            }
+            masks.push(*source);
+        }
+        Some(masks)
+    }
+
+    /// Whether an input of a second use is that of the first one, or comes from what the first one computed.
+    fn is_same_sequence(&self, part: &Part, inputs: &[Source], at: usize) -> bool {
+        let Some(input) = inputs.get(at) else {
+            return true;
+        };
+        if part.inputs.get(at) == Some(input) {
+            return true;
+        }
+        let mut open = vec![*input];
+        while let Some(source) = open.pop() {
+            match source {
+                Source::Layer(at) if part.layers.contains(&at) => return true,
+                // Inputs of a layer come before it.
+                Source::Layer(at) if at > part.layers.start => {
+                    open.extend_from_slice(self.layers[at].values());
+                }
+                _ => {}
+            }
+        }
+        false
+    }
+
     /// Copies layers, with names that begin with `prefix`.
-    fn again(&mut self, part: &Part, inputs: &[Source], prefix: &str, place: &Place) -> Part {
+    fn again(
+        &mut self,
+        part: &Part,
+        inputs: &[Source],
+        masks: &[Source],
+        prefix: &str,
+        place: &Place,
+    ) -> Part {
         let first = self.layers.len();
         let moved = |source: &Source| {
             let input = part.inputs.iter().position(|input| input == source);
@@ -162,7 +263,7 @@ impl Expander<'_> {
                 inputs: if part.is_group() {
                     layer.inputs.iter().map(moved).collect()
                 } else {
-                    inputs.iter().chain(layer.masks()).copied().collect()
+                    inputs.iter().chain(masks).copied().collect()
                 },
                 weights: Some(Weights::Shared(owner)),
                 table: Table {

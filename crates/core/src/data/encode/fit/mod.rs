@@ -101,7 +101,7 @@ impl Fitting<'_> {
         let texts = texts.filter_map(|row| self.records.text(*row as usize, column));
         Ok(InputEncoder::Text {
             column,
-            tokenizer: Tokenizer::build(self.tokens, texts)?,
+            tokenizer: Tokenizer::build_for_items(self.tokens, texts)?,
             length: self.tokens.length,
         })
     }

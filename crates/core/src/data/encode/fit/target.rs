@@ -81,7 +81,7 @@ impl Fitting<'_> {
                 }))
             }
             (ColumnKind::Bytes | ColumnKind::Whole, 1)
-                if said == Some(ColumnType::Category) && min >= -1.0 && self.has_tokens() =>
+                if said == Some(ColumnType::Category) && min >= -1.0 =>
             {
                 Ok(Some(TargetEncoder::Classes {
                     column,
@@ -131,15 +131,6 @@ impl Fitting<'_> {
             column.name
         ))
         .help("save labels as integers 0 and 1, or remove `type = \"label\"`")
-    }
-
-    /// Whether items are tokens, each of which can have a class.
-    fn has_tokens(&self) -> bool {
-        let single = match self.uses.features[..] {
-            [at] if self.uses.inputs.is_empty() => Some(self.column(at)),
-            _ => None,
-        };
-        single.is_some_and(|column| self.is_tokens(column))
     }
 
     /// The encoder of the targets.

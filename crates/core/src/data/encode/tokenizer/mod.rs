@@ -225,12 +225,33 @@ impl Tokenizer {
         }
     }
 
-    /// The token that fills short items.
+    /// The token that fills short items; 0 for a tokenizer without one, which texts of items are refused for.
     pub fn padding(&self) -> i32 {
+        self.own_padding().unwrap_or(0)
+    }
+
+    fn own_padding(&self) -> Option<i32> {
         match &self.lookup {
             Lookup::Subwords(subwords) => subwords.padding(),
-            _ => PADDING,
+            _ => Some(PADDING),
         }
+    }
+
+    /// A tokenizer for items of one length each.
+    ///
+    /// # Errors
+    /// If no token is for padding: a real one in its place would be taken for padding wherever it occurs.
+    pub fn build_for_items<'a>(
+        spec: &TokensSpec,
+        texts: impl Iterator<Item = &'a str>,
+    ) -> Result<Self, DataError> {
+        let tokenizer = Self::build(spec, texts)?;
+        if tokenizer.own_padding().is_none() {
+            let message = "the tokenizer has no token for padding, such as `[PAD]`, and none for the end of a text, such as `</s>`: short texts cannot be filled up";
+            let help = "add one with the library tokenizers: `tokenizer.add_special_tokens([\"[PAD]\"])`, then `tokenizer.save(\"tokenizer.json\")`";
+            return Err(DataError::new(message).key("data.tokens.path").help(help));
+        }
+        Ok(tokenizer)
     }
 
     /// The token of anything without one, if there is such a token.

@@ -25,7 +25,18 @@ use crate::spec::plain_file;
 /// Bytes of a tokenizer's file: those of current language models have at most 35 MB.
 const MOST: u64 = 128 << 20;
 /// Tokens that models use as padding, the most usual first.
-const PADDINGS: [&str; 5] = ["[PAD]", "<pad>", "<|pad|>", "<PAD>", "<|endoftext|>"];
+const PADDINGS: [&str; 9] = [
+    "[PAD]",
+    "<pad>",
+    "<|pad|>",
+    "<PAD>",
+    // Many models have none, and are trained with the end of a text in its place.
+    "<|endoftext|>",
+    "<|end_of_text|>",
+    "</s>",
+    "<eos>",
+    "[EOS]",
+];
 /// Tokens that models use for hidden ones.
 const MASKS: [&str; 4] = ["[MASK]", "<mask>", "<|mask|>", "<MASK>"];
 
@@ -35,7 +46,7 @@ pub struct Subwords {
     library: tokenizers::Tokenizer,
     /// Whether each number, up to the largest one, is a token.
     is_token: Vec<bool>,
-    padding: i32,
+    padding: Option<i32>,
     unknown: Option<i32>,
     mask: Option<i32>,
     /// The tokens that are not special, in order.
@@ -139,7 +150,7 @@ impl Subwords {
             mask: mask.map(|mask| mask as i32),
             ordinary,
             is_token,
-            padding: padding.unwrap_or(0) as i32,
+            padding: padding.map(|padding| padding as i32),
             unknown: unknown.map(|unknown| unknown as i32),
             library,
         })
@@ -186,8 +197,8 @@ impl Subwords {
         self.is_token.len()
     }
 
-    /// The token that fills short items.
-    pub fn padding(&self) -> i32 {
+    /// The token that fills short items, if the tokenizer has one.
+    pub fn padding(&self) -> Option<i32> {
         self.padding
     }
 

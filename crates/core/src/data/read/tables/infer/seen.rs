@@ -275,11 +275,18 @@ impl Seen {
         use_of: Use,
         name: String,
     ) -> Result<Decided, DataError> {
-        if let Some(ColumnType::Category | ColumnType::Text | ColumnType::Chat) = forced {
+        if let Some(ColumnType::Text | ColumnType::Chat) = forced {
             return Err(DataError::new(format!(
                 "the column `{name}` contains lists, which must be numbers"
             ))
             .help("remove its `type`, or use single values"));
+        }
+        let are_tokens = forced == Some(ColumnType::Category);
+        if are_tokens && !self.lists_are_whole {
+            return Err(DataError::new(format!(
+                "the column `{name}` contains lists of numbers that are not integers, but tokens are"
+            ))
+            .help("remove its `type` or `encode`, or write the numbers of tokens"));
         }
         // The most frequent shape; of two, the one with fewer dimensions.
         let most = self.shapes.values().max().copied();
@@ -299,7 +306,8 @@ impl Seen {
                     .help("list the column in `ignore`, or remove it from the file"),
             );
         }
-        if is_padded && use_of != Use::Input {
+        // Tokens of a target that are padding are ignored.
+        if is_padded && use_of != Use::Input && !are_tokens {
             let (least, most) = (self.shortest_list, self.longest_list);
             return Err(DataError::new(format!(
                 "the lists of the target `{name}` have different lengths, from {least} to {most}"
@@ -307,7 +315,13 @@ impl Seen {
             .note("shorter lists would be padded, and padding would count in losses and metrics")
             .help("make the lists of a target equally long, or keep one number of each"));
         }
-        let is_whole = self.lists_are_whole && forced.is_none_or(|kind| kind == ColumnType::Label);
+        // What follows the end of a list is padding for tokens, and missing for numbers.
+        let is_whole = self.lists_are_whole
+            && match forced {
+                Some(ColumnType::Category | ColumnType::Label) => true,
+                Some(_) => false,
+                None => !is_padded,
+            };
         let kind = if is_whole {
             ColumnKind::Whole
         } else {
