@@ -1,6 +1,6 @@
 """Wall time of the trainings in `docs/hybrid.md`: what predicted updates save, and the loss that the same time buys.
 
-    python3 benches/hybrid.py RUNNER [EXPERIMENT...] [--rounds 3]
+    python3 benches/hybrid.py RUNNER [EXPERIMENT...] [--rounds 3] [--mnist ../shared/data/mnist]
 
 Trains each experiment again in each round, one run at a time, with nothing else on the machine. Times are seconds of
 training, without validation: of a run the median of its rounds, of an arm the mean over its seeds. The loss of full
@@ -40,8 +40,12 @@ def train(arguments, name):
     """Seconds and valid losses of each epoch of each run, by arm and seed."""
     with tempfile.TemporaryDirectory() as folder:
         command = [os.path.abspath(arguments.runner), "run", EXPERIMENTS / f"{name}.toml", "--jobs", "1", "--quiet"]
-        subprocess.run([*command, "--set", "data.download=false"] if "mnist" in name else command,
-                       cwd=folder, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        if "mnist" in name:
+            # Without the files, it would train on the digits.
+            root = json.dumps(os.path.abspath(arguments.mnist))
+            command += ["--set", f"data.root={root}", "--set", "data.fallback=none", "--set", "data.download=false"]
+        silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        subprocess.run(command, cwd=folder, check=True, **silent)
         results = pathlib.Path(folder) / "results" / name
         found = {}
         for run in json.loads((results / "plan.json").read_text())["runs"]:
@@ -115,6 +119,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("runner")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--mnist", default="../shared/data/mnist")
     parser.add_argument("experiments", nargs="*", default=NAMES)
     arguments = parser.parse_args()
     for name in arguments.experiments:
