@@ -101,28 +101,19 @@ pub(super) fn adapters_of(network: &Network) -> Vec<(String, TensorData)> {
 /// new memory for large models takes longer than reading them.
 fn content(path: &Path) -> io::Result<Bytes> {
     const SIZE: usize = size_of::<u128>();
+    const PIECE: usize = 1 << 20;
     let mut file = plain_file::open(path)?;
     let size = usize::try_from(file.metadata()?.len()).map_err(io::Error::other)?;
     let mut numbers: Vec<u128> = Vec::with_capacity(size.div_ceil(SIZE));
-    let mut piece = vec![0; 1 << 20];
-    let mut len = 0;
+    let (mut piece, mut len) = (Vec::new(), 0);
     loop {
-        let mut filled = 0;
-        while filled < piece.len() {
-            match file.read(&mut piece[filled..])? {
-                0 => break,
-                num => filled += num,
-            }
-        }
-        len += filled;
-        let (whole, rest) = piece[..filled].as_chunks::<SIZE>();
+        piece.clear();
+        let num = file.by_ref().take(PIECE as u64).read_to_end(&mut piece)?;
+        len += num;
+        piece.resize(num.next_multiple_of(SIZE), 0);
+        let (whole, _) = piece.as_chunks::<SIZE>();
         numbers.extend(whole.iter().map(|bytes| u128::from_ne_bytes(*bytes)));
-        if !rest.is_empty() {
-            let mut last = [0; SIZE];
-            last[..rest.len()].copy_from_slice(rest);
-            numbers.push(u128::from_ne_bytes(last));
-        }
-        if filled < piece.len() {
+        if num < PIECE {
             break;
         }
     }

@@ -4,6 +4,7 @@ use super::Point;
 use super::balance::weights_can_be_balanced;
 use super::fit::*;
 use super::network::heads::{Head, Needs};
+use super::padding;
 use super::task::{Goal, output_shape, usual_task};
 use crate::data::{DataPlan, TargetPlan};
 use crate::diagnostic::{Diagnostic, nearest};
@@ -203,51 +204,20 @@ fn mask(
         return Ok(None);
     };
     let key = format!("{path}.mask");
-    let refuse = |message: String, help: &str| {
-        let diagnostic = Diagnostic::error("task", message).at(point.span(&key));
-        Err(Box::new(diagnostic.help(help)))
-    };
     let needs = match compared.map(|compared| compared.target) {
         None => Needs::MaskOf(output),
-        Some(TermTarget::Items) if matches!(data.input.shape.len(), 1 | 2) => {
-            Needs::Mask(data.input.shape[0])
-        }
-        Some(TermTarget::Items) => {
-            let shape = &data.input.shape;
-            return refuse(
-                format!(
-                    "`{key}` is about series of numbers, [length] or [length, features], but an item has the shape {shape:?}"
-                ),
-                "remove `mask`",
-            );
-        }
+        Some(TermTarget::Items) => Needs::Mask(padding::positions(point, &key, data)?),
         Some(_) => {
-            return refuse(
-                format!(
-                    "`{key}` is about positions of the items, but the output is compared with another target"
-                ),
-                "remove `mask`: the class -1 marks a position that does not count",
+            let message = format!(
+                "`{key}` is about positions of the items, but the output is compared with another target"
             );
+            let help = "remove `mask`: the class -1 marks a position that does not count";
+            return padding::refuse(point, &key, message, help);
         }
     };
-    if let Some(metric) = (table.metrics.iter().flatten()).find(|it| matches!(it, Metric::Own(_))) {
-        return refuse(
-            format!(
-                "the metric `{}` is computed from all positions, but `{key}` leaves some out",
-                metric.name()
-            ),
-            "use `mae` or `mse`, or remove `mask`",
-        );
-    }
-    if let LossFunction::Own { used, .. } = &table.loss.function {
-        return refuse(
-            format!(
-                "`{key}` leaves out positions, but the loss `{}` is computed from all of them",
-                used.part
-            ),
-            "use another loss, or remove `mask`",
-        );
-    }
+    let metrics = table.metrics.as_deref().unwrap_or_default();
+    padding::metrics_leave_out(point, [&key, &key], metrics)?;
+    padding::loss_leaves_out(point, &key, &table.loss.function)?;
     let layer = output_of(point, &key, name)?;
     Ok(Some(Head { layer, needs, key }))
 }

@@ -1,4 +1,4 @@
-//! The positions of series that the loss of an autoencoder leaves out.
+//! The positions of series that losses leave out.
 
 use super::Point;
 use super::losses::output_of;
@@ -16,54 +16,101 @@ const KEY: &str = "loss.mask";
 /// Adds the mask of the loss to a goal, if the file names one; returns what is wrong with it.
 pub(super) fn add(point: &Point<'_>, goal: &mut Goal, data: &DataPlan) -> Option<Diagnostic> {
     let name = goal.loss.mask.clone()?;
-    let refuse = |key: &str, message: String, help: &str| {
-        let diagnostic = Diagnostic::error("task", message).at(point.span(key));
-        Some(diagnostic.help(help))
-    };
     if goal.task.kind != TaskKind::Autoencoding {
         let message = format!(
             "`{KEY}` is about series that the network reconstructs, but the task is `{}`",
             goal.task.kind.name()
         );
         let help = "remove `mask`; layers such as `mean` and `lstm` have a `mask` of their own, and the class -1 marks a position that does not count";
-        return refuse(KEY, message, help);
+        let diagnostic = Diagnostic::error("task", message).at(point.span(KEY));
+        return Some(diagnostic.help(help));
     }
-    let shape = &data.input.shape;
-    if !matches!(shape.len(), 1 | 2) {
-        let message = format!(
-            "`{KEY}` is about series of numbers, [length] or [length, features], but an item has the shape {shape:?}"
-        );
-        return refuse(KEY, message, "remove `mask`");
-    }
-    if let LossFunction::Own { used, .. } = &goal.loss.function {
-        let message = format!(
-            "`{KEY}` leaves out positions, but the loss `{}` is computed from all of them",
-            used.part
-        );
-        return refuse(KEY, message, "use another loss, or remove `mask`");
-    }
-    let mut metrics = goal.task.metrics.iter();
-    if let Some(metric) = metrics.find(|metric| matches!(metric, Metric::Own(_))) {
-        let message = format!(
-            "the metric `{}` is computed from all positions, but `{KEY}` leaves some out",
-            metric.name()
-        );
-        return refuse(
-            "task.metrics",
-            message,
-            "use `mae` or `mse`, or remove `mask`",
-        );
-    }
-    match output_of(point, KEY, &name) {
-        Ok(layer) => {
+    let checked = positions(point, KEY, data).and_then(|positions| {
+        loss_leaves_out(point, KEY, &goal.loss.function)?;
+        metrics_leave_out(point, [KEY, "task.metrics"], &goal.task.metrics)?;
+        Ok((positions, output_of(point, KEY, &name)?))
+    });
+    match checked {
+        Ok((positions, layer)) => {
             goal.loss.mask = Some(point.spec.model.layers[layer].name.clone());
             goal.heads.push(Head {
                 layer,
-                needs: Needs::Mask(shape[0]),
+                needs: Needs::Mask(positions),
                 key: KEY.into(),
             });
             None
         }
         Err(wrong) => Some(*wrong),
     }
+}
+
+/// The number of positions of items, of which the mask under a key leaves some out.
+pub(super) fn positions(
+    point: &Point<'_>,
+    key: &str,
+    data: &DataPlan,
+) -> Result<usize, Box<Diagnostic>> {
+    match data.input.shape[..] {
+        [positions] | [positions, _] => Ok(positions),
+        ref shape => refuse(
+            point,
+            key,
+            format!(
+                "`{key}` is about series of numbers, [length] or [length, features], but an item has the shape {shape:?}"
+            ),
+            "remove `mask`",
+        ),
+    }
+}
+
+/// Refuses a loss that is computed from all positions beside the mask under a key.
+pub(super) fn loss_leaves_out(
+    point: &Point<'_>,
+    key: &str,
+    loss: &LossFunction,
+) -> Result<(), Box<Diagnostic>> {
+    match loss {
+        LossFunction::Own { used, .. } => refuse(
+            point,
+            key,
+            format!(
+                "`{key}` leaves out positions, but the loss `{}` is computed from all of them",
+                used.part
+            ),
+            "use another loss, or remove `mask`",
+        ),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses metrics that are computed from all positions beside the mask under the first key; points at the second one.
+pub(super) fn metrics_leave_out(
+    point: &Point<'_>,
+    [key, place]: [&str; 2],
+    metrics: &[Metric],
+) -> Result<(), Box<Diagnostic>> {
+    let mut metrics = metrics.iter();
+    match metrics.find(|metric| matches!(metric, Metric::Own(_))) {
+        Some(metric) => refuse(
+            point,
+            place,
+            format!(
+                "the metric `{}` is computed from all positions, but `{key}` leaves some out",
+                metric.name()
+            ),
+            "use `mae` or `mse`, or remove `mask`",
+        ),
+        None => Ok(()),
+    }
+}
+
+/// What is wrong with a mask of a loss, at a key.
+pub(super) fn refuse<T>(
+    point: &Point<'_>,
+    key: &str,
+    message: String,
+    help: &str,
+) -> Result<T, Box<Diagnostic>> {
+    let diagnostic = Diagnostic::error("task", message).at(point.span(key));
+    Err(Box::new(diagnostic.help(help)))
 }

@@ -1,5 +1,6 @@
 //! The texts that an experiment was read from, and places in them.
 
+use std::ops::Range;
 use std::path::PathBuf;
 
 /// A byte range in one of the texts that an experiment was read from.
@@ -27,6 +28,16 @@ pub struct Use {
 }
 
 impl Span {
+    /// A range of bytes of a source.
+    pub fn of(source: u16, bytes: Range<usize>) -> Self {
+        Self {
+            source,
+            start: bytes.start as u32,
+            end: bytes.end as u32,
+            via: None,
+        }
+    }
+
     /// The same place, reached through the reference at `reference`.
     pub fn used_at(self, reference: Span) -> Self {
         let Span {

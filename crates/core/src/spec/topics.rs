@@ -7,7 +7,7 @@ use super::kind::Kind;
 use super::metric::{Metric, Objective};
 use super::model::decode_layer;
 use super::remedy;
-use super::section::{self, Choice, KeyDoc, Shape, Variant};
+use super::section::{self, Choice, KeyDoc, Shape, Variant, joined};
 use crate::diagnostic::nearest;
 
 /// With more names than this, a phrase contains their number, and they are listed below it.
@@ -118,17 +118,9 @@ fn last(path: &str) -> &str {
     path.rsplit('.').next().unwrap_or(path)
 }
 
-fn below(path: &str, key: &str) -> String {
-    if path.is_empty() {
-        key.to_owned()
-    } else {
-        format!("{path}.{key}")
-    }
-}
-
 fn add_keys(topics: &mut Vec<Topic>, path: &str, keys: &[KeyDoc]) {
     for key in keys {
-        let path = below(path, key.key);
+        let path = joined(path, key.key);
         match &key.shape {
             Shape::Table(inner) | Shape::Tables(inner) => {
                 add_table(topics, &path, key.doc, inner);
@@ -176,7 +168,7 @@ fn add_table(topics: &mut Vec<Topic>, path: &str, doc: &str, keys: &[KeyDoc]) {
         topics.push(table(path.to_owned(), doc, parts));
     }
     for variant in variants {
-        let path = below(path, variant.name);
+        let path = joined(path, variant.name);
         let parts = variant.keys.iter().chain(plain()).map(part).collect();
         topics.push(table(path.clone(), variant.doc, parts));
         add_keys(topics, &path, &variant.keys);

@@ -123,12 +123,7 @@ impl Document {
         let value = bare_to_toml(value);
         let text = format!("{key} = {value}");
         let source = self.sources.add("--set", &text);
-        let key_span = Span {
-            source,
-            start: 0,
-            end: key.len() as u32,
-            via: None,
-        };
+        let key_span = Span::of(source, 0..key.len());
         let offset = key.len() as u32 + 3;
         let parsed = parse_table(&format!("v = {value}"), source, &mut Diagnostics::default());
         if let Some(entry) = parsed.entries.into_iter().next() {

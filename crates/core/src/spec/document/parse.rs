@@ -28,15 +28,6 @@ pub(in crate::spec) fn parse_table(
     converter.table(root.get_ref())
 }
 
-fn to_span(source: u16, range: std::ops::Range<usize>) -> Span {
-    Span {
-        source,
-        start: range.start as u32,
-        end: range.end as u32,
-        via: None,
-    }
-}
-
 struct Converter<'a> {
     source: u16,
     /// Otherwise, the parser has reported numbers that it cannot read.
@@ -54,7 +45,7 @@ impl Converter<'_> {
             );
             self.diagnostics.push(
                 Diagnostic::error("out-of-range", message)
-                    .at(to_span(self.source, key.span()))
+                    .at(Span::of(self.source, key.span()))
                     .help(
                         "is this a data file? List data files under `[data]` of an experiment file",
                     ),
@@ -62,7 +53,7 @@ impl Converter<'_> {
         }
         let entries = table.iter().take(MAX_KEYS).map(|(key, value)| Entry {
             key: key.get_ref().to_string(),
-            key_span: to_span(self.source, key.span()),
+            key_span: Span::of(self.source, key.span()),
             node: self.node(value),
         });
         Table {
@@ -71,7 +62,7 @@ impl Converter<'_> {
     }
 
     fn node(&mut self, value: &Spanned<DeValue<'_>>) -> Node {
-        let span = to_span(self.source, value.span());
+        let span = Span::of(self.source, value.span());
         let value = match value.get_ref() {
             DeValue::Boolean(v) => Value::Bool(*v),
             DeValue::String(v) => Value::Str(v.to_string()),

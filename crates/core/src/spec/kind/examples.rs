@@ -256,14 +256,11 @@ fn says_something(default: &Json) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::spec::section::{KeyDoc, Shape};
+    use crate::spec::section::{KeyDoc, Shape, joined};
 
     fn collect(keys: &[KeyDoc], path: &str, lines: &mut Vec<String>) {
         for doc in keys {
-            let path = match path {
-                "" => doc.key.to_owned(),
-                _ => format!("{path}.{}", doc.key),
-            };
+            let path = joined(path, doc.key);
             match &doc.shape {
                 Shape::Scalar(kind) => {
                     let example = kind.example_for(&path, doc.default.as_ref());

@@ -142,29 +142,28 @@ impl Expander<'_> {
         table: &Table,
         scope: &Scope,
     ) -> Option<Vec<Source>> {
-        let inner: Vec<_> = part.layers.clone().collect();
+        let layers = &self.layers[part.layers.clone()];
+        let span = table.get("share").map(|entry| entry.node.span)?;
+        let refused = |message: String| Diagnostic::error("contradiction", message).at(span);
         if part.is_group() {
             let is_outside = |source: &Source| {
                 let is_inside = matches!(source, Source::Layer(at) if part.layers.contains(at));
                 !is_inside && !part.inputs.contains(source)
             };
-            let masks = inner.iter().flat_map(|at| self.layers[*at].masks());
-            if masks.copied().any(|source| is_outside(&source))
+            if layers.iter().flat_map(LayerSpec::masks).any(is_outside)
                 && (0..inputs.len()).any(|at| !self.is_same_sequence(part, inputs, at))
             {
                 let message = format!(
                     "a layer of `{named}` has a mask from outside of it, which is not one of this input"
                 );
-                let span = table.get("share").map(|entry| entry.node.span)?;
-                let diagnostic = Diagnostic::error("contradiction", message).at(span);
-                self.refuse(diagnostic.help(format!(
+                self.refuse(refused(message).help(format!(
                     "make the mask in a block, from the input of `{named}`, or pass it as a second input"
                 )));
                 return None;
             }
             return Some(Vec::new());
         }
-        let layer = self.layers[part.layers.start].clone();
+        let layer = layers[0].clone();
         let mut masks = Vec::new();
         for (key, source) in layer.masks.iter().zip(layer.masks()) {
             if table.get(key.name()).is_some() {
@@ -181,9 +180,7 @@ impl Expander<'_> {
                     "the `{}` of `{named}` is of another sequence than this input",
                     key.name()
                 );
-                let span = table.get("share").map(|entry| entry.node.span)?;
-                let diagnostic = Diagnostic::error("contradiction", message).at(span);
-                self.refuse(diagnostic.help(format!(
+                self.refuse(refused(message).help(format!(
                     "add `{}` here, with a `padding_mask` of this input, or the same one if it has the same padding",
                     key.name()
                 )));

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 use super::document::{Document, Node, Table, Value};
 use super::kind::Kind;
-use super::section::{Findings, KeyDoc, Shape};
+use super::section::{Findings, KeyDoc, Shape, joined};
 use crate::diagnostic::{Diagnostic, Span};
 use resolver::Resolver;
 use texts::has_template;
@@ -192,14 +192,6 @@ impl<'a> References<'a> {
         for entry in &mut root.entries {
             below(self, &mut entry.node, &entry.key, folder);
         }
-    }
-}
-
-fn joined(above: &str, key: &str) -> String {
-    if above.is_empty() {
-        key.to_owned()
-    } else {
-        format!("{above}.{key}")
     }
 }
 

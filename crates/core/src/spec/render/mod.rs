@@ -6,6 +6,7 @@ mod defaults;
 use std::path::{Component, Path};
 
 use super::document::{Document, Entry, Node, Table, Value, key_to_toml};
+use super::section::joined;
 use super::template::{Part, is_template, parts};
 use crate::diagnostic::{Source, Sources, Span};
 
@@ -377,12 +378,4 @@ fn aligned(lines: &[Line]) -> String {
         }
     }
     text
-}
-
-fn joined(above: &str, key: &str) -> String {
-    if above.is_empty() {
-        key.to_owned()
-    } else {
-        format!("{above}.{key}")
-    }
 }

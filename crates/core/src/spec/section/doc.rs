@@ -58,3 +58,12 @@ pub struct Variant {
     /// The keys it adds.
     pub keys: Vec<KeyDoc>,
 }
+
+/// The path of a key in the table at `above`, which is empty for the file itself.
+pub fn joined(above: &str, key: &str) -> String {
+    if above.is_empty() {
+        key.to_owned()
+    } else {
+        format!("{above}.{key}")
+    }
+}

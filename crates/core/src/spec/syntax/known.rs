@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 
 use crate::spec::describe;
-use crate::spec::section::{KeyDoc, Shape};
+use crate::spec::section::{KeyDoc, Shape, joined};
 
 #[derive(Default)]
 struct Known {
@@ -48,11 +48,7 @@ fn known() -> &'static Known {
 impl Known {
     fn add(&mut self, keys: &'static [KeyDoc], above: &str) {
         for key in keys {
-            let path = if above.is_empty() {
-                key.key.to_owned()
-            } else {
-                format!("{above}.{}", key.key)
-            };
+            let path = joined(above, key.key);
             if !key.key.is_empty() {
                 self.names.insert(key.key);
             }

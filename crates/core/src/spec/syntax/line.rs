@@ -93,6 +93,12 @@ pub fn open_ends(line: &str) -> (String, Option<usize>) {
     (open.iter().rev().collect(), None)
 }
 
+/// Whether a byte of a line is in a quoted text.
+pub fn is_in_text(parts: &[Part], at: usize) -> bool {
+    let mut texts = parts.iter().filter(|part| part.kind == Kind::Text);
+    texts.any(|part| part.at.contains(&at))
+}
+
 /// Whether a text is TOML.
 pub fn is_toml(text: &str) -> bool {
     toml::de::DeTable::parse(text).is_ok()

@@ -33,18 +33,14 @@ pub fn diagnostics(text: &str, source: u16, errors: &[toml::de::Error]) -> Vec<D
         return found;
     }
     let error = |wrong: Wrong, at: Range<usize>| {
-        let span = Span {
-            source,
-            start: at.start as u32,
-            end: at.end as u32,
-            via: None,
-        };
         let help = wrong.help.unwrap_or_else(|| HELP.to_owned());
         Diagnostic::error("syntax", format!("not valid TOML: {}", wrong.what))
-            .at(span)
+            .at(Span::of(source, at))
             .help(help)
     };
-    if let Some(at) = merge_marker(text) {
+    let Brackets { problem, places } = Brackets::of(text);
+    let text = Text::new(text, places);
+    if let Some(at) = text.merge_marker() {
         let wrong = Wrong {
             what: "the file has the marks of an unfinished merge".into(),
             help: Some(
@@ -54,17 +50,9 @@ pub fn diagnostics(text: &str, source: u16, errors: &[toml::de::Error]) -> Vec<D
         };
         return vec![error(wrong, at)];
     }
-    let Brackets { problem, places } = Brackets::of(text);
-    let lines: Vec<&str> = text.split('\n').collect();
-    let mut starts = Vec::with_capacity(lines.len());
-    lines.iter().fold(0, |start, line| {
-        starts.push(start);
-        start + line.len() + 1
-    });
-    let line_of = |at: usize| starts.partition_point(|start| *start <= at) - 1;
     let in_brackets = problem.as_ref().map(|problem| match problem {
-        Problem::Open(open) => line_of(open.at),
-        Problem::ClosedBy { at, .. } => line_of(*at),
+        Problem::Open(open) => text.line_of(open.at),
+        Problem::ClosedBy { at, .. } => text.line_of(*at),
     });
     let mut sorted: Vec<_> = errors
         .iter()
@@ -73,9 +61,9 @@ pub fn diagnostics(text: &str, source: u16, errors: &[toml::de::Error]) -> Vec<D
     sorted.sort_by_key(|(at, _)| at.start);
     let mut last = None;
     for (at, message) in sorted {
-        let line = line_of(at.start);
+        let line = text.line_of(at.start);
         if let Some(problem) = problem.as_ref().filter(|_| in_brackets <= Some(line)) {
-            let (wrong, at) = unbalanced(&lines, &starts, &places, problem, line_of);
+            let (wrong, at) = unbalanced(&text, problem);
             found.push(error(wrong, at));
             break;
         }
@@ -85,42 +73,74 @@ pub fn diagnostics(text: &str, source: u16, errors: &[toml::de::Error]) -> Vec<D
         if last.replace(line) == Some(line) {
             continue;
         }
+        let written = text.lines[line];
         if message.contains("duplicate key") {
             // The keys below a table that is wrong are added to the one before it.
             if found.is_empty() {
-                found.push(error(duplicate(lines[line], message), at));
+                found.push(error(duplicate(written, message), at));
             }
             break;
         }
-        let place = places.get(line).copied().unwrap_or(Place::File);
-        if let Some(wrong) = value_in_next_line(&lines, line) {
+        if let Some(wrong) = value_in_next_line(&text.lines[line..]) {
             found.push(error(wrong, at));
             break;
         }
-        let wrong = repair::wrong(lines[line], place, true)
-            .or_else(|| comma_before(&lines[..line], place, message))
-            .unwrap_or_else(|| unknown(lines[line], message));
+        let place = text.place(line);
+        let wrong = repair::wrong(written, place, true)
+            .or_else(|| comma_before(&text.lines[..line], place, message))
+            .unwrap_or_else(|| unknown(written, message));
         found.push(error(wrong, at));
-        if ends_all(lines[line], place) {
+        if ends_all(written, place) {
             break;
         }
     }
     found
 }
 
-/// Where a merge that has not been finished begins.
-fn merge_marker(text: &str) -> Option<Range<usize>> {
-    let mut start = 0;
-    let mut first = None;
-    for line in text.split_inclusive('\n') {
-        match line.split_whitespace().next() {
-            Some("<<<<<<<") => first = first.or(Some(start..start + 7)),
-            Some(">>>>>>>") if first.is_some() => return first,
-            _ => {}
+/// The lines of a text.
+struct Text<'a> {
+    lines: Vec<&'a str>,
+    /// The first byte of each.
+    starts: Vec<usize>,
+    /// What each is in, as far as that is known.
+    places: Vec<Place>,
+}
+
+impl<'a> Text<'a> {
+    fn new(text: &'a str, places: Vec<Place>) -> Self {
+        let lines: Vec<&str> = text.split('\n').collect();
+        let mut next = 0;
+        let starts = lines.iter().map(|line| {
+            let start = next;
+            next += line.len() + 1;
+            start
+        });
+        Self {
+            starts: starts.collect(),
+            lines,
+            places,
         }
-        start += line.len();
     }
-    None
+
+    /// The line with a byte.
+    fn line_of(&self, at: usize) -> usize {
+        self.starts.partition_point(|start| *start <= at) - 1
+    }
+
+    fn place(&self, line: usize) -> Place {
+        self.places.get(line).copied().unwrap_or(Place::File)
+    }
+
+    /// Where a merge that has not been finished begins.
+    fn merge_marker(&self) -> Option<Range<usize>> {
+        let begins = |line: &&str, mark: &str| line.split_whitespace().next() == Some(mark);
+        let first = self.lines.iter().position(|line| begins(line, "<<<<<<<"))?;
+        let mut after = self.lines[first..].iter();
+        let start = self.starts[first];
+        after
+            .any(|line| begins(line, ">>>>>>>"))
+            .then_some(start..start + 7)
+    }
 }
 
 /// A key or a table that is there twice.
@@ -150,10 +170,10 @@ fn ends_all(line: &str, place: Place) -> bool {
     is_open && (place != Place::File || has_bracket) || is_block
 }
 
-/// A value that stands in the line after its key.
-fn value_in_next_line(lines: &[&str], line: usize) -> Option<Wrong> {
-    let key = code(lines[line]);
-    let next = lines.get(line + 1)?.trim();
+/// A value in the line after its key, which is the first one.
+fn value_in_next_line(lines: &[&str]) -> Option<Wrong> {
+    let key = code(lines[0]);
+    let next = lines.get(1)?.trim();
     (key.ends_with('=') && is_value(next)).then(|| Wrong {
         what: format!("`{}` has no value", key.trim_end_matches(['=', ' '])),
         help: Some(format!("write `{key} {next}` in one line")),
@@ -200,19 +220,15 @@ fn unknown(line: &str, message: &str) -> Wrong {
 }
 
 /// What to say of a bracket or quotes that are not closed as they should be.
-fn unbalanced(
-    lines: &[&str],
-    starts: &[usize],
-    places: &[Place],
-    problem: &Problem,
-    line_of: impl Fn(usize) -> usize,
-) -> (Wrong, Range<usize>) {
+fn unbalanced(text: &Text<'_>, problem: &Problem) -> (Wrong, Range<usize>) {
+    // The line may be mended by itself.
+    let mended = |line: usize| repair::wrong(text.lines[line], text.place(line), false);
     match problem {
         Problem::ClosedBy { at, open } => {
-            let line = line_of(*at);
-            let place = places.get(line).copied().unwrap_or(Place::File);
-            let wrong = repair::wrong(lines[line], place, false).unwrap_or_else(|| {
-                let close = &lines[line][at - starts[line]..=at - starts[line]];
+            let line = text.line_of(*at);
+            let wrong = mended(line).unwrap_or_else(|| {
+                let within = at - text.starts[line];
+                let close = &text.lines[line][within..=within];
                 Wrong {
                     what: format!("`{open}` is closed by `{close}`"),
                     help: Some("close each bracket by one of its kind".into()),
@@ -221,21 +237,20 @@ fn unbalanced(
             (wrong, *at..at + 1)
         }
         Problem::Open(open) => {
-            let line = line_of(open.at);
-            let place = places.get(line).copied().unwrap_or(Place::File);
-            // The line may be mended by itself.
-            let mended = repair::wrong(lines[line], place, false).filter(|wrong| {
+            let mended = mended(text.line_of(open.at)).filter(|wrong| {
                 let help = wrong.help.as_deref();
                 help.is_some_and(|help| help.starts_with("write `"))
             });
-            let wrong =
-                mended.unwrap_or_else(|| not_closed(lines, line, open.at - starts[line], open));
+            let wrong = mended.unwrap_or_else(|| not_closed(text, open));
             (wrong, open.at..open.at + 1)
         }
     }
 }
 
-fn not_closed(lines: &[&str], line: usize, within: usize, open: &Open) -> Wrong {
+fn not_closed(text: &Text<'_>, open: &Open) -> Wrong {
+    let lines = &text.lines;
+    let line = text.line_of(open.at);
+    let within = open.at - text.starts[line];
     let is_text = open.close.starts_with(['"', '\'']);
     let mark = if is_text {
         open.close.as_str()

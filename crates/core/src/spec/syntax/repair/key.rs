@@ -3,9 +3,7 @@
 use std::ops::Range;
 
 use super::super::known;
-use super::super::line::{
-    Kind, halves, is_key, is_name, is_toml, is_value, open_ends, parts, replaced,
-};
+use super::super::line::{Kind, halves, is_key, is_name, is_toml, is_value, open_ends, parts};
 use super::{Found, Place};
 
 /// Comments and ends of lines of other languages.
@@ -168,7 +166,7 @@ pub fn braces(line: &str, _: Place) -> Option<Found> {
             _ => {}
         }
     }
-    Found::write(what?, replaced(line, &changes))
+    Found::replace(what?, line, &changes)
 }
 
 /// Names of tables with other marks around or within them.

@@ -8,6 +8,7 @@ mod text;
 mod value;
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use super::Wrong;
 use super::line::{Kind, Part, is_toml, open_ends, parts, replaced};
@@ -42,6 +43,18 @@ impl Found {
             what: what.into(),
             then: Then::Write(line.into()),
         })
+    }
+
+    /// The line with some parts replaced; none if there are no such parts.
+    fn replace(
+        what: impl Into<String>,
+        line: &str,
+        changes: &[(Range<usize>, String)],
+    ) -> Option<Self> {
+        if changes.is_empty() {
+            return None;
+        }
+        Self::write(what, replaced(line, changes))
     }
 
     fn say(what: impl Into<String>, help: impl Into<String>) -> Option<Self> {
@@ -231,5 +244,5 @@ fn each_word(
             changes.push((part.at, mended));
         }
     }
-    Found::write(first?, replaced(line, &changes))
+    Found::replace(first?, line, &changes)
 }

@@ -1,6 +1,6 @@
 //! Texts whose quotes are missing, of another kind, or not where they should be.
 
-use super::super::line::{Kind, halves, is_number, is_value, parts, replaced};
+use super::super::line::{Kind, halves, is_in_text, is_number, is_value, parts};
 use super::{Found, Place, each_word, is_whole, value_words};
 
 /// Characters that look like those of TOML, or like nothing: what is wrong, and the line without them.
@@ -17,19 +17,12 @@ pub fn lookalikes(line: &str) -> Option<(String, String)> {
         _ => None,
     };
     // In a text with proper quotes, each has its meaning.
-    let texts = parts(line);
-    let is_text = |at: usize| {
-        let mut texts = texts.iter().filter(|part| part.kind == Kind::Text);
-        texts.any(|part| part.at.contains(&at))
-    };
-    let code = texts
-        .last()
-        .map_or(0, |part| part.at.end)
-        .max(line.trim_end().len());
+    let all = parts(line);
+    let end = line.trim_end().len();
     let mut first = None;
     let mut plain = String::new();
     for (at, c) in line.char_indices() {
-        match meant(c).filter(|_| at < code && !is_text(at)) {
+        match meant(c).filter(|_| at < end && !is_in_text(&all, at)) {
             Some(ours) => {
                 first.get_or_insert((c, ours));
                 plain += ours;
@@ -71,7 +64,7 @@ pub fn prefixes(line: &str, _: Place) -> Option<Found> {
     });
     let (at, word) = change?;
     let what = format!("a text has no `{word}` before its quotes");
-    Found::write(what, replaced(line, &[(at, String::new())]))
+    Found::replace(what, line, &[(at, String::new())])
 }
 
 /// A text that contains the quotes around it.
@@ -217,7 +210,7 @@ pub fn backslashes(line: &str, _: Place) -> Option<Found> {
         })
         .collect();
     let what = "in double quotes, `\\` begins an escape";
-    (!changes.is_empty()).then(|| Found::write(what, replaced(line, &changes)))?
+    Found::replace(what, line, &changes)
 }
 
 /// Texts without quotes.

@@ -1,6 +1,6 @@
 //! Values that are not TOML's, except texts.
 
-use super::super::line::{Kind, halves, is_number, is_value, parts, replaced};
+use super::super::line::{Kind, halves, is_in_text, is_number, is_value, parts};
 use super::{Found, Place, each_word, is_whole, value_words};
 
 /// Words for nothing.
@@ -73,25 +73,15 @@ pub fn decimal_comma(line: &str, place: Place) -> Option<Found> {
 
 /// Lists and calls of other languages.
 pub fn parentheses(line: &str, place: Place) -> Option<Found> {
+    let all = parts(line);
     let from = match place {
         Place::List => 0,
-        _ => {
-            parts(line)
-                .iter()
-                .find(|part| part.kind == Kind::Mark('='))?
-                .at
-                .end
-        }
-    };
-    let texts = parts(line);
-    let is_text = |at: usize| {
-        let mut texts = texts.iter().filter(|part| part.kind == Kind::Text);
-        texts.any(|part| part.at.contains(&at))
+        _ => all.iter().find(|part| part.kind == Kind::Mark('='))?.at.end,
     };
     let mut changes = Vec::new();
     for (at, mark) in line
         .char_indices()
-        .filter(|(at, _)| *at >= from && !is_text(*at))
+        .filter(|(at, _)| *at >= from && !is_in_text(&all, *at))
     {
         let is_call = || line[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_');
         match mark {
@@ -106,10 +96,9 @@ pub fn parentheses(line: &str, place: Place) -> Option<Found> {
             _ => {}
         }
     }
-    let found = replaced(line, &changes);
     // Parentheses of a text without quotes stay.
-    let is_list = !changes.is_empty() && line[from..].trim_start().starts_with(['(', '[', '{']);
-    is_list.then(|| Found::write("a list has square brackets", found))?
+    let is_list = line[from..].trim_start().starts_with(['(', '[', '{']);
+    is_list.then(|| Found::replace("a list has square brackets", line, &changes))?
 }
 
 /// Numbers as other languages write them.
@@ -266,12 +255,7 @@ pub fn semicolons(line: &str, place: Place) -> Option<Found> {
             _ => {}
         }
     }
-    (!changes.is_empty()).then(|| {
-        Found::write(
-            "values are separated by `,`, not `;`",
-            replaced(line, &changes),
-        )
-    })?
+    Found::replace("values are separated by `,`, not `;`", line, &changes)
 }
 
 /// Lists that lack a bracket or have one too many, or are in braces.
@@ -347,12 +331,7 @@ pub fn commas(line: &str, place: Place) -> Option<Found> {
         }
         changes.push((before.at.end..part.at.start, ", ".to_owned()));
     }
-    (!changes.is_empty()).then(|| {
-        Found::write(
-            "a `,` is missing between two values",
-            replaced(line, &changes),
-        )
-    })?
+    Found::replace("a `,` is missing between two values", line, &changes)
 }
 
 /// Commas without a value between them.
@@ -364,6 +343,5 @@ pub fn extra_commas(line: &str, _: Place) -> Option<Found> {
             changes.push((pair[0].at.end..pair[1].at.end, String::new()));
         }
     }
-    (!changes.is_empty())
-        .then(|| Found::write("a `,` has no value before it", replaced(line, &changes)))?
+    Found::replace("a `,` has no value before it", line, &changes)
 }
