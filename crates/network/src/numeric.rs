@@ -30,19 +30,28 @@ pub fn sum_axis<const D: usize>(arithmetic: Arithmetic, x: Tensor<D>, axis: usiz
 
 /// The mean along an axis, which keeps a size of 1.
 pub fn mean_axis<const D: usize>(arithmetic: Arithmetic, x: Tensor<D>, axis: usize) -> Tensor<D> {
-    let num = x.dims()[axis] as f64;
     by!(
         arithmetic,
         x,
-        portable::sum(x, axis) / num,
+        {
+            let num = x.dims()[axis] as f64;
+            portable::sum(x, axis) / num
+        },
         x.mean_dim(axis)
     )
 }
 
 /// The sum of all numbers.
 pub fn total<const D: usize>(arithmetic: Arithmetic, x: Tensor<D>) -> Tensor<1> {
-    let num = x.shape().num_elements();
-    by!(arithmetic, x, portable::sum(x.reshape([num]), 0), x.sum())
+    by!(
+        arithmetic,
+        x,
+        {
+            let num = x.shape().num_elements();
+            portable::sum(x.reshape([num]), 0)
+        },
+        x.sum()
+    )
 }
 
 /// Broadcasts sizes of 1 to those of a shape of the same rank.

@@ -42,7 +42,7 @@ impl Subwords {
         match *self {}
     }
 
-    pub fn padding(&self) -> i32 {
+    pub fn padding(&self) -> Option<i32> {
         match *self {}
     }
 
