@@ -9,7 +9,7 @@ use burn::tensor::Tensor;
 
 use super::Job;
 use super::loader::Loader;
-use runner_core::data::{DataError, Places, Transforms};
+use runner_core::data::{DataError, Places, Transforms, decisive_of};
 use runner_core::event::{FailureClass, Outcome};
 use runner_core::predict::{Layout, Meaning, OutputFormat, Writer};
 use runner_core::record::write_whole_by;
@@ -17,6 +17,7 @@ use runner_core::spec::predictions::PredictionsFormat;
 use runner_core::spec::task::TaskKind;
 use runner_network::failure::{WrongCount, wrong_count};
 use runner_network::network::Network;
+use runner_network::targets::Targets;
 use runner_network::tensor::DynTensor;
 
 /// The identifiers of items of a split: where they are in the run's data.
@@ -119,12 +120,12 @@ fn write_split(
             batch.map_err(|e| Wrong::Run(Outcome::failed(FailureClass::Data, e.to_string())))?;
         let num = batch.inputs.dims()[0];
         let mut numbers = activated(network, meaning, batch.inputs);
-        if matches!(meaning.task(), TaskKind::MaskedToken | TaskKind::NextToken) {
-            let items: Vec<u32> = (at as u32..(at + num) as u32).collect();
-            let served = loader.split().serve(&items, None);
-            if let Some(positions) = served.decisive(meaning.task(), None, None) {
-                numbers = meaning.at_positions(&numbers, &positions);
-            }
+        if let Targets::Classes(targets) = batch.targets
+            && matches!(meaning.task(), TaskKind::MaskedToken | TaskKind::NextToken)
+        {
+            let targets: Vec<i32> = targets.into_data().iter::<i32>().collect();
+            let positions = decisive_of(meaning.task(), &targets, num);
+            numbers = meaning.at_positions(&numbers, &positions);
         }
         for (prediction, more) in meaning.decide_outputs(&numbers, num) {
             let added = writer.add(meaning, &places.of(at), &[], (&prediction, &more));

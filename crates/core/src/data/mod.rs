@@ -55,5 +55,5 @@ pub use plan::{
     DataPlan, Dataset, DrawnPlan, GraphPlan, InputPart, InputPlan, PairsPlan, TargetPlan,
 };
 pub use sampler::epoch_order;
-pub use serve::{Mixed, Moment, Served, Set, Split, Values};
+pub use serve::{Mixed, Moment, Served, Set, Split, Values, decisive_of};
 pub use transforms::Transforms;

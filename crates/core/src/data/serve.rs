@@ -116,22 +116,11 @@ impl Served {
         if !is_next && task != TaskKind::MaskedToken {
             return None;
         }
-        let each = |of: &[i32], is_it: &dyn Fn(i32) -> bool| -> Vec<usize> {
-            let items = of.chunks_exact((of.len() / self.num_items.max(1)).max(1));
-            let found = items.map(|item| {
-                let mut tokens = item.iter();
-                let found = if is_next {
-                    tokens.rposition(|token| is_it(*token))
-                } else {
-                    tokens.position(|token| is_it(*token))
-                };
-                found.unwrap_or_default()
-            });
-            found.collect()
-        };
+        let each =
+            |of: &[i32], is_it: &dyn Fn(i32) -> bool| positions(is_next, of, self.num_items, is_it);
         match (&self.targets, &self.values) {
             (TargetValues::Classes(targets), _) if !targets.is_empty() => {
-                Some(each(targets, &|target| target >= 0))
+                Some(decisive_of(task, targets, self.num_items))
             }
             (_, Values::Tokens(tokens)) if is_next => {
                 let padding = padding?;
@@ -142,6 +131,32 @@ impl Served {
             _ => Some(vec![0; self.num_items]),
         }
     }
+}
+
+/// [`Served::decisive`] of targets, \[items, positions\], of which those below 0 are left out.
+pub fn decisive_of(task: TaskKind, targets: &[i32], num_items: usize) -> Vec<usize> {
+    let is_next = task == TaskKind::NextToken;
+    positions(is_next, targets, num_items, &|target| target >= 0)
+}
+
+/// The first or the last position of each item that is so, or else 0.
+fn positions(
+    is_last: bool,
+    of: &[i32],
+    num_items: usize,
+    is_it: &dyn Fn(i32) -> bool,
+) -> Vec<usize> {
+    let items = of.chunks_exact((of.len() / num_items.max(1)).max(1));
+    let found = items.map(|item| {
+        let mut tokens = item.iter();
+        let found = if is_last {
+            tokens.rposition(|token| is_it(*token))
+        } else {
+            tokens.position(|token| is_it(*token))
+        };
+        found.unwrap_or_default()
+    });
+    found.collect()
 }
 
 /// The other classes of mixed items.

@@ -24,13 +24,6 @@ pub fn table(path: &str) -> Option<bool> {
     known().tables.get(path).copied()
 }
 
-/// Whether a table has this name, whichever it is in.
-pub fn is_table_name(name: &str) -> bool {
-    let paths = known().tables.keys();
-    let mut names = paths.map(|path| path.rsplit('.').next().unwrap_or(path));
-    names.any(|known| known == name)
-}
-
 /// Whether a key has this name, whichever table it is in.
 pub fn is_key_name(name: &str) -> bool {
     known().names.contains(name)

@@ -31,6 +31,12 @@ type = "iris";
 
 type = “iris”
 
+type = iris  # the “small” one
+
+strategy:
+
+layers:
+
 rate = 1e−3
 
 rate = .001

@@ -102,7 +102,7 @@ pub fn equals(line: &str, place: Place) -> Option<Found> {
         let what = format!("a key is set by `=`, not `{sign}`");
         return Found::write(what, format!("{key} = {value}"));
     }
-    if known::is_table_name(key) && !known::is_key_name(&format!("{key}s")) {
+    if known::table(key).is_some() {
         return table(key);
     }
     Found::say(

@@ -16,9 +16,9 @@ pub fn lookalikes(line: &str) -> Option<(String, String)> {
         '\u{feff}' | '\u{200b}'..='\u{200f}' | '\u{2060}' => Some(""),
         _ => None,
     };
-    // In a text with proper quotes, each has its meaning.
+    // In a text with proper quotes, and in a comment, each has its meaning.
     let all = parts(line);
-    let end = line.trim_end().len();
+    let end = all.last().map_or(0, |part| part.at.end);
     let mut first = None;
     let mut plain = String::new();
     for (at, c) in line.char_indices() {
