@@ -8,8 +8,8 @@ use runner_core::plan::inventory::HOST;
 /// The demand of a run on its hardware.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claim {
-    /// The hardware: [`HOST`], or a GPU, however many backends see it.
-    pub card: String,
+    /// The hardware, of which it uses one: [`HOST`], or GPUs, however many backends see them.
+    pub cards: Vec<String>,
     /// Its forecast memory there, in bytes.
     pub bytes: u64,
     /// Whether that was measured for such runs.
@@ -26,11 +26,17 @@ pub struct Admission {
     changed: Condvar,
 }
 
+/// A run on its hardware.
+struct Active {
+    claim: Claim,
+    card: String,
+}
+
 #[derive(Default)]
 struct State {
     /// In starting order, unless memory prevents it.
     waiting: Vec<(usize, Claim)>,
-    running: BTreeMap<usize, Claim>,
+    running: BTreeMap<usize, Active>,
     starts_no_more: bool,
     is_closed: bool,
 }
@@ -65,25 +71,40 @@ impl Admission {
 
     /// Admits the first run that fits, if any.
     fn start(&self, state: &mut State) -> Option<usize> {
-        let fits = |(_, claim): &(usize, Claim)| self.fits(claim, &state.running);
-        let at = state.waiting.iter().position(fits)?;
+        let mut waiting = state.waiting.iter().enumerate();
+        let (at, card) =
+            waiting.find_map(|(at, (_, claim))| Some((at, self.place(claim, &state.running)?)))?;
         let (run, claim) = state.waiting.remove(at);
-        state.running.insert(run, claim);
+        state.running.insert(run, Active { claim, card });
         Some(run)
     }
 
-    /// An active run changes its demand; waits until that fits. Returns at once if nothing may start any more.
-    pub fn change(&self, run: usize, claim: Claim) {
+    /// An active run makes its demand; waits until that fits, and returns the hardware. Returns at once if nothing may
+    /// start any more.
+    pub fn change(&self, run: usize, claim: Claim) -> String {
         let mut state = self.lock();
-        if state.running.get(&run) == Some(&claim) {
-            return;
+        if let Some(active) = state.running.get(&run)
+            && active.claim == claim
+        {
+            return active.card.clone();
         }
         state.running.remove(&run);
         self.changed.notify_all();
-        while !state.is_closed && !self.fits(&claim, &state.running) {
+        let card = loop {
+            if let Some(card) = self.place(&claim, &state.running) {
+                break card;
+            }
+            if state.is_closed {
+                break claim.cards.first().cloned().unwrap_or_default();
+            }
             state = self.wait(state);
-        }
-        state.running.insert(run, claim);
+        };
+        let active = Active {
+            claim,
+            card: card.clone(),
+        };
+        state.running.insert(run, active);
+        card
     }
 
     /// A run has ended.
@@ -104,15 +125,32 @@ impl Admission {
         self.changed.notify_all();
     }
 
+    /// Where a run fits next to others: on the hardware with the fewest of them.
+    fn place(&self, claim: &Claim, running: &BTreeMap<usize, Active>) -> Option<String> {
+        let mut cards: Vec<(usize, &String)> = claim
+            .cards
+            .iter()
+            .map(|card| {
+                (
+                    running.values().filter(|other| other.card == *card).count(),
+                    card,
+                )
+            })
+            .collect();
+        cards.sort_by_key(|(num, _)| *num);
+        let mut cards = cards.into_iter().map(|(_, card)| card);
+        cards.find(|card| self.fits(claim, card, running)).cloned()
+    }
+
     /// Whether a run fits next to others. Alone it always does: whether it fits at all is not decided here.
-    fn fits(&self, claim: &Claim, running: &BTreeMap<usize, Claim>) -> bool {
-        let others = running.values().filter(|other| other.card == claim.card);
-        let mut all: Vec<&Claim> = others.collect();
+    fn fits(&self, claim: &Claim, card: &str, running: &BTreeMap<usize, Active>) -> bool {
+        let others = running.values().filter(|other| other.card == card);
+        let mut all: Vec<&Claim> = others.map(|other| &other.claim).collect();
         if all.is_empty() {
             return true;
         }
         all.push(claim);
-        let is_host = claim.card == HOST;
+        let is_host = card == HOST;
         // A count alone does not predict well what a GPU's pool will reserve.
         if !is_host && !all.iter().all(|claim| claim.is_measured) {
             return false;
@@ -120,7 +158,7 @@ impl Admission {
         let reserve = all.iter().map(|claim| claim.reserve).max();
         let taken = all.iter().map(|claim| claim.bytes);
         let taken = taken.fold(reserve.unwrap_or(0), u64::saturating_add);
-        match self.capacities.get(&claim.card) {
+        match self.capacities.get(card) {
             Some(capacity) => taken <= *capacity,
             // The host has room for as many as there are slots; a GPU of unknown size for one.
             None => is_host,
@@ -143,7 +181,7 @@ mod tests {
 
     fn claim(card: &str, bytes: u64) -> Claim {
         Claim {
-            card: card.into(),
+            cards: vec![card.into()],
             bytes,
             is_measured: true,
             reserve: 0,
@@ -184,6 +222,27 @@ mod tests {
         admission.change(0, claim(HOST, 9));
         assert_eq!(started(&admission), [1]);
         assert_eq!(admission.next(), None);
+    }
+
+    #[test]
+    fn runs_on_any_of_several_cards_are_spread_over_them() {
+        let any = |bytes: u64| Claim {
+            cards: vec!["a".into(), "b".into()],
+            ..claim("a", bytes)
+        };
+        let claims = vec![any(6), any(6), any(4), any(6), claim("b", 4)];
+        let admission = admission(claims, &[("a", 10), ("b", 10)]);
+        let card = |run: usize| admission.lock().running[&run].card.clone();
+        // The third fits next to the first; then the fourth fits nowhere, but the last next to the second.
+        assert_eq!(started(&admission), [0, 1, 2, 4]);
+        assert_eq!([0, 1, 2, 4].map(card), ["a", "b", "a", "b"]);
+        admission.end(1);
+        assert_eq!(started(&admission), [3]);
+        assert_eq!(admission.change(3, any(6)), "b");
+        // Nothing is left of the first card when the first two runs have ended.
+        admission.end(0);
+        admission.end(2);
+        assert_eq!(admission.change(3, any(9)), "a");
     }
 
     #[test]

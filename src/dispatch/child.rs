@@ -6,6 +6,7 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::time::Instant;
 
 use super::cancel::{Cancel, Ended, Urgency};
+use super::hardware::Visible;
 use super::{Settings, Task};
 use runner_core::event::{Adjustment, Event, FailureClass, Outcome};
 use runner_core::show::plain_io_error;
@@ -20,7 +21,7 @@ pub const HOLDER: &str = "RUNNER_PID";
 pub fn run(
     run: usize,
     task: &Task,
-    (device, adjustments): (DeviceName, &[Adjustment]),
+    (device, visible, adjustments): (DeviceName, Option<Visible>, &[Adjustment]),
     deadline: Option<Instant>,
     settings: &Settings,
     cancel: &Cancel,
@@ -33,7 +34,8 @@ pub fn run(
         wall_secs: started.elapsed().as_secs_f64(),
         weights_digest: String::new(),
     };
-    let mut command = match command(task, device, adjustments, settings) {
+    let environment = environment(device).into_iter().chain(visible);
+    let mut command = match command(task, environment, adjustments, settings) {
         Ok(command) => command,
         Err(e) => {
             let log = task.shown_log();
@@ -84,7 +86,7 @@ pub fn run(
 
 fn command(
     task: &Task,
-    device: DeviceName,
+    environment: impl IntoIterator<Item = Visible>,
     adjustments: &[Adjustment],
     settings: &Settings,
 ) -> std::io::Result<Command> {
@@ -98,7 +100,7 @@ fn command(
         .arg(&task.folder)
         .args(["--threads", &settings.threads.to_string()])
         .args(&task.arguments)
-        .envs(environment(device))
+        .envs(environment)
         .env(HOLDER, std::process::id().to_string())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::admission::Claim;
 use runner_core::event::Change;
-use runner_core::plan::inventory::{HOST, Inventory};
+use runner_core::plan::inventory::{DeviceKind, HOST, Inventory};
 use runner_core::plan::{Basis, Expected, Room, RunPlan};
 use runner_core::show::show_bytes;
 use runner_core::spec::backend::DeviceName;
@@ -19,7 +19,12 @@ pub struct Hardware {
     pub capacities: BTreeMap<String, u64>,
     /// Forecasts a run.
     pub expect: Arc<dyn Fn(&RunPlan) -> Expected + Send + Sync>,
+    /// Whether a run can use any GPU that is equal to that of its device.
+    pub has_any_gpu: bool,
 }
+
+/// The environment variable and its value with which a process sees one GPU only.
+pub type Visible = (&'static str, String);
 
 impl Hardware {
     /// Unknown hardware, where every run is expected to fit.
@@ -32,6 +37,7 @@ impl Hardware {
             inventory: Inventory::default(),
             capacities: BTreeMap::new(),
             expect: Arc::new(move |_| nothing),
+            has_any_gpu: false,
         }
     }
 
@@ -44,7 +50,7 @@ impl Hardware {
     pub(super) fn claim(&self, plan: &RunPlan) -> Claim {
         let expected = self.expected(plan);
         Claim {
-            card: self.card(plan.device).to_owned(),
+            cards: self.cards(plan.device),
             bytes: expected.bytes,
             is_measured: expected.is_measured(),
             reserve: plan.memory_reserve_bytes,
@@ -54,6 +60,45 @@ impl Hardware {
     fn card(&self, device: DeviceName) -> &str {
         let known = self.inventory.found().find(|(known, _)| *known == device);
         known.map_or(HOST, |(_, found)| found.memory_of())
+    }
+
+    /// The hardware that runs on a device can use: that of the device first.
+    pub fn cards(&self, device: DeviceName) -> Vec<String> {
+        let own = self.card(device).to_owned();
+        let others = self.equal_gpus(device).map(|(_, card)| card.to_owned());
+        let others: Vec<String> = others.filter(|card| *card != own).collect();
+        [own].into_iter().chain(others).collect()
+    }
+
+    /// What a process needs to use this hardware by the name of the device, if that is not where the name leads anyway.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "devices were counted among those that this variable shows"
+    )]
+    pub(super) fn visible(&self, device: DeviceName, card: &str) -> Option<Visible> {
+        let variable = device.visibility()?;
+        let (at, _) = self.equal_gpus(device).find(|(_, of)| *of == card)?;
+        let seen = std::env::var(variable).ok();
+        let seen =
+            seen.and_then(|seen| Some(seen.split(',').nth(at.index.into())?.trim().to_owned()));
+        let value = seen.filter(|name| !name.is_empty());
+        Some((variable, value.unwrap_or_else(|| at.index.to_string())))
+    }
+
+    /// The GPUs that any run on a device can use, if so.
+    fn equal_gpus(&self, device: DeviceName) -> impl Iterator<Item = (DeviceName, &str)> {
+        let all = || self.inventory.found();
+        let own = all().find(|(known, found)| {
+            let is_shared = self.has_any_gpu && device.visibility().is_some();
+            is_shared && *known == device && found.kind == DeviceKind::Gpu
+        });
+        let equal = own.into_iter().flat_map(move |(_, own)| {
+            all().filter(move |(known, found)| {
+                let is_equal = found.name == own.name && found.memory_bytes == own.memory_bytes;
+                known.backend == device.backend && is_equal
+            })
+        });
+        equal.map(|(known, found)| (known, found.card.as_str()))
     }
 
     /// The memory available to a run here, if known.

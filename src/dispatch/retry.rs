@@ -49,7 +49,7 @@ pub fn run(
         let Some(plan) = course.made_to_fit() else {
             return;
         };
-        course.wait_for_room(&plan, admission);
+        let card = course.wait_for_room(&plan, admission);
         match cancel.urgency_of(run) {
             Urgency::None => {}
             // Only an individual stop is reported; a stop of everything leaves runs that were not started unchanged.
@@ -64,7 +64,11 @@ pub fn run(
         child::run(
             run,
             task,
-            (plan.device, &adjustments),
+            (
+                plan.device,
+                course.hardware.visible(plan.device, &card),
+                &adjustments,
+            ),
             deadline,
             settings,
             cancel,
@@ -177,11 +181,12 @@ impl Course<'_> {
         }
     }
 
-    /// Waits until the run fits next to the active ones. This does not count as its time.
-    fn wait_for_room(&mut self, plan: &RunPlan, admission: &Admission) {
+    /// Waits until the run fits next to the active ones, and returns its hardware. This does not count as its time.
+    fn wait_for_room(&mut self, plan: &RunPlan, admission: &Admission) -> String {
         let since = Instant::now();
-        admission.change(self.run, self.hardware.claim(plan));
+        let card = admission.change(self.run, self.hardware.claim(plan));
         self.deadline = self.deadline.map(|deadline| deadline + since.elapsed());
+        card
     }
 
     /// Reports the expected memory of the attempt, if a measurement predicts it.

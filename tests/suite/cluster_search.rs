@@ -99,6 +99,16 @@ fn gpus_that_no_run_uses_are_told() {
     assert_eq!(code, 0, "{said}");
     let wanted = "jobs request 1 GPU, and all runs train on `flex`, which uses none";
     assert!(said.contains(wanted), "{said}");
+    let mut command = runner(cluster.path());
+    let set = ["--set", "launch={ gpus = 1 }"];
+    let output = command
+        .args(["check", "spec.toml"])
+        .args(set)
+        .output()
+        .unwrap();
+    let (_, _, said) = texts(&output);
+    let wanted = "all runs train on `flex`, for which `gpus` has no effect";
+    assert!(said.contains(wanted), "{said}");
 }
 
 /// The records of submissions, oldest first.

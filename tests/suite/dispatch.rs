@@ -8,6 +8,9 @@ use std::sync::mpsc::{Receiver, channel};
 
 use burn_runner::dispatch::{self, Cancel, Hardware, Observed, Reason, Settings, Task, Urgency};
 use burn_runner::event::{Event, FailureClass, Outcome};
+use burn_runner::plan::inventory::{DeviceKind, Found, Inventory, Listed, State};
+use burn_runner::spec::backend::Precision;
+use tempfile::TempDir;
 
 use super::support::{IRIS, plan};
 
@@ -94,16 +97,25 @@ fn dispatched(
     spec: &str,
     jobs: usize,
     workers: &[(&str, &str)],
-    mut on: impl FnMut(&Cancel, &Observed, &Path) + Send,
+    on: impl FnMut(&Cancel, &Observed, &Path) + Send,
 ) -> (Vec<Option<Outcome>>, Option<Reason>) {
     let folder = tempfile::tempdir().unwrap();
     let tasks = tasks(folder.path(), spec);
     let settings = settings(folder.path(), jobs, workers);
+    dispatched_as(&folder, &tasks, &settings, on)
+}
+
+fn dispatched_as(
+    folder: &TempDir,
+    tasks: &[Task],
+    settings: &Settings,
+    mut on: impl FnMut(&Cancel, &Observed, &Path) + Send,
+) -> (Vec<Option<Outcome>>, Option<Reason>) {
     let cancel = Cancel::default();
     let (sender, receiver): (_, Receiver<Observed>) = channel();
     let mut outcomes = vec![None; tasks.len()];
     std::thread::scope(|scope| {
-        let (cancel, outcomes, folder) = (&cancel, &mut outcomes, &folder);
+        let (cancel, outcomes) = (&cancel, &mut outcomes);
         scope.spawn(move || {
             for observed in receiver {
                 if let Event::RunFinished { outcome, .. } = &observed.event {
@@ -112,7 +124,7 @@ fn dispatched(
                 on(cancel, &observed, folder.path());
             }
         });
-        dispatch::dispatch(&tasks, &settings, cancel, sender).unwrap();
+        dispatch::dispatch(tasks, settings, cancel, sender).unwrap();
     });
     (outcomes, cancel.reason())
 }
@@ -205,6 +217,71 @@ fn nothing_is_started_any_more_and_what_is_under_way_comes_to_its_end() {
     assert!(matches!(&outcomes[0], Some(Outcome::Failed { class: c, .. }) if *c == class));
     assert_eq!(outcomes[1..], [None, None]);
     assert_eq!((reason, retries), (Some(Reason::User), 1));
+}
+
+/// Writes which GPUs it sees next to the script.
+const SEES: &str = r#"
+echo "${CUDA_VISIBLE_DEVICES-all} $BURN_DEVICE" > "$0.$(basename "$2")"
+"#;
+
+/// A GPU as `runner devices` lists it.
+fn gpu(device: &str, name: &str) -> Listed {
+    let bytes = 8 << 30;
+    Listed {
+        device: device.parse().unwrap(),
+        state: State::Found(Found {
+            name: name.into(),
+            driver: None,
+            memory_bytes: Some(bytes),
+            precisions: vec![Precision::F32],
+            kind: DeviceKind::Gpu,
+            card: format!("0000:{device}"),
+        }),
+    }
+}
+
+/// What the workers of two runs see of three GPUs. With `meet`, each waits until the other one is there.
+fn seen(device: &str, has_any_gpu: bool, meet: [&str; 2]) -> Vec<String> {
+    let folder = tempfile::tempdir().unwrap();
+    let spec = "[experiment]\nseeds = [1, 2]\n".to_owned() + IRIS;
+    let mut tasks = tasks(folder.path(), &spec);
+    for task in &mut tasks {
+        task.plan.device = device.parse().unwrap();
+        task.plan.skip = None;
+    }
+    let all = [
+        gpu("cuda", "H100"),
+        gpu("cuda:1", "T4"),
+        gpu("cuda:2", "H100"),
+    ];
+    let workers = meet.map(|meet| format!("{SEES}{meet}{COMPLETES}"));
+    let workers = [("s1", workers[0].as_str()), ("s2", workers[1].as_str())];
+    let settings = Settings {
+        hardware: Hardware {
+            inventory: Inventory(all.to_vec()),
+            has_any_gpu,
+            ..Hardware::unknown()
+        },
+        ..settings(folder.path(), 2, &workers)
+    };
+    let (outcomes, _) = dispatched_as(&folder, &tasks, &settings, |_, _, _| {});
+    assert!(outcomes.iter().all(|it| *it == Some(Outcome::Completed)));
+    let seen = tasks.iter().map(|task| {
+        let name = folder.path().join(format!("worker.{}", task.plan.id));
+        fs::read_to_string(name).unwrap().trim().to_owned()
+    });
+    seen.collect()
+}
+
+#[test]
+fn runs_share_equal_gpus() {
+    // One side of a pipe waits for the other.
+    let meet = [": > \"$0.pipe\"", ": < \"$0.pipe\""];
+    assert_eq!(seen("cuda", true, meet), ["0 cuda", "2 cuda"]);
+    assert_eq!(seen("cuda", false, ["", ""]), ["all cuda", "all cuda"]);
+    // One GPU was chosen by its index.
+    let chosen = ["all cuda:2", "all cuda:2"];
+    assert_eq!(seen("cuda:2", true, ["", ""]), chosen);
 }
 
 #[test]

@@ -86,7 +86,7 @@ pub(super) fn tell(
     is_there: impl Fn(usize) -> bool,
 ) -> Result<bool, Refusal> {
     match &submission.launch.system {
-        System::Local => Ok(true),
+        System::Local(_) => Ok(true),
         System::Slurm(_) => slurm::cancel(submission).map(|()| true),
         System::Command(commands) => commands::cancel(submission, commands, is_there),
     }

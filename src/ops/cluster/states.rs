@@ -92,7 +92,7 @@ pub(super) fn refresh(
         return Ok(before);
     }
     let queue = match &submission.launch.system {
-        System::Local => return Ok(before),
+        System::Local(_) => return Ok(before),
         System::Slurm(_) => {
             let (queue, ids) = slurm::queue(submission)?;
             adopt(folder, submission, &ids);

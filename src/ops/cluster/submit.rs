@@ -31,7 +31,7 @@ pub(in crate::ops) fn launch_of(options: &Run, plan: &Plan) -> Result<LaunchSpec
 pub(in crate::ops) fn refuse_without_programs(launch: &LaunchSpec) -> Result<(), Error> {
     match launch.system {
         System::Slurm(_) => slurm::find().map_err(|refusal| missing(&refusal)),
-        System::Command(_) | System::Local => Ok(()),
+        System::Command(_) | System::Local(_) => Ok(()),
     }
 }
 
@@ -172,7 +172,7 @@ fn planned(request: &Request<'_>) -> Result<Submission, Error> {
     let per_job = match &launch.system {
         System::Slurm(_) => slurm::array_size(),
         System::Command(commands) if commands.index.is_some() => elements.len(),
-        System::Command(_) | System::Local => 1,
+        System::Command(_) | System::Local(_) => 1,
     };
     let starts = (0..elements.len()).step_by(per_job.max(1));
     let jobs = starts.map(|first| Job {
@@ -285,7 +285,7 @@ fn submit_job(
     match &submission.launch.system {
         System::Command(commands) => commands::submit(submission, commands, job, &script, &logs),
         System::Slurm(slurm) => slurm::submit(submission, slurm, job, &script, &logs),
-        System::Local => Ok(String::new()),
+        System::Local(_) => Ok(String::new()),
     }
 }
 

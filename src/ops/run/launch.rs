@@ -11,6 +11,7 @@ use super::prepare::ToDo;
 use super::{Run, Stopped};
 use crate::dispatch::{Hardware, Reason, Settings, Task};
 use crate::error::Error;
+use crate::ops::cluster::launch_of;
 use crate::ops::probe::{NotMeasured, Prober, calibrations};
 use crate::ops::program::{kernels_argument, num_cores};
 use crate::ops::trained::{NotTrained, train_all};
@@ -88,6 +89,8 @@ impl Launch<'_> {
     fn try_train(&self, todo: Vec<ToDo>, sink: &Sink<'_>) -> Result<Option<Stopped>, NotTrained> {
         let cancel = &self.options.cancel;
         let mut hardware = self.hardware(&todo);
+        let launch = launch_of(self.options, self.plan)?;
+        hardware.has_any_gpu = launch.is_local() && launch.gpus().is_some();
         let calibrations = calibrations(&self.options.experiment.program);
         let prober = Prober {
             program: &self.options.experiment.program,
@@ -189,15 +192,9 @@ impl Launch<'_> {
         } else {
             0
         };
-        let devices = todo.iter().map(|run| run.plan.device.to_string());
-        let devices: BTreeSet<String> = devices.collect();
-        let used = hardware.inventory.found();
-        let cards: BTreeSet<&String> = used
-            .filter(|(device, _)| {
-                !device.backend.is_host() && devices.contains(&device.to_string())
-            })
-            .map(|(_, found)| &found.card)
-            .collect();
+        let devices = todo.iter().map(|run| run.plan.device);
+        let devices = devices.filter(|device| !device.backend.is_host());
+        let cards: BTreeSet<String> = devices.flat_map(|device| hardware.cards(device)).collect();
         let default = (on_host + cards.len()).max(1);
         let jobs = self.options.jobs.unwrap_or(default).clamp(1, todo.len());
         Ok(Settings {
@@ -282,6 +279,7 @@ pub(crate) fn hardware_of(inventory: Inventory) -> Hardware {
         inventory,
         capacities,
         expect: Arc::new(|run| Expected::unmeasured(run, None)),
+        has_any_gpu: false,
     }
 }
 

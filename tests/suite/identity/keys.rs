@@ -943,6 +943,7 @@ const ROWS: &[Row] = &[
     // Where runs are trained.
     (CSV, &[], "launch.type", "'slurm'", Same),
     (CSV, &[], "notify", "[{ url_variable = 'HOOK' }]", Same),
+    (CSV, &[], "launch.gpus", "1", Same),
     (CSV, SLURM, "launch.partition", "'gpu'", Same),
     (CSV, SLURM, "launch.account", "'ours'", Same),
     (CSV, SLURM, "launch.time", "'4h'", Same),

@@ -9,7 +9,7 @@ use crate::diagnostic::{Diagnostic, Span, counted, nearest};
 use crate::show::show_duration;
 use crate::spec::ExperimentSpec;
 use crate::spec::document::{Document, Table};
-use crate::spec::launch::{LaunchSpec, System};
+use crate::spec::launch::LaunchSpec;
 use crate::spec::metric::Objective;
 use crate::spec::portable::is_reserved;
 use crate::spec::section::Choice;
@@ -249,26 +249,36 @@ pub(super) fn further_objectives(
     wanted.filter_map(refusal).collect()
 }
 
-/// Warns of GPUs that jobs request, and that no run uses.
+/// Warns of GPUs that jobs request or runs should share, and that no run uses.
 pub(super) fn unused_gpus(
     launch: &LaunchSpec,
     runs: &[RunPlan],
     root: &Table,
 ) -> Option<Diagnostic> {
-    let System::Slurm(slurm) = &launch.system else {
-        return None;
-    };
-    let num = slurm.gpus?;
+    let num = launch.gpus()?;
     let first = runs.first()?.device;
-    if !runs.iter().all(|run| run.device.backend.is_host()) {
+    let is_unused = |run: &RunPlan| {
+        if launch.is_local() {
+            run.device.visibility().is_none()
+        } else {
+            run.device.backend.is_host()
+        }
+    };
+    if !runs.iter().all(is_unused) {
         return None;
     }
-    let message = format!(
+    let mut warning = Diagnostic::warning("launch", String::new());
+    warning.span = root.span_at("launch.gpus");
+    if launch.is_local() {
+        warning.message = format!("all runs train on `{first}`, for which `gpus` has no effect");
+        return Some(warning.help(
+            "set `backend.device = \"cuda\"` or `\"rocm\"`, whose runs can use any GPU, or remove `gpus`",
+        ));
+    }
+    warning.message = format!(
         "jobs request {}, and all runs train on `{first}`, which uses none",
         counted(num, "GPU")
     );
-    let mut warning = Diagnostic::warning("launch", message);
-    warning.span = root.span_at("launch.gpus");
     Some(
         warning
             .note("without `backend.device`, the device is that of the machine that submits")

@@ -84,6 +84,18 @@ pub const FLEX: DeviceName = DeviceName {
     index: 0,
 };
 
+impl DeviceName {
+    /// The environment variable that makes any GPU of the backend the device of this name, for a process; none if the
+    /// backend has no such variable, or the name has an index.
+    pub fn visibility(self) -> Option<&'static str> {
+        match (self.backend, self.index) {
+            (Backend::Cuda, 0) => Some("CUDA_VISIBLE_DEVICES"),
+            (Backend::Rocm, 0) => Some("HIP_VISIBLE_DEVICES"),
+            _ => None,
+        }
+    }
+}
+
 /// The name of the best available device in files.
 const AUTO: &str = "auto";
 

@@ -30,16 +30,29 @@ pub struct LaunchSpec {
 }
 
 /// What trains runs.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum System {
     /// This machine.
-    #[default]
-    Local,
+    Local(Local),
     /// A cluster with SLURM.
     Slurm(Slurm),
     /// Any other cluster, through commands.
     Command(Commands),
+}
+
+impl Default for System {
+    fn default() -> Self {
+        Self::Local(Local::default())
+    }
+}
+
+/// What a run gets of this machine.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Local {
+    /// GPUs of a run, any of those that are equal; if not set, the one that `backend.device` names.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gpus: Option<usize>,
 }
 
 /// What a job of SLURM requests.
@@ -103,7 +116,10 @@ impl LaunchSpec {
     pub(super) fn decode(s: &mut Section<'_>) -> Self {
         let doc = "What trains the runs. `runner run --launch TYPE` overrides it.";
         s.variant(doc, Some(SystemKind::Local), |s, kind| match kind {
-            SystemKind::Local => Self::default(),
+            SystemKind::Local => Self {
+                system: System::Local(Local::decode(s)),
+                ..Self::default()
+            },
             SystemKind::Slurm => Self::of_jobs(s, |s| System::Slurm(Slurm::decode(s))),
             SystemKind::Command => Self::of_jobs(s, |s| System::Command(Commands::decode(s))),
         })
@@ -133,7 +149,7 @@ impl LaunchSpec {
     /// The name of the system.
     pub fn kind(&self) -> SystemKind {
         match self.system {
-            System::Local => SystemKind::Local,
+            System::Local(_) => SystemKind::Local,
             System::Slurm(_) => SystemKind::Slurm,
             System::Command(_) => SystemKind::Command,
         }
@@ -146,7 +162,12 @@ impl LaunchSpec {
             return Some(self.clone());
         }
         match kind {
-            SystemKind::Local => Some(Self::default()),
+            SystemKind::Local => Some(Self {
+                system: System::Local(Local {
+                    gpus: self.gpus().filter(|num| *num == 1),
+                }),
+                ..Self::default()
+            }),
             SystemKind::Slurm => Some(Self {
                 system: System::Slurm(Slurm {
                     grace: GRACE,
@@ -160,12 +181,40 @@ impl LaunchSpec {
 
     /// Whether runs are trained on this machine.
     pub fn is_local(&self) -> bool {
-        self.system == System::Local
+        matches!(self.system, System::Local(_))
+    }
+
+    /// The GPUs of a run or job, if the file says so.
+    pub fn gpus(&self) -> Option<usize> {
+        match &self.system {
+            System::Local(local) => local.gpus,
+            System::Slurm(slurm) => slurm.gpus,
+            System::Command(_) => None,
+        }
     }
 }
 
 /// How long before its time limit a job saves a checkpoint by default.
 const GRACE: Duration = Duration::from_secs(120);
+
+impl Local {
+    fn decode(s: &mut Section<'_>) -> Self {
+        let gpus = s
+            .field(
+                "gpus",
+                Kind::Int(1, MAX_COUNT),
+                "1: each run on `cuda` or `rocm` gets one of the GPUs of this machine that are equal to the first one, so that several train at once, each on its own. When not set, all train on the GPU that `backend.device` names.",
+            )
+            .optional();
+        if let Some((num, at)) = gpus.filter(|num| *num > 1).zip(s.written_at("gpus")) {
+            let message = format!("`gpus` is {num}, but a run trains on one GPU");
+            let wrong = Diagnostic::error("out-of-range", message).at(at);
+            let help = "set `gpus = 1`: as many runs as there are GPUs train at once";
+            s.refuse("gpus", wrong.help(help));
+        }
+        Self { gpus }
+    }
+}
 
 impl Slurm {
     fn decode(s: &mut Section<'_>) -> Self {
