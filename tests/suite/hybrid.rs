@@ -137,6 +137,7 @@ fn predicted_steps_change_the_weights_and_held_ones_do_not() {
         ("\"momentum\"", true),
         ("\"linear\", snapshots = 4", true),
         ("\"dmd\", snapshots = 4, rank = 2", true),
+        ("\"rssm\", snapshots = 4", true),
     ] {
         // Steps 8 to 10 are predicted.
         let after = of_whole(
@@ -267,7 +268,7 @@ fn predictions_survive_a_kill_to_the_bit() {
         .edit("epochs = 12", "epochs = 9");
     let mut strategies = String::new();
     for mode in ["steps", "jump"] {
-        for predictor in ["hold", "momentum", "linear", "dmd"] {
+        for predictor in ["hold", "momentum", "linear", "dmd", "rssm"] {
             for tolerance in [0.0, 0.2] {
                 writeln!(
                     strategies,
@@ -303,7 +304,7 @@ fn predictions_survive_a_kill_to_the_bit() {
     }
     goes_on(killed.path());
     let (straight, killed) = (numbers(straight.path()), numbers(killed.path()));
-    assert_eq!(straight.len(), 16);
+    assert_eq!(straight.len(), 20);
     assert_eq!(straight, killed);
 }
 

@@ -10,6 +10,7 @@ mod dmd;
 pub mod machine;
 pub mod predictor;
 mod probe;
+mod rssm;
 mod snapshots;
 #[cfg(all(test, feature = "flex"))]
 mod tests;
@@ -20,9 +21,10 @@ use burn::tensor::TensorReadError;
 use crate::network::Network;
 pub use machine::{Counters, Machine, Phase, Verdict};
 pub use probe::Probe;
+use rssm::Rssm;
 use runner_core::plan::RunPlan;
 use runner_core::spec::backend::Arithmetic;
-use runner_core::spec::hybrid::{HybridSpec, Mode};
+use runner_core::spec::hybrid::{HybridSpec, Mode, Predictor};
 use snapshots::{moved, products, restored};
 
 /// The loss of a step, and the norm of its gradients before clipping if it is known.
@@ -40,8 +42,10 @@ pub struct Hybrid {
     snapshots: Vec<Network>,
     /// The weights that a rollback restores.
     anchor: Network,
-    /// The inner products of the differences between the snapshots, once a prediction needs them.
+    /// The inner products of the differences between the snapshots, once the predictor needs them.
     products: Option<Vec<f64>>,
+    /// The predicted updates of a predictor that learns, once one is needed.
+    imagined: Vec<Vec<f64>>,
     arithmetic: Arithmetic,
 }
 
@@ -49,11 +53,17 @@ impl Hybrid {
     /// The start of a training; none of a plan that predicts nothing.
     pub fn of(plan: &RunPlan, network: &Network) -> Option<Self> {
         let spec = *plan.strategy.hybrid()?;
+        let mut machine = Machine::new(&spec);
+        if spec.predictor == Predictor::Rssm {
+            let rssm = Rssm::new(spec.snapshots - 2, plan.seed);
+            machine.learned = Some(Box::new(rssm));
+        }
         Some(Self {
-            machine: Machine::new(&spec),
+            machine,
             snapshots: vec![network.valid(); spec.snapshots],
             anchor: network.valid(),
             products: None,
+            imagined: Vec::new(),
             arithmetic: plan.arithmetic,
             spec,
         })
@@ -90,6 +100,7 @@ impl Hybrid {
     ) -> Result<Network, TensorReadError> {
         if self.machine.wants_snapshot(&self.spec) {
             self.keep(&network);
+            self.learn(seen)?;
         }
         let Some(length) = self.machine.add_real_step(&self.spec, seen) else {
             return Ok(network);
@@ -135,14 +146,38 @@ impl Hybrid {
         from: usize,
         to: usize,
     ) -> Result<Network, TensorReadError> {
-        if self.products.is_none() && predictor::needs_products(&self.spec) {
-            self.products = Some(products(&self.snapshots, self.arithmetic)?);
+        self.know_products()?;
+        if let Some(rssm) = &self.machine.learned
+            && self.imagined.is_empty()
+        {
+            self.imagined = rssm.imagine(self.spec.max_predict_steps);
         }
         let products = self.products.as_deref().unwrap_or_default();
-        Ok(match predictor::factors(&self.spec, products, from, to) {
+        let known = (products, self.imagined.as_slice());
+        Ok(match predictor::factors(&self.spec, known, from, to) {
             Some(factors) => moved(network, &self.snapshots, &factors),
             None => network,
         })
+    }
+
+    fn know_products(&mut self) -> Result<(), TensorReadError> {
+        if self.products.is_none() && predictor::needs_products(&self.spec) {
+            self.products = Some(products(&self.snapshots, self.arithmetic)?);
+        }
+        Ok(())
+    }
+
+    /// Tells a predictor that learns of the last update, if all snapshots are consecutive.
+    fn learn(&mut self, seen: Seen) -> Result<(), TensorReadError> {
+        if self.machine.learned.is_none() || self.machine.known() < self.spec.snapshots {
+            return Ok(());
+        }
+        self.know_products()?;
+        if let (Some(rssm), Some(products)) = (&mut self.machine.learned, &self.products) {
+            rssm.observe(products, seen);
+            self.imagined.clear();
+        }
+        Ok(())
     }
 
     fn decide(&mut self, network: Network, probed: Probed<'_>) -> Result<Network, TensorReadError> {

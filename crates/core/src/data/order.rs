@@ -49,6 +49,8 @@ pub enum Purpose {
     Neighbors = 20,
     /// Pairs of nodes without an edge.
     Negatives = 21,
+    /// The first parameters and the noise of a predictor of updates.
+    Predictor = 22,
 }
 
 /// The seed of one stream, mixed by the finalizer of SplitMix64 (Steele, Lea and Flood, 2014).

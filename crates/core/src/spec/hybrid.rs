@@ -65,6 +65,7 @@ choices! {
         Momentum "momentum" "The last update again, multiplied by `decay` once more for each repetition.",
         Linear "linear" "The slope of a line through the last `snapshots` weights, by least squares for each number.",
         Dmd "dmd" "Dynamic mode decomposition (Schmid, 2010): the linear map of rank `rank` by which the last updates follow each other, applied again.",
+        Rssm "rssm" "A recurrent state-space model (Hafner et al., 2019) of the loss, the gradients and the updates, which learns during the training how each update follows from those before it.",
     }
 }
 
@@ -213,7 +214,7 @@ impl HybridSpec {
             .field(
                 "snapshots",
                 Kind::at_least(2),
-                "Weights that `linear` and `dmd` predict from: those after the last updates, one for each. 5 for `linear` and 8 for `dmd` when not set.",
+                "Weights that `linear`, `dmd` and `rssm` predict from: those after the last updates, one for each. 5 for `linear` and `rssm` and 8 for `dmd` when not set.",
             )
             .optional();
         let decay: Option<f64> = s
@@ -249,7 +250,7 @@ impl HybridSpec {
             snapshots: match predictor {
                 Predictor::Hold => 0,
                 Predictor::Momentum => 2,
-                Predictor::Linear => snapshots.unwrap_or(5),
+                Predictor::Linear | Predictor::Rssm => snapshots.unwrap_or(5),
                 Predictor::Dmd => snapshots.unwrap_or(8),
             },
             decay: (predictor == Predictor::Momentum).then(|| decay.unwrap_or(0.9)),
@@ -258,6 +259,7 @@ impl HybridSpec {
         };
         spec.refuse_keys_without_effect(s);
         spec.refuse_rank(s);
+        spec.refuse_few_snapshots(s);
         spec
     }
 
@@ -270,7 +272,7 @@ impl HybridSpec {
             other(
                 "snapshots",
                 "predictor = \"linear\"",
-                matches!(self.predictor, Predictor::Linear | Predictor::Dmd),
+                !matches!(self.predictor, Predictor::Hold | Predictor::Momentum),
             ),
             other(
                 "rank",
@@ -296,6 +298,21 @@ impl HybridSpec {
                     .help(format!("remove `{key}`, or set `{wants}`"));
                 s.refuse(key, refusal);
             }
+        }
+    }
+
+    /// A predictor that learns compares an update with at least one before it.
+    fn refuse_few_snapshots(&self, s: &mut Section<'_>) {
+        if self.predictor != Predictor::Rssm || self.snapshots > 2 {
+            return;
+        }
+        if let Some(span) = s.written_at("snapshots") {
+            let message = "`strategy.snapshots` is 2, but `predictor = \"rssm\"` needs 3";
+            let refusal = Diagnostic::error("contradiction", message)
+                .at(span)
+                .note("an update is the difference between two snapshots, and it learns how one follows from others")
+                .help("set `snapshots = 3` or more");
+            s.refuse("snapshots", refusal);
         }
     }
 

@@ -6,6 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::divergence::{Action, Signal, Watch};
+use super::rssm::Rssm;
 use runner_core::spec::hybrid::HybridSpec;
 
 /// Predictions without a full phase between them.
@@ -108,6 +109,9 @@ pub struct Machine {
     watch: Watch,
     /// What was computed so far.
     pub counters: Counters,
+    /// The predictor, if it learns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub learned: Option<Box<Rssm>>,
 }
 
 /// What a check of a prediction decided.
@@ -135,6 +139,7 @@ impl Machine {
             error: 0.0,
             watch: Watch::default(),
             counters: Counters::default(),
+            learned: None,
         };
         if spec.warmup_steps == 0 {
             machine.enter(Phase::Full, spec.full_steps);
@@ -163,9 +168,10 @@ impl Machine {
         0.4 / (1.0 + self.error) + 0.4 * self.history + 0.2 * self.watch.loss.stability()
     }
 
-    /// Whether a snapshot after the step in progress can be one of the last before a prediction.
+    /// Whether a snapshot after the step in progress can be one of the last before a prediction, or teaches.
     pub fn wants_snapshot(&self, spec: &HybridSpec) -> bool {
         match self.phase {
+            phase if self.learned.is_some() => phase != Phase::Predict,
             Phase::Warmup | Phase::Predict => false,
             Phase::Full | Phase::Correct => self.done + spec.snapshots >= self.length,
         }
@@ -173,7 +179,7 @@ impl Machine {
 
     /// Whether a snapshot at the start of the phase, before its first step, can be one of the last before a prediction.
     pub fn wants_first_snapshot(&self, spec: &HybridSpec) -> bool {
-        spec.snapshots > self.length
+        spec.snapshots > self.length || self.learned.is_some()
     }
 
     /// Counts a snapshot.

@@ -8,13 +8,18 @@ use runner_core::spec::hybrid::{HybridSpec, Predictor};
 
 /// Whether a predictor needs the inner products of the differences between consecutive snapshots.
 pub fn needs_products(spec: &HybridSpec) -> bool {
-    spec.predictor == Predictor::Dmd
+    matches!(spec.predictor, Predictor::Dmd | Predictor::Rssm)
 }
 
 /// The sum of the predicted updates number `from` to `to` of a prediction, counted from 0: a factor for each difference
 /// between consecutive snapshots, the oldest one first. None for a prediction that changes nothing. `products` are the
-/// inner products of each two differences, if they are needed.
-pub fn factors(spec: &HybridSpec, products: &[f64], from: usize, to: usize) -> Option<Vec<f64>> {
+/// inner products of each two differences, and `imagined` the predicted updates, if the predictor needs them.
+pub fn factors(
+    spec: &HybridSpec,
+    (products, imagined): (&[f64], &[Vec<f64>]),
+    from: usize,
+    to: usize,
+) -> Option<Vec<f64>> {
     match spec.predictor {
         Predictor::Hold => None,
         Predictor::Momentum => {
@@ -31,6 +36,15 @@ pub fn factors(spec: &HybridSpec, products: &[f64], from: usize, to: usize) -> O
             let rank = spec.rank.unwrap_or(1);
             Some(dmd::factors(products, rank, from, to))
         }
+        Predictor::Rssm => imagined[from..to]
+            .iter()
+            .cloned()
+            .reduce(|mut sum, update| {
+                sum.iter_mut()
+                    .zip(update)
+                    .for_each(|(sum, factor)| *sum += factor);
+                sum
+            }),
     }
 }
 
