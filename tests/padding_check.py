@@ -1,5 +1,5 @@
-"""Trains autoencoders of short series, whose padding does not count, in runner and in PyTorch: python3 tests/padding_check.py
-RUNNER
+"""Trains autoencoders of short series, and regressions of each of their positions, whose padding does not count, in runner
+and in PyTorch: python3 tests/padding_check.py RUNNER
 
 Weights, items and their order are equal; PyTorch's losses and metrics are computed from the real positions of each item. The
 losses of 20 steps agree within 1e-12, and the metrics of the valid split within 1e-6: its predictions are read in 32 bits.
@@ -23,9 +23,10 @@ path = "train.npz"
 valid_path = "valid.npz"
 scale = "none"
 split = {{ test = 0.0 }}
+{target}
 
 [task]
-type = "autoencoding"
+type = "{task}"
 metrics = ["mae", "mse"]
 
 [loss]
@@ -79,12 +80,27 @@ mask = "real"
 weight = 0.5
 metrics = ["mae"]
 """
+# A second loss of the same target.
+AGAIN = """
+[[losses]]
+type = "mae"
+name = "copy"
+mask = "real"
+weight = 0.5
+metrics = ["mae"]
+"""
+AUTOENCODING, REGRESSION = "autoencoding", "regression"
 CASES = {
-    "mean": ("mse", "mean", ""),
-    "sum": ("mae", "sum", ""),
-    "penalty": ("mse", "mean", PENALTY),
-    "masked": ("mse", "mean", MASKED),
+    "mean": (AUTOENCODING, "mse", "mean", ""),
+    "sum": (AUTOENCODING, "mae", "sum", ""),
+    "penalty": (AUTOENCODING, "mse", "mean", PENALTY),
+    "masked": (AUTOENCODING, "mse", "mean", MASKED),
+    "regression": (REGRESSION, "mse", "mean", ""),
+    "regression, sum": (REGRESSION, "mae", "sum", ""),
+    "regression, masked": (REGRESSION, "mse", "mean", AGAIN),
 }
+# Targets of each position.
+NUM_TARGETS = 2
 
 
 def series(num, draw):
@@ -94,7 +110,11 @@ def series(num, draw):
     # An item without any real position has no loss.
     lengths[1] = 0
     values[np.arange(LENGTH)[None] >= lengths[:, None]] = 0
-    return values, np.arange(LENGTH)[None] < lengths[:, None]
+    real = np.arange(LENGTH)[None] < lengths[:, None]
+    targets = np.stack([values.sum(2), np.cumsum(values[..., 0], 1)], 2)
+    # What stands at padding must not matter.
+    targets[~real] = draw.normal(size=(int((~real).sum()), NUM_TARGETS))
+    return values, targets, real
 
 
 def call(runner, place, *arguments):
@@ -112,20 +132,22 @@ def load(folder):
 def of_items(errors, real, reduction):
     """The errors of each item, over its real positions."""
     sums = (errors * real[..., None]).sum((1, 2))
-    return sums if reduction == "sum" else sums / (real.sum(1) * FEATURES).clamp(min=1)
+    return sums if reduction == "sum" else sums / (real.sum(1) * errors.shape[2]).clamp(min=1)
 
 
 def main():
     runner = str(Path(sys.argv[1]).resolve())
     with tempfile.TemporaryDirectory() as folder:
-        for name, (loss, reduction, penalty) in CASES.items():
+        for name, (task, loss, reduction, penalty) in CASES.items():
             place = Path(folder) / name
             place.mkdir()
             draw = np.random.default_rng(5)
-            (values, real), (valid, valid_real) = series(NUM_TRAIN, draw), series(6, draw)
-            np.savez(place / "train.npz", x=values)
-            np.savez(place / "valid.npz", x=valid)
-            keys = {"loss": loss, "reduction": reduction, "penalty": penalty, "rate": RATE, "batch": NUM_TRAIN}
+            (values, targets, real), (valid, valid_targets, valid_real) = series(NUM_TRAIN, draw), series(6, draw)
+            has_target = task == REGRESSION
+            np.savez(place / "train.npz", x=values, **{"y": targets} if has_target else {})
+            np.savez(place / "valid.npz", x=valid, **{"y": valid_targets} if has_target else {})
+            target = 'target = "y"' if has_target else ""
+            keys = {"target": target, "task": task, "loss": loss, "reduction": reduction, "penalty": penalty, "rate": RATE, "batch": NUM_TRAIN}
             (place / "first.toml").write_text(SPEC.format(**keys, epochs=1, precision="f32", init=""))
             call(runner, place, "run", "first.toml", "--quiet")
             call(runner, place, "export", "pytorch", "results/first", "--out", "module")
@@ -138,11 +160,12 @@ def main():
             torch.set_default_dtype(torch.float64)
             network = load(place / "module").double().train()
             inputs, real = torch.tensor(values), torch.tensor(real)
+            wanted_outputs = torch.tensor(targets) if has_target else inputs
             optimizer = torch.optim.SGD(network.parameters(), lr=RATE)
             expected = []
             for _ in range(STEPS):
                 outputs = network(inputs)
-                errors = outputs - inputs
+                errors = outputs - wanted_outputs
                 errors = errors.square() if loss == "mse" else errors.abs()
                 each = of_items(errors, real, reduction)
                 if penalty == PENALTY:
@@ -150,21 +173,23 @@ def main():
                 if penalty == MASKED:
                     each = each + 0.1 * of_items(outputs.square(), real, "mean")
                     each = each + 0.5 * of_items((outputs - inputs).abs(), real, "mean")
+                if penalty == AGAIN:
+                    each = each + 0.5 * of_items((outputs - wanted_outputs).abs(), real, "mean")
                 optimizer.zero_grad()
                 each.mean().backward()
                 optimizer.step()
                 expected.append(each.mean().item())
             difference = np.abs(found / expected - 1).max()
-            print(f"{name}: {difference:.1e}")
+            print(f"{name}: {difference:.1e}", flush=True)
             assert len(found) == STEPS and difference <= 1e-12, (name, found, expected)
 
             with torch.no_grad():
                 given = torch.tensor(valid)
-                errors = network.eval()(given) - given
+                errors = network.eval()(given) - (torch.tensor(valid_targets) if has_target else given)
             with open(run / "metrics.csv") as file:
                 rows = list(csv.DictReader(file))
             measured = [("mae", errors.abs()), ("mse", errors.square())]
-            if penalty == MASKED:
+            if penalty in (MASKED, AGAIN):
                 measured.append(("copy/mae", errors.abs()))
             for metric, errors in measured:
                 wanted = of_items(errors, torch.tensor(valid_real), "mean").mean().item()

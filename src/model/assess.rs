@@ -90,7 +90,10 @@ impl Assessed {
                 Vec::new()
             },
             errors: match model.plan.task.kind {
-                TaskKind::Regression => vec![Vec::new(); model.meaning.num_values()],
+                // Numbers at padding are no errors.
+                TaskKind::Regression if model.plan.loss.mask.is_none() => {
+                    vec![Vec::new(); model.meaning.num_values()]
+                }
                 _ => Vec::new(),
             },
             separating: Separating::new(
@@ -299,6 +302,7 @@ fn is_usual(metric: Metric, model: &Model) -> bool {
     let task = &model.plan.task;
     let num_classes = model.meaning.names().len();
     metric.tasks().contains(&task.kind)
+        && (model.plan.loss.mask.is_none() || metric.leaves_out_positions())
         && !metric.needs_scores()
         && (!metric.needs_probabilities() || model.meaning.has_probabilities())
         && match metric {
@@ -411,8 +415,10 @@ impl Model {
                             .meaning
                             .target_in_units(place, numbers[at * size + place]);
                         // If there are more items, the kept ones represent all.
-                        if to.errors[place].len() < 20 * MOST_ITEMS {
-                            to.errors[place].push(value - wanted);
+                        let errors = to.errors.get_mut(place);
+                        if let Some(errors) = errors.filter(|errors| errors.len() < 20 * MOST_ITEMS)
+                        {
+                            errors.push(value - wanted);
                         }
                     }
                 }

@@ -382,6 +382,16 @@ fn layers_that_compute_with_padding_despite_a_mask_are_a_warning() {
             ),
             "attends to padding",
         ),
+        (
+            &*flat(
+                "{ type = 'relu', name = 'a' }, { type = 'permute', axes = [1, 0], name = 'b' }, { type = 'matmul', inputs = ['b', 'a'] }",
+            ),
+            "sums over padding",
+        ),
+        (
+            "{ type = 'relu', name = 'a' }, { type = 'tanh', inputs = ['a'], name = 'b' }, { type = 'einsum', equation = 'lc,lc->c', inputs = ['a', 'b'] }",
+            "sums over padding",
+        ),
     ] {
         let said = warnings(layers);
         assert!(
@@ -398,6 +408,12 @@ fn layers_that_compute_with_padding_despite_a_mask_are_a_warning() {
         "{ type = 'multi_head_attention', num_heads = 2, causal = true }, { type = 'mean', mask = 'real' }",
         &*turned("{ type = 'conv1d', out_channels = 4, kernel_size = 1 }"),
         &*turned("{ type = 'conv1d', out_channels = 4, kernel_size = 3, padding = 'causal' }"),
+        // Padding stays in a row of its own.
+        &*flat(
+            "{ type = 'relu', name = 'a' }, { type = 'permute', axes = [1, 0], name = 'b' }, { type = 'matmul', inputs = ['a', 'b'] }",
+        ),
+        // The mask makes it 0.
+        "{ type = 'relu', name = 'a' }, { type = 'reshape', shape = [1, 16], inputs = ['real'], name = 'row' }, { type = 'matmul', inputs = ['row', 'a'] }, { type = 'flatten' }",
         // Outputs of masked recurrent layers are 0 at padding.
         &*format!(
             "{{ type = 'gru', hidden_size = 4, mask = 'real' }}, {}",

@@ -127,7 +127,7 @@ fn term(
     let compared = target(point, goal, data, path, table)?;
     let metrics = match (&table.metrics, &compared) {
         (Some(metrics), _) => metrics.clone(),
-        (None, Some(compared)) => compared.task.default_metrics().to_vec(),
+        (None, Some(compared)) => table.loss.default_metrics(compared.task).to_vec(),
         (None, None) => Vec::new(),
     };
     let mut wrong = Vec::new();
@@ -204,10 +204,14 @@ fn mask(
         return Ok(None);
     };
     let key = format!("{path}.mask");
-    let needs = match compared.map(|compared| compared.target) {
-        None => Needs::MaskOf(output),
-        Some(TermTarget::Items) => Needs::Mask(padding::positions(point, &key, data)?),
-        Some(_) => {
+    let of_numbers = compared.filter(|compared| compared.task == TaskKind::Regression);
+    let needs = match (compared.map(|compared| compared.target), of_numbers) {
+        (None, _) => Needs::MaskOf(output),
+        (Some(TermTarget::Items), _) => Needs::Mask(padding::positions(point, &key, data)?),
+        (Some(_), Some(compared)) => {
+            Needs::Mask(padding::positions_of_target(point, &key, compared.plan)?)
+        }
+        (Some(_), None) => {
             let message = format!(
                 "`{key}` is about positions of the items, but the output is compared with another target"
             );

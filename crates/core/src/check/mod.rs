@@ -137,6 +137,10 @@ pub const RULES: &[Rule] = &[
         check: padded::masks_find_padding,
     },
     Rule {
+        reads: &["loss", "losses"],
+        check: padding::terms_leave_out_too,
+    },
+    Rule {
         reads: &["data", "task", "strategy"],
         check: data::target_is_named,
     },

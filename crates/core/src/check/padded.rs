@@ -1,6 +1,7 @@
 //! Layers that mix padding with real positions, in a network that has a mask of them.
 
 use super::Point;
+use super::network::einsum::Equation;
 use super::network::masks::is_mask;
 use super::network::{Input, Layer, Network, axes};
 use crate::diagnostic::Diagnostic;
@@ -59,6 +60,7 @@ pub fn padding_is_left_out(point: &Point<'_>) -> Option<Diagnostic> {
         let first = of_each.first().copied().flatten();
         let mixed = first.and_then(|padded| mixes(layer, padded));
         let mixed = mixed.or_else(|| attends(layer, &of_each));
+        let mixed = mixed.or_else(|| sums_over(network, layer, &of_each));
         if let Some((wrong, help)) = mixed.filter(|_| is_own) {
             let message = format!("`{}` {wrong}, although the network has a mask", layer.name);
             let diagnostic = Diagnostic::warning("contradiction", message);
@@ -130,6 +132,38 @@ fn attends(layer: &Layer, of_each: &[Option<Padded>]) -> Option<(&'static str, &
         _ => return None,
     };
     wrong.then_some((WRONG, help))
+}
+
+/// Whether a product of two inputs sums over padding. It adds nothing where one of the factors is 0.
+fn sums_over(
+    network: &Network,
+    layer: &Layer,
+    of_each: &[Option<Padded>],
+) -> Option<(&'static str, &'static str)> {
+    let is_summed = |at: usize, axis: usize| match &layer.kind {
+        // The rows of the second matrix belong to the columns of the first one.
+        LayerKind::Matmul => axis + at + 1 == layer.inputs[at].shape.dims.len(),
+        LayerKind::Einsum { equation } => Equation::parse(equation).is_ok_and(|equation| {
+            let letter = equation
+                .operands
+                .get(at)
+                .and_then(|letters| letters.get(axis));
+            letter.is_some_and(|letter| !equation.output.contains(letter))
+        }),
+        _ => false,
+    };
+    let summed = of_each.iter().enumerate();
+    let summed = summed.filter_map(|(at, padded)| padded.filter(|it| is_summed(at, it.axis)));
+    let summed: Vec<Padded> = summed.collect();
+    // A mask over the same axis makes it 0.
+    let mut inputs = layer.inputs.iter().enumerate();
+    let is_masked = inputs.any(|(at, input)| {
+        let mut axes = 0..input.shape.dims.len();
+        is_mask(network, input.layer) && axes.any(|axis| is_summed(at, axis))
+    });
+    let is_cleared = is_masked || summed.iter().any(|padded| padded.is_zero);
+    let is_mixed = !summed.is_empty() && !is_cleared;
+    is_mixed.then_some(("sums over padding", CLEAR))
 }
 
 /// Where the masks that layers use come from: a layer, or an input.

@@ -4,8 +4,9 @@ use super::Point;
 use super::losses::output_of;
 use super::network::heads::{Head, Needs};
 use super::task::Goal;
-use crate::data::DataPlan;
+use crate::data::{DataPlan, TargetPlan};
 use crate::diagnostic::Diagnostic;
+use crate::spec::data::{DataSource, Scale};
 use crate::spec::loss::LossFunction;
 use crate::spec::metric::Metric;
 use crate::spec::section::Choice;
@@ -16,16 +17,22 @@ const KEY: &str = "loss.mask";
 /// Adds the mask of the loss to a goal, if the file names one; returns what is wrong with it.
 pub(super) fn add(point: &Point<'_>, goal: &mut Goal, data: &DataPlan) -> Option<Diagnostic> {
     let name = goal.loss.mask.clone()?;
-    if goal.task.kind != TaskKind::Autoencoding {
+    let kind = goal.task.kind;
+    if !matches!(kind, TaskKind::Autoencoding | TaskKind::Regression) {
         let message = format!(
-            "`{KEY}` is about series that the network reconstructs, but the task is `{}`",
-            goal.task.kind.name()
+            "`{KEY}` is about series of numbers that the network predicts, but the task is `{}`",
+            kind.name()
         );
         let help = "remove `mask`; layers such as `mean` and `lstm` have a `mask` of their own, and the class -1 marks a position that does not count";
         let diagnostic = Diagnostic::error("task", message).at(point.span(KEY));
         return Some(diagnostic.help(help));
     }
-    let checked = positions(point, KEY, data).and_then(|positions| {
+    let positions = if kind == TaskKind::Regression {
+        positions_of_target(point, KEY, &data.target)
+    } else {
+        positions(point, KEY, data)
+    };
+    let checked = positions.and_then(|positions| {
         loss_leaves_out(point, KEY, &goal.loss.function)?;
         metrics_leave_out(point, [KEY, "task.metrics"], &goal.task.metrics)?;
         Ok((positions, output_of(point, KEY, &name)?))
@@ -63,6 +70,40 @@ pub(super) fn positions(
     }
 }
 
+/// The number of positions of a target, of which the mask under a key leaves some out.
+pub(super) fn positions_of_target(
+    point: &Point<'_>,
+    key: &str,
+    target: &TargetPlan,
+) -> Result<usize, Box<Diagnostic>> {
+    let positions = match target {
+        TargetPlan::Values { shape } if target.size() > 1 => shape.first(),
+        _ => None,
+    };
+    let Some(positions) = positions else {
+        return refuse(
+            point,
+            key,
+            format!("`{key}` leaves out positions, but the target of an item is one number"),
+            "remove `mask`; layers such as `mean` and `lstm` have a `mask` of their own",
+        );
+    };
+    if let DataSource::Files(files) = &point.spec.data.source {
+        let roles = &files.roles;
+        if roles.target_scale != Scale::None || !roles.target_transform.is_none() {
+            return refuse(
+                point,
+                key,
+                format!(
+                    "`{key}` leaves out positions of the target, which would take part in its `target_scale` or `target_transform`"
+                ),
+                "remove these keys of `[data]`, and scale the numbers in the file if they need it",
+            );
+        }
+    }
+    Ok(*positions)
+}
+
 /// Refuses a loss that is computed from all positions beside the mask under a key.
 pub(super) fn loss_leaves_out(
     point: &Point<'_>,
@@ -90,7 +131,7 @@ pub(super) fn metrics_leave_out(
     metrics: &[Metric],
 ) -> Result<(), Box<Diagnostic>> {
     let mut metrics = metrics.iter();
-    match metrics.find(|metric| matches!(metric, Metric::Own(_))) {
+    match metrics.find(|metric| !metric.leaves_out_positions()) {
         Some(metric) => refuse(
             point,
             place,
@@ -113,4 +154,20 @@ pub(super) fn refuse<T>(
 ) -> Result<T, Box<Diagnostic>> {
     let diagnostic = Diagnostic::error("task", message).at(point.span(key));
     Err(Box::new(diagnostic.help(help)))
+}
+
+/// A table of `[[losses]]` that compares with the target at padding, which `loss.mask` leaves out.
+pub fn terms_leave_out_too(point: &Point<'_>) -> Option<Diagnostic> {
+    point.spec.loss.as_ref()?.mask.as_ref()?;
+    let mut tables = point.spec.losses.iter().enumerate();
+    let (at, _) = tables.find(|(_, table)| {
+        let is_of_task = table.target.is_none() && !table.loss.function.is_penalty();
+        is_of_task && table.loss.mask.is_none()
+    })?;
+    let message = format!(
+        "`losses[{at}]` also counts the positions that `{KEY}` leaves out, since it has no `mask`"
+    );
+    let diagnostic = Diagnostic::warning("contradiction", message);
+    let diagnostic = diagnostic.at(point.span(&format!("losses.{at}.type")));
+    Some(diagnostic.help("add the same `mask` to the table"))
 }

@@ -95,7 +95,7 @@ pub fn goal(point: &Point<'_>, data: &DataPlan) -> Result<Goal, Vec<Diagnostic>>
     let loss = point.spec.loss.clone();
     let loss = loss.unwrap_or_else(|| LossSpec::default_for(kind));
     let metrics = table.metrics.clone();
-    let metrics = metrics.unwrap_or_else(|| kind.default_metrics().to_vec());
+    let metrics = metrics.unwrap_or_else(|| loss.default_metrics(kind).to_vec());
     let objective = point.spec.objective.metric;
     let mut goal = Goal {
         objective: objective.unwrap_or(Objective::valid(kind.default_objective(&metrics))),

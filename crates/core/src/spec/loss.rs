@@ -5,6 +5,7 @@ use serde_json::{Value as Json, json};
 
 use super::document::Value;
 use super::kind::{Kind, Scalar};
+use super::metric::Metric;
 use super::own::{OrOwn, OwnLoss, Used};
 use super::section::{Choice, Section, Types, choices};
 use super::task::TaskKind;
@@ -332,6 +333,17 @@ fn tasks_of(loss: LossType) -> &'static [TaskKind] {
     }
 }
 
+/// Whether a loss can leave out positions of series: it is 0 where output and target are equal.
+fn leaves_out_positions(loss: LossType) -> bool {
+    let is_likelihood = matches!(
+        loss,
+        LossType::BuiltIn(LossKind::PoissonNll | LossKind::GaussianNll)
+    );
+    let tasks = tasks_of(loss);
+    let is_of_numbers = [TaskKind::Autoencoding, TaskKind::Regression];
+    !is_likelihood && is_of_numbers.iter().any(|task| tasks.contains(task))
+}
+
 impl LossSpec {
     /// The default loss.
     pub fn default_for(task: TaskKind) -> Self {
@@ -360,6 +372,18 @@ impl LossSpec {
         }
     }
 
+    /// The default metrics beside this loss.
+    pub fn default_metrics(&self, task: TaskKind) -> &'static [Metric] {
+        // The usual ones of regression are computed from all positions.
+        let has_mask = self.mask.is_some() && task == TaskKind::Regression;
+        let task = if has_mask {
+            TaskKind::Autoencoding
+        } else {
+            task
+        };
+        task.default_metrics()
+    }
+
     pub(super) fn decode(s: &mut Section<'_>) -> Self {
         s.variant(
             "The loss to minimize.",
@@ -369,18 +393,18 @@ impl LossSpec {
                     OrOwn::BuiltIn(WithTarget(kind)) => LossType::BuiltIn(kind),
                     OrOwn::Own(part) => LossType::Own(part),
                 };
-                let doc = "A `padding_mask` layer: the positions of series that it masks count neither in the loss nor in the metrics of an autoencoder.";
-                let reconstructs = tasks_of(loss).contains(&TaskKind::Autoencoding);
-                Self::of_counted(s, loss, reconstructs, doc)
+                let doc = "A `padding_mask` layer: the positions of series that it masks count neither in the loss nor in the metrics, of an autoencoder or of regression with a target for each position.";
+                let is_of_numbers = leaves_out_positions(loss);
+                Self::of_counted(s, loss, is_of_numbers, doc)
             },
         )
     }
 
     /// The keys of one of `[[losses]]` besides its `type`.
     pub(super) fn of_term(s: &mut Section<'_>, loss: LossType) -> Self {
-        let doc = "A `padding_mask` layer: the positions that it masks do not count. For penalties, these are rows of the output; otherwise, positions of series that `target = \"items\"` compares it with.";
+        let doc = "A `padding_mask` layer: the positions that it masks do not count. For penalties, these are rows of the output; otherwise, positions of series that the output is compared with.";
         let tasks = tasks_of(loss);
-        let has_positions = tasks.is_empty() || tasks.contains(&TaskKind::Autoencoding);
+        let has_positions = tasks.is_empty() || leaves_out_positions(loss);
         Self::of_counted(s, loss, has_positions, doc)
     }
 

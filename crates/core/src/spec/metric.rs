@@ -65,6 +65,11 @@ impl Metric {
         Self::ALL.iter().copied().chain(own).collect()
     }
 
+    /// Whether it can leave out positions of series.
+    pub fn leaves_out_positions(self) -> bool {
+        matches!(self, Self::Loss | Self::Mae | Self::Mse | Self::TargetMae)
+    }
+
     /// The metric of this program that has a name.
     pub fn named(name: &str) -> Option<Self> {
         let own = || OwnMetric::named(name).map(|own| Self::Own(MetricName::of(own)));

@@ -59,7 +59,10 @@ impl Counted {
             TaskKind::MultiLabel => {
                 Counted::Labels(Labels::new(&plan.task, num_classes, &plan.loss))
             }
-            TaskKind::Regression => Counted::Values(Values::new(split, plan.data.target.size())),
+            TaskKind::Regression => {
+                let has_mask = plan.loss.mask.is_some();
+                Counted::Values(Values::new(split, plan.data.target.size(), has_mask))
+            }
             TaskKind::Autoencoding => Counted::Items(Items::new(split)?),
             TaskKind::Generation => Counted::Generated(Generated::new(plan, split)?),
         })
@@ -155,7 +158,9 @@ impl<'a> Errors<'a> {
         epoch: usize,
     ) -> Result<Evaluation, TensorReadError> {
         let is_counted = self.num_items > 0 && self.plan.data.target != TargetPlan::None;
-        let constant = is_counted.then(|| self.constant.metrics(self.plan));
+        // It is counted over all positions.
+        let has_mask = self.plan.loss.mask.is_some();
+        let constant = (is_counted && !has_mask).then(|| self.constant.metrics(self.plan));
         let mut found = self.counted.finish(self.plan, self.split);
         if let Evaluated::NextToken { texts, .. } = &mut found {
             *texts = texts::continued(self.plan, self.split, network, device)?;

@@ -40,6 +40,8 @@ pub struct Values {
     kept: Vec<(usize, Pair)>,
     worst: Worst<Pair>,
     moments: Vec<Moments>,
+    /// Whether the loss leaves out positions.
+    has_mask: bool,
 }
 
 /// Sums over residuals that do not lose precision (Welford, 1962).
@@ -74,8 +76,8 @@ impl Moments {
 
 impl Values {
     /// Counts nothing yet.
-    pub fn new(split: &Split, num_values: usize) -> Self {
-        let num_moments = if num_values > MOST_TARGETS {
+    pub fn new(split: &Split, num_values: usize, has_mask: bool) -> Self {
+        let num_moments = if num_values > MOST_TARGETS || has_mask {
             0
         } else {
             num_values
@@ -88,6 +90,7 @@ impl Values {
             kept: Vec::new(),
             worst: Worst::new(NUM_WORST),
             moments: vec![Moments::NONE; num_moments],
+            has_mask,
         }
     }
 
@@ -140,10 +143,14 @@ impl Values {
                 targets: Vec::new(),
                 points: Vec::new(),
                 residuals: Vec::new(),
-                left_out: Some(format!(
-                    "a target has {} numbers, but at most {MOST_TARGETS} are analyzed",
-                    self.num_values
-                )),
+                left_out: Some(if self.has_mask {
+                    "`loss.mask` leaves out positions".to_owned()
+                } else {
+                    format!(
+                        "a target has {} numbers, but at most {MOST_TARGETS} are analyzed",
+                        self.num_values
+                    )
+                }),
             };
         }
         Evaluated::Regression {
