@@ -11,13 +11,36 @@ use crate::spec::model::layer::{LayerKind, Norm, Steps};
 /// axes, so that shapes alone do not tell.
 pub fn positions_are_not_channels(point: &Point<'_>) -> Option<Diagnostic> {
     let (network, data) = (point.network?, point.data?);
-    let sequences = sequences(network, data);
-    let mut layers = network.layers.iter().zip(&point.spec.model.layers);
-    layers.find_map(|(layer, written)| {
+    let Misread {
+        at,
+        message,
+        wrong,
+        instead,
+    } = first_misread(network, is_series(data))?;
+    let diagnostic = Diagnostic::warning("shape", message).note(wrong);
+    let written = &point.spec.model.layers[at];
+    Some(written.point(diagnostic, "type").help(instead))
+}
+
+/// A layer over channels that gets a sequence.
+pub struct Misread {
+    at: usize,
+    /// What is wrong with it.
+    pub message: String,
+    wrong: &'static str,
+    /// What to do instead.
+    pub instead: &'static str,
+}
+
+/// The first layer over channels that certainly gets a sequence, if the items are series, or sequences that layers make.
+pub fn first_misread(network: &Network, is_series: bool) -> Option<Misread> {
+    let sequences = sequences(network, is_series);
+    let mut layers = network.layers.iter().enumerate();
+    layers.find_map(|(at, layer)| {
         let input = layer.values().first()?;
         let is_sequence = match input.layer {
             Some(from) => sequences[from],
-            None => is_series(data),
+            None => is_series,
         };
         let [positions, features] = input.shape.dims[..] else {
             return None;
@@ -27,8 +50,12 @@ pub fn positions_are_not_channels(point: &Point<'_>) -> Option<Diagnostic> {
             "`{}` takes [channels, length], but its input [{positions}, {features}] has {features} features for each of {positions} positions",
             layer.name
         );
-        let diagnostic = Diagnostic::warning("shape", message).note(wrong);
-        Some(written.point(diagnostic, "type").help(instead))
+        Some(Misread {
+            at,
+            message,
+            wrong,
+            instead,
+        })
     })
 }
 
@@ -68,13 +95,13 @@ fn is_series(data: &DataPlan) -> bool {
 }
 
 /// Whether the output of each layer is certainly a sequence with a row for each position.
-fn sequences(network: &Network, data: &DataPlan) -> Vec<bool> {
+fn sequences(network: &Network, is_series: bool) -> Vec<bool> {
     let mut known: Vec<bool> = Vec::with_capacity(network.layers.len());
     for layer in &network.layers {
         let of_input = |at: usize| match layer.values().get(at) {
             Some(input) => match input.layer {
                 Some(from) => known[from],
-                None => is_series(data) && input.part.is_none(),
+                None => is_series && input.part.is_none(),
             },
             None => false,
         };

@@ -2,6 +2,7 @@
 
 use super::shape::{self, Mismatch};
 use super::{Network, masks, refusal};
+use crate::check::sequences::first_misread;
 use crate::diagnostic::Diagnostic;
 use crate::spec::model::layer::LayerKind;
 use crate::spec::model::layer_spec::{LayerSpec, Source};
@@ -97,16 +98,20 @@ fn missing_size(spec: &LayerSpec) -> Option<&'static str> {
     }
 }
 
-/// How the output of a layer gets the size of the wanted images or series, if it is too small.
-fn enlarged(network: &Network, at: usize, wanted: &[usize]) -> Option<String> {
+/// How the output of a layer gets the size of the wanted images or series, if it has another one.
+fn resized(network: &Network, at: usize, wanted: &[usize]) -> Option<String> {
     let shape = &network.layers[at].shape;
     let dims = wanted.len().checked_sub(1).filter(|dims| *dims > 0)?;
     let is_smaller = |(now, wanted): (&usize, &usize)| now <= wanted;
-    if shape.len() != wanted.len()
-        || shape[1..] == wanted[1..]
-        || !shape[1..].iter().zip(&wanted[1..]).all(is_smaller)
-    {
+    if shape.len() != wanted.len() || shape[1..] == wanted[1..] {
         return None;
+    }
+    let interpolate = || {
+        let size = &wanted[1..];
+        format!("add `{{ type = \"interpolate{dims}d\", output_size = {size:?} }}` at the end")
+    };
+    if !shape[1..].iter().zip(&wanted[1..]).all(is_smaller) {
+        return (dims < 3 && shape[0] == wanted[0]).then(interpolate);
     }
     // What convolutions without padding cut off, up to the items.
     let (mut names, mut whole) = (Vec::new(), shape[1..].to_vec());
@@ -134,8 +139,8 @@ fn enlarged(network: &Network, at: usize, wanted: &[usize]) -> Option<String> {
         ));
     }
     (dims < 3).then(|| {
-        let size = &wanted[1..];
-        format!("add `{{ type = \"interpolate{dims}d\", output_size = {size:?} }}` at the end, or enlarge it with `conv_transpose{dims}d`")
+        let interpolate = interpolate();
+        format!("{interpolate}, or enlarge it with `conv_transpose{dims}d`")
     })
 }
 
@@ -154,7 +159,9 @@ pub(super) fn fit(
         let shape = &network.layers[at].shape;
         (shape != wanted).then(|| {
             let mut mismatch = shape::wrong_output(&layers[at].kind, shape, wanted, words);
-            if let Some(help) = enlarged(network, at, wanted) {
+            if let Some(misread) = first_misread(network, false) {
+                mismatch.help = format!("{}: {}", misread.message, misread.instead);
+            } else if let Some(help) = resized(network, at, wanted) {
                 mismatch.help = help;
             }
             mismatch
