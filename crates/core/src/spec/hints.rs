@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 use super::document::{Table, Value};
 use super::model::decode_layer;
 use super::remedy;
-use super::section::{KeyDoc, Shape};
+use super::section::{KeyDoc, Shape, Variant};
 
 /// The required keys of a table, with an example value each.
 pub fn required_keys(path: &str) -> String {
@@ -53,6 +53,26 @@ pub fn nearest_path<'a>(
         })
     });
     theirs.or_else(|| crate::diagnostic::nearest(path, known))
+}
+
+/// The values of `type` with which a table has a key.
+pub fn types_with(path: &str, key: &str) -> Vec<&'static str> {
+    let mut keys = super::describe();
+    for name in path.split('.') {
+        let name = name.split('[').next().unwrap_or(name);
+        let found = keys.iter().find(|doc| doc.key == name);
+        let Some(Shape::Table(inner) | Shape::Tables(inner)) = found.map(|doc| &doc.shape) else {
+            return Vec::new();
+        };
+        keys = inner;
+    }
+    let variants = keys.iter().filter_map(|doc| match &doc.shape {
+        Shape::Variants(variants) => Some(variants),
+        _ => None,
+    });
+    let has_key = |variant: &&Variant| variant.keys.iter().any(|doc| doc.key == key);
+    let found = variants.flatten().filter(has_key);
+    found.map(|variant| variant.name).collect()
 }
 
 /// The table that a key belongs to, if some table of the experiment file has it.

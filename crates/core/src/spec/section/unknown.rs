@@ -2,7 +2,7 @@
 
 use super::{Mode, Section};
 use crate::diagnostic::Diagnostic;
-use crate::spec::hints::home_of;
+use crate::spec::hints::{home_of, types_with};
 use crate::spec::remedy;
 
 impl Section<'_> {
@@ -98,6 +98,8 @@ impl Section<'_> {
             // Keys of presets are unrelated to a layer's keys.
             let home =
                 || home_of(&entry.key).filter(|home| !path.starts_with("model.") && *home != path);
+            // Presets with other keys are other networks.
+            let answer = answer.or_else(|| of_types(&entry.key, &path).filter(|_| path != "model"));
             diagnostic = match answer.or_else(|| Some(belongs(&entry.key, &home()?))) {
                 Some(answer) => diagnostic.help(answer),
                 None if self.known.is_empty() => diagnostic.help("this table takes no keys"),
@@ -109,6 +111,17 @@ impl Section<'_> {
             findings.diagnostics.push(diagnostic);
         }
     }
+}
+
+/// The types with which the table has the key, if there are such.
+fn of_types(key: &str, path: &str) -> Option<String> {
+    const MOST: usize = 4;
+    let types = types_with(path, key);
+    let named = types.iter().take(MOST).map(|name| format!("\"{name}\""));
+    let named: Vec<String> = named.collect();
+    let last = if types.len() > MOST { ", …" } else { "" };
+    let named = named.join(", ");
+    (!types.is_empty()).then(|| format!("`{key}` is a key for `type` {named}{last}"))
 }
 
 /// The table to which a misplaced key belongs.
