@@ -44,7 +44,7 @@ use runner_core::plan::RunPlan;
 use runner_core::predict::{Meaning, Prediction};
 use runner_core::record::{RunRecord, file_remedy, remedy};
 use runner_core::show::plain_io_error;
-use runner_core::spec::backend::{Backend, DeviceName};
+use runner_core::spec::backend::{Backend, DeviceName, FLEX};
 use runner_core::spec::task::TaskKind;
 use runner_network::batch;
 use runner_network::network::Network;
@@ -142,7 +142,11 @@ impl Model {
         let place = options.device.unwrap_or(plan.device);
         let device = device::open(place, plan.precision).map_err(|reason| -> Refusal {
             let diagnostic = Diagnostic::error("device", reason);
-            Box::new(diagnostic.help("pass `--device flex` to compute on the processor"))
+            Box::new(if place == FLEX {
+                diagnostic
+            } else {
+                diagnostic.help("pass `--device flex` to compute on the processor")
+            })
         })?;
         let network = Network::undrawn(&plan, &device);
         // The other weights of a run with adapters lack those under them.

@@ -99,8 +99,9 @@ pub fn open(name: DeviceName, precision: Precision) -> Result<Device, Reason> {
     // A process can set this once, and need not if it is already the default.
     if device.settings().float_dtype != dtype(precision) {
         device.configure(dtype(precision)).map_err(|e| {
+            tracing::debug!("{name}: {e}");
             format!(
-                "the device `{name}` cannot be set to {}: {e}",
+                "the device `{name}` already computes in another precision in this process, and cannot change to {}: use runs of one precision in a command",
                 precision.name()
             )
         })?;

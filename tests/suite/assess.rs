@@ -87,6 +87,25 @@ fn metrics_are_those_that_the_training_recorded() {
 
 /// Numbers that were scaled in different ways are compared in their units.
 #[test]
+fn runs_of_different_precisions_are_not_compared() {
+    let text = spec("type = \"iris\"", "type = \"mlp\"\nhidden = [8]");
+    let axis = "[sweep.grid]\nbackend.precision = [\"f32\", \"f64\"]\n";
+    let folder = folder_with(&format!("{text}{axis}"));
+    let (code, _, stderr) = run(folder.path(), &["run", "spec.toml", "--quiet"]);
+    assert_eq!(code, 0, "{stderr}");
+    let [first, second] =
+        ["f32", "f64"].map(|name| format!("results/spec/runs/precision={name}-s1"));
+    let arguments = ["evaluate", &first, "--split", "valid", "--against", &second];
+    let (code, _, stderr) = run(folder.path(), &arguments);
+    assert_eq!(code, 2, "{stderr}");
+    let wanted = "cannot change to f64: use runs of one precision in a command";
+    assert!(
+        stderr.contains(wanted) && !stderr.contains("help"),
+        "{stderr}"
+    );
+}
+
+#[test]
 fn runs_with_other_scales_are_compared_in_units() {
     let rows: String = (0..60)
         .map(|at| format!("{},{},{}\n", at % 9, at % 4, 100 * (at % 9) + at % 7))
