@@ -90,7 +90,10 @@ pub fn find(asked: &str) -> Found {
     if let Some(topic) = topics.iter().find(|topic| topic.path == asked) {
         return Found::One(Box::new(topic.clone()));
     }
-    let found: Vec<_> = topics.iter().filter(matching).collect();
+    let mut found: Vec<_> = topics.iter().filter(matching).collect();
+    if found.is_empty() {
+        found = without_type(asked, &topics);
+    }
     match found[..] {
         [topic] => Found::One(Box::new(topic.clone())),
         [] => {
@@ -112,6 +115,26 @@ pub fn find(asked: &str) -> Found {
         }
         _ => Found::Several(found.iter().map(|topic| topic.path.clone()).collect()),
     }
+}
+
+/// The keys of a path that leaves out the type of their table, as messages do; one if they mean the same with each type.
+fn without_type<'a>(asked: &str, topics: &'a [Topic]) -> Vec<&'a Topic> {
+    let Some((table, key)) = asked.rsplit_once('.') else {
+        return Vec::new();
+    };
+    let above = topics.iter().find(|topic| topic.path == table);
+    let types = above.into_iter().flat_map(|topic| &topic.parts);
+    let types = types.filter_map(|part| part.name.strip_prefix("type = \"")?.strip_suffix('"'));
+    let paths = types.map(|name| joined(&joined(table, name), key));
+    let found = paths.filter_map(|path| topics.iter().find(|topic| topic.path == path));
+    let mut found: Vec<&Topic> = found.collect();
+    if found
+        .windows(2)
+        .all(|pair| pair[0].doc == pair[1].doc && pair[0].expects == pair[1].expects)
+    {
+        found.truncate(1);
+    }
+    found
 }
 
 fn last(path: &str) -> &str {
@@ -271,6 +294,10 @@ mod tests {
         assert_eq!(found("val_acc"), "near Some(\"valid/accuracy\")");
         assert_eq!(found("lr"), "near Some(\"optimizer.learning_rate\")");
         assert_eq!(found("zzz"), "near None");
+        // As messages name keys of tables with types.
+        assert_eq!(found("loss.mask"), "loss.mse.mask");
+        assert_eq!(found("launch.gpus"), "2 paths");
+        assert_eq!(found("train.decay"), "near Some(\"train.ema.decay\")");
         assert!(found("dropout").ends_with("paths"), "{}", found("dropout"));
     }
 
