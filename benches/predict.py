@@ -24,16 +24,10 @@ import numpy
 import onnxruntime
 import torch
 
+from predicted import EXPERIMENTS, NETWORKS, SHORT, items, shown
+
 THREADS = 2
 BATCHES = [1, 256]
-EXPERIMENTS = pathlib.Path(__file__).resolve().parent.parent / "experiments"
-NETWORKS = {
-    "MLP": ("mnist_sweep", ["sweep.grid={}", "data.download=false"]),
-    "CNN": ("burn_guide_cnn", ["data.download=false"]),
-    "LSTM": ("bidirectional_lstm", ["sweep.grid={}"]),
-    "transformer": ("transformer_classifier", []),
-}
-SHORT = ["train.epochs=2", "experiment.seeds=[1]"]
 # The items of the run that only has runner's start.
 FEW = 256
 
@@ -117,16 +111,6 @@ class Onnx(Peer):
         return scores / scores.sum(1, keepdims=True)
 
 
-def items(shape, kind, num):
-    """Items like those of the data: bytes of images, tokens, or numbers. More items begin with the same ones."""
-    random = numpy.random.default_rng(1)
-    if "int" in kind:
-        return random.integers(2, 5, (num, *shape), dtype=numpy.int32)
-    if len(shape) == 3:
-        return random.integers(0, 2, (num, *shape), dtype=numpy.uint8)
-    return random.standard_normal((num, *shape), dtype=numpy.float32)
-
-
 def sides_of(arguments, folder, experiment, edits):
     trained = train(arguments, folder, experiment, edits)
     module, graph = folder / f"{experiment}_pytorch", folder / f"{experiment}.onnx"
@@ -173,11 +157,6 @@ def compare(arguments, folder, sides, batch):
             time.sleep(0.3)
             rates[side.name].append(nums[side.name] / measured(side))
     return rates
-
-
-def shown(rates):
-    middle = statistics.median(rates)
-    return f"{middle:,.0f} ({min(rates):,.0f} to {max(rates):,.0f})"
 
 
 def cold(arguments, folder):

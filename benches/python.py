@@ -9,49 +9,26 @@ the largest, and the ratio of the fastest rounds. In the end, the time of `impor
 """
 
 import argparse
-import pathlib
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 
-import numpy
-
 import burn_runner
 from burn_runner import _native
 from burn_runner._arrays import argument
+from predicted import EXPERIMENTS, NETWORKS, SHORT, items, shown
 
 BATCH = 256
-EXPERIMENTS = pathlib.Path(__file__).resolve().parent.parent / "experiments"
-# An experiment, and its settings without a sweep.
-NETWORKS = {
-    "MLP": ("mnist_sweep", {"data.download": False}),
-    "CNN": ("burn_guide_cnn", {"data.download": False}),
-    "LSTM": ("bidirectional_lstm", {}),
-    "transformer": ("transformer_classifier", {}),
-}
 
 
 def trained(name, place):
-    """The network of an experiment, trained for two epochs."""
-    experiment, settings = NETWORKS[name]
-    given = burn_runner.Experiment.from_file(EXPERIMENTS / f"{experiment}.toml")
-    for key, value in {**settings, "sweep": {}, "train.epochs": 2, "experiment.seeds": [1]}.items():
-        given = given.override(key, value)
+    """The network of an experiment, trained for a little while."""
+    experiment, edits = NETWORKS[name]
+    given = burn_runner.Experiment(EXPERIMENTS / f"{experiment}.toml", edits=SHORT + edits)
     outcome = given.run(results=place, jobs=1, progress=False)
     return outcome.runs[0].load(device="flex")
-
-
-def items(model, num):
-    """Items like those of the data: bytes of pictures, tokens, or numbers."""
-    random = numpy.random.default_rng(1)
-    shape = (num, *model.input_shape)
-    if model.info["input"] == "tokens":
-        return random.integers(2, 5, shape, dtype=numpy.int32)
-    if len(shape) == 4:
-        return random.integers(0, 2, shape, dtype=numpy.uint8)
-    return random.standard_normal(shape, dtype=numpy.float32)
 
 
 def compare(model, data, rounds):
@@ -72,10 +49,6 @@ def compare(model, data, rounds):
     return rates
 
 
-def shown(rates):
-    return f"{statistics.median(rates):,.0f} ({min(rates):,.0f} to {max(rates):,.0f})"
-
-
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("networks", nargs="*", help=", ".join(NETWORKS))
@@ -87,7 +60,9 @@ def main():
     for name in arguments.networks or NETWORKS:
         with tempfile.TemporaryDirectory() as place:
             model = trained(name, place)
-            python, rust = compare(model, items(model, arguments.items), arguments.rounds)
+            kind = "int" if model.info["input"] == "tokens" else "float"
+            data = items(model.input_shape, kind, arguments.items)
+            python, rust = compare(model, data, arguments.rounds)
             ratio = max(python) / max(rust)
             print(f"| {name} | {shown(python)} | {shown(rust)} | {ratio:.2f} |", flush=True)
     command = "import time; t = time.perf_counter(); import burn_runner; print(1e3 * (time.perf_counter() - t))"

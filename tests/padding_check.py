@@ -66,20 +66,6 @@ PENALTY = """
 type = "l2"
 weight = 0.1
 """
-MASKED = """
-[[losses]]
-type = "l2"
-mask = "real"
-weight = 0.1
-
-[[losses]]
-type = "mae"
-name = "copy"
-target = "items"
-mask = "real"
-weight = 0.5
-metrics = ["mae"]
-"""
 # A second loss of the same target.
 AGAIN = """
 [[losses]]
@@ -88,6 +74,14 @@ name = "copy"
 mask = "real"
 weight = 0.5
 metrics = ["mae"]
+"""
+MASKED = f"""
+[[losses]]
+type = "l2"
+mask = "real"
+weight = 0.1
+{AGAIN}
+target = "items"
 """
 AUTOENCODING, REGRESSION = "autoencoding", "regression"
 CASES = {
@@ -144,10 +138,12 @@ def main():
             draw = np.random.default_rng(5)
             (values, targets, real), (valid, valid_targets, valid_real) = series(NUM_TRAIN, draw), series(6, draw)
             has_target = task == REGRESSION
-            np.savez(place / "train.npz", x=values, **{"y": targets} if has_target else {})
-            np.savez(place / "valid.npz", x=valid, **{"y": valid_targets} if has_target else {})
-            target = 'target = "y"' if has_target else ""
-            keys = {"target": target, "task": task, "loss": loss, "reduction": reduction, "penalty": penalty, "rate": RATE, "batch": NUM_TRAIN}
+            np.savez(place / "train.npz", x=values, **({"y": targets} if has_target else {}))
+            np.savez(place / "valid.npz", x=valid, **({"y": valid_targets} if has_target else {}))
+            if not has_target:
+                targets, valid_targets = values, valid
+            keys = {"task": task, "target": 'target = "y"' if has_target else ""}
+            keys |= {"loss": loss, "reduction": reduction, "penalty": penalty, "rate": RATE, "batch": NUM_TRAIN}
             (place / "first.toml").write_text(SPEC.format(**keys, epochs=1, precision="f32", init=""))
             call(runner, place, "run", "first.toml", "--quiet")
             call(runner, place, "export", "pytorch", "results/first", "--out", "module")
@@ -159,22 +155,20 @@ def main():
 
             torch.set_default_dtype(torch.float64)
             network = load(place / "module").double().train()
-            inputs, real = torch.tensor(values), torch.tensor(real)
-            wanted_outputs = torch.tensor(targets) if has_target else inputs
+            inputs, targets, real = torch.tensor(values), torch.tensor(targets), torch.tensor(real)
             optimizer = torch.optim.SGD(network.parameters(), lr=RATE)
             expected = []
             for _ in range(STEPS):
                 outputs = network(inputs)
-                errors = outputs - wanted_outputs
+                errors = outputs - targets
                 errors = errors.square() if loss == "mse" else errors.abs()
                 each = of_items(errors, real, reduction)
                 if penalty == PENALTY:
                     each = each + 0.1 * outputs.square().mean((1, 2))
                 if penalty == MASKED:
                     each = each + 0.1 * of_items(outputs.square(), real, "mean")
-                    each = each + 0.5 * of_items((outputs - inputs).abs(), real, "mean")
-                if penalty == AGAIN:
-                    each = each + 0.5 * of_items((outputs - wanted_outputs).abs(), real, "mean")
+                if penalty in (MASKED, AGAIN):
+                    each = each + 0.5 * of_items((outputs - targets).abs(), real, "mean")
                 optimizer.zero_grad()
                 each.mean().backward()
                 optimizer.step()
@@ -184,8 +178,7 @@ def main():
             assert len(found) == STEPS and difference <= 1e-12, (name, found, expected)
 
             with torch.no_grad():
-                given = torch.tensor(valid)
-                errors = network.eval()(given) - (torch.tensor(valid_targets) if has_target else given)
+                errors = network.eval()(torch.tensor(valid)) - torch.tensor(valid_targets)
             with open(run / "metrics.csv") as file:
                 rows = list(csv.DictReader(file))
             measured = [("mae", errors.abs()), ("mse", errors.square())]

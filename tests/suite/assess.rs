@@ -85,7 +85,6 @@ fn metrics_are_those_that_the_training_recorded() {
     }
 }
 
-/// Numbers that were scaled in different ways are compared in their units.
 #[test]
 fn runs_of_different_precisions_are_not_compared() {
     let text = spec("type = \"iris\"", "type = \"mlp\"\nhidden = [8]");
@@ -105,6 +104,7 @@ fn runs_of_different_precisions_are_not_compared() {
     );
 }
 
+/// Numbers that were scaled in different ways are compared in their units.
 #[test]
 fn runs_with_other_scales_are_compared_in_units() {
     let rows: String = (0..60)

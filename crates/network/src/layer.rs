@@ -37,6 +37,8 @@ use crate::tensor::{DynTensor, map_rank};
 use crate::transformer::{self, Computed};
 use runner_core::check::network::Layer as LayerPlan;
 use runner_core::spec::backend::Arithmetic;
+#[cfg(feature = "flex")]
+use runner_core::spec::model::layer::Norm;
 use runner_core::spec::model::layer::{LayerKind, Steps};
 
 /// One layer of a network. [`Layer::new`] maps layer types to variants.
@@ -467,7 +469,7 @@ fn gated<const D: usize>(swiglu: &SwiGlu, x: Tensor<D>) -> Tensor<D> {
 #[cfg(feature = "flex")]
 fn epsilon(kind: &LayerKind) -> f64 {
     match kind {
-        LayerKind::Norm(runner_core::spec::model::layer::Norm::Layer { epsilon, .. }) => *epsilon,
+        LayerKind::Norm(Norm::Layer { epsilon, .. }) => *epsilon,
         other => unreachable!("{} is no layer norm", other.type_name()),
     }
 }

@@ -2,6 +2,8 @@
 
 use burn::nn::Linear;
 use burn::tensor::Tensor;
+#[cfg(feature = "flex")]
+use burn::tensor::TensorData;
 use runner_core::spec::backend::Arithmetic;
 
 use crate::numeric;
@@ -76,12 +78,12 @@ impl Past {
             past.push(&read(keys), &read(values));
             let context = past.attend(&read(query), change);
             let dims = [1, 1, num_heads * size];
-            Tensor::from_data(burn::tensor::TensorData::new(context, dims), &device)
+            Tensor::from_data(TensorData::new(context, dims), &device)
         } else {
             let before = past.num();
             let earlier = (before > 0).then(|| {
                 let of = |all: Vec<f32>| {
-                    let data = burn::tensor::TensorData::new(all, [1, heads, before, size]);
+                    let data = TensorData::new(all, [1, heads, before, size]);
                     Tensor::<4>::from_data(data, &device)
                 };
                 let [keys, values] = past.all().map(of);

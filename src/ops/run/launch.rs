@@ -193,7 +193,11 @@ impl Launch<'_> {
             0
         };
         let devices = todo.iter().map(|run| run.plan.device);
-        let devices = devices.filter(|device| !device.backend.is_host());
+        let is_found = |device: &DeviceName| {
+            let mut found = hardware.inventory.found();
+            found.any(|(known, _)| known == *device)
+        };
+        let devices = devices.filter(|device| !device.backend.is_host() && is_found(device));
         let cards: BTreeSet<String> = devices.flat_map(|device| hardware.cards(device)).collect();
         let default = (on_host + cards.len()).max(1);
         let jobs = self.options.jobs.unwrap_or(default).clamp(1, todo.len());

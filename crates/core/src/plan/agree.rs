@@ -267,23 +267,21 @@ pub(super) fn unused_gpus(
     if !runs.iter().all(is_unused) {
         return None;
     }
-    let mut warning = Diagnostic::warning("launch", String::new());
+    let message = if launch.is_local() {
+        format!("all runs train on `{first}`, for which `gpus` has no effect")
+    } else {
+        let gpus = counted(num, "GPU");
+        format!("jobs request {gpus}, and all runs train on `{first}`, which uses none")
+    };
+    let mut warning = Diagnostic::warning("launch", message);
     warning.span = root.span_at("launch.gpus");
-    if launch.is_local() {
-        warning.message = format!("all runs train on `{first}`, for which `gpus` has no effect");
-        return Some(warning.help(
-            "set `backend.device = \"cuda\"` or `\"rocm\"`, whose runs can use any GPU, or remove `gpus`",
-        ));
-    }
-    warning.message = format!(
-        "jobs request {}, and all runs train on `{first}`, which uses none",
-        counted(num, "GPU")
-    );
-    Some(
+    Some(if launch.is_local() {
+        warning.help("set `backend.device = \"cuda\"` or `\"rocm\"`, whose runs can use any GPU, or remove `gpus`")
+    } else {
         warning
             .note("without `backend.device`, the device is that of the machine that submits")
-            .help("set `backend.device` to the device of the cluster's machines, such as \"cuda\", or remove `gpus`"),
-    )
+            .help("set `backend.device` to the device of the cluster's machines, such as \"cuda\", or remove `gpus`")
+    })
 }
 
 /// Why a metric in the list at `key` cannot compare all trials of a search, with a remedy: some do not measure it, or

@@ -3,6 +3,7 @@
 
 use serde_json::Value as Json;
 
+use super::hints::types_with;
 use super::kind::Kind;
 use super::metric::{Metric, Objective};
 use super::model::decode_layer;
@@ -122,9 +123,7 @@ fn without_type<'a>(asked: &str, topics: &'a [Topic]) -> Vec<&'a Topic> {
     let Some((table, key)) = asked.rsplit_once('.') else {
         return Vec::new();
     };
-    let above = topics.iter().find(|topic| topic.path == table);
-    let types = above.into_iter().flat_map(|topic| &topic.parts);
-    let types = types.filter_map(|part| part.name.strip_prefix("type = \"")?.strip_suffix('"'));
+    let types = types_with(table, key).into_iter();
     let paths = types.map(|name| joined(&joined(table, name), key));
     let found = paths.filter_map(|path| topics.iter().find(|topic| topic.path == path));
     let mut found: Vec<&Topic> = found.collect();

@@ -29,7 +29,7 @@ enum Counted {
 impl Constant {
     /// Counts nothing yet.
     pub fn new(plan: &RunPlan, scores: &Scores, num_values: usize) -> Self {
-        let is_of_task = plan.losses.is_empty() && plan.loss.mask.is_none();
+        let is_of_task = plan.losses.is_empty();
         let is_unweighted = plan.data.weight().is_none() && plan.loss.reduction == Reduction::Mean;
         let is_of_outputs = plan.strategy.adversarial().is_none();
         let counted = if scores.is_of_labels {

@@ -113,7 +113,8 @@ impl Counted {
 /// The errors of weights on the items of a split, which are added in their order.
 pub struct Errors<'a> {
     counted: Counted,
-    constant: Constant,
+    /// None where it would not be counted as the loss is.
+    constant: Option<Constant>,
     plan: &'a RunPlan,
     split: &'a Split,
     scores: &'a Scores,
@@ -125,7 +126,8 @@ impl<'a> Errors<'a> {
     pub fn new(plan: &'a RunPlan, split: &'a Split, scores: &'a Scores) -> Option<Self> {
         Some(Self {
             counted: Counted::new(plan, split, scores)?,
-            constant: Constant::new(plan, scores, plan.data.target.size()),
+            constant: (plan.data.target != TargetPlan::None && plan.loss.mask.is_none())
+                .then(|| Constant::new(plan, scores, plan.data.target.size())),
             plan,
             split,
             scores,
@@ -135,7 +137,9 @@ impl<'a> Errors<'a> {
 
     /// Adds the next items of the split.
     pub fn add(&mut self, output: Output) -> Result<(), TensorReadError> {
-        self.constant.add(&output.targets)?;
+        if let Some(constant) = &mut self.constant {
+            constant.add(&output.targets)?;
+        }
         self.num_items += self.counted.add(output, self.scores)?;
         Ok(())
     }
@@ -157,10 +161,8 @@ impl<'a> Errors<'a> {
         device: &Device,
         epoch: usize,
     ) -> Result<Evaluation, TensorReadError> {
-        let is_counted = self.num_items > 0 && self.plan.data.target != TargetPlan::None;
-        // It is counted over all positions.
-        let has_mask = self.plan.loss.mask.is_some();
-        let constant = (is_counted && !has_mask).then(|| self.constant.metrics(self.plan));
+        let constant = self.constant.filter(|_| self.num_items > 0);
+        let constant = constant.map(|constant| constant.metrics(self.plan));
         let mut found = self.counted.finish(self.plan, self.split);
         if let Evaluated::NextToken { texts, .. } = &mut found {
             *texts = texts::continued(self.plan, self.split, network, device)?;

@@ -226,10 +226,7 @@ impl Layout {
             (self.head, told.of_factors),
         ] {
             let more = map.backward(parameters, &both, of_output, gradient);
-            of_both
-                .iter_mut()
-                .zip(more)
-                .for_each(|(sum, more)| *sum += more);
+            add(&mut of_both, &more);
         }
         // `both` is the latent state, and then the hidden one.
         let (of_latent, of_hidden) = of_both.split_at(LATENT);
@@ -241,10 +238,7 @@ impl Layout {
         ];
         for (map, input, of_output) in inputs {
             let more = map.backward(parameters, input, &of_output, gradient);
-            of_hidden
-                .iter_mut()
-                .zip(more)
-                .for_each(|(sum, more)| *sum += more);
+            add(&mut of_hidden, &more);
         }
         self.recur_backward(parameters, &step.recurrence, &of_hidden, gradient)
     }
@@ -284,10 +278,7 @@ impl Layout {
         let more = self
             .reset
             .backward(parameters, &step.input, &of_reset, gradient);
-        of_input
-            .iter_mut()
-            .zip(more)
-            .for_each(|(sum, more)| *sum += more);
+        add(&mut of_input, &more);
         for at in 0..LATENT {
             of_input[at] += of_damped[at];
         }
@@ -417,4 +408,10 @@ impl Normal {
 
 fn sigmoid(x: f64) -> f64 {
     1.0 / (1.0 + libm::exp(-x))
+}
+
+/// Adds each number to its sum.
+fn add(sums: &mut [f64], more: &[f64]) {
+    let pairs = sums.iter_mut().zip(more);
+    pairs.for_each(|(sum, more)| *sum += more);
 }
