@@ -112,8 +112,8 @@ fn table(run: &RunPlan) -> String {
     for (at, (layer, trained)) in network.layers.iter().zip(&trained).enumerate() {
         let frozen = match layer.num_parameters - trained {
             0 => String::new(),
-            num if num == layer.num_parameters => " (frozen)".to_owned(),
-            num => format!(" ({} frozen)", grouped(num)),
+            num if num == layer.num_parameters => format!(" (frozen{})", held(layer)),
+            num => format!(" ({} frozen{})", grouped(num), held(layer)),
         };
         let mut row = vec![layer.name.clone(), layer.kind.type_name()];
         if has_branches {
@@ -159,6 +159,14 @@ fn table(run: &RunPlan) -> String {
         bytes(network.activations_per_item),
         run.precision.name(),
     ) + &class_weights(run)
+}
+
+/// How the frozen matrices of a layer are held, if that is in fewer bits.
+fn held(layer: &Layer) -> String {
+    if layer.held().is_empty() {
+        return String::new();
+    }
+    format!(", {}", layer.base.name())
 }
 
 /// The weights of classes in losses, if there are some.

@@ -151,10 +151,10 @@ impl Model {
         let network = Network::undrawn(&plan, &device);
         // The other weights of a run with adapters lack those under them.
         let network = match base {
-            Some(base) => load(network, &folder.model(base), false, &device)?,
+            Some(base) => load(network, &plan, &folder.model(base), false, &device)?,
             None => network,
         };
-        let network = load(network, &folder.model(name), base.is_some(), &device)?;
+        let network = load(network, &plan, &folder.model(name), base.is_some(), &device)?;
         let adapters = match base {
             Some(_) => adapters_of(&network),
             None => Vec::new(),

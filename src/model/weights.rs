@@ -1,20 +1,18 @@
 //! The weights of a run: which there are, and a network with them.
 
-use std::io::{self, Read};
 use std::path::Path;
 
 use burn::module::Module;
-use burn::store::ModuleRecord;
-use burn::tensor::{Bytes, Device, TensorData};
+use burn::tensor::{Device, TensorData};
 
 use super::{Options, Refusal};
+use crate::train::content;
 use crate::train::device::quietly;
 use runner_core::diagnostic::Diagnostic;
 use runner_core::plan::RunPlan;
 use runner_core::record::{RunFolder, RunRecord};
 use runner_core::show::plain_io_error;
-use runner_core::spec::plain_file;
-use runner_network::leaves;
+use runner_network::held;
 use runner_network::network::Network;
 use runner_network::values;
 
@@ -97,34 +95,10 @@ pub(super) fn adapters_of(network: &Network) -> Vec<(String, TensorData)> {
     all
 }
 
-/// The content of a file, where tensors can begin. A vector of bytes would be copied, because it may not be aligned, and
-/// new memory for large models takes longer than reading them.
-fn content(path: &Path) -> io::Result<Bytes> {
-    const SIZE: usize = size_of::<u128>();
-    const PIECE: usize = 1 << 20;
-    let mut file = plain_file::open(path)?;
-    let size = usize::try_from(file.metadata()?.len()).map_err(io::Error::other)?;
-    let mut numbers: Vec<u128> = Vec::with_capacity(size.div_ceil(SIZE));
-    let (mut piece, mut len) = (Vec::new(), 0);
-    loop {
-        piece.clear();
-        let num = file.by_ref().take(PIECE as u64).read_to_end(&mut piece)?;
-        len += num;
-        piece.resize(num.next_multiple_of(SIZE), 0);
-        let (whole, _) = piece.as_chunks::<SIZE>();
-        numbers.extend(whole.iter().map(|bytes| u128::from_ne_bytes(*bytes)));
-        if num < PIECE {
-            break;
-        }
-    }
-    // Without what fills up the last number.
-    let bytes = Bytes::from_elems(numbers).shared().view(0, len);
-    bytes.map_err(|_| io::ErrorKind::InvalidData.into())
-}
-
 /// A network with the weights of a file, on its device.
 pub(super) fn load(
     network: Network,
+    plan: &RunPlan,
     path: &Path,
     is_partial: bool,
     device: &Device,
@@ -139,20 +113,10 @@ pub(super) fn load(
     // A damaged file can make Burn's reader panic.
     let loaded = quietly(|| {
         // Burn would read a file when its numbers are first used, which may be after it is gone.
-        let read = || {
-            let bytes = content(path).map_err(|e| plain_io_error(&e))?;
-            let record = ModuleRecord::from_bytes(bytes).map_err(|e| e.to_string())?;
-            Ok::<_, String>(record.allow_partial(is_partial))
-        };
-        let loaded = network.clone().try_load_record(read()?);
-        let loaded = loaded.map_err(|e| e.to_string())?;
-        let precision = device.settings().float_dtype.into();
-        if leaves::all_have_type(loaded.graph(), precision) {
-            return Ok(loaded);
-        }
-        // Burn draws every weight to learn its type, so that large networks would wait for it in vain.
-        let converted = network.try_load_record(read()?.cast_to_module_dtype());
-        converted.map_err(|e| e.to_string())
+        let bytes = content(path).map_err(|e| plain_io_error(&e))?;
+        let record =
+            held::record(bytes, (&plan.network, plan.kernels), device)?.allow_partial(is_partial);
+        network.try_load_record(record).map_err(|e| e.to_string())
     });
     loaded
         .map_err(String::from)

@@ -17,21 +17,34 @@ use runner_network::values::with_values;
 /// The network with the tensors that its plan takes from files; the others stay.
 pub fn with_first_weights(network: Network, plan: &RunPlan) -> Result<Network, Outcome> {
     let network = with_init(network, plan)?;
-    let failed = |message: String| Outcome::failed(FailureClass::Data, message);
-    let mut values = BTreeMap::new();
+    let mut tensors = BTreeMap::new();
     for constant in &plan.constants {
-        let tensor = constant::load(constant).map_err(|e| failed(e.to_string()))?;
+        let tensor = constant::load(constant)
+            .map_err(|e| Outcome::failed(FailureClass::Data, e.to_string()))?;
         let layer = &plan.network.layers[constant.layer];
-        values.insert(format!("{}.value", layer.name), data_of(&tensor));
+        tensors.insert(format!("{}.value", layer.name), tensor);
     }
-    if values.is_empty() {
+    with_tensors(network, plan, tensors)
+}
+
+/// The network with these tensors, each read as its parameter is reached: large networks have memory for one copy.
+fn with_tensors(
+    network: Network,
+    plan: &RunPlan,
+    mut tensors: BTreeMap<String, NamedTensor>,
+) -> Result<Network, Outcome> {
+    if tensors.is_empty() {
         return Ok(network);
     }
     let paths = Paths::new(plan);
-    let (network, unplaced) = with_values(network, &|path| paths.of(path), values);
-    match unplaced.first() {
+    let mut value = |path: &str| tensors.remove(path).map(|tensor| data_of(&tensor));
+    let network = with_values(network, &|path| paths.of(path), &mut value);
+    match tensors.keys().next() {
         None => Ok(network),
-        Some(name) => Err(failed(format!("the network has no constant `{name}`"))),
+        Some(name) => Err(Outcome::failed(
+            FailureClass::Data,
+            format!("the network has no parameter `{name}`"),
+        )),
     }
 }
 
@@ -42,30 +55,23 @@ fn with_init(network: Network, plan: &RunPlan) -> Result<Network, Outcome> {
     };
     let failed = |message: String| Outcome::failed(FailureClass::Data, message);
     let loaded = init::load(from, &plan.network).map_err(|e| failed(e.to_string()))?;
-    let mut values = BTreeMap::new();
-    for (name, tensor) in loaded {
-        let data = data_of(&tensor);
-        if !is_finite(&data) {
+    let tensors: BTreeMap<String, NamedTensor> = loaded.into_iter().collect();
+    for (name, tensor) in &tensors {
+        if !is_finite(&data_of(tensor)) {
             let place = from.path.display();
             return Err(failed(format!(
                 "`{name}` of `{place}` has values that are infinite or not a number"
             )));
         }
-        values.insert(name, data);
     }
-    let paths = Paths::new(plan);
     // Weights of a file without what they are computed from.
-    let loaded: BTreeSet<String> = values.keys().cloned().collect();
+    let loaded: BTreeSet<String> = tensors.keys().cloned().collect();
     let has = |layer: &Layer, rest: &str| loaded.contains(&format!("{}.weight{rest}", layer.name));
     let is_bare = |layer: &Layer| match layer.kind.parametrization().state().first() {
         Some(state) => has(layer, "") && !has(layer, &format!(".{state}")),
         None => false,
     };
-    let (network, unplaced) = with_values(network, &|path| paths.of(path), values);
-    match unplaced.first() {
-        None => Ok(network.started(plan, is_bare)),
-        Some(name) => Err(failed(format!("the network has no parameter `{name}`"))),
-    }
+    Ok(with_tensors(network, plan, tensors)?.started(plan, is_bare))
 }
 
 /// Values of at least 32 bits, which hold those of fewer.

@@ -38,7 +38,6 @@ use std::time::Instant;
 
 use burn::data::dataloader::DataLoader;
 use burn::module::Module;
-use burn::store::ModuleRecord;
 use burn::tensor::Device;
 pub use burn::train::Interrupter;
 
@@ -53,16 +52,19 @@ use runner_core::diagnostic::Reason;
 use runner_core::event::{Adjustment, Event, FailureClass, Metrics, Outcome, Started};
 use runner_core::plan::{ForkPlan, RunPlan};
 use runner_core::record::{RunFolder, TraceWriter, this_build, write_json};
+use runner_core::show::plain_io_error;
 use runner_core::spec::backend::Backend;
 use runner_core::spec::train::GradientNorms;
 use runner_network::batch::Batch;
 use runner_network::failure::{WrongCount, all_finite, wrong_count};
+use runner_network::held;
 use runner_network::network::Network;
 use runner_network::own;
 use runner_network::scores::{self, Ranked, Scores};
 use runner_network::state::State;
 use runner_network::sums::Sums;
 use runner_network::trainer::training_device;
+pub use saved::content;
 pub use teacher::TEACHER;
 pub(crate) use teacher::of_source as teacher_of;
 use training::{INITIAL, Splits, Training, save, trace_failure};
@@ -313,18 +315,24 @@ pub(crate) fn initial_network(
     let network = drawn_network(plan, device)?;
     match file {
         None => first::with_first_weights(network, plan),
-        Some(path) => loaded_from(network, path, "initial weights"),
+        Some(path) => loaded_from(network, plan, path, "initial weights"),
     }
 }
 
-/// A network with all weights of a file of Burn's.
-fn loaded_from(network: Network, path: &Path, what: &str) -> Result<Network, Outcome> {
-    let loaded = ModuleRecord::load(path).map_err(|e| e.to_string());
-    let loaded = loaded.and_then(|record| {
-        let network = network.try_load_record(record.cast_to_module_dtype());
-        network.map_err(|e| e.to_string())
-    });
-    loaded.map_err(|e| {
+/// The network of a plan with all weights of a file of Burn's.
+fn loaded_from(
+    network: Network,
+    plan: &RunPlan,
+    path: &Path,
+    what: &str,
+) -> Result<Network, Outcome> {
+    let load = || {
+        let device = network.devices().pop().ok_or("the network has none")?;
+        let bytes = content(path).map_err(|e| plain_io_error(&e))?;
+        let record = held::record(bytes, (&plan.network, plan.kernels), &device)?;
+        network.try_load_record(record).map_err(|e| e.to_string())
+    };
+    load().map_err(|e: String| {
         let message = format!("the {what} `{}` cannot be used: {e}", path.display());
         Outcome::failed(FailureClass::Data, message)
     })

@@ -20,8 +20,8 @@ pub fn of_run(job: &Job, device: &Device) -> Result<Option<Arc<Teacher>>, Outcom
     let plan = &job.plan;
     let teacher = match &job.teacher {
         None => of_source(plan, device)?,
-        Some(path) => built(plan, device, &|network, _| {
-            loaded_from(network, path, "weights of the teacher")
+        Some(path) => built(plan, device, &|network, plan| {
+            loaded_from(network, plan, path, "weights of the teacher")
         })?,
     };
     if let (Some(teacher), Some(of_teacher)) = (&teacher, plan.of_teacher())

@@ -1,5 +1,6 @@
 //! Adapters: runs that train small matrices beside frozen weights.
 
+mod held;
 mod peft;
 
 use std::collections::BTreeMap;
@@ -252,6 +253,16 @@ fn a_reproduction_is_bitwise() {
     );
 }
 
+/// The largest difference of numbers in two tables.
+fn most_apart(one: &str, other: &str) -> f64 {
+    let numbers = |text: &str| -> Vec<f64> {
+        let cells = text.split([',', '\n']);
+        cells.filter_map(|cell| cell.parse().ok()).collect()
+    };
+    let pairs = numbers(one).into_iter().zip(numbers(other));
+    pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f64::max)
+}
+
 #[test]
 fn predictions_are_those_of_merged_weights() {
     let folder = tuned(TUNED);
@@ -292,12 +303,7 @@ fn predictions_are_those_of_merged_weights() {
     let (code, _, stderr) = run(folder.path(), &["run", "again.toml", "--quiet"]);
     assert_eq!(code, 0, "{stderr}");
     let of_again = predicted("results/again/runs/base-s1");
-    let numbers = |text: &str| -> Vec<f64> {
-        let cells = text.split([',', '\n']);
-        cells.filter_map(|cell| cell.parse().ok()).collect()
-    };
-    let pairs = numbers(&of_adapted).into_iter().zip(numbers(&of_again));
-    let most = pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+    let most = most_apart(&of_adapted, &of_again);
     assert!(most < 1e-5, "{of_adapted}{of_again}");
 }
 
@@ -331,19 +337,20 @@ epochs = 1
 batch_size = 64
 "#;
 
+/// The forecast of a run, and the measured peak.
+fn memory(folder: &Path) -> (Json, f64) {
+    let plan = read_json(&folder.join("results/spec/plan.json"));
+    let report = read_json(&folder.join("results/spec/report.json"));
+    let measured = &report["trials"][0]["memory"]["measured"]["pool"]["reserved_bytes"];
+    let forecast = plan["runs"][0]["forecast"].clone();
+    (forecast, measured.as_f64().expect("a peak"))
+}
+
 #[test]
 fn frozen_weights_cost_neither_gradients_nor_optimizer_state() {
     let adapters = "[[adapters]]\ntype = \"lora\"\nparameters = \"*.weight\"\n\n[optimizer]";
     let lora = WIDE.edit("[optimizer]", adapters);
-    let of = |spec: &str| {
-        let folder = completed(spec, &[]);
-        let plan = read_json(&folder.path().join("results/spec/plan.json"));
-        let forecast = plan["runs"][0]["forecast"].clone();
-        let report = read_json(&folder.path().join("results/spec/report.json"));
-        let measured = &report["trials"][0]["memory"]["measured"]["pool"]["reserved_bytes"];
-        let measured = measured.as_f64();
-        (forecast, measured.expect("a peak"))
-    };
+    let of = |spec: &str| memory(completed(spec, &[]).path());
     let (whole, whole_peak) = of(WIDE);
     let (small, small_peak) = of(&lora);
     let bytes = |forecast: &Json, part: &str| forecast[part].as_f64().unwrap();

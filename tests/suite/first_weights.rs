@@ -66,7 +66,7 @@ fn output(case: &Case, folder: &Path, from: &str) -> Vec<f32> {
     let init = Finder::new(&folders).find(&spec, &plan);
     let init = init.unwrap_or_else(|refusal| panic!("{from}: {:?}", refusal.diagnostic));
     let values = load(&init, &plan).unwrap_or_else(|error| panic!("{from}: {error}"));
-    let values: BTreeMap<_, _> = values
+    let mut values: BTreeMap<_, _> = values
         .into_iter()
         .map(|(name, tensor)| {
             (
@@ -78,8 +78,8 @@ fn output(case: &Case, folder: &Path, from: &str) -> Vec<f32> {
     let device = Device::flex();
     let graph = Graph::new(&plan, Default::default(), &device);
     let name = |path: &str| plan.user_path(path).unwrap_or_default();
-    let (graph, unplaced) = with_values(graph, &name, values);
-    assert!(unplaced.is_empty(), "{unplaced:?}");
+    let graph = with_values(graph, &name, &mut |path| values.remove(path));
+    assert!(values.is_empty(), "{values:?}");
     let shape = [&[2], case.shape.as_slice()].concat();
     let input = DynTensor::from_values(case.x.clone(), &shape, &device);
     graph

@@ -17,6 +17,7 @@ pub mod disk;
 pub mod event;
 pub mod hash;
 pub mod init;
+pub mod int8;
 pub mod parity;
 pub mod plan;
 pub mod predict;

@@ -2,7 +2,9 @@
 
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::optim::GradientsParams;
-use burn::tensor::{DType, Tensor, TensorData};
+use burn::tensor::{Tensor, TensorData};
+
+use crate::held;
 
 /// A parameter, running statistic or constant of a module. Looking at it draws no weights before [`Leaf::values`].
 #[allow(missing_debug_implementations, reason = "it computes what it shows")]
@@ -14,7 +16,6 @@ pub struct Leaf<'a> {
     /// Whether it is trained: running statistics, constants and frozen parameters are not.
     pub is_trained: bool,
     values: &'a dyn Fn() -> TensorData,
-    dtype: &'a dyn Fn() -> DType,
     gradient: &'a dyn Fn(&GradientsParams) -> Option<TensorData>,
 }
 
@@ -34,13 +35,6 @@ impl Leaf<'_> {
 pub fn each(module: &impl Module, see: impl FnMut(&Leaf<'_>)) {
     let path = Vec::new();
     module.visit(&mut Visitor { path, see });
-}
-
-/// Whether all leaves have a type of numbers; those that are not drawn yet are drawn.
-pub fn all_have_type(module: &impl Module, expected: DType) -> bool {
-    let mut is_it = true;
-    each(module, |leaf| is_it &= (leaf.dtype)() == expected);
-    is_it
 }
 
 struct Visitor<F> {
@@ -63,8 +57,7 @@ impl<F: FnMut(&Leaf<'_>)> ModuleVisitor for Visitor<F> {
             dims: param.lazy_shape().to_vec(),
             // Running statistics and constants exist from the start; parameters are drawn on first use.
             is_trained: !param.is_initialized() || param.is_require_grad(),
-            values: &|| param.val().into_data(),
-            dtype: &|| param.val().dtype(),
+            values: &|| held::values(param.val().into_data()),
             gradient: &|gradients| Some(gradients.get::<D>(param.id)?.into_data()),
         });
     }

@@ -36,6 +36,7 @@ mod golden;
 pub mod gradients;
 pub mod graph;
 mod grid;
+pub mod held;
 pub mod hybrid;
 mod initial;
 pub mod layer;

@@ -15,6 +15,7 @@ use burn::store::ModuleRecord;
 use burn::tensor::{Bool, Int, Tensor, TensorData};
 
 use crate::graph::Graph;
+use crate::held;
 use crate::leaves;
 use crate::network::Network;
 use crate::numeric::matmul;
@@ -22,7 +23,7 @@ use crate::paths::Paths;
 use runner_core::check::network::Network as NetworkPlan;
 use runner_core::data::order::{Purpose, uniform};
 use runner_core::plan::RunPlan;
-use runner_core::spec::backend::Arithmetic;
+use runner_core::spec::backend::{Arithmetic, Kernels};
 
 /// The matrices of an adapter.
 #[derive(Module, Debug)]
@@ -44,25 +45,28 @@ impl Reparameterization for Lora {
     fn apply<const D: usize>(&self, base: Tensor<D>) -> Tensor<D> {
         let product = matmul(self.arithmetic, self.a.val(), self.b.val());
         let product = product.mul_scalar(self.scale).reshape(base.shape());
-        base + product
+        held::in_full(base) + product
     }
 }
 
-/// The output of a linear layer by `compute`, which gets layers without adapters.
+/// The output of a linear layer by `compute`, which gets layers without adapters, in full.
 pub fn linear<const D: usize>(
     layer: &Linear,
     x: Tensor<D>,
     compute: impl Fn(&Linear, Tensor<D>) -> Tensor<D>,
 ) -> Tensor<D> {
     let Some(lora) = layer.weight.reparameterization::<Lora>() else {
-        return compute(layer, x);
+        return held::linear(layer, x, compute);
     };
-    let of = |weight: Param<Tensor<2>>, bias| Linear { weight, bias };
-    let base = Param::initialized(layer.weight.id, layer.weight.base());
+    let of = |weight: &Param<Tensor<2>>| Linear {
+        weight: weight.clone(),
+        bias: None,
+    };
     let added = lora.dropout.forward(x.clone());
-    let added = compute(&of(lora.a.clone(), None), added);
-    let added = compute(&of(lora.b.clone(), None), added);
-    compute(&of(base, layer.bias.clone()), x) + added.mul_scalar(lora.scale)
+    let added = compute(&of(&lora.a), added);
+    let added = compute(&of(&lora.b), added);
+    held::product(layer, layer.weight.base(), x, lora.arithmetic, compute)
+        + added.mul_scalar(lora.scale)
 }
 
 /// The same by Burn.
@@ -70,17 +74,24 @@ pub fn forward<const D: usize>(layer: &Linear, x: Tensor<D>) -> Tensor<D> {
     linear(layer, x, Linear::forward)
 }
 
-/// Whether a layer has an adapter.
-pub fn is_adapted(layer: &Linear) -> bool {
-    layer.weight.reparameterization::<Lora>().is_some()
+/// Whether a layer has an adapter, or its matrix is held in fewer bits.
+pub fn is_changed(layer: &Linear) -> bool {
+    let weight = &layer.weight;
+    weight.reparameterization::<Lora>().is_some() || held::is_held(layer)
 }
 
 /// A graph with the adapters of its plan, whose first matrices are drawn from a seed. The second ones are zeros, so that
 /// the output is that of the graph at first. Everything that the plan freezes is frozen.
-pub fn attached(graph: Graph, plan: &NetworkPlan, seed: u64, arithmetic: Arithmetic) -> Graph {
+pub fn attached(
+    graph: Graph,
+    plan: &NetworkPlan,
+    seed: u64,
+    (kernels, arithmetic): (Kernels, Arithmetic),
+) -> Graph {
     if !plan.has_adapters() {
         return graph;
     }
+    let graph = held::held(graph, plan, (kernels, arithmetic));
     graph.apply_reparameterization(Attach {
         plan,
         seed,

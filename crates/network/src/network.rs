@@ -74,7 +74,7 @@ impl Network {
         let computed = (plan.kernels, plan.arithmetic);
         let graph = Graph::new(&plan.network, computed, device);
         Self {
-            graph: lora::attached(graph, &plan.network, plan.seed, plan.arithmetic),
+            graph: lora::attached(graph, &plan.network, plan.seed, computed),
             task: plan.task.kind,
             loss: plan.loss.clone(),
             mask: mask_of(plan, &plan.loss),

@@ -6,6 +6,7 @@ use burn::tensor::TensorData;
 use burn_pack::{Error, Reader};
 
 use crate::digest::digest;
+use crate::held;
 use crate::paths::Paths;
 use runner_core::record::OPTIMIZER;
 
@@ -19,7 +20,7 @@ pub struct Saved {
 }
 
 impl Saved {
-    /// Reads all tensors.
+    /// Reads all tensors, those in 8 bits as the numbers that they stand for.
     ///
     /// # Errors
     /// If the file is damaged.
@@ -28,7 +29,8 @@ impl Saved {
         let tensors = reader.into_tensors()?.into_iter();
         let tensors = tensors.map(|tensor| {
             let (name, dtype, shape, _, bytes) = tensor.into_parts()?;
-            Ok((name, TensorData::from_bytes(bytes, shape, dtype)))
+            let data = TensorData::from_bytes(bytes, shape, dtype);
+            Ok((name, held::values(data)))
         });
         Ok(Self {
             tensors: tensors.collect::<Result<_, Error>>()?,

@@ -131,7 +131,7 @@ pub fn attended(
     // Burn's divides by a root of 32 bits, and has one width for all.
     let is_double = query.dtype() == DType::F64;
     let is_wider = memory.iter().any(|of| of.dims()[2] != query.dims()[2]);
-    if is_double || is_wider || !seen.is_all() || projections.into_iter().any(lora::is_adapted) {
+    if is_double || is_wider || !seen.is_all() || projections.into_iter().any(lora::is_changed) {
         return stored(mha, &query, memory, is_causal, seen, computed.arithmetic);
     }
     let ([items, queries, _], keys) = (query.dims(), memory[0].dims()[1]);

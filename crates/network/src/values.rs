@@ -1,7 +1,5 @@
 //! The values of parameters by their paths in the experiment file: as they are, and from elsewhere.
 
-use std::collections::BTreeMap;
-
 use burn::module::{Module, ModuleMapper, Param};
 use burn::tensor::{Tensor, TensorData};
 
@@ -9,23 +7,18 @@ use crate::graph::Graph;
 use crate::layer::Layer;
 use crate::leaves;
 
-/// The module with some of its parameters and buffers replaced by `values`, in the device's precision, and the paths of
-/// unused values. `name` gives the path in the experiment file for one of Burn's.
+/// The module with some of its parameters and buffers replaced by what `value` gives for their paths in the experiment
+/// file, in the device's precision. `name` gives that path for one of Burn's.
 ///
 /// # Panics
 /// If the shape of a value differs from that of its parameter.
 pub fn with_values<M: Module>(
     module: M,
     name: &dyn Fn(&str) -> String,
-    values: BTreeMap<String, TensorData>,
-) -> (M, Vec<String>) {
-    let mut given = Given {
-        name,
-        path: Vec::new(),
-        values,
-    };
-    let module = module.map(&mut given);
-    (module, given.values.into_keys().collect())
+    value: &mut dyn FnMut(&str) -> Option<TensorData>,
+) -> M {
+    let path = Vec::new();
+    module.map(&mut Given { name, path, value })
 }
 
 /// Every parameter of a graph, the running statistics of batch norms, and the constants of positional encodings, as
@@ -55,7 +48,7 @@ pub fn of_graph(graph: &Graph) -> Vec<(String, TensorData)> {
 struct Given<'a> {
     name: &'a dyn Fn(&str) -> String,
     path: Vec<String>,
-    values: BTreeMap<String, TensorData>,
+    value: &'a mut dyn FnMut(&str) -> Option<TensorData>,
 }
 
 impl ModuleMapper for Given<'_> {
@@ -69,7 +62,7 @@ impl ModuleMapper for Given<'_> {
 
     fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
         let path = (self.name)(&self.path.join("."));
-        let Some(data) = self.values.remove(&path) else {
+        let Some(data) = (self.value)(&path) else {
             return param;
         };
         let (id, device) = (param.id, param.lazy_device());

@@ -216,7 +216,7 @@ pub fn outputs(
     }
     let graph = Graph::new(plan, Default::default(), device);
     let path = |path: &str| plan.user_path(path).unwrap_or_default();
-    let (graph, _) = with_values(graph, &path, values);
+    let graph = with_values(graph, &path, &mut |path| values.remove(path));
     Ok(graph
         .forward(DynTensor::from_data(input, device))
         .into_data())

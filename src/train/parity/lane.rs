@@ -13,6 +13,7 @@ use runner_core::check::network::Layer as LayerPlan;
 use runner_core::plan::RunPlan;
 use runner_network::batch::MixedTargets;
 use runner_network::function::Combine;
+use runner_network::held;
 use runner_network::layer::Layer;
 use runner_network::network::{Network, Wanted};
 use runner_network::norms::NormLog;
@@ -184,6 +185,8 @@ impl Lane {
 
 /// The network of a plan on a device with autodiff, with weights from any device.
 pub fn with_weights(plan: &RunPlan, device: &Device, weights: &ModuleRecord) -> Network {
-    let weights = weights.clone().cast_to_module_dtype();
+    let bytes = weights.clone().into_bytes().expect("weights in memory");
+    let of = (&plan.network, plan.kernels);
+    let weights = held::record(bytes, of, device).expect("weights of this plan");
     Network::undrawn(plan, device).load_record(weights)
 }

@@ -6,6 +6,7 @@ use super::Point;
 use super::groups::{matches, shortened};
 use super::network::Network;
 use crate::diagnostic::{Diagnostic, Severity, nearest};
+use crate::spec::backend::{Backend, Precision};
 use crate::spec::model::layer_spec::Weights;
 use crate::spec::section::Choice;
 use crate::spec::strategy::StrategySpec;
@@ -277,6 +278,57 @@ pub fn rank_is_small(point: &Point<'_>) -> Option<Diagnostic> {
         diagnostic.severity = Severity::Warning;
         Some(diagnostic.help(format!("use a rank of at most {least}, or train the weight itself")))
     })
+}
+
+pub fn bases_agree(point: &Point<'_>) -> Option<Diagnostic> {
+    let tables = point.spec.adapters.iter().enumerate();
+    let mut bases = tables.filter_map(|(at, table)| Some((at, table.base?)));
+    let (first, base) = bases.next()?;
+    let (at, other) = bases.find(|(_, other)| *other != base)?;
+    let key = format!("adapters[{at}].base");
+    let message = format!(
+        "`{key}` is \"{}\", but `adapters[{first}].base` is \"{}\"",
+        other.name(),
+        base.name()
+    );
+    let diagnostic = refuse(point, "contradiction", &key, message)
+        .note("it is about all frozen matrices of the network, whichever table adapts them");
+    Some(diagnostic.help("make both equal, or remove one"))
+}
+
+pub fn base_saves_memory(point: &Point<'_>) -> Option<Diagnostic> {
+    let mut tables = point.spec.adapters.iter().enumerate();
+    let (at, base) = tables.find_map(|(at, table)| Some((at, table.base?)))?;
+    let backend = &point.spec.backend;
+    // The best device may be another one, which only the machine knows.
+    let device = backend
+        .device
+        .map_or(Backend::Flex, |device| device.backend);
+    if base.is_full() || backend.kernels.are_own(device, backend.precision) {
+        return None;
+    }
+    let key = format!("adapters[{at}].base");
+    let message = format!(
+        "`{key}` saves no memory here: matrices are rounded as with \"{}\", but held in `{}`",
+        base.name(),
+        backend.precision.name()
+    );
+    let mut diagnostic = refuse(point, "contradiction", &key, message)
+        .note("only runner's kernels multiply by fewer bits: on the processor, in `f32`");
+    diagnostic.severity = Severity::Warning;
+    Some(
+        if device != Backend::Flex && backend.precision.num_bytes() <= 2 {
+            diagnostic.help(format!(
+                "remove `{key}`: `backend.precision` halves all weights"
+            ))
+        } else if device != Backend::Flex {
+            diagnostic.help("set `backend.precision` to \"bf16\" or \"f16\", which halves all weights, or train on `flex`")
+        } else if backend.precision == Precision::F32 {
+            diagnostic.help("remove `backend.kernels`")
+        } else {
+            diagnostic.help("remove `backend.precision`, for `f32`")
+        },
+    )
 }
 
 pub fn updates_are_computed(point: &Point<'_>) -> Option<Diagnostic> {

@@ -117,6 +117,12 @@ impl Forecast {
         let batch = train.micro_batch_size as u64;
         let is_in_pieces = train.micro_batch_size < train.batch_size;
         let weights = network.num_parameters.saturating_mul(float);
+        let has_own = kernels.are_own(device.backend, *precision);
+        let [saved, largest_held] = if has_own {
+            network.held_bytes(float)
+        } else {
+            [0; 2]
+        };
         let trained_in = trained_parameters(network, optimizer);
         let trained = trained_in.iter().copied().fold(0, u64::saturating_add);
         let trained = trained.saturating_mul(float);
@@ -136,7 +142,6 @@ impl Forecast {
         let ahead = (data.num_train as u64).div_ceil(batch.max(1));
         let ahead = ahead.saturating_sub(1).min(BATCHES_AHEAD);
         let is_flex = device.backend == Backend::Flex;
-        let has_own = kernels.are_own(device.backend, *precision);
         let kept =
             network.kept_bytes_per_item(float, train.gradient_checkpointing, has_own, &trained_in);
         let of_weights = network.computed_weights().saturating_mul(float);
@@ -175,7 +180,7 @@ impl Forecast {
             process: if on_host { PROCESS_BYTES } else { 0 },
             data: if on_host { data.held_bytes() } else { 0 },
             kept: 0,
-            parameters: weights,
+            parameters: weights.saturating_sub(saved),
             gradients: trained.saturating_mul(1 + is_in_pieces as u64),
             optimizer: trained.saturating_mul(optimizer.method.num_states()),
             average: copied.saturating_mul(train.ema.is_some() as u64 + strategy.num_copies()),
@@ -186,7 +191,9 @@ impl Forecast {
                 .graph_bytes_in(batch, float)
                 .unwrap_or(of_batch(item))
                 .saturating_mul(1 + on_host as u64 * ahead),
-            workspace: workspace.saturating_add(beyond),
+            workspace: workspace
+                .saturating_add(beyond)
+                .saturating_add(largest_held),
         }
     }
 

@@ -396,6 +396,14 @@ pub const RULES: &[Rule] = &[
         check: adapters::rank_is_small,
     },
     Rule {
+        reads: &["adapters"],
+        check: adapters::bases_agree,
+    },
+    Rule {
+        reads: &["adapters", "backend"],
+        check: adapters::base_saves_memory,
+    },
+    Rule {
         reads: &["adapters", "strategy"],
         check: adapters::updates_are_computed,
     },

@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use super::kind::Kind;
 use super::optimizer::patterns;
-use super::section::{Section, choices};
+use super::section::{Section, by_name, choices};
+use crate::int8;
 
 /// A table of `[[adapters]]`.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,6 +22,8 @@ pub struct AdapterSpec {
     pub scaling: Scaling,
     /// Patterns over the paths of other parameters that stay trained.
     pub train: Vec<String>,
+    /// How frozen matrices are held, if this table says it.
+    pub base: Option<Base>,
 }
 
 choices! {
@@ -37,6 +40,37 @@ choices! {
     pub enum Scaling {
         Standard "standard" "`alpha` divided by `rank`.",
         Rslora "rslora" "`alpha` divided by the square root of `rank` (Kalajdzievski, 2023), so that a larger rank learns as fast.",
+    }
+}
+
+choices! {
+    /// How the frozen matrices of a network with adapters are held.
+    #[derive(Default, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Base {
+        #[default]
+        Full "full" "In the precision of the run.",
+        Bf16 "bf16" "Rounded to 16 bits with the exponents of `f32`, as many language models are published.",
+        F16 "f16" "Rounded to 16 bits with a longer mantissa, and no number above 65,504.",
+        Int8 "int8" "Rounded to 8 bits times a scale for each output and up to 64 inputs.",
+    }
+}
+
+impl Base {
+    /// Whether they are held as everything else.
+    pub fn is_full(&self) -> bool {
+        *self == Self::Full
+    }
+
+    /// The bytes of a matrix of so many inputs and outputs; `float` are those of a number in the precision of the run.
+    pub fn num_bytes(self, sizes: [usize; 2], float: u64) -> u64 {
+        let [inputs, outputs] = sizes.map(|size| size as u64);
+        let num = inputs.saturating_mul(outputs);
+        match self {
+            Self::Full => num.saturating_mul(float),
+            Self::Bf16 | Self::F16 => num.saturating_mul(2),
+            Self::Int8 => num.saturating_add(int8::num_scales(sizes) as u64 * 4),
+        }
     }
 }
 
@@ -102,6 +136,11 @@ impl AdapterSpec {
                     "Other parameters that are trained, by path, such as \"head.*\"; everything else is frozen.",
                 )
                 .or(Vec::new()),
+            base: {
+                let doc = "How the frozen matrices of the network are held, adapted or not: those of linear layers, attention, transformer stacks and `swiglu`.";
+                let name = s.field::<String>("base", Kind::of_choice::<Base>(), doc);
+                name.optional().as_deref().and_then(by_name)
+            },
         }
     }
 }

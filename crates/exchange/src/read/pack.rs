@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use burn_pack::Reader;
+use burn_pack::{DType, Reader};
 use runner_core::data::DataError;
+use runner_core::int8;
 
 use super::{Entry, Source, Take, damaged};
 use crate::tensors::{Dtype, NamedTensor};
@@ -30,10 +31,25 @@ pub fn read(path: &Path, wanted: &BTreeSet<&str>, take: Take<'_>) -> Result<(), 
             return Ok(());
         }
         let dtype = dtype(path, &tensor)?;
-        let (name, _, shape, _, bytes) = tensor.into_parts().map_err(|e| damaged(path, e))?;
+        let (name, of_burn, shape, _, bytes) = tensor.into_parts().map_err(|e| damaged(path, e))?;
+        if matches!(of_burn, DType::QFloat(_)) {
+            let values = of_8_bits(&bytes, &shape);
+            let values =
+                values.ok_or_else(|| damaged(path, format!("`{name}` has other bytes")))?;
+            return take(NamedTensor::from_f32s(&name, shape.to_vec(), &values));
+        }
         let tensor = NamedTensor::new(name, shape.to_vec(), dtype, bytes.to_vec());
         take(tensor.map_err(|e| damaged(path, e))?)
     })
+}
+
+/// The values of a matrix that was held in 8 bits.
+fn of_8_bits(bytes: &[u8], shape: &[usize]) -> Option<Vec<f32>> {
+    let &[rows, columns] = shape else {
+        return None;
+    };
+    let (numbers, scales) = int8::of_bytes(bytes, [rows, columns])?;
+    Some(int8::values(&numbers, &scales, [rows, columns]))
 }
 
 fn each(
@@ -51,6 +67,9 @@ fn each(
 }
 
 fn dtype(path: &Path, tensor: &burn_pack::Tensor) -> Result<Dtype, DataError> {
+    if matches!(tensor.dtype, DType::QFloat(_)) {
+        return Ok(Dtype::F32);
+    }
     let name = format!("{:?}", tensor.dtype).to_ascii_lowercase();
     Dtype::of_burn(tensor.dtype)
         .ok_or_else(|| damaged(path, format!("`{}` is of type {name}", tensor.name)))

@@ -8,6 +8,7 @@ pub mod attention;
 pub mod convolution;
 pub mod embedding;
 pub mod entropy;
+pub mod held;
 pub mod join;
 pub mod linear;
 pub mod norm;

@@ -247,7 +247,7 @@ pub fn is_ours<const D: usize>(tensor: &Tensor<D>) -> bool {
 }
 
 /// Whether a device supports these operations.
-fn is_our_device(device: &Device) -> bool {
+pub fn is_our_device(device: &Device) -> bool {
     match device.as_dispatch() {
         DispatchDevice::Autodiff(device) => matches!(**device, DispatchDevice::Flex(_)),
         device => matches!(device, DispatchDevice::Flex(_)),

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Layer, Network, cost};
 use crate::check::matches;
-use crate::spec::adapters::AdapterSpec;
+use crate::spec::adapters::{AdapterSpec, Base};
 
 /// Two trained matrices whose product is added to a frozen one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -45,6 +45,7 @@ impl Network {
         if specs.is_empty() {
             return self;
         }
+        let base = specs.iter().find_map(|spec| spec.base).unwrap_or_default();
         for layer in &mut self.layers {
             let path_of = |path: &str| format!("{}.{path}", layer.name);
             let adapters = layer.matrices().into_iter().filter_map(|(path, sizes)| {
@@ -69,11 +70,24 @@ impl Network {
             });
             layer.frozen = frozen.collect();
             layer.adapters = adapters;
+            layer.base = base;
             let [parameters, products] = layer.counts_of_adapters();
             layer.num_parameters = layer.num_parameters.saturating_add(parameters);
             layer.multiply_adds_per_item = layer.multiply_adds_per_item.saturating_add(products);
         }
         self.counted()
+    }
+
+    /// The bytes that matrices held in fewer bits save, and those of the largest one as it is multiplied.
+    pub fn held_bytes(&self, float: u64) -> [u64; 2] {
+        let held = self.layers.iter().flat_map(|layer| {
+            let held = layer.held().into_iter();
+            held.map(|(_, sizes)| [Base::Full, layer.base].map(|base| base.num_bytes(sizes, float)))
+        });
+        held.fold([0; 2], |[saved, largest], [full, few]: [u64; 2]| {
+            let saved = saved.saturating_add(full.saturating_sub(few));
+            [saved, largest.max(full)]
+        })
     }
 
     /// The same when its adapters are added to its weights.
@@ -84,6 +98,7 @@ impl Network {
             layer.multiply_adds_per_item = layer.multiply_adds_per_item.saturating_sub(products);
             layer.adapters.clear();
             layer.frozen.clear();
+            layer.base = Base::Full;
         }
         self.counted()
     }
@@ -103,6 +118,16 @@ impl Layer {
     pub fn matrices(&self) -> Vec<(String, [usize; 2])> {
         let mut all = cost::matrices(&self.kind, self.values(), &self.shape);
         all.retain(|(path, _)| self.owns(path));
+        all
+    }
+
+    /// Those of its matrices that are held in fewer bits, by path.
+    pub fn held(&self) -> Vec<(String, [usize; 2])> {
+        if self.base.is_full() {
+            return Vec::new();
+        }
+        let mut all = self.matrices();
+        all.retain(|(path, _)| self.frozen.contains(path));
         all
     }
 

@@ -27,6 +27,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::data::{GraphPlan, InputPlan};
 use crate::diagnostic::Diagnostic;
+use crate::spec::adapters::Base;
 use crate::spec::backend::{Arithmetic, Kernels};
 use crate::spec::model::layer::LayerKind;
 use crate::spec::model::layer_spec::{LayerSpec, MaskKey, Source, Weights};
@@ -86,6 +87,9 @@ pub struct Layer {
     /// Paths inside it of the parameters that are frozen because the network has adapters.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub frozen: Vec<String>,
+    /// How its frozen matrices are held.
+    #[serde(default, skip_serializing_if = "Base::is_full")]
+    pub base: Base,
     /// Number of its own weights.
     pub num_parameters: u64,
     /// Values that one item's forward pass keeps.
@@ -226,7 +230,11 @@ impl Network {
             if layer.adapters.is_empty() && layer.frozen.is_empty() {
                 return own;
             }
-            serde_json::json!({ "base": own, "adapters": layer.adapters, "frozen": layer.frozen })
+            let mut own = serde_json::json!({ "base": own, "adapters": layer.adapters, "frozen": layer.frozen });
+            if !layer.base.is_full() {
+                own["held"] = serde_json::json!(layer.base);
+            }
+            own
         });
         let layers = layers.collect::<Vec<_>>();
         if self.parts.is_empty() {
@@ -268,7 +276,12 @@ impl Network {
             let (kind, inputs) = (layer.kind.clone(), layer.inputs.clone());
             let masks = layer.masks.clone();
             let masks = (masks, layer.documents);
-            let fixed = (layer.freeze, layer.frozen.clone(), layer.adapters.clone());
+            let fixed = (
+                layer.freeze,
+                layer.frozen.clone(),
+                layer.adapters.clone(),
+                layer.base,
+            );
             Some((kind, inputs, masks, fixed, layer.weights))
         };
         let num = self.layers.len().max(now.layers.len());
@@ -492,6 +505,7 @@ pub fn append(
         weights: spec.weights,
         adapters: Vec::new(),
         frozen: Vec::new(),
+        base: Base::default(),
         num_parameters: 0,
         activations_per_item: activations,
         multiply_adds_per_item: multiply_adds,
