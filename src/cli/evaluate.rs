@@ -8,7 +8,7 @@ use super::OK;
 use super::output::Output;
 use super::predict::{ItemsArgs, ModelArgs};
 use super::tell::Teller;
-use crate::ops::place::File;
+use crate::ops::place::{File, apart};
 use crate::ops::{self, Evaluate, Predict, Progress};
 use runner_report::console::Mode;
 use runner_report::report::assessment;
@@ -62,6 +62,14 @@ pub(super) fn evaluate(args: &EvaluateArgs, output: &mut Output) -> u8 {
             options: args.model.options(),
             ..Evaluate::new(&args.model.run, "")
         };
+        if let Some(page) = &args.html {
+            let read = [
+                asked.asked.path(),
+                asked.targets.as_deref(),
+                asked.edges.as_deref(),
+            ];
+            apart(page, read.into_iter().flatten())?;
+        }
         ops::evaluate(&asked, &sink)
     });
     drop(teller);

@@ -52,6 +52,22 @@ fn check(path: &Path, force: bool) -> Result<(), Error> {
     }
 }
 
+/// Refuses a destination that is what is read, or a folder around it, since it would be replaced.
+pub fn apart<'a>(out: &Path, read: impl IntoIterator<Item = &'a Path>) -> Result<(), Error> {
+    let Ok(out_there) = out.canonicalize() else {
+        return Ok(());
+    };
+    let read = read.into_iter().filter_map(|path| path.canonicalize().ok());
+    for path in read {
+        if path.starts_with(&out_there) {
+            let verb = if path == out_there { "is" } else { "contains" };
+            let message = format!("`{}` {verb} data that this command reads", out.display());
+            return Err(refused(message, "choose another path"));
+        }
+    }
+    Ok(())
+}
+
 /// A file to write.
 pub struct File<'a>(&'a Path);
 

@@ -9,14 +9,14 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::thread;
 
-use super::place::{File, Folder, unwritten};
+use super::place::{File, Folder, apart, unwritten};
 use super::{Progress, Sink};
 use crate::error::Error;
 use crate::model::{Model, Options, averaged, refusal};
 use runner_core::data::incoming::{Piece, kind_of};
 use runner_core::data::{self, DataError, Places, Split};
 use runner_core::diagnostic::{Diagnostic, counted};
-use runner_core::predict::{Layout, OutputFormat, Prediction, Writer};
+use runner_core::predict::{Layout, OutputFormat, Prediction, Writer, pictures_of};
 use runner_core::spec::data::DataKind;
 
 /// The default number of items that are computed at a time: enough for every core, with little memory.
@@ -32,6 +32,16 @@ pub enum Asked {
     File(PathBuf, Option<String>),
     /// The items of a split of the run's own data: `train`, `valid` or `test`.
     Split(String),
+}
+
+impl Asked {
+    /// The file or folder of new items.
+    pub fn path(&self) -> Option<&Path> {
+        match self {
+            Self::File(path, _) => Some(path),
+            Self::Split(_) => None,
+        }
+    }
 }
 
 /// A request for predictions.
@@ -148,16 +158,10 @@ pub fn predict(asked: &Predict, sink: &Sink<'_>) -> Result<Predicted, Error> {
     let Some(out) = &asked.out else {
         return predict_to(asked, &mut io::sink(), sink);
     };
-    if let Asked::File(data, _) = &asked.asked
-        && let (Ok(data), Ok(theirs)) = (data.canonicalize(), out.canonicalize())
-        && data == theirs
-    {
-        let message = format!("`{}` is the data to predict", out.display());
-        let help = "choose another file for the predictions";
-        return Err(Error::refused(
-            Diagnostic::error("usage", message).help(help),
-        ));
-    }
+    apart(
+        out,
+        asked.asked.path().into_iter().chain(asked.edges.as_deref()),
+    )?;
     let format = asked.format()?;
     write_to((out, asked.force), format, TABLE, |to, folder| {
         run(asked, to, folder, sink)
@@ -174,9 +178,10 @@ pub(super) fn write_to<T>(
     if format != OutputFormat::Png {
         return File::new(out, force)?.write(|file| write(file, None));
     }
+    let own = pictures_of(&out.join(table));
     let is_own = |name: &OsStr| {
-        let ending = Path::new(name).extension();
-        name == table || ending.is_some_and(|ending| ending == "png")
+        let is_picture = name.to_str().is_some_and(|name| own.contains(name));
+        name == table || is_picture
     };
     Folder::new(out, force, is_own)?.write(|folder| {
         let failed = |e: io::Error| unwritten(out, &e);

@@ -225,6 +225,27 @@ fn two_runs_are_compared_item_by_item_and_shown_as_a_page() {
     for part in ["<svg", "McNemar", "accuracy", "Evaluation on x.csv"] {
         assert!(page.contains(part), "{part}");
     }
+    // A page replaces other pages, and not what is evaluated.
+    let before = fs::read(folder.path().join("x.csv")).unwrap();
+    for (page, code) in [("page.html", 0), ("x.csv", 2)] {
+        let arguments = [
+            "evaluate",
+            "results/spec",
+            "--data",
+            "x.csv",
+            "--force",
+            "--html",
+            page,
+        ];
+        let (found, _, stderr) = run(folder.path(), &arguments);
+        assert_eq!(found, code, "{stderr}");
+        assert_eq!(
+            code == 2,
+            stderr.contains("is data that this command reads"),
+            "{stderr}"
+        );
+    }
+    assert_eq!(fs::read(folder.path().join("x.csv")).unwrap(), before);
     let (code, stdout, _) = run(
         folder.path(),
         &["evaluate", "results/spec", "--data", "x.csv"],

@@ -175,8 +175,23 @@ fn labels_masks_and_tokens_are_those_that_the_training_counted() {
     };
     assert_eq!(again("masks").0, 0);
     fs::write(folder.path().join("masks/notes.txt"), "mine").unwrap();
+    // Images of the user's are not predictions, with or without a table beside them.
+    for name in ["images", "more"] {
+        fs::create_dir(folder.path().join(name)).unwrap();
+        fs::write(folder.path().join(name).join("mine.png"), "mine").unwrap();
+    }
+    let table = folder.path().join("masks/predictions.csv");
+    fs::copy(table, folder.path().join("more/predictions.csv")).unwrap();
     for (out, says) in [
         ("masks", "`masks` contains `notes.txt`"),
+        (
+            "images/",
+            "contains `mine.png`, which this command did not write",
+        ),
+        (
+            "more/",
+            "contains `mine.png`, which this command did not write",
+        ),
         ("p.xlsx", "the name of `p.xlsx` does not tell its format"),
     ] {
         let (code, stderr) = again(out);
@@ -776,6 +791,51 @@ fn windows_reach_over_pieces_and_not_over_groups_or_bad_rows() {
     );
     assert_eq!(code, 2);
     assert!(stderr.contains("too few rows"), "{stderr}");
+}
+
+/// A text file has a text in each line, also for a network that was trained on texts of a table.
+#[test]
+fn lines_are_predicted_as_texts_of_a_table() {
+    let text = |at: usize| ["good nice", "bad sad awful", "fine good", "sad"][at % 4];
+    let rows: String = (0..40)
+        .map(|at| format!("{},{},{}\n", ["p", "n"][at % 2], text(at), at % 7))
+        .collect();
+    for target in ["kind", "size"] {
+        let folder = folder_with(&format!(
+            "data = {{ type = 'csv', path = 'rows.csv', target = '{target}', features = ['text'], columns = [{{ name = 'text', type = 'text' }}], tokens = {{ tokenizer = 'word', length = 4 }} }}\n\
+             model.layers = [{{ type = 'embedding', embedding_dim = 4 }}, {{ type = 'flatten' }}, {{ type = 'linear' }}]\n\
+             optimizer = {{ type = 'adam', learning_rate = 1e-2 }}\ntrain = {{ epochs = 1, batch_size = 8 }}\n"
+        ));
+        let folder = folder.path();
+        fs::write(folder.join("rows.csv"), format!("kind,text,size\n{rows}")).unwrap();
+        let (code, _, stderr) = run(folder, &["run", "spec.toml", "--quiet"]);
+        assert_eq!(code, 0, "{stderr}");
+        let texts: Vec<&str> = (0..6).map(text).collect();
+        fs::write(folder.join("new.txt"), texts.join("\n\n")).unwrap();
+        fs::write(
+            folder.join("new.csv"),
+            format!("text\n{}\n", texts.join("\n")),
+        )
+        .unwrap();
+        let predicted = |data: &str| {
+            let (code, stdout, stderr) = run(folder, &["predict", "results/spec", "--data", data]);
+            assert_eq!(code, 0, "{stderr}");
+            let rows = stdout
+                .lines()
+                .skip(1)
+                .map(|line| line.split_once(',').unwrap());
+            rows.map(|(id, rest)| (id.to_owned(), rest.to_owned()))
+                .unzip()
+        };
+        let (lines, of_lines): (Vec<String>, Vec<String>) = predicted("new.txt");
+        let (_, of_rows): (Vec<String>, Vec<String>) = predicted("new.csv");
+        assert_eq!(of_lines, of_rows, "{target}");
+        assert_eq!(lines, ["1", "3", "5", "7", "9", "11"]);
+        // There is no target in a line.
+        let (code, _, stderr) = run(folder, &["evaluate", "results/spec", "--data", "new.txt"]);
+        assert_eq!(code, 2, "{stderr}");
+        assert!(stderr.contains("target"), "{stderr}");
+    }
 }
 
 #[test]

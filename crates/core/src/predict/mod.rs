@@ -16,7 +16,7 @@ pub use meaning::Meaning;
 pub use questions::{Context, Question, QuestionKind, read as questions};
 pub use sample::{Sampler, Sampling};
 pub use separating::Separating;
-pub use write::{Layout, OutputFormat, Writer};
+pub use write::{Layout, OutputFormat, Writer, pictures_of};
 
 use serde::Serialize;
 

@@ -426,6 +426,14 @@ fn mask_name(id: &str, names: &mut BTreeSet<String>) -> String {
     format!("{}.png", free.unwrap_or(long))
 }
 
+/// The names of the images that the table of an earlier folder says it has.
+pub fn pictures_of(table: &Path) -> BTreeSet<String> {
+    let rows = csv::Reader::from_path(table).into_iter();
+    let rows = rows.flat_map(csv::Reader::into_records).flatten();
+    let names = rows.filter_map(|row| row.get(1).map(str::to_owned));
+    names.collect()
+}
+
 fn write_image(meaning: &Meaning, prediction: &Prediction, path: &Path) -> io::Result<()> {
     let (shape, classes) = match prediction {
         Prediction::Classes { shape, classes } => (shape, classes),

@@ -88,6 +88,27 @@ pub(in crate::data) fn incoming(incoming: &Incoming<'_>, take: Take<'_>) -> Resu
     size(path)?;
     let mut reader = BufReader::with_capacity(1 << 16, open(path)?);
     let columns = &incoming.transforms.columns;
+    let targets = incoming.transforms.targets();
+    if let (true, Some(target)) = (incoming.has_targets, targets.first()) {
+        let (name, column) = (incoming.name(), &columns[*target].name);
+        let message = format!("{name} lacks the column `{column}`, which the run was trained on");
+        return Err(DataError::new(message)
+            .note("each of its lines is a text")
+            .help("use a table with the text and the target, as `.csv`, `.jsonl` or `.parquet`"));
+    }
+    let of_text = incoming.transforms.inputs();
+    // A record has other columns too, such as a target, which are not read.
+    let record = |place: [u8; 16]| {
+        let mut record = Vec::new();
+        for (at, column) in columns.iter().enumerate() {
+            if of_text.contains(&at) {
+                record.extend(place);
+            } else {
+                record.resize(record.len() + column.len() * column.kind.size(), 0);
+            }
+        }
+        record
+    };
     let mut number = 0;
     let mut is_ended = false;
     while !is_ended {
@@ -117,7 +138,7 @@ pub(in crate::data) fn incoming(incoming: &Incoming<'_>, take: Take<'_>) -> Resu
                 Ok(text) => {
                     // Writing to memory cannot fail.
                     let place = writer.text(text.trim_end_matches(['\r', '\n']));
-                    let _ = writer.push(&place.unwrap_or_default());
+                    let _ = writer.push(&record(place.unwrap_or_default()));
                     origins.push(Origin {
                         id: Id::Row(number),
                         line: number,
