@@ -13,7 +13,7 @@ use burn_runner::spec::model::layer::LayerType;
 use burn_runner::spec::model::preset::ModelType;
 use burn_runner::spec::section::Choice;
 use runner_network::graph::Graph;
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
 
 use super::presets::network as preset_network;
 use super::support::peers::python_with;
@@ -755,6 +755,76 @@ fn force_replaces_an_export_as_a_whole() {
         .filter(|name| name.starts_with('.'))
         .collect();
     assert!(left.is_empty(), "{left:?}");
+}
+
+/// Lists of different lengths are filled up by `encode` as by the run: its check has rows with short ones.
+#[test]
+fn shorter_lists_leave_as_they_are_filled_up() {
+    let rows: String = (0..40)
+        .map(|at| {
+            let list: Vec<usize> = (0..1 + at % 5).map(|place| (at * 3 + place) % 7).collect();
+            let numbers: Vec<f64> = list.iter().map(|token| *token as f64 / 4.0 + 0.1).collect();
+            let grid = [[at as f64 / 9.0, 1.5], [0.25, list.len() as f64]];
+            let row =
+                json!({ "tokens": list, "series": numbers, "grid": grid, "age": at as f64 / 7.0 });
+            format!("{row}\n")
+        })
+        .collect();
+    let tail = "optimizer = { type = 'adam', learning_rate = 1e-2 }\ntrain = { epochs = 1, batch_size = 8 }\n";
+    let data = "data = { type = 'json_lines', path = 'rows.jsonl', target = 'age', missing = 'zero', columns = [{ name = 'tokens', type = 'category' }]";
+    let of_tokens = format!(
+        "{data}, features = ['tokens'] }}\nmodel.layers = [{{ type = 'embedding', embedding_dim = 3 }}, {{ type = 'mean' }}, {{ type = 'linear' }}]\n{tail}"
+    );
+    let of_series =
+        format!("{data}, features = ['series'] }}\nmodel.layers = [{{ type = 'linear' }}]\n{tail}");
+    let of_both = format!(
+        "{data}, inputs = [{{ name = 'left', columns = ['tokens'] }}, {{ name = 'right', columns = ['series'] }}, {{ name = 'grid', columns = ['grid'] }}] }}\n\
+         model.layers = [{{ type = 'embedding', inputs = ['left'], embedding_dim = 3 }}, {{ type = 'mean', name = 'l' }}, {{ type = 'flatten', inputs = ['grid'], name = 'g' }}, {{ type = 'flatten', inputs = ['right'], name = 'r' }}, {{ type = 'concat', inputs = ['l', 'r', 'g'] }}, {{ type = 'linear' }}]\n{tail}"
+    );
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    fs::write(folder.join("rows.jsonl"), rows).unwrap();
+    let python = python_with(&["torch", "safetensors"]);
+    for (name, spec, column) in [
+        ("of_tokens", of_tokens, None),
+        ("of_series", of_series, None),
+        ("of_both", of_both, Some("tokens")),
+    ] {
+        fs::write(folder.join(format!("{name}.toml")), spec).unwrap();
+        let (code, _, said) = run(folder, &["run", &format!("{name}.toml"), "--quiet"]);
+        assert_eq!(code, 0, "{name}: {said}");
+        let module = format!("{name}_module");
+        exported(
+            folder,
+            &["pytorch", &format!("results/{name}"), "--out", &module],
+        );
+        let example = read_json(&folder.join(&module).join("example.json"));
+        let rows = example["rows"].as_array().expect("rows");
+        if let Some(column) = column.or((name == "of_tokens").then_some("")) {
+            let list = |row: &Json| match column {
+                "" => row.as_array().unwrap().len(),
+                column => row[column].as_array().unwrap().len(),
+            };
+            assert!(list(&rows[0]) < list(&rows[2]), "{name}: {example}");
+        }
+        let Some(python) = &python else { continue };
+        let output = python.output(&folder.join(&module).join("model.py"), &[]);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{name}: {said}");
+        // All rows of the data by `encode` and `decode`, beside those of `predict`.
+        let (code, predicted, said) = run(
+            folder,
+            &[
+                "predict",
+                &format!("results/{name}"),
+                "--data",
+                "rows.jsonl",
+            ],
+        );
+        assert_eq!(code, 0, "{name}: {said}");
+        fs::write(folder.join("predicted.csv"), predicted).unwrap();
+        python.run("lists_check.py", &[folder, Path::new(&module)]);
+    }
 }
 
 /// A table with a number and a category that are missing now and then, and a class.

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use runner_core::data::DataPlan;
+use runner_core::data::records::{Column, ColumnKind};
 use runner_core::spec::data::{FilesSpec, Format, Missing};
 
 /// The values that mean missing, by column. New values may have them too.
@@ -19,6 +20,13 @@ impl<'a> Marks<'a> {
     pub fn is_needed(self, column: &str) -> bool {
         let policy = |files: &FilesSpec| files.roles.missing_of(column);
         !self.0.map_or(Missing::Refuse, policy).is_filled()
+    }
+
+    /// Whether shorter lists of numbers in a column of rows are filled up with missing ones, as the run does.
+    pub fn is_filled_up(self, column: &Column) -> bool {
+        let is_series = column.kind == ColumnKind::Numbers && column.shape.len() == 1;
+        let files = self.0.filter(|files| is_series && !has_arrays(files));
+        files.is_some_and(|files| files.roles.missing_of(&column.name) == Missing::Zero)
     }
 
     /// The texts that mean missing in a column of rows.

@@ -15,6 +15,7 @@ use runner_core::check::network::{Network, Shape};
 use runner_core::data::Transforms;
 use runner_core::data::encode::{Form, InputEncoder, Scaling};
 use runner_core::data::records::ColumnKind;
+use runner_core::spec::data::Format;
 use runner_exchange::state::StateDict;
 use runner_exchange::tensors::{NamedTensor, Tensors};
 use runner_exchange::write;
@@ -56,7 +57,10 @@ impl Example {
     pub fn of_model(model: &Model) -> Self {
         let (network, graph) = (&model.plan().network, model.network().graph());
         let from_rows = || {
-            let rows = rows(model.transforms())?;
+            let files = model.plan().data.files();
+            let has_lists = files
+                .is_some_and(|files| matches!(files.format, Format::JsonLines | Format::Parquet));
+            let rows = rows(model.transforms(), has_lists)?;
             let texts: Vec<String> = rows.iter().map(|(object, _)| object.to_string()).collect();
             let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
             let incoming = model.incoming(Path::new("example"));
@@ -139,22 +143,35 @@ fn example_of(shape: &Shape) -> TensorData {
     }
 }
 
-/// Rows as JSON objects, each with the input of `encode` in the exported file; `None` if the data has no rows.
-fn rows(transforms: &Transforms) -> Option<Vec<(Value, Value)>> {
+/// Rows as JSON objects, each with the input of `encode` in the exported file; `None` if the data has no rows, or rows
+/// with arrays in files that have no lists.
+fn rows(transforms: &Transforms, has_lists: bool) -> Option<Vec<(Value, Value)>> {
     let is_of_rows = match &transforms.input {
         InputEncoder::Features { window, .. } => window.is_none(),
         InputEncoder::Text { .. } | InputEncoder::Inputs { .. } => true,
+        InputEncoder::Tokens { .. } | InputEncoder::Array { .. } => has_lists,
         _ => false,
+    };
+    let is_list = |input: &InputEncoder| {
+        matches!(
+            input,
+            InputEncoder::Tokens { .. } | InputEncoder::Array { .. }
+        )
     };
     let row = |row: usize| {
         let mut object = Map::new();
         for input in transforms.input.branches() {
+            if is_list(input) && !has_lists {
+                return None;
+            }
             add_cells(&mut object, transforms, input, row)?;
         }
         let shown = match &transforms.input {
-            // `encode` takes the texts themselves.
-            InputEncoder::Text { .. } => object.values().next()?.clone(),
-            _ => Value::Object(object.clone()),
+            InputEncoder::Features { .. } | InputEncoder::Inputs { .. } => {
+                Value::Object(object.clone())
+            }
+            // `encode` takes the texts, tokens or arrays themselves.
+            _ => object.values().next()?.clone(),
         };
         Some((Value::Object(object), shown))
     };
@@ -210,32 +227,77 @@ fn add_cells(
             };
             object.insert(transforms.columns.get(*column)?.name.clone(), json!(text));
         }
-        // Rows with arrays are long.
+        InputEncoder::Tokens {
+            column,
+            shape,
+            vocabulary,
+            shift,
+        } => {
+            let num = vocabulary.checked_sub(*shift as usize)?.max(1);
+            // Shorter lists, if the data has some.
+            let shape = match shape.as_slice() {
+                [length] if *shift > 0 => vec![(2 + row).min(*length)],
+                _ => shape.clone(),
+            };
+            let tokens = nested(&shape, &|at| json!((at * 7 + row) % num))?;
+            object.insert(transforms.columns.get(*column)?.name.clone(), tokens);
+        }
+        InputEncoder::Array {
+            column,
+            shape,
+            scaling,
+            ..
+        } => {
+            let column = transforms.columns.get(*column)?;
+            // Images are files.
+            if column.kind == ColumnKind::Bytes {
+                return None;
+            }
+            let number = |at: usize| near(scaling.get(at).or(scaling.first()), row + at);
+            let array = nested(shape, &number)?;
+            object.insert(column.name.clone(), array);
+        }
         _ => return None,
     }
     Some(())
+}
+
+/// Nested lists of a shape; `None` if they are too long for an example.
+fn nested(shape: &[usize], value: &dyn Fn(usize) -> Value) -> Option<Value> {
+    const MOST: usize = 1024;
+    let num: usize = shape.iter().product();
+    if num > MOST {
+        return None;
+    }
+    let mut lists: Vec<Value> = (0..num).map(value).collect();
+    for size in shape.iter().rev() {
+        lists = lists
+            .chunks((*size).max(1))
+            .map(|list| json!(list))
+            .collect();
+    }
+    lists.pop()
+}
+
+/// A number near the middle of those with a scaling.
+fn near(scaling: Option<&Scaling>, number: usize) -> Value {
+    let wave = (1.0 + 0.7 * number as f64).sin();
+    let value = match scaling {
+        Some(Scaling { shift, factor }) if *factor != 0.0 => shift + wave / factor,
+        Some(Scaling { shift, .. }) => *shift,
+        None => wave,
+    };
+    json!(value as f32)
 }
 
 /// A value of a column: near its middle, or one of its categories.
 fn cell(form: &Form, names: &[String], number: usize) -> Option<Value> {
     match form {
         Form::Numbers { fill, scaling, .. } => {
-            let value = |at: usize| {
-                let Scaling { shift, factor } = *scaling.get(at).or(scaling.first())?;
-                let wave = (1.0 + 0.7 * (number + at) as f64).sin();
-                let value = if factor == 0.0 {
-                    shift
-                } else {
-                    shift + wave / factor
-                };
-                Some(json!(value as f32))
-            };
+            let value = |at: usize| near(scaling.get(at).or(scaling.first()), number + at);
             match fill.len() {
-                1 => value(0),
-                several => (0..several)
-                    .map(value)
-                    .collect::<Option<Vec<_>>>()
-                    .map(Value::Array),
+                1 => Some(value(0)),
+                several => Some((0..several).map(value).collect()),
             }
         }
         Form::OneHot { .. } | Form::Ordinal { .. } => {

@@ -13,6 +13,7 @@ mod helpers;
 mod masks;
 mod samples;
 mod sequences;
+mod texts;
 pub mod transforms;
 mod windows;
 

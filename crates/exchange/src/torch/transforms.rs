@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
+use super::texts::{subwords_file, texts};
 use crate::marks::Marks;
 use crate::state::names;
 use runner_core::data::Transforms;
@@ -11,7 +12,7 @@ use runner_core::data::encode::{
     EncodedInput, Feature, Form, Indexed, InputEncoder, Scaling, broadcast,
 };
 use runner_core::data::records::ColumnKind;
-use runner_core::spec::data::{TokenizerKind, WindowSpec};
+use runner_core::spec::data::WindowSpec;
 
 /// The function `encode`, and `CLASSES` if outputs have names.
 pub fn functions(transforms: &Transforms, marks: Marks<'_>, names: Option<&[String]>) -> String {
@@ -50,6 +51,14 @@ struct Source<'a> {
     marks: Marks<'a>,
     /// The rows with what is missing in them, in Python.
     rows: &'static str,
+}
+
+impl Source<'_> {
+    /// Whether shorter lists in a column are filled up with missing numbers.
+    fn is_filled_up(&self, column: usize) -> bool {
+        let column = self.transforms.columns.get(column);
+        column.is_some_and(|column| self.marks.is_filled_up(column))
+    }
 }
 
 fn encode(transforms: &Transforms, marks: Marks<'_>) -> String {
@@ -196,6 +205,9 @@ fn single(
             if has(|form| matches!(form, Form::OneHot { .. })) {
                 helpers.insert(ONE_HOT);
             }
+            if features.iter().any(|of| source.is_filled_up(of.column)) {
+                helpers.insert(FILLED_UP);
+            }
             columns(source, features, *normalize, window.as_ref(), suffix)
         }
         InputEncoder::Indices { columns } => indices(source, columns, suffix),
@@ -212,13 +224,34 @@ fn single(
             let missing = column.map_or_else(Vec::new, |of| source.marks.elements(&of.name));
             let needed = column.map(|of| of.name.as_str());
             let needed = needed.filter(|name| source.marks.is_needed(name));
-            let lacks = Lacks { missing, needed };
+            let is_filled_up = column.is_some_and(|of| source.marks.is_filled_up(of));
+            if is_filled_up {
+                helpers.insert(FILLED_UP);
+            }
+            let lacks = Lacks {
+                missing,
+                needed,
+                is_filled_up,
+            };
             array(shape, &lacks, scaling, *axis, *normalize, suffix)
         }
-        InputEncoder::Tokens { shift, .. } => format!(
-            "def encode{suffix}(tokens):\n    \"\"\"Converts tokens of the data to items for the network.\"\"\"\n    \
-             return torch.as_tensor(tokens, dtype=torch.int64) + {shift}\n"
-        ),
+        InputEncoder::Tokens { shape, shift, .. } => {
+            let sizes = sizes(shape);
+            let given = match shape.as_slice() {
+                // As in the data, where -1 follows the tokens of shorter lists.
+                [length] if *shift > 0 => {
+                    helpers.insert(FILLED_UP);
+                    format!("[filled_up(of, {length}, -1) for of in tokens]")
+                }
+                _ => "tokens".to_owned(),
+            };
+            format!(
+                "def encode{suffix}(tokens):\n    \"\"\"Converts tokens of the data, of shape [{sizes}], to items for the network.\"\"\"\n    \
+                 items = torch.as_tensor({given}, dtype=torch.int64) + {shift}\n    \
+                 if items.shape[1:] != ({sizes},):\n        raise ValueError(f\"tokens of shape {{tuple(items.shape[1:])}}, expected ({sizes},)\")\n    \
+                 return items\n"
+            )
+        }
         InputEncoder::Text {
             tokenizer, length, ..
         } => texts(tokenizer, Some(*length), suffix, helpers),
@@ -231,7 +264,7 @@ fn quote(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-fn quoted<'a>(texts: impl Iterator<Item = &'a String>) -> String {
+pub(super) fn quoted<'a>(texts: impl Iterator<Item = &'a String>) -> String {
     let quoted: Vec<String> = texts.map(|text| quote(text)).collect();
     quoted.join(", ")
 }
@@ -246,6 +279,16 @@ const NUMBERS: &str = r#"def numbers(values, fill, scaling, clip=None):
         values = values.clamp(*clip)
     shift, factor = torch.tensor(scaling, dtype=torch.float64).unbind(-1)
     return ((values - shift) * factor).float()
+
+
+"#;
+
+const FILLED_UP: &str = r#"def filled_up(values, length, fill):
+    """A list with `fill` up to a length, as shorter lists of the data."""
+    values = values.tolist() if hasattr(values, "tolist") else list(values)
+    if len(values) > length:
+        raise ValueError(f"a list of {len(values)} values, where the run was trained on at most {length}")
+    return values + [fill] * (length - len(values))
 
 
 "#;
@@ -269,7 +312,7 @@ fn columns(
     text += "(rows):\n    \"\"\"Converts rows, each a dict from column to value, to items for the network. None is a missing value.\"\"\"\n    items = []\n";
     let _ = write!(text, "    for row in {}:\n        item = [\n", source.rows);
     for feature in features {
-        let _ = writeln!(text, "            {},", column(source.transforms, feature));
+        let _ = writeln!(text, "            {},", column(source, feature));
     }
     text += "        ]\n        items.append(torch.cat(item))\n    items = torch.stack(items)\n";
     if normalize {
@@ -288,9 +331,14 @@ const UNIT_LENGTH: &str = r#"    lengths = items.double().flatten(1).norm(dim=1)
     items = torch.where(lengths > 0, items / lengths, items).float()
 "#;
 
-fn column(transforms: &Transforms, feature: &Feature) -> String {
-    let value = format!("row[{}]", quote(&feature.name));
-    let names: &[String] = match transforms.columns.get(feature.column).map(|c| &c.kind) {
+fn column(source: Source<'_>, feature: &Feature) -> String {
+    let mut value = format!("row[{}]", quote(&feature.name));
+    let names: &[String] = match source
+        .transforms
+        .columns
+        .get(feature.column)
+        .map(|c| &c.kind)
+    {
         Some(ColumnKind::Categories { names }) => names,
         _ => &[],
     };
@@ -305,6 +353,9 @@ fn column(transforms: &Transforms, feature: &Feature) -> String {
                 None => String::new(),
             };
             let scaling = scalings(scaling);
+            if source.is_filled_up(feature.column) {
+                value = format!("filled_up({value}, {}, None)", fill.len());
+            }
             format!("numbers({value}, {fill:?}, [{scaling}]{clip})")
         }
         Form::OneHot {
@@ -354,6 +405,13 @@ struct Lacks<'a> {
     missing: Vec<f32>,
     /// The name of the column, if missing numbers are refused.
     needed: Option<&'a str>,
+    /// Whether shorter lists are filled up with missing numbers.
+    is_filled_up: bool,
+}
+
+fn sizes(shape: &[usize]) -> String {
+    let sizes: Vec<String> = shape.iter().map(usize::to_string).collect();
+    sizes.join(", ")
 }
 
 fn array(
@@ -364,11 +422,16 @@ fn array(
     normalize: bool,
     suffix: &str,
 ) -> String {
-    let sizes: Vec<String> = shape.iter().map(usize::to_string).collect();
-    let sizes = sizes.join(", ");
+    let sizes_of = sizes;
+    let sizes = sizes(shape);
+    let given = if lacks.is_filled_up {
+        format!("[filled_up(of, {sizes}, math.nan) for of in arrays]")
+    } else {
+        "arrays".to_owned()
+    };
     let mut text = format!(
         "def encode{suffix}(arrays):\n    \"\"\"Converts arrays of shape [{sizes}] of untransformed data to items for the network.\"\"\"\n    \
-         items = torch.as_tensor(arrays, dtype=torch.float32).reshape(-1, {sizes})\n"
+         items = torch.as_tensor({given}, dtype=torch.float32).reshape(-1, {sizes})\n"
     );
     if !lacks.missing.is_empty() {
         let marks = lacks.missing.iter().map(|mark| format!("{mark:?}"));
@@ -408,9 +471,7 @@ fn array(
             };
             let shifts = list(|scaling| scaling.shift);
             let factors = list(|scaling| scaling.factor);
-            let sizes = broadcast(shape, scaling, axis);
-            let sizes: Vec<String> = sizes.iter().map(usize::to_string).collect();
-            let sizes = sizes.join(", ");
+            let sizes = sizes_of(&broadcast(shape, scaling, axis));
             let _ = writeln!(
                 text,
                 "    shift = torch.tensor([{shifts}]).reshape({sizes})"
@@ -460,88 +521,4 @@ fn indices(source: Source<'_>, columns: &[Indexed], suffix: &str) -> String {
         source.rows
     );
     text + "    return torch.tensor(items)\n"
-}
-
-/// The file of the tokenizer of subwords of a function `encode<suffix>`.
-fn subwords_file(suffix: &str) -> String {
-    format!("tokenizer{suffix}.json")
-}
-
-const WORDS: &str = r#"# Letters and digits, with apostrophes inside; a line's end; any other sign.
-PART = r"(?:[^\W_]|[\u0300-\u036f])"
-WORD = re.compile(rf"{PART}+(?:['’]{PART}+)*|\n|\S")
-
-
-"#;
-
-/// With the tokenizer's file beside the source.
-fn subwords(tokenizer: &Tokenizer, length: Option<usize>, suffix: &str) -> String {
-    let name = format!("TOKENIZER{}", suffix.to_uppercase());
-    let file = subwords_file(suffix);
-    let mut text = format!(
-        "{name} = tokenizers.Tokenizer.from_file(str(Path(__file__).with_name(\"{file}\")))\n{name}.no_padding()\n"
-    );
-    let encoded = match length {
-        Some(length) => {
-            let _ = writeln!(text, "{name}.enable_truncation({length})\n\n");
-            format!("{name}.encode(text).ids")
-        }
-        None => {
-            let _ = writeln!(text, "{name}.no_truncation()\n\n");
-            format!("{name}.encode(text, add_special_tokens=False).ids")
-        }
-    };
-    let _ = writeln!(text, "def encode{suffix}(texts):\n{HEAD_OF_TEXTS}");
-    let _ = writeln!(text, "        tokens = {encoded}");
-    if let Some(length) = length {
-        let (padding, unknown) = (tokenizer.padding(), tokenizer.unknown());
-        let empty = unknown.map_or(String::new(), |unknown| format!(" or [{unknown}]"));
-        let _ = writeln!(text, "        tokens = tokens{empty}");
-        let _ = writeln!(
-            text,
-            "        tokens += [{padding}] * ({length} - len(tokens))"
-        );
-    }
-    text + "        items.append(tokens)\n    return torch.tensor(items)\n"
-}
-
-const HEAD_OF_TEXTS: &str =
-    "    \"\"\"Converts texts to tokens.\"\"\"\n    items = []\n    for text in texts:";
-
-fn texts(
-    tokenizer: &Tokenizer,
-    length: Option<usize>,
-    suffix: &str,
-    helpers: &mut BTreeSet<&'static str>,
-) -> String {
-    let mut text = String::new();
-    let name = format!("TOKENS{}", suffix.to_uppercase());
-    let split = match tokenizer.spec.tokenizer {
-        TokenizerKind::Byte => "[2 + byte for byte in text.encode()]".to_owned(),
-        TokenizerKind::Char => format!("[{name}.get(char, 1) for char in text]"),
-        TokenizerKind::Word => format!("[{name}.get(word, 1) for word in WORD.findall(text)]"),
-        TokenizerKind::Bpe | TokenizerKind::Wordpiece | TokenizerKind::File => {
-            return subwords(tokenizer, length, suffix);
-        }
-    };
-    if tokenizer.spec.tokenizer == TokenizerKind::Word {
-        helpers.insert(WORDS);
-    }
-    if tokenizer.spec.tokenizer != TokenizerKind::Byte {
-        let _ = write!(
-            text,
-            "# Token 0 fills up short texts, 1 is what the training lacked.\n{name} = {{token: number for number, token in enumerate([{}], start=2)}}\n\n\n",
-            quoted(tokenizer.tokens.iter())
-        );
-    }
-    let _ = writeln!(text, "def encode{suffix}(texts):\n{HEAD_OF_TEXTS}");
-    if tokenizer.spec.lowercase {
-        text += "        text = \"\".join(char.lower() for char in text)\n";
-    }
-    let _ = writeln!(text, "        tokens = {split}");
-    if let Some(length) = length {
-        let _ = writeln!(text, "        tokens = tokens[:{length}] or [1]");
-        let _ = writeln!(text, "        tokens += [0] * ({length} - len(tokens))");
-    }
-    text + "        items.append(tokens)\n    return torch.tensor(items)\n"
 }
