@@ -36,6 +36,20 @@ class Last(nn.Module):
         return self.head(self.gru(x)[0][:, -1])
 
 
+class Cells(nn.Module):
+    """A cell step by step from zeros, whose first product is of constants."""
+
+    def __init__(self):
+        super().__init__()
+        self.cell, self.head = nn.GRUCell(5, 4), nn.Linear(4, 3)
+
+    def forward(self, x):
+        state = x.new_zeros(x.shape[0], 4)
+        for step in range(x.shape[1]):
+            state = self.cell(x[:, step], state)
+        return self.head(state)
+
+
 class Block(nn.Module):
     """A block of GPT-2, with the attention written out."""
 
@@ -131,6 +145,7 @@ CASES = [
     ("lstm", Lstm(False), torch.randn(2, 6, 5), ["lstm"]),
     ("bilstm", Lstm(True), torch.randn(2, 6, 5), ["lstm"]),
     ("gru_last", Last(), torch.randn(2, 6, 5), ["gru"]),
+    ("cells", Cells(), torch.randn(2, 3, 5), ["linear", "sigmoid"]),
     ("gpt", Gpt(), torch.randint(0, 50, (2, 12)), ["multi_head_attention", "embedding", "gelu_tanh"]),
     ("encoder", nn.TransformerEncoder(nn.TransformerEncoderLayer(16, 2, 32, batch_first=True, norm_first=True), 2), torch.randn(2, 6, 16), ["multi_head_attention"]),
     ("places", Places(), torch.randn(2, 3, 16, 16), ["linear", "leaky_relu"]),

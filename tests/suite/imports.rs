@@ -663,6 +663,9 @@ fn open_sizes_and_outputs_are_chosen() {
     for wrong in ["x=1,0,5", "x", "=1,3,5", "x=1,3,5,9999999999"] {
         assert_eq!(import(&["--shape", wrong, "--output", "z"]).0, 2, "{wrong}");
     }
+    let (code, _, stderr) = import(&["--shape", "x=1,5", "--output", "z"]);
+    let of_another_rank = "`x` has 3 axes, but `--shape` gives it 2 axes";
+    assert!(code == 2 && stderr.contains(of_another_rank), "{stderr}");
     let (code, _, stderr) = import(&["--shape", "w=1,3,5", "--output", "z"]);
     assert!(code == 2 && stderr.contains("no input `w`"), "{stderr}");
     let (code, _, stderr) = import(&["--shape", "x=1,3,5", "--output", "z"]);

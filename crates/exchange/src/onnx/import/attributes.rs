@@ -172,7 +172,8 @@ pub fn has_graphs(node: &NodeProto) -> bool {
 
 /// A node in messages.
 pub fn described(node: &NodeProto) -> String {
-    let output = node.output.first().map(String::as_str).unwrap_or_default();
+    let mut outputs = node.output.iter().filter(|name| !name.is_empty());
+    let output = outputs.next().map(String::as_str).unwrap_or_default();
     let name = node.name.as_deref().filter(|name| !name.is_empty());
     format!("`{}` (node `{}`)", operator(node), name.unwrap_or(output))
 }

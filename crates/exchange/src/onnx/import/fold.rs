@@ -6,7 +6,7 @@ mod reductions;
 
 use std::path::Path;
 
-use super::attributes::{axes, axis, flag, int, ints, operator};
+use super::attributes::{axes, axis, flag, float, int, ints, operator};
 use super::constant::{Budget, Constant, Values, broadcast};
 use super::refused::{Read, Refused};
 use super::tensor;
@@ -79,12 +79,50 @@ pub fn folded(
         }
         "CumSum" => at(1).and_then(|along| places::sums(node, first, along)),
         "MatMul" => at(1).and_then(|other| product(first, other, budget)),
+        "Gemm" => at(1).and_then(|other| {
+            affine(
+                node,
+                [first, other],
+                inputs.get(2).copied().flatten(),
+                budget,
+            )
+        }),
         "Clip" => Ok(clipped(node, inputs, first)),
         _ if is_reduction(op) => reduced(node, first, list("axes", 1)),
         _ if inputs.len() == 1 => return unary(op, first),
         _ if is_binary(op) => at(1).and_then(|other| binary(node, op, first, other, budget)),
         _ => return None,
     })
+}
+
+/// `alpha a b + beta c`, with matrices that may be transposed.
+fn affine(
+    node: &NodeProto,
+    [a, b]: [&Constant; 2],
+    c: Option<&Constant>,
+    budget: &mut Budget,
+) -> Read<Constant> {
+    let mut matrix = |name: &str, of: &Constant| {
+        if of.shape.len() != 2 {
+            return Err(Refused::from("its inputs are not matrices"));
+        }
+        budget.take(&of.shape)?;
+        let order = if flag(node, name) { [1, 0] } else { [0, 1] };
+        Ok(of.permuted(&order))
+    };
+    let (a, b) = (matrix("transA", a)?, matrix("transB", b)?);
+    let times = |name: &str, of: &Constant, budget: &mut Budget| {
+        let factor = Constant::floats_of(Vec::new(), vec![float(node, name, 1.0) as f32]);
+        binary(node, "Mul", of, &factor, budget)
+    };
+    let sum = times("alpha", &product(&a, &b, budget)?, budget)?;
+    match c {
+        None => Ok(sum),
+        Some(c) => {
+            let c = times("beta", c, budget)?;
+            binary(node, "Add", &sum, &c, budget)
+        }
+    }
 }
 
 /// Whether an operator keeps the values of its only input, or computes only sizes.

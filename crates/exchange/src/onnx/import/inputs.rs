@@ -310,7 +310,18 @@ impl Input {
             );
             return Err(DataError::new(message));
         }
+        let rank = tensor.shape.as_ref().map(|shape| shape.dim.len());
         let shape = match options.shapes.get(&name) {
+            Some(shape) if rank.is_some_and(|rank| rank != shape.len()) => {
+                let rank = rank.unwrap_or_default();
+                let message = format!(
+                    "its input `{name}` has {}, but `--shape` gives it {}",
+                    counted_axes(rank),
+                    counted_axes(shape.len())
+                );
+                let help = "give a size for each axis, the batch first";
+                return Err(DataError::new(message).help(help));
+            }
             Some(shape) => shape.clone(),
             None => Self::shape(&name, tensor)?,
         };
@@ -356,13 +367,27 @@ impl Input {
                         _ => "64".into(),
                     });
                     let sizes = sizes.collect::<Vec<_>>().join(",");
-                    return Err(DataError::new(message).help(format!(
+                    let error = DataError::new(message).help(format!(
                         "give the input a shape, such as `--shape {name}={sizes}`"
-                    )));
+                    ));
+                    // As recurrent modules of PyTorch have it by default.
+                    let is_fixed_first = shape.first().is_some_and(|size| *size > 0);
+                    return Err(if at == 1 && is_fixed_first {
+                        error.note("axis 0 is taken as the batch; if that is axis 1, export the module with `batch_first=True`")
+                    } else {
+                        error
+                    });
                 }
             });
         }
         Ok(shape)
+    }
+}
+
+fn counted_axes(num: usize) -> String {
+    match num {
+        1 => "1 axis".to_owned(),
+        num => format!("{num} axes"),
     }
 }
 

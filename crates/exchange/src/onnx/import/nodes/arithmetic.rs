@@ -120,8 +120,10 @@ impl Reader<'_> {
         } else if self.folded_into_weights(node, op, &live, constant, is_first)? {
             return Ok(());
         }
-        let kind = joined(op)
-            .ok_or_else(|| format!("its constant of shape {:?} is not a scalar", constant.shape))?;
+        let kind = joined(op).ok_or_else(|| match constant.single() {
+            Some(_) => "there is no layer for it with a constant as this operand".to_owned(),
+            None => format!("its constant of shape {:?} is not a scalar", constant.shape),
+        })?;
         let live = Self::lifted(&live, shape.len());
         let front = self.front(&live, None)?;
         let name = parameter_name(node, 1 - at);

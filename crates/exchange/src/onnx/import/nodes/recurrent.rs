@@ -58,7 +58,7 @@ impl Reader<'_> {
             live.view = live.view.permuted(&[1, 0, 2]);
         }
         if live.view.axes()[1] != [BATCH] {
-            return Err("its batch is not that of the graph".into());
+            return Err("its batch is not axis 0 of the graph's input: export the module with `batch_first=True`".into());
         }
         let hidden = usize::try_from(int(node, "hidden_size").unwrap_or(0)).unwrap_or(0);
         let [length, _, width] = live.view.shape()[..] else {
