@@ -11,7 +11,7 @@ const BUCKETS: [u64; 12] = [
 ];
 
 /// Statuses that are counted separately; others are counted as 500.
-const STATUSES: [u16; 7] = [200, 400, 404, 405, 413, 500, 503];
+const STATUSES: [u16; 9] = [200, 400, 401, 404, 405, 408, 413, 500, 503];
 
 /// What has happened since the start.
 #[derive(Debug, Default)]
@@ -25,11 +25,16 @@ pub(super) struct Gauges {
 }
 
 impl Gauges {
-    /// Counts an answered request.
-    pub fn answered(&self, status: u16, time: Duration) {
+    /// Counts a request by its status alone: it was refused before it was read, or took too long.
+    pub fn counted(&self, status: u16) {
         let place = STATUSES.iter().position(|known| *known == status);
         let place = place.unwrap_or(STATUSES.len() - 2);
         add(&self.statuses[place], 1);
+    }
+
+    /// Counts an answered request.
+    pub fn answered(&self, status: u16, time: Duration) {
+        self.counted(status);
         let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
         let bucket = BUCKETS.iter().position(|bound| micros <= *bound);
         add(&self.latencies[bucket.unwrap_or(BUCKETS.len())], 1);
@@ -50,7 +55,7 @@ impl Gauges {
             let _ = writeln!(text, "{line}");
         };
         put(format_args!(
-            "# HELP runner_requests_total Prediction requests by status."
+            "# HELP runner_requests_total Requests for predictions, and refused ones, by status."
         ));
         put(format_args!("# TYPE runner_requests_total counter"));
         for (status, count) in STATUSES.iter().zip(&self.statuses) {

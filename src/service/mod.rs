@@ -214,6 +214,7 @@ impl Service for Predictions {
     }
 
     fn refuse(&self, status: u16, words: &str) -> Answer {
+        self.gauges.counted(status);
         wrong(status, words)
     }
 }

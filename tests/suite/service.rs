@@ -194,6 +194,12 @@ fn wrong_requests_are_refused_and_harm_nobody() {
     let mut answer = [0; 12];
     large.read_exact(&mut answer).unwrap();
     assert_eq!(&answer, b"HTTP/1.1 413");
+    let (_, gauges) = ask(&mut stream, "GET", "/metrics", "");
+    let refused = "runner_requests_total{code=\"413\"} ";
+    let counted = gauges.lines().find_map(|line| line.strip_prefix(refused));
+    let counted: u64 = counted.expect("a counter").parse().unwrap();
+    // The one of too many items, too.
+    assert_eq!(counted, 2, "{gauges}");
     let (status, _) = post(&mut stream, "/predict", &row(1.0));
     assert_eq!(status, 200);
     // A model that is not there.
