@@ -220,7 +220,8 @@ fn what_does_not_fit_is_refused_with_names_and_shapes() {
     let (code, wrong) = check(&["init.remap=[['^body', 'tail']]"]);
     assert_eq!(code, 2);
     assert!(
-        wrong.contains("missing: `body.weight` [4, 8]") && wrong.contains("unused: `body."),
+        wrong.contains("missing: `body.weight` [4, 8]")
+            && wrong.contains("`body.weight` [4, 8] (`tail.weight` by `remap`)"),
         "{wrong}"
     );
     assert_eq!(

@@ -111,7 +111,12 @@ pub fn matched(
         } else {
             InitFate::Excluded
         };
-        rows.push(row(fate, None, Some(entry)));
+        let mut row = row(fate, None, Some(entry));
+        // What `remap` made of its name, which nothing has.
+        if hub.is_none() && *name != entry.name && fate == InitFate::Unused {
+            row.ours = Some((name.clone(), entry.shape.clone()));
+        }
+        rows.push(row);
     }
     let report = InitReport { rows };
     match words::misfit(spec, &report, &slots, &names) {

@@ -201,6 +201,9 @@ fn shown(row: &InitRow) -> String {
         (Some((name, shape)), Some((_, other))) if row.fate == InitFate::Mismatched => {
             format!("`{name}` is {shape:?}, in the file {other:?}")
         }
+        (Some((new, _)), Some((name, shape))) if row.fate == InitFate::Unused => {
+            format!("`{name}` {shape:?} (`{new}` by `remap`)")
+        }
         (Some((name, shape)), _) | (None, Some((name, shape))) => format!("`{name}` {shape:?}"),
         (None, None) => String::new(),
     }

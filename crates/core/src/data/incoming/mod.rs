@@ -478,7 +478,13 @@ impl<'a> Pieces<'a> {
                 return Some(if column.shape.is_empty() {
                     format!("column `{}` has no value", column.name)
                 } else {
-                    format!("`{}` contains a number that is missing or NaN", column.name)
+                    // Targets may be in a file of their own.
+                    let is_target = self.incoming.transforms.targets().contains(at);
+                    let file = self.incoming.targets.filter(|_| is_target);
+                    let file =
+                        file.map_or(String::new(), |path| format!(" in `{}`", path.display()));
+                    let name = &column.name;
+                    format!("`{name}`{file} contains a number that is missing or NaN")
                 });
             }
         }
