@@ -240,6 +240,8 @@ fn requested<'a>(options: &Run, planned: &'a Planned) -> Result<Vec<&'a RunPlan>
     parse_fault(options.inject_fault.as_deref())?;
     let selected = select::by_id(&planned.plan, &options.only)?;
     verify_memory(planned)?;
+    // Both take a while, and on one processor each.
+    look_at_this_build();
     verify_data(planned, Trust::Stamps)?;
     Ok(selected)
 }
@@ -321,9 +323,6 @@ impl<'a> Session<'a> {
             return Err(Error::Interrupted(message.into()));
         }
         let selected = select::by_failure(selected, &options.retry, folder)?;
-        if !selected.is_empty() {
-            look_at_this_build();
-        }
         let launch = Launch {
             options,
             folder,

@@ -202,6 +202,7 @@ impl Items {
                 shape: vec![target_size],
             },
         ]);
+        writer.reserve(self.len() + test.as_ref().map_or(0, Items::len));
         let parts = [(Part::Train, Some(&self)), (Part::Test, test.as_ref())];
         let mut record = Vec::new();
         for (part, items) in parts {

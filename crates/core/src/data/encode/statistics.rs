@@ -55,6 +55,19 @@ impl Sums {
         self.max = self.max.max(value);
     }
 
+    /// Those of values whose differences to `shift` were added.
+    fn moments(&self, shift: f64) -> Moments {
+        let num = self.count.max(1) as f64;
+        let apart = self.sum / num;
+        Moments {
+            count: self.count,
+            mean: shift + apart,
+            deviation: (self.squares / num - apart * apart).max(0.0).sqrt(),
+            min: self.min,
+            max: self.max,
+        }
+    }
+
     /// Sums stay in registers meanwhile: images have many values.
     fn add(&mut self, values: &[f64], shift: f64) {
         let mut all = *self;
@@ -123,18 +136,46 @@ pub fn moments(
             total.max = total.max.max(sums.max);
         }
     }
-    let moments = |(sums, shift): (Sums, f64)| {
-        let num = sums.count.max(1) as f64;
-        let apart = sums.sum / num;
-        Moments {
-            count: sums.count,
-            mean: shift + apart,
-            deviation: (sums.squares / num - apart * apart).max(0.0).sqrt(),
-            min: sums.min,
-            max: sums.max,
+    let pairs = total.into_iter().zip(shifts);
+    pairs.map(|(sums, shift)| sums.moments(shift)).collect()
+}
+
+/// The moments of all bytes of some rows, from how often each occurs. They are those of [`moments`] to the bit, whose
+/// sums of integers are exact.
+pub fn moments_of_bytes<'a>(rows: &[u32], read: impl Fn(usize) -> &'a [u8] + Sync) -> Moments {
+    type Counts = [u64; 256];
+    let chunks = rows.par_chunks(CHUNK).map(|rows| {
+        // Equal neighbors would wait for each other's count.
+        let mut counts = [[0_u64; 256]; 4];
+        for row in rows {
+            let (quads, rest) = read(*row as usize).as_chunks::<4>();
+            for quad in quads {
+                for (counts, byte) in counts.iter_mut().zip(quad) {
+                    counts[*byte as usize] += 1;
+                }
+            }
+            rest.iter().for_each(|byte| counts[0][*byte as usize] += 1);
         }
-    };
-    total.into_iter().zip(shifts).map(moments).collect()
+        counts
+    });
+    let mut counts: Counts = [0; 256];
+    for part in chunks.collect::<Vec<_>>().iter().flatten() {
+        let pairs = counts.iter_mut().zip(part);
+        pairs.for_each(|(sum, count)| *sum += count);
+    }
+    let mut first = rows.iter().flat_map(|row| read(*row as usize));
+    let shift = first.next().map_or(0.0, |byte| f64::from(*byte));
+    let mut all = EMPTY;
+    for (byte, count) in (0_u8..=255).zip(counts).filter(|(_, count)| *count > 0) {
+        let value = f64::from(byte);
+        let (apart, times) = (value - shift, count as f64);
+        all.count += count;
+        all.sum += times * apart;
+        all.squares += times * (apart * apart);
+        all.min = all.min.min(value);
+        all.max = all.max.max(value);
+    }
+    all.moments(shift)
 }
 
 impl Moments {
@@ -200,6 +241,21 @@ mod tests {
         assert_eq!((found[1].count, found[1].deviation), (4000, 0.0));
         assert_eq!(found[1].scaling(Scale::Standardize, 1.0).factor, 1.0);
         assert_eq!((found[0].min, found[0].max), (1e9, 1e9 + 1.0));
+    }
+
+    #[test]
+    fn moments_of_bytes_are_those_of_their_values() {
+        for num in [0, 1, 2, 300, 5000] {
+            let bytes: Vec<u8> = (0..num * 7_u32)
+                .map(|at| (at.wrapping_mul(2_654_435_761) >> 21) as u8)
+                .collect();
+            let row = |row: usize| &bytes[row * 7..(row + 1) * 7];
+            let rows: Vec<u32> = (0..num).rev().collect();
+            let all = moments(&rows, Groups::along(&[7], None), |at, out| {
+                out.extend(row(at).iter().map(|byte| f64::from(*byte)));
+            });
+            assert_eq!(moments_of_bytes(&rows, row), all[0], "{num}");
+        }
     }
 
     #[test]

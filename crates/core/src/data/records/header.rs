@@ -283,10 +283,11 @@ impl Extent {
         let (mut is_missing, mut is_infinite) = (false, false);
         match kind {
             ColumnKind::Text => is_missing = bytes == NO_TEXT,
-            // The same as below, eight times as fast: images are large.
+            // The same as below in vectors, which `Iterator::min` is not compiled to: images are large. Of no bytes, the
+            // least is above the largest.
             ColumnKind::Bytes => {
-                min = bytes.iter().min().map_or(min, |byte| f64::from(*byte));
-                max = bytes.iter().max().map_or(max, |byte| f64::from(*byte));
+                min = f64::from(bytes.iter().fold(u8::MAX, |min, byte| min.min(*byte)));
+                max = f64::from(bytes.iter().fold(u8::MIN, |max, byte| max.max(*byte)));
             }
             _ => {
                 for value in bytes.chunks_exact(kind.size()) {

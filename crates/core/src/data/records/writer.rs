@@ -105,6 +105,13 @@ impl Writer {
         self.header.ends = vec![Ends::default(); self.header.columns.len()];
     }
 
+    /// Makes room for so many records, if they are kept in memory: growing would copy them again and again.
+    pub fn reserve(&mut self, num_items: usize) {
+        if let Out::Memory { records, .. } = &mut self.out {
+            records.reserve_exact(num_items * self.record_size);
+        }
+    }
+
     /// The declared columns, empty before.
     pub fn columns(&self) -> &[Column] {
         &self.header.columns

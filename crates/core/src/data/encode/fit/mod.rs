@@ -4,7 +4,7 @@ mod features;
 mod inputs;
 mod target;
 
-use super::statistics::moments;
+use super::statistics::{moments, moments_of_bytes};
 use super::tokenizer::Tokenizer;
 use super::{ArrayScaling, Encoder, Groups, InputEncoder, Scaling, array};
 use crate::data::DataError;
@@ -153,9 +153,15 @@ impl Fitting<'_> {
         let axis = scale_axis(self.scale_axis, scale, shape, is_bytes)?;
         let groups = Groups::along(shape, axis);
         let scaling = if self.measure && scale.is_measured() {
-            let found = moments(self.train, groups, |row, out| {
-                self.records.numbers(row, at, |value| out.push(value));
-            });
+            let found = if is_bytes && groups.num == 1 {
+                vec![moments_of_bytes(self.train, |row| {
+                    self.records.bytes(row, at)
+                })]
+            } else {
+                moments(self.train, groups, |row, out| {
+                    self.records.numbers(row, at, |value| out.push(value));
+                })
+            };
             found
                 .iter()
                 .map(|found| found.scaling(scale, unit))
@@ -226,12 +232,17 @@ pub fn array_scaling(
             factor: f64::from(unit),
         }];
     }
-    let found = moments(train, groups, |row, out| {
-        let mut values: Vec<f32> = Vec::new();
-        let plain = ArrayScaling::new(&[Scaling::NONE], shape, None);
-        array(records, row, column, plain, &mut values);
-        out.extend(values.into_iter().map(f64::from));
-    });
+    let is_bytes = records.columns()[column].kind == ColumnKind::Bytes;
+    let found = if is_bytes && groups.num == 1 {
+        vec![moments_of_bytes(train, |row| records.bytes(row, column))]
+    } else {
+        moments(train, groups, |row, out| {
+            let mut values: Vec<f32> = Vec::new();
+            let plain = ArrayScaling::new(&[Scaling::NONE], shape, None);
+            array(records, row, column, plain, &mut values);
+            out.extend(values.into_iter().map(f64::from));
+        })
+    };
     found
         .iter()
         .map(|found| found.scaling(scale, f64::from(unit)))
