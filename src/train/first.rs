@@ -24,20 +24,26 @@ pub fn with_first_weights(network: Network, plan: &RunPlan) -> Result<Network, O
         let layer = &plan.network.layers[constant.layer];
         tensors.insert(format!("{}.value", layer.name), tensor);
     }
-    with_tensors(network, plan, tensors)
+    with_tensors(network, plan, tensors, &mut |_, _| {})
 }
 
-/// The network with these tensors, each read as its parameter is reached: large networks have memory for one copy.
+/// The network with these tensors, each read as its parameter is reached, and seen: large networks have memory for one
+/// copy.
 fn with_tensors(
     network: Network,
     plan: &RunPlan,
     mut tensors: BTreeMap<String, NamedTensor>,
+    see: &mut dyn FnMut(&str, &TensorData),
 ) -> Result<Network, Outcome> {
     if tensors.is_empty() {
         return Ok(network);
     }
     let paths = Paths::new(plan);
-    let mut value = |path: &str| tensors.remove(path).map(|tensor| data_of(&tensor));
+    let mut value = |path: &str| {
+        let data = data_of(&tensors.remove(path)?);
+        see(path, &data);
+        Some(data)
+    };
     let network = with_values(network, &|path| paths.of(path), &mut value);
     match tensors.keys().next() {
         None => Ok(network),
@@ -56,14 +62,6 @@ fn with_init(network: Network, plan: &RunPlan) -> Result<Network, Outcome> {
     let failed = |message: String| Outcome::failed(FailureClass::Data, message);
     let loaded = init::load(from, &plan.network).map_err(|e| failed(e.to_string()))?;
     let tensors: BTreeMap<String, NamedTensor> = loaded.into_iter().collect();
-    for (name, tensor) in &tensors {
-        if !is_finite(&data_of(tensor)) {
-            let place = from.path.display();
-            return Err(failed(format!(
-                "`{name}` of `{place}` has values that are infinite or not a number"
-            )));
-        }
-    }
     // Weights of a file without what they are computed from.
     let loaded: BTreeSet<String> = tensors.keys().cloned().collect();
     let has = |layer: &Layer, rest: &str| loaded.contains(&format!("{}.weight{rest}", layer.name));
@@ -71,7 +69,19 @@ fn with_init(network: Network, plan: &RunPlan) -> Result<Network, Outcome> {
         Some(state) => has(layer, "") && !has(layer, &format!(".{state}")),
         None => false,
     };
-    Ok(with_tensors(network, plan, tensors)?.started(plan, is_bare))
+    let mut not_finite = BTreeSet::new();
+    let network = with_tensors(network, plan, tensors, &mut |name, data| {
+        if !is_finite(data) {
+            not_finite.insert(name.to_owned());
+        }
+    })?;
+    if let Some(name) = not_finite.first() {
+        let place = from.path.display();
+        return Err(failed(format!(
+            "`{name}` of `{place}` has values that are infinite or not a number"
+        )));
+    }
+    Ok(network.started(plan, is_bare))
 }
 
 /// Values of at least 32 bits, which hold those of fewer.

@@ -9,7 +9,7 @@ use serde_json::{Value as Json, json};
 use super::edit::Edit;
 use super::sharing::losses;
 use super::support::peers::python_with;
-use super::support::{completed, folder_with, goes_on, numbers, plan, read_json, run};
+use super::support::{completed, done, folder_with, goes_on, numbers, plan, read_json, run};
 use runner_core::data::order::{Purpose, permutation};
 use runner_network::noise::Draws;
 use runner_network::sliced::directions;
@@ -57,13 +57,6 @@ every_steps = 2
 "#;
 
 const RUN: &str = "results/spec/runs/base-s1";
-
-#[track_caller]
-fn done(folder: &Path, arguments: &[&str]) -> String {
-    let (code, text, said) = run(folder, arguments);
-    assert_eq!(code, 0, "{arguments:?}: {text}{said}");
-    text + &said
-}
 
 /// The metrics of each epoch.
 fn epochs(folder: &Path) -> Vec<Json> {

@@ -7,7 +7,7 @@ use std::path::Path;
 use super::edit::Edit;
 use super::sharing::difference_from_pytorch;
 use super::support::peers::python_with;
-use super::support::{folder_with, goes_on, numbers, plan_in, read_json, run, summary};
+use super::support::{done, folder_with, goes_on, numbers, plan_in, read_json, run, summary};
 
 /// A teacher with statistics and random numbers, which it must not use.
 const TEACHER: &str = r#"
@@ -75,13 +75,6 @@ fn with_teacher(student: &str) -> tempfile::TempDir {
     fs::write(folder.path().join("teacher.toml"), TEACHER).unwrap();
     done(folder.path(), &["run", "teacher.toml", "--quiet"]);
     folder
-}
-
-#[track_caller]
-fn done(folder: &Path, arguments: &[&str]) -> String {
-    let (code, text, said) = run(folder, arguments);
-    assert_eq!(code, 0, "{arguments:?}: {text}{said}");
-    text + &said
 }
 
 fn trained(student: &str) -> tempfile::TempDir {

@@ -314,6 +314,14 @@ pub fn goes_on(folder: &Path) -> String {
     stderr
 }
 
+/// What a command prints, which must succeed: its output and then its messages.
+#[track_caller]
+pub fn done(folder: &Path, arguments: &[&str]) -> String {
+    let (code, text, said) = run(folder, arguments);
+    assert_eq!(code, 0, "{arguments:?}: {text}{said}");
+    text + &said
+}
+
 /// A `.npy` file of an element type such as `<f4`, a shape as Python writes it, and the bytes of the elements.
 pub fn npy(kind: &str, shape: &str, bytes: &[u8]) -> Vec<u8> {
     let head = format!("{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}");

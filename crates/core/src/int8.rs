@@ -105,7 +105,7 @@ pub fn full(
 
 /// The numbers and scales of a matrix in the bytes of a tensor of Burn's: all numbers, and then the scales. `None` if
 /// there are other bytes than those.
-pub fn of_bytes(bytes: &[u8], [rows, columns]: [usize; 2]) -> Option<(Vec<i8>, Vec<f32>)> {
+fn of_bytes(bytes: &[u8], [rows, columns]: [usize; 2]) -> Option<(Vec<i8>, Vec<f32>)> {
     let num = rows.checked_mul(columns)?;
     let (numbers, scales) = bytes.split_at_checked(num)?;
     let (each, rest) = scales.as_chunks::<4>();
@@ -115,6 +115,12 @@ pub fn of_bytes(bytes: &[u8], [rows, columns]: [usize; 2]) -> Option<(Vec<i8>, V
     let numbers = numbers.iter().map(|byte| i8::from_ne_bytes([*byte]));
     let scales = each.iter().map(|bytes| f32::from_le_bytes(*bytes));
     Some((numbers.collect(), scales.collect()))
+}
+
+/// All values of a matrix in the bytes of a tensor of Burn's. `None` if there are other bytes than its numbers and scales.
+pub fn values_of_bytes(bytes: &[u8], sizes: [usize; 2]) -> Option<Vec<f32>> {
+    let (numbers, scales) = of_bytes(bytes, sizes)?;
+    Some(values(&numbers, &scales, sizes))
 }
 
 /// All values of a matrix.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use runner_core::data::DataPlan;
-use runner_core::data::records::{Column, ColumnKind};
+use runner_core::data::records::Column;
 use runner_core::spec::data::{FilesSpec, Format, Missing};
 
 /// The values that mean missing, by column. New values may have them too.
@@ -24,9 +24,8 @@ impl<'a> Marks<'a> {
 
     /// Whether shorter lists of numbers in a column of rows are filled up with missing ones, as the run does.
     pub fn is_filled_up(self, column: &Column) -> bool {
-        let is_series = column.kind == ColumnKind::Numbers && column.shape.len() == 1;
-        let files = self.0.filter(|files| is_series && !has_arrays(files));
-        files.is_some_and(|files| files.roles.missing_of(&column.name) == Missing::Zero)
+        let files = self.0.filter(|files| !has_arrays(files));
+        files.is_some_and(|files| column.is_filled_up(&files.roles))
     }
 
     /// The texts that mean missing in a column of rows.

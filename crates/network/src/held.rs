@@ -149,9 +149,8 @@ pub fn values(data: TensorData) -> TensorData {
         return data;
     }
     let sizes: [usize; 2] = data.shape().dims();
-    let (numbers, scales) =
-        int8::of_bytes(data.as_bytes(), sizes).expect("numbers and scales of `rounded`");
-    TensorData::new(int8::values(&numbers, &scales, sizes), sizes)
+    let values = int8::values_of_bytes(data.as_bytes(), sizes);
+    TensorData::new(values.expect("numbers and scales of `rounded`"), sizes)
 }
 
 /// The same of a tensor, in the precision of its device.

@@ -148,9 +148,8 @@ fn example_of(shape: &Shape) -> TensorData {
 fn rows(transforms: &Transforms, has_lists: bool) -> Option<Vec<(Value, Value)>> {
     let is_of_rows = match &transforms.input {
         InputEncoder::Features { window, .. } => window.is_none(),
-        InputEncoder::Text { .. } | InputEncoder::Inputs { .. } => true,
-        InputEncoder::Tokens { .. } | InputEncoder::Array { .. } => has_lists,
-        _ => false,
+        InputEncoder::Indices { .. } | InputEncoder::Stream { .. } => false,
+        _ => true,
     };
     let is_list = |input: &InputEncoder| {
         matches!(

@@ -5,7 +5,9 @@ use std::path::Path;
 
 use super::{RUN, TUNED, WIDE, base, memory, most_apart, on_base};
 use crate::suite::edit::Edit;
-use crate::suite::support::{completed, folder_with, goes_on, numbers, read_json, run, summary};
+use crate::suite::support::{
+    completed, done, folder_with, goes_on, numbers, read_json, run, summary,
+};
 
 const BASES: [&str; 3] = ["bf16", "f16", "int8"];
 
@@ -82,12 +84,6 @@ fn metrics(folder: &Path, experiment: &str) -> String {
     fs::read_to_string(place.join("runs/base-s1/metrics.csv")).unwrap()
 }
 
-fn command(folder: &Path, arguments: &[&str]) -> String {
-    let (code, stdout, stderr) = run(folder, arguments);
-    assert_eq!(code, 0, "{arguments:?}: {stdout}{stderr}");
-    stdout + &stderr
-}
-
 fn export_initial(folder: &Path, of: &str, format: &str, out: &str) {
     let arguments = [
         "export",
@@ -100,7 +96,7 @@ fn export_initial(folder: &Path, of: &str, format: &str, out: &str) {
         "--out",
         out,
     ];
-    command(folder, &arguments);
+    done(folder, &arguments);
 }
 
 #[test]
@@ -114,19 +110,19 @@ fn held_matrices_compute_as_full_ones_of_equal_numbers() {
             .map(|at| format!("{} ships {}, ", at % 9, at * 5 % 11))
             .collect();
         fs::write(folder.join("train.txt"), text).unwrap();
-        command(folder, &["run", "spec.toml", "--quiet"]);
+        done(folder, &["run", "spec.toml", "--quiet"]);
         let full = metrics(folder, "spec");
         for base in BASES {
             let name = format!("{base}.toml");
             fs::write(folder.join(&name), held(spec, base)).unwrap();
-            command(folder, &["run", &name, "--quiet"]);
+            done(folder, &["run", &name, "--quiet"]);
             // From the rounded numbers, which are in the file as others are.
             let weights = format!("{base}.safetensors");
             let of = format!("results/{base}/runs/base-s1");
             export_initial(folder, &of, "safetensors", &weights);
             let rounded = format!("[init]\nfrom = \"{weights}\"\n{spec}");
             fs::write(folder.join("rounded.toml"), rounded).unwrap();
-            command(folder, &["run", "rounded.toml", "--quiet"]);
+            done(folder, &["run", "rounded.toml", "--quiet"]);
             let found = metrics(folder, base);
             assert_eq!(found, metrics(folder, "rounded"), "{base}: {spec}");
             differ += (found != full) as usize;
@@ -142,7 +138,7 @@ fn a_killed_run_with_held_matrices_is_the_same_run() {
     for form in BASES {
         let spec = format!("{}\n[checkpoint]\nevery_steps = 3\n", held(TUNED, form));
         let straight = on_base(&base(), &spec);
-        command(straight.path(), &["run", "spec.toml", "--quiet"]);
+        done(straight.path(), &["run", "spec.toml", "--quiet"]);
         let killed = on_base(&base(), &spec);
         for fault in ["training:7", "checkpointing:12", "validating:2"] {
             let fault = format!("*@{fault}=kill");
@@ -161,14 +157,14 @@ fn a_run_with_held_matrices_is_used_as_others() {
     for form in BASES {
         let folder = on_base(&base(), &held(TUNED, form));
         let folder = folder.path();
-        command(folder, &["run", "spec.toml", "--quiet"]);
+        done(folder, &["run", "spec.toml", "--quiet"]);
         fs::remove_dir_all(folder.join("base")).unwrap();
-        let told = command(folder, &["reproduce", RUN]);
+        let told = done(folder, &["reproduce", RUN]);
         assert!(told.contains("verdict: bitwise"), "{told}");
         let rows =
             "sepal_length,sepal_width,petal_length,petal_width\n5.1,3.5,1.4,0.2\n6.2,2.9,4.3,1.3\n";
         fs::write(folder.join("new.csv"), rows).unwrap();
-        let predicted = |of: &str| command(folder, &["predict", of, "--data", "new.csv"]);
+        let predicted = |of: &str| done(folder, &["predict", of, "--data", "new.csv"]);
         let expected = predicted(RUN);
         // A file of merged weights, and another run that begins with this one.
         let arguments = [
@@ -180,21 +176,21 @@ fn a_run_with_held_matrices_is_used_as_others() {
             "--out",
             "merged.npz",
         ];
-        command(folder, &arguments);
+        done(folder, &arguments);
         let plain = base().edit("learning_rate = 1e-2", "learning_rate = 1e-30");
         for (name, from) in [("of_file", "merged.npz"), ("of_run", RUN)] {
             let spec = format!("[init]\nfrom = \"{from}\"\n{plain}");
             fs::write(folder.join(format!("{name}.toml")), spec).unwrap();
-            command(folder, &["run", &format!("{name}.toml"), "--quiet"]);
+            done(folder, &["run", &format!("{name}.toml"), "--quiet"]);
             let found = predicted(&format!("results/{name}/runs/base-s1"));
             let most = most_apart(&expected, &found);
             assert!(most < 1e-5, "{form} {name}: {expected}{found}");
         }
         // A capsule has its own matrices.
-        command(folder, &["bundle", RUN, "--out", "held.capsule.tar.zst"]);
+        done(folder, &["bundle", RUN, "--out", "held.capsule.tar.zst"]);
         fs::create_dir(folder.join("elsewhere")).unwrap();
         let place = folder.join("elsewhere");
-        let told = command(&place, &["reproduce", "../held.capsule.tar.zst"]);
+        let told = done(&place, &["reproduce", "../held.capsule.tar.zst"]);
         assert!(told.contains("verdict: bitwise"), "{told}");
     }
 }
@@ -256,7 +252,7 @@ fn where_nothing_is_held_matrices_are_rounded_and_it_is_said() {
             "--set",
             set,
         ];
-        let told = command(folder, &arguments);
+        let told = done(folder, &arguments);
         let (of, out) = (
             format!("results/{name}/runs/base-s1"),
             format!("{name}.json"),
@@ -309,7 +305,7 @@ fn where_nothing_is_held_matrices_are_rounded_and_it_is_said() {
 #[test]
 fn layers_are_described_with_how_their_matrices_are_held() {
     let folder = on_base(&base(), &held(TUNED, "int8"));
-    let table = command(folder.path(), &["describe", "spec.toml"]);
+    let table = done(folder.path(), &["describe", "spec.toml"]);
     let table: Vec<&str> = table.lines().take_while(|line| !line.is_empty()).collect();
     insta::assert_snapshot!(table.join("\n"));
 }

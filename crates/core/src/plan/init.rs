@@ -85,7 +85,7 @@ pub struct InitReport {
 pub struct InitRow {
     /// Its fate.
     pub fate: InitFate,
-    /// Its name in the network with its shape there.
+    /// Its name in the network with its shape there; if it is unused, the one that `remap` gave it.
     pub ours: Option<(String, Vec<usize>)>,
     /// Its name in the file with its shape there.
     pub theirs: Option<(String, Vec<usize>)>,

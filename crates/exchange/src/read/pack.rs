@@ -33,7 +33,8 @@ pub fn read(path: &Path, wanted: &BTreeSet<&str>, take: Take<'_>) -> Result<(), 
         let dtype = dtype(path, &tensor)?;
         let (name, of_burn, shape, _, bytes) = tensor.into_parts().map_err(|e| damaged(path, e))?;
         if matches!(of_burn, DType::QFloat(_)) {
-            let values = of_8_bits(&bytes, &shape);
+            let sizes = <[usize; 2]>::try_from(&shape[..]).ok();
+            let values = sizes.and_then(|sizes| int8::values_of_bytes(&bytes, sizes));
             let values =
                 values.ok_or_else(|| damaged(path, format!("`{name}` has other bytes")))?;
             return take(NamedTensor::from_f32s(&name, shape.to_vec(), &values));
@@ -41,15 +42,6 @@ pub fn read(path: &Path, wanted: &BTreeSet<&str>, take: Take<'_>) -> Result<(), 
         let tensor = NamedTensor::new(name, shape.to_vec(), dtype, bytes.to_vec());
         take(tensor.map_err(|e| damaged(path, e))?)
     })
-}
-
-/// The values of a matrix that was held in 8 bits.
-fn of_8_bits(bytes: &[u8], shape: &[usize]) -> Option<Vec<f32>> {
-    let &[rows, columns] = shape else {
-        return None;
-    };
-    let (numbers, scales) = int8::of_bytes(bytes, [rows, columns])?;
-    Some(int8::values(&numbers, &scales, [rows, columns]))
 }
 
 fn each(

@@ -220,11 +220,11 @@ fn single(
             normalize,
             ..
         } => {
+            let is_filled_up = source.is_filled_up(*column);
             let column = source.transforms.columns.get(*column);
             let missing = column.map_or_else(Vec::new, |of| source.marks.elements(&of.name));
             let needed = column.map(|of| of.name.as_str());
             let needed = needed.filter(|name| source.marks.is_needed(name));
-            let is_filled_up = column.is_some_and(|of| source.marks.is_filled_up(of));
             if is_filled_up {
                 helpers.insert(FILLED_UP);
             }

@@ -1,7 +1,7 @@
 //! Linear layers whose frozen matrix is held in fewer bits. It is never tracked, and in full only during a product.
 
 use burn::backend::flex::{FlexQTensor, FlexTensor};
-use burn::backend::{BackendTensor, DispatchTensorKind};
+use burn::backend::{BackendTensor, DispatchTensorKind, TensorMetadata};
 use burn::tensor::{DType, Shape, Tensor, bf16, f16};
 use half::slice::HalfFloatSliceExt;
 use rayon::prelude::*;
@@ -99,11 +99,7 @@ impl<const N: usize> Operation<N> for Product {
         let mut shape = sizes(&operands[0]);
         shape.pop();
         shape.push(outputs);
-        let kept = is_kept.then(|| {
-            operands
-                .each_ref()
-                .map(|operand| operand.layout().shape().clone())
-        });
+        let kept = is_kept.then(|| operands.each_ref().map(|operand| operand.shape()));
         (tensor(output, Shape::from(shape)), kept)
     }
 

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::data::oddity::Oddity;
 use crate::data::sentinel::Ends;
+use crate::spec::data::{Missing, RolesSpec};
 
 /// One named value of every item.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -86,6 +87,12 @@ impl Column {
             kind,
             shape: Vec::new(),
         }
+    }
+
+    /// Whether shorter lists in the column are filled up with missing numbers, by the roles of a run's columns.
+    pub fn is_filled_up(&self, roles: &RolesSpec) -> bool {
+        let is_series = self.kind == ColumnKind::Numbers && self.shape.len() == 1;
+        is_series && roles.missing_of(&self.name) == Missing::Zero
     }
 
     /// Values of one item.

@@ -4,7 +4,7 @@ mod features;
 mod inputs;
 mod target;
 
-use super::statistics::{moments, moments_of_bytes};
+use super::statistics::{Moments, moments, moments_of_bytes};
 use super::tokenizer::Tokenizer;
 use super::{ArrayScaling, Encoder, Groups, InputEncoder, Scaling, array};
 use crate::data::DataError;
@@ -153,15 +153,9 @@ impl Fitting<'_> {
         let axis = scale_axis(self.scale_axis, scale, shape, is_bytes)?;
         let groups = Groups::along(shape, axis);
         let scaling = if self.measure && scale.is_measured() {
-            let found = if is_bytes && groups.num == 1 {
-                vec![moments_of_bytes(self.train, |row| {
-                    self.records.bytes(row, at)
-                })]
-            } else {
-                moments(self.train, groups, |row, out| {
-                    self.records.numbers(row, at, |value| out.push(value));
-                })
-            };
+            let found = array_moments((self.records, at), self.train, groups, |row, out| {
+                self.records.numbers(row, at, |value| out.push(value));
+            });
             found
                 .iter()
                 .map(|found| found.scaling(scale, unit))
@@ -211,6 +205,19 @@ fn range(extent: &Extent, is_bytes: bool) -> Option<[f64; 2]> {
     (goes_beyond && !is_bytes).then_some([low, high])
 }
 
+/// The moments of groups of an array's values, which `read` yields; bytes of one group are counted instead.
+fn array_moments(
+    (records, column): (&Records, usize),
+    train: &[u32],
+    groups: Groups,
+    read: impl Fn(usize, &mut Vec<f64>) + Sync,
+) -> Vec<Moments> {
+    if groups.num == 1 && records.columns()[column].kind == ColumnKind::Bytes {
+        return vec![moments_of_bytes(train, |row| records.bytes(row, column))];
+    }
+    moments(train, groups, read)
+}
+
 /// The scaling of an embedded or generated array, of its positions along an axis if there is one: `unit` is the value
 /// of one step.
 pub fn array_scaling(
@@ -232,17 +239,12 @@ pub fn array_scaling(
             factor: f64::from(unit),
         }];
     }
-    let is_bytes = records.columns()[column].kind == ColumnKind::Bytes;
-    let found = if is_bytes && groups.num == 1 {
-        vec![moments_of_bytes(train, |row| records.bytes(row, column))]
-    } else {
-        moments(train, groups, |row, out| {
-            let mut values: Vec<f32> = Vec::new();
-            let plain = ArrayScaling::new(&[Scaling::NONE], shape, None);
-            array(records, row, column, plain, &mut values);
-            out.extend(values.into_iter().map(f64::from));
-        })
-    };
+    let found = array_moments((records, column), train, groups, |row, out| {
+        let mut values: Vec<f32> = Vec::new();
+        let plain = ArrayScaling::new(&[Scaling::NONE], shape, None);
+        array(records, row, column, plain, &mut values);
+        out.extend(values.into_iter().map(f64::from));
+    });
     found
         .iter()
         .map(|found| found.scaling(scale, f64::from(unit)))

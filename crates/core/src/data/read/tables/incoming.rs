@@ -19,7 +19,7 @@ use crate::data::incoming::{Id, Incoming, Origin, Raw, Take};
 use crate::data::records::{Column, ColumnKind, Skipped, Writer};
 use crate::diagnostic::{Reason, counted, nearest};
 use crate::show::listed;
-use crate::spec::data::{DataKind, FilesSpec, Missing, RolesSpec};
+use crate::spec::data::{DataKind, FilesSpec};
 
 /// Reads a table.
 pub(in crate::data) fn read(
@@ -194,11 +194,8 @@ impl Layout {
         let branches = transforms.input.branches();
         let roles = incoming.trained_on().map(|files| &files.roles);
         let is_padded = |at: usize| {
-            let column = &transforms.columns[at];
             // As in training, padding is missing numbers.
-            let is_series = column.kind == ColumnKind::Numbers && column.shape.len() == 1;
-            let is_zero = |roles: &RolesSpec| roles.missing_of(&column.name) == Missing::Zero;
-            is_series && roles.is_some_and(is_zero)
+            roles.is_some_and(|roles| transforms.columns[at].is_filled_up(roles))
                 || branches.iter().any(|input| match input {
                     InputEncoder::Tokens { column, shift, .. } => *column == at && *shift > 0,
                     _ => false,
