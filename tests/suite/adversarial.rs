@@ -6,6 +6,8 @@ use std::path::Path;
 
 use serde_json::{Value as Json, json};
 
+use burn_runner::plan::RunPlan;
+
 use super::edit::Edit;
 use super::sharing::losses;
 use super::support::peers::python_with;
@@ -620,4 +622,30 @@ fn networks_are_found_by_their_names() {
     assert_eq!(run.objective.name(), "valid/sliced_wasserstein");
     let (larger, _) = plan("spec.toml", &critic()).unwrap();
     assert!(larger.runs[0].forecast.workspace > run.forecast.workspace);
+}
+
+/// Where one network ends and the other begins decides what each is trained for.
+#[test]
+fn the_border_of_a_pair_is_in_its_identity() {
+    let of = |text: &str| plan("spec.toml", text).unwrap().0.runs[0].clone();
+    let before = PAIR.edit(
+        "  ] },\n  { type = \"sequence\", name = \"discriminator\", layers = [\n",
+        "    { type = \"relu\", name = \"moved\" },\n  ] },\n  { type = \"sequence\", name = \"discriminator\", layers = [\n",
+    );
+    let after = PAIR.edit(
+        "name = \"discriminator\", layers = [\n",
+        "name = \"discriminator\", layers = [\n    { type = \"relu\", name = \"moved\" },\n",
+    );
+    let [before, after] = [of(&before), of(&after)];
+    let kinds = |run: &RunPlan| run.network.work().to_string();
+    assert_eq!(kinds(&before), kinds(&after));
+    assert_ne!(before.fingerprint, after.fingerprint);
+    // Names alone change nothing.
+    let renamed = PAIR
+        .edit(
+            "type = \"adversarial\"",
+            "type = \"adversarial\"\ngenerator = \"artist\"",
+        )
+        .edit("name = \"generator\"", "name = \"artist\"");
+    assert_eq!(of(&renamed).fingerprint, of(PAIR).fingerprint);
 }

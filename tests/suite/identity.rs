@@ -164,7 +164,8 @@ fn wrong_in(run: &RunPlan, below: &str, names: &[Json], seen: &mut Vec<String>) 
     let whole = serde_json::to_value(run).unwrap();
     let mut found = Vec::new();
     pointers(&whole, String::new(), &mut found);
-    let has_patterns = !run.optimizer.groups.is_empty();
+    // Names say what the patterns match, or where a pair ends.
+    let has_names = !run.optimizer.groups.is_empty() || run.strategy.adversarial().is_some();
     let mut wrong = Vec::new();
     let mut tried: BTreeMap<String, usize> = BTreeMap::new();
     for pointer in found.iter().filter(|pointer| pointer.starts_with(below)) {
@@ -174,7 +175,7 @@ fn wrong_in(run: &RunPlan, below: &str, names: &[Json], seen: &mut Vec<String>) 
         if *tried > MOST {
             continue;
         }
-        if has_patterns && is_in(&place, "network.layers.[].name") {
+        if has_names && is_in(&place, "network.layers.[].name") {
             continue;
         }
         for other in others(whole.pointer(pointer).unwrap(), names) {
@@ -353,4 +354,90 @@ fn what_muon_leaves_to_adamw_is_what_it_comes_to() {
     assert_ne!(muon(LAYERS, "'first.weight'"), last);
     let renamed = LAYERS.edit("'last'", "'head'");
     assert_eq!(muon(&renamed, "'head.w*'"), last);
+}
+
+/// A loss that counts positions of one of two masks.
+const MASKS: &str = r#"
+[data]
+type = "json_lines"
+path = "series.jsonl"
+target = "next"
+scale = "none"
+
+[model]
+layers = [
+  { type = "padding_mask", name = "zeros" },
+  { type = "padding_mask", name = "fives", padding = 5, inputs = ["input"] },
+  { type = "unsqueeze", axis = 1, inputs = ["input"] },
+  { type = "gru", name = "first", hidden_size = 4, mask = "zeros" },
+  { type = "gru", name = "second", hidden_size = 4, mask = "fives" },
+  { type = "linear", name = "head", out_features = 1 },
+  { type = "flatten", name = "flat" },
+]
+
+[loss]
+type = "mse"
+mask = "zeros"
+
+[[losses]]
+type = "mae"
+output = "flat"
+mask = "fives"
+weight = 0.5
+
+[optimizer]
+type = "adam"
+learning_rate = 1e-2
+
+[train]
+epochs = 1
+batch_size = 8
+"#;
+
+#[test]
+fn masks_of_losses_are_the_layers_that_they_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let row = |at: usize| {
+        let values: Vec<usize> = (0..6).map(|step| 1 + (at + step) % 4).collect();
+        format!("{{\"values\": {values:?}, \"next\": {values:?}}}\n")
+    };
+    let rows: String = (0..40).map(row).collect();
+    std::fs::write(folder.path().join("series.jsonl"), rows).unwrap();
+    let of = |text: &str| {
+        let planned = plan_in(Some(folder.path()), "spec.toml", text);
+        let (plan, _) = planned.unwrap_or_else(|refused| panic!("{refused}"));
+        plan.runs[0].clone()
+    };
+    let run = of(MASKS);
+    // The names change places, but not their uses by layers.
+    let swapped = MASKS
+        .edit("name = \"zeros\"", "name = \"x\"")
+        .edit("name = \"fives\"", "name = \"zeros\"")
+        .edit("name = \"x\"", "name = \"fives\"")
+        .edit("size = 4, mask = \"zeros\"", "size = 4, mask = \"x\"")
+        .edit("size = 4, mask = \"fives\"", "size = 4, mask = \"zeros\"")
+        .edit("size = 4, mask = \"x\"", "size = 4, mask = \"fives\"");
+    let swapped = of(&swapped);
+    assert_eq!(run.network.work(), swapped.network.work());
+    assert_ne!(run.fingerprint, swapped.fingerprint);
+    let renamed = MASKS
+        .edit("name = \"zeros\"", "name = \"x\"")
+        .edit("size = 4, mask = \"zeros\"", "size = 4, mask = \"x\"")
+        .edit(
+            "type = \"mse\"\nmask = \"zeros\"",
+            "type = \"mse\"\nmask = \"x\"",
+        );
+    assert_eq!(of(&renamed).fingerprint, run.fingerprint);
+    // What refers to a layer by its name must be resolved in the fingerprint, since names are not in it.
+    let whole = serde_json::to_value(&run).unwrap();
+    let layers = run.network.layers.iter().map(|layer| layer.name.as_str());
+    let names: Vec<&str> = layers.collect();
+    let mut found = Vec::new();
+    pointers(&whole, String::new(), &mut found);
+    found.retain(|at| {
+        let value = whole.pointer(at).and_then(Json::as_str);
+        value.is_some_and(|value| names.contains(&value))
+    });
+    found.retain(|at| !is_in(&place(at), "network.layers.[].name"));
+    assert_eq!(found, ["/loss/mask", "/losses/0/name", "/losses/0/mask"]);
 }

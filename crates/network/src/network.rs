@@ -421,9 +421,7 @@ impl Network {
 
 /// The layer with the positions that a loss counts, if not all of them.
 fn mask_of(plan: &RunPlan, loss: &LossSpec) -> Option<usize> {
-    let named = loss.mask.as_ref()?;
-    let mut layers = plan.network.layers.iter();
-    layers.position(|layer| layer.name == *named)
+    plan.network.layer(loss.mask.as_ref()?)
 }
 
 /// \[batch, output shape\] to \[batch, values\], or for a class at each position to \[batch * positions, classes\].

@@ -16,7 +16,6 @@ use crate::data::{DataPlan, Dataset, sha256_hex};
 use crate::spec::backend::{Arithmetic, DeviceName, Kernels, Precision};
 use crate::spec::data::{AugmentSpec, RolesSpec, Scale, SplitSpec, TokensSpec};
 use crate::spec::loss::LossSpec;
-use crate::spec::losses::LossTerm;
 use crate::spec::method::Method;
 use crate::spec::metric::Objective;
 use crate::spec::optimizer::OptimizerSpec;
@@ -51,14 +50,17 @@ struct Work<'a> {
     items: [usize; 3],
     train: Json,
     task: &'a TaskSpec,
-    loss: &'a LossSpec,
+    loss: Json,
     /// Losses that are added to it, if any.
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    losses: &'a [LossTerm],
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    losses: Vec<Json>,
     optimizer: OptimizerSpec,
     scheduler: &'a SchedulerSpec,
     #[serde(skip_serializing_if = "StrategySpec::is_standard")]
     strategy: StrategySpec,
+    /// The layers of the generator and of the discriminator, in an adversarial training.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pair: Option<Json>,
     /// How each parameter is updated, in order; omitted if all are updated alike.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     treatments: Vec<Treatment>,
@@ -97,13 +99,15 @@ const USUAL: Treatment = Treatment {
     is_left_to_adamw: false,
 };
 
-/// The version of the fingerprint rules.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The version of the fingerprint rules. Names of layers are in no fingerprint, so what refers to them is resolved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Rules {
-    /// Groups, resolved for each parameter.
+    /// Groups, masks of losses, and both parts of an adversarial training as written. Used by runs of earlier versions.
+    AsWritten,
+    /// Groups, resolved for each parameter. Used by runs of earlier versions.
+    Groups,
+    /// Everything.
     Now,
-    /// Groups as written, with patterns over names that are not in the fingerprint. Used by runs of earlier versions.
-    Former,
 }
 
 impl RunPlan {
@@ -116,7 +120,7 @@ impl RunPlan {
     /// Whether the fingerprint matches the plan, by the rules of this version or of an earlier one.
     pub fn is_as_fingerprinted(&self) -> bool {
         let network = self.network.work().to_string();
-        [Rules::Now, Rules::Former]
+        [Rules::Now, Rules::Groups, Rules::AsWritten]
             .iter()
             .any(|rules| self.fingerprint_by(&network, *rules) == self.fingerprint)
     }
@@ -231,7 +235,7 @@ impl RunPlan {
         if let Some(train) = train.as_object_mut() {
             train.remove("log_every");
         }
-        let is_now = rules == Rules::Now;
+        let (has_groups, is_now) = (rules >= Rules::Groups, rules == Rules::Now);
         // The reason for a run's split does not affect any number.
         let split = SplitSpec {
             by_run: false,
@@ -254,21 +258,32 @@ impl RunPlan {
             items: [*num_train, *num_valid, *num_test],
             train,
             task,
-            loss,
-            losses,
-            optimizer: if is_now {
+            loss: self.loss_work(json!(loss), loss, is_now),
+            losses: losses
+                .iter()
+                .map(|term| self.loss_work(json!(term), &term.loss, is_now))
+                .collect(),
+            optimizer: if has_groups {
                 without_patterns(optimizer)
             } else {
                 optimizer.clone()
             },
             scheduler,
-            strategy: strategy.clone(),
-            treatments: if is_now {
+            strategy: if is_now {
+                without_parts(strategy)
+            } else {
+                strategy.clone()
+            },
+            pair: strategy.adversarial().filter(|_| is_now).map(|spec| {
+                let pair = self.network.pair(spec);
+                json!(pair.map(|pair| [pair.generator, pair.discriminator]))
+            }),
+            treatments: if has_groups {
                 self.treatments()
             } else {
                 Vec::new()
             },
-            steps_per_epoch: Some(*steps_per_epoch).filter(|num| is_now && *num != usual_steps),
+            steps_per_epoch: Some(*steps_per_epoch).filter(|num| has_groups && *num != usual_steps),
             init: init.as_ref().map(weights_of),
             constants: constants.iter().map(ConstantPlan::work).collect(),
             teacher: teacher.as_ref().map(|teacher| {
@@ -289,6 +304,14 @@ impl RunPlan {
                 json!([fingerprint, epoch])
             }),
         }
+    }
+
+    /// A loss as JSON, with the index of the layer that is its mask.
+    fn loss_work(&self, mut work: Json, loss: &LossSpec, is_now: bool) -> Json {
+        if let (Some(name), true) = (&loss.mask, is_now) {
+            work["mask"] = json!(self.network.layer(name));
+        }
+        work
     }
 
     /// The resolved optimizer settings of each parameter; empty if there are none.
@@ -441,4 +464,14 @@ fn without_patterns(optimizer: &OptimizerSpec) -> OptimizerSpec {
         adamw.parameters.clear();
     }
     optimizer
+}
+
+/// The strategy without the names of the two networks of an adversarial training.
+fn without_parts(strategy: &StrategySpec) -> StrategySpec {
+    let mut strategy = strategy.clone();
+    if let StrategySpec::Adversarial(spec) = &mut strategy {
+        spec.generator.clear();
+        spec.discriminator.clear();
+    }
+    strategy
 }

@@ -260,6 +260,11 @@ impl Network {
         }
     }
 
+    /// The index of the layer of a name.
+    pub fn layer(&self, name: &str) -> Option<usize> {
+        self.layers.iter().position(|layer| layer.name == name)
+    }
+
     /// The name of what an input is taken from.
     pub fn source_name(&self, input: &Input) -> &str {
         match (input.layer, input.part) {
