@@ -17,6 +17,7 @@ use runner_core::data::incoming::{Piece, kind_of};
 use runner_core::data::{self, DataError, Places, Split};
 use runner_core::diagnostic::{Diagnostic, counted};
 use runner_core::predict::{Layout, OutputFormat, Prediction, Writer, pictures_of};
+use runner_core::record::cache_folder;
 use runner_core::spec::data::DataKind;
 
 /// The default number of items that are computed at a time: enough for every core, with little memory.
@@ -424,7 +425,9 @@ impl<W: Write> Predicting<'_, W> {
 /// A split of the data that a run was trained on.
 pub(super) fn split_of(model: &Model, name: &str, sink: &Sink<'_>) -> Result<Split, Error> {
     let watch = |done, total| sink(Progress::Advanced("reading data", done, total));
-    let loaded = data::load(&model.plan().data, &watch);
+    // Whoever trained it may have had another cache.
+    let data = model.plan().data.clone();
+    let loaded = data::load(&data.relocated(&|_, _| None, &cache_folder()), &watch);
     let loaded = loaded.map_err(|e| Error::Refused(refusal(&e)))?;
     let split = match name {
         "train" => Some(loaded.train),

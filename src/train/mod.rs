@@ -163,6 +163,7 @@ fn run(job: &Job) -> Result<Executed, Outcome> {
     job.meter.watch(&device);
     let checkpoints = Checkpoints::new(job, &loaded.digests);
     checkpoints.remove_fragments();
+    job.folder.remove_scratch();
     let found = checkpoints.newest();
     let (resumed_step, start) = found.state.unzip();
     if let (Some(fork), None, false) = (&plan.fork, resumed_step, job.is_probe) {

@@ -23,7 +23,7 @@ use runner_core::data::{Loaded, Split, Transforms};
 use runner_core::event::{Event, FailureClass, Outcome};
 use runner_core::plan::{PieceSizes, RunPlan};
 use runner_core::record::evaluation::Evaluated;
-use runner_core::record::{Digests, RunFolder, TraceWriter};
+use runner_core::record::{Digests, RunFolder, Trace, TraceWriter};
 use runner_core::spec::predictions::PredictedSplit;
 use runner_network::digest::weights_digest;
 use runner_network::evaluation::Errors;
@@ -443,6 +443,7 @@ impl Training<'_> {
 
     /// Adds the digests of the optimizer's state, from the last checkpoint, to the trace.
     fn trace_optimizer(&self, step: usize) -> Result<(), Outcome> {
+        Trace::rename(&self.job.folder).map_err(trace_failure)?;
         let path = self.job.folder.checkpoint_part("optimizer", step);
         if !path.exists() {
             return Ok(());

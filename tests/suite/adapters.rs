@@ -224,7 +224,13 @@ fn a_base_that_is_gone_or_changed_is_reported() {
     let last = bytes.len() - 1;
     bytes[last] ^= 1;
     fs::write(&best, bytes).unwrap();
-    // Another base is other work, and said to be.
+    let (code, _, stderr) = run(folder.path(), &["run", "spec.toml"]);
+    assert_eq!(code, 2, "{stderr}");
+    assert!(stderr.contains("best.bpk` is damaged"), "{stderr}");
+    // Another base is other work, and said to be: without a record, nobody knows that it was changed.
+    for file in ["events.jsonl", "summary.json"] {
+        fs::remove_file(folder.path().join("base").join(file)).unwrap();
+    }
     let (code, _, stderr) = run(folder.path(), &["run", "spec.toml"]);
     assert_eq!(code, 0, "{stderr}");
     assert!(stderr.contains("`init.digest` was"), "{stderr}");

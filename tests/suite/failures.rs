@@ -300,6 +300,34 @@ fn an_experiment_can_stop_at_the_first_failure() {
     goes_on(folder.path());
 }
 
+/// A kill while weights are written leaves a file under a temporary name, which is none of the run's.
+#[cfg(unix)]
+#[test]
+fn what_a_kill_left_of_weights_is_removed() {
+    let folder = folder_with(IRIS);
+    let arguments = [
+        "run",
+        "spec.toml",
+        "--quiet",
+        "--inject-fault",
+        "*@training:20=kill",
+    ];
+    let (code, ..) = run(folder.path(), &arguments);
+    assert_eq!(code, 1);
+    let place = folder.path().join("results/spec/runs/base-s1");
+    let left = [
+        "model/final.bpk.604-36.tmp",
+        "checkpoints/model-9.bpk.604-2.tmp",
+    ];
+    for name in left {
+        fs::write(place.join(name), "half").unwrap();
+    }
+    goes_on(folder.path());
+    assert!(!left.iter().any(|name| place.join(name).exists()));
+    let events = fs::read_to_string(place.join("events.jsonl")).unwrap();
+    assert!(events.contains("model/final.bpk") && !events.contains("bpk.604"));
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn a_killed_worker_is_retried_to_the_same_numbers() {

@@ -184,16 +184,71 @@ fn a_run_begins_with_the_weights_of_another_one() {
     // The same command again finds its own work, and another file is other work.
     let (_, _, again) = run(folder.path(), &["plan", "next.toml"]);
     assert!(again.contains("2 matched"), "{again}");
-    fs::rename(results.join("spec"), results.join("gone")).unwrap();
-    let (code, stdout, stderr) = run(folder.path(), &["reproduce", "results/next/runs/base-s1"]);
-    assert_eq!(code, 0, "{stdout}{stderr}");
-    assert!(
-        format!("{stdout}{stderr}").contains("bitwise"),
-        "{stdout}{stderr}"
+    // The other run goes on, and is gone at last; the saved weights are enough.
+    let (code, _, stderr) = run(
+        folder.path(),
+        &["run", "spec.toml", "--set", "train.epochs=9"],
     );
+    assert_eq!(code, 0, "{stderr}");
+    let reproduced = || {
+        let arguments = ["reproduce", "results/next/runs/base-s1"];
+        let (code, stdout, stderr) = run(folder.path(), &arguments);
+        assert_eq!(code, 0, "{stdout}{stderr}");
+        let said = format!("{stdout}{stderr}");
+        assert!(said.contains("bitwise"), "{said}");
+    };
+    reproduced();
+    fs::rename(results.join("spec"), results.join("gone")).unwrap();
+    reproduced();
     let (code, _, refused) = run(folder.path(), &["check", "next.toml"]);
     assert_eq!(code, 2);
     assert!(refused.contains("next.toml:11:8"), "{refused}");
+}
+
+/// Other weights in the place of those of a run would be another beginning than the file says.
+#[test]
+fn changed_weights_of_a_run_begin_nothing() {
+    let folder = trained("[init]\nfrom = 'results/spec/runs/base-s1'\n");
+    let model = folder.path().join("results/spec/runs/base-s1/model");
+    let refused = || {
+        let (code, _, refused) = run(folder.path(), &["check", "next.toml"]);
+        assert_eq!(code, 2);
+        assert!(refused.contains("model/best.bpk` is damaged"), "{refused}");
+        assert!(refused.contains("delete the run's folder"), "{refused}");
+    };
+    let best = fs::read(model.join("best.bpk")).unwrap();
+    fs::copy(model.join("initial.bpk"), model.join("best.bpk")).unwrap();
+    refused();
+    fs::remove_file(model.join("best.bpk")).unwrap();
+    refused();
+    fs::write(model.join("best.bpk"), best).unwrap();
+    let (code, _, said) = run(folder.path(), &["check", "next.toml"]);
+    assert_eq!(code, 0, "{said}");
+}
+
+/// What would be moved away before it is read.
+#[test]
+fn a_run_does_not_begin_with_what_it_replaces() {
+    let folder = trained("");
+    let own = format!("{BODY}\n[init]\nfrom = 'results/spec/runs/base-s1'\n");
+    fs::write(folder.path().join("spec.toml"), own).unwrap();
+    let (code, _, refused) = run(folder.path(), &["run", "spec.toml"]);
+    assert_eq!(code, 2, "{refused}");
+    assert!(
+        refused.contains("set another `experiment.name`"),
+        "{refused}"
+    );
+    assert!(
+        folder
+            .path()
+            .join("results/spec/runs/base-s1/model/best.bpk")
+            .exists()
+    );
+    let (code, _, said) = run(
+        folder.path(),
+        &["run", "spec.toml", "--set", "experiment.name=next"],
+    );
+    assert_eq!(code, 0, "{said}");
 }
 
 #[test]

@@ -134,6 +134,13 @@ fn runs_have_tags_and_notes_whatever_becomes_of_them() {
     ]);
     assert!(stdout.contains("base-s1"), "{stdout}");
     assert!(stdout.contains("the one for the paper"), "{stdout}");
+    // A run that is extended is the same run.
+    train(
+        folder.path(),
+        &["optimizer.learning_rate=1e-3", "train.epochs=4"],
+        &[],
+    );
+    assert_eq!(run_of(&["tag", base]).1, "final\n");
     // Its tag goes with the run, and not with its name.
     train(folder.path(), &["optimizer.learning_rate=1e-4"], &[]);
     assert_eq!(run_of(&["tag", base]).1, "no tags\n");

@@ -57,6 +57,11 @@ pub fn resolve(
     })
 }
 
+/// Whether the file of a constant is still there as it was planned.
+pub fn is_unchanged(plan: &ConstantPlan) -> bool {
+    whole_digest(&plan.path).is_ok_and(|digest| digest == plan.digest)
+}
+
 /// The values of a constant. The file must be the one used for planning.
 ///
 /// # Errors

@@ -13,7 +13,7 @@ use runner_core::diagnostic::Diagnostic;
 use runner_core::event::Outcome;
 use runner_core::plan::RunPlan;
 use runner_core::record::capsule::{self, Packed, Packing};
-use runner_core::record::{ExperimentFolder, RunFolder, RunRecord, remedy};
+use runner_core::record::{ExperimentFolder, RunFolder, RunRecord, file_remedy, remedy};
 use runner_core::show::plain_io_error;
 
 /// The default maximum size of packed data.
@@ -128,7 +128,8 @@ pub fn bundle(options: &Bundle, sink: &Sink<'_>) -> Result<Bundled, Error> {
     let record = RunRecord::read_for(&folder, &plan).map_err(results)?;
     // A capsule that cannot be reproduced is useless, and nobody could tell why.
     if let Some(changed) = folder.changed_files(&record).into_iter().next() {
-        return Err(results(changed));
+        let diagnostic = Diagnostic::error("results", plain_io_error(&changed));
+        return Err(Error::refused(diagnostic.help(file_remedy(&changed))));
     }
     let data = data::data_here(options, &folder, &plan, &record, sink)?;
     let (siblings, unread) = capsule::siblings(&folder, &plan);

@@ -22,6 +22,7 @@ use parts::Parts;
 use runner_core::data::{self, DataPlan, Dataset, Trust};
 use runner_core::diagnostic::Diagnostic;
 use runner_core::event::{Attempts, Change, Outcome};
+use runner_core::plan::teacher::TeacherPlan;
 use runner_core::plan::{Relief, RunPlan};
 use runner_core::record::{
     Collector, Environment, ExperimentFolder, RunFolder, RunRecord, write_json,
@@ -32,6 +33,7 @@ use runner_core::reproduce::{
 use runner_core::spec::backend::{Arithmetic, DeviceName};
 use runner_core::spec::failure::OnFailure;
 use runner_core::spec::section::Choice;
+use runner_exchange::{constant, init};
 
 /// What is reproduced, and how.
 #[derive(Clone)]
@@ -504,10 +506,11 @@ fn worker_arguments(
 ) -> Result<Vec<String>, Error> {
     let mut arguments = options.program.worker_arguments();
     let initial = original.folder.model("initial");
-    // A file of initial weights may be gone; the run has saved its initial weights.
-    let init = plan.init.iter().map(|init| &init.path);
-    let constants = plan.constants.iter().map(|constant| &constant.path);
-    let is_gone = init.chain(constants).any(|path| !path.exists());
+    // A file of initial weights may be gone or other work by now; the run has saved its initial weights.
+    let mut init = plan.init.iter();
+    let mut constants = plan.constants.iter();
+    let is_gone = !init.all(|from| init::is_unchanged(from, &plan.network))
+        || !constants.all(constant::is_unchanged);
     if (options.device.is_some() || is_gone) && initial.is_file() {
         // Another device generates different random numbers from the same seed: the purpose is to compare its
         // computations.
@@ -516,8 +519,13 @@ fn worker_arguments(
     }
     // So is the teacher's run.
     let teacher = original.folder.model(TEACHER);
-    let mut source = plan.teacher.iter().map(|teacher| &teacher.weights.path);
-    if source.any(|path| !path.is_absolute() || !path.exists()) && teacher.is_file() {
+    let is_gone = plan.teacher.as_ref().is_some_and(|source| {
+        let TeacherPlan {
+            weights, network, ..
+        } = source;
+        !weights.path.is_absolute() || !init::is_unchanged(weights, network)
+    });
+    if is_gone && teacher.is_file() {
         let teacher = std::path::absolute(&teacher).unwrap_or(teacher);
         arguments.extend(["--teacher".to_owned(), teacher.display().to_string()]);
     }

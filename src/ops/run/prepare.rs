@@ -2,7 +2,7 @@
 //! written.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::forks::{self, Waiting};
 use crate::error::Error;
@@ -131,6 +131,7 @@ pub(super) fn prepare(
         refuse_unrelated(folder, &statuses, &orphans)?;
     }
     // Before anything is written: refused content stays unchanged.
+    refuse_own_sources(folder, &statuses)?;
     let unfinished = statuses.iter();
     let unfinished =
         unfinished.filter(|(run, status)| *status != Status::Completed && begun.may_have(&run.id));
@@ -237,6 +238,35 @@ impl Prepared {
     }
 }
 
+/// Refuses initial weights in a run's folder that would be moved away before they are read.
+fn refuse_own_sources(
+    folder: &ExperimentFolder,
+    statuses: &[(&RunPlan, Status)],
+) -> Result<(), Error> {
+    let is_replaced =
+        |status: &Status| matches!(status, Status::Different { .. } | Status::Damaged { .. });
+    let replaced = statuses.iter().filter(|(_, status)| is_replaced(status));
+    let replaced = replaced.filter_map(|(run, _)| folder.run(&run.id).0.canonicalize().ok());
+    let replaced: Vec<PathBuf> = replaced.collect();
+    let of_init = |(run, _): &(&RunPlan, Status)| {
+        let path = run.init.as_ref()?.path.canonicalize().ok()?;
+        let is_inside = replaced.iter().any(|folder| path.starts_with(folder));
+        is_inside.then(|| (run.id.clone(), path))
+    };
+    let Some((run, path)) = statuses.iter().find_map(of_init) else {
+        return Ok(());
+    };
+    let message = format!(
+        "run `{run}` begins with the weights in `{}`, which belong to a run of this experiment with other settings",
+        path.display()
+    );
+    Err(Error::refused(
+        Diagnostic::error("results", message)
+            .note("that run would be moved to `replaced/` first, since the file describes other work now")
+            .help("set another `experiment.name`, so that both are kept"),
+    ))
+}
+
 /// Writes the experiment's file and plan, and the plans of the runs that may train and have a folder.
 fn write(
     folder: &ExperimentFolder,
@@ -267,6 +297,9 @@ fn write(
             }
             Status::Unreadable { .. } => continue,
             Status::Shorter { epochs, .. } => {
+                if let Some(before) = there.read_plan()? {
+                    folder.keep_label(&run.id, &before.fingerprint, &run.fingerprint)?;
+                }
                 // Reported before the new plan exists: a kill in between must not leave a run that seems to have
                 // reached the new end.
                 there.append_event(&Event::RunExtended {

@@ -8,6 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::damage::damaged;
+use super::unfinished::is_scratch;
 use super::{RunFolder, RunRecord, sync_files, sync_folder};
 use crate::hash::sha256_of;
 use crate::spec::plain_file;
@@ -29,7 +30,7 @@ impl RunFolder {
             for entry in entries {
                 let name = entry?.file_name().to_string_lossy().into_owned();
                 // Files that begin with a dot are still being written.
-                if !name.starts_with('.') {
+                if !name.starts_with('.') && !is_scratch(&name) {
                     names.push(format!("{folder}/{name}"));
                 }
             }

@@ -1,6 +1,7 @@
 //! What people say of runs: tags and notes.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::convert::Infallible;
 use std::io;
 
 use serde::{Deserialize, Serialize};
@@ -47,6 +48,24 @@ impl ExperimentFolder {
     pub fn read_labels(&self) -> io::Result<Labels> {
         let file: Option<File> = format::read_json(&self.labels_json())?;
         Ok(file.map_or_else(Labels::new, |file| file.runs))
+    }
+
+    /// Keeps the label of a run that becomes other work: one that is extended is the same run with another fingerprint.
+    pub fn keep_label(&self, id: &str, before: &str, after: &str) -> io::Result<()> {
+        let [before, after] = [before, after].map(|fingerprint| Look::name_of(id, fingerprint));
+        if !self.read_labels()?.contains_key(&before) {
+            return Ok(());
+        }
+        let kept = self.change_labels::<(), Infallible>(|labels| {
+            if let Some(label) = labels.remove(&before) {
+                labels.insert(after, label);
+            }
+            Ok(())
+        });
+        kept.map_err(|error| match error {
+            LabelError::Read(e) | LabelError::Write(e) => e,
+            LabelError::Refused(never) => match never {},
+        })
     }
 
     /// Changes the labels of runs, one process after the other; those that say nothing are not kept. Nothing is written

@@ -114,6 +114,30 @@ impl Trace {
         }
     }
 
+    /// Gives parameters the names that they have in the last digests, in the file too. A run may continue with layers of
+    /// other names, and parameters keep their order.
+    pub fn rename(folder: &RunFolder) -> io::Result<()> {
+        let mut trace = Self::read(folder)?;
+        let is_weight = |(path, _): &&(String, String)| !path.starts_with(OPTIMIZER);
+        let of = |digests: &Digests| -> Vec<String> {
+            let weights = digests.parameters.iter().filter(is_weight);
+            weights.map(|(path, _)| path.clone()).collect()
+        };
+        let Some(last) = trace.digests.last().map(of) else {
+            return Ok(());
+        };
+        if trace.digests.iter().all(|digests| of(digests) == last) {
+            return Ok(());
+        }
+        for digests in &mut trace.digests {
+            if digests.parameters.len() == last.len() {
+                let named = digests.parameters.iter_mut().zip(&last);
+                named.for_each(|((path, _), name)| path.clone_from(name));
+            }
+        }
+        write_whole(&digests_path(folder), trace.digests_file().as_bytes())
+    }
+
     /// The content of `trace/losses.f64`.
     pub fn losses_file(&self) -> Vec<u8> {
         let losses = self.losses.iter();
@@ -313,6 +337,30 @@ mod tests {
             step,
             parameters: vec![parameter("linear.weight"), parameter("odd,name.bias")],
         }
+    }
+
+    #[test]
+    fn parameters_have_their_last_names() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = RunFolder(folder.path().to_owned());
+        let mut writer = TraceWriter::open(&folder, 0, 0, None).unwrap();
+        let named = |step: usize, names: [&str; 2]| Digests {
+            step,
+            parameters: names
+                .map(|name| (name.to_owned(), format!("{step}")))
+                .to_vec(),
+        };
+        writer
+            .add_digests(&named(0, ["a.weight", "b.weight"]))
+            .unwrap();
+        writer
+            .add_digests(&named(3, ["c.weight", "a.weight"]))
+            .unwrap();
+        drop(writer);
+        Trace::rename(&folder).unwrap();
+        let trace = Trace::read(&folder).unwrap();
+        let names = ["c.weight", "a.weight"];
+        assert_eq!(trace.digests, [named(0, names), named(3, names)]);
     }
 
     #[test]

@@ -45,6 +45,32 @@ fn machine() -> &'static str {
     })
 }
 
+/// Whether a name is that of a file of weights which Burn began to write: `best.bpk.604-36.tmp`.
+pub(super) fn is_scratch(name: &str) -> bool {
+    let number = name.strip_suffix(".tmp").and_then(|rest| {
+        let (_, number) = rest.rsplit_once(".bpk.")?;
+        number.split_once('-')
+    });
+    let is_number = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_digit());
+    number.is_some_and(|(process, count)| is_number(process) && is_number(count))
+}
+
+impl RunFolder {
+    /// Removes files of weights that a killed process began to write. Only for the process that holds the lock of the
+    /// run: no other one writes them.
+    pub fn remove_scratch(&self) {
+        for folder in [self.0.join("model"), self.checkpoints()] {
+            let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+            for entry in entries {
+                if is_scratch(&entry.file_name().to_string_lossy()) {
+                    // A file that cannot be removed is not recorded.
+                    let _ = fs::remove_file(entry.path());
+                }
+            }
+        }
+    }
+}
+
 /// The process of this machine that a temporary name is of, if it is of one.
 fn process_of(name: &str) -> Option<u32> {
     let mut parts = name.strip_prefix(TEMPORARY)?.split('-');

@@ -189,6 +189,13 @@ fn refuse_not_finite(opened: &Opened, taken: &[Taken], path: &Path) -> Result<()
     })
 }
 
+/// Whether the weights of a plan are still there as it has them.
+pub fn is_unchanged(plan: &InitPlan, network: &Network) -> bool {
+    let opened = Opened::open(&plan.path, plan.top_level_key.as_deref(), network);
+    let digest = opened.and_then(|opened| opened.digest(&mut whole_digest));
+    digest.is_ok_and(|digest| digest == plan.digest)
+}
+
 /// The tensors that a plan takes, by their paths in the network and in Burn's layout. The file must be the one used for
 /// planning.
 pub fn load(

@@ -9,7 +9,7 @@ use runner_core::data::{DataError, sha256_hex};
 use runner_core::plan::RunPlan;
 #[cfg(feature = "native")]
 use runner_core::record::capsule;
-use runner_core::record::{ExperimentFolder, RunFolder};
+use runner_core::record::{ExperimentFolder, RunFolder, RunRecord, file_remedy};
 use runner_core::show::plain_io_error;
 use runner_core::spec::init::InitLayout;
 use tempfile::TempDir;
@@ -187,6 +187,14 @@ fn of_run(folder: &RunFolder, key: Option<&str>) -> Result<(Weights, PathBuf), D
     let place = folder.0.display();
     let plan = plan_of(folder, "a file of weights")?;
     let file = folder.model("best");
+    let files = ["model/best.bpk", "model/initial.bpk"];
+    let files = &files[..1 + usize::from(plan.network.has_adapters())];
+    let checked = RunRecord::read_for(folder, &plan).and_then(|record| {
+        let mut files = files.iter();
+        files.try_for_each(|file| folder.check_file(&record, file))
+    });
+    // Weights that are not those of the run would be another beginning than the file says.
+    checked.map_err(|e| DataError::new(plain_io_error(&e)).help(file_remedy(&e)))?;
     if !file.exists() {
         let message = format!("`{place}` has no best weights: it has no model/best.bpk");
         return Err(
