@@ -1,11 +1,12 @@
 //! Reports and comparisons over synthetic values, so that every number in them is known.
 
+use std::collections::BTreeSet;
 use std::fs;
 
 use burn_runner::diagnostic::Wrong;
 use burn_runner::record::{Index, RunEntry, State};
 use burn_runner::report::compare::{Comparison, Question, Source, compare, csv, markdown, plain};
-use burn_runner::report::{Brief, Report, aggregate, of_all_metrics};
+use burn_runner::report::{Brief, Report, Trial, aggregate, of_all_metrics};
 use burn_runner::statistics::{Finding, Reading, Test};
 use serde_json::json;
 
@@ -285,10 +286,9 @@ fn losses_of_different_functions_are_not_ranked() {
     assert!(report.test.is_empty());
     let text = burn_runner::report::markdown(&report);
     assert!(
-        text.contains(
-            "No trial is ranked: `valid/loss` is computed by different functions in different trials"
-        ) && text.contains("| valid/loss † ")
-            && text.contains("\n† The losses of trials"),
+        text.contains("No trial is ranked: `valid/loss` is another quantity in different trials")
+            && text.contains("| valid/loss † ")
+            && text.contains("\n† Another quantity in different trials"),
         "{text}"
     );
     let page = burn_runner::report::html(&report, None).unwrap();
@@ -308,6 +308,127 @@ fn losses_of_different_functions_are_not_ranked() {
     let comparison = compare(&source, &question).unwrap();
     assert_eq!(comparison.trials[0].rank, Some(1));
     assert!(comparison.is_common && comparison.trials[3].verdict.is_some());
+}
+
+/// Units and settings of metrics are no results.
+#[test]
+fn metrics_in_other_units_are_not_ranked() {
+    let text = format!(
+        "[objective]\nmetric = \"valid/f_beta\"\n[task]\nmetrics = [\"f_beta\"]\n{}",
+        SWEEP.edit(
+            "model.hidden = [[8], [16]]",
+            "task.average = [\"macro\", \"micro\"]"
+        )
+    );
+    let report = summed_up(&index(&text, clear), Vec::new());
+    let has_rank = |trial: &Trial| trial.rank.is_some() || trial.verdict.is_some();
+    assert!(!report.trials.iter().any(has_rank));
+}
+
+/// The same of the settings of two experiments.
+#[test]
+fn metrics_of_experiments_in_other_units_are_not_ranked() {
+    let text = SWEEP.edit("model.hidden = [[8], [16]]\n", "");
+    let report = |average: &str| {
+        let mut index = index(&text, clear);
+        index.settings.insert("task.average".into(), json!(average));
+        for run in &mut index.runs {
+            run.metrics
+                .insert("valid/f_beta".into(), clear(&run.trial, run.seed));
+        }
+        of_all_metrics(&index)
+    };
+    let compared = |second: &str, value: &str| {
+        let question = Question {
+            value: Some(value.into()),
+            ..ask()
+        };
+        let sources = sources(vec![("a", report("macro")), ("b", report(second))]);
+        compare(&sources, &question).unwrap()
+    };
+    assert!(!compared("micro", "valid/f_beta").is_common);
+    assert!(compared("micro", "valid/accuracy").is_common);
+    assert!(compared("macro", "valid/f_beta").is_common);
+}
+
+/// Values on other items are ranked, but nothing is claimed of their differences.
+#[test]
+fn other_items_are_no_ground_for_a_claim() {
+    let text = SWEEP.edit("model.hidden = [[8], [16]]", "data.split.seed = [1, 2]");
+    let mut index = index(&text, clear);
+    index.data = serde_json::from_value(json!([
+        {"what": "`iris`", "digests": {"train": "a", "valid": "b"}},
+        {"what": "`iris`", "digests": {"train": "c", "valid": "d"}},
+    ]))
+    .unwrap();
+    for run in &mut index.runs {
+        run.data = usize::from(run.trial.contains("seed=2"));
+    }
+    let report = summed_up(&index, Vec::new());
+    let first = &report.trials[0];
+    let is_other = |trial: &Trial| trial.data != first.data;
+    for trial in &report.trials[1..] {
+        assert_eq!(trial.has_other_items, is_other(trial), "{}", trial.id);
+        assert_eq!(trial.verdict.is_none(), is_other(trial), "{}", trial.id);
+    }
+    assert_eq!(report.candidates, None);
+    let keys: Vec<&str> = report
+        .effects
+        .iter()
+        .map(|effect| effect.key.as_str())
+        .collect();
+    assert_eq!(keys, ["optimizer.type"]);
+    let text = burn_runner::report::markdown(&report);
+    assert!(text.contains("| other items"), "{text}");
+    assert!(text.contains("so there is no verdict on it"), "{text}");
+}
+
+/// Names that were cut off contain a digest of the whole, with the fold.
+#[test]
+fn folds_of_long_names_are_one_trial() {
+    let widths = |of: usize| vec![of.to_string(); 40].join(", ");
+    let text = SWEEP
+        .edit("seeds = [1, 2, 3, 4, 5, 6, 7, 8]", "seeds = [1, 2]")
+        .edit("[sweep.grid]", "[data.split]\nfolds = 4\n[sweep.grid]")
+        .edit(
+            "model.hidden = [[8], [16]]",
+            &format!(
+                "model.hidden = [[{}], [{}]]\ndata.split.fold = [0, 1, 2, 3]",
+                widths(8),
+                widths(9)
+            ),
+        );
+    let report = summed_up(&index(&text, |_, seed| 0.5 + 0.1 * seed as f64), Vec::new());
+    assert_eq!((report.folds, report.trials.len()), (Some(4), 4));
+    assert!(report.trials.iter().all(|trial| trial.n == 8));
+    let names: BTreeSet<&str> = report
+        .trials
+        .iter()
+        .map(|trial| trial.id.as_str())
+        .collect();
+    assert_eq!(names.len(), 4);
+    assert!(
+        names
+            .iter()
+            .all(|name| name.len() < 100 && name.contains('~'))
+    );
+    // The baseline may be named as in the report.
+    let text = SWEEP
+        .edit(
+            "[sweep.grid]",
+            "[data.split]\nfolds = 3\n[sweep.grid]\ndata.split.fold = [0, 1, 2]",
+        )
+        .edit("model.hidden = [[8], [16]]\n", "");
+    let named = |name: &str| {
+        let file = format!("objective.baseline = \"{name}\"\n{text}{IRIS}");
+        plan("spec.toml", &file).map(|(plan, _)| plan.baseline)
+    };
+    assert_eq!(named("optimizer=adam"), Ok(Some("optimizer=adam".into())));
+    assert!(
+        named("optimizer=adom")
+            .unwrap_err()
+            .contains("did you mean `optimizer=adam`?")
+    );
 }
 
 /// Trials that differ only in their fold are one, over folds and seeds.

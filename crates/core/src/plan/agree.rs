@@ -1,13 +1,17 @@
 //! What must be the same for all trials of an experiment, or hold for all of them.
 
+use std::slice;
 use std::time::Duration;
 
 use super::RunPlan;
+use super::folds::{FOLD, without_part};
+use super::sweep::Expansion;
 use super::sweep::search::Search;
 use crate::check::measured::{Unmeasured, unmeasured};
 use crate::diagnostic::{Diagnostic, Span, counted, nearest};
 use crate::show::show_duration;
 use crate::spec::ExperimentSpec;
+use crate::spec::comparable::is_measured_differently;
 use crate::spec::document::{Document, Table};
 use crate::spec::launch::LaunchSpec;
 use crate::spec::metric::Objective;
@@ -79,6 +83,47 @@ pub(super) fn one_objective(runs: &[RunPlan], root: &Table) -> Result<Objective,
     Err(Box::new(diagnostic))
 }
 
+/// A search must not vary what its objective measures: it would choose the unit, the function or the items with the best
+/// values.
+pub(super) fn one_quantity(
+    document: &Document,
+    objective: Objective,
+    expansion: &Expansion,
+) -> Result<(), Box<Diagnostic>> {
+    if Search::of(document).is_none() {
+        return Ok(());
+    }
+    let name = objective.name();
+    let axes = expansion.keys();
+    let is_other = |key: &&String| is_measured_differently(&name, slice::from_ref(*key));
+    let is_split = |key: &&String| SPLITS.contains(&key.as_str());
+    let (key, message, help) = if let Some(key) = axes.iter().find(is_other) {
+        (
+            key,
+            format!(
+                "`{name}` is another quantity for each value of `{key}`, so trials of a search cannot be compared by it"
+            ),
+            "remove the axis, or set `objective.metric` to a metric that it does not change",
+        )
+    } else if let Some(key) = axes.iter().find(is_split) {
+        (
+            key,
+            format!(
+                "`{key}` changes the items that `{name}` is measured on: a search would choose those that are easiest"
+            ),
+            "remove the axis, or use `[sweep]`",
+        )
+    } else {
+        return Ok(());
+    };
+    let mut diagnostic = Diagnostic::error("contradiction", message).help(help);
+    diagnostic.span = expansion.span_of(key);
+    Err(Box::new(diagnostic))
+}
+
+/// Keys that change which items are held out.
+const SPLITS: [&str; 3] = ["data.split.seed", "data.split.valid", "data.split.test"];
+
 /// The baseline is one of the trials.
 pub(super) fn known_baseline(
     name: &str,
@@ -88,7 +133,17 @@ pub(super) fn known_baseline(
     if runs.iter().any(|run| run.trial == name) {
         return Ok(());
     }
-    let trials = || runs.iter().map(|run| run.trial.as_str());
+    // As reports name the trials of a cross-validation.
+    let whole = runs.iter().filter_map(|run| {
+        let fold = run.axes.get(FOLD)?.as_u64()?;
+        Some(without_part(&run.trial, fold))
+    });
+    let whole: Vec<String> = whole.collect();
+    if whole.iter().any(|trial| trial == name) {
+        return Ok(());
+    }
+    let parts = runs.iter().map(|run| run.trial.as_str());
+    let trials = || whole.iter().map(String::as_str).chain(parts.clone());
     let help = match nearest(name, trials()) {
         Some(near) => format!("did you mean `{near}`?"),
         None => {

@@ -11,6 +11,7 @@ pub mod card_sheet;
 mod command;
 pub mod constant;
 mod constraints;
+mod folds;
 mod held_out;
 mod identity;
 pub mod init;
@@ -38,12 +39,13 @@ use crate::spec::ExperimentSpec;
 use crate::spec::document::{Document, Table};
 use crate::spec::reference::{References, unused_values};
 use agree::{
-    further_objectives, known_baseline, one_limit, one_name, one_objective, one_table,
-    prior_of_objective, room_for_seeds, unused_gpus,
+    further_objectives, known_baseline, one_limit, one_name, one_objective, one_quantity,
+    one_table, prior_of_objective, room_for_seeds, unused_gpus,
 };
 pub use best::Ties;
 pub use calibration::{Basis, Calibration, Expected, Probe};
 pub use command::quoted;
+pub use folds::{FOLD, without_part};
 pub use held_out::HeldOut;
 use init::FindWeights;
 use inventory::Inventory;
@@ -247,6 +249,8 @@ fn plan_by(
         .map_err(|diagnostic| Diagnostics(vec![*diagnostic]))?;
     prior_of_objective(document, &objective)
         .map_err(|diagnostic| Diagnostics(vec![*diagnostic]))?;
+    one_quantity(document, objective, &expansion)
+        .map_err(|diagnostic| Diagnostics(vec![*diagnostic]))?;
     let mut refused = further_objectives(document, objective, &runs);
     refused.extend(constraints::constraints(document, objective, &runs));
     if !refused.is_empty() {
@@ -262,6 +266,9 @@ fn plan_by(
         &document.root,
     )
     .map_err(|diagnostic| Diagnostics(vec![*diagnostic]))?;
+    // Seeds of the command line may be those of a later look.
+    let is_later = |set: &String| set.starts_with("experiment.seeds");
+    let warning = warning.filter(|_| !document.overrides.iter().any(is_later));
     let gpus = unused_gpus(&written.launch, &runs, &document.root);
     for warning in warning.into_iter().chain(gpus) {
         diagnostics.push(warning);

@@ -7,6 +7,7 @@ pub mod adapters;
 pub mod adjustment;
 pub mod adversarial;
 pub mod backend;
+pub mod comparable;
 pub mod constraint;
 pub mod data;
 pub mod distill;

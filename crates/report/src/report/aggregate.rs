@@ -12,14 +12,15 @@ use super::folds::Folds;
 use super::infeasible::{Violated, violation};
 use super::judge::{candidates, judge, named};
 use super::looks::Looking;
-use super::mixture::{differing, mixed_data};
+use super::mixture::{differing, mixed_data, share_items};
 use super::model::{AxisEffect, Baseline, Problem, Provenance, Report, Trial};
 use super::numbers::{natural_order, value_text};
-use super::rank::{is_of_several_losses, ranked};
+use super::rank::{is_measured_differently, ranked};
 use super::sample::{CONFIDENCE, COSTS, Repeat, Sample, keyed, overlap};
 use super::searched::Searched;
 use runner_core::plan::{FORMAT, Plan, Ties, quoted};
-use runner_core::record::{Index, MemoryUse, RunEntry, State};
+use runner_core::record::{DataUsed, Index, MemoryUse, RunEntry, State};
+use runner_core::spec::comparable::OF_METRICS;
 use runner_core::spec::failure::FailureClass;
 use runner_statistics::{
     Direction, ForestImportance, Row, forest_importance, importance, marginal_effect,
@@ -56,7 +57,7 @@ fn sum_up(all: &Index, command: &str, leftovers: Vec<String>, is_to_compare: boo
     let (mut trials, completed) = trials(index, &folds, is_told);
     let axes = plan.axes.iter().filter(|key| folds.keeps(key));
     let axes: Vec<String> = axes.cloned().collect();
-    let is_ranked = !is_of_several_losses(&name, &axes);
+    let is_ranked = !is_measured_differently(&name, &axes);
     let order = if is_ranked {
         rank(&mut trials, &name, direction)
     } else {
@@ -81,13 +82,21 @@ fn sum_up(all: &Index, command: &str, leftovers: Vec<String>, is_to_compare: boo
         }
         true => {
             if !looking.is_too_early {
-                baseline = judge(plan, &mut trials, &order, direction, folds.overlap, looks);
+                let data = &index.data;
+                baseline = judge(
+                    (plan, data),
+                    &mut trials,
+                    &order,
+                    direction,
+                    folds.overlap,
+                    looks,
+                );
             }
-            effects = axis_effects(&trials, &axes, &name, folds.overlap);
+            effects = axis_effects((&trials, &index.data), &axes, &name, folds.overlap);
             backends = by_backend(&trials, &name, direction, folds.overlap, looks);
         }
         false => remarks.push(format!(
-            "`{name}` is computed by different functions in different trials, so trials are not ranked and there are no verdicts. Set `objective.metric` to a metric that all trials share"
+            "`{name}` is another quantity in different trials, so trials are not ranked and there are no verdicts. Set `objective.metric` to a metric that all trials share"
         )),
     }
     if is_to_compare {
@@ -119,6 +128,7 @@ fn sum_up(all: &Index, command: &str, leftovers: Vec<String>, is_to_compare: boo
         missing_baseline,
         notices: plan.notices.clone(),
         losses: losses(index),
+        measured_by: measured_by(index),
         axes: axes.clone(),
         folds: folds.num,
         overlap: folds.overlap,
@@ -183,6 +193,21 @@ fn test_of(runs: &[&RunEntry], folds: &Folds) -> BTreeMap<String, Sample> {
     let test = test.into_iter();
     test.map(|(name, sample)| (name, sample.with_bootstrap()))
         .collect()
+}
+
+/// The settings that say what metrics measure.
+fn measured_by(index: &Index) -> BTreeMap<String, String> {
+    let all = OF_METRICS.into_iter().filter_map(|(key, setting)| {
+        let shared = index.settings.get(setting);
+        let own = index
+            .runs
+            .iter()
+            .filter_map(|run| run.settings.get(setting));
+        let values: BTreeSet<String> = shared.into_iter().chain(own).map(value_text).collect();
+        let values: Vec<String> = values.into_iter().collect();
+        (!values.is_empty()).then(|| (key.to_owned(), values.join(", ")))
+    });
+    all.collect()
 }
 
 /// The losses that runs minimize, each by its keys.
@@ -279,7 +304,7 @@ fn with_values_first(trials: &[Trial], name: &str) -> Vec<usize> {
 
 /// The effect of each axis on a metric, over the values of the other axes, if there are any.
 pub fn axis_effects(
-    trials: &[Trial],
+    (trials, data): (&[Trial], &[DataUsed]),
     axes: &[String],
     value: &str,
     ratio: Option<f64>,
@@ -305,6 +330,7 @@ pub fn axis_effects(
         // Sampled values are all different, and single trials do not average over other axes.
         let is_table = (2..=MAX_LEVELS).contains(&levels.len()) && levels.len() < trials.len();
         if is_table
+            && !changes_items(key, (trials, data), value)
             && let Ok(mut marginal) = marginal_effect(&rows, at, CONFIDENCE, overlap.as_ref())
         {
             let levels = &mut marginal.levels;
@@ -319,6 +345,22 @@ pub fn axis_effects(
     effects
 }
 
+/// Whether trials that differ only in an axis were measured on different items.
+fn changes_items(key: &str, (trials, data): (&[Trial], &[DataUsed]), metric: &str) -> bool {
+    let mut found: BTreeMap<String, Vec<&DataUsed>> = BTreeMap::new();
+    trials.iter().any(|trial| {
+        let items = trial.data_in(data);
+        if items.is_empty() {
+            return false;
+        }
+        let mut axes = trial.axes.clone();
+        axes.remove(key);
+        let alike = found.entry(Json::Object(axes).to_string());
+        let first = alike.or_insert_with(|| items.clone());
+        !share_items(&items, first, metric)
+    })
+}
+
 /// How much each axis matters, if the importance of at least one does not follow from a grid.
 fn importance_of_drawn(
     trials: &[Trial],
@@ -327,7 +369,7 @@ fn importance_of_drawn(
     effects: &[AxisEffect],
 ) -> Option<ForestImportance> {
     let num_known = effects.iter().filter(|effect| effect.importance.is_some());
-    if axes.len() < 2 || num_known.count() == axes.len() || is_of_several_losses(value, axes) {
+    if axes.len() < 2 || num_known.count() == axes.len() || is_measured_differently(value, axes) {
         return None;
     }
     let valued = trials
@@ -430,6 +472,7 @@ impl Trial {
             num_moved: 0,
             metrics: BTreeMap::new(),
             verdict: None,
+            has_other_items: false,
             wall_secs: None,
             epoch_secs: None,
             memory: None,

@@ -33,8 +33,8 @@ pub fn answer(report: &Report) -> String {
         return format!(
             "No trial is ranked: `{}` {}; {count}.",
             report.objective,
-            if report.is_of_several_losses(&report.objective) {
-                "is computed by different functions in different trials"
+            if report.is_measured_differently(&report.objective) {
+                "is another quantity in different trials"
             } else if report.trials.iter().any(Trial::has_mixed_data) {
                 "is not averaged over runs that read different data"
             } else {

@@ -6,11 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value as Json};
 
 use super::sample::Repeat;
-use runner_core::plan::HeldOut;
+use runner_core::data::sha256_hex;
+use runner_core::plan::{FOLD, HeldOut, without_part};
 use runner_core::record::{DataUsed, Index, RunEntry};
-
-/// The key of the fold that is the valid split.
-const FOLD: &str = "data.split.fold";
 
 /// How runs are grouped into trials.
 pub struct Folds {
@@ -20,6 +18,8 @@ pub struct Folds {
     pub overlap: Option<f64>,
     /// Whether each seed has a separate split.
     pub are_splits_drawn: bool,
+    /// The name of each trial with folds, by the values of its other axes as JSON.
+    names: BTreeMap<String, String>,
 }
 
 impl Folds {
@@ -27,10 +27,15 @@ impl Folds {
     pub fn of(index: &Index) -> Self {
         let mut settings: BTreeMap<String, BTreeSet<u64>> = BTreeMap::new();
         let mut all = BTreeSet::new();
+        let mut first: Vec<(String, &RunEntry, u64)> = Vec::new();
         for run in &index.runs {
             if let Some(fold) = fold(run) {
-                let axes = Json::Object(without(run));
-                settings.entry(axes.to_string()).or_default().insert(fold);
+                let axes = Json::Object(without(run)).to_string();
+                let folds = settings.entry(axes.clone()).or_default();
+                if folds.is_empty() {
+                    first.push((axes, run, fold));
+                }
+                folds.insert(fold);
                 all.insert(fold);
             }
         }
@@ -45,6 +50,11 @@ impl Folds {
                 None => shared(index).filter(|_| are_splits_drawn),
             },
             are_splits_drawn,
+            names: if num.is_some() {
+                names(first)
+            } else {
+                BTreeMap::new()
+            },
         }
     }
 
@@ -67,10 +77,11 @@ impl Folds {
 
     /// The name of a run's trial.
     pub fn trial(&self, run: &RunEntry) -> String {
-        match self.num.and_then(|_| fold(run)) {
-            Some(fold) => without_part(&run.trial, fold),
-            None => run.trial.clone(),
-        }
+        let named = self.num.and_then(|_| {
+            fold(run)?;
+            self.names.get(&Json::Object(without(run)).to_string())
+        });
+        named.unwrap_or(&run.trial).clone()
     }
 
     /// The values of the varied keys of a run's trial.
@@ -109,46 +120,58 @@ pub fn without_fold(axes: &Map<String, Json>) -> (Map<String, Json>, Option<u64>
     (axes, fold.and_then(|fold| fold.as_u64()))
 }
 
-/// The name of a trial without its fold, such as `hidden=64` of `hidden=64,fold=0`. A truncated name only loses its
-/// digest suffix.
-fn without_part(trial: &str, fold: u64) -> String {
-    for label in ["fold", "split.fold", FOLD] {
-        let part = format!("{label}={fold}");
-        for (at, _) in trial.match_indices(&part) {
-            let (before, after) = (&trial[..at], &trial[at + part.len()..]);
-            let is_part = (before.is_empty() || before.ends_with(','))
-                && (after.is_empty() || after.starts_with(','));
-            if is_part {
-                let rest = if before.is_empty() {
-                    after.trim_start_matches(',').to_owned()
-                } else {
-                    format!("{}{after}", &before[..before.len() - 1])
-                };
-                return if rest.is_empty() { "base".into() } else { rest };
-            }
+/// The names of trials, each with its axes other than the fold, and one of its runs. Names that were cut off, or that
+/// differ by a number alone, say less than the axes, and get a digest of these.
+fn names(trials: Vec<(String, &RunEntry, u64)>) -> BTreeMap<String, String> {
+    let mut names = BTreeMap::new();
+    let mut taken = BTreeSet::new();
+    for (axes, run, fold) in trials {
+        let mut name = match cut_off(&run.trial) {
+            Some(start) => format!("{}~{}", without_last_part(start, fold), digest(&axes)),
+            None => without_part(&run.trial, fold),
+        };
+        if !taken.insert(name.to_lowercase()) {
+            name = format!("{name}~{}", digest(&axes));
         }
+        names.insert(axes, name);
     }
-    trial.to_owned()
+    names
+}
+
+fn digest(axes: &str) -> String {
+    sha256_hex(axes.as_bytes())[..8].to_owned()
+}
+
+/// What is left of a name that was too long, without the digest of the whole.
+fn cut_off(name: &str) -> Option<&str> {
+    let (start, digest) = name.rsplit_once('~')?;
+    let is_digest = digest.len() == 8 && digest.chars().all(|c| c.is_ascii_hexdigit());
+    is_digest.then_some(start)
+}
+
+/// The same of the beginning of a name, whose last part may be the beginning of the fold.
+fn without_last_part(start: &str, fold: u64) -> String {
+    let without = without_part(start, fold);
+    if without != start {
+        return without;
+    }
+    let (before, last) = start.rsplit_once(',').unwrap_or(("base", start));
+    let parts = ["fold", "split.fold", FOLD].map(|label| format!("{label}={fold}"));
+    if parts.iter().any(|part| part.starts_with(last)) {
+        before.to_owned()
+    } else {
+        without
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::without_part;
+    use super::without_last_part;
 
     #[test]
-    fn a_trial_is_named_without_its_fold() {
-        let names = [
-            "fold=1",
-            "fold=1,hidden=[8,8]",
-            "hidden=8,fold=1",
-            "a=1,split.fold=1,b=2",
-            "manifold=1",
-        ];
-        let named = names.map(|name| without_part(name, 1));
-        assert_eq!(
-            named,
-            ["base", "hidden=[8,8]", "hidden=8", "a=1,b=2", "manifold=1"]
-        );
-        assert_eq!(without_part("fold=10", 1), "fold=10");
+    fn the_beginning_of_a_name_loses_the_beginning_of_its_fold() {
+        assert_eq!(without_last_part("hidden=8,fol", 1), "hidden=8");
+        assert_eq!(without_last_part("hidden=8,f=2", 1), "hidden=8,f=2");
+        assert_eq!(without_last_part("fold=1,hidden=[8,", 1), "hidden=[8,");
     }
 }

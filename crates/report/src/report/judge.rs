@@ -1,13 +1,15 @@
 //! What is claimed about the trials of an experiment: verdicts against the baseline, and which may be the best.
 
+use super::mixture::share_items;
 use super::model::{Baseline, Trial};
 use super::sample::{ALPHA, Repeat, keyed, overlap};
 use runner_core::plan::Plan;
+use runner_core::record::DataUsed;
 use runner_statistics::{Claims, Direction, Looks, may_be_best, verdicts};
 
 /// Sets the verdict of each trial against the baseline, and returns the baseline.
 pub fn judge(
-    plan: &Plan,
+    (plan, data): (&Plan, &[DataUsed]),
     trials: &mut [Trial],
     order: &[usize],
     direction: Direction,
@@ -26,11 +28,23 @@ pub fn judge(
             (*best?, true)
         }
     };
-    // A trial without a value, or which cannot be selected, is compared with nothing, and does not affect the correction
-    // of others.
+    let items = trials[at].data_in(data);
+    let others = trials.iter().map(|trial| {
+        let its = trial.data_in(data);
+        !its.is_empty() && !share_items(&its, &items, &name)
+    });
+    let are_other: Vec<bool> = others.collect();
+    for (trial, is_other) in trials.iter_mut().zip(are_other) {
+        trial.has_other_items = is_other;
+    }
+    // A trial without a value, on other items, or which cannot be selected, is compared with nothing, and does not affect
+    // the correction of others.
     let is_compared = |other: &usize| {
         let trial = &trials[*other];
-        *other != at && !trial.values(&name).is_empty() && trial.is_feasible()
+        *other != at
+            && !trial.values(&name).is_empty()
+            && trial.is_feasible()
+            && !trial.has_other_items
     };
     let others: Vec<usize> = (0..trials.len()).filter(is_compared).collect();
     let of = |at: &usize| trials[*at].values(&name);
@@ -65,8 +79,8 @@ pub fn judge(
     })
 }
 
-/// The trials that may be the best one, in the order of ranks; none if there are fewer than three with several values:
-/// the verdict on the second of two says the same.
+/// The trials that may be the best one, in the order of ranks; none if there are fewer than three with several values,
+/// where the verdict on the second of two says the same, or if they were measured on different items.
 pub fn candidates(
     trials: &[Trial],
     order: &[usize],
@@ -80,6 +94,9 @@ pub fn candidates(
         !trial.values(name).is_empty() && trial.is_feasible()
     });
     let valued: Vec<&Trial> = valued.map(|at| &trials[*at]).collect();
+    if valued.iter().any(|trial| trial.has_other_items) {
+        return None;
+    }
     let samples: Vec<&[(Repeat, f64)]> = valued.iter().map(|trial| trial.values(name)).collect();
     if samples.iter().filter(|sample| sample.len() > 1).count() < 3 {
         return None;

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::folds::Folds;
 use runner_core::event::Kernels;
-use runner_core::record::{Environment, Index, KERNELS, RunEntry, State};
+use runner_core::record::{DataUsed, Environment, Index, KERNELS, RunEntry, State};
 pub use words::{DATA_REMEDY, data_in_words, environments_in_words, groups, other_items};
 
 /// Completed runs of a trial with the same data, if others of the trial have different data.
@@ -70,6 +70,25 @@ pub fn mixed_data(index: &Index, runs: &[&RunEntry], folds: &Folds) -> Vec<SameD
         runs,
     })
     .collect()
+}
+
+/// Whether the split of a metric has the same items in two sets of runs, in each fold that both have if there are
+/// several. Values on different items are not compared.
+pub fn share_items(own: &[&DataUsed], others: &[&DataUsed], metric: &str) -> bool {
+    let split = metric.split('/').next().unwrap_or_default();
+    // The averaged weights are evaluated on the same items.
+    let split = split.trim_end_matches("_ema").trim_end_matches("_swa");
+    let digests = |data: &[&DataUsed]| -> Vec<Option<String>> {
+        let digests = data.iter().map(|data| data.digests.get(split).cloned());
+        digests.collect()
+    };
+    let (own, others) = (digests(own), digests(others));
+    let is_part = |of: &[_], all: &[_]| of.iter().all(|digest| all.contains(digest));
+    if own.len() < others.len() {
+        !own.is_empty() && is_part(&own, &others)
+    } else {
+        own.is_empty() || (!others.is_empty() && is_part(&others, &own))
+    }
 }
 
 /// The trials of an index whose completed runs have different data.

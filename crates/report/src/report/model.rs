@@ -45,6 +45,10 @@ pub struct Report {
     /// What the trials minimize: each loss with its settings. Losses of several functions are not to be compared.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub losses: Vec<String>,
+    /// The settings that say what metrics measure, by key, where runs have them: metrics of other experiments with other
+    /// ones are not to be compared.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub measured_by: BTreeMap<String, String>,
     /// The varied keys, in file order.
     pub axes: Vec<String>,
     /// The number of folds of a cross-validation in addition to the seeds of a trial: folds count as seeds.
@@ -165,6 +169,9 @@ pub struct Trial {
     /// The verdict against the baseline; none for the baseline itself, and if nothing is compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Verdict>,
+    /// Whether its objective was measured on other items than the baseline's: then there is no verdict.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_other_items: bool,
     /// Mean seconds of a run.
     pub wall_secs: Option<f64>,
     /// Training seconds per epoch: the mean over runs of each run's median.
@@ -244,8 +251,8 @@ impl Report {
     }
 
     /// Whether a metric is a different function in different trials, so that its values cannot be compared.
-    pub fn is_of_several_losses(&self, metric: &str) -> bool {
-        rank::is_of_several_losses(metric, &self.axes)
+    pub fn is_measured_differently(&self, metric: &str) -> bool {
+        rank::is_measured_differently(metric, &self.axes)
     }
 
     /// Whether a run was skipped.
@@ -310,6 +317,11 @@ impl Trial {
     /// Whether its completed runs have different data, so that they have no mean.
     pub fn has_mixed_data(&self) -> bool {
         !self.mixed_data.is_empty()
+    }
+
+    /// The data sets of its completed runs, of those in the provenance.
+    pub fn data_in<'d>(&self, data: &'d [DataUsed]) -> Vec<&'d DataUsed> {
+        self.data.iter().filter_map(|at| data.get(*at)).collect()
     }
 
     /// Whether it meets the constraints of its search, if there are any.

@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 
 use super::folds::without_fold;
 use super::numbers::short_number;
-use super::rank::is_of_several_losses;
+use super::rank::is_measured_differently;
 use super::sample::ALPHA;
 use runner_core::diagnostic::counted;
 use runner_core::plan::Plan;
@@ -60,7 +60,7 @@ impl Prospect {
     /// The prospect of a plan; none if trials are not compared. With an index, the spread of completed runs is used,
     /// which is better than a guess.
     pub fn of(plan: &Plan, index: Option<&Index>) -> Option<Self> {
-        if is_of_several_losses(&plan.objective.name(), &plan.axes) {
+        if is_measured_differently(&plan.objective.name(), &plan.axes) {
             return None;
         }
         let mut trials: BTreeMap<String, usize> = BTreeMap::new();

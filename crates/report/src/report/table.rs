@@ -175,6 +175,7 @@ pub fn verdict_of(report: &Report, trial: &Trial) -> String {
         (None, Some(baseline)) if baseline.unbeaten.is_some() && !report.is_baseline(trial) => {
             "no claim".into()
         }
+        (None, Some(_)) if trial.has_other_items => "other items".into(),
         (None, Some(baseline)) if !baseline.is_picked => "baseline".into(),
         _ => "-".into(),
     }
@@ -182,7 +183,7 @@ pub fn verdict_of(report: &Report, trial: &Trial) -> String {
 
 /// The heading of a metric's column; marked if its values cannot be compared.
 pub fn head_of(report: &Report, metric: &str) -> String {
-    if report.is_of_several_losses(metric) {
+    if report.is_measured_differently(metric) {
         format!("{metric} †")
     } else {
         metric.to_owned()
@@ -192,8 +193,8 @@ pub fn head_of(report: &Report, metric: &str) -> String {
 /// The meaning of the mark on a heading, if there is one.
 pub fn about_losses(report: &Report) -> Option<&'static str> {
     let mut measured = report.trials.iter().flat_map(|trial| trial.metrics.keys());
-    let is_marked = measured.any(|name| report.is_of_several_losses(name));
-    is_marked.then_some("† The losses of trials are different functions, so they cannot be compared with each other.")
+    let is_marked = measured.any(|name| report.is_measured_differently(name));
+    is_marked.then_some("† Another quantity in different trials, by the values of the axes: they cannot be compared with each other.")
 }
 
 /// The meaning of the codes of verdicts that occur in the ranked table.

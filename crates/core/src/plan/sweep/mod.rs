@@ -234,6 +234,12 @@ impl Expansion {
         self.axes.iter().map(|axis| axis.key.clone()).collect()
     }
 
+    /// Where a varied key is written.
+    pub fn span_of(&self, key: &str) -> Option<Span> {
+        let axis = self.axes.iter().find(|axis| axis.key == key);
+        axis.map(|axis| axis.key_span)
+    }
+
     /// The file of a trial: the document without its sweep, with the values of the trial.
     pub fn tree(&self, point: &Point) -> Table {
         let mut root = self.base.clone();

@@ -15,7 +15,7 @@ use serde_json::{Map, Value as Json};
 use super::aggregate::axis_effects;
 use super::backends::OnBackend;
 use super::model::{AxisEffect, Baseline, Report, Trial};
-use super::rank::{is_loss, is_of_several_losses, ranked};
+use super::rank::{is_loss, is_measured_differently, ranked};
 use super::sample::{COSTS, Sample};
 pub use pareto::Front;
 pub use pivot::{Cell, Pivot};
@@ -25,7 +25,8 @@ use runner_core::record::ExperimentFolder;
 use runner_statistics::{Claims, Direction, Verdict};
 pub use text::{csv, markdown, plain};
 use trials::{
-    axes_of, backends, compared, measured, named, overlap_of, sample, smallest_difference,
+    axes_of, backends, compared, differing, measured, named, overlap_of, sample,
+    smallest_difference,
 };
 
 /// The trials of one experiment, run or saved report.
@@ -158,6 +159,7 @@ pub fn compare(sources: &[Source], question: &Question) -> Result<Comparison, Wr
     let mut baseline = baseline_of(sources, question, &ranked, &value)?;
     baseline.unbeaten = trials::unbeaten_by(sources, &baseline, &value);
     let axes = axes_of(sources);
+    let varied = [axes.clone(), differing(sources)].concat();
     // Values without a common meaning are neither ranked nor judged.
     let others = notes::on_other_items(sources, &baseline, &value);
     // With other data, experiments may minimize a different function, too.
@@ -165,7 +167,7 @@ pub fn compare(sources: &[Source], question: &Question) -> Result<Comparison, Wr
     let losses: BTreeSet<&String> = sources.iter().flat_map(|s| &s.report.losses).collect();
     let are_several = sources.len() > 1 && losses.len() > 1;
     let is_of_others = |value: &str| {
-        is_of_several_losses(value, &axes) || (is_elsewhere || are_several) && is_loss(value)
+        is_measured_differently(value, &varied) || (is_elsewhere || are_several) && is_loss(value)
     };
     let is_common = !is_of_others(&value);
     let overlap = overlap_of(sources, &value);
@@ -173,7 +175,7 @@ pub fn compare(sources: &[Source], question: &Question) -> Result<Comparison, Wr
     if let Some(other) = traded.into_iter().find(|value| is_of_others(value)) {
         return Err(Wrong::new(
             format!(
-                "`{other}` is computed by different functions in different trials, so they cannot be compared by it"
+                "`{other}` is another quantity in different trials, so they cannot be compared by it"
             ),
             "use a metric that all of them share",
         ));
@@ -206,7 +208,15 @@ pub fn compare(sources: &[Source], question: &Question) -> Result<Comparison, Wr
             Vec::new()
         },
         effects: if is_common {
-            axis_effects(&trials, &axes, &value, overlap)
+            match sources {
+                [source] => axis_effects(
+                    (&trials, &source.report.provenance.data),
+                    &axes,
+                    &value,
+                    overlap,
+                ),
+                _ => axis_effects((&trials, &[]), &axes, &value, overlap),
+            }
         } else {
             Vec::new()
         },

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Source, sample};
 use crate::report::looks::Looking;
+use crate::report::mixture::share_items;
 use crate::report::model::{Baseline, Trial};
 use crate::report::varied::varied;
 use runner_core::record::{DataUsed, Environment};
@@ -164,12 +165,11 @@ fn spreads(sources: &[Source]) -> Vec<String> {
 /// The trials whose value was measured on other items than the baseline's.
 pub fn on_other_items(sources: &[Source], baseline: &Baseline, value: &str) -> BTreeSet<String> {
     let facts: BTreeMap<String, Facts> = all_facts(sources).collect();
-    let split = value.split('/').next().unwrap_or_default();
     let Some(base) = facts.get(&baseline.trial) else {
         return BTreeSet::new();
     };
     // A trial none of whose runs has read its data has nothing to compare either.
-    let differs = |facts: &Facts| !facts.data.is_empty() && !facts.shares(base, split);
+    let differs = |facts: &Facts| !facts.data.is_empty() && !facts.shares(base, value);
     let others = facts.iter().filter(|(_, facts)| differs(facts));
     others.map(|(id, _)| id.clone()).collect()
 }
@@ -200,24 +200,9 @@ struct Facts<'a> {
 }
 
 impl Facts<'_> {
-    /// Whether a split has the same items, in each fold that both have if there are several.
-    fn shares(&self, other: &Self, split: &str) -> bool {
-        let (own, others) = (self.digest(split), other.digest(split));
-        let is_part = |of: &[_], all: &[_]| of.iter().all(|digest| all.contains(digest));
-        if own.len() < others.len() {
-            !own.is_empty() && is_part(&own, &others)
-        } else {
-            own.is_empty() || (!others.is_empty() && is_part(&others, &own))
-        }
-    }
-
-    fn digest(&self, split: &str) -> Vec<Option<&String>> {
-        // The averaged weights are evaluated on the same items.
-        let split = split.trim_end_matches("_ema").trim_end_matches("_swa");
-        self.data
-            .iter()
-            .map(|data| data.digests.get(split))
-            .collect()
+    /// Whether the split of a metric has the same items.
+    fn shares(&self, other: &Self, metric: &str) -> bool {
+        share_items(&self.data, &other.data, metric)
     }
 
     /// Whether it was trained by other builds. Records of earlier versions do not contain the build, and are only
@@ -293,7 +278,7 @@ pub(super) fn not_common(value: &str, is_elsewhere: bool) -> String {
         )
     } else {
         format!(
-            "`{value}` is computed by different functions in different trials, so there are no ranks and no verdicts: use `--value` with a metric that all of them share"
+            "`{value}` is another quantity in different trials, so there are no ranks and no verdicts: use `--value` with a metric that all of them share"
         )
     }
 }

@@ -225,7 +225,7 @@ fn basis(comparison: &Comparison) -> String {
         return if comparison.is_common {
             "There is only one trial, so nothing is compared.".into()
         } else {
-            "† The losses of trials are different functions.".into()
+            "† Another quantity in different trials.".into()
         };
     };
     if let Some(unbeaten) = &baseline.unbeaten {

@@ -8,6 +8,7 @@ use crate::report::looks::Looking;
 use crate::report::model::{Baseline, Trial, Unbeaten};
 use crate::report::sample::{COSTS, Sample, direction, keyed, overlap};
 use crate::report::unbeaten::unbeaten;
+use runner_core::spec::comparable::OF_METRICS;
 use runner_statistics::{Claims, Direction, Looks, verdicts};
 
 /// All trials with unique names.
@@ -74,6 +75,19 @@ pub(super) fn axes_of(sources: &[Source]) -> Vec<String> {
         }
     }
     axes
+}
+
+/// The keys of what metrics measure whose values differ between experiments.
+pub(super) fn differing(sources: &[Source]) -> Vec<String> {
+    let keys = OF_METRICS.map(|(key, _)| key.to_owned()).into_iter();
+    let differs = |key: &String| {
+        // Not every kind of data has each of them.
+        let values = sources
+            .iter()
+            .filter_map(|source| source.report.measured_by.get(key));
+        values.collect::<BTreeSet<_>>().len() > 1
+    };
+    keys.filter(differs).collect()
 }
 
 /// How much the repeats of trials share, if they use several splits; costs share nothing.

@@ -15,7 +15,7 @@ use serde_json::{Map, Value as Json};
 
 use super::csv::line;
 use super::numbers::natural_order;
-use super::rank::is_of_several_losses;
+use super::rank::is_measured_differently;
 pub use cells::age;
 use cells::cell;
 use filter::Filter;
@@ -104,7 +104,7 @@ pub struct Listed {
 const TEST_NOTE: &str = "note: this shows test metrics of several trials: the value of a trial that is selected by them is biased";
 
 /// Notes that an order is meaningless.
-const LOSSES_NOTE: &str = "note: the loss is computed by different functions in different trials, so their order by loss is meaningless";
+const LOSSES_NOTE: &str = "note: this metric is another quantity in different trials, so their order by it is meaningless";
 
 /// Lists runs of some experiments. The error is a phrase with a remedy.
 pub fn list(indexes: &[Index], query: &Query, form: Form, now_ms: u64) -> Result<Listed, Wrong> {
@@ -231,7 +231,7 @@ fn is_of_losses(indexes: &[Index], name: &str) -> bool {
         } else {
             name
         };
-        is_of_several_losses(metric, &index.plan.axes)
+        is_measured_differently(metric, &index.plan.axes)
     })
 }
 

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Having, SameData};
+use super::{Having, SameData, share_items};
 use crate::report::model::{Report, Trial};
-use runner_core::record::KERNELS;
+use runner_core::record::{DataUsed, KERNELS};
 
 /// Runs or trials that are listed individually.
 const NAMED: usize = 4;
@@ -138,19 +138,14 @@ pub fn other_items(report: &Report) -> Option<String> {
     let (split, _) = report.objective.split_once('/')?;
     let split = split.trim_end_matches("_ema").trim_end_matches("_swa");
     let data = &report.provenance.data;
-    let items = |trial: &Trial| -> BTreeSet<&String> {
-        let used = trial.data.iter().filter_map(|at| data.get(*at));
-        used.filter_map(|used| used.digests.get(split)).collect()
-    };
     let measured = report.trials.iter().filter(|trial| trial.rank.is_some());
     let measured: Vec<_> = measured
-        .map(|trial| (trial, items(trial)))
+        .map(|trial| (trial, trial.data_in(data)))
         .filter(|(_, items)| !items.is_empty())
         .collect();
     let (first, of_first) = measured.first()?;
-    let is_other = |(_, items): &&(&Trial, BTreeSet<&String>)| {
-        !items.is_subset(of_first) && !of_first.is_subset(items)
-    };
+    let is_other =
+        |(_, items): &&(&Trial, Vec<&DataUsed>)| !share_items(items, of_first, &report.objective);
     let num = measured.iter().filter(is_other).count();
     let (other, _) = measured.iter().find(is_other)?;
     let others = match num {
@@ -158,7 +153,7 @@ pub fn other_items(report: &Report) -> Option<String> {
         _ => format!("{num} trials, such as `{}`, were", other.id),
     };
     Some(format!(
-        "{others} measured on other {split} items than `{}`: a difference between them may come from the items.",
+        "{others} measured on other {split} items than `{}`: a difference between them may come from the items, so there is no verdict on it.",
         first.id
     ))
 }

@@ -11,7 +11,7 @@ use runner_statistics::{Balance, IntervalMethod, LevelEffect};
 pub fn effects(report: &Report) -> Vec<Section> {
     let effects = report.effects.iter();
     let mut sections: Vec<Section> = effects.map(|effect| of_axis(report, effect)).collect();
-    if report.is_of_several_losses(&report.objective) {
+    if report.is_measured_differently(&report.objective) {
         return sections;
     }
     // An axis without a table still has a plot: its values are the trials of the ranked table, or all different.
