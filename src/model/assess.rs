@@ -36,6 +36,9 @@ const MOST_CLASSES: usize = 200;
 /// The maximum number of scores to sort over all resamples, for metrics that depend on their order.
 const MOST_SORTED: usize = 50_000_000;
 
+/// The share of resamples in which a metric must be defined for its interval: areas need items of a class and others.
+const MOSTLY_DEFINED: f64 = 0.95;
+
 /// The measurements of some items.
 #[derive(Debug)]
 pub struct Assessed {
@@ -140,21 +143,10 @@ impl Assessed {
     pub fn metrics(&self) -> Vec<Measure> {
         let metrics = self.sums.metrics(&self.scores, Some(&self.ranked));
         let resampled = self.resampled();
-        let interval = |at: usize| {
-            let values = resampled.iter().map(|values| values[at].1);
-            percentile_interval(values.collect(), LEVEL)
-        };
-        let names: Vec<String> = resampled
-            .first()
-            .map(|values| values.iter().map(|(name, _)| name.clone()).collect())
-            .unwrap_or_default();
         metrics
             .into_iter()
             .map(|(name, value)| Measure {
-                interval: names
-                    .iter()
-                    .position(|other| *other == name)
-                    .and_then(interval),
+                interval: interval(&name, resampled.iter().map(|values| find(values, &name))),
                 name,
                 value,
             })
@@ -192,11 +184,9 @@ impl Assessed {
             let ranked = self.ranked.resampled(counts);
             let of_ranks = self.scores.metrics.iter();
             let of_ranks = of_ranks.filter(|metric| metric.needs_scores());
-            values.extend(of_ranks.map(|metric| {
-                (
-                    metric.name().to_owned(),
-                    ranked.value(*metric, &self.scores.settings),
-                )
+            values.extend(of_ranks.filter_map(|metric| {
+                let value = ranked.value(*metric, &self.scores.settings)?;
+                Some((metric.name().to_owned(), value))
             }));
         }
         values
@@ -246,10 +236,6 @@ impl Assessed {
                 .metrics(&assessed.scores, Some(&assessed.ranked))
         };
         let others = of(other);
-        let find = |values: &[(String, f64)], name: &str| {
-            let found = values.iter().find(|(other, _)| other == name);
-            found.map(|(_, value)| *value)
-        };
         let is_scaled = |metric| matches!(metric, Metric::Mae | Metric::Mse | Metric::Rmse);
         let is_comparable = |name: &str| match Metric::named(name) {
             Some(Metric::Loss) => {
@@ -264,12 +250,10 @@ impl Assessed {
                 return None;
             }
             let differences = ours.iter().zip(&theirs);
-            let differences: Option<Vec<f64>> = differences
-                .map(|(a, b)| Some(find(a, &name)? - find(b, &name)?))
-                .collect();
+            let differences = differences.map(|(a, b)| Some(find(a, &name)? - find(b, &name)?));
             Some(Difference {
                 other: *others.get(&name)?,
-                interval: differences.and_then(|values| percentile_interval(values, LEVEL)),
+                interval: interval(&name, differences),
                 name,
                 value,
             })
@@ -294,6 +278,27 @@ impl Assessed {
             right,
         }
     }
+}
+
+/// The metric of a name among those of a resample.
+fn find(values: &[(String, f64)], name: &str) -> Option<f64> {
+    let found = values.iter().find(|(other, _)| other == name);
+    found.map(|(_, value)| *value)
+}
+
+/// The interval of a metric by its values in resamples, where it is defined in nearly all of them. Noise in the bins of
+/// a calibration error adds to it, and more so in a resample: its interval would lie above it.
+fn interval(name: &str, values: impl Iterator<Item = Option<f64>>) -> Option<[f64; 2]> {
+    if name == Metric::CalibrationError.name() {
+        return None;
+    }
+    let (mut defined, mut num) = (Vec::new(), 0);
+    for value in values {
+        num += 1;
+        defined.extend(value);
+    }
+    let is_enough = defined.len() as f64 >= MOSTLY_DEFINED * f64::from(num);
+    is_enough.then(|| percentile_interval(defined, LEVEL))?
 }
 
 /// Whether a metric that was not asked for is measured, too: those of the task that need neither all scores of the data

@@ -75,7 +75,7 @@ def averaged(truth, chosen, average, zero, columns, positive):
 
 
 def ranked(scores, truths, average, positive):
-    """Over the classes or labels with both."""
+    """Over the classes or labels with both; nothing if there are none."""
     found = {}
     for name, metric, need in (("auroc", m.roc_auc_score, "both"), ("auc_pr", m.average_precision_score, "one")):
         there = [at for at in range(truths.shape[1]) if truths[:, at].any() and (need == "one" or not truths[:, at].all())]
@@ -83,7 +83,8 @@ def ranked(scores, truths, average, positive):
             there = [at for at in there if at == positive]
         each = [metric(truths[:, at], scores[:, at]) for at in there]
         weights = [truths[:, at].sum() for at in there] if average == "weighted" else None
-        found[name] = float(np.average(each, weights=weights)) if each else 0.0
+        if each:
+            found[name] = float(np.average(each, weights=weights))
     return found
 
 

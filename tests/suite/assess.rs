@@ -73,6 +73,11 @@ fn metrics_are_those_that_the_training_recorded() {
                 // The batches are those of the training, so every bit is.
                 assert_eq!(Some(value), known.as_f64(), "{data}: {name}");
             }
+            // Resamples add noise to it.
+            if name == "calibration_error" {
+                assert!(metric.get("interval").is_none_or(Json::is_null), "{metric}");
+                continue;
+            }
             let low = metric["interval"][0].as_f64().unwrap();
             let high = metric["interval"][1].as_f64().unwrap();
             assert!(

@@ -6,7 +6,7 @@ use burn_runner::record::RunFolder;
 use serde_json::Value as Json;
 
 use super::edit::Edit;
-use super::support::{folder_with, plan, run};
+use super::support::{folder_with, plan, run, summary};
 
 /// A spec with an MLP; `tables` begins with the keys of `[data]`.
 fn spec(tables: &str) -> String {
@@ -306,4 +306,62 @@ fn arrays_can_be_ignored() {
         let (code, _, stderr) = run(folder.path(), &small);
         assert_eq!(code, 0, "{stderr}");
     }
+}
+
+/// A value of an area that is not defined would be made up.
+#[test]
+fn areas_of_a_split_with_one_class_are_not_reported() {
+    let spec = r#"
+[data]
+type = "csv"
+path = "rows.csv"
+valid_path = "valid.csv"
+target = "kind"
+[task]
+metrics = ["accuracy", "auroc"]
+[model]
+type = "mlp"
+hidden = [4]
+[optimizer]
+type = "adam"
+learning_rate = 1e-2
+[train]
+epochs = 2
+batch_size = 16
+"#;
+    let folder = folder_with(spec);
+    let rows = |classes: [&str; 2], shift: usize| -> String {
+        let row = |at: usize| {
+            format!(
+                "{},{},{}\n",
+                at % 7,
+                (at * at + shift) % 11,
+                classes[at % 2]
+            )
+        };
+        format!("x,y,kind\n{}", (0..40).map(row).collect::<String>())
+    };
+    fs::write(folder.path().join("rows.csv"), rows(["no", "yes"], 0)).unwrap();
+    fs::write(folder.path().join("valid.csv"), rows(["yes", "yes"], 5)).unwrap();
+    let (code, _, said) = run(folder.path(), &["run", "spec.toml", "--quiet"]);
+    assert_eq!(code, 0, "{said}");
+    let metrics = &summary(folder.path(), "base-s1")["metrics"];
+    assert!(metrics["valid/accuracy"].is_number(), "{metrics}");
+    assert!(metrics.get("valid/auroc").is_none(), "{metrics}");
+    let arguments = ["evaluate", "results/spec", "--data", "valid.csv"];
+    let (code, text, said) = run(folder.path(), &arguments);
+    assert_eq!(code, 0, "{said}");
+    assert!(!text.contains("\n auroc "), "{text}");
+    // What decides has to be defined.
+    let set = [
+        "--set",
+        "objective.metric=valid/auroc",
+        "--set",
+        "experiment.name=area",
+    ];
+    let (code, text, said) = run(folder.path(), &[&["run", "spec.toml"][..], &set].concat());
+    assert_eq!(code, 1, "{text}{said}");
+    let why =
+        "`valid/auroc` is not defined, because no class has both items and others in its split";
+    assert!(said.contains(why), "{said}");
 }

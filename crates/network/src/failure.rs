@@ -4,6 +4,8 @@ use std::fmt;
 
 use crate::digest::NoNumber;
 use runner_core::event::{FailureClass, Metrics, Outcome};
+use runner_core::plan::RunPlan;
+use runner_core::spec::metric::Objective;
 
 /// A split that delivered a different number of items than it has.
 #[derive(Debug, PartialEq)]
@@ -60,6 +62,25 @@ pub fn all_finite(metrics: &Metrics, prefix: &str) -> Result<(), Outcome> {
             FailureClass::NotFinite,
             format!(
                 "the metric {prefix}{name} is infinite or NaN; lower `optimizer.learning_rate`, or remove it from `task.metrics`"
+            ),
+        )),
+    }
+}
+
+/// Refuses the metrics of an epoch without those that decide: of a split with one class, areas are not defined.
+pub fn all_deciding(metrics: &Metrics, plan: &RunPlan) -> Result<(), Outcome> {
+    let deciding = [
+        Some(plan.objective),
+        plan.watched(),
+        plan.scheduler.metric(),
+    ];
+    let mut deciding = deciding.into_iter().flatten().map(Objective::name);
+    match deciding.find(|name| !metrics.contains_key(name)) {
+        None => Ok(()),
+        Some(name) => Err(Outcome::failed(
+            FailureClass::Data,
+            format!(
+                "`{name}` is not defined, because no class has both items and others in its split; use another metric, or a split with both"
             ),
         )),
     }

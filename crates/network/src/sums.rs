@@ -79,7 +79,7 @@ impl Sums {
         let of_ranks = of_ranks.filter_map(|metric| {
             Some((
                 metric.name().to_owned(),
-                ranked?.value(*metric, &scores.settings),
+                ranked?.value(*metric, &scores.settings)?,
             ))
         });
         metrics.extend(of_ranks);

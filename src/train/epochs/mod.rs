@@ -32,7 +32,7 @@ use runner_core::event::Outcome;
 use runner_core::plan::{PieceSizes, RunPlan};
 use runner_core::record::{RunFolder, TraceWriter};
 use runner_network::batch::Batch;
-use runner_network::failure::{all_finite, wrong_count};
+use runner_network::failure::{all_deciding, all_finite, wrong_count};
 use runner_network::hybrid::Probe;
 use runner_network::schedule::Reductions;
 use runner_network::scores::Scores;
@@ -205,7 +205,13 @@ impl Epochs {
         let digests = self.digests(epoch * self.plan.steps_per_epoch, learner)?;
         let valid_secs = valid_started.elapsed().as_secs_f64();
         let metrics = self.metrics(averaged, state, learner);
-        all_finite(&metrics, "").map_err(|outcome| self.fail(outcome))?;
+        all_finite(&metrics, "")
+            .and_then(|()| match self.last_epoch_after {
+                // A memory probe validates a few batches.
+                Some(_) => Ok(()),
+                None => all_deciding(&metrics, &self.plan),
+            })
+            .map_err(|outcome| self.fail(outcome))?;
         self.draw_samples(epoch, learner, valid)?;
         let improved = self.finish_epoch(state, metrics, train_secs, valid_secs);
         self.trace(|trace| trace.add_digests(&digests));

@@ -2,7 +2,6 @@
 
 use burn::tensor::{Int, Tensor, TensorReadError};
 
-use super::counts::ratio;
 use super::{numbers, whole_numbers};
 use crate::sliced;
 use crate::targets::Targets;
@@ -58,9 +57,10 @@ impl Ranked {
     }
 
     /// The value of a metric: each class against the rest, averaged over the classes with both, or only the positive one.
-    pub fn value(&self, metric: Metric, settings: &MetricSettings) -> f64 {
+    /// None if there is no such class: a value would be made up.
+    pub fn value(&self, metric: Metric, settings: &MetricSettings) -> Option<f64> {
         if metric == Metric::SlicedWasserstein {
-            return sliced::distance(&self.scores, &self.truths);
+            return Some(sliced::distance(&self.scores, &self.truths));
         }
         let classes = match (settings.average, settings.positive) {
             (Average::Binary, Some(at)) => at..at + 1,
@@ -87,7 +87,7 @@ impl Ranked {
             sum += weight * value;
             weights += weight;
         }
-        ratio(sum, weights)
+        (weights > 0.0).then(|| sum / weights)
     }
 }
 

@@ -368,9 +368,24 @@ fn areas_under_curves_are_those_of_brute_force() {
         (0..width).map(|c| value(class(c))).sum::<f64>() / width as f64
     };
     let settings = scores(&[], Average::Macro, LossFunction::SoftMargin).settings;
-    let value = |metric| ranked.value(metric, &settings);
+    let value = |metric| ranked.value(metric, &settings).unwrap();
     assert_close(value(Metric::Auroc), mean(&roc), "auroc");
     assert_close(value(Metric::AucPr), mean(&precision), "auc_pr");
+}
+
+#[test]
+fn areas_of_one_class_are_not_defined() {
+    let settings = scores(&[], Average::Macro, LossFunction::SoftMargin).settings;
+    let labels = |labels: &[f64]| {
+        let mut ranked = Ranked::default();
+        let all = tensor(&[0.2, 0.7], 1);
+        let targets = Targets::Values(tensor(labels, 1));
+        ranked.add(all, &targets).unwrap();
+        [Metric::Auroc, Metric::AucPr].map(|metric| ranked.value(metric, &settings))
+    };
+    assert_eq!(labels(&[0.0, 1.0]), [Some(1.0), Some(1.0)]);
+    assert_eq!(labels(&[1.0, 1.0]), [None, Some(1.0)]);
+    assert_eq!(labels(&[0.0, 0.0]), [None, None]);
 }
 
 #[derive(serde::Deserialize)]
@@ -458,7 +473,9 @@ impl Case {
             for (metric, expected) in expected {
                 let found = match found.get(metric.name()) {
                     Some(found) => *found,
-                    None => ranked.value(*metric, &settings),
+                    None => ranked.value(*metric, &settings).unwrap_or_else(|| {
+                        panic!("{} of case {at}, {settings:?}: {expected}", metric.name())
+                    }),
                 };
                 let what = format!(
                     "{} of case {at}, {:?}, {settings:?}",

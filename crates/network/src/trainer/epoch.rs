@@ -8,7 +8,7 @@ use super::{Advance, Finished, Trainer, unread};
 use crate::batch::Batch;
 use crate::copies;
 use crate::evaluation::Errors;
-use crate::failure::{LOWER_RATE, WrongCount, all_finite, wrong_count};
+use crate::failure::{LOWER_RATE, WrongCount, all_deciding, all_finite, wrong_count};
 use crate::hybrid::Counters;
 use crate::network::Network;
 use crate::scores::read;
@@ -68,6 +68,7 @@ impl Trainer {
         let counters = self.held().counters();
         metrics.extend(counters.iter().flat_map(Counters::metrics));
         all_finite(&metrics, "")?;
+        all_deciding(&metrics, plan)?;
         let epoch = Epoch {
             epoch: self.state.epochs_done + 1,
             step: digests.step,
