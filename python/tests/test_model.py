@@ -105,11 +105,11 @@ def test_arrays_are_read_as_their_files(tmp_path, pictures, images):
         of_file = pictures.predict(tmp_path / "images.npy")
         of_memory = pictures.predict(images.astype(dtype))
         assert (of_file.probabilities == of_memory.probabilities).all()
-        assert of_file.ids == ["1", "2", "3", "4", "5"] and of_memory.ids is None
+        assert of_file.ids == ["0", "1", "2", "3", "4"] and of_memory.ids is None
     wrong = np.full((2, 1, 8, 8), np.inf)
     np.save(tmp_path / "wrong.npy", wrong)
     for data in (tmp_path / "wrong.npy", wrong):
-        with pytest.raises(br.RequestError, match="item 1.*inf"):
+        with pytest.raises(br.RequestError, match="item 0.*inf"):
             pictures.predict(data)
 
 

@@ -117,7 +117,7 @@ impl Found {
                 self.fits(wish, target.copied())?;
                 wish
             }
-            (None, Some(target)) => usual_task(target),
+            (None, Some(target)) => usual_task(target, self.are_arrays()),
             (None, None) => TaskKind::Autoencoding,
         };
         let mut guess = Guess::of_rows(task);
@@ -143,7 +143,9 @@ impl Found {
         }
         guess.target = targets.iter().map(|t| t.column.name.clone()).collect();
         if let [target] = targets[..] {
-            guess.columns.extend(said_of_target(target, task));
+            guess
+                .columns
+                .extend(said_of_target(target, task, self.are_arrays()));
         }
         guess.choose(&features);
         guess.say(&self.said);
@@ -161,6 +163,14 @@ impl Found {
                 .help("use a table with columns that describe its rows"));
         }
         Ok(guess)
+    }
+
+    /// Whether columns are arrays, whose types are their own.
+    fn are_arrays(&self) -> bool {
+        matches!(
+            self.kind,
+            DataKind::Npy | DataKind::Npz | DataKind::Safetensors | DataKind::Idx
+        )
     }
 
     fn running_text(&self, wish: Option<TaskKind>) -> Result<Guess, DataError> {
@@ -239,7 +249,7 @@ impl Found {
     fn fits(&self, wish: TaskKind, target: Option<&ColumnProfile>) -> Result<(), DataError> {
         let refuse = |reason: String| {
             let message = format!("the task `{}` does not fit: {reason}", wish.name());
-            let help = match target.map(usual_task) {
+            let help = match target.map(|target| usual_task(target, self.are_arrays())) {
                 Some(task) => format!("remove `--task`, or use `--task {}`", task.name()),
                 None => "remove `--task`".to_owned(),
             };
@@ -412,37 +422,45 @@ fn reason_against(column: &ColumnProfile) -> Option<String> {
 }
 
 /// The settings that a target needs.
-fn usual_task(target: &ColumnProfile) -> TaskKind {
+fn usual_task(target: &ColumnProfile, are_arrays: bool) -> TaskKind {
     if target.column.name == "mask" && target.column.shape.len() == 2 {
         return TaskKind::Segmentation;
     }
     match &target.values {
         ValueProfile::Categories(_) => TaskKind::Classification,
-        ValueProfile::Numbers(numbers) if is_classes(target) && numbers.is_whole => {
+        ValueProfile::Numbers(numbers) if is_classes(target, are_arrays) && numbers.is_whole => {
             TaskKind::Classification
         }
         _ => TaskKind::Regression,
     }
 }
 
-fn is_classes(target: &ColumnProfile) -> bool {
+/// Whether numbers may be classes. In an array, these are integers from 0 without holes, and floats are amounts.
+fn is_classes(target: &ColumnProfile, are_arrays: bool) -> bool {
+    let is_of_integers = matches!(target.column.kind, ColumnKind::Bytes | ColumnKind::Whole);
     match &target.values {
         ValueProfile::Numbers(numbers) => {
             let different = numbers.different.as_ref();
+            let is_numbered = |num: usize| {
+                is_of_integers && numbers.min == 0.0 && numbers.max == num as f64 - 1.0
+            };
             target.column.shape.is_empty()
                 && numbers.is_whole
-                && different.is_some_and(|all| all.len() <= MAX_CLASSES)
+                && different.is_some_and(|all| {
+                    all.len() <= MAX_CLASSES && (!are_arrays || is_numbered(all.len()))
+                })
         }
         _ => false,
     }
 }
 
 /// `[[data.columns]]` of a target whose values are ambiguous.
-fn said_of_target(target: &ColumnProfile, task: TaskKind) -> Option<Vec<Line>> {
+fn said_of_target(target: &ColumnProfile, task: TaskKind, are_arrays: bool) -> Option<Vec<Line>> {
     let name = &target.column.name;
     let is_number = matches!(target.values, ValueProfile::Numbers(_));
     let mut lines = vec![Line::text("name", name, "more about the target")];
-    let could_be_classes = is_classes(target) || target.column.kind == ColumnKind::Whole;
+    let could_be_classes =
+        is_classes(target, are_arrays) || target.column.kind == ColumnKind::Whole;
     if is_number && task == TaskKind::Classification {
         let meaning = "its numbers are classes; use \"number\" to predict the number itself";
         lines.push(Line::text("type", "category", meaning));

@@ -59,7 +59,7 @@ pub struct Incoming<'a> {
 pub struct Piece {
     /// The items.
     pub split: Split,
-    /// The identifier of each: the number of its row or item from 1, or the name of its file.
+    /// The identifier of each: the number of its row from 1, of its item in an array from 0, or the name of its file.
     pub ids: Vec<String>,
     /// The values of each that are copied to the output.
     pub kept: Vec<Vec<String>>,
@@ -85,7 +85,7 @@ pub(in crate::data) struct Origin {
 /// The identifier of an item.
 #[derive(Clone, Debug)]
 pub(in crate::data) enum Id {
-    /// The number of its row, from 1.
+    /// The number of its row, from 1, or in an array, as NumPy counts, from 0.
     Row(u64),
     /// The name of its file.
     File(String),

@@ -302,12 +302,17 @@ impl RolesSpec {
                     "The column of the weight of each item of the train split in the loss: 0 or more, relative to their mean; it is not a feature.",
                 )
                 .optional(),
-            ignore: names(
-                s,
-                "ignore",
-                "Columns that are not used, such as row numbers.",
-            )
-            .unwrap_or_default(),
+            ignore: s
+                .field(
+                    "ignore",
+                    Kind::Either(
+                        Box::new(Kind::Text),
+                        Box::new(Kind::list(Kind::Text, 0)),
+                    ),
+                    "Columns that are not used, such as row numbers.",
+                )
+                .optional()
+                .unwrap_or_default(),
             missing: Self::decode_missing(
                 s,
                 "How missing values are handled in columns that do not set it themselves.",

@@ -5,7 +5,7 @@ use crate::data::DataError;
 use crate::data::encode::statistics::{Moments, median, moments, most_common};
 use crate::data::encode::{Feature, Form, Groups, InputEncoder, Scaling};
 use crate::data::records::{Column, ColumnKind};
-use crate::spec::data::{ColumnSpec, Encode, Missing, Scale};
+use crate::spec::data::{ColumnSpec, ColumnType, Encode, Missing, Scale};
 
 impl Fitting<'_> {
     pub(super) fn features(&self, columns: &[usize]) -> Result<InputEncoder, DataError> {
@@ -200,6 +200,20 @@ fn refuse_unfit(
     let is_category = matches!(column.kind, ColumnKind::Categories { .. });
     let name = &column.name;
     let wrong = match (is_category, said) {
+        (
+            false,
+            ColumnSpec {
+                kind: Some(ColumnType::Category),
+                ..
+            },
+        ) => (
+            "type",
+            format!(
+                "`type = \"category\"` has no effect on `{name}`, which contains {}",
+                column.kind.show()
+            ),
+            "remove `type`; arrays of classes can be one-hot encoded before they are saved, and an array of tokens can be the only input or one in `[[data.inputs]]`",
+        ),
         (true, ColumnSpec { clip: Some(_), .. }) => (
             "clip",
             format!("`clip` needs a numeric column; `{name}` is categorical"),

@@ -89,6 +89,16 @@ impl Fitting<'_> {
                     num_classes: max as usize + 1,
                 }))
             }
+            _ if said == Some(ColumnType::Category) => {
+                let message = format!(
+                    "the target `{}` cannot be classes: it contains {}",
+                    spec.name,
+                    spec.kind.show()
+                );
+                Err(DataError::new(message).key("data.columns").help(
+                    "number the classes 0, 1, 2, … as integers, for example with `y.astype(np.int64)`, or remove `type = \"category\"`",
+                ))
+            }
             _ => Ok(None),
         }
     }

@@ -232,7 +232,7 @@ fn pump(
                     // Writing to memory cannot fail.
                     let _ = writer.push(&record);
                     origins.push(Origin {
-                        id: Id::Row(number + 1),
+                        id: Id::Row(number),
                         line: number,
                         kept: Vec::new(),
                         group: None,
@@ -240,7 +240,7 @@ fn pump(
                     });
                 }
                 Err((place, Reason(reason))) => {
-                    let place = format!("{place}, item {}", number + 1);
+                    let place = format!("{place}, item {number}");
                     bad.push((origins.len(), Skipped { place, reason }));
                 }
             }
@@ -249,7 +249,7 @@ fn pump(
             records: writer.into_records(),
             origins,
             bad,
-            place: |shown, origin| format!("`{shown}`, item {}", origin.line + 1),
+            place: |shown, origin| format!("`{shown}`, item {}", origin.line),
         })?;
         done += piece;
     }
