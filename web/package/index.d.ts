@@ -150,6 +150,8 @@ export class Experiment {
   check(): Promise<Diagnostic[]>;
   /** The runs; throws an {@link ExperimentError}. */
   plan(): Promise<Plan>;
+  /** A run with everything resolved: a text that {@link startRun} trains, also in another worker. */
+  resolve(run?: string): Promise<string>;
   /** A run before its first update, or as a checkpoint left it. */
   start(run?: string, checkpoint?: Checkpoint): Promise<Training>;
   /** The report of trainings of its runs, as `runner report` writes it: an HTML page. */
@@ -210,12 +212,17 @@ export class OpenedRun {
 
 /** Opens a capsule of the program or of a page; throws if it is damaged. `name` is its name in messages. */
 export function openCapsule(name: string, bytes: Uint8Array): Promise<OpenedRun>;
-/** Loads the WebAssembly module, once; by default the one next to the package's code. */
-export function load(module?: BufferSource | WebAssembly.Module): Promise<void>;
-/** Loads the module that makes files of trainings, once; the first `export`, `capsule` or `report` does so. */
-export function loadFiles(module?: BufferSource | WebAssembly.Module): Promise<void>;
-/** Adds a file that experiment files can name, or replaces it; `path` is from the folder of the experiment file. */
-export function putFile(path: string, bytes: Uint8Array): Promise<void>;
+/** A run of {@link Experiment.resolve} before its first update, or as a checkpoint left it. */
+export function startRun(run: string, checkpoint?: Checkpoint): Promise<Training>;
+/** A WebAssembly module: it checks and plans, trains, or makes files of trainings. */
+export type Part = "plan" | "train" | "files";
+/** Loads a module before it is needed, `plan` by default, from the one next to the package's code by default. */
+export function load(part?: Part, module?: BufferSource | WebAssembly.Module): Promise<void>;
+/**
+ * Adds a file that experiment files can name, or replaces it; `path` is from the folder of the experiment file. A worker
+ * that only calls {@link startRun} needs it for `train` alone.
+ */
+export function putFile(path: string, bytes: Uint8Array, parts?: ("plan" | "train")[]): Promise<void>;
 /** Removes a file, or all files of a folder. */
 export function removeFile(path: string): Promise<void>;
 /** The text of a first experiment file for a file or folder that was added. */

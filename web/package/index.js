@@ -1,88 +1,122 @@
 // Experiments of burn-runner on WebAssembly: the code of the command line, for browsers and Node.
 
-import initialize, * as native from "./runner_web.js";
-
 /** Updates between two events take about this long. */
 const SLICE_SECS = 0.03;
 
 /** The smallest module that needs SIMD. */
 const SIMD = [0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 123, 3, 2, 1, 0, 10, 10, 1, 8, 0, 65, 0, 253, 15, 253, 98, 11];
 
-let loading;
+/** A WebAssembly module beside this file, with a memory of its own. It is loaded once, when it is needed. */
+class Module {
+  #name;
+  #loading;
 
-/**
- * Loads the WebAssembly module, once. By default it is next to this file.
- * @param {BufferSource | WebAssembly.Module} [module]
- */
-export function load(module) {
-  loading ??= (async () => {
+  constructor(name) {
+    this.#name = name;
+  }
+
+  /** Its functions; `source` replaces the file beside this one. */
+  load(source) {
+    this.#loading ??= this.#load(source);
+    // It can be loaded later, when the server answers again.
+    this.#loading.catch(() => (this.#loading = undefined));
+    return this.#loading;
+  }
+
+  async #load(source) {
     if (!WebAssembly.validate(Uint8Array.from(SIMD))) {
       throw new Error("WebAssembly has no SIMD here; use Chrome 91, Firefox 89, Safari 16.4, Node 20 or later");
     }
-    await start(initialize, "runner_web_bg.wasm", module);
-  })();
-  return loading;
+    const functions = await import(`./${this.#name}.js`);
+    if (source === undefined && typeof process === "object" && process.versions?.node) {
+      const { readFile } = await import("node:fs/promises");
+      source = await readFile(new URL(`${this.#name}_bg.wasm`, import.meta.url));
+    }
+    await functions.default(source === undefined ? undefined : { module_or_path: source });
+    return functions;
+  }
 }
 
-let loadingFiles;
+/** Checks and plans; trains; makes files of trainings. */
+const modules = { plan: new Module("runner_plan"), train: new Module("runner_train"), files: new Module("runner_files") };
 
 /**
- * Loads the module that makes files of trainings, once; the first file does so. By default it is next
- * to this file.
+ * Loads modules before they are needed. By default they are next to this file.
+ * @param {"plan" | "train" | "files"} part
  * @param {BufferSource | WebAssembly.Module} [module]
  */
-export function loadFiles(module) {
-  loadingFiles ??= (async () => {
-    const files = await import("./runner_files.js");
-    await start(files.default, "runner_files_bg.wasm", module);
-    return files;
-  })();
-  // It can be loaded later, when the server answers again.
-  loadingFiles.catch(() => (loadingFiles = undefined));
-  return loadingFiles.then(() => {});
+export async function load(part = "plan", module) {
+  await modules[part].load(module);
 }
 
-async function start(initialize, name, module) {
-  let source = module;
-  if (source === undefined && typeof process === "object" && process.versions?.node) {
-    const { readFile } = await import("node:fs/promises");
-    source = await readFile(new URL(name, import.meta.url));
+/** Files that were added or removed (without bytes) since a module was told, by path and in order. */
+class Changes {
+  #waiting = new Map();
+
+  add(path, bytes) {
+    if (bytes === null) {
+      const inside = [...this.#waiting.keys()].filter((of) => of.startsWith(`${path}/`));
+      inside.forEach((of) => this.#waiting.delete(of));
+    }
+    this.#waiting.delete(path);
+    this.#waiting.set(path, bytes);
   }
-  await initialize(source === undefined ? undefined : { module_or_path: source });
+
+  tell({ put_file, remove_file }) {
+    const waiting = [...this.#waiting];
+    this.#waiting.clear();
+    for (const [path, bytes] of waiting) {
+      if (bytes === null) remove_file(path);
+      else put_file(path, bytes);
+    }
+  }
+}
+const changes = { plan: new Changes(), train: new Changes() };
+
+/** The module that checks and plans, with all files. */
+async function planner() {
+  const functions = await modules.plan.load();
+  changes.plan.tell(functions);
+  return functions;
+}
+
+/** The module that trains, with all files. Those of a training stay as they are until the next one starts. */
+async function trainer() {
+  const functions = await modules.train.load();
+  changes.train.tell(functions);
+  return functions;
 }
 
 /** The JSON schema of experiment files. */
 export async function schema() {
-  await load();
-  return JSON.parse(native.schema());
+  return JSON.parse((await planner()).schema());
 }
 
 /** The version of burn-runner. */
 export async function version() {
-  await load();
-  return native.version();
+  return (await planner()).version();
 }
 
 /**
  * Adds a file that experiment files can name, or replaces it.
  * @param {string} path from the folder of the experiment file
  * @param {Uint8Array} bytes
+ * @param {("plan" | "train")[]} [parts] who reads it; a worker that only calls `startRun` needs it to train alone
  */
-export async function putFile(path, bytes) {
-  await load();
-  native.put_file(path, bytes);
+export async function putFile(path, bytes, parts = ["plan", "train"]) {
+  const copy = Uint8Array.from(bytes);
+  for (const part of parts) changes[part].add(path, copy);
 }
 
 /** Removes a file, or all files of a folder. */
 export async function removeFile(path) {
-  await load();
-  native.remove_file(path);
+  for (const of of Object.values(changes)) of.add(path, null);
 }
 
 /** The text of a first experiment file for a file or folder that was added, with a comment on every line. */
 export async function starter(path) {
-  await load();
-  return named(() => native.starter(path));
+  const { starter } = await planner();
+  return named(() => starter(path));
 }
 
 /** An experiment file that is wrong, with all messages about it. */
@@ -107,18 +141,30 @@ export class Experiment {
 
   /** All messages about the file; warnings alone do not prevent a training. */
   async check() {
-    await load();
-    return JSON.parse(native.check(this.text, this.name));
+    return JSON.parse((await planner()).check(this.text, this.name));
   }
 
   /** The runs, with the shapes of their networks. Throws an ExperimentError. */
   async plan() {
-    await load();
+    return JSON.parse(await this.#planned("plan"));
+  }
+
+  async #planned(what, ...args) {
+    const functions = await planner();
     try {
-      return JSON.parse(native.plan(this.text, this.name));
+      return functions[what](this.text, this.name, ...args);
     } catch (wrong) {
-      throw typeof wrong === "string" ? new ExperimentError(JSON.parse(wrong)) : wrong;
+      if (typeof wrong !== "string") throw wrong;
+      throw wrong.startsWith("[") ? new ExperimentError(JSON.parse(wrong)) : new Error(wrong);
     }
+  }
+
+  /**
+   * A run with everything resolved: a text that `startRun` trains, also in another worker.
+   * @param {string} [run] its id; by default the first run
+   */
+  async resolve(run) {
+    return this.#planned("run_json", run ?? (await this.plan()).runs[0].id);
   }
 
   /**
@@ -126,11 +172,7 @@ export class Experiment {
    * @param {string} [run] its id; by default the first run
    */
   async start(run, checkpoint) {
-    const planned = await this.plan();
-    return named(() => {
-      const session = new native.Session(this.text, this.name, run ?? planned.runs[0].id);
-      return new Training(checkpoint ? session.resume(unpacked(checkpoint)) : session);
-    });
+    return startRun(await this.resolve(run), checkpoint);
   }
 
   /**
@@ -138,11 +180,10 @@ export class Experiment {
    * @param {{ about: string, files: [string, Uint8Array][] }[]} records from `Training.record`
    */
   async report(records) {
-    await load();
-    await loadFiles();
-    const files = await loadingFiles;
+    const plan = await this.#planned("plan_json");
+    const made = await modules.files.load();
     return named(() => {
-      const report = new files.Report(native.plan_json(this.text, this.name));
+      const report = new made.Report(plan);
       for (const { about, files } of records) {
         for (const [name, bytes] of files) report.add(name, bytes);
         report.add_run(about, ...now());
@@ -160,6 +201,20 @@ export class Experiment {
     await training.run(onEvent, signal);
     return training;
   }
+}
+
+/**
+ * A run before its first update, or as a checkpoint left it.
+ * @param {string} run from `Experiment.resolve`
+ */
+export async function startRun(run, checkpoint) {
+  const { Session, Checkpoint } = await trainer();
+  return named(() => {
+    const session = new Session(run);
+    if (!checkpoint) return new Training(session);
+    const { model, optimizer, scheduler, best, losses, digests, state } = checkpoint;
+    return new Training(session.resume(new Checkpoint(model, optimizer, scheduler, best, losses, digests, state)));
+  });
 }
 
 /** A run in training, or after it. */
@@ -246,21 +301,20 @@ export class Training {
   /** A file of the weights: "safetensors", "pytorch", "pytorch-json", "npz" or "onnx". */
   async export(format) {
     const [run, weights] = named(() => [this.#session.run(), this.#session.weights()]);
-    await loadFiles();
-    const files = await loadingFiles;
-    return named(() => files.write_weights(run, weights, format));
+    const { write_weights } = await modules.files.load();
+    return named(() => write_weights(run, weights, format));
   }
 
   /** The run with its data in a file, from which `runner reproduce` trains it again; for a training that has ended. */
   async capsule() {
     const recorded = named(() => this.#session.record(true));
     try {
-      await loadFiles();
-      const files = await loadingFiles;
+      const { read_file } = await modules.train.load();
+      const { Capsule } = await modules.files.load();
       return named(() => {
-        const capsule = new files.Capsule(recorded.about);
+        const capsule = new Capsule(recorded.about);
         recorded.names.forEach((name, at) => capsule.add(name, recorded.take(at)));
-        for (const path of recorded.data) capsule.add_data(path, native.read_file(path));
+        for (const path of recorded.data) capsule.add_data(path, read_file(path));
         const { name } = capsule;
         return { name, bytes: capsule.pack(...now()) };
       });
@@ -318,13 +372,8 @@ export class OpenedRun {
  * @param {Uint8Array} bytes
  */
 export async function openCapsule(name, bytes) {
-  await loadFiles();
-  const files = await loadingFiles;
-  return named(() => new OpenedRun(new files.Opened(name, bytes)));
-}
-
-function unpacked({ model, optimizer, scheduler, best, losses, digests, state }) {
-  return new native.Checkpoint(model, optimizer, scheduler, best, losses, digests, state);
+  const { Opened } = await modules.files.load();
+  return named(() => new OpenedRun(new Opened(name, bytes)));
 }
 
 /** The module throws texts. */

@@ -501,6 +501,8 @@ try {
   $("#version").textContent = await call("version");
   editor.useSchema(await call("schema"));
   document.body.dataset.ready = "true";
+  // While the file is read. If this fails, the training says why.
+  await call("load", { part: "train" }).catch(() => {});
 } catch (error) {
   status(error.message);
 }

@@ -1,6 +1,6 @@
 // All runs of a plan, several at a time, each in a worker of its own.
 
-import { Engine } from "./engine.js";
+import { Engine, call } from "./engine.js";
 import { make } from "./elements.js";
 import * as files from "./files.js";
 
@@ -60,12 +60,13 @@ async function work(sweep, text, name) {
   engine.on("progress", ({ run, share }) => set(run, { share }));
   for (const { path, file } of files.all()) {
     const bytes = new Uint8Array(await file.arrayBuffer());
-    await engine.call("put", { path, bytes }, [bytes.buffer]);
+    await engine.call("put", { path, bytes, parts: ["train"] }, [bytes.buffer]);
   }
   for (let run = sweep.waiting.shift(); run && sweep.isRunning; run = sweep.waiting.shift()) {
     set(run.id, { share: 0 });
     try {
-      const { history, finished, record } = await engine.call("whole", { text, name, run: run.id });
+      const resolved = await call("resolve", { text, name, run: run.id });
+      const { history, finished, record } = await engine.call("whole", { id: run.id, run: resolved });
       const metrics = history[finished.epoch - 1]?.metrics ?? {};
       set(run.id, { share: 1, epoch: finished.epoch, value: metrics[run.objective], metrics, test: finished.test, record });
     } catch (error) {

@@ -1,11 +1,12 @@
 // The module in a worker: every call has a number, and is answered in order; training goes on between calls.
 
-import { Experiment, ExperimentError, openCapsule, putFile, removeFile, schema, starter, version } from "./package/index.js";
+import { Experiment, ExperimentError, load, openCapsule, putFile, removeFile, schema, startRun, starter, version } from "./package/index.js";
 
 let training = null;
 let trains = false;
 
 const calls = {
+  load: ({ part }) => load(part),
   version,
   schema,
   async check({ text, name }) {
@@ -18,6 +19,7 @@ const calls = {
       throw error;
     }
   },
+  resolve: ({ text, name, run }) => new Experiment(text, name).resolve(run),
   async start({ text, name, run, checkpoint }) {
     trains = false;
     training?.free();
@@ -43,10 +45,10 @@ const calls = {
     return { ...opened };
   },
   /** Trains a run to its end, without the calls of a page between updates. */
-  async whole({ text, name, run }) {
-    const of = await new Experiment(text, name).start(run);
+  async whole({ id, run }) {
+    const of = await startRun(run);
     try {
-      await of.run(({ step, steps }) => postMessage({ event: "progress", run, share: step / steps }));
+      await of.run(({ step, steps }) => postMessage({ event: "progress", run: id, share: step / steps }));
       const finished = of.finish();
       return { history: of.history, finished, record: of.record() };
     } finally {
@@ -69,7 +71,7 @@ const calls = {
   capsule: () => training.capsule(),
   /** The report of records, or of the training. */
   report: ({ text, name, records }) => new Experiment(text, name).report(records ?? [training.record()]),
-  put: ({ path, bytes }) => putFile(path, bytes),
+  put: ({ path, bytes, parts }) => putFile(path, bytes, parts),
   remove: ({ path }) => removeFile(path),
   starter: ({ path }) => starter(path),
 };

@@ -1,12 +1,12 @@
 // Compiled by `.ci/web`, never run: what the package's types allow.
 
-import { Experiment, ExperimentError, load, loadFiles, openCapsule, putFile, removeFile, schema, starter, version } from "burn-runner";
+import { Experiment, ExperimentError, load, openCapsule, putFile, removeFile, schema, startRun, starter, version } from "burn-runner";
 import type { Checkpoint, Diagnostic, Epoch, Finished, TrainEvent } from "burn-runner";
 
 export async function used(text: string): Promise<Uint8Array> {
   await load();
   console.log(await version(), Object.keys(await schema()));
-  await putFile("rows.csv", new TextEncoder().encode("a,b\n1,2\n"));
+  await putFile("rows.csv", new TextEncoder().encode("a,b\n1,2\n"), ["plan", "train"]);
   const first: string = await starter("rows.csv");
   await removeFile("rows.csv");
   if (first === "") return new Uint8Array();
@@ -21,12 +21,12 @@ export async function used(text: string): Promise<Uint8Array> {
   };
   const training = await experiment.train(see, { run: runs[0]?.id });
   const saved: Checkpoint = training.checkpoint();
-  const again = await experiment.start(undefined, saved);
+  const again = await startRun(await experiment.resolve(), saved);
   const { epoch, test }: Finished = again.finish();
   console.log(epoch, test["test"]?.["accuracy"], again.predict([5.1, 3.5, 1.4, 0.2]).names);
   const { parameters } = again.modelInfo().network;
   console.log(parameters, again.trainBatch().loss, again.evalBatch()?.["accuracy"]);
-  await loadFiles();
+  await load("files");
   const { name, bytes } = await again.capsule();
   const page: string = await experiment.report([again.record()]);
   console.log(page.length);

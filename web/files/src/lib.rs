@@ -8,18 +8,16 @@ mod report;
 // Capsules are only opened where files are in memory.
 #[cfg(all(target_family = "wasm", target_os = "unknown"))]
 mod opened;
-#[cfg(all(target_family = "wasm", target_os = "unknown"))]
-#[path = "../../src/shown.rs"]
-mod shown;
 
 use std::io::Cursor;
-use std::panic;
 
 use runner_core::plan::RunPlan;
 use runner_exchange::onnx;
 use runner_exchange::state::StateDict;
 use runner_exchange::tensors::{Dtype, NamedTensor, Tensors};
 use runner_exchange::write;
+// Its exports: files, and messages of panics.
+use runner_web_common as _;
 use safetensors::SafeTensors;
 use wasm_bindgen::prelude::*;
 
@@ -27,18 +25,6 @@ pub use capsule::Capsule;
 #[cfg(all(target_family = "wasm", target_os = "unknown"))]
 pub use opened::Opened;
 pub use report::Report;
-
-#[wasm_bindgen]
-extern "C" {
-    #[wasm_bindgen(js_namespace = console)]
-    fn error(text: &str);
-}
-
-/// Prints panics to the console, since they end the module without a message otherwise.
-#[wasm_bindgen(start)]
-pub fn start() {
-    panic::set_hook(Box::new(|info| error(&info.to_string())));
-}
 
 /// The bytes of a file with the weights of a run: `safetensors`, `pytorch-json`, `npz`, `pytorch` or `onnx`. The run is
 /// JSON, and the weights safetensors with Burn's names and layouts.

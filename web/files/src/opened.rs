@@ -9,10 +9,11 @@ use runner_core::record::capsule::{self, Capsule};
 use runner_core::record::{RunFolder, RunRecord, Trace};
 use runner_core::spec::plain_file;
 use runner_exchange::tensors::{Dtype, NamedTensor, Tensors};
+use runner_web_common::shown;
 use serde_json::json;
 use wasm_bindgen::prelude::*;
 
-use crate::{file_of, shown};
+use crate::file_of;
 
 /// Where a capsule is unpacked.
 const PLACE: &str = "/capsule";

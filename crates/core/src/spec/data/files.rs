@@ -4,10 +4,11 @@ use serde::{Deserialize, Serialize};
 
 use super::values::{self, ValuesSpec};
 use super::{DataKind, GraphSpec, RolesSpec, RowsSpec, TokensSpec};
-use crate::diagnostic::Span;
-use crate::spec::document::{Entry, Node, Table, Value};
 use crate::spec::kind::Kind;
-use crate::spec::section::{self, Findings, Section, choices};
+use crate::spec::section::{Section, choices};
+
+/// What means missing in a table of texts, if nothing else is written.
+const MISSING: [&str; 8] = ["", "NA", "N/A", "NaN", "nan", "null", "NULL", "?"];
 
 /// Files and how they are read.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -195,7 +196,7 @@ impl FilesSpec {
                 missing_values: values::missing_marks_or(
                     s,
                     "Values that mean missing, in every column; a number matches every way to write it.",
-                    &["", "NA", "N/A", "NaN", "nan", "null", "NULL", "?"],
+                    &MISSING,
                 ),
                 rows: RowsSpec::decode(s),
             },
@@ -290,19 +291,40 @@ impl FilesSpec {
         }
     }
 
-    /// A file, or a pattern of files, without further settings.
+    /// A file, or a pattern of files, as if nothing else was written. Nothing is decoded: what trains in a browser has no
+    /// code for experiment files.
     pub fn usual(kind: DataKind, path: String) -> Self {
-        let span = Span::default();
-        let value = Value::Str(path);
-        let entry = Entry {
-            key: "path".into(),
-            key_span: span,
-            node: Node { span, value },
+        let targets = Targets::default;
+        let format = match kind {
+            DataKind::Csv => Format::Csv {
+                delimiter: ',',
+                header: true,
+                missing_values: MISSING.map(str::to_owned).to_vec(),
+                rows: RowsSpec::default(),
+            },
+            DataKind::JsonLines => Format::JsonLines,
+            DataKind::Parquet => Format::Parquet,
+            DataKind::Npy => Format::Npy { targets: targets() },
+            DataKind::Npz => Format::Npz,
+            DataKind::Safetensors => Format::Safetensors,
+            DataKind::Idx => Format::Idx { targets: targets() },
+            DataKind::ImageFolder => Format::ImageFolder {
+                masks: targets(),
+                size: None,
+                channels: Channels::Rgb,
+            },
+            _ => Format::Text,
         };
-        let table = Table {
-            entries: vec![entry],
-        };
-        section::read(&table, &mut Findings::default(), |s| Self::decode(s, kind))
+        Self {
+            format,
+            path: vec![path],
+            valid_path: Vec::new(),
+            test_path: Vec::new(),
+            on_bad_item: OnBadItem::Refuse,
+            roles: RolesSpec::default(),
+            tokens: TokensSpec::default(),
+            graph: None,
+        }
     }
 
     /// The name in the experiment file.
@@ -336,4 +358,43 @@ fn delimiter(s: &mut Section<'_>) -> char {
         )
         .or(",".to_owned());
     text.chars().next().unwrap_or(',')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diagnostic::Span;
+    use crate::spec::document::{Entry, Node, Table, Value};
+    use crate::spec::section::{self, Findings};
+
+    const KINDS: [DataKind; 9] = [
+        DataKind::Csv,
+        DataKind::JsonLines,
+        DataKind::Parquet,
+        DataKind::Npy,
+        DataKind::Npz,
+        DataKind::Safetensors,
+        DataKind::Idx,
+        DataKind::ImageFolder,
+        DataKind::Text,
+    ];
+
+    #[test]
+    fn what_is_usual_is_what_a_file_without_settings_says() {
+        for kind in KINDS {
+            let span = Span::default();
+            let value = Value::Str("rows".into());
+            let entry = Entry {
+                key: "path".into(),
+                key_span: span,
+                node: Node { span, value },
+            };
+            let table = Table {
+                entries: vec![entry],
+            };
+            let decode = |s: &mut Section<'_>| FilesSpec::decode(s, kind);
+            let decoded = section::read(&table, &mut Findings::default(), decode);
+            assert_eq!(FilesSpec::usual(kind, "rows".into()), decoded, "{kind:?}");
+        }
+    }
 }

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use runner_core::check::network::Network;
 use runner_core::data::{self, DataError, Folders, Located};
@@ -16,9 +17,8 @@ use runner_core::spec::data::{DataSource, DataSpec, Fallback};
 use runner_core::spec::document::Document;
 use runner_core::spec::init::InitSpec;
 use runner_core::spec::section::Choice;
+use runner_web_common::{changes, shown};
 use serde_json::{Value as Json, json};
-
-use crate::shown;
 
 /// A planned experiment.
 pub struct Planned {
@@ -28,16 +28,38 @@ pub struct Planned {
     warnings: Json,
 }
 
+/// The last file that was planned, by text, name and the files at that time.
+type Last = ((String, String, u64), Rc<Planned>);
+
+thread_local! {
+    // The runs of a sweep are asked for one by one.
+    static LAST: RefCell<Option<Last>> = const { RefCell::new(None) };
+}
+
 /// The messages about a file.
 pub fn check(text: &str, name: &str) -> Json {
     match plan(text, name) {
-        Ok(planned) => planned.warnings,
+        Ok(planned) => planned.warnings.clone(),
         Err(wrong) => wrong,
     }
 }
 
 /// Plans a file; the error is all messages about it.
-pub fn plan(text: &str, name: &str) -> Result<Planned, Json> {
+pub fn plan(text: &str, name: &str) -> Result<Rc<Planned>, Json> {
+    let key = (text.to_owned(), name.to_owned(), changes());
+    let last = LAST.with_borrow(|last| {
+        let last = last.as_ref().filter(|(of, _)| *of == key);
+        last.map(|(_, planned)| Rc::clone(planned))
+    });
+    if let Some(planned) = last {
+        return Ok(planned);
+    }
+    let planned = Rc::new(plan_now(text, name)?);
+    LAST.replace(Some((key, Rc::clone(&planned))));
+    Ok(planned)
+}
+
+fn plan_now(text: &str, name: &str) -> Result<Planned, Json> {
     let wrong = |(sources, found): (Sources, Diagnostics)| found.to_json(&sources);
     let mut document = Document::parse(name, text).map_err(wrong)?;
     document.look_up(&|_| None);
@@ -68,27 +90,19 @@ pub fn plan(text: &str, name: &str) -> Result<Planned, Json> {
 }
 
 /// The results of locating data, while no file changes.
-type Known = Vec<(DataSpec, Result<Located, DataError>)>;
+#[derive(Default)]
+struct Known {
+    changes: u64,
+    results: Vec<(DataSpec, Result<Located, DataError>)>,
+}
 
 thread_local! {
     // A file is checked at each key that is pressed, and reading its data takes a while.
-    static KNOWN: RefCell<Known> = const { RefCell::new(Vec::new()) };
+    static KNOWN: RefCell<Known> = RefCell::default();
 }
 
 /// Results that are kept.
 const MOST_KNOWN: usize = 64;
-
-/// Adds a file that `[data]` can name, or replaces it.
-pub fn put_file(path: &str, bytes: Vec<u8>) {
-    KNOWN.take();
-    memory::put(Path::new(path), bytes);
-}
-
-/// Removes a file, or all files of a folder.
-pub fn remove_file(path: &str) {
-    KNOWN.take();
-    memory::remove(Path::new(path));
-}
 
 /// The text of a first experiment file for a file or folder that was added.
 pub fn starter(path: &str) -> Result<String, DataError> {
@@ -101,17 +115,24 @@ pub fn starter(path: &str) -> Result<String, DataError> {
 
 /// As the program, in the files that were added.
 fn locate(spec: &DataSpec) -> Result<Located, DataError> {
-    let found = KNOWN.with_borrow(|known| {
-        let known = known.iter().find(|(of, _)| of == spec);
-        known.map(|(_, found)| found.clone())
+    let changes = changes();
+    let found = KNOWN.with_borrow_mut(|known| {
+        if known.changes != changes {
+            *known = Known {
+                changes,
+                results: Vec::new(),
+            };
+        }
+        let found = known.results.iter().find(|(of, _)| of == spec);
+        found.map(|(_, found)| found.clone())
     });
     if let Some(found) = found {
         return found;
     }
     let found = locate_now(spec);
-    KNOWN.with_borrow_mut(|known| {
-        known.truncate(MOST_KNOWN - 1);
-        known.insert(0, (spec.clone(), found.clone()));
+    KNOWN.with_borrow_mut(|Known { results, .. }| {
+        results.truncate(MOST_KNOWN - 1);
+        results.insert(0, (spec.clone(), found.clone()));
     });
     found
 }

@@ -16,10 +16,11 @@ use runner_network::batch;
 use runner_network::digest::weights_digest;
 use runner_network::network::Network;
 use runner_network::trainer::{Advance, Finished, Saved, Trainer};
+use runner_web_common::shown;
 use serde_json::json;
 use wasm_bindgen::prelude::*;
 
-use crate::{experiment, seconds, shown};
+use crate::seconds;
 
 /// A run in training.
 #[wasm_bindgen]
@@ -81,16 +82,14 @@ impl Checkpoint {
 
 #[wasm_bindgen]
 impl Session {
-    /// The run of an experiment file with this id, before its first update.
+    /// A run before its first update, from the JSON of the module `runner_plan`.
     ///
     /// # Errors
     /// Why it cannot be trained here.
     #[wasm_bindgen(constructor)]
-    pub fn new(text: &str, name: &str, run: &str) -> Result<Self, String> {
-        let planned = experiment::plan(text, name).map_err(|wrong| wrong.to_string())?;
-        let mut runs = planned.plan.runs.into_iter();
-        let plan = runs.find(|of| of.id == run);
-        let plan = plan.ok_or_else(|| format!("there is no run `{run}`"))?;
+    pub fn new(run: &str) -> Result<Self, String> {
+        let plan: RunPlan = serde_json::from_str(run)
+            .map_err(|e| format!("the run is not of this version of runner: {e}"))?;
         if plan.precision != Precision::F32 || plan.device != FLEX {
             return Err(format!(
                 "the page computes on `{FLEX}` in `f32`; train `{}` with `runner run`",

@@ -1,13 +1,11 @@
 //! What the module of files needs of a training.
 
 use std::io::Cursor;
-use std::path::Path;
 
 use burn::tensor::Device;
 use runner_core::data::origin::{self, Root};
 use runner_core::record::capsule::DataRoot;
 use runner_core::spec::backend::Backend;
-use runner_core::spec::plain_file;
 use runner_exchange::tensors::{Dtype, NamedTensor, Tensors};
 use runner_exchange::write;
 use runner_network::trainer::Finished;
@@ -51,15 +49,6 @@ impl Recorded {
     pub fn data(&self) -> Vec<String> {
         self.data.clone()
     }
-}
-
-/// The content of a file that was added.
-///
-/// # Errors
-/// If it was removed since.
-#[wasm_bindgen]
-pub fn read_file(path: &str) -> Result<Vec<u8>, String> {
-    plain_file::read_whole(Path::new(path)).map_err(|e| format!("`{path}` cannot be read: {e}"))
 }
 
 #[wasm_bindgen]

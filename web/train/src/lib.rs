@@ -1,0 +1,20 @@
+//! Training in a browser: the runs of the program, for JavaScript.
+//!
+//! A run is the JSON that the module `runner_plan` makes of an experiment file. `web/package/index.js` has the classes and
+//! their documentation. Data is read from files in memory.
+
+mod record;
+mod session;
+
+use wasm_bindgen::prelude::*;
+
+#[wasm_bindgen]
+extern "C" {
+    #[wasm_bindgen(js_namespace = performance)]
+    fn now() -> f64;
+}
+
+/// Seconds since the page was opened.
+fn seconds() -> f64 {
+    now() / 1000.0
+}
