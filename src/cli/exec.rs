@@ -57,6 +57,7 @@ pub fn exec(args: &ExecArgs, logging: &Logging) -> u8 {
     if let Err(diagnostic) = limit_instructions() {
         return Output.fail(&Error::refused(*diagnostic));
     }
+    train::allow_huge_pages();
     let threads = use_threads(args);
     let interrupter = leash.interrupter();
     let plan = planned.adjusted(&args.adjust);

@@ -4,6 +4,7 @@
 //! before it levels out. Live blocks show at once whether memory grows. Blocks below 4 KiB are not counted: they are
 //! many, and none of them are tensors.
 
+mod huge;
 mod kept;
 
 use std::alloc::{GlobalAlloc, Layout};
@@ -12,6 +13,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use mimalloc::MiMalloc;
 
+pub use huge::allow as allow_huge_pages;
 use kept::{Kept, LARGE, rounded};
 
 /// The smallest block that is counted.
@@ -120,6 +122,7 @@ fn shrink(kept: &mut Kept, more: usize) {
 }
 
 fn free(address: usize, size: usize) {
+    huge::forget(address, size);
     // SAFETY: kept blocks were allocated by `MiMalloc` with this layout, and nothing else uses them.
     unsafe {
         let layout = Layout::from_size_align_unchecked(size, ALIGNMENT);
@@ -145,8 +148,14 @@ fn take(layout: Layout) -> Option<*mut u8> {
 unsafe impl GlobalAlloc for Allocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let large = kept_layout(layout);
-        // SAFETY: the caller guarantees what is required here.
-        let new = || unsafe { MiMalloc.alloc(large.map_or(layout, made)) };
+        let new = || {
+            // SAFETY: the caller guarantees what is required here.
+            let block = unsafe { MiMalloc.alloc(large.map_or(layout, made)) };
+            if large.is_some() {
+                huge::ask(block, layout.size());
+            }
+            block
+        };
         let mut block = large.and_then(take).unwrap_or_else(new);
         if block.is_null() && is_keeping() {
             give_back();
@@ -173,6 +182,9 @@ unsafe impl GlobalAlloc for Allocator {
         // SAFETY: as above; large blocks are allocated with their own layout.
         let block = unsafe { MiMalloc.alloc_zeroed(kept_layout(layout).unwrap_or(layout)) };
         if !block.is_null() {
+            if kept_layout(layout).is_some() {
+                huge::ask(block, layout.size());
+            }
             add(layout.size());
         }
         block

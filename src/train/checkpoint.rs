@@ -9,7 +9,6 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
 use std::io;
-use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use burn::store::ModuleRecord;
@@ -24,7 +23,7 @@ use super::{Emit, Job};
 use runner_core::event::{Adjustment, Event, Metrics};
 use runner_core::plan::RunPlan;
 use runner_core::record::{
-    self, BadCheckpoint, CHECKPOINT_PARTS, ResumePoint, RunFolder, Sidecar, part_sum, sync_file,
+    self, BadCheckpoint, CHECKPOINT_PARTS, ResumePoint, RunFolder, Sidecar, part_sum,
     write_json_synced,
 };
 use runner_network::state::State;
@@ -286,7 +285,6 @@ impl Checkpoints {
     /// Burn's checkpointers of the three files.
     pub fn parts(self: &Arc<Self>) -> [Part; 3] {
         CHECKPOINT_PARTS.map(|part| Part {
-            name: part,
             file: FileCheckpointer::new(self.folder.checkpoints(), part),
             checkpoints: self.clone(),
         })
@@ -296,15 +294,8 @@ impl Checkpoints {
 /// Burn's checkpointer of one file, which notifies the set when the file is on disk. Its number is a step where Burn
 /// means an epoch.
 pub struct Part {
-    name: &'static str,
     file: FileCheckpointer,
     checkpoints: Arc<Checkpoints>,
-}
-
-impl Part {
-    fn path(&self, step: usize) -> PathBuf {
-        self.checkpoints.folder.checkpoint_part(self.name, step)
-    }
 }
 
 /// Ends the wait for a step whose files cannot be written, also after a panic.
@@ -320,11 +311,9 @@ impl Drop for Unwritten<'_> {
 impl<R: Checkpoint> Checkpointer<R> for Part {
     fn save(&self, step: usize, record: R) -> Result<(), CheckpointerError> {
         let unwritten = Unwritten(&self.checkpoints, step);
+        // Burn returns when the file and its folder are on disk, and the three threads of a step sync concurrently: the
+        // sidecar follows.
         self.file.save(step, record)?;
-        // On disk before the sidecar; the three threads of a step sync concurrently.
-        sync_file(&self.path(step)).map_err(|e| {
-            CheckpointerError::Unknown(format!("a checkpoint could not be written to disk: {e}"))
-        })?;
         self.checkpoints
             .saved(step)
             .map_err(|e| CheckpointerError::Unknown(e.to_string()))?;

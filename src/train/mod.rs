@@ -41,7 +41,7 @@ use burn::module::Module;
 use burn::tensor::Device;
 pub use burn::train::Interrupter;
 
-pub use allocator::Allocator;
+pub use allocator::{Allocator, allow_huge_pages};
 use checkpoint::Checkpoints;
 pub use distance::weight_distances;
 pub use fault::{Fault, FaultKind, Gathered, Phase};
