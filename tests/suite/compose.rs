@@ -531,6 +531,7 @@ fn rendered_and_planned(folder: &Path, spec: &str, arguments: &[&str]) -> Plan {
         .0
 }
 
+#[cfg(unix)]
 #[test]
 fn what_is_rendered_plans_to_the_same_runs() {
     let folder = folder_of(&[

@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use serde_json::Value as Json;
 
 use super::edit::Edit;
-use super::search::{killed_after, report_of, searched, suggestions};
+#[cfg(unix)]
+use super::search::killed_after;
+use super::search::{report_of, searched, suggestions};
 use super::support::{IRIS, folder_with, goes_on, numbers, plan, run, summary};
 
 const SEARCH: &str = r#"

@@ -5,7 +5,9 @@ use std::fs;
 use std::path::Path;
 
 use super::edit::Edit;
-use super::search::{killed_after, report_of, searched, suggestions};
+#[cfg(unix)]
+use super::search::killed_after;
+use super::search::{report_of, searched, suggestions};
 use super::support::{IRIS, folder_with, goes_on, numbers, run, summary};
 
 const SEARCH: &str = r#"

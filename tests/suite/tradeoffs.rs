@@ -7,7 +7,9 @@ use std::path::Path;
 use serde_json::Value as Json;
 
 use super::edit::Edit;
-use super::search::{killed_after, report_of, searched, suggestions};
+#[cfg(unix)]
+use super::search::killed_after;
+use super::search::{report_of, searched, suggestions};
 use super::support::{IRIS, folder_with, goes_on, numbers, run};
 
 const SEARCH: &str = r#"

@@ -65,7 +65,7 @@ impl Known {
     }
 
     /// The same at another time. For tests, which cannot wait until a file is settled.
-    #[cfg(test)]
+    #[cfg(all(test, unix))]
     fn at(self, time_ns: i64) -> Self {
         Self {
             time_ns: Some(time_ns),

@@ -32,6 +32,7 @@ impl Terminal {
 
 /// A recognized key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(not(unix), allow(dead_code, reason = "there are no keys"))]
 pub enum Key {
     /// The run above.
     Up,
@@ -42,6 +43,7 @@ pub enum Key {
 }
 
 /// The keys in terminal input; anything else is skipped.
+#[cfg(any(unix, test))]
 pub fn keys(bytes: &[u8]) -> Vec<Key> {
     let mut keys = Vec::new();
     let mut rest = bytes;

@@ -1,6 +1,5 @@
 //! Limits on the unpacked size of a capsule: a few bytes can claim to be terabytes.
 
-use std::fs;
 use std::path::Path;
 
 use super::CapsuleError;
@@ -75,7 +74,7 @@ pub(super) fn check(
 #[allow(clippy::useless_conversion)]
 fn free(folder: &Path) -> Option<u64> {
     use std::os::unix::ffi::OsStrExt;
-    let folder = fs::canonicalize(folder).ok()?;
+    let folder = std::fs::canonicalize(folder).ok()?;
     let path = std::ffi::CString::new(folder.as_os_str().as_bytes()).ok()?;
     let mut there = std::mem::MaybeUninit::<libc::statvfs>::uninit();
     // SAFETY: the path ends with a zero and lives as long as the call, which fills the structure when it returns 0.

@@ -2,6 +2,7 @@
 
 mod made;
 
+#[cfg(unix)]
 use std::fs;
 use std::path::Path;
 use std::sync::Mutex;
