@@ -509,9 +509,11 @@ fn worker_arguments(
     // A file of initial weights may be gone or other work by now; the run has saved its initial weights.
     let mut init = plan.init.iter();
     let mut constants = plan.constants.iter();
-    let is_gone = !init.all(|from| init::is_unchanged(from, &plan.network))
-        || !constants.all(constant::is_unchanged);
-    if (options.device.is_some() || is_gone) && initial.is_file() {
+    let mut is_gone = || {
+        !init.all(|from| init::is_unchanged(from, &plan.network))
+            || !constants.all(constant::is_unchanged)
+    };
+    if initial.is_file() && (options.device.is_some() || is_gone()) {
         // Another device generates different random numbers from the same seed: the purpose is to compare its
         // computations.
         let initial = std::path::absolute(&initial).unwrap_or(initial);
@@ -519,13 +521,13 @@ fn worker_arguments(
     }
     // So is the teacher's run.
     let teacher = original.folder.model(TEACHER);
-    let is_gone = plan.teacher.as_ref().is_some_and(|source| {
+    let is_gone = |source: &TeacherPlan| {
         let TeacherPlan {
             weights, network, ..
         } = source;
         !weights.path.is_absolute() || !init::is_unchanged(weights, network)
-    });
-    if is_gone && teacher.is_file() {
+    };
+    if teacher.is_file() && plan.teacher.as_ref().is_some_and(is_gone) {
         let teacher = std::path::absolute(&teacher).unwrap_or(teacher);
         arguments.extend(["--teacher".to_owned(), teacher.display().to_string()]);
     }

@@ -243,6 +243,9 @@ fn refuse_own_sources(
     folder: &ExperimentFolder,
     statuses: &[(&RunPlan, Status)],
 ) -> Result<(), Error> {
+    if statuses.iter().all(|(run, _)| run.init.is_none()) {
+        return Ok(());
+    }
     let is_replaced =
         |status: &Status| matches!(status, Status::Different { .. } | Status::Damaged { .. });
     let replaced = statuses.iter().filter(|(_, status)| is_replaced(status));

@@ -12,7 +12,7 @@ use crate::ops::cluster::launch_of;
 use crate::ops::{Experiment, Progress, Sink, open, plan, quiet};
 use crate::report::looks_before;
 use runner_core::diagnostic::{Diagnostic, Diagnostics, counted};
-use runner_core::plan::Plan;
+use runner_core::plan::{FOLD, Plan};
 use runner_core::record::ExperimentFolder;
 
 /// Trains the runs of an experiment, and adds seeds until every verdict is decided or no looks or seeds are left.
@@ -139,7 +139,7 @@ fn looks_are_left(
     let trials = plan.runs.iter().map(|run| &run.trial);
     let num_trials = trials.collect::<BTreeSet<_>>().len();
     // With folds, a trial has several runs with each seed.
-    let folds = plan.runs.iter().map(|run| run.axes.get("data.split.fold"));
+    let folds = plan.runs.iter().map(|run| run.axes.get(FOLD));
     let folds = folds.map(|fold| fold.map(ToString::to_string));
     let num_folds = folds.collect::<BTreeSet<_>>().len().clamp(1, num_trials);
     let last = before.last().copied().unwrap_or(0) / num_folds;

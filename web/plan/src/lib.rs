@@ -57,7 +57,7 @@ pub fn plan_json(text: &str, name: &str) -> Result<String, String> {
 /// A run of an experiment file by its id, resolved, as JSON: what the other modules train and record.
 ///
 /// # Errors
-/// The messages that `check` returns, or that there is no such run.
+/// The messages that `check` returns, or that the run does not exist.
 #[wasm_bindgen]
 pub fn run_json(text: &str, name: &str, id: &str) -> Result<String, String> {
     let planned = experiment::plan(text, name).map_err(|wrong| wrong.to_string())?;

@@ -117,7 +117,8 @@ impl Trace {
     /// Gives parameters the names that they have in the last digests, in the file too. A run may continue with layers of
     /// other names, and parameters keep their order.
     pub fn rename(folder: &RunFolder) -> io::Result<()> {
-        let mut trace = Self::read(folder)?;
+        let digests = read_if_there(digests_path(folder))?;
+        let mut trace = Self::of(&[], &String::from_utf8_lossy(&digests));
         let is_weight = |(path, _): &&(String, String)| !path.starts_with(OPTIMIZER);
         let of = |digests: &Digests| -> Vec<String> {
             let weights = digests.parameters.iter().filter(is_weight);

@@ -56,16 +56,14 @@ pub(super) fn is_scratch(name: &str) -> bool {
 }
 
 impl RunFolder {
-    /// Removes files of weights that a killed process began to write. Only for the process that holds the lock of the
-    /// run: no other one writes them.
+    /// Removes files of weights that a killed process began to write, other than those of checkpoints. Only for the
+    /// process that holds the lock of the run: no other one writes them.
     pub fn remove_scratch(&self) {
-        for folder in [self.0.join("model"), self.checkpoints()] {
-            let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-            for entry in entries {
-                if is_scratch(&entry.file_name().to_string_lossy()) {
-                    // A file that cannot be removed is not recorded.
-                    let _ = fs::remove_file(entry.path());
-                }
+        let entries = fs::read_dir(self.0.join("model")).into_iter();
+        for entry in entries.flatten().flatten() {
+            if is_scratch(&entry.file_name().to_string_lossy()) {
+                // A file that cannot be removed is not recorded.
+                let _ = fs::remove_file(entry.path());
             }
         }
     }

@@ -57,7 +57,7 @@ impl Ranked {
     }
 
     /// The value of a metric: each class against the rest, averaged over the classes with both, or only the positive one.
-    /// None if there is no such class: a value would be made up.
+    /// None if no class has both, so that it is not defined.
     pub fn value(&self, metric: Metric, settings: &MetricSettings) -> Option<f64> {
         if metric == Metric::SlicedWasserstein {
             return Some(sliced::distance(&self.scores, &self.truths));

@@ -72,12 +72,16 @@ pub fn mixed_data(index: &Index, runs: &[&RunEntry], folds: &Folds) -> Vec<SameD
     .collect()
 }
 
+/// The split that a metric is measured on: averaged weights are evaluated on the same items.
+fn split_of(metric: &str) -> &str {
+    let split = metric.split('/').next().unwrap_or_default();
+    split.trim_end_matches("_ema").trim_end_matches("_swa")
+}
+
 /// Whether the split of a metric has the same items in two sets of runs, in each fold that both have if there are
 /// several. Values on different items are not compared.
 pub fn share_items(own: &[&DataUsed], others: &[&DataUsed], metric: &str) -> bool {
-    let split = metric.split('/').next().unwrap_or_default();
-    // The averaged weights are evaluated on the same items.
-    let split = split.trim_end_matches("_ema").trim_end_matches("_swa");
+    let split = split_of(metric);
     let digests = |data: &[&DataUsed]| -> Vec<Option<String>> {
         let digests = data.iter().map(|data| data.digests.get(split).cloned());
         digests.collect()

@@ -315,9 +315,14 @@ impl FilesSpec {
             },
             _ => Format::Text,
         };
+        Self::of_format(format, vec![path])
+    }
+
+    /// Files of a format, without settings of other tables.
+    pub fn of_format(format: Format, path: Vec<String>) -> Self {
         Self {
             format,
-            path: vec![path],
+            path,
             valid_path: Vec::new(),
             test_path: Vec::new(),
             on_bad_item: OnBadItem::Refuse,

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Having, SameData, share_items};
+use super::{Having, SameData, share_items, split_of};
 use crate::report::model::{Report, Trial};
 use runner_core::record::{DataUsed, KERNELS};
 
@@ -135,8 +135,7 @@ fn with(what: &str, value: &str) -> String {
 /// Reports if trials were evaluated on different items: their axes change the data, and a difference between them may
 /// come from the items. Missing folds do not count as other items.
 pub fn other_items(report: &Report) -> Option<String> {
-    let (split, _) = report.objective.split_once('/')?;
-    let split = split.trim_end_matches("_ema").trim_end_matches("_swa");
+    let split = split_of(&report.objective);
     let data = &report.provenance.data;
     let measured = report.trials.iter().filter(|trial| trial.rank.is_some());
     let measured: Vec<_> = measured

@@ -9,20 +9,12 @@ use rand::{SeedableRng, rngs::ChaCha8Rng};
 use crate::data::DataError;
 use crate::data::read::read;
 use crate::data::records::{ColumnKind, NO_NUMBER, Records, Writer};
-use crate::spec::data::{FilesSpec, Format, OnBadItem, RolesSpec, Targets, TokensSpec};
+use crate::spec::data::{FilesSpec, Format, OnBadItem, Targets};
 use crate::testing::{damaged, rewrite};
 
 fn spec(format: Format, path: &[&Path]) -> FilesSpec {
-    FilesSpec {
-        format,
-        path: path.iter().map(|path| path.display().to_string()).collect(),
-        valid_path: Vec::new(),
-        test_path: Vec::new(),
-        on_bad_item: OnBadItem::Refuse,
-        roles: RolesSpec::default(),
-        tokens: TokensSpec::default(),
-        graph: None,
-    }
+    let path = path.iter().map(|path| path.display().to_string());
+    FilesSpec::of_format(format, path.collect())
 }
 
 fn npy_spec(inputs: &[&Path], targets: &[&Path]) -> FilesSpec {

@@ -13,22 +13,11 @@ use rand::{SeedableRng, rngs::ChaCha8Rng};
 use crate::data::DataError;
 use crate::data::read::read;
 use crate::data::records::{ColumnKind, Records, Writer};
-use crate::spec::data::{
-    ColumnSpec, ColumnType, Encode, FilesSpec, Format, OnBadItem, RolesSpec, RowsSpec, TokensSpec,
-};
+use crate::spec::data::{ColumnSpec, ColumnType, Encode, FilesSpec, Format, OnBadItem, RowsSpec};
 use crate::testing::{damaged, rewrite};
 
 fn spec(format: Format, path: &Path) -> FilesSpec {
-    FilesSpec {
-        format,
-        path: vec![path.display().to_string()],
-        valid_path: Vec::new(),
-        test_path: Vec::new(),
-        on_bad_item: OnBadItem::Refuse,
-        roles: RolesSpec::default(),
-        tokens: TokensSpec::default(),
-        graph: None,
-    }
+    FilesSpec::of_format(format, vec![path.display().to_string()])
 }
 
 fn csv(delimiter: char, header: bool) -> Format {

@@ -9,7 +9,7 @@ use rand::{RngExt, SeedableRng};
 use tempfile::TempDir;
 
 use crate::data::DataError;
-use crate::spec::data::{Channels, FilesSpec, Format, OnBadItem, RolesSpec, Targets, TokensSpec};
+use crate::spec::data::{Channels, FilesSpec, Format, Targets};
 
 pub(super) struct Folder(pub(super) TempDir);
 
@@ -30,20 +30,12 @@ impl Folder {
     }
 
     pub(super) fn files(&self, channels: Channels) -> FilesSpec {
-        FilesSpec {
-            format: Format::ImageFolder {
-                masks: Targets::default(),
-                size: None,
-                channels,
-            },
-            path: vec![self.path("train")],
-            valid_path: Vec::new(),
-            test_path: Vec::new(),
-            on_bad_item: OnBadItem::Refuse,
-            roles: RolesSpec::default(),
-            tokens: TokensSpec::default(),
-            graph: None,
-        }
+        let format = Format::ImageFolder {
+            masks: Targets::default(),
+            size: None,
+            channels,
+        };
+        FilesSpec::of_format(format, vec![self.path("train")])
     }
 
     pub(super) fn files_with_masks(&self) -> FilesSpec {
