@@ -27,7 +27,7 @@ const files = {
 async function page(text) {
   const epochs = [];
   const training = await new Experiment(text).train(({ epoch }) => epoch && epochs.push(epoch.train_secs));
-  training.free();
+  await training.free();
   return Math.min(...epochs);
 }
 

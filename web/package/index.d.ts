@@ -35,6 +35,10 @@ export interface Run {
   seed: number;
   fingerprint: string;
   axes: Record<string, unknown>;
+  /** `flex` is the processor, and `wgpu` WebGPU. */
+  device: string;
+  /** Why it cannot be trained here, if it cannot. */
+  skipped: string | null;
   task: string;
   objective: string;
   epochs: number;
@@ -163,36 +167,36 @@ export class Experiment {
   ): Promise<Training>;
 }
 
-/** A run in training, or after it. */
+/** A run in training, or after it. Calls are made one after the other. */
 export class Training {
   private constructor();
   readonly step: number;
   readonly isDone: boolean;
   readonly history: Epoch[];
   /** At most so many updates for at most so many seconds, no further than the end of an epoch. */
-  advance(updates?: number, secs?: number): TrainEvent;
+  advance(updates?: number, secs?: number): Promise<TrainEvent>;
   /** Trains until the end or until `signal` aborts; returns whether it is the end. */
   run(onEvent?: (event: TrainEvent) => void, signal?: AbortSignal): Promise<boolean>;
   /** The next update of the plan; throws after the last one. */
-  trainBatch(): { loss: number; step: number; epoch: TrainEvent["epoch"] };
+  trainBatch(): Promise<{ loss: number; step: number; epoch: TrainEvent["epoch"] }>;
   /** The metrics of the current weights on a batch of the valid split, from 0; null after the last one. */
-  evalBatch(at?: number): Record<string, number> | null;
+  evalBatch(at?: number): Promise<Record<string, number> | null>;
   /** The network, its task and its data. */
-  modelInfo(): ModelInfo;
-  checkpoint(): Checkpoint;
+  modelInfo(): Promise<ModelInfo>;
+  checkpoint(): Promise<Checkpoint>;
   /** The confusion matrix and the worst mistakes of the current weights, where the task has them. */
-  errors(): unknown;
+  errors(): Promise<unknown>;
   /** Evaluates the best weights, which predict and are exported from then on. */
-  finish(): Finished;
+  finish(): Promise<Finished>;
   /** The prediction for an item: its numbers in the units of the data. Not for runs on tables, texts and pictures. */
-  predict(item: ArrayLike<number>): Predicted;
+  predict(item: ArrayLike<number>): Promise<Predicted>;
   /** A file of the weights. */
   export(format: Format): Promise<Uint8Array>;
   /** The run with its data in a file, from which `runner reproduce` trains it again; for a training that has ended. */
   capsule(): Promise<{ name: string; bytes: Uint8Array }>;
   /** What {@link Experiment.report} needs of a training that has ended. */
-  record(): TrainingRecord;
-  free(): void;
+  record(): Promise<TrainingRecord>;
+  free(): Promise<void>;
 }
 
 /** The run of a capsule: what was recorded of it, and its weights. */
@@ -212,10 +216,14 @@ export class OpenedRun {
 
 /** Opens a capsule of the program or of a page; throws if it is damaged. `name` is its name in messages. */
 export function openCapsule(name: string, bytes: Uint8Array): Promise<OpenedRun>;
+/** The browser's GPU, which is the device `wgpu`, or why there is none and what helps. */
+export function gpu(): Promise<{ name: string; isSoftware: boolean } | { reason: string; remedy: string }>;
+/** The loss of a run on both devices: of the first valid batch before training, and after some updates, 10 by default. */
+export function compareDevices(run: string, updates?: number): Promise<{ updates: number; flex: number[]; wgpu: number[] }>;
 /** A run of {@link Experiment.resolve} before its first update, or as a checkpoint left it. */
 export function startRun(run: string, checkpoint?: Checkpoint): Promise<Training>;
-/** A WebAssembly module: it checks and plans, trains, or makes files of trainings. */
-export type Part = "plan" | "train" | "files";
+/** A WebAssembly module: it checks and plans, trains on the processor or on WebGPU, or makes files of trainings. */
+export type Part = "plan" | "train" | "gpu" | "files";
 /** Loads a module before it is needed, `plan` by default, from the one next to the package's code by default. */
 export function load(part?: Part, module?: BufferSource | WebAssembly.Module): Promise<void>;
 /**

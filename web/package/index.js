@@ -37,12 +37,17 @@ class Module {
   }
 }
 
-/** Checks and plans; trains; makes files of trainings. */
-const modules = { plan: new Module("runner_plan"), train: new Module("runner_train"), files: new Module("runner_files") };
+/** Checks and plans; trains on the processor; trains on WebGPU; makes files of trainings. */
+const modules = {
+  plan: new Module("runner_plan"),
+  train: new Module("runner_train"),
+  gpu: new Module("runner_gpu"),
+  files: new Module("runner_files"),
+};
 
 /**
  * Loads modules before they are needed. By default they are next to this file.
- * @param {"plan" | "train" | "files"} part
+ * @param {"plan" | "train" | "gpu" | "files"} part
  * @param {BufferSource | WebAssembly.Module} [module]
  */
 export async function load(part = "plan", module) {
@@ -73,16 +78,75 @@ class Changes {
 }
 const changes = { plan: new Changes(), train: new Changes() };
 
-/** The module that checks and plans, with all files. */
-async function planner() {
-  const functions = await modules.plan.load();
-  changes.plan.tell(functions);
-  return functions;
+/** A GPU that does not answer within this time counts as none. */
+const GPU_ANSWERS_MS = 3000;
+
+/** What is known of the browser's GPU, which is the device `wgpu`. */
+let asked;
+
+/**
+ * The browser's GPU: its name and whether a driver emulates it, or why there is none and what helps.
+ * @returns {Promise<{ name: string, isSoftware: boolean } | { reason: string, remedy: string }>}
+ */
+export function gpu() {
+  asked ??= askForGpu();
+  return asked;
 }
 
-/** The module that trains, with all files. Those of a training stay as they are until the next one starts. */
-async function trainer() {
-  const functions = await modules.train.load();
+async function askForGpu() {
+  const none = (reason, remedy = "use `flex`, the processor, or train the file with `runner run`") => ({ reason, remedy });
+  const api = globalThis.navigator?.gpu;
+  if (!api) {
+    const secure = globalThis.isSecureContext === false ? "serve the page over https or from localhost" : undefined;
+    return none("there is no WebGPU here", secure);
+  }
+  if (typeof WebAssembly.Suspending !== "function" || typeof WebAssembly.promising !== "function") {
+    return none("WebAssembly cannot wait for WebGPU here, since the browser has no JavaScript Promise Integration");
+  }
+  const late = new Promise((resolve) => setTimeout(resolve, GPU_ANSWERS_MS, "late"));
+  try {
+    const adapter = await Promise.race([api.requestAdapter({ powerPreference: "high-performance" }), late]);
+    if (adapter === "late") return none("WebGPU did not answer");
+    if (!adapter) return none("WebGPU has no GPU that it supports here");
+    const { vendor, architecture, device, description, isFallbackAdapter } = adapter.info;
+    const name = description || [vendor, device || architecture].filter(Boolean).join(" ") || "a GPU that is not named";
+    return { name: `WebGPU, ${name}`, isSoftware: Boolean(isFallbackAdapter) };
+  } catch (error) {
+    return none(`WebGPU failed: ${error.message}`);
+  }
+}
+
+/** The module that checks and plans, with all files and the devices. */
+async function planner() {
+  const [functions, found] = await Promise.all([modules.plan.load(), gpu()]);
+  changes.plan.tell(functions);
+  if (!planned) {
+    planned = true;
+    if ("reason" in found) functions.missing_gpu(found.reason, found.remedy);
+    else functions.found_gpu(found.name, found.isSoftware);
+  }
+  return functions;
+}
+let planned = false;
+
+/** The module that has the files of trainings. */
+let holder = "train";
+
+/** The module that trains on a device, with all files. Those of a training stay as they are until the next one starts. */
+async function trainer(device) {
+  const part = device === "wgpu" ? "gpu" : "train";
+  const functions = await modules[part].load();
+  if (part === "gpu") {
+    const found = await gpu();
+    if ("reason" in found) throw new Error(`${found.reason}; ${found.remedy}`);
+    await named(() => functions.open_gpu(found.name));
+  }
+  if (holder !== part) {
+    const from = await modules[holder].load();
+    for (const path of functions.file_paths()) functions.remove_file(path);
+    for (const path of from.file_paths()) functions.put_file(path, from.read_file(path));
+    holder = part;
+  }
   changes.train.tell(functions);
   return functions;
 }
@@ -203,53 +267,103 @@ export class Experiment {
   }
 }
 
+/** The last call of a training. */
+let last = Promise.resolve();
+
+/** Calls a training when all calls before have returned: on a GPU, WebAssembly waits for results in one call at a time. */
+function next(call) {
+  const called = last.then(() => named(call));
+  last = called.catch(() => {});
+  return called;
+}
+
+/** The device of a run; none if it is not a run, which the module says. */
+function deviceOf(run) {
+  try {
+    return JSON.parse(run).device;
+  } catch {
+    return undefined;
+  }
+}
+
 /**
  * A run before its first update, or as a checkpoint left it.
  * @param {string} run from `Experiment.resolve`
  */
 export async function startRun(run, checkpoint) {
-  const { Session, Checkpoint } = await trainer();
-  return named(() => {
-    const session = new Session(run);
-    if (!checkpoint) return new Training(session);
+  const functions = await trainer(deviceOf(run));
+  const { Session, Checkpoint } = functions;
+  const session = await next(async () => {
+    const session = await Session.start(run);
+    if (!checkpoint) return session;
     const { model, optimizer, scheduler, best, losses, digests, state } = checkpoint;
-    return new Training(session.resume(new Checkpoint(model, optimizer, scheduler, best, losses, digests, state)));
+    return session.resume(new Checkpoint(model, optimizer, scheduler, best, losses, digests, state));
   });
+  return new Training(session, functions);
+}
+
+/**
+ * The loss of a run on both devices: of the first valid batch before training and after some updates.
+ * @param {string} run from `Experiment.resolve`
+ * @returns {Promise<{ updates: number, flex: number[], wgpu: number[] }>}
+ */
+export async function compareDevices(run, updates = 10) {
+  const losses = {};
+  let done = 0;
+  for (const device of ["flex", "wgpu"]) {
+    const training = await startRun(JSON.stringify({ ...JSON.parse(run), device }));
+    try {
+      losses[device] = [(await training.evalBatch()).loss];
+      while (training.step < updates && !training.isDone) await training.advance(updates - training.step, Infinity);
+      losses[device].push((await training.evalBatch()).loss);
+      done = training.step;
+    } finally {
+      await training.free();
+    }
+  }
+  return { updates: done, ...losses };
 }
 
 /** A run in training, or after it. */
 export class Training {
   #session;
-
-  constructor(session) {
-    this.#session = session;
-  }
+  #functions;
 
   /** Updates so far. */
-  get step() {
-    return this.#session.step;
-  }
-
+  step;
   /** Whether the training has ended. */
-  get isDone() {
-    return this.#session.is_done;
+  isDone;
+  /** The finished epochs. */
+  history;
+
+  constructor(session, functions) {
+    this.#session = session;
+    this.#functions = functions;
+    this.history = JSON.parse(session.history());
+    this.#look();
   }
 
-  /** The finished epochs. */
-  get history() {
-    return JSON.parse(this.#session.history());
+  #look() {
+    this.step = this.#session.step;
+    this.isDone = this.#session.is_done;
+  }
+
+  async #advance(updates, secs) {
+    const event = JSON.parse(await this.#session.advance(Math.min(updates, 2 ** 31), secs));
+    if (event.epoch) this.history = JSON.parse(this.#session.history());
+    this.#look();
+    return event;
   }
 
   /** At most `updates` updates, no further than the end of an epoch. Throws the failure of the run. */
   advance(updates = Infinity, secs = SLICE_SECS) {
-    const most = Math.min(updates, 2 ** 31);
-    return named(() => JSON.parse(this.#session.advance(most, secs)));
+    return next(() => this.#advance(updates, secs));
   }
 
   /** Trains until the end, or until `signal` aborts it; other tasks of the thread run between slices. */
   async run(onEvent = () => {}, signal) {
     while (!this.isDone && !signal?.aborted) {
-      onEvent(this.advance());
+      onEvent(await this.advance());
       await turn();
     }
     return this.isDone;
@@ -257,84 +371,91 @@ export class Training {
 
   /** The next update of the plan: its loss, and the finished epoch if it was its last update. */
   trainBatch() {
-    // It may have been left between the last update of an epoch and its validation.
-    if (this.#session.is_epoch_over) this.advance(1, Infinity);
-    if (this.isDone) throw new Error("the training has ended");
-    const { losses, step } = this.advance(1, Infinity);
-    const { epoch } = this.#session.is_epoch_over ? this.advance(1, Infinity) : { epoch: null };
-    return { loss: losses[0], step, epoch };
+    return next(async () => {
+      // It may have been left between the last update of an epoch and its validation.
+      if (this.#session.is_epoch_over) await this.#advance(1, Infinity);
+      if (this.isDone) throw new Error("the training has ended");
+      const { losses, step } = await this.#advance(1, Infinity);
+      const { epoch } = this.#session.is_epoch_over ? await this.#advance(1, Infinity) : { epoch: null };
+      return { loss: losses[0], step, epoch };
+    });
   }
 
   /** The metrics of the current weights on a batch of the valid split, from 0; null after the last one. */
   evalBatch(at = 0) {
-    return named(() => JSON.parse(this.#session.evaluate_batch(at)));
+    return next(async () => JSON.parse(await this.#session.evaluate_batch(at)));
   }
 
   /** The network, its task and its data. */
   modelInfo() {
-    return { ...JSON.parse(this.#session.info()), step: this.step };
+    return next(() => ({ ...JSON.parse(this.#session.info()), step: this.step }));
   }
 
   /** The state, from which `Experiment.start` resumes to the bit: plain data that IndexedDB can store. */
   checkpoint() {
-    const saved = named(() => this.#session.checkpoint());
-    const { model, optimizer, scheduler, best, losses, digests, state } = saved;
-    saved.free();
-    return { model, optimizer, scheduler, best, losses, digests, state };
+    return next(async () => {
+      const saved = await this.#session.checkpoint();
+      const { model, optimizer, scheduler, best, losses, digests, state } = saved;
+      saved.free();
+      return { model, optimizer, scheduler, best, losses, digests, state };
+    });
   }
 
   /** The confusion matrix and the worst mistakes of the current weights, where the task has them. */
   errors() {
-    return named(() => JSON.parse(this.#session.errors()));
+    return next(async () => JSON.parse(await this.#session.errors()));
   }
 
   /** Evaluates the best weights, which predict and are exported from then on. */
   finish() {
-    return named(() => JSON.parse(this.#session.finish()));
+    return next(async () => JSON.parse(await this.#session.finish()));
   }
 
   /** The prediction for an item: its numbers in the units of the data. */
   predict(item) {
-    return named(() => JSON.parse(this.#session.predict(Float32Array.from(item))));
+    return next(async () => JSON.parse(await this.#session.predict(Float32Array.from(item))));
   }
 
   /** A file of the weights: "safetensors", "pytorch", "pytorch-json", "npz" or "onnx". */
   async export(format) {
-    const [run, weights] = named(() => [this.#session.run(), this.#session.weights()]);
+    const [run, weights] = await next(async () => [this.#session.run(), await this.#session.weights()]);
     const { write_weights } = await modules.files.load();
     return named(() => write_weights(run, weights, format));
   }
 
+  /** What was recorded, with the weights and the paths of the data's files if it is whole. */
+  #recorded(isWhole) {
+    return next(async () => {
+      const recorded = await this.#session.record(isWhole);
+      const files = recorded.names.map((name, at) => [name, recorded.take(at)]);
+      const { about, data } = recorded;
+      recorded.free();
+      return { about, files, data };
+    });
+  }
+
   /** The run with its data in a file, from which `runner reproduce` trains it again; for a training that has ended. */
   async capsule() {
-    const recorded = named(() => this.#session.record(true));
-    try {
-      const { read_file } = await modules.train.load();
-      const { Capsule } = await modules.files.load();
-      return named(() => {
-        const capsule = new Capsule(recorded.about);
-        recorded.names.forEach((name, at) => capsule.add(name, recorded.take(at)));
-        for (const path of recorded.data) capsule.add_data(path, read_file(path));
-        const { name } = capsule;
-        return { name, bytes: capsule.pack(...now()) };
-      });
-    } finally {
-      recorded.free();
-    }
+    const { about, files, data } = await this.#recorded(true);
+    const { Capsule } = await modules.files.load();
+    return named(() => {
+      const capsule = new Capsule(about);
+      for (const [name, bytes] of files) capsule.add(name, bytes);
+      for (const path of data) capsule.add_data(path, this.#functions.read_file(path));
+      const { name } = capsule;
+      return { name, bytes: capsule.pack(...now()) };
+    });
   }
 
   /** What `Experiment.report` needs of a training that has ended: plain data. */
-  record() {
-    const recorded = named(() => this.#session.record(false));
-    const files = recorded.names.map((name, at) => [name, recorded.take(at)]);
-    const { about } = recorded;
-    recorded.free();
+  async record() {
+    const { about, files } = await this.#recorded(false);
     return { about, files };
   }
 
   /** Frees its memory. */
   free() {
-    this.#session.free();
+    return next(() => this.#session.free());
   }
 }
 
@@ -377,9 +498,9 @@ export async function openCapsule(name, bytes) {
 }
 
 /** The module throws texts. */
-function named(call) {
+async function named(call) {
   try {
-    return call();
+    return await call();
   } catch (wrong) {
     throw typeof wrong === "string" ? new Error(wrong) : wrong;
   }

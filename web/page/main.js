@@ -64,9 +64,12 @@ function showRun() {
   const run = chosenRun();
   if (!run) {
     $("#summary").textContent = "The file has errors.";
+    $("#device").textContent = "";
+    $("#compare-box").hidden = true;
     $("#network").replaceChildren();
     return;
   }
+  showDevice(run);
   const { data, network } = run;
   const number = (value) => value.toLocaleString("en");
   $("#summary").textContent =
@@ -86,6 +89,39 @@ function showRun() {
   $("#network").replaceChildren(make("ol", {}, row("input", "input", network.shape, "", 0), ...layers));
   showTry(run);
 }
+
+// Its device.
+
+/** The browser's GPU, or why there is none. */
+const asked = call("gpu");
+
+async function showDevice(run) {
+  const found = await asked;
+  if (run !== chosenRun()) return;
+  const isMissing = "reason" in found;
+  const gpu = isMissing ? `wgpu is not available: ${found.reason}.` : `With backend.device = "wgpu" it trains on ${found.name}.`;
+  const here = run.device === "wgpu" ? `Trains on wgpu, the GPU: ${found.name}.` : `Trains on ${run.device}, the processor. ${gpu}`;
+  $("#device").textContent = run.skipped ? `This run is skipped: ${run.skipped}` : here;
+  $("#compare-box").hidden = isMissing;
+}
+
+$("#compare").addEventListener("click", async () => {
+  const run = chosenRun();
+  if (!run) return;
+  $("#compare").disabled = true;
+  $("#compared").textContent = `Training ${run.id} for some updates on both`;
+  try {
+    const { updates, flex, wgpu } = await call("compare", { text: editor.text(), name: state.name, run: run.id });
+    const [before, after] = flex.map((loss, at) => {
+      const difference = Math.abs(loss - wgpu[at]) / Math.max(1, Math.abs(loss));
+      return `${loss.toPrecision(7)} on flex and ${wgpu[at].toPrecision(7)} on wgpu, difference ${difference.toExponential(1)}`;
+    });
+    $("#compared").textContent = `Loss of the first valid batch: ${before}; after ${updates} updates: ${after}.`;
+  } catch (error) {
+    $("#compared").textContent = error.message;
+  }
+  $("#compare").disabled = false;
+});
 
 // The training.
 
@@ -113,6 +149,7 @@ async function train() {
       const run = chosenRun();
       const { name } = state;
       const text = editor.text();
+      if (run.skipped) return status(`${run.id} is skipped: ${run.skipped}`);
       Object.assign(state, { run, trained: text, trainedName: name, losses: [], epochs: [], finished: null, isOpened: false });
       enter("starting");
       await call("start", { text, name, run: run.id });

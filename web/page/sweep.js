@@ -63,6 +63,10 @@ async function work(sweep, text, name) {
     await engine.call("put", { path, bytes, parts: ["train"] }, [bytes.buffer]);
   }
   for (let run = sweep.waiting.shift(); run && sweep.isRunning; run = sweep.waiting.shift()) {
+    if (run.skipped) {
+      set(run.id, { error: `skipped: ${run.skipped}` });
+      continue;
+    }
     set(run.id, { share: 0 });
     try {
       const resolved = await call("resolve", { text, name, run: run.id });

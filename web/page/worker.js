@@ -1,6 +1,8 @@
 // The module in a worker: every call has a number, and is answered in order; training goes on between calls.
 
-import { Experiment, ExperimentError, load, openCapsule, putFile, removeFile, schema, startRun, starter, version } from "./package/index.js";
+import {
+  Experiment, ExperimentError, compareDevices, gpu, load, openCapsule, putFile, removeFile, schema, startRun, starter, version,
+} from "./package/index.js";
 
 let training = null;
 let trains = false;
@@ -49,10 +51,10 @@ const calls = {
     const of = await startRun(run);
     try {
       await of.run(({ step, steps }) => postMessage({ event: "progress", run: id, share: step / steps }));
-      const finished = of.finish();
-      return { history: of.history, finished, record: of.record() };
+      const finished = await of.finish();
+      return { history: of.history, finished, record: await of.record() };
     } finally {
-      of.free();
+      await of.free();
     }
   },
   pause() {
@@ -70,7 +72,9 @@ const calls = {
   export: ({ format }) => training.export(format),
   capsule: () => training.capsule(),
   /** The report of records, or of the training. */
-  report: ({ text, name, records }) => new Experiment(text, name).report(records ?? [training.record()]),
+  report: async ({ text, name, records }) => new Experiment(text, name).report(records ?? [await training.record()]),
+  gpu,
+  compare: async ({ text, name, run }) => compareDevices(await new Experiment(text, name).resolve(run)),
   put: ({ path, bytes, parts }) => putFile(path, bytes, parts),
   remove: ({ path }) => removeFile(path),
   starter: ({ path }) => starter(path),
@@ -78,7 +82,7 @@ const calls = {
 
 async function loop(of) {
   while (trains && of === training && !of.isDone) {
-    postMessage({ event: "advanced", ...of.advance() });
+    postMessage({ event: "advanced", ...(await of.advance()) });
     await new Promise((resolve) => {
       const { port1, port2 } = new MessageChannel();
       port1.onmessage = resolve;

@@ -120,8 +120,8 @@ test("data gets a first experiment, which trains", async () => {
   const { runs } = await experiment.plan();
   assert.equal(runs[0].data.train + runs[0].data.valid + runs[0].data.test, 90);
   const training = await experiment.train();
-  assert.ok(training.finish().evaluation.confusion.length === 2);
-  training.free();
+  assert.ok((await training.finish()).evaluation.confusion.length === 2);
+  await training.free();
   // It is read again after it has changed.
   await putFile("mine/rows.csv", new TextEncoder().encode(`a,b,level\n${rows.slice(0, 60).join("")}`));
   const [again] = (await experiment.plan()).runs;
@@ -137,7 +137,7 @@ test("a resolved run trains elsewhere, and keeps its data", async () => {
   const all = [];
   await training.run((event) => all.push(...event.losses));
   assert.deepEqual(all, whole.all);
-  training.free();
+  await training.free();
   await assert.rejects(experiment.resolve("nothing"), /there is no run `nothing`/);
   await assert.rejects(startRun("{}"), /the run is not of this version of runner/);
   await assert.rejects(new Experiment("[data]").resolve(), ExperimentError);
@@ -146,7 +146,7 @@ test("a resolved run trains elsewhere, and keeps its data", async () => {
   await putFile("kept.csv", rows(60));
   const short = (await starter("kept.csv")).replace(/^epochs = \d+/m, "epochs = 2");
   const first = await new Experiment(short, "kept.toml").train();
-  first.finish();
+  await first.finish();
   await putFile("kept.csv", rows(40));
   const { name, bytes } = await first.capsule();
   const opened = await openCapsule(name, bytes);
@@ -206,8 +206,8 @@ async function both(name, text) {
   const { id } = runs[0];
   execFileSync(runner, ["run", name, "--only", id, "--quiet"], { cwd: folder, stdio: "pipe" });
   const { all: found, training } = await losses(experiment, { run: id });
-  const { weights_digest } = training.finish();
-  training.free();
+  const { weights_digest } = await training.finish();
+  await training.free();
   return { ...recorded(folder, called, id), found, weights_digest };
 }
 
@@ -256,13 +256,13 @@ test("with portable arithmetic, losses and weights are those of the program to t
 test("iris and digits reach their accuracy", async () => {
   for (const [name, least] of [["iris.toml", 0.9], ["digits.toml", 0.96]]) {
     const { epochs, training } = await losses(new Experiment(text(name), name));
-    const { epoch, test, evaluation, weights_digest } = training.finish();
+    const { epoch, test, evaluation, weights_digest } = await training.finish();
     const accuracy = epochs[epoch - 1].metrics["valid/accuracy"];
     assert.ok(accuracy >= least, `${name}: ${accuracy}`);
     assert.ok(test.test === undefined || test.test.accuracy >= least, name);
     assert.equal(evaluation.task, "classification");
     assert.match(weights_digest, /^[0-9a-f]{64}$/);
-    training.free();
+    await training.free();
   }
 });
 
@@ -270,25 +270,25 @@ test("a training resumes to the bit, in the middle of an epoch and at its end", 
   const dropout = text("digits.toml").replace('pool_size = 2', 'pool_size = 2\ndropout = 0.2').replace("epochs = 12", "epochs = 2\nema.decay = 0.9");
   const experiment = new Experiment(dropout);
   const whole = await losses(experiment);
-  const digest = whole.training.finish().weights_digest;
+  const digest = (await whole.training.finish()).weights_digest;
   const { steps_per_epoch: steps } = (await experiment.plan()).runs[0];
   for (const stop of [0, 7, steps, steps + 3]) {
     const first = await experiment.start();
     const all = [];
-    while (first.step < stop) all.push(...first.advance(stop - first.step, 1e9).losses);
-    const checkpoint = structuredClone(first.checkpoint());
-    first.free();
+    while (first.step < stop) all.push(...(await first.advance(stop - first.step, 1e9)).losses);
+    const checkpoint = structuredClone(await first.checkpoint());
+    await first.free();
     const rest = await losses(experiment, { checkpoint });
     assert.deepEqual([...all, ...rest.all], whole.all, `from update ${stop}`);
-    assert.equal(rest.training.finish().weights_digest, digest);
+    assert.equal((await rest.training.finish()).weights_digest, digest);
   }
 });
 
 test("checkpoints that are damaged or of another run are refused", async () => {
   const experiment = new Experiment(text("iris.toml"));
   const training = await experiment.start();
-  training.advance(3, 1e9);
-  const good = training.checkpoint();
+  await training.advance(3, 1e9);
+  const good = await training.checkpoint();
   const other = new Experiment(text("digits.toml"));
   const changed = (part) => experiment.start(undefined, { ...good, ...part });
   await assert.rejects(other.start(undefined, good), /saved state/);
@@ -300,12 +300,12 @@ test("checkpoints that are damaged or of another run are refused", async () => {
 
 test("predictions and files are those of the trained network", async () => {
   const training = await new Experiment(text("iris.toml")).train();
-  training.finish();
-  const { prediction, names } = training.predict([5.1, 3.5, 1.4, 0.2]);
+  await training.finish();
+  const { prediction, names } = await training.predict([5.1, 3.5, 1.4, 0.2]);
   assert.equal(names.length, 3);
   assert.equal(prediction.index, 0);
   assert.ok(prediction.probability > 0.9);
-  assert.throws(() => training.predict([1, 2]), /expected 4 numbers, found 2/);
+  await assert.rejects(training.predict([1, 2]), /expected 4 numbers, found 2/);
   await assert.rejects(training.export("zip"), /unknown format `zip`/);
   const safetensors = await training.export("safetensors");
   const size = Number(new DataView(safetensors.buffer, safetensors.byteOffset).getBigUint64(0, true));
@@ -340,12 +340,12 @@ test("a capsule is reproduced by the program to the bit", { skip }, async (conte
     const experiment = new Experiment(text, file);
     // It is resumed once.
     const first = await experiment.start();
-    first.advance(3, 1e9);
-    const checkpoint = structuredClone(first.checkpoint());
-    first.free();
+    await first.advance(3, 1e9);
+    const checkpoint = structuredClone(await first.checkpoint());
+    await first.free();
     const training = await experiment.train(() => {}, { checkpoint });
     await assert.rejects(training.capsule(), /train it to its end/);
-    training.finish();
+    await training.finish();
     const { name, bytes } = await training.capsule();
     assert.match(name, /^\w+-.*\.capsule\.tar\.zst$/);
     writeFileSync(join(folder, name), bytes);
@@ -359,7 +359,7 @@ test("a capsule is reproduced by the program to the bit", { skip }, async (conte
     assert.deepEqual(opened.history, training.history);
     assert.deepEqual(await opened.export("safetensors"), await training.export("safetensors"));
     opened.free();
-    training.free();
+    await training.free();
   }
   await removeFile("data");
 });
@@ -403,10 +403,10 @@ test("a report is that of the program", { skip }, async () => {
   const records = [];
   for (const { id } of runs) {
     const training = await experiment.train(() => {}, { run: id });
-    assert.throws(() => training.record(), /has not ended yet/);
-    training.finish();
-    records.push(structuredClone(training.record()));
-    training.free();
+    await assert.rejects(training.record(), /has not ended yet/);
+    await training.finish();
+    records.push(structuredClone(await training.record()));
+    await training.free();
   }
   const page = await experiment.report(records);
   writeFileSync(join(folder, "reported.toml"), file);
@@ -429,14 +429,14 @@ test("updates and evaluations one at a time are those of a training", async () =
   const experiment = new Experiment(text("iris.toml").replace("1e-2", "1e-3"));
   const whole = await losses(experiment);
   const training = await experiment.start();
-  const info = training.modelInfo();
+  const info = await training.modelInfo();
   assert.deepEqual([info.step, info.classes.length, info.outputs, info.task], [0, 3, [3], "classification"]);
   assert.equal(info.network.parameters, info.network.layers.reduce((sum, { parameters }) => sum + parameters, 0));
   const { valid } = info.data;
   const found = [];
   const epochs = [];
   for (let at = 0; at < info.steps; at++) {
-    const { loss, step, epoch } = training.trainBatch();
+    const { loss, step, epoch } = await training.trainBatch();
     assert.equal(step, at + 1);
     found.push(loss);
     if (epoch) epochs.push(epoch);
@@ -444,18 +444,18 @@ test("updates and evaluations one at a time are those of a training", async () =
   assert.deepEqual(found, whole.all);
   assert.deepEqual(epochs.map(({ metrics }) => metrics), whole.epochs.map(({ metrics }) => metrics));
   assert.ok(training.isDone);
-  assert.throws(() => training.trainBatch(), /the training has ended/);
+  await assert.rejects(training.trainBatch(), /the training has ended/);
   // The mean over its batches is the metric of the split.
   let right = 0;
   let items = 0;
-  for (let at = 0, metrics; (metrics = training.evalBatch(at)) !== null; at++) {
+  for (let at = 0, metrics; (metrics = await training.evalBatch(at)) !== null; at++) {
     const num = Math.min(info.batch_size, valid - items);
     right += metrics.accuracy * num;
     items += num;
   }
   assert.equal(items, valid);
   assert.ok(Math.abs(right / valid - training.history.at(-1).metrics["valid/accuracy"]) < 1e-9);
-  assert.equal(training.evalBatch(1e6), null);
+  assert.equal(await training.evalBatch(1e6), null);
 });
 
 test("PyTorch has the outputs and gradients of exported weights", { skip: python ? false : "RUNNER_PYTHON is not set" }, async (context) => {
@@ -495,8 +495,9 @@ batch_size = 40
     return path;
   };
   const before = await exported("before.json");
-  const shown = inputs.map((input) => training.predict(input).prediction.probabilities);
-  const { loss } = training.trainBatch();
+  const shown = [];
+  for (const input of inputs) shown.push((await training.predict(input)).prediction.probabilities);
+  const { loss } = await training.trainBatch();
   const after = await exported("after.json");
   writeFileSync(join(folder, "gradients.json"), JSON.stringify({ before, after, loss, shown, inputs, targets }));
   const { status, stdout, stderr } = spawnSync(python, [join(import.meta.dirname, "gradients.py"), join(folder, "gradients.json")], { encoding: "utf8" });
@@ -522,5 +523,5 @@ test("an aborted training can be continued", async () => {
   const control = new AbortController();
   const training = await new Experiment(text("digits.toml")).train(() => control.abort(), { signal: control.signal });
   assert.ok(!training.isDone && training.step > 0);
-  assert.ok(training.advance(1).losses.length === 1);
+  assert.ok((await training.advance(1)).losses.length === 1);
 });

@@ -40,8 +40,8 @@ const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? 
 const context = await browser.newContext({ acceptDownloads: true });
 
 /** A page whose errors and requests elsewhere are failures. */
-async function opened(size) {
-  const page = await context.newPage();
+async function opened(size, of = context) {
+  const page = await of.newPage();
   if (size) await page.setViewportSize(size);
   const wrong = [];
   page.on("console", (message) => message.type() === "error" && wrong.push(message.text()));
@@ -390,6 +390,80 @@ const tests = {
     await second.waitForFunction(() => document.querySelector("#status").textContent.includes("another tab"));
     await first.close();
     await second.close();
+  },
+
+  async "WebGPU trains as the processor does, and a page without it says why"() {
+    const on = (device, text) => `${text}\n[backend]\ndevice = "${device}"\n`;
+    const page = await opened();
+    await choose(page, "iris.toml");
+    const whole = await page.inputValue("#text");
+    // An emulated GPU takes a third of a second for an update, and draws the page as well: frames are rare.
+    const patient = { timeout: 120_000, polling: 100 };
+    const iris = whole.replace(/^epochs = .*$/m, "epochs = 10").replace(/^batch_size = .*$/m, "batch_size = 32");
+    assert.notEqual(iris, whole);
+    await page.fill("#text", on("wgpu", iris));
+    await page.waitForFunction(() => document.querySelector("#device").textContent.includes("skipped"));
+    assert.match(await page.textContent("#device"), /WebGPU/);
+    await page.click("#train");
+    await page.waitForFunction(() => /is skipped: .*WebGPU/.test(document.querySelector("#status").textContent));
+    assert.deepEqual(page.wrong, []);
+    await page.close();
+
+    // The GPU that Chromium emulates.
+    const args = ["--no-sandbox", "--enable-unsafe-webgpu", "--use-webgpu-adapter=swiftshader", "--enable-features=Vulkan"];
+    const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args });
+    try {
+      const page = await opened(undefined, await browser.newContext({ acceptDownloads: true }));
+      await choose(page, "iris.toml");
+      await page.fill("#text", iris);
+      await page.waitForFunction(() => document.querySelector("#summary").textContent.includes("10 epochs"), undefined, patient);
+      await page.waitForSelector("#compare-box:not([hidden])");
+      await page.click("#compare");
+      await page.waitForFunction(() => /after \d+ updates/.test(document.querySelector("#compared").textContent), undefined, patient);
+      const compared = await page.textContent("#compared");
+      console.log(`  ${compared}`);
+      const differences = [...compared.matchAll(/difference (\d\.\de[+-]\d+)/g)].map(([, difference]) => Number(difference));
+      assert.ok(differences.length === 2 && differences.every((difference) => difference < 1e-4), compared);
+
+      const trained = {};
+      for (const device of ["flex", "wgpu"]) {
+        await page.fill("#text", on(device, iris));
+        await page.waitForFunction((device) => document.querySelector("#device").textContent.includes(`Trains on ${device},`), device, patient);
+        await page.waitForSelector("#train:not([disabled])");
+        await page.click("#train");
+        await phase(page, "finished");
+        trained[device] = await losses(page);
+      }
+      const { flex, wgpu } = trained;
+      assert.equal(flex.length, wgpu.length);
+      const apart = Math.max(...flex.map((loss, at) => Math.abs(loss - wgpu[at])));
+      console.log(`  largest difference of ${flex.length} losses on both devices: ${apart.toExponential(1)}`);
+      assert.ok(apart > 0 && apart < 1e-3, `${apart}`);
+      // After a reload, its training goes on where it was.
+      await page.reload();
+      await page.waitForSelector("body[data-ready]");
+      await phase(page, "finished");
+      assert.deepEqual(await losses(page), wgpu);
+      await page.click("#train");
+      await page.waitForFunction(() => Number(document.querySelector("#progress").value) > 0.1, undefined, patient);
+      await page.click("#pause");
+      await phase(page, "paused");
+      await page.waitForFunction((num) => Number(document.body.dataset.saved) < num, wgpu.length, patient);
+      await page.reload();
+      await page.waitForSelector("body[data-ready]");
+      await phase(page, "paused");
+      await page.click("#train");
+      await phase(page, "finished");
+      assert.deepEqual(await losses(page), wgpu);
+      if (runner) {
+        const capsule = await downloaded(page, "#capsule-file");
+        const again = spawnSync(runner, ["reproduce", capsule.name, "--device", "flex"], { cwd: folder, encoding: "utf8" });
+        assert.match(again.stdout + again.stderr, /equivalent|statistical|within|close/i, again.stderr);
+      }
+      assert.deepEqual(page.wrong, []);
+    } finally {
+      await browser.close();
+    }
   },
 
   async "its policy forbids other addresses, also to the worker"() {

@@ -1,6 +1,6 @@
 // Compiled by `.ci/web`, never run: what the package's types allow.
 
-import { Experiment, ExperimentError, load, openCapsule, putFile, removeFile, schema, startRun, starter, version } from "burn-runner";
+import { Experiment, ExperimentError, compareDevices, gpu, load, openCapsule, putFile, removeFile, schema, startRun, starter, version } from "burn-runner";
 import type { Checkpoint, Diagnostic, Epoch, Finished, TrainEvent } from "burn-runner";
 
 export async function used(text: string): Promise<Uint8Array> {
@@ -20,15 +20,17 @@ export async function used(text: string): Promise<Uint8Array> {
     if (epoch && losses.every(Number.isFinite)) epochs.push(epoch);
   };
   const training = await experiment.train(see, { run: runs[0]?.id });
-  const saved: Checkpoint = training.checkpoint();
+  const saved: Checkpoint = await training.checkpoint();
   const again = await startRun(await experiment.resolve(), saved);
-  const { epoch, test }: Finished = again.finish();
-  console.log(epoch, test["test"]?.["accuracy"], again.predict([5.1, 3.5, 1.4, 0.2]).names);
-  const { parameters } = again.modelInfo().network;
-  console.log(parameters, again.trainBatch().loss, again.evalBatch()?.["accuracy"]);
+  const { epoch, test }: Finished = await again.finish();
+  console.log(epoch, test["test"]?.["accuracy"], (await again.predict([5.1, 3.5, 1.4, 0.2])).names);
+  const { parameters } = (await again.modelInfo()).network;
+  console.log(parameters, (await again.trainBatch()).loss, (await again.evalBatch())?.["accuracy"]);
   await load("files");
+  const found_gpu = await gpu();
+  console.log("reason" in found_gpu ? found_gpu.remedy : found_gpu.name, (await compareDevices(await experiment.resolve(), 2)).wgpu);
   const { name, bytes } = await again.capsule();
-  const page: string = await experiment.report([again.record()]);
+  const page: string = await experiment.report([await again.record()]);
   console.log(page.length);
   const opened = await openCapsule(name, bytes);
   console.log(opened.run.id, opened.losses.length, (await opened.export("onnx")).length);

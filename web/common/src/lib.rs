@@ -16,6 +16,9 @@ extern "C" {
     fn error(text: &str);
 }
 
+/// The name of the device `flex`.
+pub const PROCESSOR: &str = "WebAssembly, pure-Rust kernels";
+
 thread_local! {
     static CHANGES: Cell<u64> = const { Cell::new(0) };
 }
@@ -43,6 +46,14 @@ pub fn put_file(path: &str, bytes: Vec<u8>) {
 pub fn remove_file(path: &str) {
     CHANGES.set(changes() + 1);
     memory::remove(Path::new(path));
+}
+
+/// The paths of all files that were added.
+#[wasm_bindgen]
+pub fn file_paths() -> Vec<String> {
+    let files = memory::list().into_iter();
+    let paths = files.map(|(path, _)| path.to_string_lossy().into_owned());
+    paths.collect()
 }
 
 /// The content of a file that was added.

@@ -24,6 +24,8 @@ pub fn run(run: &RunPlan) -> Json {
         "seed": run.seed,
         "fingerprint": run.fingerprint,
         "axes": run.axes,
+        "device": run.device.to_string(),
+        "skipped": run.skip,
         "task": run.task.kind,
         "objective": run.objective.name(),
         "epochs": run.train.epochs,

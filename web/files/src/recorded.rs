@@ -10,14 +10,13 @@ use runner_core::record::{Environment, RunRecord, files_of, sealed};
 use serde::Deserialize;
 use serde_json::Value as Json;
 
-/// The name of the device, as the page shows it.
-const DEVICE_NAME: &str = "WebAssembly, pure-Rust kernels";
-
 /// What is known of a training that has ended.
 #[derive(Deserialize)]
 pub struct About {
     /// The run.
     pub run: RunPlan,
+    /// The name of its device, as the page shows it.
+    device_name: String,
     /// sha256 of each split's items.
     data_digests: BTreeMap<String, String>,
     /// Whose kernels compute each layer.
@@ -70,7 +69,7 @@ impl About {
 fn started(about: &About) -> Started {
     Started {
         device: about.run.device.to_string(),
-        device_name: DEVICE_NAME.into(),
+        device_name: about.device_name.clone(),
         data_digests: about.data_digests.clone(),
         threads: 1,
         resumed_step: 0,

@@ -10,14 +10,14 @@ use runner_core::diagnostic::{Diagnostic, Diagnostics, Sources};
 use runner_core::disk::{self, memory};
 use runner_core::init;
 use runner_core::plan::init::InitRefusal;
-use runner_core::plan::inventory::{DeviceKind, Found, HOST, Inventory, Listed, State};
+use runner_core::plan::inventory::{DeviceKind, Found, HOST, Inventory, Listed, Missing, State};
 use runner_core::plan::{self, Plan, default_name};
-use runner_core::spec::backend::{Backend, FLEX, Precision};
+use runner_core::spec::backend::{Backend, FLEX, Precision, WGPU};
 use runner_core::spec::data::{DataSource, DataSpec, Fallback};
 use runner_core::spec::document::Document;
 use runner_core::spec::init::InitSpec;
 use runner_core::spec::section::Choice;
-use runner_web_common::{changes, shown};
+use runner_web_common::{PROCESSOR, changes, shown};
 use serde_json::{Value as Json, json};
 
 /// A planned experiment.
@@ -34,6 +34,10 @@ type Last = ((String, String, u64), Rc<Planned>);
 thread_local! {
     // The runs of a sweep are asked for one by one.
     static LAST: RefCell<Option<Last>> = const { RefCell::new(None) };
+    static GPU: RefCell<State> = RefCell::new(State::Missing(Missing {
+        reason: "there is no WebGPU here".into(),
+        remedy: "use `flex`".into(),
+    }));
 }
 
 /// The messages about a file.
@@ -165,12 +169,32 @@ fn locate_now(spec: &DataSpec) -> Result<Located, DataError> {
     }
 }
 
-/// The only device of the page, and why there are no others.
+/// The browser's GPU, as its JavaScript found it.
+pub fn set_gpu(found: Result<(String, bool), Missing>) {
+    GPU.replace(match found {
+        Ok((name, is_software)) => State::Found(Found {
+            name,
+            driver: Some("WebGPU".into()),
+            memory_bytes: None,
+            precisions: vec![Precision::F32],
+            kind: if is_software {
+                DeviceKind::Software
+            } else {
+                DeviceKind::Gpu
+            },
+            card: WGPU.to_string(),
+        }),
+        Err(missing) => State::Missing(missing),
+    });
+    LAST.take();
+}
+
+/// The devices of the page, and why there are no others.
 fn devices() -> Inventory {
-    let here = Listed {
+    let processor = Listed {
         device: FLEX,
         state: State::Found(Found {
-            name: "WebAssembly, pure-Rust kernels".into(),
+            name: PROCESSOR.into(),
             driver: None,
             memory_bytes: None,
             precisions: vec![Precision::F32],
@@ -178,14 +202,20 @@ fn devices() -> Inventory {
             card: HOST.into(),
         }),
     };
+    let gpu = Listed {
+        device: WGPU,
+        state: GPU.with_borrow(Clone::clone),
+    };
+    let here = [processor, gpu];
     let others = Backend::ALL.iter().map(|(backend, _, _)| *backend);
-    let others = others.filter(|backend| *backend != FLEX.backend);
+    let others = others.filter(|backend| here.iter().all(|at| at.device.backend != *backend));
     let missing = others.flat_map(|backend| {
-        let reason = "the page computes on the processor";
-        let remedy = "train the file with `runner run`";
+        let reason = "the page computes on the processor and on WebGPU";
+        let remedy = "train the file with `runner run`, or use `wgpu`, which is WebGPU here";
         Inventory::missing(backend, reason.into(), remedy.into()).0
     });
-    Inventory([here].into_iter().chain(missing).collect())
+    let missing: Vec<_> = missing.collect();
+    Inventory(here.into_iter().chain(missing).collect())
 }
 
 /// What the page shows of a plan.

@@ -5,6 +5,7 @@
 
 mod experiment;
 
+use runner_core::plan::inventory::Missing;
 use wasm_bindgen::prelude::*;
 
 /// The version of runner.
@@ -17,6 +18,18 @@ pub fn version() -> String {
 #[wasm_bindgen]
 pub fn schema() -> String {
     runner_core::spec::schema::experiment_schema()
+}
+
+/// Says that the browser has a GPU, which is the device `wgpu`.
+#[wasm_bindgen]
+pub fn found_gpu(name: String, is_software: bool) {
+    experiment::set_gpu(Ok((name, is_software)));
+}
+
+/// Says why the device `wgpu` is not available.
+#[wasm_bindgen]
+pub fn missing_gpu(reason: String, remedy: String) {
+    experiment::set_gpu(Err(Missing { reason, remedy }));
 }
 
 /// The text of a first experiment file for a file or folder of data.

@@ -3,6 +3,8 @@
 //! A run is the JSON that the module `runner_plan` makes of an experiment file. `web/package/index.js` has the classes and
 //! their documentation. Data is read from files in memory.
 
+#[cfg(feature = "webgpu")]
+mod gpu;
 mod record;
 mod session;
 

@@ -5,7 +5,6 @@ use std::io::Cursor;
 use burn::tensor::Device;
 use runner_core::data::origin::{self, Root};
 use runner_core::record::capsule::DataRoot;
-use runner_core::spec::backend::Backend;
 use runner_exchange::tensors::{Dtype, NamedTensor, Tensors};
 use runner_exchange::write;
 use runner_network::trainer::Finished;
@@ -13,7 +12,7 @@ use runner_network::values;
 use serde_json::json;
 use wasm_bindgen::prelude::*;
 
-use crate::session::{Session, final_digest};
+use crate::session::{Session, final_digest, reading};
 
 /// A training that has ended.
 #[wasm_bindgen]
@@ -60,7 +59,9 @@ impl Session {
     pub fn run(&self) -> Result<String, String> {
         serde_json::to_string(self.plan()).map_err(|e| e.to_string())
     }
+}
 
+reading! {
     /// The weights that predict, as safetensors with Burn's names and layouts.
     ///
     /// # Errors
@@ -113,7 +114,9 @@ impl Session {
             data,
         })
     }
+}
 
+impl Session {
     /// The data's files, as the run was trained on them.
     fn roots(&self) -> Result<Vec<Root>, String> {
         let data = &self.plan().data;
@@ -142,8 +145,9 @@ impl Session {
             .collect();
         let about = json!({
             "run": plan,
+            "device_name": self.device.name,
             "data_digests": self.data_digests,
-            "layers": plan.network.computed_by(plan.kernels, Backend::Flex, plan.precision),
+            "layers": plan.network.computed_by(plan.kernels, plan.device.backend, plan.precision),
             "history": state.history,
             "stopped_early": stopped_early,
             "epoch": finished.epoch,

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::Path;
 
+use burn::module::Module;
 use burn::tensor::Device;
 use runner_core::data::incoming::{ArrayLayout, Element, Incoming};
 use runner_core::data::{self, Transforms};
@@ -11,12 +12,12 @@ use runner_core::event::Outcome;
 use runner_core::plan::RunPlan;
 use runner_core::predict::Meaning;
 use runner_core::record::Trace;
-use runner_core::spec::backend::{FLEX, Precision};
+use runner_core::spec::backend::{FLEX, Precision, WGPU};
 use runner_network::batch;
 use runner_network::digest::weights_digest;
 use runner_network::network::Network;
-use runner_network::trainer::{Advance, Finished, Saved, Trainer};
-use runner_web_common::shown;
+use runner_network::trainer::{Advance, Finished, Saved, Trainer, training_device};
+use runner_web_common::{PROCESSOR, shown};
 use serde_json::json;
 use wasm_bindgen::prelude::*;
 
@@ -28,12 +29,20 @@ pub struct Session {
     pub(crate) trainer: Trainer,
     pub(crate) transforms: Transforms,
     meaning: Meaning,
+    pub(crate) device: Named,
     /// sha256 of each split's items.
     pub(crate) data_digests: BTreeMap<String, String>,
     /// The losses and digests so far.
     pub(crate) trace: Trace,
     /// Once the training has ended.
     pub(crate) finished: Option<Finished>,
+}
+
+/// A device and its name in records.
+#[derive(Clone)]
+pub struct Named {
+    pub device: Device,
+    pub name: String,
 }
 
 /// The state of a training, from which it resumes to the bit.
@@ -80,30 +89,49 @@ impl Checkpoint {
     }
 }
 
-#[wasm_bindgen]
-impl Session {
+/// Methods that read from the device. In the module for WebGPU they return promises: Burn waits for a result where
+/// `web/package/webgpu.js` lets WebAssembly wait, which the caller has to allow.
+macro_rules! reading {
+    ($($(#[$attribute:meta])* pub fn $name:ident($($argument:tt)*) -> Result<$found:ty, String> $body:block)*) => {
+        #[cfg(not(feature = "webgpu"))]
+        #[wasm_bindgen]
+        impl Session {
+            $($(#[$attribute])* pub fn $name($($argument)*) -> Result<$found, String> $body)*
+        }
+
+        #[cfg(feature = "webgpu")]
+        #[allow(deprecated, reason = "wasm-bindgen calls this attribute experimental")]
+        #[wasm_bindgen]
+        impl Session {
+            $($(#[$attribute])* #[wasm_bindgen(jspi)] pub fn $name($($argument)*) -> Result<$found, String> $body)*
+        }
+    };
+}
+pub(crate) use reading;
+
+reading! {
     /// A run before its first update, from the JSON of the module `runner_plan`.
     ///
     /// # Errors
     /// Why it cannot be trained here.
-    #[wasm_bindgen(constructor)]
-    pub fn new(run: &str) -> Result<Self, String> {
+    pub fn start(run: &str) -> Result<Session, String> {
         let plan: RunPlan = serde_json::from_str(run)
             .map_err(|e| format!("the run is not of this version of runner: {e}"))?;
-        if plan.precision != Precision::F32 || plan.device != FLEX {
-            return Err(format!(
-                "the page computes on `{FLEX}` in `f32`; train `{}` with `runner run`",
-                plan.id
-            ));
-        }
+        let device = device(&plan)?;
         let loaded = data::load(&plan.data, &|_, _| {}).map_err(|e| e.to_string())?;
         let transforms = Transforms::of(loaded.train.set());
         let data_digests = loaded.digests.clone();
-        let trainer = Trainer::new(&plan, loaded, &Device::flex(), None, seconds);
+        // The weights of a run are the same on every device.
+        let weights = (plan.device != FLEX).then(|| {
+            let drawn = Network::drawn(&plan, &training_device(&plan, &Device::flex()));
+            drawn.fork(&training_device(&plan, &device.device))
+        });
+        let trainer = Trainer::new(&plan, loaded, &device.device, weights, seconds);
         let mut trace = Trace::default();
         trace.digests.push(trainer.digests().map_err(failed)?);
-        Ok(Self {
+        Ok(Session {
             meaning: Meaning::new(&plan, &transforms),
+            device,
             trainer,
             transforms,
             data_digests,
@@ -125,15 +153,11 @@ impl Session {
             best: from.best,
             state: state.map_err(|e| format!("the saved state cannot be read: {e}"))?,
         };
-        Ok(Self {
+        Ok(Session {
             trainer: self.trainer.resume(saved)?,
             trace: Trace::of(&from.losses, &from.digests),
             ..self
         })
-    }
-
-    pub(crate) fn plan(&self) -> &RunPlan {
-        self.trainer.plan()
     }
 
     /// The next updates, at most so many, for at most so many seconds, and no further than the end of an epoch. Returns
@@ -179,29 +203,6 @@ impl Session {
         Ok(done.to_string())
     }
 
-    /// The finished epochs as JSON, for a page that was opened again.
-    pub fn history(&self) -> String {
-        json!(self.trainer.state().history).to_string()
-    }
-
-    /// Updates so far.
-    #[wasm_bindgen(getter)]
-    pub fn step(&self) -> usize {
-        self.trainer.step()
-    }
-
-    /// Whether the epoch has no more updates, so that its validation is next.
-    #[wasm_bindgen(getter)]
-    pub fn is_epoch_over(&self) -> bool {
-        self.trainer.state().steps_in_epoch == self.plan().steps_per_epoch
-    }
-
-    /// Whether the training has ended.
-    #[wasm_bindgen(getter)]
-    pub fn is_done(&self) -> bool {
-        self.trainer.is_done()
-    }
-
     /// The metrics of the current weights on a batch of the valid split as JSON; null after the last batch.
     ///
     /// # Errors
@@ -209,16 +210,6 @@ impl Session {
     pub fn evaluate_batch(&self, at: usize) -> Result<String, String> {
         let metrics = self.trainer.evaluate_batch(at).map_err(failed)?;
         Ok(json!(metrics).to_string())
-    }
-
-    /// The network and its task as JSON.
-    pub fn info(&self) -> String {
-        let plan = self.plan();
-        let mut info = shown::run(plan);
-        info["experiment"] = json!(plan.experiment);
-        info["classes"] = json!(self.meaning.names());
-        info["outputs"] = json!(plan.network.layers.last().map(|layer| &layer.shape));
-        info.to_string()
     }
 
     /// The state of the training.
@@ -271,15 +262,6 @@ impl Session {
         Ok(shown.to_string())
     }
 
-    /// The weights that predict and are exported: those of the best epoch after the training, before that the current
-    /// ones.
-    pub(crate) fn network(&self) -> Network {
-        match &self.finished {
-            Some(finished) => finished.best.clone(),
-            None => self.trainer.network(),
-        }
-    }
-
     /// The prediction for one item as JSON: its numbers in the units of the data, in the shape of an item.
     ///
     /// # Errors
@@ -303,9 +285,8 @@ impl Session {
         let mut outputs = Vec::new();
         let read = incoming.read_array(layout, &shape, &bytes, &mut |piece| {
             let served = piece.split.serve(&[0], None);
-            let device = Device::flex();
             let input = &plan.data.input;
-            let inputs = batch::inputs(served.values, served.num_items, input, &device);
+            let inputs = batch::inputs(served.values, served.num_items, input, &self.device.device);
             outputs = self.network().outputs(inputs).into_data().iter().collect();
             ControlFlow::Continue(())
         });
@@ -314,6 +295,76 @@ impl Session {
         let decided = self.meaning.decide(&outputs);
         let shown = json!({ "prediction": decided, "names": self.meaning.names() });
         Ok(shown.to_string())
+    }
+}
+
+#[wasm_bindgen]
+impl Session {
+    /// The finished epochs as JSON, for a page that was opened again.
+    pub fn history(&self) -> String {
+        json!(self.trainer.state().history).to_string()
+    }
+
+    /// Updates so far.
+    #[wasm_bindgen(getter)]
+    pub fn step(&self) -> usize {
+        self.trainer.step()
+    }
+
+    /// Whether the epoch has no more updates, so that its validation is next.
+    #[wasm_bindgen(getter)]
+    pub fn is_epoch_over(&self) -> bool {
+        self.trainer.state().steps_in_epoch == self.plan().steps_per_epoch
+    }
+
+    /// Whether the training has ended.
+    #[wasm_bindgen(getter)]
+    pub fn is_done(&self) -> bool {
+        self.trainer.is_done()
+    }
+
+    /// The network and its task as JSON.
+    pub fn info(&self) -> String {
+        let plan = self.plan();
+        let mut info = shown::run(plan);
+        info["experiment"] = json!(plan.experiment);
+        info["classes"] = json!(self.meaning.names());
+        info["outputs"] = json!(plan.network.layers.last().map(|layer| &layer.shape));
+        info.to_string()
+    }
+}
+
+impl Session {
+    pub(crate) fn plan(&self) -> &RunPlan {
+        self.trainer.plan()
+    }
+
+    /// The weights that predict and are exported: those of the best epoch after the training, before that the current
+    /// ones.
+    pub(crate) fn network(&self) -> Network {
+        match &self.finished {
+            Some(finished) => finished.best.clone(),
+            None => self.trainer.network(),
+        }
+    }
+}
+
+/// The device of a run.
+fn device(plan: &RunPlan) -> Result<Named, String> {
+    #[cfg(feature = "webgpu")]
+    let gpu = crate::gpu::device();
+    #[cfg(not(feature = "webgpu"))]
+    let gpu = None;
+    match (plan.precision, plan.device, gpu) {
+        (Precision::F32, FLEX, _) => Ok(Named {
+            device: Device::flex(),
+            name: PROCESSOR.into(),
+        }),
+        (Precision::F32, WGPU, Some(gpu)) => Ok(gpu),
+        _ => Err(format!(
+            "the page computes in `f32` on `{FLEX}` or, where the browser has WebGPU, on `{WGPU}`; train `{}` with `runner run`",
+            plan.id
+        )),
     }
 }
 

@@ -84,6 +84,12 @@ pub const FLEX: DeviceName = DeviceName {
     index: 0,
 };
 
+/// The first GPU of any kind, which is WebGPU in a browser.
+pub const WGPU: DeviceName = DeviceName {
+    backend: Backend::Wgpu,
+    index: 0,
+};
+
 impl DeviceName {
     /// The environment variable that makes any GPU of the backend the device of this name, for a process; none if the
     /// backend has no such variable, or the name has an index.
