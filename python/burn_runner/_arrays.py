@@ -25,7 +25,9 @@ def array_of(value: Any, what: str = "the array") -> np.ndarray:
     elif hasattr(value, "__dlpack__") and not hasattr(value, "__array__"):
         array = np.from_dlpack(value)
     elif hasattr(value, "requires_grad") and hasattr(value, "detach"):
-        array = value.detach().cpu().numpy()
+        value = value.detach().cpu()
+        # NumPy has no 16-bit brain floats.
+        array = (value.float() if str(value.dtype) == "torch.bfloat16" else value).numpy()
     else:
         try:
             array = np.asarray(value)
@@ -44,6 +46,27 @@ def array_of(value: Any, what: str = "the array") -> np.ndarray:
             '  = help: convert it, for example with `x.astype("float32")`'
         )
     return array
+
+
+def whole_numbers(array: np.ndarray, what: str) -> np.ndarray:
+    """An array as int64.
+
+    Raises:
+        RequestError: if one of its numbers is not whole, or too large.
+    """
+    import numpy as np
+
+    if array.dtype.kind == "f":
+        is_whole = np.isfinite(array) & (np.floor(array) == array) & (np.abs(array) < 2.0**63)
+    elif array.dtype == "uint64":
+        is_whole = array < 2**63
+    else:
+        return array.astype("int64", copy=False)
+    if not is_whole.all():
+        raise RequestError(
+            f"error: {what} contains {array[~is_whole].flat[0]}, but whole numbers are needed\n  = help: pass integers"
+        )
+    return array.astype("int64")
 
 
 def argument(array: np.ndarray) -> tuple[np.ndarray, Argument]:

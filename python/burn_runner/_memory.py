@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import uuid
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -74,10 +75,18 @@ def _written(arrays: dict[str, np.ndarray], folder: Path) -> Path:
         digest.update(array.tobytes())
         plain[name] = array
     path = (folder / f"{digest.hexdigest()[:16]}.npz").absolute()
-    if not path.exists():
+    if path.exists():
+        return path
+    try:
         folder.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_suffix(f".{os.getpid()}.tmp")
+        # A name of its own: other threads and processes may write the same data.
+        temporary = path.with_suffix(f".{uuid.uuid4().hex}.tmp")
         with open(temporary, "wb") as file:
             np.savez(file, **plain)
         os.replace(temporary, path)
+    except OSError as error:
+        raise RequestError(
+            f"error: the data cannot be written to `{folder}`: {error.strerror}\n"
+            "  = help: use another folder with `results=`, or make this one writable"
+        ) from error
     return path

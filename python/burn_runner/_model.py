@@ -6,12 +6,12 @@ import json
 import math
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import _native
-from ._arrays import argument, array_of, from_block
+from ._arrays import argument, array_of, from_block, whole_numbers
 from ._errors import RequestError
 from ._frames import Table, framed, html_table
 
@@ -85,6 +85,12 @@ class Predictions:
 
     def _rows(self, most: int | None = None) -> list[dict[str, Any]]:
         rows = []
+
+        def add(row: dict[str, Any], names: Iterable[str], values: Any) -> None:
+            for name, value in zip(names, map(float, values)):
+                # A class may have the name of another column.
+                row[f"{name}_" if name in row else name] = value
+
         for at in range(self._num if most is None else min(most, self._num)):
             row: dict[str, Any] = {} if self.ids is None else {"id": self.ids[at]}
             if self.kind in ("class", "token"):
@@ -92,17 +98,23 @@ class Predictions:
             elif self.kind == "labels":
                 row["labels"] = "|".join(self.labels[at])
             if self.probabilities is not None and self.probabilities.ndim == 2:
-                row.update(zip(self.names, map(float, self.probabilities[at])))
+                add(row, self.names, self.probabilities[at])
             if self.kind == "values" and self.values is not None:
-                row.update(zip(self.names, map(float, self.values[at])))
+                add(row, self.names, self.values[at])
                 if self.deviations is not None:
-                    names = (f"{name}/sd" for name in self.names)
-                    row.update(zip(names, map(float, self.deviations[at])))
+                    add(row, (f"{name}/sd" for name in self.names), self.deviations[at])
             rows.append(row)
         return rows
 
     def frame(self, frame: str | None = None) -> Any:
-        """A data frame with a row for each item: the prediction, and the probability of each class or the numbers."""
+        """A data frame with a row for each item: the prediction, and the probability of each class or the numbers.
+
+        Raises:
+            RequestError: for predictions of whole items, which are arrays.
+        """
+        if self.kind in ("classes", "item"):
+            array = "index" if self.kind == "classes" else "values"
+            raise RequestError(f"error: these predictions are arrays, not rows\n  = help: use `{array}`")
         return framed(Table.from_rows(self._rows()), frame)
 
     def __repr__(self) -> str:
@@ -162,6 +174,8 @@ class Model:
         self._handle = handle
         #: What is known about the network: its run, task, inputs and layers.
         self.info: dict[str, Any] = json.loads(about)
+        # The process may go to another folder.
+        self.info["folder"] = os.path.abspath(self.info["folder"])
 
     @property
     def task(self) -> str:
@@ -226,8 +240,6 @@ class Model:
                 return self._predict_paths(data, batch_size)
             if isinstance(first, str):
                 column = self.columns[0]
-                if self.info["input"] == "stream":
-                    return self._predict_texts(data, batch_size)
                 return self._predict_rows([{column: text} for text in data], batch_size)
             if hasattr(first, "getbands"):
                 return self._predict_pictures(data, batch_size)
@@ -246,12 +258,6 @@ class Model:
 
     def _predict_paths(self, paths: Sequence[Any], batch_size: int) -> dict[str, Any]:
         return _joined([_native.predict_path(self._handle, os.fspath(path), batch_size, False) for path in paths])
-
-    def _predict_texts(self, texts: Sequence[str], batch_size: int) -> dict[str, Any]:
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "texts.txt"
-            path.write_text("".join(text.replace("\n", " ") + "\n" for text in texts), encoding="utf-8")
-            return _native.predict_path(self._handle, str(path), batch_size, False)
 
     def _predict_pictures(self, pictures: Sequence[Any], batch_size: int) -> dict[str, Any]:
         # Through files, so that they are decoded and resized as those that the run was trained on.
@@ -297,6 +303,8 @@ class Model:
                 + ", ".join(f"`{name}`" for name in names)
             )
         arrays = [array_of(x[name], f"the input `{name}`") for name in names]
+        if any(array.size == 0 for array in arrays):
+            raise RequestError("error: the array has no items\n  = help: use arrays with at least one item")
         for part, array in zip(inputs, arrays):
             if array.ndim == 0 or list(array.shape[1:]) != part["shape"] or len(array) != len(arrays[0]):
                 raise RequestError(
@@ -310,7 +318,7 @@ class Model:
             return argument(self._row(x))
         array = array_of(x, what)
         if self.info["input"] in ("tokens", "text", "stream"):
-            return argument(array.astype("int32", copy=False))
+            return argument(whole_numbers(array, what))
         return argument(array.astype("float64" if self.info["precision"] == "f64" else "float32", copy=False))
 
     def __call__(self, x: Any) -> np.ndarray:
@@ -372,7 +380,9 @@ class Model:
                         f"error: the class `{unknown[0]}` is unknown\n  = help: use {', '.join(self.names)}"
                     )
                 targets = np.array([index[str(name)] for name in targets.ravel()]).reshape(targets.shape)
-            targets = array_of(targets, "the targets").astype("int64", copy=False)
+            targets = whole_numbers(array_of(targets, "the targets"), "the targets")
+        elif self.info["target"] == "none":
+            targets = np.zeros(0, dtype="float32")
         else:
             dtype = "float64" if self.info["precision"] == "f64" else "float32"
             targets = array_of(y, "the targets").astype(dtype, copy=False)
@@ -405,7 +415,7 @@ class Model:
     def to_torch(self) -> Any:
         """The network as a ``torch.nn.Module`` with its weights, in evaluation mode.
 
-        It is written by ``runner export --format pytorch`` and imported.
+        It is written as ``runner export pytorch`` writes it, and imported.
 
         Raises:
             RequestError: if PyTorch has no counterpart of a layer.
@@ -427,11 +437,18 @@ class Model:
 
     def __reduce__(self) -> Any:
         info = self.info
-        return _reload, (info["folder"], info["device"], info["weights"])
+        digest = _native.weights_digest(self._handle)
+        return _reload, (info["folder"], info["device"], info["weights"], digest)
 
 
-def _reload(folder: str, device: str, weights: str) -> Model:
-    return load(folder, device=device, weights=weights)
+def _reload(folder: str, device: str, weights: str, digest: str) -> Model:
+    model = load(folder, device=device, weights=weights)
+    if _native.weights_digest(model._handle) != digest:
+        raise RequestError(
+            f"error: the weights in `{folder}` were replaced since the model was pickled\n"
+            "  = help: load the run and pickle the model again"
+        )
+    return model
 
 
 def _dims(shape: Any) -> list[int]:
@@ -476,21 +493,27 @@ def _is_missing(value: Any) -> bool:
         return type(value).__name__ == "NAType"
 
 
+def _plain(value: Any) -> Any:
+    """A value as JSON has it: missing ones as null, dates as files have them."""
+    if isinstance(value, (list, tuple)):
+        return [_plain(each) for each in value]
+    if type(value).__name__ == "datetime64":
+        value = None if value != value else value.astype("datetime64[us]").item()
+    elif hasattr(value, "tolist"):
+        return _plain(value.tolist())
+    if value is None or _is_missing(value):
+        return None
+    if isinstance(value, float) and math.isinf(value):
+        # JSON has no such number; the reader refuses the text with the row and the column.
+        return "inf" if value > 0 else "-inf"
+    if hasattr(value, "isoformat"):
+        # A day, as tables are written if none of their times is another.
+        return str(value).removesuffix(" 00:00:00")
+    return value
+
+
 def _json(row: Mapping[str, Any]) -> str:
-    def value(value: Any) -> Any:
-        if value is None or _is_missing(value):
-            return None
-        if isinstance(value, float) and math.isinf(value):
-            # JSON has no such number; the reader refuses the text with the row and the column.
-            return "inf" if value > 0 else "-inf"
-        return value
-
-    def other(value: Any) -> Any:
-        if hasattr(value, "tolist"):
-            return value.tolist()
-        return str(value)
-
-    return json.dumps({str(key): value(item) for key, item in row.items()}, default=other, allow_nan=False)
+    return json.dumps({str(key): _plain(item) for key, item in row.items()}, default=str, allow_nan=False)
 
 
 def _joined(parts: list[dict[str, Any]]) -> dict[str, Any]:

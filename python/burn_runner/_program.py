@@ -36,7 +36,8 @@ def program() -> Path:
         RequestError: if there is none.
     """
     named = os.environ.get("BURN_RUNNER_PROGRAM")
-    candidates = [Path(named)] if named else _candidates()
+    # Absolute, since the process may go to another folder, and a name alone is looked for elsewhere.
+    candidates = [Path(named).absolute()] if named else _candidates()
     for path in candidates:
         if path.is_file() and os.access(path, os.X_OK):
             # On Linux, the installed program is the module: see `python/launcher`.

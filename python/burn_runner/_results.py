@@ -72,11 +72,11 @@ class Run:
 
     def epochs(self, frame: str | None = None) -> Any:
         """Its epochs as a data frame, with seconds and metrics."""
-        return Results(self.folder.parent.parent)._table("epochs", [self.id], frame)
+        return framed(Table(_native.run_table(str(self.folder), "epochs")), frame)
 
     def steps(self, frame: str | None = None) -> Any:
         """Its optimizer updates as a data frame, with their losses."""
-        return Results(self.folder.parent.parent)._table("steps", [self.id], frame)
+        return framed(Table(_native.run_table(str(self.folder), "steps")), frame)
 
     def load(self, device: str | None = None, weights: str | None = None) -> Model:
         """The trained network; see :func:`burn_runner.load`."""
@@ -193,15 +193,15 @@ class Results:
 
     def epochs(self, where: str | None = None, *, frame: str | None = None) -> Any:
         """One row for each epoch of each run, with its settings, seconds and metrics; ``where`` as in :meth:`runs`."""
-        return self._table("epochs", None, frame, where)
+        return self._table("epochs", frame, where)
 
     def steps(self, where: str | None = None, *, frame: str | None = None) -> Any:
         """One row for each optimizer update of each run, with its settings and loss; ``where`` as in :meth:`runs`."""
-        return self._table("steps", None, frame, where)
+        return self._table("steps", frame, where)
 
-    def _table(self, rows: str, ids: Sequence[str] | None, frame: str | None, where: str | None = None) -> Any:
+    def _table(self, rows: str, frame: str | None, where: str | None) -> Any:
         found = self._rows(filter=where, columns=["experiment", "run"])
-        wanted = [(row["experiment"], row["run"]) for row in found if ids is None or row["run"] in ids]
+        wanted = [(row["experiment"], row["run"]) for row in found]
         return framed(Table(_native.table(str(self.path), rows, wanted)), frame)
 
     def _folders(self) -> list[str]:
@@ -252,7 +252,7 @@ class Results:
             RequestError: if no run is completed.
         """
         self._report()
-        for row in self._rows(sort="objective", columns=["run", "outcome"], limit=1):
+        for row in self._rows(sort="objective", columns=["run", "outcome"]):
             if row["outcome"] == "completed":
                 return self.run(row["run"])
         raise RequestError(f"error: `{self.path}` has no completed run\n  = help: train it with `Experiment.run`")

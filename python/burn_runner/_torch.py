@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import importlib.util
-import subprocess
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from . import _native
 from ._errors import RequestError
-from ._program import program
 
 if TYPE_CHECKING:
     from ._model import Model
@@ -21,13 +20,7 @@ def module_of(model: Model) -> Any:
 
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "network"
-        command = [
-            str(program()), "export", "pytorch", model.info["folder"],
-            "--weights", model.info["weights"], "--out", str(out),
-        ]  # fmt: skip
-        done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
-        if done.returncode != 0:
-            raise RequestError(done.stderr.strip())
+        _native.write_pytorch(model._handle, str(out))
         return _imported(out / "model.py")
 
 

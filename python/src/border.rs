@@ -5,13 +5,14 @@ use std::cell::RefCell;
 use std::ffi::CStr;
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use burn_runner::Error;
 use burn_runner::diagnostic::{Diagnostic, Diagnostics, Sources};
 use burn_runner::model::Refusal;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyCapsule, PyString, PyTuple};
+use rayon::{ThreadPool, ThreadPoolBuilder};
 use serde_json::{Value as Json, json};
 
 /// A function that Python calls.
@@ -81,13 +82,39 @@ pub fn caught<T>(compute: impl FnOnce() -> Result<T, Failure>) -> Result<T, Fail
         .unwrap_or_else(|payload| Err(Failure::Panic(text_of(&*payload))))
 }
 
-/// Computes something without the interpreter's lock.
+/// Threads for computations, and the process that they belong to: a fork has none of its parent's.
+static POOL: Mutex<Option<(u32, Arc<ThreadPool>)>> = Mutex::new(None);
+
+/// Computes something without the interpreter's lock, in a pool of this process: rayon's own would hang in a fork of a
+/// process that has used it.
 pub fn compute<T: Send>(
     py: Python<'_>,
-    compute: impl FnOnce() -> Result<T, Failure> + Send,
+    function: impl FnOnce() -> Result<T, Failure> + Send,
 ) -> PyResult<T> {
-    py.detach(|| caught(compute))
-        .map_err(|failure| exception(py, failure))
+    let computed = py.detach(|| {
+        let pool = {
+            let mut held = POOL.lock().unwrap_or_else(PoisonError::into_inner);
+            let process = std::process::id();
+            match &*held {
+                Some((owner, pool)) if *owner == process => pool.clone(),
+                _ => {
+                    let pool = Arc::new(pool()?);
+                    // Threads of a parent process cannot be told to end.
+                    std::mem::forget(held.replace((process, pool.clone())));
+                    pool
+                }
+            }
+        };
+        caught(|| pool.install(function))
+    });
+    computed.map_err(|failure| exception(py, failure))
+}
+
+/// Threads for rayon, as many as there are processors.
+pub fn pool() -> Result<ThreadPool, Failure> {
+    let pool = ThreadPoolBuilder::new().thread_name(|at| format!("burn_runner-{at}"));
+    pool.build()
+        .map_err(|e| wrong(format!("cannot start threads: {e}"), "start fewer"))
 }
 
 /// The exception for a failure: `burn_runner._errors.make` knows the classes.

@@ -169,7 +169,10 @@ pub fn run(py: Python<'_>, args: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
     let worker = std::thread::Builder::new().name("burn_runner.run".into());
     let worker = worker.spawn(move || {
         let sender = sender;
-        caught(|| Ok(outcome_json(&ops::run(&options, &|it| send(&sender, it))?)))
+        // Not the pool of other computations, which are not to wait for a thread of this one.
+        let pool = border::pool()?;
+        let run = || Ok(outcome_json(&ops::run(&options, &|it| send(&sender, it))?));
+        caught(|| pool.install(run))
     })?;
     let mut raised: Option<PyErr> = None;
     let mut num_interrupts = 0;

@@ -30,7 +30,7 @@ use border::Native;
 static ALLOCATOR: burn_runner::train::Allocator = burn_runner::train::Allocator;
 
 /// Every function, by its name in `burn_runner/_native.pyi`, which has the types.
-const FUNCTIONS: [(&CStr, Native); 27] = [
+const FUNCTIONS: [(&CStr, Native); 30] = [
     (c"version", experiments::version),
     (c"use_program", experiments::use_program),
     (c"toml", experiments::toml),
@@ -47,11 +47,14 @@ const FUNCTIONS: [(&CStr, Native); 27] = [
     (c"run_plan", results::run_plan),
     (c"losses", results::losses),
     (c"table", results::table),
+    (c"run_table", results::run_table),
     (c"table_of_rows", tables::of_rows),
     (c"table_columns", tables::columns),
     (c"table_arrow", tables::arrow),
     (c"open_model", models::open),
     (c"state_dict", models::state_dict),
+    (c"write_pytorch", models::write_pytorch),
+    (c"weights_digest", models::weights_digest),
     (c"predict_array", models::predict_array),
     (c"predict_rows", models::predict_rows),
     (c"predict_path", models::predict_path),

@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 
 use burn_runner::Model;
@@ -12,11 +12,12 @@ use burn_runner::data::{DataError, TargetPlan};
 use burn_runner::exchange::state::StateDict;
 use burn_runner::exchange::tensors::Tensors;
 use burn_runner::model::{Options, Weights, refusal};
-use burn_runner::ops::export::{cast, tensors};
+use burn_runner::ops::export::{cast, export_pytorch_of, tensors};
 use burn_runner::predict::Prediction;
 use burn_runner::spec::section::Choice;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
+use runner_network::digest;
 use serde_json::json;
 
 use crate::border::{self, Array, Failure, compute, wrong};
@@ -25,36 +26,6 @@ const MODEL: &std::ffi::CStr = c"burn_runner.model";
 
 /// A model that any number of threads use.
 pub type Shared = Arc<Model>;
-
-/// Threads for computations, and the process that they belong to: a fork has none of its parent's.
-static POOL: Mutex<Option<(u32, Arc<rayon::ThreadPool>)>> = Mutex::new(None);
-
-/// Computes in a pool of this process, without the interpreter's lock.
-pub fn pooled<T: Send>(
-    py: Python<'_>,
-    function: impl FnOnce() -> Result<T, Failure> + Send,
-) -> PyResult<T> {
-    compute(py, || {
-        let pool = {
-            let mut held = POOL.lock().unwrap_or_else(PoisonError::into_inner);
-            let process = std::process::id();
-            match &*held {
-                Some((owner, pool)) if *owner == process => pool.clone(),
-                _ => {
-                    let pool = rayon::ThreadPoolBuilder::new()
-                        .thread_name(|at| format!("burn_runner-{at}"))
-                        .build()
-                        .map_err(|e| wrong(format!("cannot start threads: {e}"), "start fewer"))?;
-                    let pool = Arc::new(pool);
-                    // Threads of a parent process cannot be told to end.
-                    std::mem::forget(held.replace((process, pool.clone())));
-                    pool
-                }
-            }
-        };
-        pool.install(function)
-    })
-}
 
 /// The model in a capsule.
 pub fn model_of(capsule: &Bound<'_, PyAny>) -> PyResult<Shared> {
@@ -69,7 +40,7 @@ fn bad(error: &DataError) -> Failure {
 pub fn open(py: Python<'_>, args: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
     type Given = (String, Option<String>, Option<String>, Option<String>);
     let (path, device, weights, trial): Given = args.extract()?;
-    let (model, about) = pooled(py, || {
+    let (model, about) = compute(py, || {
         let device = device.map(|name| {
             name.parse()
                 .map_err(|reason: burn_runner::diagnostic::Reason| {
@@ -147,7 +118,7 @@ fn about(model: &Model) -> serde_json::Value {
 pub fn state_dict(py: Python<'_>, args: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
     let (capsule, names): (Bound<'_, PyAny>, String) = args.extract()?;
     let model = model_of(&capsule)?;
-    let named: Tensors = pooled(py, || {
+    let named: Tensors = compute(py, || {
         let failed = |e: String| wrong(e, "use `names=\"burn\"`");
         let burn = tensors(model.network().graph()).map_err(|e| failed(e.to_string()))?;
         let named = if names == "burn" {
@@ -165,6 +136,22 @@ pub fn state_dict(py: Python<'_>, args: &Bound<'_, PyTuple>) -> PyResult<Py<PyAn
     });
     let each: Vec<_> = each.collect();
     Ok(each.into_pyobject(py)?.into_any().unbind())
+}
+
+/// `write_pytorch(model, folder)`: writes the network as source code of PyTorch into a new folder.
+pub fn write_pytorch(py: Python<'_>, args: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
+    let (capsule, folder): (Bound<'_, PyAny>, String) = args.extract()?;
+    let model = model_of(&capsule)?;
+    compute(py, || Ok(export_pytorch_of(&model, folder.as_ref())?))?;
+    Ok(py.None())
+}
+
+/// `weights_digest(model) -> str`
+pub fn weights_digest(py: Python<'_>, args: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
+    let (capsule,): (Bound<'_, PyAny>,) = args.extract()?;
+    let model = model_of(&capsule)?;
+    let digest = compute(py, || Ok(digest::weights_digest(model.network())))?;
+    Ok(digest.into_pyobject(py)?.into_any().unbind())
 }
 
 /// Predictions as arrays.
@@ -309,14 +296,14 @@ fn of_array(model: &Model, array: &Array, batch_size: usize) -> Result<Predicted
 pub fn predict_array(py: Python<'_>, args: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
     let (capsule, array, size): (Bound<'_, PyAny>, Bound<'_, PyAny>, usize) = args.extract()?;
     let (model, array) = (model_of(&capsule)?, Array::of(&array)?);
-    pooled(py, || of_array(&model, &array, size))?.python(py)
+    compute(py, || of_array(&model, &array, size))?.python(py)
 }
 
 /// `predict_rows(model, [JSON object], batch size) -> dict`
 pub fn predict_rows(py: Python<'_>, args: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
     let (capsule, rows, size): (Bound<'_, PyAny>, Vec<String>, usize) = args.extract()?;
     let model = model_of(&capsule)?;
-    let predicted = pooled(py, || {
+    let predicted = compute(py, || {
         let mut predicted = Predicted::default();
         let rows: Vec<&str> = rows.iter().map(String::as_str).collect();
         let piece = model.incoming(Path::new("the data")).read_objects(&rows);
@@ -330,7 +317,7 @@ pub fn predict_rows(py: Python<'_>, args: &Bound<'_, PyTuple>) -> PyResult<Py<Py
 pub fn predict_path(py: Python<'_>, args: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
     let (capsule, path, size, skips): (Bound<'_, PyAny>, String, usize, bool) = args.extract()?;
     let model = model_of(&capsule)?;
-    let predicted = pooled(py, || {
+    let predicted = compute(py, || {
         let mut predicted = Predicted::default();
         let incoming = Incoming {
             skips_bad: skips,
@@ -352,7 +339,7 @@ pub fn time_predictions(py: Python<'_>, args: &Bound<'_, PyTuple>) -> PyResult<P
     type Given<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>, usize, usize);
     let (capsule, array, size, repeats): Given<'_> = args.extract()?;
     let (model, array) = (model_of(&capsule)?, Array::of(&array)?);
-    let seconds = pooled(py, || {
+    let seconds = compute(py, || {
         let mut fastest = f64::INFINITY;
         for _ in 0..repeats {
             let started = Instant::now();

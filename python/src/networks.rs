@@ -16,8 +16,8 @@ use runner_network::paths::Paths;
 use runner_network::targets::Targets;
 use runner_network::tensor::DynTensor;
 
-use crate::border::{self, Array, Failure, wrong};
-use crate::models::{model_of, pooled};
+use crate::border::{self, Array, Failure, compute, wrong};
+use crate::models::model_of;
 
 /// The items of a raw array, [batch, item shape]: numbers as 32-bit or 64-bit floats, tokens as 32-bit integers.
 fn inputs(network: &Model, array: &Array) -> Result<TensorData, Failure> {
@@ -50,7 +50,24 @@ fn inputs(network: &Model, array: &Array) -> Result<TensorData, Failure> {
             "use an array with at least one item",
         ));
     }
-    data(array)
+    let Some(num) = plan
+        .data
+        .input
+        .vocabulary
+        .filter(|_| plan.data.input.parts.is_empty())
+    else {
+        return data(array);
+    };
+    let tokens = copied(array, i64::from_le_bytes);
+    if let Some(token) = tokens
+        .iter()
+        .find(|token| !(0..num as i64).contains(*token))
+    {
+        let help = format!("use integers from 0 to {}", num - 1);
+        return Err(wrong(format!("there is no token {token}"), &help));
+    }
+    let tokens: Vec<i32> = tokens.into_iter().map(|token| token as i32).collect();
+    Ok(TensorData::new(tokens, array.shape.clone()))
 }
 
 /// The items of a raw array on a device. Those of named inputs are rows with the values of each, one after the other.
@@ -135,7 +152,7 @@ pub fn forward(py: Python<'_>, args: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>>
     let (capsule, array, names): (Bound<'_, PyAny>, Bound<'_, PyAny>, Vec<String>) =
         args.extract()?;
     let (model, array) = (model_of(&capsule)?, Array::of(&array)?);
-    let found = pooled(py, || {
+    let found = compute(py, || {
         let graph = model.network().graph();
         let known: Vec<&str> = graph.layers().map(|(_, plan)| plan.name.as_str()).collect();
         if let Some(name) = names.iter().find(|name| !known.contains(&name.as_str())) {
@@ -217,7 +234,7 @@ fn targets(model: &Model, inputs: &DynTensor, array: &Array) -> Result<Targets, 
 pub fn gradients(py: Python<'_>, args: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
     let (capsule, x, y): (Bound<'_, PyAny>, Bound<'_, PyAny>, Bound<'_, PyAny>) = args.extract()?;
     let (model, x, y) = (model_of(&capsule)?, Array::of(&x)?, Array::of(&y)?);
-    let (loss, of_inputs, of_parameters) = pooled(py, || {
+    let (loss, of_inputs, of_parameters) = compute(py, || {
         let device = model.device().clone().autodiff();
         let network: Network = model.network().valid().fork(&device).map(&mut Track);
         let items = items(&model, &x, &device)?;

@@ -200,13 +200,32 @@ pub fn table(py: Python<'_>, args: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
                 }
             }
         }
-        Ok(if with_losses {
-            of_steps(&runs)
-        } else {
-            of_epochs(&runs)
-        })
+        Ok(of_rows(&runs, with_losses))
     })?;
     keep(py, table)
+}
+
+/// `run_table(folder, "epochs" or "steps") -> table`: rows of the run in a folder.
+pub fn run_table(py: Python<'_>, args: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
+    let (folder, rows): (String, String) = args.extract()?;
+    let table = compute(py, || {
+        let folder = RunFolder(folder.into());
+        let read = |e: io::Error| unreadable(&folder.0, &e);
+        let plan = folder.read_planned().map_err(read)?;
+        let plan = plan.ok_or_else(|| no_run(&folder.0))?;
+        let with_losses = rows == "steps";
+        let run = Exported::read_in(folder.clone(), plan, with_losses).map_err(read)?;
+        Ok(of_rows(&[run], with_losses))
+    })?;
+    keep(py, table)
+}
+
+fn of_rows(runs: &[Exported], are_steps: bool) -> Table {
+    if are_steps {
+        of_steps(runs)
+    } else {
+        of_epochs(runs)
+    }
 }
 
 /// What every row says about its run.

@@ -232,6 +232,26 @@ def test_data_in_memory_is_part_of_a_runs_identity(tmp_path):
     assert model.predict(x).probabilities.shape == (60, 2)
 
 
+def test_threads_can_train_on_the_same_data_in_memory(tmp_path):
+    np = pytest.importorskip("numpy")
+    x = np.random.default_rng(1).random((60, 3))
+    data = {"train": (x, (x.sum(1) > 1.5).astype(int))}
+    experiment = br.Experiment.from_dict(ARRAYS, folder=tmp_path)
+    found = []
+
+    def prepare():
+        for _ in range(20):
+            found.append(len(experiment.with_data(data, tmp_path / "results").plan()))
+
+    threads = [threading.Thread(target=prepare) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [1] * 40
+    assert [path.suffix for path in (tmp_path / "results" / "data").iterdir()] == [".npz"]
+
+
 def test_splits_in_memory_are_used_as_given(tmp_path):
     np = pytest.importorskip("numpy")
     rng = np.random.default_rng(1)

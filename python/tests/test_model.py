@@ -298,6 +298,98 @@ def test_a_model_does_not_need_its_folder(tmp_path, results, frame):
     assert model.state_dict() and model.grad(frame[COLUMNS].to_numpy(), frame["species"]).loss > 0
 
 
+def test_a_pickled_model_never_becomes_another_one(tmp_path, results):
+    import shutil
+
+    first, second = results.run("hidden=4-s1"), results.run("hidden=4-s2")
+    folder = tmp_path / "runs" / first.id
+    shutil.copytree(first.folder, folder)
+    model = br.load(folder)
+    kept = pickle.dumps(model)
+    x = np.random.default_rng(9).random((6, 4), dtype=np.float32)
+    assert (pickle.loads(kept)(x) == model(x)).all()
+    shutil.rmtree(folder)
+    shutil.copytree(second.folder, folder)
+    with pytest.raises(br.RequestError, match="were replaced since the model was pickled"):
+        pickle.loads(kept)
+
+
+def test_modules_of_pytorch_do_not_need_the_folder(tmp_path, results):
+    import shutil
+
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("safetensors")
+    folder = tmp_path / "runs" / "hidden=4-s1"
+    shutil.copytree(results.run("hidden=4-s1").folder, folder)
+    model = br.load(folder)
+    shutil.rmtree(folder)
+    shutil.copytree(results.run("hidden=4-s2").folder, folder)
+    x = np.random.default_rng(9).random((6, 4), dtype=np.float32)
+    assert np.allclose(model.to_torch()(torch.tensor(x)).detach().numpy(), model(x), atol=1e-5)
+
+
+TEXTS = {
+    "data": {
+        "type": "csv",
+        "path": "texts.csv",
+        "target": "kind",
+        "columns": [{"name": "text", "type": "text"}],
+        "tokens": {"length": 3},
+    },
+    "model": {
+        "layers": [
+            {"type": "embedding", "embedding_dim": 4},
+            {"type": "flatten"},
+            {"type": "linear", "out_features": 2},
+        ]
+    },
+    "optimizer": {"type": "adam", "learning_rate": 1e-2},
+    "train": {"epochs": 1, "batch_size": 16},
+}
+
+
+def test_tokens_are_whole_numbers_of_the_vocabulary(tmp_path):
+    words = ["calm", "storm", "tide", "stone"]
+    rows = [f"{words[at % 4]} {words[at % 3]},{'ab'[at % 2]}\n" for at in range(60)]
+    (tmp_path / "texts.csv").write_text("text,kind\n" + "".join(rows))
+    outcome = br.Experiment.from_dict(TEXTS, name="texts", folder=tmp_path).run(results=tmp_path, progress=False)
+    model = outcome.check().runs[0].load()
+    assert model.info["input"] == "text"
+    x = np.array([[2, 3, 0], [1, 0, 0]])
+    assert (model(x) == model(x.astype("float32"))).all()
+    for wrong in (1.5, np.nan, np.inf):
+        with pytest.raises(br.RequestError, match="whole numbers"):
+            model(np.full((1, 3), wrong))
+    for wrong in (9999, -1, 2**32 + 1):
+        with pytest.raises(br.RequestError, match=f"no token {wrong}"):
+            model(np.full((1, 3), wrong))
+    with pytest.raises(br.RequestError, match="whole numbers"):
+        model.grad(x[:1], [0.5])
+    assert len(model.predict(["calm tide", "storm\nstone"])) == 2
+    # None is left out without a word.
+    with pytest.raises(br.RequestError, match="`text` has no value"):
+        model.predict(["calm tide", "", "storm"])
+
+
+def test_missing_and_infinite_numbers_in_arrays_of_rows(tmp_path):
+    x = np.random.default_rng(10).random((40, 3)).astype("float32")
+    x[3, 1] = np.nan
+    np.savez(tmp_path / "x.npz", x=x, y=x[:, 0])
+    spec = {
+        "data": {"type": "npz", "path": "x.npz", "features": ["x"], "target": "y", "missing": "zero"},
+        "task": {"type": "regression"},
+        "model": {"type": "mlp", "hidden": [4]},
+        "optimizer": {"type": "adam", "learning_rate": 1e-2},
+        "train": {"epochs": 1, "batch_size": 16},
+    }
+    outcome = br.Experiment.from_dict(spec, name="arrays", folder=tmp_path).run(results=tmp_path, progress=False)
+    model = outcome.check().runs[0].load()
+    rows = [{"x": row} for row in x]
+    assert np.allclose(model.predict(rows).values, model.predict(x).values)
+    with pytest.raises(br.RequestError):
+        model.predict([{"x": [np.float32(np.inf), 0.0, 0.0]}])
+
+
 def test_a_panic_is_an_exception_and_the_model_still_works(flowers, capfd):
     x = np.zeros((1, 4), dtype=np.float32)
     expected = flowers(x)

@@ -1,6 +1,7 @@
 """Results as data frames and arrays."""
 
 import csv
+import os
 import subprocess
 import sys
 
@@ -54,6 +55,47 @@ def test_epochs_and_steps_are_the_programs_own(results):
     assert [float(row["loss"]) for row in rows] == steps["loss"].tolist()
     assert [(row["run"], int(row["step"])) for row in rows] == list(zip(steps["run"], steps["step"]))
     assert len(results.steps("seed == 2")) == len(steps) / 2
+
+
+def test_a_run_is_read_from_its_own_folder(tmp_path, results):
+    import shutil
+
+    first, second = results.run("hidden=4-s1"), results.run("hidden=4-s2")
+    experiment = tmp_path / "flowers"
+    shutil.copytree(first.folder.parent.parent, experiment)
+    reproduced = experiment / "reproduced" / first.id
+    shutil.copytree(second.folder, reproduced)
+    assert br.Run(reproduced).steps()["loss"].tolist() == second.losses().tolist() != first.losses().tolist()
+    assert br.Run(reproduced).epochs()["valid/loss"].tolist() == second.epochs()["valid/loss"].tolist()
+
+
+def test_the_best_run_is_a_completed_one(tmp_path, results):
+    import json
+    import shutil
+
+    experiment = tmp_path / "flowers"
+    shutil.copytree(results.best().folder.parent.parent, experiment)
+    best = br.Results(experiment).best()
+    events = best.folder / "events.jsonl"
+    lines = [line for line in events.read_text().splitlines() if "run_finished" not in json.dumps(json.loads(line))]
+    events.write_text("".join(f"{line}\n" for line in lines))
+    (best.folder / "summary.json").unlink()
+    assert br.Results(experiment).best().id != best.id
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_forks_can_read_results(results):
+    assert len(results.epochs()) and len(results.compare())
+    child = os.fork()
+    if child == 0:
+        import signal
+
+        # A dead lock ends the child instead of the tests.
+        signal.alarm(60)
+        is_same = len(results.runs()) == 4 and len(results.epochs()) == 12 and len(results.compare()) >= 1
+        os._exit(0 if is_same else 1)
+    assert os.waitpid(child, 0)[1] == 0
 
 
 def test_numbers_are_not_copied(results):

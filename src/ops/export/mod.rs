@@ -18,7 +18,7 @@ pub use hub::{ExportHub, export_hub};
 pub(super) use run::open;
 pub use run::{
     ExportOnnx, ExportPytorch, ExportWeights, Exported, Format, Naming, Numbers, export_onnx,
-    export_pytorch, export_weights,
+    export_pytorch, export_pytorch_of, export_weights,
 };
 pub use runner_exchange::torch::About;
 pub use tensors::tensors;

@@ -407,18 +407,36 @@ fn metadata(plan: &RunPlan, weights: &str) -> Value {
 /// # Ok::<(), burn_runner::Error>(())
 /// ```
 pub fn export_pytorch(asked: &ExportPytorch, sink: &Sink<'_>) -> Result<Exported, Error> {
-    let folder = Folder::new(&asked.out, asked.force, |name| {
-        PYTORCH_FILES.iter().any(|file| name == *file)
-    })?;
+    let folder = pytorch_folder(&asked.out, asked.force)?;
     let model = open(&asked.run, &asked.options, true, sink)?;
-    let wrong = |error: ExportError| failed(&asked.out, &error);
+    write_pytorch(&model, &asked.out, folder)
+}
+
+/// The same for a model that is open, into a new folder.
+///
+/// # Errors
+/// As [`export_pytorch`].
+pub fn export_pytorch_of(model: &Model, out: &Path) -> Result<Exported, Error> {
+    write_pytorch(model, out, pytorch_folder(out, false)?)
+}
+
+fn pytorch_folder(out: &Path, force: bool) -> Result<Folder<'_>, Error> {
+    Folder::new(out, force, |name| {
+        let name = name.to_string_lossy();
+        let is_tokenizer = name.starts_with("tokenizer") && name.ends_with(".json");
+        is_tokenizer || PYTORCH_FILES.contains(&&*name)
+    })
+}
+
+fn write_pytorch(model: &Model, out: &Path, folder: Folder<'_>) -> Result<Exported, Error> {
+    let wrong = |error: ExportError| failed(out, &error);
     let plan = model.plan();
-    let (network, graph) = computed(&model);
+    let (network, graph) = computed(model);
     refuse_graphs(&network)?;
     let example = if model.generates() {
         Example::of(&network, &graph, model.device())
     } else {
-        Example::of_model(&model)
+        Example::of_model(model)
     };
     // The names of tokens are part of the encoding of texts.
     let transforms = model.transforms().of_new_data(&plan.data);
@@ -457,7 +475,7 @@ pub fn export_pytorch(asked: &ExportPytorch, sink: &Sink<'_>) -> Result<Exported
         tokenizers.try_for_each(|(name, subwords)| fs::write(new.join(name), subwords))
     };
     folder.write(|new| fill(new).map_err(|e| wrong(e.into())))?;
-    Ok(exported(&model, &made.tensors))
+    Ok(exported(model, &made.tensors))
 }
 
 /// Writes the network of a run as an ONNX graph.

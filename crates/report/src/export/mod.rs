@@ -31,14 +31,18 @@ pub struct Exported {
 }
 
 impl Exported {
-    /// Reads a run, with the losses of its steps on request; one that has not started, or whose folder contains other
-    /// work, has an empty record.
+    /// Reads a run of an experiment, with the losses of its steps on request; one that has not started, or whose folder
+    /// contains other work, has an empty record.
     pub fn read(
         experiment: &ExperimentFolder,
         plan: RunPlan,
         with_losses: bool,
     ) -> io::Result<Self> {
-        let folder = experiment.run(&plan.id);
+        Self::read_in(experiment.run(&plan.id), plan, with_losses)
+    }
+
+    /// The same of a run in any folder.
+    pub fn read_in(folder: RunFolder, plan: RunPlan, with_losses: bool) -> io::Result<Self> {
         let (mut record, mut times) = (RunRecord::default(), Times::default());
         let mut losses = Vec::new();
         let there = folder.read_plan()?;
