@@ -66,21 +66,16 @@ impl Error {
 
     /// A file or folder cannot be written.
     pub fn unwritable(path: &Path, error: &io::Error) -> Self {
-        let message = if is_unwritable(error) {
-            error.to_string()
+        Self::refused(unwritable(path, error).help(if is_full(error) {
+            "free some space on this disk"
         } else {
-            format!(
-                "cannot write `{}`: {}",
-                path.display(),
-                plain_io_error(error)
-            )
-        };
-        let diagnostic = Diagnostic::error("results", message);
-        let is_full = matches!(
-            error.kind(),
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
-        );
-        Self::refused(diagnostic.help(if is_full {
+            "make it writable"
+        }))
+    }
+
+    /// The same of a folder of results that the command line can choose.
+    pub fn unwritable_results(path: &Path, error: &io::Error) -> Self {
+        Self::refused(unwritable(path, error).help(if is_full(error) {
             "free some space on this disk, or use a folder on another one with `--results DIR`"
         } else {
             "use another folder with `--results DIR`, or make this one writable"
@@ -166,6 +161,27 @@ pub(crate) fn unreadable(error: &io::Error) -> Diagnostic {
     } else {
         remedy(error)
     })
+}
+
+fn unwritable(path: &Path, error: &io::Error) -> Diagnostic {
+    let message = if is_unwritable(error) {
+        error.to_string()
+    } else {
+        format!(
+            "cannot write `{}`: {}",
+            path.display(),
+            plain_io_error(error)
+        )
+    };
+    Diagnostic::error("results", message)
+}
+
+/// Whether a disk has no space left.
+pub(crate) fn is_full(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
+    )
 }
 
 #[cfg(test)]

@@ -134,6 +134,20 @@ class Unet(nn.Module):
         return F.interpolate(self.up(torch.cat([x, inner], 1)), scale_factor=2, mode="nearest")
 
 
+class Widened(nn.Module):
+    """Single outputs of a layer that a constant broadcasts: they are no weights of the layer."""
+
+    def __init__(self):
+        super().__init__()
+        self.one, self.map = nn.Linear(6, 1), nn.Conv2d(2, 1, 3)
+        self.scales, self.offsets = nn.Parameter(torch.randn(8)), nn.Parameter(torch.randn(4, 1, 1))
+
+    def forward(self, x):
+        rows = F.relu(self.one(x[:, :, :, :6]) * self.scales).mean(-1)
+        maps = F.relu(self.map(x) - self.offsets).mean((2, 3))
+        return torch.cat([rows.flatten(1), maps], 1)
+
+
 def images():
     return torch.randn(2, 3, 64, 64)
 
@@ -149,6 +163,7 @@ CASES = [
     ("gpt", Gpt(), torch.randint(0, 50, (2, 12)), ["multi_head_attention", "embedding", "gelu_tanh"]),
     ("encoder", nn.TransformerEncoder(nn.TransformerEncoderLayer(16, 2, 32, batch_first=True, norm_first=True), 2), torch.randn(2, 6, 16), ["multi_head_attention"]),
     ("places", Places(), torch.randn(2, 3, 16, 16), ["linear", "leaky_relu"]),
+    ("widened", Widened(), torch.randn(2, 2, 5, 7), ["linear", "conv2d"]),
     ("unet", Unet(), torch.randn(2, 3, 16, 16), ["instance_norm", "interpolate2d"]),
     ("taken_apart", Taken(), torch.randn(2, 5, 8), ["layer_norm", "gelu", "rms_norm", "silu", "hard_swish", "gelu_tanh"]),
 ]

@@ -3,7 +3,6 @@
 mod mlflow;
 mod network;
 
-use std::error::Error;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
@@ -13,9 +12,9 @@ use super::output::{Output, Stdout};
 use super::tell::Teller;
 use super::{FAILED, OK};
 use crate::error;
+use crate::ops::place::{File, unwritten};
 use crate::ops::{self, EventFiles, ExportTable};
 use runner_core::diagnostic::{Diagnostic, counted};
-use runner_core::record::write_whole_by;
 use runner_report::console::Mode;
 use runner_report::export::table::{Format, Rows};
 
@@ -62,6 +61,9 @@ pub struct TableArgs {
     /// The destination; `-`, the default, is standard output
     #[arg(long, value_name = "FILE")]
     to: Option<PathBuf>,
+    /// Replace a file that is there
+    #[arg(long)]
+    force: bool,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -164,6 +166,11 @@ fn table(args: &TableArgs, format: Format, output: &mut Output) -> u8 {
     if let Err(error) = right_ending(args.to.as_deref(), format) {
         return output.fail(&error);
     }
+    let file = args.to.as_deref().filter(|to| to.as_os_str() != "-");
+    let file = match file.map(|path| File::new(path, args.force)).transpose() {
+        Ok(file) => file,
+        Err(error) => return output.fail(&error),
+    };
     let rows = args.rows.into();
     let options = ExportTable {
         folder: args.folder.clone(),
@@ -177,27 +184,25 @@ fn table(args: &TableArgs, format: Format, output: &mut Output) -> u8 {
         Err(error) => return output.fail(&error),
     };
     let was_whole = table.is_whole();
-    let Some(path) = args.to.as_ref().filter(|to| to.as_os_str() != "-") else {
+    let Some(file) = file else {
         let mut stdout = BufWriter::new(Stdout);
         let written = table.write(&mut stdout, &sink);
         let written = written.and_then(|done| stdout.flush().map(|()| done));
         return match written {
             Ok((_, is_whole)) => exit_code(is_whole),
-            Err(e) if !output.has_failed() && !is_closed_pipe(&e) => {
-                output.fail(&error::Error::unwritable(Path::new("-"), &e))
+            Err(e) if !output.has_failed() && e.kind() != io::ErrorKind::BrokenPipe => {
+                output.fail(&unwritten(Path::new("-"), &e))
             }
             // Problems with standard output are reported at the end; a closed pipe means that the reader is done.
             Err(_) => exit_code(was_whole),
         };
     };
-    let mut written = (0, true);
-    let done = write_whole_by(path, |file| {
-        written = table.write(file, &sink)?;
-        Ok(())
-    });
-    if let Err(e) = done {
-        return output.fail(&error::Error::unwritable(path, &e));
-    }
+    let path = file.path();
+    let written = file.write(|to| table.write(to, &sink).map_err(|e| unwritten(path, &e)));
+    let (num_rows, is_whole) = match written {
+        Ok(written) => written,
+        Err(error) => return output.fail(&error),
+    };
     let what = match rows {
         Rows::Runs => "run",
         Rows::Epochs => "epoch",
@@ -205,30 +210,14 @@ fn table(args: &TableArgs, format: Format, output: &mut Output) -> u8 {
     };
     output.say(&format!(
         "wrote {} to {}",
-        counted(written.0, what),
+        counted(num_rows, what),
         path.display()
     ));
-    exit_code(written.1)
+    exit_code(is_whole)
 }
 
 fn exit_code(is_whole: bool) -> u8 {
     if is_whole { OK } else { FAILED }
-}
-
-/// Whether nobody reads any more; a table writer wraps that in its own errors.
-fn is_closed_pipe(error: &io::Error) -> bool {
-    let mut cause: Option<&(dyn Error + 'static)> = Some(error);
-    while let Some(error) = cause {
-        let inner = error.downcast_ref::<io::Error>();
-        if inner.is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe) {
-            return true;
-        }
-        cause = match inner.and_then(io::Error::get_ref) {
-            Some(wrapped) => Some(wrapped),
-            None => error.source(),
-        };
-    }
-    false
 }
 
 #[cfg(test)]

@@ -87,6 +87,11 @@ impl<'a> File<'a> {
         Ok(Self(path))
     }
 
+    /// Where it will be.
+    pub fn path(&self) -> &'a Path {
+        self.0
+    }
+
     /// Writes it, in the same way.
     pub fn whole(&self, bytes: &[u8]) -> Result<(), Error> {
         self.write(|file| file.write_all(bytes).map_err(|e| unwritten(self.0, &e)))
@@ -124,7 +129,7 @@ pub fn unwritten(path: &Path, error: &io::Error) -> Error {
         path.display(),
         plain_io_error(error)
     );
-    let help = "free some space, or choose another path with `--out`";
+    let help = "free some space, or choose another path";
     Error::failed(Diagnostic::error("output", message).help(help))
 }
 

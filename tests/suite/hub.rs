@@ -573,6 +573,41 @@ fn wrong_weights_of_a_folder_are_refused_with_the_reason() {
     insta::assert_snapshot!(said.join("\n\n"));
 }
 
+/// The library uses the head of the file, whatever the settings say of it.
+#[test]
+fn a_head_that_is_no_copy_of_the_table_is_not_left_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let text = "w1 w2 w3 w4 w5 w6 w7\n".repeat(30);
+    fs::write(folder.join("train.txt"), text).unwrap();
+    fs::write(folder.join("spec.toml"), spec("model", "")).unwrap();
+    let with = |tie: bool, value: f32| {
+        let mut config = config();
+        config["tie_word_embeddings"] = json!(tie);
+        let model = folder.join("model");
+        hub(&model, config.to_string().as_bytes(), &words(12));
+        // Values of the head alone, which is the first tensor in the file.
+        let shapes: Shapes = [("lm_head.weight".to_owned(), vec![12, 8])]
+            .into_iter()
+            .chain(shapes())
+            .collect();
+        let mut bytes = weights(&shapes, 0.0);
+        let header = u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize;
+        for at in 0..12 * 8 {
+            let from = 8 + header + 4 * at;
+            bytes[from..from + 4].copy_from_slice(&value.to_le_bytes());
+        }
+        fs::write(model.join("model.safetensors"), bytes).unwrap();
+        run(folder, &["check", "spec.toml"])
+    };
+    for (tie, value, expected) in [(true, 0.0, 0), (false, 0.5, 0), (true, 0.5, 2)] {
+        let (code, _, error) = with(tie, value);
+        assert_eq!(code, expected, "{tie} {value}: {error}");
+        let is_told = error.contains("`lm_head.weight` differs from the table of tokens");
+        assert_eq!(is_told, code == 2, "{error}");
+    }
+}
+
 /// The folder is opened by every verb that reads a file, and nothing of it is copied.
 #[test]
 fn folders_can_be_looked_at_before_anything_is_trained() {

@@ -26,8 +26,18 @@ fn what_is_no_experiment_file_is_refused() {
         b"[data]\ntype = \"\xe9\"\n",
     )
     .unwrap();
+    fs::create_dir_all(folder.path().join("results/spec/runs")).unwrap();
+    for name in ["plan.json", "experiment.toml"] {
+        fs::write(folder.path().join("results/spec").join(name), "").unwrap();
+    }
     let mut messages = String::new();
-    for path in [".", "nowhere.toml", "large.toml", "latin1.toml"] {
+    for path in [
+        ".",
+        "results/spec",
+        "nowhere.toml",
+        "large.toml",
+        "latin1.toml",
+    ] {
         let (code, _, stderr) = run(folder.path(), &["check", path]);
         assert_eq!(code, 2);
         messages.push_str(&stderr);

@@ -225,6 +225,27 @@ fn a_class_that_is_never_learned_is_told() {
 }
 
 #[test]
+fn items_of_too_many_dimensions_are_refused() {
+    let data = "[data]\ntype = \"npy\"\npath = \"x.npy\"\ntarget_path = \"y.npy\"\n";
+    let folder = folder("", data, "type = \"mlp\"\nhidden = [4]");
+    let values: Vec<u8> = (0..20 * 32)
+        .flat_map(|at| (at as f32).to_le_bytes())
+        .collect();
+    let classes: Vec<u8> = (0..20).flat_map(|at: i64| (at % 2).to_le_bytes()).collect();
+    fs::write(folder.path().join("y.npy"), npy("<i8", "(20,)", &classes)).unwrap();
+    for (shape, expected) in [("(20, 2, 2, 2, 2, 2)", 2), ("(20, 2, 2, 2, 4)", 0)] {
+        fs::write(folder.path().join("x.npy"), npy("<f4", shape, &values)).unwrap();
+        let (code, _, stderr) = run(folder.path(), &["check", "spec.toml"]);
+        assert_eq!(code, expected, "{stderr}");
+        assert_eq!(
+            stderr.contains("at most 4 dimensions"),
+            code == 2,
+            "{stderr}"
+        );
+    }
+}
+
+#[test]
 fn arrays_that_lack_numbers_can_be_used() {
     let data = "[data]\ntype = \"npy\"\npath = \"x.npy\"\ntarget_path = \"y.npy\"\n";
     let folder = folder("", data, "type = \"mlp\"\nhidden = [4]");

@@ -97,6 +97,33 @@ fn a_full_disk_is_told_and_a_closed_pipe_is_not() {
     }
 }
 
+/// More than all buffers hold.
+#[test]
+fn a_long_table_is_written_as_far_as_somebody_reads() {
+    let settings = ["train.epochs=150", "train.batch_size=4"];
+    let sets = settings.iter().flat_map(|set| ["--set", *set]);
+    let folder = completed(IRIS, &sets.collect::<Vec<_>>());
+    for form in ["csv", "jsonl"] {
+        let verb = ["export", form, "results", "--rows", "steps"];
+        let (_, table, _) = run(folder.path(), &verb);
+        assert!(table.len() > 100_000, "{}", table.len());
+        let (code, _, stderr) = with_streams(folder.path(), &verb, closed(), Stdio::piped());
+        assert_eq!((code, stderr.as_str()), (0, ""), "{form}");
+        // A file is only replaced if that is asked for.
+        let to = [&verb[..], &["--to", "table"]].concat();
+        assert_eq!(run(folder.path(), &to).0, 0);
+        std::fs::write(folder.path().join("table"), "mine").unwrap();
+        let (code, _, stderr) = run(folder.path(), &to);
+        assert!(code == 2 && stderr.contains("`table` exists"), "{stderr}");
+        assert_eq!(std::fs::read(folder.path().join("table")).unwrap(), b"mine");
+        let (code, ..) = run(folder.path(), &[&to[..], &["--force"]].concat());
+        assert_eq!(code, 0);
+        let written = std::fs::read_to_string(folder.path().join("table")).unwrap();
+        assert_eq!(written, table);
+        std::fs::remove_file(folder.path().join("table")).unwrap();
+    }
+}
+
 #[test]
 fn words_that_nobody_can_read_change_nothing() {
     let folder = completed(IRIS, &[]);

@@ -94,9 +94,10 @@ impl<'a> Text<'a> {
     pub(super) fn is_done(&self) -> bool {
         self.is_stopped
             || self.tokens.len() >= self.asked.max_tokens
-            || self.tokens.last().is_some_and(|last| {
-                self.ends.contains(last) || self.tokenizer.separator() == Some(*last)
-            })
+            || self
+                .tokens
+                .last()
+                .is_some_and(|last| self.ends.contains(last) || self.tokenizer.ends_text(*last))
     }
 
     /// Tells what was added and does not depend on later tokens.

@@ -76,7 +76,7 @@ impl Submitter {
         };
         loop {
             let leased = folder.lease_submitting(&tenant, &alive);
-            match leased.map_err(|e| Error::unwritable(&folder.launch(), &e))? {
+            match leased.map_err(|e| Error::unwritable_results(&folder.launch(), &e))? {
                 Leased::Taken(lease) => return Ok(Self::hold(folder.clone(), lease, cancel)),
                 Leased::Busy(_) if cancel.urgency() != Urgency::None => {
                     let message = "stopped while waiting: no run was started";

@@ -71,7 +71,9 @@ pub(super) fn submit(
 ) -> Result<String, Refusal> {
     let mut command = Command::new("sbatch");
     command.args(arguments(submission, slurm, job));
-    command.arg(format!("--output={}/%A_%a.log", logs.display()));
+    // A percent sign of the path is no pattern.
+    let logs = logs.display().to_string().replace('%', "%%");
+    command.arg(format!("--output={logs}/%A_%a.log"));
     command.arg(script).arg(job.first.to_string());
     let printed = ask(command)?;
     // `ID` or `ID;CLUSTER`.

@@ -53,7 +53,7 @@ pub(in crate::ops) fn submit(request: Request<'_>, sink: &Sink<'_>) -> Result<us
     let folder = std::path::absolute(&request.folder.0);
     let folder = ExperimentFolder(folder.unwrap_or_else(|_| request.folder.0.clone()));
     write(&folder, &mut submission, request.plan)
-        .map_err(|e| Error::unwritable(&folder.launch(), &e))?;
+        .map_err(|e| Error::unwritable_results(&folder.launch(), &e))?;
     let mut refusal = None;
     for at in 0..submission.jobs.len() {
         match submit_job(&folder, &submission, at) {
@@ -71,7 +71,7 @@ pub(in crate::ops) fn submit(request: Request<'_>, sink: &Sink<'_>) -> Result<us
     submission.is_over = num_runs == 0;
     folder
         .write_submission(&submission)
-        .map_err(|e| Error::unwritable(&folder.launch(), &e))?;
+        .map_err(|e| Error::unwritable_results(&folder.launch(), &e))?;
     if submission.is_over {
         folder.forget_submitted(&submission.key);
     }

@@ -5,7 +5,7 @@ mod template;
 use std::path::{Path, PathBuf};
 
 use super::{Sink, refresh_jobs};
-use crate::error::Error;
+use crate::error::{Error, is_full};
 use runner_core::diagnostic::Diagnostic;
 use runner_core::record::{
     ExperimentFolder, OTHER_FORMAT_REMEDY, PLAN_REMEDY, is_other_format, is_unwritable,
@@ -62,6 +62,7 @@ pub fn report(options: &ReportOptions, sink: &Sink<'_>) -> Result<Option<Report>
         Error::refused(
             diagnostic.help(match (is_other_format(&e), is_unwritable(&e)) {
                 (true, _) => OTHER_FORMAT_REMEDY,
+                (_, true) if is_full(&e) => "free some space on this disk",
                 (_, true) => "make it writable, or move away what is in its place",
                 _ => PLAN_REMEDY,
             }),

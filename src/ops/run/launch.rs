@@ -107,7 +107,7 @@ impl Launch<'_> {
             // No other process has the run.
             run.folder.remove_all_unfinished();
             let removed = run.folder.remove_summary();
-            removed.map_err(|e| Error::unwritable(&run.folder.summary_json(), &e))?;
+            removed.map_err(|e| Error::unwritable_results(&run.folder.summary_json(), &e))?;
         }
         let environment = self
             .environment()
@@ -116,8 +116,8 @@ impl Launch<'_> {
         let pauses: Vec<_> = todo.iter().map(|run| run.pause).collect();
         let steps: Vec<_> = todo.iter().map(|run| run.resumes_at).collect();
         let runs = todo.into_iter().map(|run| (run.plan, run.folder)).collect();
-        let mut collector =
-            Collector::new(runs, environment).map_err(|e| Error::unwritable(&self.folder.0, &e))?;
+        let mut collector = Collector::new(runs, environment)
+            .map_err(|e| Error::unwritable_results(&self.folder.0, &e))?;
         sink(Progress::Training(&Training {
             experiment: &self.plan.experiment,
             runs: &plans,

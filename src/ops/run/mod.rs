@@ -391,7 +391,8 @@ impl<'a> Session<'a> {
         // While jobs wait, it says nothing, and with very many runs it takes longer than to submit them.
         let report = match trained.stopped {
             Some(Stopped::Submitted(_)) => None,
-            _ => report::write(&folder).map_err(|e| Error::unwritable(&folder.report("md"), &e))?,
+            _ => report::write(&folder)
+                .map_err(|e| Error::unwritable_results(&folder.report("md"), &e))?,
         };
         Ok(RunOutcome {
             selected: trained.selected,

@@ -30,7 +30,7 @@ pub(super) fn on_cluster(
         }
     });
     for (run, removed) in todo.iter().zip(removed) {
-        removed.map_err(|e| Error::unwritable(&run.folder.summary_json(), &e))?;
+        removed.map_err(|e| Error::unwritable_results(&run.folder.summary_json(), &e))?;
         steps.insert(run.plan.id.clone(), run.resumes_at);
         pauses.extend(
             run.pause

@@ -142,12 +142,12 @@ pub(super) fn prepare(
             let checked = in_parallel(&unfinished, RunFolder::check_links);
             checked.into_iter().collect::<std::io::Result<()>>()
         })
-        .map_err(|e| Error::unwritable(&folder.0, &e))?;
+        .map_err(|e| Error::unwritable_results(&folder.0, &e))?;
     let chosen: BTreeSet<&str> = selected.iter().map(|run| run.id.as_str()).collect();
     let restarted = forks::restart(folder, plan, &mut statuses, &chosen)
-        .map_err(|e| Error::unwritable(&folder.0, &e))?;
+        .map_err(|e| Error::unwritable_results(&folder.0, &e))?;
     write(folder, planned, &statuses, (&chosen, &begun), plan_file)
-        .map_err(|e| Error::unwritable(&folder.0, &e))?;
+        .map_err(|e| Error::unwritable_results(&folder.0, &e))?;
     let mut prepared = Prepared {
         folder: folder.clone(),
         num_planned: plan.runs.len(),

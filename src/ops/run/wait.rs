@@ -28,7 +28,7 @@ pub(super) fn lock(
             return Ok(None);
         }
         Err(e) if has_no_locks(&e) => return Err(without_locks(folder)),
-        other => other.map_err(|e| Error::unwritable(&folder.0, &e))?,
+        other => other.map_err(|e| Error::unwritable_results(&folder.0, &e))?,
     };
     let holder = match locked {
         Locked::Taken(lock) => return Ok(Some(lock)),
@@ -46,7 +46,7 @@ pub(super) fn lock(
         return folder
             .wait_for_lock()
             .map(Some)
-            .map_err(|e| Error::unwritable(&folder.0, &e));
+            .map_err(|e| Error::unwritable_results(&folder.0, &e));
     }
     let mut diagnostic = Diagnostic::error("results", message);
     if let Some(holder) = holder {

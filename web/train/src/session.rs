@@ -89,8 +89,8 @@ impl Checkpoint {
     }
 }
 
-/// Methods that read from the device. In the module for WebGPU they return promises: Burn waits for a result where
-/// `web/package/webgpu.js` lets WebAssembly wait, which the caller has to allow.
+/// Methods that read from the device. In the module for WebGPU they return promises: `web/futures` lets WebAssembly wait
+/// for a result, and only functions that JavaScript calls so can be suspended.
 macro_rules! reading {
     ($($(#[$attribute:meta])* pub fn $name:ident($($argument:tt)*) -> Result<$found:ty, String> $body:block)*) => {
         #[cfg(not(feature = "webgpu"))]

@@ -51,3 +51,26 @@ pub fn classes_are_those_of_the_folder(point: &Point<'_>) -> Option<Diagnostic> 
     let help = "set `head = \"new\"` in `[model]` to begin with random values in the last layer";
     Some(Diagnostic::warning("classes", message).at(at).help(help))
 }
+
+/// Adapters freeze everything else, and so a head that begins with random values.
+pub fn new_heads_are_trained(point: &Point<'_>) -> Option<Diagnostic> {
+    let hub = point.spec.init.as_ref()?.hub.as_ref()?;
+    let network = point.network.filter(|network| network.has_adapters())?;
+    if !hub.is_head_new {
+        return None;
+    }
+    // The last one decides; a pooler before it may be in the file.
+    let layers = network.layers.iter();
+    let mut heads = layers.filter(|layer| hub.is_of_head(&format!("{}.weight", layer.name)));
+    let head = heads.next_back()?;
+    let is_trained = !head.adapters.is_empty() || head.frozen.is_empty();
+    (!is_trained).then(|| {
+        let name = &head.name;
+        let message = format!(
+            "`{name}` begins with random values and stays so: `[[adapters]]` freezes all other layers"
+        );
+        Diagnostic::warning("untrained", message)
+            .at(point.span("model"))
+            .help(format!("add `train = ['{name}.*']` to `[[adapters]]`"))
+    })
+}

@@ -149,6 +149,10 @@ pub const RULES: &[Rule] = &[
         check: hub::classes_are_those_of_the_folder,
     },
     Rule {
+        reads: &["adapters", "model"],
+        check: hub::new_heads_are_trained,
+    },
+    Rule {
         reads: &["data.split"],
         check: split::split_leaves_items,
     },

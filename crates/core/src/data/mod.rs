@@ -52,7 +52,7 @@ pub use load::{Loaded, load, load_by};
 pub use locate::{DownloadProgress, Folders, Located, locate};
 pub use noticed::{ClassCount, ClassCounts, Noticed};
 pub use plan::{
-    DataPlan, Dataset, DrawnPlan, GraphPlan, InputPart, InputPlan, PairsPlan, TargetPlan,
+    DataPlan, Dataset, DrawnPlan, GraphPlan, InputPart, InputPlan, MAX_DIMS, PairsPlan, TargetPlan,
 };
 pub use sampler::epoch_order;
 pub use serve::{Mixed, Moment, Served, Set, Split, Values, decisive_of};

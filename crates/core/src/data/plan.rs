@@ -165,6 +165,9 @@ impl DataPlan {
     }
 }
 
+/// An item has at most this many dimensions: Burn's tensors have five, and the first one is the batch.
+pub const MAX_DIMS: usize = 4;
+
 /// The kind of an item.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct InputPlan {

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use crate::data::sha256_hex;
 use crate::spec::portable::is_reserved;
 
 /// The name of an experiment that does not set one.
@@ -10,6 +11,8 @@ use crate::spec::portable::is_reserved;
 /// use runner_core::plan::default_name;
 ///
 /// assert_eq!(default_name("experiments/my flowers.toml".as_ref()), "my_flowers");
+/// // Letters that a name cannot have: files whose names differ in them alone are other experiments.
+/// assert_eq!(default_name("größe.toml".as_ref()), "gr__e_d353");
 /// ```
 pub fn default_name(path: &Path) -> String {
     let stem = path.file_stem();
@@ -26,7 +29,10 @@ fn folder_name(stem: &str) -> String {
             '_'
         }
     };
-    let name: String = stem.trim_start_matches('.').chars().map(keep).collect();
+    let mut name: String = stem.trim_start_matches('.').chars().map(keep).collect();
+    if !stem.is_ascii() {
+        name += &format!("_{}", &sha256_hex(stem.as_bytes())[..4]);
+    }
     let name = name.trim_end_matches('.');
     match name {
         "" => "experiment".into(),

@@ -397,6 +397,11 @@ impl Unreadable {
         let Unreadable::Io(_) = self else {
             return None;
         };
+        if path.join("plan.json").exists() && path.join("runs").is_dir() {
+            return Some(
+                "it contains results: name the file that they were trained from, or train a run of it again with `runner reproduce RUN_FOLDER`".into(),
+            );
+        }
         let (folder, there) = if path.is_dir() {
             (path, "name a file in it")
         } else {

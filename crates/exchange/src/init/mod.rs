@@ -16,14 +16,16 @@ use std::path::{Path, PathBuf};
 
 use runner_core::check::network::Network;
 use runner_core::data::{DataError, Folders, file_digest, sha256_of};
+use runner_core::hash::sha256_hex;
 #[cfg(feature = "native")]
 use runner_core::plan::constant::ConstantPlan;
 #[cfg(feature = "native")]
 use runner_core::plan::init::Files;
-use runner_core::plan::init::{InitPlan, InitRefusal, Taken};
+use runner_core::plan::init::{InitPlan, InitRefusal, InitRow, Taken};
 #[cfg(feature = "native")]
 use runner_core::plan::teacher::{Student, TeacherPlan};
 use runner_core::show::plain_io_error;
+use runner_core::spec::hub::HubNames;
 use runner_core::spec::init::{InitLayout, InitSpec};
 #[cfg(feature = "native")]
 use runner_core::spec::model::layer::ConstantFile;
@@ -145,6 +147,9 @@ pub fn resolve(
     let matched = matching::matched(spec, network, layout, &opened)?;
     let refuse = |error: DataError| words::refusal("init.from", &error);
     refuse_not_finite(&opened, &matched.taken, &path).map_err(refuse)?;
+    if let Some(hub) = &spec.hub {
+        refuse_other_head(&opened, &matched, hub, &path).map_err(refuse)?;
+    }
     let digest = opened.digest(digest_of).map_err(refuse)?;
     let mut plan = InitPlan {
         path,
@@ -187,6 +192,46 @@ fn refuse_not_finite(opened: &Opened, taken: &[Taken], path: &Path) -> Result<()
             regex::escape(taken.map_or(name, |taken| &taken.name))
         )))
     })
+}
+
+/// Refuses the head of a model that the settings call a copy of the table of tokens, if it is another one.
+fn refuse_other_head(
+    opened: &Opened,
+    matched: &matching::Matched,
+    hub: &HubNames,
+    path: &Path,
+) -> Result<(), DataError> {
+    const HEAD: &str = "lm_head.weight";
+    let is_head = |row: &&InitRow| {
+        let theirs = row.theirs.as_ref();
+        row.ours.is_none() && theirs.is_some_and(|(name, _)| name == HEAD)
+    };
+    let table = matched
+        .taken
+        .iter()
+        .find(|taken| taken.name == hub.family.table);
+    let (Some(_), Some(table)) = (matched.report.rows.iter().find(is_head), table) else {
+        return Ok(());
+    };
+    let mut found = Vec::new();
+    opened
+        .weights
+        .read(&BTreeSet::from([HEAD, &table.from]), &mut |tensor| {
+            found.push((tensor.dtype(), sha256_hex(tensor.bytes())));
+            Ok(())
+        })?;
+    if !matches!(&found[..], [a, b] if a.0 == b.0 && a.1 != b.1) {
+        return Ok(());
+    }
+    let message = format!(
+        "`{}` cannot be used: `{HEAD}` differs from the table of tokens, although `tie_word_embeddings` in `config.json` says that they are the same",
+        path.display()
+    );
+    Err(DataError::new(message).help(if hub.family.has_head() {
+        "set `\"tie_word_embeddings\": false` in `config.json`, which uses it, or remove it from the file"
+    } else {
+        "remove it from the file to use the table of tokens in its place"
+    }))
 }
 
 /// Whether the weights of a plan are still there as it has them.

@@ -6,9 +6,9 @@ use std::path::Path;
 use serde_json::{Map, Value as Json, json};
 
 use super::{PREFIX, Place, file_name, name_of, places};
-use crate::state::{StateDict, StateError};
+use crate::state::{Entry, StateDict, StateError};
 use crate::tensors::{NamedTensor, TensorError, Tensors};
-use runner_core::check::network::{Layer, Network};
+use runner_core::check::network::Network;
 use runner_core::plan::init::InitPlan;
 use runner_core::spec::hub;
 
@@ -64,7 +64,7 @@ pub fn config(network: &Network, init: Option<&InitPlan>) -> Result<Json, NotWri
     let Some(first) = places.first() else {
         return Err(NotWritten::NoAdapter);
     };
-    let saved = saved(network)?;
+    let whole = whole(network, init)?;
     let (rank, alpha) = (first.adapter.rank, alpha(first));
     let (mut ranks, mut alphas) = (Map::new(), Map::new());
     for place in &places {
@@ -77,7 +77,7 @@ pub fn config(network: &Network, init: Option<&InitPlan>) -> Result<Json, NotWri
         }
     }
     let targets: Vec<&String> = places.iter().map(|place| &place.modules[0]).collect();
-    let modules: Vec<String> = saved.iter().map(|(_, module)| module.clone()).collect();
+    let modules: Vec<&String> = whole.iter().map(|of| &of.module).collect();
     Ok(json!({
         "peft_type": "LORA",
         "task_type": null,
@@ -119,25 +119,56 @@ fn number(value: f64) -> Json {
     }
 }
 
-/// The layers that are trained as a whole beside the adapters, with their names in PyTorch.
-fn saved(network: &Network) -> Result<Vec<(&Layer, String)>, NotWritten> {
-    let modules = StateDict::of(network).modules;
-    let mut saved = Vec::new();
-    for (layer, module) in network.layers.iter().zip(modules) {
+/// A module that is saved as a whole beside the adapters.
+struct Whole {
+    /// Its path, as far as the names of its tensors say it.
+    module: String,
+    /// Its tensors, with their names in the file.
+    tensors: Vec<(Entry, String)>,
+}
+
+/// The modules beside the adapters: those that are trained, and those that came with the adapter which the run started
+/// from. Without the latter, it would belong to another base.
+fn whole(network: &Network, init: Option<&InitPlan>) -> Result<Vec<Whole>, NotWritten> {
+    let state = StateDict::of(network);
+    let given = init.and_then(|init| init.adapter.as_ref());
+    let mut whole = Vec::new();
+    for (layer, module) in network.layers.iter().zip(&state.modules) {
         let base = layer.base_parameters();
+        let own = format!("{}.", layer.name);
+        let is_given = given.is_some_and(|given| {
+            let mut names = given.tensors.iter().map(|taken| &taken.name);
+            names.any(|name| name.starts_with(&own))
+        });
         let is_trained = |(path, _): &&(String, u64)| !layer.frozen.contains(path);
-        let Some((path, _)) = base.iter().find(is_trained) else {
-            continue;
-        };
-        if !base.iter().all(|parameter| is_trained(&parameter)) {
-            return Err(NotWritten::PartOfModule {
-                layer: layer.name.clone(),
-                parameter: format!("{}.{path}", layer.name),
-            });
+        match base.iter().find(is_trained) {
+            None if !is_given => continue,
+            Some((path, _)) if !base.iter().all(|parameter| is_trained(&parameter)) => {
+                return Err(NotWritten::PartOfModule {
+                    layer: layer.name.clone(),
+                    parameter: format!("{}.{path}", layer.name),
+                });
+            }
+            _ => {}
         }
-        saved.push((layer, module));
+        let entries = state.entries.iter();
+        let entries = entries.filter(|entry| entry.burn.iter().all(|name| name.starts_with(&own)));
+        let tensors: Vec<_> = entries
+            .map(|entry| {
+                let inner = entry.torch.strip_prefix(&format!("{module}."));
+                let slot = format!("{own}{}", inner.unwrap_or_default());
+                let name = file_name(init, &slot).unwrap_or(&entry.torch);
+                (entry.clone(), name.to_owned())
+            })
+            .collect();
+        let first = tensors.first().and_then(|(_, name)| name.rsplit_once('.'));
+        let module = first.map_or(module.as_str(), |(module, _)| module);
+        whole.push(Whole {
+            module: module.to_owned(),
+            tensors,
+        });
     }
-    Ok(saved)
+    Ok(whole)
 }
 
 /// The tensors of a network as `peft` names them: the matrices of `adapters`, by their paths here, and those of layers
@@ -163,22 +194,14 @@ pub fn tensors(
     if written.is_empty() {
         return Err(NotWritten::NoAdapter);
     }
-    let state = StateDict::of(network);
-    for (layer, module) in saved(network)? {
-        let own = format!("{}.", layer.name);
-        let entries = state.entries.iter();
-        for entry in entries.filter(|entry| entry.burn.iter().all(|name| name.starts_with(&own))) {
-            let parts = entry.burn.iter().map(|name| {
-                let missing = || StateError::Missing { name: name.clone() };
-                merged.get(name).ok_or_else(missing)
-            });
-            let parts: Vec<&NamedTensor> = parts.collect::<Result<_, _>>()?;
-            let tensor = entry.to_torch(&parts);
-            let inner = entry.torch.strip_prefix(&format!("{module}."));
-            let slot = format!("{own}{}", inner.unwrap_or_default());
-            let name = file_name(init, &slot).unwrap_or(&entry.torch);
-            written.push(tensor.named(format!("{PREFIX}{name}")))?;
-        }
+    for (entry, name) in whole(network, init)?.into_iter().flat_map(|of| of.tensors) {
+        let parts = entry.burn.iter().map(|name| {
+            let missing = || StateError::Missing { name: name.clone() };
+            merged.get(name).ok_or_else(missing)
+        });
+        let parts: Vec<&NamedTensor> = parts.collect::<Result<_, _>>()?;
+        let tensor = entry.to_torch(&parts);
+        written.push(tensor.named(format!("{PREFIX}{name}")))?;
     }
     Ok(written)
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-use super::transforms::quoted;
+use super::transforms::{quote, quoted};
 use runner_core::data::encode::tokenizer::Tokenizer;
 use runner_core::spec::data::TokenizerKind;
 
@@ -20,7 +20,11 @@ WORD = re.compile(rf"{PART}+(?:['’]{PART}+)*|\n|\S")
 "#;
 
 /// With the tokenizer's file beside the source.
-fn subwords(tokenizer: &Tokenizer, length: Option<usize>, suffix: &str) -> String {
+fn subwords(
+    tokenizer: &Tokenizer,
+    length: Option<usize>,
+    (column, suffix): (&str, &str),
+) -> String {
     let name = format!("TOKENIZER{}", suffix.to_uppercase());
     let file = subwords_file(suffix);
     let mut text = format!(
@@ -36,7 +40,7 @@ fn subwords(tokenizer: &Tokenizer, length: Option<usize>, suffix: &str) -> Strin
             format!("{name}.encode(text, add_special_tokens=False).ids")
         }
     };
-    let _ = writeln!(text, "def encode{suffix}(texts):\n{HEAD_OF_TEXTS}");
+    text += &head(column, suffix);
     let _ = writeln!(text, "        tokens = {encoded}");
     if let Some(length) = length {
         let (padding, unknown) = (tokenizer.padding(), tokenizer.unknown());
@@ -50,15 +54,20 @@ fn subwords(tokenizer: &Tokenizer, length: Option<usize>, suffix: &str) -> Strin
     text + "        items.append(tokens)\n    return torch.tensor(items)\n"
 }
 
-const HEAD_OF_TEXTS: &str =
-    "    \"\"\"Converts texts to tokens.\"\"\"\n    items = []\n    for text in texts:";
+fn head(column: &str, suffix: &str) -> String {
+    let of_row = quote(column);
+    format!(
+        "def encode{suffix}(texts):\n    \"\"\"Converts texts, or rows with a column of them, to tokens.\"\"\"\n    items = []\n    for text in texts:\n        \
+         text = text[{of_row}] if isinstance(text, dict) else text\n"
+    )
+}
 
 /// The function `encode<suffix>` of texts, of so many tokens if they have a length; what it needs is added to the
 /// helpers.
 pub fn texts(
     tokenizer: &Tokenizer,
     length: Option<usize>,
-    suffix: &str,
+    (column, suffix): (&str, &str),
     helpers: &mut BTreeSet<&'static str>,
 ) -> String {
     let mut text = String::new();
@@ -68,7 +77,7 @@ pub fn texts(
         TokenizerKind::Char => format!("[{name}.get(char, 1) for char in text]"),
         TokenizerKind::Word => format!("[{name}.get(word, 1) for word in WORD.findall(text)]"),
         TokenizerKind::Bpe | TokenizerKind::Wordpiece | TokenizerKind::File => {
-            return subwords(tokenizer, length, suffix);
+            return subwords(tokenizer, length, (column, suffix));
         }
     };
     if tokenizer.spec.tokenizer == TokenizerKind::Word {
@@ -81,7 +90,7 @@ pub fn texts(
             quoted(tokenizer.tokens.iter())
         );
     }
-    let _ = writeln!(text, "def encode{suffix}(texts):\n{HEAD_OF_TEXTS}");
+    text += &head(column, suffix);
     if tokenizer.spec.lowercase {
         text += "        text = \"\".join(char.lower() for char in text)\n";
     }

@@ -54,6 +54,12 @@ struct Source<'a> {
 }
 
 impl Source<'_> {
+    /// The name of a column.
+    fn name(&self, column: usize) -> &str {
+        let column = self.transforms.columns.get(column);
+        column.map_or("", |column| &column.name)
+    }
+
     /// Whether shorter lists in a column are filled up with missing numbers.
     fn is_filled_up(&self, column: usize) -> bool {
         let column = self.transforms.columns.get(column);
@@ -205,12 +211,18 @@ fn single(
             if has(|form| matches!(form, Form::OneHot { .. })) {
                 helpers.insert(ONE_HOT);
             }
+            if has(|form| !matches!(form, Form::Numbers { .. })) {
+                helpers.insert(CATEGORY);
+            }
             if features.iter().any(|of| source.is_filled_up(of.column)) {
                 helpers.insert(FILLED_UP);
             }
             columns(source, features, *normalize, window.as_ref(), suffix)
         }
-        InputEncoder::Indices { columns } => indices(source, columns, suffix),
+        InputEncoder::Indices { columns } => {
+            helpers.insert(CATEGORY);
+            indices(source, columns, suffix)
+        }
         InputEncoder::Inputs { .. } => unreachable!("inputs do not contain inputs"),
         InputEncoder::Array {
             column,
@@ -253,14 +265,23 @@ fn single(
             )
         }
         InputEncoder::Text {
-            tokenizer, length, ..
-        } => texts(tokenizer, Some(*length), suffix, helpers),
-        InputEncoder::Stream { tokenizer, .. } => texts(tokenizer, None, suffix, helpers),
+            tokenizer,
+            length,
+            column,
+        } => texts(
+            tokenizer,
+            Some(*length),
+            (source.name(*column), suffix),
+            helpers,
+        ),
+        InputEncoder::Stream {
+            tokenizer, column, ..
+        } => texts(tokenizer, None, (source.name(*column), suffix), helpers),
     }
 }
 
 /// A quoted string that is valid in JSON and Python.
-fn quote(text: &str) -> String {
+pub(super) fn quote(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
@@ -289,6 +310,15 @@ const FILLED_UP: &str = r#"def filled_up(values, length, fill):
     if len(values) > length:
         raise ValueError(f"a list of {len(values)} values, where the run was trained on at most {length}")
     return values + [fill] * (length - len(values))
+
+
+"#;
+
+const CATEGORY: &str = r#"def category(value):
+    """The name of a category as files have it; None stays."""
+    if value is None or isinstance(value, str):
+        return value
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 "#;
@@ -372,7 +402,10 @@ fn column(source: Source<'_>, feature: &Feature) -> String {
                 .map(|(name, at)| format!("{}: {}", quote(name), place(at)))
                 .collect();
             let places = places.join(", ");
-            format!("one_hot({value}, {{{places}}}, {width}, {})", place(fill))
+            format!(
+                "one_hot(category({value}), {{{places}}}, {width}, {})",
+                place(fill)
+            )
         }
         Form::Ordinal {
             numbers,
@@ -386,7 +419,9 @@ fn column(source: Source<'_>, feature: &Feature) -> String {
             let numbers = numbers.join(", ");
             let scaling = scalings(std::slice::from_ref(scaling));
             // An unknown category is an error, as in runner; None is filled in.
-            format!("numbers({{{numbers}, None: None}}[{value}], [{fill:?}], [{scaling}])")
+            format!(
+                "numbers({{{numbers}, None: None}}[category({value})], [{fill:?}], [{scaling}])"
+            )
         }
     }
 }
@@ -517,7 +552,7 @@ fn indices(source: Source<'_>, columns: &[Indexed], suffix: &str) -> String {
     }
     let _ = writeln!(
         text,
-        "    ]\n    items = [[fill if row[name] is None else place(row[name]) for name, place, fill in places] for row in {}]",
+        "    ]\n    items = [[fill if row[name] is None else place(category(row[name])) for name, place, fill in places] for row in {}]",
         source.rows
     );
     text + "    return torch.tensor(items)\n"

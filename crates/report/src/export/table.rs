@@ -224,8 +224,10 @@ impl<W: Write> TableWriter<W> {
                     Json::Null => String::new(),
                     other => value_text(other),
                 });
-                writer.write_record(cells)?;
-                Ok(())
+                writer.write_record(cells).map_err(|e| match e.into_kind() {
+                    csv::ErrorKind::Io(error) => error,
+                    other => io::Error::other(format!("{other:?}")),
+                })
             }
             To::JsonLines(writer) => {
                 let names = self.names.iter().cloned();

@@ -10,6 +10,7 @@ use super::joins::*;
 use super::masks;
 use super::samples;
 use super::windows::*;
+use crate::data::MAX_DIMS;
 use crate::spec::model::activation::Activation;
 use crate::spec::model::initializer::Distribution;
 use crate::spec::model::layer::{LayerKind, Norm, Recurrent, Steps};
@@ -17,7 +18,7 @@ use crate::spec::model::layer_spec::LayerSpec;
 use crate::spec::own::Unfit;
 
 /// Tensors have no more dimensions than this, without the batch.
-pub const MAX_RANK: usize = 4;
+pub const MAX_RANK: usize = MAX_DIMS;
 
 /// Why a layer does not fit its inputs.
 #[derive(Clone, Debug, PartialEq)]

@@ -145,7 +145,7 @@ impl InputEncoder {
                 vocabulary,
                 shift,
                 ..
-            } => (*column, -f64::from(*shift), *vocabulary),
+            } => (*column, f64::from(-shift), *vocabulary),
             InputEncoder::Indices { columns } => {
                 // Missing ones have an index.
                 let is_there = |of: &&Indexed| !records.number(item, of.column, 0).is_nan();

@@ -506,13 +506,17 @@ impl<'a> Pieces<'a> {
         }
         let targets = [&self.encoder.target].into_iter();
         let mut targets = targets.chain(&self.encoder.more_targets);
-        targets.find_map(|target| {
+        let reason = targets.find_map(|target| {
             unknown_class(target, records, row).or_else(|| {
                 let (column, value, nonlinear) = target.refused(records, row)?;
                 let name = &records.columns()[column].name;
                 let reason = nonlinear.refusal(value)?;
                 Some(format!("the target `{name}` is {value}, which {reason}"))
             })
+        })?;
+        Some(match self.incoming.targets {
+            Some(path) => format!("{reason} (in `{}`)", path.display()),
+            None => reason,
         })
     }
 

@@ -252,6 +252,12 @@ impl Family {
         all
     }
 
+    /// Whether the network can have a head of its own for tokens.
+    pub fn has_head(&self) -> bool {
+        let mut tensors = self.tensors.iter();
+        tensors.any(|(_, ours)| *ours == "lm_head.weight")
+    }
+
     /// Whether the file has a matrix, by its name here, the other way round.
     pub fn is_transposed(&self, ours: &str) -> bool {
         self.transposed.iter().any(|end| ours.ends_with(end))

@@ -113,6 +113,19 @@ pub fn call(function: &Object, arguments: &[Object]) -> Result<Object, Reason> {
     }
 }
 
+/// Whether the last of `(storage, offset, sizes, strides, gradient?, hooks, metadata)` has a bit that is not computed.
+fn is_set(arguments: &[Object], bit: &str) -> bool {
+    let Some(Object::Dict(metadata)) = arguments.get(6) else {
+        return false;
+    };
+    let metadata = metadata.borrow();
+    let mut pairs = metadata.iter();
+    pairs.any(|(name, value)| {
+        let is_it = matches!(name, Object::Text(name) if &**name == bit);
+        is_it && !matches!(value, Object::Int(0) | Object::None)
+    })
+}
+
 /// `(storage, offset, sizes, strides, …)`, which must be within the storage.
 fn view(arguments: &[Object]) -> Result<View, Reason> {
     let [
@@ -132,6 +145,11 @@ fn view(arguments: &[Object]) -> Result<View, Reason> {
         });
         numbers.collect::<Option<Vec<usize>>>().ok_or_else(damaged)
     };
+    if is_set(arguments, "neg") {
+        return Err(
+            "one of its tensors is the negative of what it stores; save `tensor.clone()`".into(),
+        );
+    }
     let view = View {
         storage: storage.clone(),
         offset: usize::try_from(*offset).map_err(|_| damaged())?,

@@ -7,9 +7,9 @@ mod target;
 use super::statistics::{Moments, moments, moments_of_bytes};
 use super::tokenizer::Tokenizer;
 use super::{ArrayScaling, Encoder, Groups, InputEncoder, Scaling, array};
-use crate::data::DataError;
 use crate::data::records::{Column, ColumnKind, Extent, Records};
 use crate::data::uses::Uses;
+use crate::data::{DataError, MAX_DIMS};
 use crate::spec::data::{ColumnType, Missing, RolesSpec, Scale, ScaleAxis, TokensSpec};
 
 /// The inputs of fitting an encoder.
@@ -149,6 +149,14 @@ impl Fitting<'_> {
             _ => 1.0,
         };
         let shape = &column.shape;
+        if shape.len() > MAX_DIMS {
+            return Err(DataError::new(format!(
+                "the items of `{}` have the shape {shape:?}, but networks take at most {MAX_DIMS} dimensions",
+                column.name
+            ))
+            .key("data.path")
+            .help("reshape the array, so that items have fewer dimensions"));
+        }
         let is_bytes = column.kind == ColumnKind::Bytes;
         let axis = scale_axis(self.scale_axis, scale, shape, is_bytes)?;
         let groups = Groups::along(shape, axis);

@@ -293,8 +293,17 @@ impl Tokenizer {
             Lookup::Subwords(subwords) => subwords.has(token),
             _ => (FIRST..self.num_tokens() as i32).contains(&token),
         };
-        let stops = self.separator() == Some(token);
+        let stops = self.ends_text(token);
         is_token && (stops || token != self.padding() && Some(token) != self.unknown())
+    }
+
+    /// Whether a token ends a text: the separator, or the token of a model for this that pads its texts, too.
+    pub fn ends_text(&self, token: i32) -> bool {
+        let end = match &self.lookup {
+            Lookup::Subwords(subwords) => subwords.end(),
+            _ => None,
+        };
+        self.separator() == Some(token) || end == Some(token)
     }
 
     /// The number of the token after each text of running text.

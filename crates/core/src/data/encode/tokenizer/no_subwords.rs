@@ -46,6 +46,10 @@ impl Subwords {
         match *self {}
     }
 
+    pub fn end(&self) -> Option<i32> {
+        match *self {}
+    }
+
     pub fn unknown(&self) -> Option<i32> {
         match *self {}
     }

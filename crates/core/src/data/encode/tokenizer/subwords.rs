@@ -25,18 +25,9 @@ use crate::spec::plain_file;
 /// Bytes of a tokenizer's file: those of current language models have at most 35 MB.
 const MOST: u64 = 128 << 20;
 /// Tokens that models use as padding, the most usual first.
-const PADDINGS: [&str; 9] = [
-    "[PAD]",
-    "<pad>",
-    "<|pad|>",
-    "<PAD>",
-    // Many models have none, and are trained with the end of a text in its place.
-    "<|endoftext|>",
-    "<|end_of_text|>",
-    "</s>",
-    "<eos>",
-    "[EOS]",
-];
+const PADDINGS: [&str; 4] = ["[PAD]", "<pad>", "<|pad|>", "<PAD>"];
+/// Tokens for the end of a text. Many models have no token for padding, and are trained with this one in its place.
+const ENDS: [&str; 5] = ["<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>", "[EOS]"];
 /// Tokens that models use for hidden ones.
 const MASKS: [&str; 4] = ["[MASK]", "<mask>", "<|mask|>", "<MASK>"];
 
@@ -47,6 +38,8 @@ pub struct Subwords {
     /// Whether each number, up to the largest one, is a token.
     is_token: Vec<bool>,
     padding: Option<i32>,
+    /// Whether that is the end of a text in the texts of the model, too.
+    pads_with_end: bool,
     unknown: Option<i32>,
     mask: Option<i32>,
     /// The tokens that are not special, in order.
@@ -109,7 +102,9 @@ impl Subwords {
         drop(json);
         let known = |name: &str| library.token_to_id(name);
         let padding = library.get_padding().map(|padding| padding.pad_id);
-        let padding = padding.or_else(|| PADDINGS.into_iter().find_map(known));
+        let padding = padding.or_else(|| PADDINGS.into_iter().chain(ENDS).find_map(known));
+        let ends =
+            padding.is_some_and(|padding| ENDS.iter().any(|end| known(end) == Some(padding)));
         let unknown = unknown.or_else(|| known(unknown_name.as_deref()?));
         // Items have the length of the experiment.
         library.with_padding(None);
@@ -151,6 +146,7 @@ impl Subwords {
             ordinary,
             is_token,
             padding: padding.map(|padding| padding as i32),
+            pads_with_end: ends,
             unknown: unknown.map(|unknown| unknown as i32),
             library,
         })
@@ -200,6 +196,11 @@ impl Subwords {
     /// The token that fills short items, if the tokenizer has one.
     pub fn padding(&self) -> Option<i32> {
         self.padding
+    }
+
+    /// The token for the end of a text, if texts are padded with it.
+    pub fn end(&self) -> Option<i32> {
+        self.padding.filter(|_| self.pads_with_end)
     }
 
     /// The token of unknown text, if the tokenizer has one.

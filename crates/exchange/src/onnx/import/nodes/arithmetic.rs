@@ -181,12 +181,13 @@ impl Reader<'_> {
         let Some(skip) = live.view.rank().checked_sub(constant.shape.len()) else {
             return Ok(false);
         };
-        let mut sizes = constant.shape.iter().enumerate();
-        if !sizes.all(|(at, size)| *size == 1 || at + skip == axis) {
+        let num = dims[place];
+        // A larger size would repeat the layer's single output.
+        let fits = |(at, size): (usize, &usize)| *size == 1 || at + skip == axis && *size == num;
+        if !constant.shape.iter().enumerate().all(fits) {
             return Ok(false);
         }
         let values = constant.floats();
-        let num = dims[place];
         let by = |at: usize| values[if values.len() == 1 { 0 } else { at }];
         let by: Vec<f32> = match op {
             "Add" | "Mul" => (0..num).map(by).collect(),
