@@ -252,9 +252,9 @@ class Results:
             RequestError: if no run is completed.
         """
         self._report()
-        for row in self._rows(sort="objective", columns=["run", "outcome"]):
-            if row["outcome"] == "completed":
-                return self.run(row["run"])
+        completed = "outcome == 'completed'"
+        for row in self._rows(filter=completed, sort="objective", columns=["run"], limit=1):
+            return self.run(row["run"])
         raise RequestError(f"error: `{self.path}` has no completed run\n  = help: train it with `Experiment.run`")
 
     def compare(self, value: str | None = None, **options: Any) -> Comparison:

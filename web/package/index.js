@@ -308,10 +308,11 @@ export async function startRun(run, checkpoint) {
  * @returns {Promise<{ updates: number, flex: number[], wgpu: number[] }>}
  */
 export async function compareDevices(run, updates = 10) {
+  const plan = JSON.parse(run);
   const losses = {};
   let done = 0;
   for (const device of ["flex", "wgpu"]) {
-    const training = await startRun(JSON.stringify({ ...JSON.parse(run), device }));
+    const training = await startRun(JSON.stringify({ ...plan, device }));
     try {
       losses[device] = [(await training.evalBatch()).loss];
       while (training.step < updates && !training.isDone) await training.advance(updates - training.step, Infinity);

@@ -64,7 +64,7 @@ fn cancel(
     // Also if the cluster cannot be told: a job that starts from now on ends at once.
     folder
         .cancel_submission(&submission.key, "cancelled by `runner cancel`")
-        .map_err(|e| Error::unwritable_results(&folder.launch(), &e))?;
+        .map_err(|e| Error::unwritable(&folder.launch(), &e))?;
     let states = states.map_err(|refusal| failed(&refusal))?;
     for state in states.elements.values() {
         match state {

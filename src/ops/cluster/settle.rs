@@ -45,7 +45,7 @@ pub(in crate::ops) fn settle(folder: &ExperimentFolder, sink: &Sink<'_>) -> Resu
             }
         };
         settle_one(folder, submission, states, sink)
-            .map_err(|e| Error::unwritable_results(&folder.launch(), &e))?;
+            .map_err(|e| Error::unwritable(&folder.launch(), &e))?;
     }
     Ok(())
 }

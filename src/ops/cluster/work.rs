@@ -141,7 +141,7 @@ impl Site<'_> {
         if is_done(&there, pause).map_err(|e| Error::refused(unreadable(&e)))? {
             return Ok(true);
         }
-        let unwritable = |e: std::io::Error| Error::unwritable_results(&there.0, &e);
+        let unwritable = |e: std::io::Error| Error::unwritable(&there.0, &e);
         let lease = self.lease(run).map_err(unwritable)?;
         let lease = match lease {
             Leased::Taken(lease) => lease,

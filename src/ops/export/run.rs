@@ -30,7 +30,7 @@ use runner_exchange::onnx::transforms::{Given, Meaning};
 use runner_exchange::state::StateDict;
 use runner_exchange::tensors::{Dtype, Tensors};
 use runner_exchange::torch::decode::decode;
-use runner_exchange::torch::transforms::{functions, subword_files};
+use runner_exchange::torch::transforms::{functions, is_subwords_file, subword_files};
 use runner_exchange::write::{self, Whole};
 use runner_network::graph::Graph;
 
@@ -423,8 +423,7 @@ pub fn export_pytorch_of(model: &Model, out: &Path) -> Result<Exported, Error> {
 fn pytorch_folder(out: &Path, force: bool) -> Result<Folder<'_>, Error> {
     Folder::new(out, force, |name| {
         let name = name.to_string_lossy();
-        let is_tokenizer = name.starts_with("tokenizer") && name.ends_with(".json");
-        is_tokenizer || PYTORCH_FILES.contains(&&*name)
+        is_subwords_file(&name) || PYTORCH_FILES.contains(&&*name)
     })
 }
 

@@ -12,6 +12,11 @@ pub fn subwords_file(suffix: &str) -> String {
     format!("tokenizer{suffix}.json")
 }
 
+/// Whether a file has the name of one of them.
+pub fn is_subwords_file(name: &str) -> bool {
+    name.starts_with("tokenizer") && name.ends_with(".json")
+}
+
 const WORDS: &str = r#"# Letters and digits, with apostrophes inside; a line's end; any other sign.
 PART = r"(?:[^\W_]|[\u0300-\u036f])"
 WORD = re.compile(rf"{PART}+(?:['’]{PART}+)*|\n|\S")

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
+pub use super::texts::is_subwords_file;
 use super::texts::{subwords_file, texts};
 use crate::marks::Marks;
 use crate::state::names;

@@ -2,7 +2,8 @@
 
 use super::Input;
 use super::axes::*;
-use super::shape::{Dims, MAX_RANK, Mismatch, rank, wrong};
+use super::shape::{Dims, Mismatch, rank, wrong};
+use crate::data::MAX_DIMS;
 
 /// Inputs of equal shapes, or with sizes of 1 that are broadcast.
 pub fn broadcast(inputs: &[Input]) -> Result<Dims, Mismatch> {
@@ -30,7 +31,7 @@ pub fn broadcast(inputs: &[Input]) -> Result<Dims, Mismatch> {
 /// The shape of a product of matrices; sizes of 1 before the last two axes are broadcast.
 pub fn multiplied(inputs: &[Input]) -> Result<Dims, Mismatch> {
     let (a, b) = (&inputs[0].shape.dims, &inputs[1].shape.dims);
-    rank(a, 2..=MAX_RANK, "[…, rows, columns]")?;
+    rank(a, 2..=MAX_DIMS, "[…, rows, columns]")?;
     let (rows, columns) = (a[a.len() - 2], b[b.len() - 1]);
     let outer = |dims: &[usize]| dims[..dims.len().saturating_sub(2)].to_vec();
     let fits = a.len() == b.len()

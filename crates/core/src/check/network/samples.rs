@@ -3,7 +3,8 @@
 use super::Input;
 use super::axes::resolve;
 use super::joins::shapes;
-use super::shape::{Dims, MAX_RANK, Mismatch, rank, wrong};
+use super::shape::{Dims, Mismatch, rank, wrong};
+use crate::data::MAX_DIMS;
 use crate::spec::model::fourier::Fourier;
 use crate::spec::model::grid::AffineGrid;
 
@@ -70,7 +71,7 @@ pub fn transformed(fourier: &Fourier, input: &[usize]) -> Result<Dims, Mismatch>
 /// The shape of the states of a recurrence.
 pub fn scanned(inputs: &[Input]) -> Result<Dims, Mismatch> {
     let [decay, update] = [0, 1].map(|at| &inputs[at].shape.dims);
-    rank(decay, 1..=MAX_RANK, "[length, …]")?;
+    rank(decay, 1..=MAX_DIMS, "[length, …]")?;
     if decay != update {
         return wrong(
             "inputs",

@@ -17,9 +17,6 @@ use crate::spec::model::layer::{LayerKind, Norm, Recurrent, Steps};
 use crate::spec::model::layer_spec::LayerSpec;
 use crate::spec::own::Unfit;
 
-/// Tensors have no more dimensions than this, without the batch.
-pub const MAX_RANK: usize = MAX_DIMS;
-
 /// Why a layer does not fit its inputs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mismatch {
@@ -85,7 +82,7 @@ pub fn output(spec: &LayerSpec, inputs: &[Input], wanted: &[usize]) -> Result<Di
             ]
         }
         LayerKind::Linear { out_features, .. } => {
-            rank(input, 1..=MAX_RANK, "[…, features]")?;
+            rank(input, 1..=MAX_DIMS, "[…, features]")?;
             let asked = wanted.last().copied();
             with_last(input, or_asked(*out_features, asked, "out_features")?)
         }
@@ -228,10 +225,10 @@ pub fn output(spec: &LayerSpec, inputs: &[Input], wanted: &[usize]) -> Result<Di
         | LayerKind::Prelu { .. }
         | LayerKind::Identity => input.to_vec(),
     };
-    if shape.len() > MAX_RANK {
+    if shape.len() > MAX_DIMS {
         return wrong(
             "type",
-            format!("would output {shape:?}, which has more than {MAX_RANK} dimensions"),
+            format!("would output {shape:?}, which has more than {MAX_DIMS} dimensions"),
             "flatten some of them first",
         );
     }
@@ -476,7 +473,7 @@ pub fn or_asked(
 fn check_norm(norm: &Norm, input: &[usize]) -> Result<(), Mismatch> {
     match norm {
         Norm::Group { num_groups, .. } => {
-            rank(input, 2..=MAX_RANK, "[channels, …]")?;
+            rank(input, 2..=MAX_DIMS, "[channels, …]")?;
             if input.iter().product::<usize>() == *num_groups {
                 return wrong(
                     "num_groups",
@@ -500,7 +497,7 @@ fn check_norm(norm: &Norm, input: &[usize]) -> Result<(), Mismatch> {
             }
         }
         Norm::Instance { .. } => {
-            rank(input, 2..=MAX_RANK, "[channels, …]")?;
+            rank(input, 2..=MAX_DIMS, "[channels, …]")?;
             match input[1..].iter().product::<usize>() {
                 1 => wrong(
                     "type",
@@ -512,7 +509,7 @@ fn check_norm(norm: &Norm, input: &[usize]) -> Result<(), Mismatch> {
                 _ => Ok(()),
             }
         }
-        Norm::LocalResponse { .. } => rank(input, 2..=MAX_RANK, "[channels, …]"),
+        Norm::LocalResponse { .. } => rank(input, 2..=MAX_DIMS, "[channels, …]"),
         Norm::Batch { .. } | Norm::Layer { .. } | Norm::Rms { .. } => Ok(()),
     }
 }
