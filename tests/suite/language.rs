@@ -3,6 +3,7 @@
 use serde_json::Value as Json;
 use std::fs;
 
+use super::edit::Edit;
 use super::sharing::losses;
 use super::support::peers::python_with;
 use super::support::{read_json, root, run};
@@ -171,4 +172,70 @@ fn subwords_are_trained_on_the_train_split_and_stay_with_the_run() {
     let output = python.output(&folder.path().join("torch/model.py"), &[]);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{said}");
+}
+
+#[test]
+fn losses_of_different_tokens_are_not_ranked() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "the quick brown fox jumps over the lazy dog, and the dog sleeps on.\n";
+    fs::write(folder.path().join("text.txt"), text.repeat(40)).unwrap();
+    let file = r#"
+        [data]
+        type = "text"
+        path = "text.txt"
+        tokens = { tokenizer = "char", length = 16 }
+
+        [[model.layers]]
+        type = "embedding"
+        embedding_dim = 4
+
+        [[model.layers]]
+        type = "lstm"
+        hidden_size = 4
+
+        [[model.layers]]
+        type = "linear"
+
+        [optimizer]
+        type = "adam"
+        learning_rate = 1e-2
+
+        [train]
+        epochs = 1
+        batch_size = 16
+
+        [sweep.grid]
+        data.tokens.tokenizer = ["char", "byte", "word"]
+    "#;
+    fs::write(folder.path().join("tokens.toml"), file).unwrap();
+    let (code, _, said) = run(folder.path(), &["run", "tokens.toml"]);
+    assert_eq!(code, 0, "{said}");
+    assert!(
+        said.contains("the report will not rank the trials, since `valid/loss` is another quantity for each value of `data.tokens.tokenizer`"),
+        "{said}"
+    );
+    let report = read_json(&folder.path().join("results/tokens/report.json"));
+    let trials = report["trials"].as_array().unwrap();
+    assert!(
+        trials.iter().all(|trial| trial["rank"].is_null()),
+        "{report}"
+    );
+    let (code, said, _) = run(
+        folder.path(),
+        &["compare", "results/tokens", "--value", "valid/perplexity"],
+    );
+    assert_eq!(code, 0, "{said}");
+    assert!(
+        said.contains("there are no ranks and no verdicts"),
+        "{said}"
+    );
+    // A search would choose the tokens with the smallest loss.
+    let search = file.edit(
+        "[sweep.grid]\n        data.tokens.tokenizer = [\"char\", \"byte\", \"word\"]",
+        "[search]\n        type = \"tpe\"\n        num_trials = 4\n        [sweep.random.axes]\n        data.tokens.tokenizer = { type = \"choice\", values = [\"char\", \"byte\"] }",
+    );
+    fs::write(folder.path().join("search.toml"), search).unwrap();
+    let (code, _, said) = run(folder.path(), &["check", "search.toml"]);
+    assert_eq!(code, 2, "{said}");
+    assert!(said.contains("`valid/loss` is another quantity"), "{said}");
 }

@@ -89,21 +89,33 @@ pub(super) fn one_quantity(
     document: &Document,
     objective: Objective,
     expansion: &Expansion,
+    runs: &[RunPlan],
 ) -> Result<(), Box<Diagnostic>> {
-    if Search::of(document).is_none() {
+    let Some(search) = Search::of(document) else {
         return Ok(());
-    }
+    };
     let name = objective.name();
     let axes = expansion.keys();
-    let is_other = |key: &&String| is_measured_differently(&name, slice::from_ref(*key));
+    let further = search.spec.objectives.iter();
+    let further = further.map(|(traded, _)| traded.name());
+    let further: Vec<String> = further.collect();
+    let other = std::iter::once(&name)
+        .chain(&further)
+        .find_map(|metric| Some((changing(&axes, metric, runs)?, metric)));
     let is_split = |key: &&String| SPLITS.contains(&key.as_str());
-    let (key, message, help) = if let Some(key) = axes.iter().find(is_other) {
+    let (key, message, help) = if let Some((key, metric)) = other {
         (
             key,
             format!(
-                "`{name}` is another quantity for each value of `{key}`, so trials of a search cannot be compared by it"
+                "`{metric}` is another quantity for each value of `{key}`, so trials of a search cannot be compared by it"
             ),
-            "remove the axis, or set `objective.metric` to a metric that it does not change",
+            match unchanging(&axes, runs) {
+                _ if *metric != name => {
+                    format!("remove the axis, or take `{metric}` out of `search.objectives`")
+                }
+                Some(other) => format!("remove the axis, or set `objective.metric = \"{other}\"`"),
+                None => "remove the axis".into(),
+            },
         )
     } else if let Some(key) = axes.iter().find(is_split) {
         (
@@ -111,7 +123,7 @@ pub(super) fn one_quantity(
             format!(
                 "`{key}` changes the items that `{name}` is measured on: a search would choose those that are easiest"
             ),
-            "remove the axis, or use `[sweep]`",
+            "remove the axis, or use `[sweep]`".into(),
         )
     } else {
         return Ok(());
@@ -119,6 +131,48 @@ pub(super) fn one_quantity(
     let mut diagnostic = Diagnostic::error("contradiction", message).help(help);
     diagnostic.span = expansion.span_of(key);
     Err(Box::new(diagnostic))
+}
+
+/// The first axis for each value of which a metric is another quantity.
+fn changing<'a>(axes: &'a [String], metric: &str, runs: &[RunPlan]) -> Option<&'a String> {
+    let task = runs.first().map(|run| run.task.kind.name());
+    let mut axes = axes.iter();
+    axes.find(|key| is_measured_differently(metric, slice::from_ref(*key), task))
+}
+
+/// A metric of the runs that no axis changes.
+fn unchanging(axes: &[String], runs: &[RunPlan]) -> Option<String> {
+    let metrics = &runs.first()?.task.metrics;
+    let mut names = metrics
+        .iter()
+        .map(|metric| format!("valid/{}", metric.name()));
+    names.find(|name| changing(axes, name, runs).is_none())
+}
+
+/// Warns that the report of a sweep will not rank its trials, since an axis changes what the objective measures.
+pub(super) fn not_ranked(
+    document: &Document,
+    objective: Objective,
+    expansion: &Expansion,
+    runs: &[RunPlan],
+) -> Option<Diagnostic> {
+    if Search::of(document).is_some() {
+        return None;
+    }
+    let name = objective.name();
+    let axes = expansion.keys();
+    let key = changing(&axes, &name, runs)?;
+    let message = format!(
+        "the report will not rank the trials, since `{name}` is another quantity for each value of `{key}`"
+    );
+    let mut warning = Diagnostic::warning("sweep", message);
+    if let Some(other) = unchanging(&axes, runs) {
+        warning = warning.help(format!(
+            "to rank them, set `objective.metric = \"{other}\"`"
+        ));
+    }
+    warning.span = expansion.span_of(key);
+    Some(warning)
 }
 
 /// Keys that change which items are held out.

@@ -39,8 +39,8 @@ use crate::spec::ExperimentSpec;
 use crate::spec::document::{Document, Table};
 use crate::spec::reference::{References, unused_values};
 use agree::{
-    further_objectives, known_baseline, one_limit, one_name, one_objective, one_quantity,
-    one_table, prior_of_objective, room_for_seeds, unused_gpus,
+    further_objectives, known_baseline, not_ranked, one_limit, one_name, one_objective,
+    one_quantity, one_table, prior_of_objective, room_for_seeds, unused_gpus,
 };
 pub use best::Ties;
 pub use calibration::{Basis, Calibration, Expected, Probe};
@@ -249,7 +249,7 @@ fn plan_by(
         .map_err(|diagnostic| Diagnostics(vec![*diagnostic]))?;
     prior_of_objective(document, &objective)
         .map_err(|diagnostic| Diagnostics(vec![*diagnostic]))?;
-    one_quantity(document, objective, &expansion)
+    one_quantity(document, objective, &expansion, &runs)
         .map_err(|diagnostic| Diagnostics(vec![*diagnostic]))?;
     let mut refused = further_objectives(document, objective, &runs);
     refused.extend(constraints::constraints(document, objective, &runs));
@@ -270,7 +270,8 @@ fn plan_by(
     let is_later = |set: &String| set.starts_with("experiment.seeds");
     let warning = warning.filter(|_| !document.overrides.iter().any(is_later));
     let gpus = unused_gpus(&written.launch, &runs, &document.root);
-    for warning in warning.into_iter().chain(gpus) {
+    let not_ranked = not_ranked(document, objective, &expansion, &runs);
+    for warning in warning.into_iter().chain(gpus).chain(not_ranked) {
         diagnostics.push(warning);
     }
     for warning in unused_values(document) {

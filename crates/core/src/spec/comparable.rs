@@ -2,46 +2,158 @@
 
 use super::losses::MAIN;
 use super::metric::is_loss;
+use super::section::Choice;
+use super::task::TaskKind;
+
+/// A setting that says what metrics measure.
+pub struct Measuring {
+    /// Its key in the experiment file.
+    pub key: &'static str,
+    /// Its key in the settings of a run.
+    pub setting: &'static str,
+    /// The tasks of which it does; all if there are none.
+    tasks: &'static [TaskKind],
+    metrics: Metrics,
+}
+
+/// Which metrics a setting changes.
+enum Metrics {
+    All,
+    Of(&'static [&'static str]),
+}
+
+/// Metrics that are averaged over classes.
+const OF_CLASSES: &[&str] = &["precision", "recall", "f_beta", "specificity", "jaccard"];
+/// The same, with those over thresholds.
+const OF_AVERAGES: &[&str] = &[
+    "precision",
+    "recall",
+    "f_beta",
+    "specificity",
+    "jaccard",
+    "auroc",
+    "auc_pr",
+];
+/// Metrics in the units of scaled targets.
+const IN_UNITS: &[&str] = &["loss", "mae", "mse", "rmse", "sliced_wasserstein"];
+const TRANSFORMED: &[&str] = &["loss", "mae", "mse", "rmse", "r2"];
+
+/// Tasks whose targets are the tokens, and the items.
+const OF_TOKENS: &[TaskKind] = &[TaskKind::NextToken, TaskKind::MaskedToken];
+const OF_ITEMS: &[TaskKind] = &[TaskKind::Autoencoding, TaskKind::Generation];
+
+const fn always(key: &'static str, setting: &'static str, metrics: Metrics) -> Measuring {
+    Measuring {
+        key,
+        setting,
+        tasks: &[],
+        metrics,
+    }
+}
+
+const fn of_tokens(key: &'static str, setting: &'static str) -> Measuring {
+    Measuring {
+        key,
+        setting,
+        tasks: OF_TOKENS,
+        metrics: Metrics::All,
+    }
+}
+
+const fn of_items(key: &'static str) -> Measuring {
+    Measuring {
+        key,
+        setting: key,
+        tasks: OF_ITEMS,
+        metrics: Metrics::Of(IN_UNITS),
+    }
+}
+
+/// The key of the task.
+pub const TASK: &str = "task.type";
+
+/// The settings that say what metrics measure, other than those of losses.
+pub const MEASURING: [Measuring; 20] = [
+    always(TASK, TASK, Metrics::All),
+    always("data.target", "data.files.roles.target", Metrics::All),
+    always("data.target_path", "data.files.target_path", Metrics::All),
+    always(
+        "data.target_scale",
+        "data.files.roles.target_scale",
+        Metrics::Of(IN_UNITS),
+    ),
+    always(
+        "data.target_transform",
+        "data.files.roles.target_transform",
+        Metrics::Of(TRANSFORMED),
+    ),
+    always("task.average", "task.average", Metrics::Of(OF_AVERAGES)),
+    always(
+        "task.positive_class",
+        "task.positive",
+        Metrics::Of(OF_AVERAGES),
+    ),
+    always(
+        "task.zero_division",
+        "task.zero_division",
+        Metrics::Of(OF_CLASSES),
+    ),
+    always("task.beta", "task.beta", Metrics::Of(&["f_beta"])),
+    always("task.top_k", "task.top_k", Metrics::Of(&["top_k_accuracy"])),
+    of_tokens("data.tokens.tokenizer", "data.files.tokens.tokenizer"),
+    of_tokens("data.tokens.path", "data.files.tokens.path"),
+    of_tokens(
+        "data.tokens.max_vocabulary",
+        "data.files.tokens.max_vocabulary",
+    ),
+    of_tokens("data.tokens.lowercase", "data.files.tokens.lowercase"),
+    of_tokens("data.tokens.separator", "data.files.tokens.separator"),
+    of_tokens("data.tokens.masked", "data.files.tokens.masked"),
+    of_tokens("data.tokens.template", "data.files.tokens.template"),
+    of_tokens(
+        "data.tokens.learn_prompts",
+        "data.files.tokens.learn_prompts",
+    ),
+    of_items("data.scale"),
+    of_items("data.scale_axis"),
+];
+
+impl Measuring {
+    /// Whether it says what metrics of a task measure; `task` is its name, or several separated by `, `.
+    pub fn is_of(&self, task: Option<&str>) -> bool {
+        let mut names = task.iter().flat_map(|task| task.split(", "));
+        self.tasks.is_empty() || names.any(|name| self.tasks.iter().any(|of| of.name() == name))
+    }
+
+    /// Whether it says what a metric measures, which is named without its split.
+    fn changes(&self, name: &str) -> bool {
+        match self.metrics {
+            Metrics::All => true,
+            Metrics::Of(names) => names.contains(&name),
+        }
+    }
+
+    /// Whether an axis varies it: its key, or a table within a section with it.
+    fn is_varied_by(&self, axis: &str) -> bool {
+        let inside = self.key.strip_prefix(axis);
+        inside.is_some_and(|rest| rest.is_empty() || rest.starts_with('.') && axis.contains('.'))
+    }
+}
 
 /// Whether a metric is another quantity in different trials, so that its values cannot be compared: all metrics if the
-/// axes vary the target, errors if they vary its units, and what a setting of a metric changes. A loss is another one if
-/// the axes vary it; that of a term is measured without its weight.
-pub fn is_measured_differently(metric: &str, axes: &[String]) -> bool {
+/// axes vary the target, errors if they vary its units, and what a setting of a metric changes. Where items are their own
+/// targets, settings of items are those of targets. A loss is another one if the axes vary it; that of a term is measured
+/// without its weight. `task` is the name of the task, or of several separated by `, `.
+pub fn is_measured_differently(metric: &str, axes: &[String], task: Option<&str>) -> bool {
     let Some(name) = metric.rsplit('/').next().filter(|name| *name != metric) else {
         return false;
     };
-    let is_changed = |key: &String| match key.as_str() {
-        "data.target" | "data.target_path" | "task.type" => true,
-        "data.target_scale" => IN_UNITS.contains(&name),
-        "data.target_transform" => IN_UNITS.contains(&name) || name == "r2",
-        "task.average" | "task.positive_class" => {
-            OF_CLASSES.contains(&name) || matches!(name, "auroc" | "auc_pr")
-        }
-        "task.zero_division" => OF_CLASSES.contains(&name),
-        "task.beta" => name == "f_beta",
-        "task.top_k" => name == "top_k_accuracy",
-        key => is_loss(metric) && is_of_loss(metric, key),
-    };
-    axes.iter().any(is_changed)
+    axes.iter().any(|axis| {
+        let mut measuring = MEASURING.iter().filter(|of| of.is_varied_by(axis));
+        measuring.any(|of| of.is_of(task) && of.changes(name))
+            || is_loss(metric) && is_of_loss(metric, axis)
+    })
 }
-
-/// The keys that change what metrics measure, other than those of losses, each with its name in the settings of a run.
-pub const OF_METRICS: [(&str, &str); 8] = [
-    ("data.target", "data.files.roles.target"),
-    ("data.target_scale", "data.files.roles.target_scale"),
-    ("data.target_transform", "data.files.roles.target_transform"),
-    ("task.average", "task.average"),
-    ("task.beta", "task.beta"),
-    ("task.positive_class", "task.positive"),
-    ("task.top_k", "task.top_k"),
-    ("task.zero_division", "task.zero_division"),
-];
-
-/// Metrics in the units of scaled targets.
-const IN_UNITS: [&str; 4] = ["loss", "mae", "mse", "rmse"];
-
-/// Metrics that are averaged over classes.
-const OF_CLASSES: [&str; 5] = ["precision", "recall", "f_beta", "specificity", "jaccard"];
 
 /// Whether a key changes the function of a loss.
 fn is_of_loss(metric: &str, key: &str) -> bool {
@@ -60,7 +172,7 @@ mod tests {
     #[test]
     fn losses_are_compared_unless_an_axis_changes_them() {
         let several =
-            |metric: &str, axis: &str| is_measured_differently(metric, &[axis.to_owned()]);
+            |metric: &str, axis: &str| is_measured_differently(metric, &[axis.to_owned()], None);
         for axis in ["loss.type", "losses.age.weight", "losses[0].type"] {
             assert!(several("valid/loss", axis), "{axis}");
             assert!(!several("valid/accuracy", axis), "{axis}");
@@ -76,7 +188,7 @@ mod tests {
     #[test]
     fn metrics_are_compared_unless_an_axis_changes_what_they_measure() {
         let several =
-            |metric: &str, axis: &str| is_measured_differently(metric, &[axis.to_owned()]);
+            |metric: &str, axis: &str| is_measured_differently(metric, &[axis.to_owned()], None);
         for (metric, axis) in [
             ("valid/mae", "data.target_scale"),
             ("valid/loss", "data.target_transform"),
@@ -100,5 +212,26 @@ mod tests {
         ] {
             assert!(!several(metric, axis), "{metric} {axis}");
         }
+    }
+
+    #[test]
+    fn items_that_are_their_own_targets_are_measured_by_their_settings() {
+        let several = |task, metric: &str, axis: &str| {
+            is_measured_differently(metric, &[axis.to_owned()], Some(task))
+        };
+        for axis in [
+            "data.tokens.tokenizer",
+            "data.tokens.max_vocabulary",
+            "data.tokens",
+        ] {
+            assert!(several("next_token", "valid/perplexity", axis), "{axis}");
+            assert!(several("masked_token", "valid/loss", axis), "{axis}");
+            assert!(!several("classification", "valid/loss", axis), "{axis}");
+        }
+        assert!(!several("next_token", "valid/loss", "data.tokens.length"));
+        assert!(!several("next_token", "valid/loss", "data"));
+        assert!(several("autoencoding", "valid/loss", "data.scale"));
+        assert!(!several("autoencoding", "valid/psnr", "data.scale"));
+        assert!(!several("regression", "valid/loss", "data.scale"));
     }
 }

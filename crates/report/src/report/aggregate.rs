@@ -15,12 +15,12 @@ use super::looks::Looking;
 use super::mixture::{differing, mixed_data, share_items};
 use super::model::{AxisEffect, Baseline, Problem, Provenance, Report, Trial};
 use super::numbers::{natural_order, value_text};
-use super::rank::{is_measured_differently, ranked};
+use super::rank::{is_other_quantity, ranked, task_of};
 use super::sample::{CONFIDENCE, COSTS, Repeat, Sample, keyed, overlap};
 use super::searched::Searched;
 use runner_core::plan::{FORMAT, Plan, Ties, quoted};
 use runner_core::record::{DataUsed, Index, MemoryUse, RunEntry, State};
-use runner_core::spec::comparable::OF_METRICS;
+use runner_core::spec::comparable::{MEASURING, Measuring};
 use runner_core::spec::failure::FailureClass;
 use runner_statistics::{
     Direction, ForestImportance, Row, forest_importance, importance, marginal_effect,
@@ -57,7 +57,7 @@ fn sum_up(all: &Index, command: &str, leftovers: Vec<String>, is_to_compare: boo
     let (mut trials, completed) = trials(index, &folds, is_told);
     let axes = plan.axes.iter().filter(|key| folds.keeps(key));
     let axes: Vec<String> = axes.cloned().collect();
-    let is_ranked = !is_measured_differently(&name, &axes);
+    let is_ranked = !is_other_quantity(index, &name);
     let order = if is_ranked {
         rank(&mut trials, &name, direction)
     } else {
@@ -153,7 +153,11 @@ fn sum_up(all: &Index, command: &str, leftovers: Vec<String>, is_to_compare: boo
         backends,
         trials: order.iter().map(|at| trials[*at].clone()).collect(),
         test,
-        importance: importance_of_drawn(&trials, &axes, &name, &effects),
+        importance: if is_ranked {
+            importance_of_drawn(&trials, &axes, &name, &effects)
+        } else {
+            None
+        },
         effects,
         curves: Curves::default(),
         evaluation: None,
@@ -197,7 +201,9 @@ fn test_of(runs: &[&RunEntry], folds: &Folds) -> BTreeMap<String, Sample> {
 
 /// The settings that say what metrics measure.
 fn measured_by(index: &Index) -> BTreeMap<String, String> {
-    let all = OF_METRICS.into_iter().filter_map(|(key, setting)| {
+    let task = task_of(index);
+    let of_task = MEASURING.iter().filter(|of| of.is_of(task));
+    let all = of_task.filter_map(|&Measuring { key, setting, .. }| {
         let shared = index.settings.get(setting);
         let own = index
             .runs
@@ -369,7 +375,7 @@ fn importance_of_drawn(
     effects: &[AxisEffect],
 ) -> Option<ForestImportance> {
     let num_known = effects.iter().filter(|effect| effect.importance.is_some());
-    if axes.len() < 2 || num_known.count() == axes.len() || is_measured_differently(value, axes) {
+    if axes.len() < 2 || num_known.count() == axes.len() {
         return None;
     }
     let valued = trials

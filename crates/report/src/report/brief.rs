@@ -7,7 +7,7 @@ use super::folds::Folds;
 use super::infeasible::Violated;
 use super::mixture::mixed_trials;
 use super::numbers::short_number;
-use super::rank::{is_measured_differently, ranked};
+use super::rank::{is_other_quantity, ranked};
 use runner_core::record::{Index, RunEntry, State};
 use runner_statistics::{Description, Direction};
 
@@ -79,7 +79,7 @@ impl Brief {
 fn best(index: &Index) -> Option<String> {
     let objective = index.plan.objective;
     let name = objective.name();
-    if is_measured_differently(&name, &index.plan.axes) {
+    if is_other_quantity(index, &name) {
         return None;
     }
     // Runs that confirm trials with other seeds do not select them.

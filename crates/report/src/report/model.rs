@@ -18,6 +18,7 @@ use super::verdict;
 use super::weights::SelectedWeights;
 use runner_core::plan::Ties;
 use runner_core::record::{DataUsed, Environment, MemoryUse, State};
+use runner_core::spec::comparable::TASK;
 use runner_statistics::{ForestImportance, Importance, Marginal, Verdict};
 
 /// `report.json`.
@@ -250,9 +251,14 @@ impl Report {
         trials.filter(|trial| trial.rank == Some(1)).count()
     }
 
+    /// The name of the task, or of several separated by `, `; none in reports of earlier versions.
+    pub fn task(&self) -> Option<&str> {
+        self.measured_by.get(TASK).map(String::as_str)
+    }
+
     /// Whether a metric is a different function in different trials, so that its values cannot be compared.
     pub fn is_measured_differently(&self, metric: &str) -> bool {
-        rank::is_measured_differently(metric, &self.axes)
+        rank::is_measured_differently(metric, &self.axes, self.task())
     }
 
     /// Whether a run was skipped.

@@ -12,6 +12,7 @@ use super::sample::ALPHA;
 use runner_core::diagnostic::counted;
 use runner_core::plan::Plan;
 use runner_core::record::{Index, State};
+use runner_core::spec::section::Choice;
 use runner_statistics::{
     Description, Effect, EffectMeasure, detectable_effect, pairs_to_reach, seeds_for_power,
 };
@@ -60,7 +61,8 @@ impl Prospect {
     /// The prospect of a plan; none if trials are not compared. With an index, the spread of completed runs is used,
     /// which is better than a guess.
     pub fn of(plan: &Plan, index: Option<&Index>) -> Option<Self> {
-        if is_measured_differently(&plan.objective.name(), &plan.axes) {
+        let task = plan.runs.first().map(|run| run.task.kind.name());
+        if is_measured_differently(&plan.objective.name(), &plan.axes, task) {
             return None;
         }
         let mut trials: BTreeMap<String, usize> = BTreeMap::new();

@@ -2,9 +2,22 @@
 
 use std::cmp::Ordering;
 
+use runner_core::record::Index;
+use runner_core::spec::comparable::TASK;
 pub use runner_core::spec::comparable::is_measured_differently;
 pub use runner_core::spec::metric::is_loss;
 use runner_statistics::Direction;
+use serde_json::Value as Json;
+
+/// The name of the task of an experiment, if its trials have the same one.
+pub fn task_of(index: &Index) -> Option<&str> {
+    index.settings.get(TASK).and_then(Json::as_str)
+}
+
+/// Whether a metric is another quantity in different trials of an experiment.
+pub fn is_other_quantity(index: &Index, metric: &str) -> bool {
+    is_measured_differently(metric, &index.plan.axes, task_of(index))
+}
 
 /// The indices of means, best first, each with its rank from 1. Equal ones share a rank and keep their order; those
 /// without a mean have no rank and come last.

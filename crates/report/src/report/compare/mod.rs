@@ -167,7 +167,9 @@ pub fn compare(sources: &[Source], question: &Question) -> Result<Comparison, Wr
     let losses: BTreeSet<&String> = sources.iter().flat_map(|s| &s.report.losses).collect();
     let are_several = sources.len() > 1 && losses.len() > 1;
     let is_of_others = |value: &str| {
-        is_measured_differently(value, &varied) || (is_elsewhere || are_several) && is_loss(value)
+        let mut tasks = sources.iter().map(|source| source.report.task());
+        tasks.any(|task| is_measured_differently(value, &varied, task))
+            || (is_elsewhere || are_several) && is_loss(value)
     };
     let is_common = !is_of_others(&value);
     let overlap = overlap_of(sources, &value);

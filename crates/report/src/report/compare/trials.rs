@@ -8,7 +8,7 @@ use crate::report::looks::Looking;
 use crate::report::model::{Baseline, Trial, Unbeaten};
 use crate::report::sample::{COSTS, Sample, direction, keyed, overlap};
 use crate::report::unbeaten::unbeaten;
-use runner_core::spec::comparable::OF_METRICS;
+use runner_core::spec::comparable::MEASURING;
 use runner_statistics::{Claims, Direction, Looks, verdicts};
 
 /// All trials with unique names.
@@ -79,7 +79,7 @@ pub(super) fn axes_of(sources: &[Source]) -> Vec<String> {
 
 /// The keys of what metrics measure whose values differ between experiments.
 pub(super) fn differing(sources: &[Source]) -> Vec<String> {
-    let keys = OF_METRICS.map(|(key, _)| key.to_owned()).into_iter();
+    let keys = MEASURING.iter().map(|of| of.key.to_owned());
     let differs = |key: &String| {
         // Not every kind of data has each of them.
         let values = sources

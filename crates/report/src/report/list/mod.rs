@@ -15,7 +15,7 @@ use serde_json::{Map, Value as Json};
 
 use super::csv::line;
 use super::numbers::natural_order;
-use super::rank::is_measured_differently;
+use super::rank::is_other_quantity;
 pub use cells::age;
 use cells::cell;
 use filter::Filter;
@@ -231,7 +231,7 @@ fn is_of_losses(indexes: &[Index], name: &str) -> bool {
         } else {
             name
         };
-        is_measured_differently(metric, &index.plan.axes)
+        is_other_quantity(index, metric)
     })
 }
 
