@@ -2,7 +2,7 @@
 
 use super::support::{completed, folder_with, goes_on, numbers, run};
 
-/// Images with statistics, random numbers, a skip, pieces of steps and a second loss.
+/// Images with statistics and their averages, random numbers, a skip, pieces of steps and a second loss.
 const IMAGES: &str = r#"
 [data]
 type = "digits"
@@ -61,6 +61,7 @@ learning_rate = 1e-2
 epochs = 2
 batch_size = 500
 micro_batch_size = 200
+ema = { decay = 0.8 }
 
 [checkpoint]
 every_steps = 2
