@@ -300,15 +300,13 @@ impl Meaning {
 
     /// A reconstructed item in the units of the data.
     fn item_in_units(&self, values: &[f32]) -> Vec<f32> {
-        let input = &self.set.encoder.input;
-        match (input, input.array_scaling()) {
-            (InputEncoder::Array { .. }, Some(scaling)) => {
-                let each = values.iter().enumerate();
-                each.map(|(at, value)| scaling.at(at).undo(f64::from(*value)) as f32)
+        match self.set.encoder.input.scalings(values.len()) {
+            Some(scalings) => {
+                let each = values.iter().zip(scalings);
+                each.map(|(value, scaling)| scaling.undo(f64::from(*value)) as f32)
                     .collect()
             }
-            // Encoded columns have no common unit.
-            _ => values.to_vec(),
+            None => values.to_vec(),
         }
     }
 

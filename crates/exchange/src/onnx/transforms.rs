@@ -8,8 +8,7 @@ use super::{Attribute, Element, Graph, INPUT, OUTPUT};
 use crate::marks::Marks;
 use runner_core::data::Transforms;
 use runner_core::data::encode::{
-    ArrayScaling, Feature, Form, Indexed, InputEncoder, Nonlinear, Scaling, TargetEncoder,
-    broadcast,
+    Feature, Form, Indexed, InputEncoder, Nonlinear, Scaling, TargetEncoder, broadcast,
 };
 use runner_core::data::records::ColumnKind;
 
@@ -444,20 +443,10 @@ pub fn decode(
         }
         // The items of an autoencoder.
         (meaning, TargetEncoder::None)
-            if matches!(transforms.input, InputEncoder::Array { .. }) =>
+            if transforms.input.scalings(shape.iter().product()).is_some() =>
         {
-            let InputEncoder::Array {
-                shape: of_items,
-                scaling,
-                axis,
-                ..
-            } = &transforms.input
-            else {
-                unreachable!("it was matched");
-            };
-            let scaling = ArrayScaling::new(scaling, of_items, *axis);
             let size = shape.iter().product();
-            let scalings: Vec<Scaling> = (0..size).map(|at| scaling.at(at)).collect();
+            let scalings = transforms.input.scalings(size).unwrap_or_default();
             let given = Given {
                 output: given,
                 shape,

@@ -3,9 +3,7 @@
 use std::fmt::Write;
 
 use runner_core::data::Transforms;
-use runner_core::data::encode::{
-    ArrayScaling, END_AGAIN, InputEncoder, Nonlinear, Scaling, TargetEncoder,
-};
+use runner_core::data::encode::{END_AGAIN, Nonlinear, Scaling, TargetEncoder};
 use runner_core::spec::loss::LossFunction;
 use runner_core::spec::task::TaskKind;
 
@@ -63,24 +61,15 @@ fn softmax(axis: i32) -> String {
 
 /// The scaling of each predicted number; a single one if all are equal.
 fn scalings(transforms: &Transforms, task: TaskKind) -> Vec<Scaling> {
-    let mut all: Vec<Scaling> = match (&transforms.target, &transforms.input) {
-        (target @ TargetEncoder::Values { .. }, _) => {
+    let mut all: Vec<Scaling> = match &transforms.target {
+        // Whatever the labels of the data are.
+        _ if matches!(task, TaskKind::Autoencoding | TaskKind::Generation) => {
+            let num = transforms.input.plan().shape.iter().product();
+            transforms.input.scalings(num).unwrap_or_default()
+        }
+        target @ TargetEncoder::Values { .. } => {
             let units = target.units(&transforms.columns).into_iter();
             units.map(|unit| unit.scaling).collect()
-        }
-        (
-            _,
-            InputEncoder::Array {
-                shape,
-                scaling,
-                axis,
-                ..
-            },
-        ) if matches!(task, TaskKind::Autoencoding | TaskKind::Generation) => {
-            let scaling = ArrayScaling::new(scaling, shape, *axis);
-            (0..shape.iter().product())
-                .map(|at| scaling.at(at))
-                .collect()
         }
         _ => Vec::new(),
     };

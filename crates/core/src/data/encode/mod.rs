@@ -249,6 +249,18 @@ impl Feature {
         }
     }
 
+    /// The scaling of each number that it becomes.
+    fn scalings(&self) -> Vec<Scaling> {
+        match &self.form {
+            Form::Numbers { fill, scaling, .. } => {
+                let each = 0..fill.len();
+                each.map(|at| of(scaling, at)).collect()
+            }
+            Form::OneHot { width, .. } => vec![Scaling::NONE; *width],
+            Form::Ordinal { scaling, .. } => vec![*scaling],
+        }
+    }
+
     /// Whether it was fitted to such a column.
     pub fn fits(&self, column: &Column) -> bool {
         let names = match &column.kind {
@@ -427,6 +439,25 @@ impl InputEncoder {
             } => Some(ArrayScaling::new(scaling, shape, *axis)),
             _ => None,
         }
+    }
+
+    /// The scaling of each of the `num` numbers of an item: categories that are one-hot have none, and those of a number
+    /// its. None if the numbers of the data cannot be restored: of items of unit length, and of named inputs.
+    pub fn scalings(&self, num: usize) -> Option<Vec<Scaling>> {
+        let of_row: Vec<Scaling> = match self {
+            InputEncoder::Features {
+                features,
+                normalize: false,
+                ..
+            } => features.iter().flat_map(Feature::scalings).collect(),
+            _ => {
+                let scaling = self.array_scaling()?;
+                return Some((0..num).map(|at| scaling.at(at)).collect());
+            }
+        };
+        // A window has one row after the other.
+        let is_whole = !of_row.is_empty() && num.is_multiple_of(of_row.len());
+        is_whole.then(|| of_row.into_iter().cycle().take(num).collect())
     }
 
     /// Whether items are tokens rather than numbers.
