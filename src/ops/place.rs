@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::Error;
 use runner_core::diagnostic::Diagnostic;
-use runner_core::record::{remove_unfinished_in, temporary_prefix, write_whole_by};
+use runner_core::record::{RunFolder, remove_unfinished_in, temporary_prefix, write_whole_by};
 use runner_core::show::plain_io_error;
 
 fn refused(message: String, help: &str) -> Error {
@@ -43,7 +43,16 @@ fn check(path: &Path, force: bool) -> Result<(), Error> {
             format!("`{shown}` exists"),
             "choose another path, or pass `--force` to replace it",
         )),
-        Ok(_) => Ok(()),
+        Ok(_) => match RunFolder::with_file(path) {
+            None => Ok(()),
+            Some(RunFolder(run)) => Err(refused(
+                format!(
+                    "`{shown}` is a file of the run `{}`, which would be damaged",
+                    run.file_name().unwrap_or_default().display()
+                ),
+                "choose another path",
+            )),
+        },
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(e) => Err(refused(
             format!("cannot write `{shown}`: {}", plain_io_error(&e)),

@@ -117,6 +117,21 @@ fn values_that_a_sum_loses_are_kept() {
     }
 }
 
+/// In the file, the places of values that are kept have the name of their parameter with an end.
+#[test]
+fn a_name_that_would_stand_for_another_tensor_is_refused() {
+    let tensor = |name: &str| NamedTensor::from_f32s(name, vec![1], &[1.0]);
+    let delta = |names: [&str; 2]| {
+        let [from, to] = [0; 2].map(|_| set(names.map(tensor)));
+        Delta::between(&from, &to, InitLayout::Pytorch).unwrap()
+    };
+    assert_eq!(filed(&delta(["w", "v//at"])).parameters.len(), 2);
+    for names in [["w", "w//at"], ["w//to", "w"]] {
+        let error = delta::write(&delta(names), Vec::new()).unwrap_err();
+        assert!(error.to_string().contains("two tensors"), "{error}");
+    }
+}
+
 /// The digest is of names and values, in whatever order a file has them.
 #[test]
 fn a_digest_is_of_names_types_shapes_and_values() {
@@ -595,5 +610,66 @@ fn deltas_that_do_not_fit_are_refused_and_write_nothing() {
             assert!(said.contains(text), "{arguments:?}: {said}");
         }
         assert_eq!(tree(folder), before, "{arguments:?}");
+    }
+}
+
+/// `--force` is for files of earlier calls, not for what a call reads, and not for those of a run.
+#[test]
+fn what_is_read_and_files_of_runs_are_not_replaced() {
+    let folder = completed(IRIS, &["--set", "train.epochs=1"]);
+    let folder = folder.path();
+    let export = ["export", "weights", RUN, "--format", "safetensors", "--out"];
+    done(folder, &[&export[..], &["a.safetensors"]].concat());
+    done(folder, &[&export[..], &["b.safetensors"]].concat());
+    let diff = ["delta", "diff", "a.safetensors", "b.safetensors", "--out"];
+    done(folder, &[&diff[..], &["d.safetensors"]].concat());
+    let best = format!("{RUN}/model/best.bpk");
+    let events = format!("{RUN}/events.jsonl");
+    let apply = [
+        "delta",
+        "apply",
+        "d.safetensors",
+        "--to",
+        "a.safetensors",
+        "--out",
+    ];
+    let of_a_run = "is a file of the run `base-s1`, which would be damaged";
+    for (arguments, out, reason) in [
+        (
+            &diff[..],
+            "a.safetensors",
+            "is data that this command reads",
+        ),
+        (
+            &diff[..],
+            "./b.safetensors",
+            "is data that this command reads",
+        ),
+        (
+            &apply[..],
+            "d.safetensors",
+            "is data that this command reads",
+        ),
+        (
+            &["delta", "average", "d.safetensors", "--out"],
+            "d.safetensors",
+            "is data that this command reads",
+        ),
+        (
+            &["export", "weights", RUN, "--format", "npz", "--out"],
+            &best,
+            of_a_run,
+        ),
+        (
+            &["export", "jsonl", "results/spec", "--to"],
+            &events,
+            of_a_run,
+        ),
+    ] {
+        let before = fs::read(folder.join(out)).unwrap();
+        let (code, _, said) = run(folder, &[arguments, &[out, "--force"]].concat());
+        assert_eq!(code, 2, "{out}: {said}");
+        assert!(said.contains(reason), "{out}: {said}");
+        assert!(fs::read(folder.join(out)).unwrap() == before, "{out}");
     }
 }

@@ -512,3 +512,39 @@ fn an_mlp_reaches_its_figure_on_the_real_files() {
         .unwrap();
     assert!(accuracy >= 0.93, "{accuracy}");
 }
+
+/// A folder of the experiment's name may be the user's.
+#[test]
+fn files_that_runner_did_not_write_are_not_replaced() {
+    let folder = folder_with(IRIS);
+    let results = folder.path().join("results/spec");
+    let attempt = || run(folder.path(), &["run", "spec.toml", "--quiet"]);
+    for name in [
+        "report.md",
+        "plan.json",
+        "runs/base-s1/metrics.csv",
+        "runs/base-s1/model/best.bpk",
+    ] {
+        let path = results.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, "mine").unwrap();
+        let (code, _, said) = attempt();
+        assert_eq!(code, 2, "{name}: {said}");
+        assert!(said.contains(name), "{name}: {said}");
+        assert_eq!(fs::read_to_string(&path).unwrap(), "mine");
+        fs::remove_file(&path).unwrap();
+    }
+    // What has no name that runner uses stays where it is.
+    fs::write(results.join("notes.txt"), "mine").unwrap();
+    let (code, _, said) = attempt();
+    assert_eq!(code, 0, "{said}");
+    assert_eq!(
+        fs::read_to_string(results.join("notes.txt")).unwrap(),
+        "mine"
+    );
+    // Without its plan, it is still runner's.
+    fs::remove_file(results.join("plan.json")).unwrap();
+    fs::remove_file(results.join(".index.jsonl")).unwrap();
+    let (code, _, said) = attempt();
+    assert_eq!(code, 0, "{said}");
+}

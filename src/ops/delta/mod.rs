@@ -5,7 +5,7 @@ mod side;
 use std::path::{Path, PathBuf};
 
 use super::export;
-use super::place::File;
+use super::place::{File, apart};
 use super::{Progress, Sink};
 use crate::error::Error;
 use crate::model::{Options, Weights as Which, refusal};
@@ -164,7 +164,8 @@ impl DeltaAverage {
 /// ```
 pub fn delta_diff(asked: &DeltaDiff, sink: &Sink<'_>) -> Result<DeltaFound, Error> {
     let out = asked.out.as_deref();
-    let file = out.map(|out| destination(out, asked.force)).transpose()?;
+    let file = out.map(|out| destination(out, asked.force, [&asked.base, &asked.target]));
+    let file = file.transpose()?;
     // Which weights is a question for runs; if there are none, a file refuses the answer.
     let has_runs = !side::is_file(&asked.base) || !side::is_file(&asked.target);
     let options = |path: &Path, own: Option<Which>| Options {
@@ -223,7 +224,7 @@ pub fn delta_apply(asked: &DeltaApply, sink: &Sink<'_>) -> Result<DeltaApplied, 
             Diagnostic::error("usage", message).help(help),
         ));
     }
-    let file = destination(&asked.out, asked.force)?;
+    let file = destination(&asked.out, asked.force, [&asked.delta, &asked.to])?;
     let delta = read(&asked.delta)?;
     let base = Side::open(&asked.to, &asked.options, sink)?;
     let shown = format!("`{}`", asked.delta.display());
@@ -284,7 +285,7 @@ pub fn delta_apply(asked: &DeltaApply, sink: &Sink<'_>) -> Result<DeltaApplied, 
 /// # Ok::<(), burn_runner::Error>(())
 /// ```
 pub fn delta_average(asked: &DeltaAverage) -> Result<usize, Error> {
-    let file = destination(&asked.out, asked.force)?;
+    let file = destination(&asked.out, asked.force, &asked.deltas)?;
     let refused = |diagnostic: Diagnostic| Err(Error::refused(diagnostic));
     let num = asked.deltas.len();
     if !asked.factors.is_empty() && asked.factors.len() != num {
@@ -333,8 +334,13 @@ pub fn delta_average(asked: &DeltaAverage) -> Result<usize, Error> {
     Ok(mean.parameters.len())
 }
 
-/// The file to write. `[init]` finds the format by the extension.
-fn destination(path: &Path, force: bool) -> Result<File<'_>, Error> {
+/// The file to write, which is none of those that are read. `[init]` finds the format by the extension.
+fn destination<'a, 'b>(
+    path: &'a Path,
+    force: bool,
+    read: impl IntoIterator<Item = &'b PathBuf>,
+) -> Result<File<'a>, Error> {
+    apart(path, read.into_iter().map(PathBuf::as_path))?;
     if Format::of(path) != Some(Format::Safetensors) {
         let message = format!(
             "`{}` does not end in `.{EXTENSION}`, the format of what is written",

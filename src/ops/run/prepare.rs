@@ -129,6 +129,7 @@ pub(super) fn prepare(
     let mut statuses: Vec<(&RunPlan, Status)> = statuses?;
     if inspected.len() == plan.runs.len() {
         refuse_unrelated(folder, &statuses, &orphans)?;
+        refuse_foreign(folder, &statuses)?;
     }
     // Before anything is written: refused content stays unchanged.
     refuse_own_sources(folder, &statuses)?;
@@ -352,6 +353,48 @@ fn write_resolved(
             _ => Ok(()),
         },
     }
+}
+
+/// A folder without a plan may be one that the user made for something else.
+fn refuse_foreign(folder: &ExperimentFolder, statuses: &[(&RunPlan, Status)]) -> Result<(), Error> {
+    let is_new = statuses.iter().all(|(_, status)| *status == Status::New);
+    let is_own = folder.index_jsonl().exists() || matches!(folder.read_plan(), Ok(Some(_)));
+    if !is_new || is_own {
+        return Ok(());
+    }
+    let of_experiment = [
+        folder.plan_json(),
+        folder.experiment_toml(),
+        folder.resolved_toml(),
+    ];
+    let reports = ["html", "md", "json", "csv"].map(|extension| folder.report(extension));
+    let of_experiment = of_experiment.into_iter().chain(reports);
+    let ids = folder.run_ids();
+    let runs = ids.iter().map(|id| folder.run(id));
+    let of_runs = runs.flat_map(|run| {
+        let weights = ["initial", "best", "final"].map(|name| run.model(name));
+        let derived = [
+            run.metrics_csv(),
+            run.summary_json(),
+            run.environment_json(),
+            run.transforms_json(),
+            run.evaluation_json(),
+            run.weights_json(),
+        ];
+        derived.into_iter().chain(weights)
+    });
+    let mut foreign = of_experiment.chain(of_runs).filter(|path| path.is_file());
+    let Some(path) = foreign.next() else {
+        return Ok(());
+    };
+    let message = format!(
+        "`{}` might be replaced: the folder has no plan, so runner did not write it",
+        path.display()
+    );
+    let help = "move it elsewhere, or use another folder with `--results DIR` or another `experiment.name`";
+    Err(Error::refused(
+        Diagnostic::error("results", message).help(help),
+    ))
 }
 
 /// A folder that only contains other runs probably belongs to another experiment of the same name.

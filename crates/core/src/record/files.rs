@@ -18,7 +18,28 @@ const FILES: [&str; 3] = ["transforms.json", "evaluation.json", "weights.json"];
 /// The folders whose files have one.
 const FOLDERS: [&str; 4] = ["model", "predictions", "samples", "trace"];
 
+/// The other files in it that nothing can restore.
+const ORIGINALS: [&str; 3] = ["run.toml", "events.jsonl", "environment.json"];
+
 impl RunFolder {
+    /// The run that would be damaged if a file were replaced.
+    pub fn with_file(path: &Path) -> Option<Self> {
+        let folder = path.parent()?.canonicalize().ok()?;
+        let name = path.file_name()?.to_str()?;
+        let is_run = |folder: &Path| {
+            ORIGINALS[..2]
+                .iter()
+                .all(|name| folder.join(name).is_file())
+        };
+        if is_run(&folder) && (FILES.contains(&name) || ORIGINALS.contains(&name)) {
+            return Some(Self(folder));
+        }
+        let inside = folder.file_name()?.to_str()?;
+        let is_kept = FOLDERS.contains(&inside) || inside == "checkpoints";
+        let run = folder.parent().filter(|run| is_kept && is_run(run))?;
+        Some(Self(run.to_owned()))
+    }
+
     /// The sha256 of each of the run's files, by path in the folder, once all of them are on disk.
     pub fn digest_files(&self) -> io::Result<BTreeMap<String, String>> {
         let mut names: Vec<String> = FILES.map(str::to_owned).to_vec();

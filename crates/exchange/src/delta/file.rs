@@ -43,7 +43,13 @@ const TO: &str = "//to";
 /// If two tensors would have one name, or the writer fails.
 pub fn write(delta: &Delta, to: impl Write) -> Result<(), WriteError> {
     let mut tensors = Tensors::new();
+    let parameters = delta.parameters.iter();
+    let names: BTreeSet<&str> = parameters.map(|it| it.name.as_str()).collect();
     for parameter in &delta.parameters {
+        if is_part(&parameter.name, &names) {
+            let name = parameter.name.clone();
+            return Err(WriteError::Repeated { name });
+        }
         let Parameter {
             name,
             shape,
@@ -69,6 +75,14 @@ pub fn write(delta: &Delta, to: impl Write) -> Result<(), WriteError> {
     };
     let about = serde_json::to_string(&about).map_err(io::Error::from)?;
     safetensors_about(&tensors, (KEY, &about), to)
+}
+
+/// Whether a tensor of this name has places or values of one of these parameters.
+fn is_part(name: &str, names: &BTreeSet<&str>) -> bool {
+    [AT, TO].iter().any(|end| {
+        let owner = name.strip_suffix(end);
+        owner.is_some_and(|owner| names.contains(owner))
+    })
 }
 
 fn push(tensors: &mut Tensors, tensor: NamedTensor) -> Result<(), WriteError> {
@@ -103,11 +117,7 @@ pub fn read(path: &Path) -> Result<Delta, DataError> {
     })?;
     let mut parameters = Vec::new();
     for name in &names {
-        let is_part = [AT, TO].iter().any(|end| {
-            let owner = name.strip_suffix(end);
-            owner.is_some_and(|owner| names.contains(owner))
-        });
-        if is_part {
+        if is_part(name, &names) {
             continue;
         }
         let kept = (
