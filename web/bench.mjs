@@ -2,8 +2,9 @@
 //
 //   WEB=FOLDER RUNNER=PROGRAM node web/bench.mjs [ROUNDS]
 //
-// Each round trains every file in both, one after the other; the fastest epoch of each counts. With ONE_THREAD=1, the
-// program uses one thread (`taskset`).
+// Each round trains every file on the page and in the program, as it is and with vectors of 128 bits without fused
+// products, which is what WebAssembly has; one after the other. The fastest epoch of each counts. With ONE_THREAD=1, all
+// use one thread.
 
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
@@ -12,8 +13,10 @@ import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 
 const web = resolve(process.env.WEB ?? "target/page");
-const { Experiment } = await import(pathToFileURL(join(web, "package/index.js")));
+const { Experiment, threads } = await import(pathToFileURL(join(web, "package/index.js")));
 const rounds = Number(process.argv[2] ?? 3);
+const isOne = process.env.ONE_THREAD === "1";
+if (isOne) await threads(1);
 const folder = mkdtempSync(join(tmpdir(), "runner-bench-"));
 
 const rest = '[optimizer]\ntype = "adam"\nlearning_rate = 1e-3\n[train]\nepochs = 4\nbatch_size = 64\n';
@@ -32,12 +35,12 @@ async function page(text) {
 }
 
 let number = 0;
-function program(text) {
+function program(text, instructions) {
   const name = `bench${++number}`;
   writeFileSync(join(folder, `${name}.toml`), text);
   const command = [process.env.RUNNER, "run", `${name}.toml`, "--quiet"];
-  if (process.env.ONE_THREAD === "1") command.unshift("taskset", "-c", "0");
-  execFileSync(command[0], command.slice(1), { cwd: folder, stdio: "pipe" });
+  if (isOne) command.unshift("taskset", "-c", "0");
+  execFileSync(command[0], command.slice(1), { cwd: folder, stdio: "pipe", env: { ...process.env, ...instructions } });
   const { runs } = JSON.parse(readFileSync(join(folder, "results", name, "plan.json")));
   const events = readFileSync(join(folder, "results", name, "runs", runs[0].id, "events.jsonl"), "utf8");
   const each = events.trim().split("\n").map((line) => JSON.parse(line));
@@ -46,10 +49,12 @@ function program(text) {
 
 for (const [name, text] of Object.entries(files)) {
   const { runs } = await new Experiment(text).plan();
-  const ms = { page: Infinity, program: Infinity };
+  const fastest = [Infinity, Infinity, Infinity];
   for (let round = 0; round < rounds; round++) {
-    ms.page = Math.min(ms.page, (1000 * (await page(text))) / runs[0].steps_per_epoch);
-    ms.program = Math.min(ms.program, (1000 * program(text)) / runs[0].steps_per_epoch);
+    const secs = [await page(text), program(text, {}), program(text, { RUNNER_SIMD: "baseline" })];
+    secs.forEach((secs, of) => (fastest[of] = Math.min(fastest[of], (1000 * secs) / runs[0].steps_per_epoch)));
   }
-  console.log(`| ${name} | ${ms.page.toFixed(2)} ms | ${ms.program.toFixed(2)} ms | ${(ms.page / ms.program).toFixed(2)} |`);
+  const [of, whole, narrow] = fastest;
+  const columns = [...fastest.map((ms) => `${ms.toFixed(2)} ms`), (of / whole).toFixed(2), (of / narrow).toFixed(2)];
+  console.log(`| ${name} | ${columns.join(" | ")} |`);
 }

@@ -33,7 +33,7 @@ console.log(`${found.length} experiments: ${found.map(({ name }) => name).join("
 
 // As a server that compresses sends it. A file is checked and planned with the first load; the modules that train and make
 // files are loaded later.
-const total = { first: 0, runner_train: 0, runner_gpu: 0, runner_files: 0 };
+const total = { first: 0, runner_train: 0, runner_threads: 0, runner_gpu: 0, runner_files: 0 };
 const quality = { params: { [constants.BROTLI_PARAM_QUALITY]: 11 } };
 for (const name of (await readdir(out, { recursive: true, withFileTypes: true })).filter((entry) => entry.isFile())) {
   const path = join(name.parentPath, name.name);
@@ -43,7 +43,10 @@ for (const name of (await readdir(out, { recursive: true, withFileTypes: true })
   total[Object.keys(total).find((of) => name.name.startsWith(of)) ?? "first"] += packed;
   console.log(`${String(bytes.length).padStart(9)} ${String(packed).padStart(8)}  ${path.slice(out.length + 1)}`);
 }
-const { first, runner_train, runner_gpu, runner_files } = total;
-console.log(`${first} bytes as brotli, ${runner_train} before the first training (${runner_gpu} if it is on WebGPU), and ${runner_files} with its first file`);
+const { first, runner_train, runner_threads, runner_gpu, runner_files } = total;
+console.log(
+  `${first} bytes as brotli, ${runner_train} before the first training (${runner_threads} if it is on several threads, ` +
+    `${runner_gpu} on WebGPU), and ${runner_files} with its first file`,
+);
 const MOST = 1_500_000;
 if (first > MOST) throw new Error(`the first load has more than ${MOST} bytes`);

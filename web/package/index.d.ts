@@ -218,12 +218,18 @@ export class OpenedRun {
 export function openCapsule(name: string, bytes: Uint8Array): Promise<OpenedRun>;
 /** The browser's GPU, which is the device `wgpu`, or why there is none and what helps. */
 export function gpu(): Promise<{ name: string; isSoftware: boolean } | { reason: string; remedy: string }>;
+/**
+ * Starts the threads that train on the processor, before the first training, by default one for each processor. Those that
+ * were started stay. The result says why it is only one. `failures` is the name of a `BroadcastChannel` with the message of
+ * a thread that failed; the training waits for it forever.
+ */
+export function threads(wanted?: number): Promise<{ count: number; reason?: string; failures?: string }>;
 /** The loss of a run on both devices: of the first valid batch before training, and after some updates, 10 by default. */
 export function compareDevices(run: string, updates?: number): Promise<{ updates: number; flex: number[]; wgpu: number[] }>;
 /** A run of {@link Experiment.resolve} before its first update, or as a checkpoint left it. */
 export function startRun(run: string, checkpoint?: Checkpoint): Promise<Training>;
-/** A WebAssembly module: it checks and plans, trains on the processor or on WebGPU, or makes files of trainings. */
-export type Part = "plan" | "train" | "gpu" | "files";
+/** A WebAssembly module: it checks and plans, trains on one or several threads or on WebGPU, or makes files of trainings. */
+export type Part = "plan" | "train" | "threads" | "gpu" | "files";
 /** Loads a module before it is needed, `plan` by default, from the one next to the package's code by default. */
 export function load(part?: Part, module?: BufferSource | WebAssembly.Module): Promise<void>;
 /**

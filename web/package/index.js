@@ -1,5 +1,7 @@
 // Experiments of burn-runner on WebAssembly: the code of the command line, for browsers and Node.
 
+import { open as openThreads } from "./threads.js";
+
 /** Updates between two events take about this long. */
 const SLICE_SECS = 0.03;
 
@@ -37,17 +39,18 @@ class Module {
   }
 }
 
-/** Checks and plans; trains on the processor; trains on WebGPU; makes files of trainings. */
+/** Checks and plans; trains on the processor; does so on several threads; trains on WebGPU; makes files of trainings. */
 const modules = {
   plan: new Module("runner_plan"),
   train: new Module("runner_train"),
+  threads: new Module("runner_threads"),
   gpu: new Module("runner_gpu"),
   files: new Module("runner_files"),
 };
 
 /**
  * Loads modules before they are needed. By default they are next to this file.
- * @param {"plan" | "train" | "gpu" | "files"} part
+ * @param {"plan" | "train" | "threads" | "gpu" | "files"} part
  * @param {BufferSource | WebAssembly.Module} [module]
  */
 export async function load(part = "plan", module) {
@@ -77,6 +80,23 @@ class Changes {
   }
 }
 const changes = { plan: new Changes(), train: new Changes() };
+
+/** The threads that train on the processor, once they were asked for. */
+let opened;
+
+/**
+ * Starts the threads that train on the processor, before the first training. Those that were started stay.
+ * @param {number} [wanted] by default one for each processor
+ * @returns {Promise<{ count: number, reason?: string, failures?: string }>} why it is one; the name of the channel
+ *   (`BroadcastChannel`) with the message of a thread that failed, for which a training waits forever
+ */
+export async function threads(wanted) {
+  if (wanted !== undefined && !(Number.isInteger(wanted) && wanted > 0)) {
+    throw new RangeError(`expected a number of threads, found ${wanted}`);
+  }
+  opened ??= openThreads(modules.threads, wanted);
+  return opened;
+}
 
 /** A GPU that does not answer within this time counts as none. */
 const GPU_ANSWERS_MS = 3000;
@@ -130,23 +150,23 @@ async function planner() {
 let planned = false;
 
 /** The module that has the files of trainings. */
-let holder = "train";
+let holder;
 
 /** The module that trains on a device, with all files. Those of a training stay as they are until the next one starts. */
 async function trainer(device) {
-  const part = device === "wgpu" ? "gpu" : "train";
+  const part = device === "wgpu" ? "gpu" : (await threads()).count > 1 ? "threads" : "train";
   const functions = await modules[part].load();
   if (part === "gpu") {
     const found = await gpu();
     if ("reason" in found) throw new Error(`${found.reason}; ${found.remedy}`);
     await named(() => functions.open_gpu(found.name));
   }
-  if (holder !== part) {
+  if (holder && holder !== part) {
     const from = await modules[holder].load();
     for (const path of functions.file_paths()) functions.remove_file(path);
     for (const path of from.file_paths()) functions.put_file(path, from.read_file(path));
-    holder = part;
   }
+  holder = part;
   changes.train.tell(functions);
   return functions;
 }

@@ -8,6 +8,7 @@ import * as files from "./files.js";
 import { start as startPad } from "./pad.js";
 import * as store from "./store.js";
 import * as sweep from "./sweep.js";
+import { trapped } from "./traps.js";
 
 const $ = (selector) => document.querySelector(selector);
 const SAVE_EVERY_MS = 2000;
@@ -95,12 +96,24 @@ function showRun() {
 /** The browser's GPU, or why there is none. */
 const asked = call("gpu");
 
+/** The threads that train, once they have started. */
+let threads = null;
+
+async function startThreads() {
+  threads = await call("threads");
+  if (threads.failures) {
+    new BroadcastChannel(threads.failures).onmessage = ({ data }) => failed(new Error(trapped(data)));
+  }
+  if (chosenRun()) showDevice(chosenRun());
+}
+
 async function showDevice(run) {
   const found = await asked;
   if (run !== chosenRun()) return;
+  const on = !threads ? "" : threads.reason ? `, on one thread: ${threads.reason}` : `, on ${threads.count} threads`;
   const isMissing = "reason" in found;
   const gpu = isMissing ? `wgpu is not available: ${found.reason}.` : `With backend.device = "wgpu" it trains on ${found.name}.`;
-  const here = run.device === "wgpu" ? `Trains on wgpu, the GPU: ${found.name}.` : `Trains on ${run.device}, the processor. ${gpu}`;
+  const here = run.device === "wgpu" ? `Trains on wgpu, the GPU: ${found.name}.` : `Trains on ${run.device}, the processor${on}. ${gpu}`;
   $("#device").textContent = run.skipped ? `This run is skipped: ${run.skipped}` : here;
   $("#compare-box").hidden = isMissing;
 }
@@ -539,7 +552,7 @@ try {
   editor.useSchema(await call("schema"));
   document.body.dataset.ready = "true";
   // While the file is read. If this fails, the training says why.
-  await call("load", { part: "train" }).catch(() => {});
+  await startThreads().catch(() => {});
 } catch (error) {
   status(error.message);
 }

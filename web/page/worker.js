@@ -1,14 +1,15 @@
 // The module in a worker: every call has a number, and is answered in order; training goes on between calls.
 
 import {
-  Experiment, ExperimentError, compareDevices, gpu, load, openCapsule, putFile, removeFile, schema, startRun, starter, version,
+  Experiment, ExperimentError, compareDevices, gpu, load, openCapsule, putFile, removeFile, schema, startRun, starter, threads,
+  version,
 } from "./package/index.js";
+import { trapped } from "./traps.js";
 
 let training = null;
 let trains = false;
 
 const calls = {
-  load: ({ part }) => load(part),
   version,
   schema,
   async check({ text, name }) {
@@ -46,8 +47,9 @@ const calls = {
     training = opened;
     return { ...opened };
   },
-  /** Trains a run to its end, without the calls of a page between updates. */
+  /** Trains a run to its end on one thread, since others train beside it, and without the calls of a page between updates. */
   async whole({ id, run }) {
+    await threads(1);
     const of = await startRun(run);
     try {
       await of.run(({ step, steps }) => postMessage({ event: "progress", run: id, share: step / steps }));
@@ -74,6 +76,12 @@ const calls = {
   /** The report of records, or of the training. */
   report: async ({ text, name, records }) => new Experiment(text, name).report(records ?? [await training.record()]),
   gpu,
+  /** The threads that train, whose module is loaded. */
+  async threads() {
+    const opened = await threads();
+    if (opened.count === 1) await load("train");
+    return opened;
+  },
   compare: async ({ text, name, run }) => compareDevices(await new Experiment(text, name).resolve(run)),
   put: ({ path, bytes, parts }) => putFile(path, bytes, parts),
   remove: ({ path }) => removeFile(path),
@@ -96,10 +104,8 @@ addEventListener("message", async ({ data: { id, call, args } }) => {
   try {
     postMessage({ id, result: await calls[call](args ?? {}) });
   } catch (error) {
-    // After a trap, the module cannot be used again.
     const isTrap = error instanceof WebAssembly.RuntimeError;
-    const message = isTrap ? `WebAssembly failed (${error.message}). Reload the page: it resumes from what it saved` : error.message;
-    postMessage({ id, error: message });
+    postMessage({ id, error: isTrap ? trapped(error.message) : error.message });
   }
 });
 postMessage({ event: "ready" });

@@ -12,7 +12,7 @@ import { pathToFileURL } from "node:url";
 import { portable, recorded } from "./program.mjs";
 
 const web = resolve(process.env.WEB ?? "target/page");
-const { Experiment, ExperimentError, openCapsule, putFile, removeFile, schema, starter, startRun, version } = await import(pathToFileURL(join(web, "package/index.js")));
+const { Experiment, ExperimentError, openCapsule, putFile, removeFile, schema, starter, startRun, threads, version } = await import(pathToFileURL(join(web, "package/index.js")));
 const experiments = JSON.parse(readFileSync(join(web, "experiments.json"), "utf8"));
 const text = (name) => experiments.find((of) => of.name === name).text;
 const folder = mkdtempSync(join(tmpdir(), "runner-web-"));
@@ -251,6 +251,36 @@ test("with portable arithmetic, losses and weights are those of the program to t
   }
   assert.deepEqual(differing, []);
   assert.deepEqual(refused, REFUSED);
+});
+
+test("any number of threads computes the same bits", async (context) => {
+  const names = ["digits", "bidirectional_lstm", "transformer_classifier", "residual_cnn", "unet"];
+  const files = names.map((name) => [name, text(`${name}.toml`).replace(/^epochs = .*$/m, "epochs = 1").replace(/^warmup.*$/gm, "")]);
+  const trained = (count) => {
+    const source = `
+      const { Experiment, threads } = await import(${JSON.stringify(pathToFileURL(join(web, "package/index.js")))});
+      const found = [(await threads(${count})).count];
+      for (const [name, text] of ${JSON.stringify(files)}) {
+        const losses = [];
+        const training = await new Experiment(text, name + ".toml").train((event) => losses.push(...event.losses));
+        const { weights_digest } = await training.finish();
+        found.push([name, losses, weights_digest, JSON.parse((await training.record()).about).threads]);
+      }
+      console.log(JSON.stringify(found));`;
+    return JSON.parse(execFileSync(process.execPath, ["--input-type=module", "-e", source], { encoding: "utf8", maxBuffer: 1 << 26 }));
+  };
+  const [count, ...one] = trained(1);
+  assert.equal(count, 1);
+  for (const wanted of [2, 5]) {
+    const [count, ...several] = trained(wanted);
+    assert.equal(count, wanted);
+    for (const [at, [name, losses, digest, threads]] of several.entries()) {
+      assert.equal(threads, wanted);
+      assert.deepEqual([name, losses, digest], one[at].slice(0, 3));
+    }
+  }
+  context.diagnostic(`${names.join(", ")}: equal on 1, 2 and 5 threads`);
+  await assert.rejects(threads(0), /expected a number of threads, found 0/);
 });
 
 test("iris and digits reach their accuracy", async () => {

@@ -22,35 +22,43 @@ const runner = process.env.RUNNER;
 const python = process.env.RUNNER_PYTHON;
 const folder = mkdtempSync(join(tmpdir(), "runner-page-"));
 
+/** What a server sends so that a page may share memory between threads. */
+const ISOLATED = { "cross-origin-opener-policy": "same-origin", "cross-origin-embedder-policy": "require-corp" };
 const TYPES = { ".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".wasm": "application/wasm", ".json": "application/json" };
-const server = createServer((request, response) => {
-  const path = new URL(request.url, "http://localhost").pathname;
-  try {
-    const file = join(web, path === "/" ? "index.html" : path);
-    const bytes = readFileSync(file);
-    response.writeHead(200, { "content-type": TYPES[extname(file)] ?? "application/octet-stream" });
-    response.end(bytes);
-  } catch {
-    response.writeHead(404).end();
-  }
-});
-await new Promise((done) => server.listen(0, "127.0.0.1", done));
-const address = `http://127.0.0.1:${server.address().port}/`;
+/** Serves the folder, with more headers. */
+async function served(headers) {
+  const server = createServer((request, response) => {
+    const path = new URL(request.url, "http://localhost").pathname;
+    try {
+      const file = join(web, path === "/" ? "index.html" : path);
+      const bytes = readFileSync(file);
+      response.writeHead(200, { "content-type": TYPES[extname(file)] ?? "application/octet-stream", ...headers });
+      response.end(bytes);
+    } catch {
+      response.writeHead(404).end();
+    }
+  });
+  await new Promise((done) => server.listen(0, "127.0.0.1", done));
+  return server;
+}
+const addressOf = (server) => `http://127.0.0.1:${server.address().port}/`;
+const server = await served({});
+const address = addressOf(server);
 const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox"] });
 const context = await browser.newContext({ acceptDownloads: true });
 
 /** A page whose errors and requests elsewhere are failures. */
-async function opened(size, of = context) {
+async function opened(size, of = context, at = address) {
   const page = await of.newPage();
   if (size) await page.setViewportSize(size);
   const wrong = [];
   page.on("console", (message) => message.type() === "error" && wrong.push(message.text()));
   page.on("pageerror", (error) => wrong.push(error.message));
   page.on("request", (request) => {
-    if (!/^(blob|data):/.test(request.url()) && !request.url().startsWith(address)) wrong.push(`request to ${request.url()}`);
+    if (!/^(blob|data):/.test(request.url()) && !request.url().startsWith(at)) wrong.push(`request to ${request.url()}`);
   });
   const started = performance.now();
-  await page.goto(address);
+  await page.goto(at);
   await page.waitForSelector("body[data-ready]");
   page.wrong = wrong;
   page.openedAfter = performance.now() - started;
@@ -463,6 +471,63 @@ const tests = {
       assert.deepEqual(page.wrong, []);
     } finally {
       await browser.close();
+    }
+  },
+
+  async "an isolated page trains on several threads, to the same bits"() {
+    const said = (page, text) => page.waitForFunction((text) => document.querySelector("#device").textContent.includes(text), text);
+    const one = await opened();
+    await said(one, "Trains on flex, the processor, on one thread: the page is not isolated.");
+    const trained = { one };
+    const server = await served(ISOLATED);
+    try {
+      const context = await browser.newContext({ acceptDownloads: true });
+      await context.addInitScript(() => {
+        window.BroadcastChannel = class extends BroadcastChannel {
+          constructor(name) {
+            super(name);
+            window.channel = name;
+          }
+        };
+      });
+      const page = await opened(undefined, context, addressOf(server));
+      const processors = await page.evaluate(() => navigator.hardwareConcurrency);
+      if (processors < 2) return console.log("  there is one processor");
+      await said(page, `on ${Math.min(processors, 16)} threads`);
+      trained.several = page;
+      await page.evaluate(() => {
+        window.long = [];
+        new PerformanceObserver((list) => window.long.push(...list.getEntries().map(({ duration }) => duration))).observe({ type: "longtask" });
+      });
+      const found = {};
+      for (const [name, page] of Object.entries(trained)) {
+        await page.click("#stop").catch(() => {});
+        await train(page, "digits.toml");
+        await phase(page, "finished");
+        found[name] = [await losses(page), (await page.textContent("#status")).match(/weights: (\w+)/)[1]];
+      }
+      assert.deepEqual(found.several, found.one);
+      const long = await page.evaluate(() => window.long);
+      console.log(`  ${found.one[0].length} losses and the weights are equal on ${processors} threads; ${long.length} tasks over 50 ms`);
+      // A training goes on after a reload, with threads of its own.
+      await page.click("#train");
+      await page.waitForFunction(() => Number(document.querySelector("#progress").value) > 0.1);
+      await page.click("#pause");
+      await phase(page, "paused");
+      await page.waitForSelector("body[data-saved]");
+      await page.reload();
+      await page.waitForSelector("body[data-ready]");
+      await phase(page, "paused");
+      await page.click("#train");
+      await phase(page, "finished");
+      assert.deepEqual(await losses(page), found.one[0]);
+      // The one that trains waits for a thread that fails.
+      await page.evaluate(() => new BroadcastChannel(window.channel).postMessage("unreachable"));
+      await page.waitForFunction(() => /WebAssembly failed \(unreachable\)/.test(document.querySelector("#status").textContent));
+      assert.deepEqual(page.wrong, []);
+    } finally {
+      server.close();
+      await one.close();
     }
   },
 

@@ -1,6 +1,6 @@
 // Compiled by `.ci/web`, never run: what the package's types allow.
 
-import { Experiment, ExperimentError, compareDevices, gpu, load, openCapsule, putFile, removeFile, schema, startRun, starter, version } from "burn-runner";
+import { Experiment, ExperimentError, compareDevices, gpu, load, openCapsule, putFile, removeFile, schema, startRun, starter, threads, version } from "burn-runner";
 import type { Checkpoint, Diagnostic, Epoch, Finished, TrainEvent } from "burn-runner";
 
 export async function used(text: string): Promise<Uint8Array> {
@@ -27,6 +27,8 @@ export async function used(text: string): Promise<Uint8Array> {
   const { parameters } = (await again.modelInfo()).network;
   console.log(parameters, (await again.trainBatch()).loss, (await again.evalBatch())?.["accuracy"]);
   await load("files");
+  const { count, reason }: { count: number; reason?: string } = await threads(2);
+  console.log(count, reason);
   const found_gpu = await gpu();
   console.log("reason" in found_gpu ? found_gpu.remedy : found_gpu.name, (await compareDevices(await experiment.resolve(), 2)).wgpu);
   const { name, bytes } = await again.capsule();

@@ -17,6 +17,8 @@ pub struct About {
     pub run: RunPlan,
     /// The name of its device, as the page shows it.
     device_name: String,
+    /// How many threads trained it.
+    threads: usize,
     /// sha256 of each split's items.
     data_digests: BTreeMap<String, String>,
     /// Whose kernels compute each layer.
@@ -71,7 +73,7 @@ fn started(about: &About) -> Started {
         device: about.run.device.to_string(),
         device_name: about.device_name.clone(),
         data_digests: about.data_digests.clone(),
-        threads: 1,
+        threads: about.threads,
         resumed_step: 0,
         resumed_secs: 0.0,
         history: Vec::new(),

@@ -7,6 +7,8 @@
 mod gpu;
 mod record;
 mod session;
+#[cfg(feature = "threads")]
+mod threads;
 
 use wasm_bindgen::prelude::*;
 
@@ -19,4 +21,12 @@ extern "C" {
 /// Seconds since the page was opened.
 fn seconds() -> f64 {
     now() / 1000.0
+}
+
+/// How many threads compute.
+fn num_threads() -> usize {
+    #[cfg(feature = "threads")]
+    return rayon::current_num_threads();
+    #[cfg(not(feature = "threads"))]
+    1
 }

@@ -146,6 +146,7 @@ impl Session {
         let about = json!({
             "run": plan,
             "device_name": self.device.name,
+            "threads": crate::num_threads(),
             "data_digests": self.data_digests,
             "layers": plan.network.computed_by(plan.kernels, plan.device.backend, plan.precision),
             "history": state.history,

@@ -1,35 +1,42 @@
 //! Files in memory, with the signatures of `std::fs`. Folders exist as long as there are files in them, and there are no
 //! links.
 
-use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs::TryLockError;
 use std::io::{self, Cursor, Read, Seek, SeekFrom};
 use std::ops::Deref;
 use std::path::{Component, Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::SystemTime;
 
-thread_local! {
-    // As a disk would, it belongs to the whole program, which has one thread.
-    static FILES: RefCell<BTreeMap<PathBuf, Arc<Vec<u8>>>> = const { RefCell::new(BTreeMap::new()) };
+type Files = BTreeMap<PathBuf, Arc<Vec<u8>>>;
+
+/// As a disk would, it belongs to the whole program: its threads read from it.
+static FILES: RwLock<Files> = RwLock::new(BTreeMap::new());
+
+fn with<T>(see: impl FnOnce(&Files) -> T) -> T {
+    see(&FILES.read().unwrap_or_else(PoisonError::into_inner))
+}
+
+fn change<T>(change: impl FnOnce(&mut Files) -> T) -> T {
+    change(&mut FILES.write().unwrap_or_else(PoisonError::into_inner))
 }
 
 /// Adds a file, or replaces it. Relative paths begin at the root.
 pub fn put(path: &Path, bytes: Vec<u8>) {
-    FILES.with_borrow_mut(|files| files.insert(whole(path), Arc::new(bytes)));
+    change(|files| files.insert(whole(path), Arc::new(bytes)));
 }
 
 /// Removes a file, or all files in a folder.
 pub fn remove(path: &Path) {
     let path = whole(path);
-    FILES.with_borrow_mut(|files| files.retain(|name, _| !name.starts_with(&path)));
+    change(|files| files.retain(|name, _| !name.starts_with(&path)));
 }
 
 /// The paths of all files, with their sizes in bytes.
 pub fn list() -> Vec<(PathBuf, u64)> {
-    FILES.with_borrow(|files| {
+    with(|files| {
         let sizes = files
             .iter()
             .map(|(path, bytes)| (path.clone(), bytes.len() as u64));
@@ -39,7 +46,7 @@ pub fn list() -> Vec<(PathBuf, u64)> {
 
 /// The content of the file with a path.
 fn find(path: &Path) -> Option<Arc<Vec<u8>>> {
-    FILES.with_borrow(|files| files.get(&whole(path)).cloned())
+    with(|files| files.get(&whole(path)).cloned())
 }
 
 /// From the root, without `.` and `..`.
@@ -181,7 +188,7 @@ pub fn read_dir(folder: impl AsRef<Path>) -> io::Result<std::vec::IntoIter<io::R
     let folder = folder.as_ref();
     let folder = whole(folder);
     let mut seen = BTreeSet::new();
-    FILES.with_borrow(|files| {
+    with(|files| {
         for name in files.keys() {
             let Ok(inside) = name.strip_prefix(&folder) else {
                 continue;
@@ -290,6 +297,9 @@ mod tests {
         put(Path::new("/a/d.csv"), vec![4]);
         assert!(metadata(Path::new("a/b")).unwrap().is_dir());
         assert_eq!(metadata(Path::new("/a/./b/c.csv")).unwrap().len(), 3);
+        // Items are decoded in several threads.
+        let elsewhere = std::thread::spawn(|| metadata("a/d.csv").unwrap().len());
+        assert_eq!(elsewhere.join().unwrap(), 1);
         assert_eq!(
             canonicalize(Path::new("a/b/../d.csv")).unwrap(),
             Path::new("/a/d.csv")
