@@ -1,6 +1,6 @@
 // Experiments of burn-runner on WebAssembly: the code of the command line, for browsers and Node.
 
-import { open as openThreads } from "./threads.js";
+import { isNode, open as openThreads } from "./threads.js";
 
 /** Updates between two events take about this long. */
 const SLICE_SECS = 0.03;
@@ -30,7 +30,7 @@ class Module {
       throw new Error("WebAssembly has no SIMD here; use Chrome 91, Firefox 89, Safari 16.4, Node 20 or later");
     }
     const functions = await import(`./${this.#name}.js`);
-    if (source === undefined && typeof process === "object" && process.versions?.node) {
+    if (source === undefined && isNode) {
       const { readFile } = await import("node:fs/promises");
       source = await readFile(new URL(`${this.#name}_bg.wasm`, import.meta.url));
     }

@@ -1,8 +1,7 @@
 // A worker that is a thread of the module `runner_threads`: the same memory, and a stack of its own.
 
 import { initSync, thread } from "./runner_threads.js";
-
-const isNode = typeof process === "object" && process.versions?.node;
+import { isNode } from "./threads.js";
 
 /** Waits for the memory, and computes from then on. */
 function start(port) {

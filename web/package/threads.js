@@ -1,6 +1,7 @@
 // The threads that train on the processor.
 
-const isNode = typeof process === "object" && process.versions?.node;
+/** Whether this is Node rather than a browser. */
+export const isNode = typeof process === "object" && process.versions?.node;
 
 /** More are only started if they are asked for: each costs memory and time to start. */
 const MOST = 16;
@@ -30,7 +31,8 @@ export async function open(module, wanted) {
     const functions = await module.load();
     const failures = `burn-runner threads ${crypto.randomUUID()}`;
     const starting = { module: functions.shared_module(), memory: functions.shared_memory(), failures };
-    for (let at = 1; at < plan.count; at++) workers.push(await worker());
+    const start = await starter(new URL("./thread.js", import.meta.url));
+    for (let at = 1; at < plan.count; at++) workers.push(start());
     await Promise.all(workers.map((worker) => ready(worker, starting)));
     functions.open_threads(plan.count - 1);
     // Node ends when nothing else is left to do.
@@ -42,14 +44,23 @@ export async function open(module, wanted) {
   }
 }
 
-async function worker() {
-  const place = new URL("./thread.js", import.meta.url);
+/** What starts workers with a module. */
+async function starter(place) {
+  if (!isNode) {
+    const source = fromBlob(place);
+    return () => new Worker(source, { type: "module" });
+  }
+  const node = await import("node:worker_threads");
   // Options of the program, such as `--input-type`, may not suit a file.
-  if (isNode) return new (await import("node:worker_threads")).Worker(place, { execArgv: [] });
-  // A worker from a blob inherits the policies of the page and of its server; one from an address would have its own.
-  const source = new Blob([`import ${JSON.stringify(place.href)};`], { type: "text/javascript" });
-  const address = URL.createObjectURL(source);
-  return new Worker(address, { type: "module" });
+  return () => new node.Worker(place, { execArgv: [] });
+}
+
+/**
+ * The address of a blob with a module for workers, which inherit the policies of the page and of its server from it; from
+ * an address, they would have their own.
+ */
+export function fromBlob(place) {
+  return URL.createObjectURL(new Blob([`import ${JSON.stringify(place.href)};`], { type: "text/javascript" }));
 }
 
 /** Resolves when a worker has the memory. */

@@ -1,8 +1,8 @@
 // Calls of a worker as promises.
 
-// A worker from a blob inherits the page's policy; one from an address would have none.
-const place = new URL("worker.js", import.meta.url).href;
-const source = URL.createObjectURL(new Blob([`import ${JSON.stringify(place)};`], { type: "text/javascript" }));
+import { fromBlob } from "./package/threads.js";
+
+const source = fromBlob(new URL("worker.js", import.meta.url));
 
 /** A worker with the module. */
 export class Engine {

@@ -197,11 +197,14 @@ test("plans have the fingerprints and networks of the program", { skip }, async 
   }
 });
 
+/** A file with one epoch. */
+const short = (text) => text.replace(/^epochs = .*/m, "epochs = 1").replace(/^warmup_.*/gm, "");
+
 /** Trains the first run of a file for one epoch in the program and here. */
 async function both(name, text) {
-  const short = text.replace(/^epochs = .*/m, "epochs = 1").replace(/^warmup_.*/gm, "");
-  writeFileSync(join(folder, name), short);
-  const experiment = new Experiment(short, name);
+  const file = short(text);
+  writeFileSync(join(folder, name), file);
+  const experiment = new Experiment(file, name);
   const { runs, experiment: called } = await experiment.plan();
   const { id } = runs[0];
   execFileSync(runner, ["run", name, "--only", id, "--quiet"], { cwd: folder, stdio: "pipe" });
@@ -255,7 +258,7 @@ test("with portable arithmetic, losses and weights are those of the program to t
 
 test("any number of threads computes the same bits", async (context) => {
   const names = ["digits", "bidirectional_lstm", "transformer_classifier", "residual_cnn", "unet"];
-  const files = names.map((name) => [name, text(`${name}.toml`).replace(/^epochs = .*$/m, "epochs = 1").replace(/^warmup.*$/gm, "")]);
+  const files = names.map((name) => [name, short(text(`${name}.toml`))]);
   const trained = (count) => {
     const source = `
       const { Experiment, threads } = await import(${JSON.stringify(pathToFileURL(join(web, "package/index.js")))});

@@ -65,6 +65,13 @@ async function opened(size, of = context, at = address) {
   return page;
 }
 
+/** From now on, the page keeps the times of tasks that take over 50 ms. */
+const watchTasks = (page) =>
+  page.evaluate(() => {
+    window.long = [];
+    new PerformanceObserver((list) => window.long.push(...list.getEntries().map(({ duration }) => duration))).observe({ type: "longtask" });
+  });
+
 const phase = (page, name, timeout = 120_000) => page.waitForSelector(`body[data-phase=${name}]`, { timeout });
 const losses = (page) => downloaded(page, "#losses-file").then(({ text }) => text.trim().split("\n").slice(1).map((line) => Number(line.split(",")[1])));
 
@@ -374,10 +381,7 @@ const tests = {
   async "the page stays responsive, and begins within 2 s"() {
     const page = await opened();
     await page.click("#stop").catch(() => {});
-    await page.evaluate(() => {
-      window.long = [];
-      new PerformanceObserver((list) => window.long.push(...list.getEntries().map(({ duration }) => duration))).observe({ type: "longtask" });
-    });
+    await watchTasks(page);
     await choose(page, "digits.toml");
     await page.waitForSelector("#train:not([disabled])");
     const started = performance.now();
@@ -495,10 +499,7 @@ const tests = {
       if (processors < 2) return console.log("  there is one processor");
       await said(page, `on ${Math.min(processors, 16)} threads`);
       trained.several = page;
-      await page.evaluate(() => {
-        window.long = [];
-        new PerformanceObserver((list) => window.long.push(...list.getEntries().map(({ duration }) => duration))).observe({ type: "longtask" });
-      });
+      await watchTasks(page);
       const found = {};
       for (const [name, page] of Object.entries(trained)) {
         await page.click("#stop").catch(() => {});

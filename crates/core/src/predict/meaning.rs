@@ -1,7 +1,7 @@
 //! The meaning of the outputs of a network, by its task and loss.
 
 use super::Prediction;
-use crate::data::encode::{InputEncoder, TargetEncoder, Unit};
+use crate::data::encode::{InputEncoder, Scaling, TargetEncoder, Unit};
 use crate::data::picture::Picture;
 use crate::data::records::ColumnKind;
 use crate::data::{Dataset, Set, TargetPlan, Transforms};
@@ -28,6 +28,8 @@ pub struct Meaning {
     names: Vec<String>,
     /// What brings each number of a target to its units.
     units: Vec<Unit>,
+    /// The scaling of each number of a predicted item, if items are predicted and can be restored.
+    scalings: Option<Vec<Scaling>>,
     set: Set,
     /// The number of a white pixel: embedded images range from 0 to 1, and others from 0 to 255.
     white: f32,
@@ -51,6 +53,13 @@ impl Meaning {
             item: plan.data.input.shape.clone(),
             names: set.target_names(),
             units: set.target_units(),
+            scalings: match task {
+                TaskKind::Autoencoding | TaskKind::Generation => {
+                    let size = plan.data.input.shape.iter().product();
+                    set.encoder.input.scalings(size)
+                }
+                _ => None,
+            },
             set,
             white: match plan.data.dataset {
                 Dataset::Digits { .. } => 1.0,
@@ -300,7 +309,7 @@ impl Meaning {
 
     /// A reconstructed item in the units of the data.
     fn item_in_units(&self, values: &[f32]) -> Vec<f32> {
-        match self.set.encoder.input.scalings(values.len()) {
+        match &self.scalings {
             Some(scalings) => {
                 let each = values.iter().zip(scalings);
                 each.map(|(value, scaling)| scaling.undo(f64::from(*value)) as f32)

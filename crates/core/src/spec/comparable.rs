@@ -1,5 +1,6 @@
 //! Which metrics of trials can be compared, by the keys that trials differ in.
 
+use self::Metrics::{All, Of};
 use super::losses::MAIN;
 use super::metric::is_loss;
 use super::section::Choice;
@@ -9,8 +10,8 @@ use super::task::TaskKind;
 pub struct Measuring {
     /// Its key in the experiment file.
     pub key: &'static str,
-    /// Its key in the settings of a run.
-    pub setting: &'static str,
+    /// Its key in the settings of a run; none if it only says where to find what it measures.
+    pub setting: Option<&'static str>,
     /// The tasks of which it does; all if there are none.
     tasks: &'static [TaskKind],
     metrics: Metrics,
@@ -19,53 +20,33 @@ pub struct Measuring {
 /// Which metrics a setting changes.
 enum Metrics {
     All,
-    Of(&'static [&'static str]),
+    Of(&'static [&'static [&'static str]]),
 }
 
 /// Metrics that are averaged over classes.
 const OF_CLASSES: &[&str] = &["precision", "recall", "f_beta", "specificity", "jaccard"];
-/// The same, with those over thresholds.
-const OF_AVERAGES: &[&str] = &[
-    "precision",
-    "recall",
-    "f_beta",
-    "specificity",
-    "jaccard",
-    "auroc",
-    "auc_pr",
-];
+/// Metrics over thresholds, averaged over classes too.
+const OF_THRESHOLDS: &[&str] = &["auroc", "auc_pr"];
 /// Metrics in the units of scaled targets.
 const IN_UNITS: &[&str] = &["loss", "mae", "mse", "rmse", "sliced_wasserstein"];
 const TRANSFORMED: &[&str] = &["loss", "mae", "mse", "rmse", "r2"];
 
+const ANY: &[TaskKind] = &[];
 /// Tasks whose targets are the tokens, and the items.
 const OF_TOKENS: &[TaskKind] = &[TaskKind::NextToken, TaskKind::MaskedToken];
 const OF_ITEMS: &[TaskKind] = &[TaskKind::Autoencoding, TaskKind::Generation];
 
-const fn always(key: &'static str, setting: &'static str, metrics: Metrics) -> Measuring {
+const fn of(
+    tasks: &'static [TaskKind],
+    key: &'static str,
+    setting: Option<&'static str>,
+    metrics: Metrics,
+) -> Measuring {
     Measuring {
         key,
         setting,
-        tasks: &[],
+        tasks,
         metrics,
-    }
-}
-
-const fn of_tokens(key: &'static str, setting: &'static str) -> Measuring {
-    Measuring {
-        key,
-        setting,
-        tasks: OF_TOKENS,
-        metrics: Metrics::All,
-    }
-}
-
-const fn of_items(key: &'static str) -> Measuring {
-    Measuring {
-        key,
-        setting: key,
-        tasks: OF_ITEMS,
-        metrics: Metrics::Of(IN_UNITS),
     }
 }
 
@@ -73,49 +54,102 @@ const fn of_items(key: &'static str) -> Measuring {
 pub const TASK: &str = "task.type";
 
 /// The settings that say what metrics measure, other than those of losses.
-pub const MEASURING: [Measuring; 20] = [
-    always(TASK, TASK, Metrics::All),
-    always("data.target", "data.files.roles.target", Metrics::All),
-    always("data.target_path", "data.files.target_path", Metrics::All),
-    always(
+pub static MEASURING: [Measuring; 20] = [
+    of(ANY, TASK, Some(TASK), All),
+    of(ANY, "data.target", Some("data.files.roles.target"), All),
+    of(ANY, "data.target_path", None, All),
+    of(
+        ANY,
         "data.target_scale",
-        "data.files.roles.target_scale",
-        Metrics::Of(IN_UNITS),
+        Some("data.files.roles.target_scale"),
+        Of(&[IN_UNITS]),
     ),
-    always(
+    of(
+        ANY,
         "data.target_transform",
-        "data.files.roles.target_transform",
-        Metrics::Of(TRANSFORMED),
+        Some("data.files.roles.target_transform"),
+        Of(&[TRANSFORMED]),
     ),
-    always("task.average", "task.average", Metrics::Of(OF_AVERAGES)),
-    always(
+    of(
+        ANY,
+        "task.average",
+        Some("task.average"),
+        Of(&[OF_CLASSES, OF_THRESHOLDS]),
+    ),
+    of(
+        ANY,
         "task.positive_class",
-        "task.positive",
-        Metrics::Of(OF_AVERAGES),
+        Some("task.positive"),
+        Of(&[OF_CLASSES, OF_THRESHOLDS]),
     ),
-    always(
+    of(
+        ANY,
         "task.zero_division",
-        "task.zero_division",
-        Metrics::Of(OF_CLASSES),
+        Some("task.zero_division"),
+        Of(&[OF_CLASSES]),
     ),
-    always("task.beta", "task.beta", Metrics::Of(&["f_beta"])),
-    always("task.top_k", "task.top_k", Metrics::Of(&["top_k_accuracy"])),
-    of_tokens("data.tokens.tokenizer", "data.files.tokens.tokenizer"),
-    of_tokens("data.tokens.path", "data.files.tokens.path"),
-    of_tokens(
+    of(ANY, "task.beta", Some("task.beta"), Of(&[&["f_beta"]])),
+    of(
+        ANY,
+        "task.top_k",
+        Some("task.top_k"),
+        Of(&[&["top_k_accuracy"]]),
+    ),
+    of(
+        OF_TOKENS,
+        "data.tokens.tokenizer",
+        Some("data.files.tokens.tokenizer"),
+        All,
+    ),
+    of(
+        OF_TOKENS,
+        "data.tokens.path",
+        Some("data.files.tokens.path"),
+        All,
+    ),
+    of(
+        OF_TOKENS,
         "data.tokens.max_vocabulary",
-        "data.files.tokens.max_vocabulary",
+        Some("data.files.tokens.max_vocabulary"),
+        All,
     ),
-    of_tokens("data.tokens.lowercase", "data.files.tokens.lowercase"),
-    of_tokens("data.tokens.separator", "data.files.tokens.separator"),
-    of_tokens("data.tokens.masked", "data.files.tokens.masked"),
-    of_tokens("data.tokens.template", "data.files.tokens.template"),
-    of_tokens(
+    of(
+        OF_TOKENS,
+        "data.tokens.lowercase",
+        Some("data.files.tokens.lowercase"),
+        All,
+    ),
+    of(
+        OF_TOKENS,
+        "data.tokens.separator",
+        Some("data.files.tokens.separator"),
+        All,
+    ),
+    of(
+        OF_TOKENS,
+        "data.tokens.masked",
+        Some("data.files.tokens.masked"),
+        All,
+    ),
+    of(
+        OF_TOKENS,
+        "data.tokens.template",
+        Some("data.files.tokens.template"),
+        All,
+    ),
+    of(
+        OF_TOKENS,
         "data.tokens.learn_prompts",
-        "data.files.tokens.learn_prompts",
+        Some("data.files.tokens.learn_prompts"),
+        All,
     ),
-    of_items("data.scale"),
-    of_items("data.scale_axis"),
+    of(OF_ITEMS, "data.scale", Some("data.scale"), Of(&[IN_UNITS])),
+    of(
+        OF_ITEMS,
+        "data.scale_axis",
+        Some("data.scale_axis"),
+        Of(&[IN_UNITS]),
+    ),
 ];
 
 impl Measuring {
@@ -128,8 +162,8 @@ impl Measuring {
     /// Whether it says what a metric measures, which is named without its split.
     fn changes(&self, name: &str) -> bool {
         match self.metrics {
-            Metrics::All => true,
-            Metrics::Of(names) => names.contains(&name),
+            All => true,
+            Of(lists) => lists.iter().any(|names| names.contains(&name)),
         }
     }
 

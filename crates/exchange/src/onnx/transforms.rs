@@ -398,6 +398,11 @@ pub fn decode(
         let nan = graph.number(f64::NAN);
         unless_lacking(graph, lacking, value, &nan, shape)
     };
+    // The items of an autoencoder are its targets.
+    let items = match transforms.target {
+        TargetEncoder::None => transforms.input.scalings(shape.iter().product()),
+        _ => None,
+    };
     match (meaning, &transforms.target) {
         (Meaning::Classes, target) => {
             let softmax = graph.node("Softmax", &[given], &[Attribute::Int("axis", 1)]);
@@ -441,23 +446,20 @@ pub fn decode(
             };
             values(graph, meaning, &scalings, nonlinear, &given);
         }
-        // The items of an autoencoder.
-        (meaning, TargetEncoder::None)
-            if transforms.input.scalings(shape.iter().product()).is_some() =>
-        {
-            let size = shape.iter().product();
-            let scalings = transforms.input.scalings(size).unwrap_or_default();
-            let given = Given {
-                output: given,
-                shape,
-                lacking,
-            };
-            values(graph, meaning, &scalings, &[], &given);
-        }
-        (_, _) => {
-            let output = nan(graph, given);
-            graph.output(&output, OUTPUT, Element::F32, shape);
-        }
+        (meaning, _) => match items {
+            Some(scalings) => {
+                let given = Given {
+                    output: given,
+                    shape,
+                    lacking,
+                };
+                values(graph, meaning, &scalings, &[], &given);
+            }
+            None => {
+                let output = nan(graph, given);
+                graph.output(&output, OUTPUT, Element::F32, shape);
+            }
+        },
     }
     Ok(())
 }

@@ -204,6 +204,7 @@ fn measured_by(index: &Index) -> BTreeMap<String, String> {
     let task = task_of(index);
     let of_task = MEASURING.iter().filter(|of| of.is_of(task));
     let all = of_task.filter_map(|&Measuring { key, setting, .. }| {
+        let setting = setting?;
         let shared = index.settings.get(setting);
         let own = index
             .runs
