@@ -223,6 +223,7 @@ fn what_does_not_compare_is_said() {
     measured on other `valid` items than the baseline, so there are no verdicts: `two/optimizer=adam,hidden=16`, `two/optimizer=adam,hidden=8`, `two/optimizer=sgd,hidden=8`
     planned for a different number of epochs than the baseline's 3: `two/optimizer=adam,hidden=16`
     ± is over initial weights and batch order; all runs share one split with valid items, so it says nothing about other splits
+    effects of axes, tables and Pareto fronts are over the trials that were measured on the baseline's items
     "#);
 }
 
@@ -372,6 +373,18 @@ fn other_items_are_no_ground_for_a_claim() {
         assert_eq!(trial.verdict.is_none(), is_other(trial), "{}", trial.id);
     }
     assert_eq!(report.candidates, None);
+    // The best of all was picked, so the pair of the other split counts as well.
+    let judged = report
+        .trials
+        .iter()
+        .find_map(|trial| trial.verdict.as_ref());
+    assert_eq!(judged.map(|verdict| verdict.num_comparisons), Some(2));
+    let compared = compare(&sources(vec![("a", report.clone())]), &ask()).unwrap();
+    let judged = compared
+        .trials
+        .iter()
+        .find_map(|trial| trial.verdict.as_ref());
+    assert_eq!(judged.map(|verdict| verdict.num_comparisons), Some(2));
     let keys: Vec<&str> = report
         .effects
         .iter()

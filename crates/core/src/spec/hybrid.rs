@@ -200,7 +200,7 @@ impl HybridSpec {
             .field(
                 "tolerance",
                 Kind::non_negative(),
-                "How much the loss on the probe may grow in a prediction that is kept, relative to the loss before it.",
+                "How much the loss on the probe may grow from one check of a prediction to the next, relative to the earlier loss.",
             )
             .or(0.0);
         let probe_batches = s

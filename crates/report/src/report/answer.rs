@@ -1,10 +1,10 @@
 //! The answer in sentences, and what belongs to the ranked table.
 
-use super::looks::{Looking, is_left};
+use super::looks::is_left;
 use super::mixture::{data_in_words, environments_in_words, other_items};
 use super::model::{Problem, Report, Trial, Unbeaten};
 use super::numbers::{interval, mean_and_sd, short_number};
-use super::sample::{bounds, is_beyond};
+use super::sample::{ALPHA, bounds, is_beyond};
 use super::table::shows_last;
 use super::varied::{collapsed, failed, varied};
 use super::verdict::{self, Statement};
@@ -256,7 +256,7 @@ pub fn about_table(report: &Report) -> String {
     }
     let is_partial = |trial: &Trial| trial.n > 0 && trial.n < trial.runs.len();
     if report.trials.iter().any(is_partial) {
-        text.push_str(" Where not all seeds are completed, as in \"2 of 3\", all numbers of a trial, also in plots, are over the completed ones.");
+        text.push_str(" Where not all seeds are completed, as in \"2 of 3\", all numbers of a trial are over the completed ones; learning curves also have runs that have not ended.");
     }
     if report.trials.iter().any(|trial| {
         let student = report.objective_of(trial).and_then(|s| s.student);
@@ -274,7 +274,10 @@ pub fn about_runs(report: &Report) -> Vec<String> {
     let warnings = warnings.chain(environments_in_words(report));
     let warnings = warnings.map(|warning| format!("Warning: {warning}"));
     let varied = varied(report).into_iter();
-    let looking = report.looks.as_ref().and_then(Looking::in_words);
+    let looking = report
+        .looks
+        .as_ref()
+        .and_then(|looks| looks.in_words(ALPHA));
     let looking = looking.filter(|_| report.has_tests() || !report.is_provisional());
     varied
         .chain(collapsed(report))

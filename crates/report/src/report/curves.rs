@@ -47,7 +47,7 @@ pub struct Curves {
 pub struct TrialCurves {
     /// The trial's name.
     pub trial: String,
-    /// Its runs with at least one finished epoch, completed or not.
+    /// Its runs with at least one finished epoch, completed or not; failed ones only if all failed.
     pub n: usize,
     /// A curve per metric and split.
     pub curves: Vec<Curve>,
@@ -133,7 +133,7 @@ impl Curves {
         let mut read: Vec<(String, Vec<Trained>)> = Vec::new();
         for at in chosen {
             let (trial, runs) = have[at];
-            let runs = over_same_data(index, &folds, runs).into_iter();
+            let runs = averaged(index, &folds, runs).into_iter();
             let runs = runs.filter_map(|run| Trained::read(run, folder, remarks));
             read.push((trial.id.clone(), runs.collect()));
         }
@@ -166,9 +166,13 @@ impl Curves {
     }
 }
 
-/// The runs of a trial that can be averaged: without incomplete ones that read other data.
-fn over_same_data<'a>(index: &Index, folds: &Folds, runs: &[&'a RunEntry]) -> Vec<&'a RunEntry> {
+/// The runs of a trial that can be averaged: without failed ones if others did not fail, and without incomplete ones that
+/// read other data.
+fn averaged<'a>(index: &Index, folds: &Folds, runs: &[&'a RunEntry]) -> Vec<&'a RunEntry> {
     let mut runs = runs.to_vec();
+    if runs.iter().any(|run| run.state != State::Failed) {
+        runs.retain(|run| run.state != State::Failed);
+    }
     if !mixed_data(index, &runs, folds).is_empty() {
         runs.retain(|run| run.state == State::Completed);
     }

@@ -56,7 +56,12 @@ pub fn judge(
         return None;
     }
     let num_comparisons = if is_picked {
-        (samples.len() + 1) * samples.len() / 2
+        // It may be any trial's place, also one of those on other items.
+        let selectable = trials
+            .iter()
+            .filter(|trial| !trial.values(&name).is_empty() && trial.is_feasible());
+        let items: Vec<Vec<&DataUsed>> = selectable.map(|trial| trial.data_in(data)).collect();
+        comparable_pairs(&items, &name)
     } else {
         samples.len()
     };
@@ -77,6 +82,17 @@ pub fn judge(
         is_picked,
         unbeaten: None,
     })
+}
+
+/// How many pairs of trials could be compared, by the data of each: those measured on the same items. A baseline that is
+/// picked by its values picks some of them.
+pub fn comparable_pairs(items: &[Vec<&DataUsed>], metric: &str) -> usize {
+    let is_alike = |a: &Vec<&DataUsed>, b: &Vec<&DataUsed>| {
+        a.is_empty() || b.is_empty() || share_items(a, b, metric)
+    };
+    let pairs = items.iter().enumerate();
+    let pairs = pairs.map(|(at, one)| items[..at].iter().filter(|other| is_alike(one, other)));
+    pairs.map(Iterator::count).sum()
 }
 
 /// The trials that may be the best one, in the order of ranks; none if there are fewer than three with several values,

@@ -7,7 +7,6 @@ use serde_json::Value as Json;
 
 use super::folds::{Folds, without_fold};
 use super::numbers::percent;
-use super::sample::ALPHA;
 use runner_core::diagnostic::counted;
 use runner_core::plan::Plan;
 use runner_core::record::{Index, Look, RunEntry, State};
@@ -70,8 +69,8 @@ impl Looking {
         self.planned.is_none() && self.number == 1 && !self.is_provisional
     }
 
-    /// A sentence about the looks, as a warning if nothing corrects for them.
-    pub fn in_words(&self) -> Option<String> {
+    /// A sentence about the looks at a significance level, as a warning if nothing corrects for them.
+    pub fn in_words(&self, alpha: f64) -> Option<String> {
         if self.is_usual() {
             return None;
         }
@@ -81,13 +80,13 @@ impl Looking {
             if self.number == 1 {
                 return Some(format!(
                     "Warning: runs are left, so verdicts are provisional: they are wrong with a probability of at most {} only if all planned runs are waited for. Set `verdict.looks` to stop earlier.",
-                    percent(ALPHA)
+                    percent(alpha)
                 ));
             }
             return Some(format!(
                 "Warning: seeds were added after verdicts had been looked at ({} with {runs} runs of a trial), so the probability of a wrong claim is above {}. Set `verdict.looks` before the first look to allow for it.",
                 counted(self.number, "look"),
-                percent(ALPHA)
+                percent(alpha)
             ));
         };
         if self.is_too_early {
@@ -104,8 +103,8 @@ impl Looking {
             format!(
                 "This is look {} of {planned} (with {runs} runs of a trial): each has {} of the {} for wrong claims.",
                 self.number,
-                percent(ALPHA / planned as f64),
-                percent(ALPHA)
+                percent(alpha / planned as f64),
+                percent(alpha)
             )
         })
     }

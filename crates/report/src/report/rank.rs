@@ -19,6 +19,15 @@ pub fn is_other_quantity(index: &Index, metric: &str) -> bool {
     is_measured_differently(metric, &index.plan.axes, task_of(index))
 }
 
+/// Means that differ by less, relative to themselves, are equal: the same values in another order have sums that differ by
+/// what was rounded.
+const ROUNDED: f64 = 1e-14;
+
+fn are_equal(a: Option<f64>, b: Option<f64>) -> bool {
+    let is_near = |(a, b): (f64, f64)| (a - b).abs() <= ROUNDED * a.abs().max(b.abs());
+    a == b || a.zip(b).is_some_and(is_near)
+}
+
 /// The indices of means, best first, each with its rank from 1. Equal ones share a rank and keep their order; those
 /// without a mean have no rank and come last.
 pub fn ranked(means: &[Option<f64>], direction: Direction) -> Vec<(usize, Option<usize>)> {
@@ -30,16 +39,13 @@ pub fn ranked(means: &[Option<f64>], direction: Direction) -> Vec<(usize, Option
         (None, Some(_)) => Ordering::Greater,
         _ => Ordering::Equal,
     });
-    let mut rank = 0;
-    let mut before = None;
-    let places = order.into_iter().enumerate().map(|(place, at)| {
-        if place == 0 || means[at] != before {
-            rank = place + 1;
-        }
-        before = means[at];
-        (at, means[at].map(|_| rank))
-    });
-    places.collect()
+    let mut places = Vec::with_capacity(order.len());
+    for equal in order.chunk_by_mut(|a, b| are_equal(means[*a], means[*b])) {
+        equal.sort_unstable();
+        let rank = places.len() + 1;
+        places.extend(equal.iter().map(|at| (*at, means[*at].map(|_| rank))));
+    }
+    places
 }
 
 #[cfg(test)]
@@ -67,5 +73,16 @@ mod tests {
             (0, None),
         ];
         assert_eq!(lowest, expected);
+    }
+
+    #[test]
+    fn sums_in_another_order_are_equal() {
+        let mean =
+            |values: [f64; 3]| Some(values.iter().map(|value| value / 30.0).sum::<f64>() / 3.0);
+        let means = [mean([24.0, 28.0, 24.0]), mean([23.0, 28.0, 25.0])];
+        assert_ne!(means[0], means[1]);
+        let first = [(0, Some(1)), (1, Some(1))];
+        assert_eq!(ranked(&means, Direction::HigherIsBetter), first);
+        assert_eq!(ranked(&means, Direction::LowerIsBetter), first);
     }
 }

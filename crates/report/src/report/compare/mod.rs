@@ -172,7 +172,11 @@ pub fn compare(sources: &[Source], question: &Question) -> Result<Comparison, Wr
             || (is_elsewhere || are_several) && is_loss(value)
     };
     let is_common = !is_of_others(&value);
-    let overlap = overlap_of(sources, &value);
+    let overlap = overlap_of(sources, &others, &value);
+    // Between experiments, a difference may be one of the data; within one, the effects of axes allow for it.
+    let is_alike = |trial: &Trial| !is_elsewhere || !others.contains(&trial.id);
+    let alike: Vec<Trial> = trials.iter().filter(|t| is_alike(t)).cloned().collect();
+    let candidates: Vec<&Trial> = feasible.iter().copied().filter(|t| is_alike(t)).collect();
     let traded = question.pareto.iter().flat_map(|(a, b)| [a, b]);
     if let Some(other) = traded.into_iter().find(|value| is_of_others(value)) {
         return Err(Wrong::new(
@@ -190,18 +194,23 @@ pub fn compare(sources: &[Source], question: &Question) -> Result<Comparison, Wr
     let is_judged = is_common && !is_early && baseline.unbeaten.is_none();
     Ok(Comparison {
         notes: {
-            let mut notes = notes::notes(sources, &ranked, &baseline, &value);
+            let mut notes = notes::notes(sources, &ranked, &baseline, &value, question.alpha);
+            if alike.len() < trials.len() {
+                notes.push(
+                    "effects of axes, tables and Pareto fronts are over the trials that were measured on the baseline's items".into(),
+                );
+            }
             if !is_common {
                 notes.push(notes::not_common(&value, is_elsewhere));
             }
             notes
         },
         pivot: match &question.pivot {
-            Some((rows, columns)) => Some(pivot::pivot(&trials, &axes, rows, columns, &value)?),
+            Some((rows, columns)) => Some(pivot::pivot(&alike, &axes, rows, columns, &value)?),
             None => None,
         },
         pareto: match &question.pareto {
-            Some((a, b)) => Some(pareto::front(&feasible, &measured(sources), a, b)?),
+            Some((a, b)) => Some(pareto::front(&candidates, &measured(sources), a, b)?),
             None => None,
         },
         backends: if is_common {
@@ -217,7 +226,7 @@ pub fn compare(sources: &[Source], question: &Question) -> Result<Comparison, Wr
                     &value,
                     overlap,
                 ),
-                _ => axis_effects((&trials, &[]), &axes, &value, overlap),
+                _ => axis_effects((&alike, &[]), &axes, &value, overlap),
             }
         } else {
             Vec::new()
@@ -237,6 +246,7 @@ pub fn compare(sources: &[Source], question: &Question) -> Result<Comparison, Wr
                     looks: trials::looks_of(sources),
                 },
                 overlap,
+                notes::num_comparable_pairs(sources, &feasible, &value),
             );
             for (trial, rank) in trials.iter_mut().zip(ranks) {
                 trial.rank = rank.filter(|_| is_common);

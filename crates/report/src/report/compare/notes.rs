@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Source, sample};
-use crate::report::looks::Looking;
+use crate::report::judge::comparable_pairs;
 use crate::report::mixture::share_items;
 use crate::report::model::{Baseline, Trial};
 use crate::report::varied::varied;
@@ -15,6 +15,7 @@ pub fn notes(
     ranked: &[&Trial],
     baseline: &Baseline,
     value: &str,
+    alpha: f64,
 ) -> Vec<String> {
     let facts: BTreeMap<String, Facts> = all_facts(sources).collect();
     let mut notes = Vec::new();
@@ -86,7 +87,7 @@ pub fn notes(
     let looking = sources
         .iter()
         .filter_map(|source| source.report.looks.as_ref());
-    let looking = looking.filter_map(Looking::in_words);
+    let looking = looking.filter_map(|looking| looking.in_words(alpha));
     notes.extend(looking.map(|words| words.trim_end_matches('.').to_owned()));
     notes.extend(about_values(sources, ranked, value));
     notes
@@ -172,6 +173,17 @@ pub fn on_other_items(sources: &[Source], baseline: &Baseline, value: &str) -> B
     let differs = |facts: &Facts| !facts.data.is_empty() && !facts.shares(base, value);
     let others = facts.iter().filter(|(_, facts)| differs(facts));
     others.map(|(id, _)| id.clone()).collect()
+}
+
+/// How many pairs of these trials were measured on the same items.
+pub fn num_comparable_pairs(sources: &[Source], trials: &[&Trial], value: &str) -> usize {
+    let is_one = |id: &String| {
+        let mut trials = trials.iter();
+        trials.any(|trial| trial.id == *id && !trial.values(value).is_empty())
+    };
+    let facts = all_facts(sources).filter(|(id, _)| is_one(id));
+    let items: Vec<Vec<&DataUsed>> = facts.map(|(_, facts)| facts.data).collect();
+    comparable_pairs(&items, value)
 }
 
 /// Trials of several sources with the same value for every seed, which does not happen by chance.

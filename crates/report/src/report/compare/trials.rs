@@ -11,14 +11,20 @@ use crate::report::unbeaten::unbeaten;
 use runner_core::spec::comparable::MEASURING;
 use runner_statistics::{Claims, Direction, Looks, verdicts};
 
+/// The name of a trial among those of all sources.
+fn name_in(sources: &[Source], source: &Source, trial: &Trial) -> String {
+    if sources.len() > 1 {
+        format!("{}/{}", source.name, trial.id)
+    } else {
+        trial.id.clone()
+    }
+}
+
 /// All trials with unique names.
 pub(super) fn named(sources: &[Source]) -> Vec<Trial> {
-    let name = |source: &Source, trial: &Trial| {
-        let mut trial = trial.clone();
-        if sources.len() > 1 {
-            trial.id = format!("{}/{}", source.name, trial.id);
-        }
-        trial
+    let name = |source: &Source, trial: &Trial| Trial {
+        id: name_in(sources, source, trial),
+        ..trial.clone()
     };
     let trials = sources.iter().flat_map(|source| {
         let trials = source.report.trials.iter();
@@ -90,8 +96,13 @@ pub(super) fn differing(sources: &[Source]) -> Vec<String> {
     keys.filter(differs).collect()
 }
 
-/// How much the repeats of trials share, if they use several splits; costs share nothing.
-pub(super) fn overlap_of(sources: &[Source], value: &str) -> Option<f64> {
+/// How much the repeats of trials share, if they use several splits; costs share nothing. Experiments all of whose trials
+/// were measured on other items are not compared.
+pub(super) fn overlap_of(
+    sources: &[Source],
+    on_other_items: &BTreeSet<String>,
+    value: &str,
+) -> Option<f64> {
     if COSTS.contains(&value) {
         return None;
     }
@@ -101,7 +112,13 @@ pub(super) fn overlap_of(sources: &[Source], value: &str) -> Option<f64> {
         let folds = report.folds.map(|num| 1.0 / (num.max(2) - 1) as f64);
         report.overlap.or(folds)
     };
-    sources.iter().filter_map(of).max_by(f64::total_cmp)
+    let is_compared = |source: &&Source| {
+        let trials = &source.report.trials;
+        let is_alike = |trial: &Trial| !on_other_items.contains(&name_in(sources, source, trial));
+        trials.iter().any(is_alike)
+    };
+    let compared = sources.iter().filter(is_compared);
+    compared.filter_map(of).max_by(f64::total_cmp)
 }
 
 /// The smallest difference that matters, if the value is the objective that it refers to and all sources agree.
@@ -157,12 +174,14 @@ pub(super) fn compared(
     value: &str,
     claims: &Claims<'_>,
     ratio: Option<f64>,
+    num_pairs: usize,
 ) -> Vec<Compared> {
     let base = ranked.iter().find(|trial| trial.id == baseline.trial);
-    // A trial without a value is compared with nothing, and does not affect the correction of others.
+    // A trial without a value, or which cannot be selected, is compared with nothing, and does not affect the correction of
+    // others.
     let is_judged = |trial: &Trial| {
         let is_other = trial.id != baseline.trial && !on_other_items.contains(&trial.id);
-        is_other && !trial.values(value).is_empty()
+        is_other && trial.is_feasible() && !trial.values(value).is_empty()
     };
     let others = ranked.iter().filter(|trial| is_judged(trial));
     let others = others.map(|trial| trial.values(value));
@@ -172,7 +191,7 @@ pub(super) fn compared(
     let mut samples = keyed(&samples);
     let base_values = samples.remove(0);
     let num_comparisons = if baseline.is_picked {
-        (samples.len() + 1) * samples.len() / 2
+        num_pairs
     } else {
         samples.len()
     };

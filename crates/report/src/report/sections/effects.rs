@@ -104,10 +104,19 @@ pub fn importance(report: &Report) -> Option<Section> {
     let section = Section::new("importance", "Importance of the axes");
     let Some(forest) = &report.importance else {
         let head = ["axis", "share", "95 % interval"].map(str::to_owned);
-        return Some(section.table(head.to_vec(), rows).note(with_spread(
-            report,
-            "The fraction of the variance between settings that each axis explains by itself, within each seed (Hutter, Hoos and Leyton-Brown, 2014), with Student's interval over the seeds; the rest is due to interactions of axes. It applies to the values that were tried.".into(),
-        )));
+        let rest = if report.axes.len() > found.len() {
+            "to other axes and to interactions"
+        } else {
+            "to interactions of axes"
+        };
+        let note = format!(
+            "The fraction of the variance between settings that each axis explains by itself, within each seed (Hutter, Hoos and Leyton-Brown, 2014), with Student's interval over the seeds; the rest is due {rest}. It applies to the values that were tried."
+        );
+        return Some(
+            section
+                .table(head.to_vec(), rows)
+                .note(with_spread(report, note)),
+        );
     };
     let head = ["axis", "share", "95 % of trees"].map(str::to_owned);
     Some(section.table(head.to_vec(), rows).note(format!(
