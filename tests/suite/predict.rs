@@ -793,6 +793,39 @@ fn windows_reach_over_pieces_and_not_over_groups_or_bad_rows() {
     assert!(stderr.contains("too few rows"), "{stderr}");
 }
 
+#[test]
+fn windows_without_a_target_are_of_their_last_row() {
+    let rows: String = (0..40)
+        .map(|at| format!("{}\n", (at * 7 % 11) as f64 / 11.0))
+        .collect();
+    let text = spec(
+        "type = \"csv\"\npath = \"s.csv\"\nfeatures = [\"x\"]\nwindow = { length = 4 }\nsplit = { order = \"time\", valid = 0.25 }",
+        "layers = [{ type = \"flatten\" }, { type = \"linear\", out_features = 2 }, { type = \"linear\", out_features = 4 }, { type = \"reshape\", shape = [4, 1] }]\n[task]\ntype = \"autoencoding\"",
+    );
+    let folder = folder_with(&text);
+    fs::write(folder.path().join("s.csv"), format!("x\n{rows}")).unwrap();
+    let (code, stdout, stderr) = run(folder.path(), &["plan", "spec.toml", "--json"]);
+    assert_eq!(code, 0, "{stderr}");
+    let plan: Json = serde_json::from_str(&stdout).unwrap();
+    let data = &plan["runs"][0]["data"];
+    // 30 and 10 rows hold 27 and 7 windows of 4 rows.
+    let sizes = (&data["num_train"], &data["num_valid"]);
+    assert_eq!(sizes, (&27.into(), &7.into()));
+    let (code, _, stderr) = run(folder.path(), &["run", "spec.toml", "--quiet"]);
+    assert_eq!(code, 0, "{stderr}");
+    fs::write(
+        folder.path().join("new.csv"),
+        "x\n0.1\n0.2\n0.3\n0.4\n0.5\n",
+    )
+    .unwrap();
+    let new = ["predict", "results/spec", "--data", "new.csv"];
+    let (code, stdout, stderr) = run(folder.path(), &new);
+    assert_eq!(code, 0, "{stderr}");
+    let lines = stdout.lines().skip(1);
+    let ids: Vec<&str> = lines.map(|line| line.split(',').next().unwrap()).collect();
+    assert_eq!(ids, ["4", "5"]);
+}
+
 /// A text file has a text in each line, also for a network that was trained on texts of a table.
 #[test]
 fn lines_are_predicted_as_texts_of_a_table() {

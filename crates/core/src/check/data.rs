@@ -74,6 +74,19 @@ fn scale_axis_fits(point: &Point<'_>, data: &DataPlan) -> Option<Diagnostic> {
     Some(contradiction(&message).at(at).help("remove `scale_axis`"))
 }
 
+/// `horizon` of windows that have no target.
+fn horizon_fits(point: &Point<'_>) -> Option<Diagnostic> {
+    let at = written(point, "data.window.horizon")?;
+    // Without a task, the target is missing.
+    written(point, "task.type")?;
+    let window = files(point)?.roles.window.as_ref()?;
+    (window.horizon == 0).then(|| {
+        contradiction("`data.window.horizon` has no effect: the data has no target")
+            .at(at)
+            .help("remove `horizon`, or name the column to predict in `target`")
+    })
+}
+
 /// Whether an input may be a text.
 fn has_texts(point: &Point<'_>, data: &DataPlan) -> bool {
     let embedded = |number: usize| {
@@ -158,6 +171,9 @@ pub fn settings_fit(point: &Point<'_>) -> Option<Diagnostic> {
                 .at(span)
                 .help("remove `scale`"),
         );
+    }
+    if let Some(wrong) = horizon_fits(point) {
+        return Some(wrong);
     }
     if let Some(wrong) = scale_axis_fits(point, data) {
         return Some(wrong);

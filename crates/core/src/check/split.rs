@@ -137,6 +137,10 @@ pub fn one_valid_split(point: &Point<'_>) -> Option<Diagnostic> {
 pub fn fold_is_there(point: &Point<'_>) -> Option<Diagnostic> {
     let split = &point.spec.data.split;
     let Some(folds) = split.folds else {
+        // They are not known if another error prevented the data from being read.
+        if written(point, "data.split.folds").is_some() {
+            return None;
+        }
         let span = written(point, "data.split.fold")?;
         return Some(
             contradiction("`data.split.fold` has no effect without `folds`")

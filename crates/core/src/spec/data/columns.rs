@@ -107,7 +107,7 @@ pub struct ImageSpec {
 pub struct WindowSpec {
     /// Rows per window.
     pub length: usize,
-    /// Rows from the last one of a window to the row of its target.
+    /// Rows from the last one of a window to the row of its target; 0 without a target.
     pub horizon: usize,
     /// Rows between the starts of consecutive windows.
     pub stride: usize,
@@ -335,7 +335,7 @@ impl RolesSpec {
             ),
             window: s.optional_table(
                 "window",
-                "Makes each item a window of consecutive rows; the target comes from a later row.",
+                "Makes each item a window of consecutive rows; the target, if there is one, comes from a later row.",
                 WindowSpec::decode,
             ),
             values: ValuesSpec::default(),
@@ -490,7 +490,7 @@ impl WindowSpec {
             length: rows("length", "Rows per window.", None),
             horizon: rows(
                 "horizon",
-                "Rows from the last one of a window to the row of its target.",
+                "Rows from the last one of a window to the row of its target, if it has one.",
                 Some(1),
             ),
             stride: rows(

@@ -84,7 +84,8 @@ pub enum DataSource {
 }
 
 impl DataSpec {
-    /// Adds the columns that `[[losses]]` names as targets, if items have columns with names.
+    /// Adds the columns that `[[losses]]` names as targets, if items have columns with names. Windows that have no target
+    /// end with their last row.
     pub(super) fn add_targets(&mut self, losses: &[TermTable]) {
         let DataSource::Files(files) = &mut self.source else {
             return;
@@ -102,6 +103,10 @@ impl DataSpec {
                 let columns = columns.to_vec();
                 roles.more_targets.push(MoreTarget { columns, table });
             }
+        }
+        let has_targets = roles.targets().next().is_some();
+        if let Some(window) = roles.window.as_mut().filter(|_| !has_targets) {
+            window.horizon = 0;
         }
     }
 }
