@@ -62,6 +62,9 @@ pub(super) struct DataArgs {
     /// Write an HTML page with images of each split
     #[arg(long, value_name = "FILE")]
     pub(super) html: Option<PathBuf>,
+    /// Replace an existing page
+    #[arg(long, requires = "html")]
+    pub(super) force: bool,
 }
 
 #[derive(Args)]
@@ -104,6 +107,9 @@ pub(super) struct LrFindArgs {
     /// Also write the plot and all numbers as a page into this file
     #[arg(long, value_name = "FILE")]
     pub(super) html: Option<PathBuf>,
+    /// Replace existing files
+    #[arg(long)]
+    pub(super) force: bool,
 }
 
 #[derive(Args)]

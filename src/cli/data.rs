@@ -6,6 +6,7 @@ use super::output::Output;
 use super::tell::Teller;
 use super::{DataArgs, OK};
 use crate::error::Error;
+use crate::ops::place::{File, apart};
 use crate::ops::{self, DataOptions, DataSet};
 use runner_core::data::Loaded;
 use runner_report::console::Mode;
@@ -19,6 +20,13 @@ pub fn data(args: &DataArgs, output: &mut Output) -> u8 {
 }
 
 fn show(args: &DataArgs, output: &mut Output) -> Result<(), Error> {
+    let page = match &args.html {
+        Some(path) => {
+            apart(path, [args.spec.spec.as_path()])?;
+            Some(File::new(path, args.force)?)
+        }
+        None => None,
+    };
     let options = DataOptions::new(args.spec.experiment());
     let teller = Teller::new(Mode::Normal);
     let data = ops::data(&options, &|progress| teller.tell(progress))?;
@@ -44,9 +52,9 @@ fn show(args: &DataArgs, output: &mut Output) -> Result<(), Error> {
             sections.extend(pictures);
         }
     }
-    if let Some(path) = &args.html {
-        data.write_page(path, &sections)?;
-        output.say(&format!("wrote {}", path.display()));
+    if let Some(page) = page {
+        page.whole(data.page(&sections)?.as_bytes())?;
+        output.say(&format!("wrote {}", page.path().display()));
     }
     Ok(())
 }

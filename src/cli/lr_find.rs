@@ -6,13 +6,21 @@ use super::output::Output;
 use super::tell::Teller;
 use super::{LrFindArgs, OK};
 use crate::error::Error;
+use crate::ops::place::{File, apart};
 use crate::ops::{self, Ended, LrFind, LrFound, Progress};
-use runner_core::record::write_whole;
 use runner_report::console::Mode;
 use runner_report::rates::{RatePlot, page, plot};
 
 /// `runner lr-find`
 pub fn lr_find(args: &LrFindArgs, output: &mut Output) -> u8 {
+    let files = [&args.svg, &args.html].map(|path| {
+        let path = path.as_deref();
+        path.map(|path| destination(path, args)).transpose()
+    });
+    let files = match files {
+        [Ok(plot), Ok(page)] => [plot, page],
+        [Err(error), _] | [_, Err(error)] => return output.fail(&error),
+    };
     let options = LrFind {
         trial: args.trial.clone(),
         min: args.min,
@@ -33,9 +41,9 @@ pub fn lr_find(args: &LrFindArgs, output: &mut Output) -> u8 {
         suggestions: &suggestions(&found),
     };
     let draw: [fn(&RatePlot<'_>) -> String; 2] = [plot, page];
-    for (path, draw) in [&args.svg, &args.html].into_iter().zip(draw) {
-        if let Some(path) = path
-            && let Err(error) = write(path, &draw(&drawn))
+    for (file, draw) in files.iter().zip(draw) {
+        if let Some(file) = file
+            && let Err(error) = file.whole(draw(&drawn).as_bytes())
         {
             return output.fail(&error);
         }
@@ -48,8 +56,10 @@ pub fn lr_find(args: &LrFindArgs, output: &mut Output) -> u8 {
     OK
 }
 
-fn write(path: &Path, text: &str) -> Result<(), Error> {
-    write_whole(path, text.as_bytes()).map_err(|error| Error::unwritable(path, &error))
+/// A file to write, which is not the experiment's.
+fn destination<'a>(path: &'a Path, args: &LrFindArgs) -> Result<File<'a>, Error> {
+    apart(path, [args.spec.spec.as_path()])?;
+    File::new(path, args.force)
 }
 
 /// The suggested learning rates, with how each was found.

@@ -1,15 +1,11 @@
 //! The data of an experiment.
 
-use std::path::Path;
-
 use super::{Experiment, Sink, plan};
 use crate::error::Error;
 use runner_core::data::profile::{Profile, pictures};
 use runner_core::data::serve::{Moment, Split};
 use runner_core::data::{self, DataPlan, Loaded};
 use runner_core::diagnostic::Diagnostic;
-use runner_core::record::write_whole;
-use runner_core::show::plain_io_error;
 use runner_core::spec::train::Sampler;
 use runner_report::sheet::{Section, sheet};
 
@@ -91,24 +87,18 @@ impl DataSet {
 }
 
 impl DataSets {
-    /// Writes images as an HTML page.
+    /// An HTML page of images.
     ///
     /// # Errors
     ///
-    /// [`Error::Refused`] if there are none, or the file cannot be written.
-    pub fn write_page(&self, path: &Path, sections: &[Section]) -> Result<(), Error> {
+    /// [`Error::Refused`] if there are none.
+    pub fn page(&self, sections: &[Section]) -> Result<String, Error> {
         if sections.is_empty() {
             let message = "there are no images to show: the items have other shapes";
             let diagnostic = Diagnostic::error("usage", message);
             return Err(Error::refused(diagnostic.help("remove `--html`")));
         }
-        let page = sheet(&self.experiment, sections);
-        write_whole(path, page.as_bytes()).map_err(|error| {
-            let reason = plain_io_error(&error);
-            let message = format!("cannot write `{}`: {reason}", path.display());
-            let help = "use a file in a folder that you can write to";
-            Error::refused(Diagnostic::error("unwritable", message).help(help))
-        })
+        Ok(sheet(&self.experiment, sections))
     }
 }
 

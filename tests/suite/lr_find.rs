@@ -85,6 +85,14 @@ fn plots_are_written_when_they_are_asked_for() {
         "{svg}"
     );
     assert!(html.contains("<svg ") && html.matches("<tr><td>").count() > 10);
+    let again = ["lr-find", "spec.toml", "--svg", "rates.svg"];
+    let (code, _, said) = run(folder.path(), &again);
+    assert_eq!(code, 2, "{said}");
+    assert!(said.contains("`rates.svg` exists"), "{said}");
+    let over_itself = ["lr-find", "spec.toml", "--svg", "spec.toml", "--force"];
+    let (code, _, said) = run(folder.path(), &over_itself);
+    assert_eq!(code, 2, "{said}");
+    assert_eq!(read("spec.toml"), IRIS);
     let (_, text, said) = run(folder.path(), &["lr-find", "spec.toml", "--steps", "40"]);
     assert!(text.starts_with("learning_rate = "), "{text}");
     assert!(said.contains("updates of `base-s1` on flex"), "{said}");
