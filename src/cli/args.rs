@@ -1,14 +1,16 @@
 //! The arguments of each verb.
 
 use std::net::IpAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use clap::Args;
 use clap::builder::TypedValueParser;
 
 use super::{bundle, compare, init, launch};
+use crate::error::Error;
 use crate::ops::Retry;
+use crate::ops::place::{File, apart};
 use crate::train::parity::WrongLayer;
 use crate::train::{Fault, Pause};
 use runner_core::event::Adjustment;
@@ -25,6 +27,14 @@ pub(super) struct SpecArgs {
     /// Override a key of the file, such as `optimizer.learning_rate=1e-2`; may be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     pub(super) set: Vec<String>,
+}
+
+impl SpecArgs {
+    /// A file to write, which is not the experiment's.
+    pub(super) fn destination<'a>(&self, path: &'a Path, force: bool) -> Result<File<'a>, Error> {
+        apart(path, [self.spec.as_path()])?;
+        File::new(path, force)
+    }
 }
 
 #[derive(Args)]

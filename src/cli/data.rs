@@ -6,7 +6,6 @@ use super::output::Output;
 use super::tell::Teller;
 use super::{DataArgs, OK};
 use crate::error::Error;
-use crate::ops::place::{File, apart};
 use crate::ops::{self, DataOptions, DataSet};
 use runner_core::data::Loaded;
 use runner_report::console::Mode;
@@ -20,13 +19,9 @@ pub fn data(args: &DataArgs, output: &mut Output) -> u8 {
 }
 
 fn show(args: &DataArgs, output: &mut Output) -> Result<(), Error> {
-    let page = match &args.html {
-        Some(path) => {
-            apart(path, [args.spec.spec.as_path()])?;
-            Some(File::new(path, args.force)?)
-        }
-        None => None,
-    };
+    let page = args.html.as_deref();
+    let page = page.map(|path| args.spec.destination(path, args.force));
+    let page = page.transpose()?;
     let options = DataOptions::new(args.spec.experiment());
     let teller = Teller::new(Mode::Normal);
     let data = ops::data(&options, &|progress| teller.tell(progress))?;

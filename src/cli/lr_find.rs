@@ -1,12 +1,8 @@
 //! `runner lr-find`: a learning rate range test.
 
-use std::path::Path;
-
 use super::output::Output;
 use super::tell::Teller;
 use super::{LrFindArgs, OK};
-use crate::error::Error;
-use crate::ops::place::{File, apart};
 use crate::ops::{self, Ended, LrFind, LrFound, Progress};
 use runner_report::console::Mode;
 use runner_report::rates::{RatePlot, page, plot};
@@ -15,7 +11,8 @@ use runner_report::rates::{RatePlot, page, plot};
 pub fn lr_find(args: &LrFindArgs, output: &mut Output) -> u8 {
     let files = [&args.svg, &args.html].map(|path| {
         let path = path.as_deref();
-        path.map(|path| destination(path, args)).transpose()
+        path.map(|path| args.spec.destination(path, args.force))
+            .transpose()
     });
     let files = match files {
         [Ok(plot), Ok(page)] => [plot, page],
@@ -54,12 +51,6 @@ pub fn lr_find(args: &LrFindArgs, output: &mut Output) -> u8 {
         show(&found, output);
     }
     OK
-}
-
-/// A file to write, which is not the experiment's.
-fn destination<'a>(path: &'a Path, args: &LrFindArgs) -> Result<File<'a>, Error> {
-    apart(path, [args.spec.spec.as_path()])?;
-    File::new(path, args.force)
 }
 
 /// The suggested learning rates, with how each was found.

@@ -12,6 +12,16 @@ use proptest::prelude::*;
 
 use super::support::{IRIS, completed, run, tree};
 
+/// Applies a delta to a file; another file follows.
+const APPLY: [&str; 6] = [
+    "delta",
+    "apply",
+    "d.safetensors",
+    "--to",
+    "a.safetensors",
+    "--out",
+];
+
 const FLOATS: [Dtype; 4] = [Dtype::F64, Dtype::F32, Dtype::F16, Dtype::Bf16];
 
 fn set(tensors: impl IntoIterator<Item = NamedTensor>) -> Tensors {
@@ -310,16 +320,7 @@ fn layouts_are_those_of_the_metadata() {
         folder,
         &[&diff[..], &["b.safetensors", "--out", "d.safetensors"]].concat(),
     );
-    let apply = [
-        "delta",
-        "apply",
-        "d.safetensors",
-        "--to",
-        "a.safetensors",
-        "--out",
-        "c.safetensors",
-    ];
-    done(folder, &apply);
+    done(folder, &[&APPLY[..], &["c.safetensors"]].concat());
     let read = |name: &str| fs::read(folder.join(name)).unwrap();
     assert!(read("b.safetensors") == read("c.safetensors"));
     let (code, _, said) = run(folder, &[&diff[..], &["torch.safetensors"]].concat());
@@ -625,14 +626,6 @@ fn what_is_read_and_files_of_runs_are_not_replaced() {
     done(folder, &[&diff[..], &["d.safetensors"]].concat());
     let best = format!("{RUN}/model/best.bpk");
     let events = format!("{RUN}/events.jsonl");
-    let apply = [
-        "delta",
-        "apply",
-        "d.safetensors",
-        "--to",
-        "a.safetensors",
-        "--out",
-    ];
     let of_a_run = "is a file of the run `base-s1`, which would be damaged";
     for (arguments, out, reason) in [
         (
@@ -646,7 +639,7 @@ fn what_is_read_and_files_of_runs_are_not_replaced() {
             "is data that this command reads",
         ),
         (
-            &apply[..],
+            &APPLY[..],
             "d.safetensors",
             "is data that this command reads",
         ),

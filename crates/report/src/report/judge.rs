@@ -1,5 +1,7 @@
 //! What is claimed about the trials of an experiment: verdicts against the baseline, and which may be the best.
 
+use std::collections::BTreeMap;
+
 use super::mixture::share_items;
 use super::model::{Baseline, Trial};
 use super::sample::{ALPHA, Repeat, keyed, overlap};
@@ -90,9 +92,20 @@ pub fn comparable_pairs(items: &[Vec<&DataUsed>], metric: &str) -> usize {
     let is_alike = |a: &Vec<&DataUsed>, b: &Vec<&DataUsed>| {
         a.is_empty() || b.is_empty() || share_items(a, b, metric)
     };
-    let pairs = items.iter().enumerate();
-    let pairs = pairs.map(|(at, one)| items[..at].iter().filter(|other| is_alike(one, other)));
-    pairs.map(Iterator::count).sum()
+    // Hundreds of trials have a few data sets.
+    let mut sets: BTreeMap<Vec<_>, (&Vec<&DataUsed>, usize)> = BTreeMap::new();
+    for one in items {
+        let digests = one.iter().map(|data| &data.digests).collect();
+        sets.entry(digests).or_insert((one, 0)).1 += 1;
+    }
+    let sets: Vec<(&Vec<&DataUsed>, usize)> = sets.into_values().collect();
+    let within = sets.iter().map(|(_, num)| num * (num - 1) / 2);
+    let between = sets.iter().enumerate().flat_map(|(at, (one, num))| {
+        let others = sets[..at].iter();
+        let alike = others.filter(|(other, _)| is_alike(one, other));
+        alike.map(move |(_, others)| num * others)
+    });
+    within.chain(between).sum()
 }
 
 /// The trials that may be the best one, in the order of ranks; none if there are fewer than three with several values,

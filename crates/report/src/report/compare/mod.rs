@@ -7,6 +7,7 @@ mod question;
 mod text;
 mod trials;
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
@@ -175,8 +176,11 @@ pub fn compare(sources: &[Source], question: &Question) -> Result<Comparison, Wr
     let overlap = overlap_of(sources, &others, &value);
     // Between experiments, a difference may be one of the data; within one, the effects of axes allow for it.
     let is_alike = |trial: &Trial| !is_elsewhere || !others.contains(&trial.id);
-    let alike: Vec<Trial> = trials.iter().filter(|t| is_alike(t)).cloned().collect();
-    let candidates: Vec<&Trial> = feasible.iter().copied().filter(|t| is_alike(t)).collect();
+    let alike: Cow<'_, [Trial]> = if is_elsewhere {
+        trials.iter().filter(|t| is_alike(t)).cloned().collect()
+    } else {
+        Cow::Borrowed(&trials)
+    };
     let traded = question.pareto.iter().flat_map(|(a, b)| [a, b]);
     if let Some(other) = traded.into_iter().find(|value| is_of_others(value)) {
         return Err(Wrong::new(
@@ -210,7 +214,11 @@ pub fn compare(sources: &[Source], question: &Question) -> Result<Comparison, Wr
             None => None,
         },
         pareto: match &question.pareto {
-            Some((a, b)) => Some(pareto::front(&candidates, &measured(sources), a, b)?),
+            Some((a, b)) => {
+                let eligible = feasible.iter().copied().filter(|t| is_alike(t));
+                let eligible: Vec<&Trial> = eligible.collect();
+                Some(pareto::front(&eligible, &measured(sources), a, b)?)
+            }
             None => None,
         },
         backends: if is_common {

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::trials::name_in;
 use super::{Source, sample};
 use crate::report::judge::comparable_pairs;
 use crate::report::mixture::share_items;
@@ -177,11 +178,11 @@ pub fn on_other_items(sources: &[Source], baseline: &Baseline, value: &str) -> B
 
 /// How many pairs of these trials were measured on the same items.
 pub fn num_comparable_pairs(sources: &[Source], trials: &[&Trial], value: &str) -> usize {
-    let is_one = |id: &String| {
-        let mut trials = trials.iter();
-        trials.any(|trial| trial.id == *id && !trial.values(value).is_empty())
-    };
-    let facts = all_facts(sources).filter(|(id, _)| is_one(id));
+    let valued = trials
+        .iter()
+        .filter(|trial| !trial.values(value).is_empty());
+    let names: BTreeSet<&str> = valued.map(|trial| trial.id.as_str()).collect();
+    let facts = all_facts(sources).filter(|(id, _)| names.contains(id.as_str()));
     let items: Vec<Vec<&DataUsed>> = facts.map(|(_, facts)| facts.data).collect();
     comparable_pairs(&items, value)
 }
@@ -252,10 +253,7 @@ fn all_facts(sources: &[Source]) -> impl Iterator<Item = (String, Facts<'_>)> {
     sources.iter().flat_map(move |source| {
         let report = &source.report;
         report.trials.iter().map(move |trial| {
-            let id = match sources.len() {
-                1 => trial.id.clone(),
-                _ => format!("{}/{}", source.name, trial.id),
-            };
+            let id = name_in(sources, source, trial);
             let data = trial.data.iter();
             let environments = trial.environments.iter();
             let facts = Facts {

@@ -12,7 +12,7 @@ use runner_core::spec::comparable::MEASURING;
 use runner_statistics::{Claims, Direction, Looks, verdicts};
 
 /// The name of a trial among those of all sources.
-fn name_in(sources: &[Source], source: &Source, trial: &Trial) -> String {
+pub(super) fn name_in(sources: &[Source], source: &Source, trial: &Trial) -> String {
     if sources.len() > 1 {
         format!("{}/{}", source.name, trial.id)
     } else {
