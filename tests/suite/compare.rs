@@ -223,8 +223,35 @@ fn what_does_not_compare_is_said() {
     measured on other `valid` items than the baseline, so there are no verdicts: `two/optimizer=adam,hidden=16`, `two/optimizer=adam,hidden=8`, `two/optimizer=sgd,hidden=8`
     planned for a different number of epochs than the baseline's 3: `two/optimizer=adam,hidden=16`
     ± is over initial weights and batch order; all runs share one split with valid items, so it says nothing about other splits
-    effects of axes, tables and Pareto fronts are over the trials that were measured on the baseline's items
+    effects of axes, tables and Pareto fronts are over the trials that were measured on the baseline's items; `--baseline` chooses another one
     "#);
+    // Losses of other items may be other functions: those that share items are still ranked and judged.
+    let question = Question {
+        value: Some("valid/loss".into()),
+        ..question
+    };
+    let comparison = compare(&two, &question).expect("a comparison");
+    let ranks = comparison.trials.iter().map(|trial| {
+        let verdict = trial.verdict.is_some();
+        format!("{:?} {} {verdict}", trial.rank, trial.id)
+    });
+    insta::assert_snapshot!(ranks.collect::<Vec<_>>().join("\n"), @r"
+    None two/optimizer=adam,hidden=16 false
+    None two/optimizer=adam,hidden=8 false
+    Some(1) one/optimizer=adam,hidden=16 true
+    Some(2) one/optimizer=adam,hidden=8 true
+    None two/optimizer=sgd,hidden=8 false
+    Some(3) one/optimizer=sgd,hidden=16 true
+    Some(4) one/optimizer=sgd,hidden=8 false
+    None two/optimizer=sgd,hidden=16 false
+    ");
+    assert!(
+        comparison
+            .notes
+            .last()
+            .unwrap()
+            .starts_with("ranks, effects of axes, tables")
+    );
 }
 
 #[test]

@@ -171,7 +171,8 @@ fn each_run_records_its_own_data() {
     assert_eq!(code, 0, "{stderr}");
     let read =
         |path: &str| fs::read_to_string(folder.path().join("results/spec").join(path)).unwrap();
-    assert!(read("runs/data=mnist-s1/environment.json").contains("replaces"));
+    let of_mnist = "data=mnist+download=false+fallback=digits+part=test+root=data-s1";
+    assert!(read(&format!("runs/{of_mnist}/environment.json")).contains("replaces"));
     assert!(!read("runs/data=iris-s1/environment.json").contains("replaces"));
     let report = read("report.md");
     assert_eq!(report.matches("; sha256 of train: ").count(), 2, "{report}");

@@ -116,6 +116,24 @@ fn an_inline_table_is_a_value_and_dotted_keys_are_not() {
 }
 
 #[test]
+fn values_that_are_added_anywhere_leave_the_names_of_others() {
+    let before = ids("[sweep.grid]\nstrategy = [\n\
+        { type = \"lookahead\" },\n\
+        { sync_steps = 10, type = \"lookahead\" },\n\
+        { type = \"lookahead\", sync_steps = 10, alpha = 0.25 },\n]\n");
+    insta::assert_snapshot!(before.join("\n"));
+    let after = ids("[sweep.grid]\nstrategy = [\n\
+        { type = \"lookahead\", alpha = 0.25 },\n\
+        { type = \"lookahead\", sync_steps = 10 },\n\
+        { type = \"lookahead\", alpha = 0.25, sync_steps = 10 },\n\
+        { type = \"standard\" },\n\
+        { type = \"lookahead\" },\n]\n");
+    for id in &before {
+        assert!(after.contains(id), "{id} is not in {after:?}");
+    }
+}
+
+#[test]
 fn more_trials_and_more_axes_leave_the_earlier_draws() {
     let sweep = |num: usize, more: &str| {
         format!(

@@ -664,5 +664,5 @@ fn ids_of_runs_are_folders_where_case_does_not_count() {
     let spec = format!("{spec}\n[sweep.grid]\ndata.path = [\"A.csv\", \"a.csv\"]\n");
     let (plan, _) = plan_in(Some(folder.path()), "spec.toml", &spec).unwrap();
     let ids: Vec<&str> = plan.runs.iter().map(|run| run.id.as_str()).collect();
-    assert_eq!(ids, ["path=A.csv-s1", "path=a.csv.2-s1"]);
+    assert_eq!(ids, ["path=A.csv-s1", "path=a.csv.f9c99d-s1"]);
 }

@@ -122,7 +122,7 @@ impl RunPlan {
         let tried = if rungs.is_empty() {
             ""
         } else {
-            "every remedy in `memory.on_exceed` was applied: "
+            "no remedy in `memory.on_exceed` reduces it further: "
         };
         if has_no_device {
             format!(

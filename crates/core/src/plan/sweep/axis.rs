@@ -1,10 +1,12 @@
 //! A varied key with its values, and the labels of both in run ids.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::types::Narrowed;
+use crate::data::sha256_hex;
 use crate::diagnostic::Span;
 use crate::spec::document::{Node, Table, Value};
+use crate::spec::portable::folded;
 use crate::spec::sweep::Text;
 
 /// The table of the file that contains an axis.
@@ -166,36 +168,63 @@ fn key_label(key: &str, keys: &[String]) -> String {
     sanitize(&suffix_of(num.unwrap_or(segments.len())))
 }
 
-/// Different labels for different values.
+/// Different labels for different values, in upper and lower case too. Each depends on its value, and not on its place:
+/// a run is found again by its name after a value was added. Of values with one label, the first has it unchanged.
 fn value_labels(values: &[Node]) -> Vec<String> {
-    let mut taken = std::collections::BTreeSet::new();
-    let mut labels = Vec::with_capacity(values.len());
-    for (at, node) in values.iter().enumerate() {
-        let mut label = sanitize(&value_label(&node.value));
-        while label.is_empty() || taken.contains(&label) {
-            label = format!("{label}.{}", at + 1);
+    let mut taken = BTreeSet::new();
+    let labels = values.iter().map(|node| {
+        let mut label = value_label(&node.value);
+        while label.is_empty() || !taken.insert(folded(&label)) {
+            label = format!("{label}.{}", digest(&node.value));
         }
-        taken.insert(label.clone());
-        labels.push(label);
-    }
-    labels
+        label
+    });
+    labels.collect()
 }
 
 fn value_label(value: &Value) -> String {
     match value {
         // For an expression, its content.
-        Value::Str(text) => text.replace("${", "").replace([' ', '}'], ""),
+        Value::Str(text) => sanitize(&text.replace("${", "").replace([' ', '}'], "")),
         Value::Array(items) if items.is_empty() => "none".into(),
         Value::Array(items) => {
             let items: Vec<_> = items.iter().map(|n| value_label(&n.value)).collect();
             items.join("x")
         }
-        Value::Table(table) => match table.get("type").map(|e| &e.node.value) {
-            Some(Value::Str(name)) => name.clone(),
-            _ => "table".into(),
-        },
-        other => other.to_toml(),
+        Value::Table(table) => table_label(table, value),
+        other => sanitize(&other.to_toml()),
     }
+}
+
+/// The type of a table and its other entries, `adamw+weight_decay=0.1`, in an order that does not depend on how they
+/// are written.
+fn table_label(table: &Table, value: &Value) -> String {
+    /// Bytes, of which a name has few.
+    const MAX_LEN: usize = 64;
+    let mut kind = None;
+    let mut parts = Vec::new();
+    for entry in &table.entries {
+        let label = value_label(&entry.node.value);
+        match &entry.node.value {
+            Value::Str(_) if entry.key == "type" => kind = Some(label),
+            _ => parts.push(format!("{}={label}", sanitize(&entry.key))),
+        }
+    }
+    parts.sort();
+    let all: Vec<_> = kind.clone().into_iter().chain(parts).collect();
+    let label = all.join("+");
+    if label.len() <= MAX_LEN {
+        return label;
+    }
+    format!(
+        "{}.{}",
+        kind.unwrap_or_else(|| "table".into()),
+        digest(value)
+    )
+}
+
+fn digest(value: &Value) -> String {
+    sha256_hex(text_of(value).as_bytes())[..6].to_owned()
 }
 
 /// Keeps characters that are safe in folder names on every system: letters and digits of all languages among them.

@@ -40,6 +40,7 @@ use lost::{Cause, Tally};
 use read::{Reader, Row, refuse_overridden};
 
 use super::{ForkPlan, RunPlan};
+use crate::data::sha256_hex;
 use crate::diagnostic::{Diagnostic, Diagnostics, Severity, Span, counted, grouped};
 use crate::spec::SWEEP_TABLES;
 use crate::spec::document::{Document, Table, Value};
@@ -535,7 +536,7 @@ impl Sweep {
                 }
                 // Ids are folder names, and two that differ only in case are one folder on some systems.
                 while !ids.insert(folded(&id)) {
-                    id = format!("{id}.{}", points.len() + 1);
+                    id = format!("{id}.{}", &sha256_hex(id.as_bytes())[..6]);
                 }
                 account.narrowed(&self.axes, &set, &id);
                 seen.insert(values.clone(), points.len());
@@ -613,11 +614,7 @@ impl Sweep {
             // Bytes, since file systems count these.
             let is_end = |at: &usize| id.is_char_boundary(*at);
             let start = (0..=MAX_LEN - 9).rev().find(is_end).unwrap_or(0);
-            format!(
-                "{}~{}",
-                &id[..start],
-                &crate::data::sha256_hex(id.as_bytes())[..8]
-            )
+            format!("{}~{}", &id[..start], &sha256_hex(id.as_bytes())[..8])
         }
     }
 }

@@ -163,24 +163,25 @@ pub fn compare(sources: &[Source], question: &Question) -> Result<Comparison, Wr
     let varied = [axes.clone(), differing(sources)].concat();
     // Values without a common meaning are neither ranked nor judged.
     let others = notes::on_other_items(sources, &baseline, &value);
-    // With other data, experiments may minimize a different function, too.
     let is_elsewhere = sources.len() > 1 && !others.is_empty();
+    // Between experiments, a difference may be one of the data; within one, the effects of axes allow for it.
+    let is_alike = |id: &String| !is_elsewhere || !others.contains(id);
+    let alike: Cow<'_, [Trial]> = if is_elsewhere {
+        trials.iter().filter(|t| is_alike(&t.id)).cloned().collect()
+    } else {
+        Cow::Borrowed(&trials)
+    };
     let losses: BTreeSet<&String> = sources.iter().flat_map(|s| &s.report.losses).collect();
     let are_several = sources.len() > 1 && losses.len() > 1;
     let is_of_others = |value: &str| {
         let mut tasks = sources.iter().map(|source| source.report.task());
         tasks.any(|task| is_measured_differently(value, &varied, task))
-            || (is_elsewhere || are_several) && is_loss(value)
+            || (are_several || alike.len() < trials.len().min(2)) && is_loss(value)
     };
     let is_common = !is_of_others(&value);
+    // With other data, experiments may minimize a different function, too.
+    let is_ranked = |id: &String| is_common && (!is_loss(&value) || is_alike(id));
     let overlap = overlap_of(sources, &others, &value);
-    // Between experiments, a difference may be one of the data; within one, the effects of axes allow for it.
-    let is_alike = |trial: &Trial| !is_elsewhere || !others.contains(&trial.id);
-    let alike: Cow<'_, [Trial]> = if is_elsewhere {
-        trials.iter().filter(|t| is_alike(t)).cloned().collect()
-    } else {
-        Cow::Borrowed(&trials)
-    };
     let traded = question.pareto.iter().flat_map(|(a, b)| [a, b]);
     if let Some(other) = traded.into_iter().find(|value| is_of_others(value)) {
         return Err(Wrong::new(
@@ -200,9 +201,7 @@ pub fn compare(sources: &[Source], question: &Question) -> Result<Comparison, Wr
         notes: {
             let mut notes = notes::notes(sources, &ranked, &baseline, &value, question.alpha);
             if alike.len() < trials.len() {
-                notes.push(
-                    "effects of axes, tables and Pareto fronts are over the trials that were measured on the baseline's items".into(),
-                );
+                notes.push(notes::over_alike(is_common && is_loss(&value)));
             }
             if !is_common {
                 notes.push(notes::not_common(&value, is_elsewhere));
@@ -215,7 +214,7 @@ pub fn compare(sources: &[Source], question: &Question) -> Result<Comparison, Wr
         },
         pareto: match &question.pareto {
             Some((a, b)) => {
-                let eligible = feasible.iter().copied().filter(|t| is_alike(t));
+                let eligible = feasible.iter().copied().filter(|t| is_alike(&t.id));
                 let eligible: Vec<&Trial> = eligible.collect();
                 Some(pareto::front(&eligible, &measured(sources), a, b)?)
             }
@@ -256,8 +255,12 @@ pub fn compare(sources: &[Source], question: &Question) -> Result<Comparison, Wr
                 overlap,
                 notes::num_comparable_pairs(sources, &feasible, &value),
             );
+            let of_ranked = trials.iter().zip(&ranks);
+            let of_ranked = of_ranked.filter(|(trial, _)| is_ranked(&trial.id));
+            let taken: Vec<usize> = of_ranked.filter_map(|(_, rank)| *rank).collect();
             for (trial, rank) in trials.iter_mut().zip(ranks) {
-                trial.rank = rank.filter(|_| is_common);
+                let rank = rank.filter(|_| is_ranked(&trial.id));
+                trial.rank = rank.map(|rank| 1 + taken.partition_point(|of| *of < rank));
                 trial.verdict = trial.verdict.take().filter(|_| is_judged);
             }
             trials

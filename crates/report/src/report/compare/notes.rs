@@ -280,6 +280,18 @@ fn shown(ids: &[&str]) -> String {
     }
 }
 
+/// What leaves out the trials that were measured on other items than the baseline's.
+pub(super) fn over_alike(are_ranks: bool) -> String {
+    let what = if are_ranks {
+        "ranks, effects of axes"
+    } else {
+        "effects of axes"
+    };
+    format!(
+        "{what}, tables and Pareto fronts are over the trials that were measured on the baseline's items; `--baseline` chooses another one"
+    )
+}
+
 /// Why trials are neither ranked nor judged by a value without a common meaning.
 pub(super) fn not_common(value: &str, is_elsewhere: bool) -> String {
     if is_elsewhere {
