@@ -17,7 +17,7 @@ use runner_core::data::incoming::{Piece, kind_of};
 use runner_core::data::{self, DataError, Places, Split};
 use runner_core::diagnostic::{Diagnostic, counted};
 use runner_core::predict::{Layout, OutputFormat, Prediction, Writer, pictures_of};
-use runner_core::record::cache_folder;
+use runner_core::record::decoded_folder;
 use runner_core::spec::data::DataKind;
 
 /// The default number of items that are computed at a time: enough for every core, with little memory.
@@ -427,7 +427,7 @@ pub(super) fn split_of(model: &Model, name: &str, sink: &Sink<'_>) -> Result<Spl
     let watch = |done, total| sink(Progress::Advanced("reading data", done, total));
     // Whoever trained it may have had another cache.
     let data = model.plan().data.clone();
-    let loaded = data::load(&data.relocated(&|_, _| None, &cache_folder()), &watch);
+    let loaded = data::load(&data.relocated(&|_, _| None, &decoded_folder()), &watch);
     let loaded = loaded.map_err(|e| Error::Refused(refusal(&e)))?;
     let split = match name {
         "train" => Some(loaded.train),

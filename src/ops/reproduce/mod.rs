@@ -408,7 +408,7 @@ fn moved(plan: &RunPlan, folder: &Path) -> DataPlan {
         }
     };
     let cache = match &plan.data.dataset {
-        Dataset::Files { cache, .. } => cache.clone(),
+        Dataset::Files { cache, .. } | Dataset::Mnist { cache, .. } => cache.clone(),
         _ => PathBuf::new(),
     };
     plan.data.clone().relocated(&place, &cache)

@@ -12,7 +12,7 @@ use runner_core::event::Outcome;
 use runner_core::plan::RunPlan;
 use runner_core::record::capsule::{self, Needs};
 use runner_core::record::{
-    Environment, ExperimentFolder, RunFolder, RunRecord, SealState, Trace, cache_folder,
+    Environment, ExperimentFolder, RunFolder, RunRecord, SealState, Trace, decoded_folder,
     refuse_links,
 };
 use runner_core::reproduce::{Side, Spread, prediction_interval};
@@ -132,7 +132,7 @@ impl Original {
         });
         // The cache of decoded files is the current user's, whoever trained the run.
         let cached = |plan: RunPlan| RunPlan {
-            data: plan.data.relocated(&|_, _| None, &cache_folder()),
+            data: plan.data.relocated(&|_, _| None, &decoded_folder()),
             ..plan
         };
         let lineage = folder.read_lineage(&plan);

@@ -1,6 +1,7 @@
 //! Items in memory, embedded in the binary or generated.
 
 use std::borrow::Cow;
+use std::io;
 
 use super::plan::{InputPlan, TargetPlan};
 use super::records::{Column, ColumnKind, Part, Records, Writer};
@@ -174,8 +175,16 @@ impl Items {
         self.len() == 0
     }
 
-    /// The items as records of a column `input` and a column `target`, followed by those of a test part.
-    pub(super) fn into_records(self, test: Option<Items>) -> Records {
+    /// The items as records in memory; see [`Items::write`].
+    pub(super) fn into_records(self, test: Option<&Items>) -> Records {
+        let mut writer = Writer::in_memory();
+        // Writing to memory cannot fail.
+        let _ = self.write(test, &mut writer);
+        writer.into_records()
+    }
+
+    /// Writes the items as records of a column `input` and a column `target`, followed by those of a test part.
+    pub(super) fn write(&self, test: Option<&Items>, writer: &mut Writer) -> io::Result<()> {
         let (input, target) = (
             match &self.inputs {
                 Inputs::Bytes { .. } => ColumnKind::Bytes,
@@ -189,7 +198,6 @@ impl Items {
             },
         );
         let (size, target_size) = (self.item_size(), self.target.size());
-        let mut writer = Writer::in_memory();
         writer.begin(vec![
             Column {
                 name: "input".into(),
@@ -202,8 +210,8 @@ impl Items {
                 shape: vec![target_size],
             },
         ]);
-        writer.reserve(self.len() + test.as_ref().map_or(0, Items::len));
-        let parts = [(Part::Train, Some(&self)), (Part::Test, test.as_ref())];
+        writer.reserve(self.len() + test.map_or(0, Items::len));
+        let parts = [(Part::Train, Some(self)), (Part::Test, test)];
         let mut record = Vec::new();
         for (part, items) in parts {
             let Some(items) = items else { continue };
@@ -232,10 +240,9 @@ impl Items {
                         .iter()
                         .for_each(|value| record.extend(value.to_le_bytes())),
                 }
-                // Writing to memory cannot fail.
-                let _ = writer.push(&record);
+                writer.push(&record)?;
             }
         }
-        writer.into_records()
+        Ok(())
     }
 }

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::spec::data::ScaleAxis;
 pub(super) use files::Reading;
-use items::of_items;
+use items::{Described, of_items, of_records};
 
 /// A data set, ready to be trained on.
 #[derive(Clone, Debug)]
@@ -103,10 +103,14 @@ pub(super) fn splits(plan: &DataPlan, trust: Trust, watch: Watch<'_>) -> Result<
             of_items(items, None, Some(edges), plan)?
         }
         Dataset::Digits { image_size } => embedded(embedded::digits(*image_size)?, plan)?,
-        Dataset::Mnist { folder, part } => {
-            let loaded = mnist::load(folder, *part)?;
-            as_planned(plan, &loaded.digest)?;
-            of_items(loaded.items, loaded.test, None, plan)?
+        Dataset::Mnist {
+            folder,
+            part,
+            cache,
+        } => {
+            let (records, digest) = mnist::records(folder, *part, cache, trust)?;
+            as_planned(plan, &digest)?;
+            of_records(Described::mnist(&records), records, None, plan)?
         }
         Dataset::Synthetic(generated) => {
             as_planned(plan, &content::of_generated(generated))?;

@@ -26,6 +26,9 @@ pub struct Folders {
 /// Receives the progress of a download: file, bytes so far, total bytes if the server sent them.
 pub type DownloadProgress<'a> = &'a mut dyn FnMut(&str, u64, Option<u64>);
 
+/// The folder of decoded data inside of a cache folder.
+pub const DECODED: &str = "data";
+
 /// A located data set with notices for the user.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Located {
@@ -119,7 +122,7 @@ pub fn locate(
                 may_download: *may_download,
                 fallback: *fallback,
                 places: mnist::Places { root, cache },
-                known_cache: folders.cache.join("data"),
+                known_cache: folders.cache.join(DECODED),
             };
             wanted.locate(download)
         }
@@ -167,7 +170,7 @@ struct Mnist<'a> {
     may_download: bool,
     fallback: Fallback,
     places: mnist::Places,
-    /// The folder of digests that are already known.
+    /// The folder of decoded data, and of digests that are already known.
     known_cache: PathBuf,
 }
 
@@ -224,11 +227,15 @@ impl Mnist<'_> {
         sizes: (usize, usize),
     ) -> Result<DataPlan, DataError> {
         let part = self.part;
-        let dataset = Dataset::Mnist { folder, part };
-        let shape = vec![1, 28, 28];
+        let cache = self.known_cache.clone();
+        let dataset = Dataset::Mnist {
+            folder,
+            part,
+            cache,
+        };
         classes_plan(
             (dataset, digest),
-            (shape, 10),
+            (mnist::SHAPE.to_vec(), mnist::NUM_CLASSES),
             sizes,
             &self.spec.split,
             self.spec,
@@ -273,7 +280,7 @@ fn files_plan(
 ) -> Result<Located, DataError> {
     let files = cache::resolve(files, &folders.base)?;
     let (files, layout) = read::images::settle(files)?;
-    let cache = folders.cache.join("data");
+    let cache = folders.cache.join(DECODED);
     cache::refuse_twice(&files, &cache)?;
     let digest = cache::digest(&files, &cache, Trust::Stamps)?;
     let reading = load::Reading {

@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
+use super::cache::Cached;
 use super::download::download;
 use super::known::{Known, Trust};
+use super::records::Records;
 use super::{DataError, DownloadProgress, Items, idx, sha256_hex};
 use crate::diagnostic::Reason;
 use crate::disk;
@@ -246,6 +248,51 @@ pub struct Loaded {
     pub digest: String,
 }
 
+/// The shape of an image.
+pub(super) const SHAPE: [usize; 3] = [1, 28, 28];
+/// The factor of a pixel.
+pub(super) const UNIT: f32 = 1.0 / 255.0;
+/// The digits.
+pub(super) const NUM_CLASSES: usize = 10;
+
+/// The files of `part` as records, with the digest of their content: from the cache or decoded into it, since a run on
+/// few images would otherwise spend a tenth of its time on decoding them.
+pub(super) fn records(
+    folder: &Path,
+    part: MnistPart,
+    cache: &Path,
+    trust: Trust,
+) -> Result<(Records, String), DataError> {
+    let read = || {
+        let loaded = load(folder, part)?;
+        let records = loaded.items.into_records(loaded.test.as_ref());
+        Ok((records, loaded.digest))
+    };
+    if disk::IS_MEMORY || cache.as_os_str().is_empty() {
+        return read();
+    }
+    let digest = digest(folder, part, cache, trust)?;
+    let name = format!("{}-mnist.records", &digest[..32]);
+    let cached = Cached::new(cache, &name, digest.clone());
+    if let Some(records) = cached.open(trust) {
+        return Ok((records, digest));
+    }
+    // Without a folder to write to, files are decoded each time.
+    let Ok(mut writer) = cached.writer() else {
+        return read();
+    };
+    let loaded = load(folder, part)?;
+    let written = loaded.items.write(loaded.test.as_ref(), &mut writer);
+    if written.is_ok()
+        && loaded.digest == digest
+        && let Ok(records) = cached.persist(writer)
+    {
+        return Ok((records, digest));
+    }
+    let records = loaded.items.into_records(loaded.test.as_ref());
+    Ok((records, loaded.digest))
+}
+
 /// Reads the files of `part`.
 pub fn load(folder: &Path, part: MnistPart) -> Result<Loaded, DataError> {
     let mut sums = Vec::new();
@@ -297,7 +344,7 @@ fn read_part(
         sha256: labels_sum,
     } = idx::read(&labels_path, 1)?;
     let num = header.sizes[0];
-    if header.sizes[1..] != [28, 28] {
+    if header.sizes[1..] != SHAPE[1..] {
         let message = format!(
             "`{}` contains images of {}x{}, but MNIST's are 28x28",
             images_path.display(),
@@ -323,7 +370,6 @@ fn read_part(
         );
         return Err(DataError::new(message).help("put the original MNIST files into the folder"));
     }
-    let shape = vec![1, 28, 28];
-    let items = Items::of_bytes(shape, bytes, 1.0 / 255.0, &labels, 10);
+    let items = Items::of_bytes(SHAPE.to_vec(), bytes, UNIT, &labels, NUM_CLASSES);
     Ok((items, [images_sum, labels_sum]))
 }

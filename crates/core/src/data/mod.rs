@@ -49,7 +49,7 @@ pub use item::{Pictures, Places, small_mask};
 pub use items::{Inputs, Items, TargetValues};
 pub use known::{Trust, file_digest};
 pub use load::{Loaded, load, load_by};
-pub use locate::{DownloadProgress, Folders, Located, locate};
+pub use locate::{DECODED, DownloadProgress, Folders, Located, locate};
 pub use noticed::{ClassCount, ClassCounts, Noticed};
 pub use plan::{
     DataPlan, Dataset, DrawnPlan, GraphPlan, InputPart, InputPlan, MAX_DIMS, PairsPlan, TargetPlan,

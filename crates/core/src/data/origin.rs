@@ -84,10 +84,15 @@ impl DataPlan {
         cache: &Path,
     ) -> Self {
         match &mut self.dataset {
-            Dataset::Mnist { folder, .. } => {
+            Dataset::Mnist {
+                folder,
+                part: _,
+                cache: kept,
+            } => {
                 if let Some(new) = place("folder", 1) {
                     *folder = new;
                 }
+                *kept = cache.to_owned();
             }
             Dataset::Files {
                 files, cache: kept, ..
@@ -121,7 +126,7 @@ pub fn measure(plan: &DataPlan, watch: Watch<'_>) -> Result<Vec<Root>, DataError
     let mut listed = Vec::new();
     for root in &roots {
         listed.push(match &plan.dataset {
-            Dataset::Mnist { folder, part } => mnist::files_in(folder, *part)?,
+            Dataset::Mnist { folder, part, .. } => mnist::files_in(folder, *part)?,
             _ if root.is_folder => read::files_of(&root.path)?,
             _ => vec![root.path.clone()],
         });
@@ -153,7 +158,7 @@ pub fn measure(plan: &DataPlan, watch: Watch<'_>) -> Result<Vec<Root>, DataError
 pub fn is_as_planned(plan: &DataPlan, roots: &[Root]) -> Result<Option<bool>, DataError> {
     let files = match &plan.dataset {
         Dataset::Files { files, .. } => files,
-        Dataset::Mnist { folder, part } if !plan.digest.is_empty() => {
+        Dataset::Mnist { folder, part, .. } if !plan.digest.is_empty() => {
             return Ok(Some(mnist::load(folder, *part)?.digest == plan.digest));
         }
         _ => return Ok(None),

@@ -487,6 +487,9 @@ pub enum Dataset {
         folder: PathBuf,
         /// Which published part.
         part: MnistPart,
+        /// The folder of decoded data; empty in plans of earlier versions, which decode the files each time.
+        #[serde(default)]
+        cache: PathBuf,
     },
     /// The embedded digits.
     Digits {

@@ -385,7 +385,11 @@ impl DataPlan {
 /// The data set without the paths of its files: the same files at a different path do not change it.
 fn dataset_of(data: &DataPlan) -> Json {
     let mut dataset = match &data.dataset {
-        Dataset::Mnist { part, folder: _ } => json!({ "type": "mnist", "part": part }),
+        Dataset::Mnist {
+            part,
+            folder: _,
+            cache: _,
+        } => json!({ "type": "mnist", "part": part }),
         Dataset::Files { files, cache: _ } => json!({
             "type": files.kind().name(),
             "digest": data.digest,

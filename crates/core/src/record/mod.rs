@@ -154,6 +154,12 @@ pub fn cache_folder() -> std::path::PathBuf {
     caches.join("burn-runner")
 }
 
+/// The part of it with decoded data.
+#[cfg(feature = "native")]
+pub fn decoded_folder() -> std::path::PathBuf {
+    cache_folder().join(crate::data::DECODED)
+}
+
 /// Milliseconds since 1970.
 pub fn unix_millis() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);

@@ -4,10 +4,58 @@ use std::sync::Arc;
 
 use super::Splits;
 use crate::data::encode::{Encoder, InputEncoder, Scaling, TargetEncoder, array_scaling};
+use crate::data::records::{Part, Records};
 use crate::data::serve::{Set, Split};
 use crate::data::split::{Known, assign};
-use crate::data::{DataError, DataPlan, Edges, Inputs, Items, NodeGraph, TargetPlan, TargetValues};
+use crate::data::{
+    DataError, DataPlan, Edges, Inputs, Items, NodeGraph, TargetPlan, TargetValues, mnist,
+};
 use crate::spec::data::Scale;
+
+/// What records of one input and one target do not say themselves.
+pub(super) struct Described {
+    /// The shape of an item.
+    shape: Vec<usize>,
+    /// The number of tokens, if the items consist of them.
+    vocabulary: Option<usize>,
+    /// The factor of a value.
+    unit: f32,
+    target: TargetPlan,
+    /// The class of each item to split, if it has one.
+    classes: Option<Vec<i32>>,
+}
+
+impl Described {
+    fn of(items: &Items) -> Self {
+        Self {
+            shape: items.input.shape.clone(),
+            vocabulary: items.input.vocabulary,
+            unit: match items.inputs {
+                Inputs::Bytes { scale, .. } => scale,
+                Inputs::Floats(_) | Inputs::Tokens(_) => 1.0,
+            },
+            target: items.target.clone(),
+            classes: match (&items.target, &items.targets) {
+                (TargetPlan::Class { .. }, TargetValues::Classes(classes)) => Some(classes.clone()),
+                _ => None,
+            },
+        }
+    }
+
+    /// The records of [`mnist::records`].
+    pub(super) fn mnist(records: &Records) -> Self {
+        let num = records.header.parts[Part::Train as usize];
+        Self {
+            shape: mnist::SHAPE.to_vec(),
+            vocabulary: None,
+            unit: mnist::UNIT,
+            target: TargetPlan::Class {
+                num_classes: mnist::NUM_CLASSES,
+            },
+            classes: Some((0..num).map(|at| records.number(at, 1, 0) as i32).collect()),
+        }
+    }
+}
 
 /// Embedded or generated items as records of one input and one target, and the nodes of a graph if there are edges.
 pub(super) fn of_items(
@@ -16,26 +64,34 @@ pub(super) fn of_items(
     edges: Option<Edges>,
     plan: &DataPlan,
 ) -> Result<Splits, DataError> {
-    let classes = match (&items.target, &items.targets) {
-        (TargetPlan::Class { .. }, TargetValues::Classes(classes)) => Some(classes.clone()),
-        _ => None,
-    };
-    let num = items.len();
+    let described = Described::of(&items);
+    let records = items.into_records(official_test.as_ref());
+    of_records(described, records, edges, plan)
+}
+
+/// The same for items that are records already.
+pub(super) fn of_records(
+    described: Described,
+    records: Records,
+    edges: Option<Edges>,
+    plan: &DataPlan,
+) -> Result<Splits, DataError> {
+    let Described {
+        shape,
+        vocabulary,
+        unit,
+        target,
+        classes,
+    } = described;
     let known = Known {
         classes: classes.as_deref(),
         ..Known::default()
     };
+    let num = records.header.parts[Part::Train as usize];
     let mut assigned = assign(num, known, &plan.split);
-    if let Some(test) = &official_test {
-        assigned.test = (num as u32..(num + test.len()) as u32).collect();
+    if num < records.len() {
+        assigned.test = (num as u32..records.len() as u32).collect();
     }
-    let (shape, target_shape) = (items.input.shape.clone(), items.target.clone());
-    let unit = match items.inputs {
-        Inputs::Bytes { scale, .. } => scale,
-        Inputs::Floats(_) | Inputs::Tokens(_) => 1.0,
-    };
-    let vocabulary = items.input.vocabulary;
-    let records = items.into_records(official_test);
     let input = match vocabulary {
         Some(vocabulary) => InputEncoder::Tokens {
             column: 0,
@@ -60,7 +116,7 @@ pub(super) fn of_items(
             normalize: plan.scale == Scale::Normalize,
         },
     };
-    let target = match target_shape {
+    let target = match target {
         TargetPlan::None => TargetEncoder::None,
         TargetPlan::Class { num_classes } => TargetEncoder::Class {
             column: 1,
