@@ -9,7 +9,11 @@ use super::edit::Edit;
 use super::support::{IRIS, folder_with, plan, root, run};
 
 fn planned(sweep: &str) -> (Plan, String) {
-    plan("spec.toml", &format!("{IRIS}\n{sweep}")).unwrap_or_else(|message| panic!("{message}"))
+    plan_of(sweep).unwrap_or_else(|message| panic!("{message}"))
+}
+
+fn plan_of(more: &str) -> Result<(Plan, String), String> {
+    plan("spec.toml", &format!("{IRIS}\n{more}"))
 }
 
 fn ids(sweep: &str) -> Vec<String> {
@@ -131,6 +135,70 @@ fn values_that_are_added_anywhere_leave_the_names_of_others() {
     for id in &before {
         assert!(after.contains(id), "{id} is not in {after:?}");
     }
+}
+
+/// An axis may vary a key through an expression, or inside of a table.
+#[test]
+fn what_depends_on_an_axis_varies_too() {
+    let loss = "[objective]\nmetric = \"valid/loss\"\n";
+    let smoothing = "[values]\nls = 0.0\n[loss]\ntype = \"cross_entropy\"\nlabel_smoothing = \"${values.ls}\"\n";
+    let (plan, said) = planned(&format!(
+        "{loss}{smoothing}[sweep.grid]\n\"values.ls\" = [0.0, 0.2]\n"
+    ));
+    assert_eq!(plan.depending, ["loss.label_smoothing"]);
+    let quantity = "`valid/loss` is another quantity for each value of";
+    assert!(
+        said.contains(&format!("{quantity} `loss.label_smoothing`")),
+        "{said}"
+    );
+    let (plan, said) = planned(
+        "[values]\nk = 2\n[sweep.grid]\ntask = [{ metrics = [\"f_beta\"], average = \"macro\" }, { metrics = [\"f_beta\"], average = \"micro\" }]\n\
+         [objective]\nmetric = \"valid/f_beta\"\n",
+    );
+    assert_eq!(plan.depending, ["task.average"]);
+    assert!(said.contains("for each value of `task.average`"), "{said}");
+    // Others are not affected.
+    let (plan, said) =
+        planned("[values]\na = 1\n[sweep.grid]\noptimizer.learning_rate = [0.1, 0.2]\n");
+    assert!(
+        plan.depending.is_empty() && !said.contains("another quantity"),
+        "{said}"
+    );
+    let search = "[search]\ntype = \"tpe\"\nnum_trials = 4\n";
+    let refused = |more: &str, axis: &str, what: &str| {
+        let spec = format!("{more}{search}[sweep.random.axes]\n{axis}\n");
+        let said = plan_of(&spec).unwrap_err();
+        assert!(said.contains(what), "{said}");
+    };
+    let choice = |values: &str| format!("{{ type = \"choice\", values = {values} }}");
+    refused(
+        &format!("{loss}{smoothing}"),
+        &format!("\"values.ls\" = {}", choice("[0.0, 0.2]")),
+        quantity,
+    );
+    let easiest = "a search would choose those that are easiest";
+    for axis in ["data.split.fold", "data.split.stratified", "data.split"] {
+        let values = match axis {
+            "data.split.fold" => "[0, 1]",
+            "data.split" => "[{ folds = 3, seed = 1 }, { folds = 3, seed = 2 }]",
+            _ => "[true, false]",
+        };
+        let more = "[data.split]\nfolds = 3\n";
+        refused(more, &format!("\"{axis}\" = {}", choice(values)), easiest);
+    }
+    refused(
+        "[values]\nseed = 1\n[data.split]\nseed = \"${values.seed}\"\n",
+        &format!("\"values.seed\" = {}", choice("[1, 2]")),
+        easiest,
+    );
+}
+
+#[test]
+fn a_condition_may_test_first_whether_a_key_is_set() {
+    let ids = ids(
+        "[sweep]\nexclude = [\"is_set(scheduler.type) and scheduler.type == 'cosine'\"]\n[sweep.grid]\noptimizer.learning_rate = [0.1, 0.2]\n",
+    );
+    assert_eq!(ids.len(), 2);
 }
 
 #[test]

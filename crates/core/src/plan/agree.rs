@@ -95,14 +95,20 @@ pub(super) fn one_quantity(
         return Ok(());
     };
     let name = objective.name();
-    let axes = expansion.keys();
+    let axes = [expansion.keys(), expansion.depending()].concat();
     let further = search.spec.objectives.iter();
     let further = further.map(|(traded, _)| traded.name());
     let further: Vec<String> = further.collect();
     let other = std::iter::once(&name)
         .chain(&further)
         .find_map(|metric| Some((changing(&axes, metric, runs)?, metric)));
-    let is_split = |key: &&String| SPLITS.contains(&key.as_str());
+    let is_split = |key: &&String| {
+        let inside = |table: &str| {
+            key.strip_prefix(table)
+                .is_some_and(|rest| rest.starts_with('.'))
+        };
+        ITEMS.contains(&key.as_str()) || inside("data.split")
+    };
     let (key, message, help) = if let Some((key, metric)) = other {
         (
             key,
@@ -160,7 +166,7 @@ pub(super) fn not_ranked(
         return None;
     }
     let name = objective.name();
-    let axes = expansion.keys();
+    let axes = [expansion.keys(), expansion.depending()].concat();
     let key = changing(&axes, &name, runs)?;
     let message = format!(
         "the report will not rank the trials, since `{name}` is another quantity for each value of `{key}`"
@@ -175,8 +181,17 @@ pub(super) fn not_ranked(
     Some(warning)
 }
 
-/// Keys that change which items are held out.
-const SPLITS: [&str; 3] = ["data.split.seed", "data.split.valid", "data.split.test"];
+/// Keys that change which items are held out, in addition to those of the split.
+const ITEMS: [&str; 8] = [
+    "data",
+    "data.type",
+    "data.split",
+    "data.path",
+    "data.valid_path",
+    "data.test_path",
+    "data.root",
+    "data.part",
+];
 
 /// The baseline is one of the trials.
 pub(super) fn known_baseline(

@@ -299,6 +299,7 @@ fn plan_by(
             notices
         },
         axes: expansion.keys(),
+        depending: expansion.depending(),
         search,
         launch: written.launch,
         notify: written.notify,

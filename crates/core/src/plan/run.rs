@@ -69,6 +69,9 @@ pub struct Plan {
     pub notices: Vec<String>,
     /// The varied keys, in file order.
     pub axes: Vec<String>,
+    /// Further keys that differ between trials, since their expressions use varied ones.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub depending: Vec<String>,
     /// The search, if the trials are those of a search.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<SearchPlan>,
@@ -186,6 +189,7 @@ impl Plan {
             time_limit_secs: self.time_limit_secs,
             notices: self.notices.clone(),
             axes: self.axes.clone(),
+            depending: self.depending.clone(),
             search: self.search.clone(),
             launch: self.launch.clone(),
             notify: self.notify.clone(),

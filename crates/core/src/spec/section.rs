@@ -18,7 +18,7 @@ use crate::diagnostic::{Diagnostic, Diagnostics, Span};
 pub(super) use axes::collect_axes;
 pub(super) use choice::choices;
 pub use choice::{Choice, Types, by_name};
-pub(super) use doc::joined;
+pub(crate) use doc::joined;
 pub use doc::{KeyDoc, Shape, Variant};
 pub use field::Field;
 

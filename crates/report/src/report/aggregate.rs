@@ -130,6 +130,7 @@ fn sum_up(all: &Index, command: &str, leftovers: Vec<String>, is_to_compare: boo
         losses: losses(index),
         measured_by: measured_by(index),
         axes: axes.clone(),
+        depending: plan.depending.clone(),
         folds: folds.num,
         overlap: folds.overlap,
         smallest_difference: plan.verdict.smallest_difference,

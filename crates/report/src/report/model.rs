@@ -52,6 +52,9 @@ pub struct Report {
     pub measured_by: BTreeMap<String, String>,
     /// The varied keys, in file order.
     pub axes: Vec<String>,
+    /// Further keys that differ between trials, since their expressions use varied ones.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub depending: Vec<String>,
     /// The number of folds of a cross-validation in addition to the seeds of a trial: folds count as seeds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub folds: Option<usize>,
@@ -258,7 +261,8 @@ impl Report {
 
     /// Whether a metric is a different function in different trials, so that its values cannot be compared.
     pub fn is_measured_differently(&self, metric: &str) -> bool {
-        rank::is_measured_differently(metric, &self.axes, self.task())
+        let varied = [self.axes.as_slice(), &self.depending].concat();
+        rank::is_measured_differently(metric, &varied, self.task())
     }
 
     /// Whether a run was skipped.

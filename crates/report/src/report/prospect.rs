@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 
 use super::folds::without_fold;
 use super::numbers::short_number;
-use super::rank::is_measured_differently;
+use super::rank::{is_measured_differently, varied};
 use super::sample::ALPHA;
 use runner_core::diagnostic::counted;
 use runner_core::plan::Plan;
@@ -62,7 +62,7 @@ impl Prospect {
     /// which is better than a guess.
     pub fn of(plan: &Plan, index: Option<&Index>) -> Option<Self> {
         let task = plan.runs.first().map(|run| run.task.kind.name());
-        if is_measured_differently(&plan.objective.name(), &plan.axes, task) {
+        if is_measured_differently(&plan.objective.name(), &varied(plan), task) {
             return None;
         }
         let mut trials: BTreeMap<String, usize> = BTreeMap::new();

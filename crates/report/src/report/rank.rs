@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 
+use runner_core::plan::Plan;
 use runner_core::record::Index;
 use runner_core::spec::comparable::TASK;
 pub use runner_core::spec::comparable::is_measured_differently;
@@ -14,9 +15,14 @@ pub fn task_of(index: &Index) -> Option<&str> {
     index.settings.get(TASK).and_then(Json::as_str)
 }
 
+/// The keys that differ between trials: the axes, and what depends on them.
+pub fn varied(plan: &Plan) -> Vec<String> {
+    [plan.axes.as_slice(), &plan.depending].concat()
+}
+
 /// Whether a metric is another quantity in different trials of an experiment.
 pub fn is_other_quantity(index: &Index, metric: &str) -> bool {
-    is_measured_differently(metric, &index.plan.axes, task_of(index))
+    is_measured_differently(metric, &varied(&index.plan), task_of(index))
 }
 
 /// Means that differ by less, relative to themselves, are equal: the same values in another order have sums that differ by

@@ -7,6 +7,7 @@ use crate::data::sha256_hex;
 use crate::diagnostic::Span;
 use crate::spec::document::{Node, Table, Value};
 use crate::spec::portable::folded;
+use crate::spec::section::joined;
 use crate::spec::sweep::Text;
 
 /// The table of the file that contains an axis.
@@ -81,6 +82,27 @@ impl Axis {
         Some(format!("{}={value}", self.label))
     }
 
+    /// The keys inside of its tables that differ between them.
+    pub fn inner_keys(&self) -> Vec<String> {
+        let mut seen: BTreeMap<String, BTreeMap<u32, String>> = BTreeMap::new();
+        let mut ids = BTreeSet::new();
+        for setting in self.settings.iter().flatten() {
+            ids.insert(setting.id);
+            let mut see = |key: &str, value: &Value| {
+                let by_id = seen.entry(key.to_owned()).or_default();
+                by_id.insert(setting.id, text_of(value));
+            };
+            if let Value::Table(table) = &setting.node.value {
+                leaves(&self.key, table, &mut see);
+            }
+        }
+        let differs = |by_id: &BTreeMap<u32, String>| {
+            by_id.len() < ids.len() || by_id.values().collect::<BTreeSet<_>>().len() > 1
+        };
+        let differing = seen.into_iter().filter(|(_, by_id)| differs(by_id));
+        differing.map(|(key, _)| key).collect()
+    }
+
     /// Whether every option sets the key unconditionally.
     pub fn is_always_set(&self) -> bool {
         self.when.is_none() && self.settings.iter().all(Option::is_some)
@@ -127,6 +149,17 @@ fn axis(column: Column, label: String, base: &Table) -> Axis {
         when: None,
         label,
         narrowed: Vec::new(),
+    }
+}
+
+/// Calls `see` with each value below a table that is not a table, with its dotted key.
+fn leaves(above: &str, table: &Table, see: &mut dyn FnMut(&str, &Value)) {
+    for entry in &table.entries {
+        let key = joined(above, &entry.key);
+        match &entry.node.value {
+            Value::Table(inner) => leaves(&key, inner, see),
+            value => see(&key, value),
+        }
     }
 }
 

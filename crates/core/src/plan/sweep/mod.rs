@@ -45,6 +45,7 @@ use crate::diagnostic::{Diagnostic, Diagnostics, Severity, Span, counted, groupe
 use crate::spec::SWEEP_TABLES;
 use crate::spec::document::{Document, Table, Value};
 use crate::spec::portable::{folded, is_reserved};
+use crate::spec::reference::depending;
 use crate::spec::search::{Fork, Suggestion};
 use crate::spec::section::Findings;
 use crate::spec::sweep::{SweepSpec, Text};
@@ -235,10 +236,24 @@ impl Expansion {
         self.axes.iter().map(|axis| axis.key.clone()).collect()
     }
 
-    /// Where a varied key is written.
+    /// Further keys that differ between trials: those inside of varied tables, and those whose expressions use varied
+    /// ones.
+    pub fn depending(&self) -> Vec<String> {
+        let mut keys: Vec<String> = self.axes.iter().flat_map(Axis::inner_keys).collect();
+        let varied = [self.keys(), keys.clone()].concat();
+        keys.extend(depending(&self.base, &varied));
+        keys
+    }
+
+    /// Where a varied key is written, or the first one that a key depends on.
     pub fn span_of(&self, key: &str) -> Option<Span> {
-        let axis = self.axes.iter().find(|axis| axis.key == key);
-        axis.map(|axis| axis.key_span)
+        let sets = |axis: &&Axis| {
+            let own = [vec![axis.key.clone()], axis.inner_keys()].concat();
+            own.iter()
+                .chain(&depending(&self.base, &own))
+                .any(|of| of == key)
+        };
+        self.axes.iter().find(sets).map(|axis| axis.key_span)
     }
 
     /// The file of a trial: the document without its sweep, with the values of the trial.

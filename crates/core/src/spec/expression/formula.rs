@@ -75,7 +75,7 @@ impl Formula {
         Ok(Self::Leaf(source.to_owned()))
     }
 
-    /// Its names, each with whether it is only used in `is_set`.
+    /// Its names, each with whether it is used in `is_set`, so that it need not have a value.
     pub fn names(&self, dialect: Dialect) -> Vec<(String, bool)> {
         let mut found = Vec::new();
         self.collect_names(dialect, &mut found);
@@ -84,7 +84,7 @@ impl Formula {
 
     fn collect_names(&self, dialect: Dialect, found: &mut Vec<(String, bool)>) {
         let mut add = |name: &str, asked| match found.iter_mut().find(|(n, _)| n == name) {
-            Some((_, known)) => *known &= asked,
+            Some((_, known)) => *known |= asked,
             None => found.push((name.to_owned(), asked)),
         };
         match self {

@@ -23,7 +23,7 @@ use texts::has_template;
 pub(super) use texts::size;
 
 pub(super) use environment::environment_names;
-pub use values::{drop_unused_values, unused_values};
+pub use values::{depending, drop_unused_values, unused_values};
 
 /// The references of a document.
 pub struct References<'a> {

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::joined;
 use crate::diagnostic::{Diagnostic, Span};
+use crate::spec::SWEEP_TABLES;
 use crate::spec::document::{Document, Node, Table, Value};
 use crate::spec::expression::names_in;
 use crate::spec::template::{Part, is_template, parts};
@@ -92,6 +93,37 @@ fn is_entered(path: &str, used: &BTreeSet<String>) -> bool {
     next.is_some_and(|name| name.starts_with(&inside))
 }
 
+/// The keys that take their values from some keys by expressions, also through others: with an axis over `values.width`,
+/// those that contain `${values.width}`.
+pub fn depending(root: &Table, on: &[String]) -> Vec<String> {
+    let mut named: Vec<(String, Vec<String>)> = Vec::new();
+    let mut see = |key: &str, inner: &str| {
+        let names = names_in(inner).into_iter().map(str::to_owned);
+        named.push((key.to_owned(), names.collect()));
+    };
+    let entries = root.entries.iter();
+    for entry in entries.filter(|entry| !SWEEP_TABLES.contains(&entry.key.as_str())) {
+        expressions_of(&entry.key, &entry.node, &mut see);
+    }
+    let inside = |a: &str, b: &str| a == b || a.starts_with(b) && a[b.len()..].starts_with('.');
+    let mut found: Vec<String> = Vec::new();
+    loop {
+        let num = found.len();
+        for (key, names) in &named {
+            let uses = |of: &String| {
+                let mut names = names.iter();
+                names.any(|name| inside(name, of) || inside(of, name))
+            };
+            if !found.contains(key) && !on.contains(key) && on.iter().chain(&found).any(uses) {
+                found.push(key.clone());
+            }
+        }
+        if found.len() == num {
+            return found;
+        }
+    }
+}
+
 /// The names in all expressions of a tree.
 fn used_names(root: &Table) -> BTreeSet<String> {
     let mut used: BTreeSet<String> = BTreeSet::new();
@@ -106,24 +138,33 @@ fn used_names(root: &Table) -> BTreeSet<String> {
 
 /// Calls `see` with every `${…}` below a table.
 pub(super) fn expressions(table: &Table, see: &mut dyn FnMut(&str)) {
-    fn inside(node: &Node, see: &mut dyn FnMut(&str)) {
-        match &node.value {
-            Value::Str(text) => {
-                for part in parts(text).unwrap_or_default() {
-                    if let Part::Expression(inner) = part {
-                        see(inner);
-                    }
+    for entry in &table.entries {
+        expressions_of(&entry.key, &entry.node, &mut |_, inner| see(inner));
+    }
+}
+
+/// Calls `see` with the key and the text of every `${…}` at or below a key.
+fn expressions_of(key: &str, node: &Node, see: &mut dyn FnMut(&str, &str)) {
+    match &node.value {
+        Value::Str(text) => {
+            for part in parts(text).unwrap_or_default() {
+                if let Part::Expression(inner) = part {
+                    see(key, inner);
                 }
             }
-            Value::Array(items) => items.iter().for_each(|item| inside(item, see)),
-            Value::Table(table) => expressions(table, see),
-            _ => {}
         }
+        Value::Array(items) => {
+            for (at, item) in items.iter().enumerate() {
+                expressions_of(&format!("{key}[{at}]"), item, see);
+            }
+        }
+        Value::Table(table) => {
+            for entry in &table.entries {
+                expressions_of(&joined(key, &entry.key), &entry.node, see);
+            }
+        }
+        _ => {}
     }
-    table
-        .entries
-        .iter()
-        .for_each(|entry| inside(&entry.node, see));
 }
 
 fn bare_texts(table: &Table, see: &mut dyn FnMut(&str)) {

@@ -160,7 +160,9 @@ pub fn compare(sources: &[Source], question: &Question) -> Result<Comparison, Wr
     let mut baseline = baseline_of(sources, question, &ranked, &value)?;
     baseline.unbeaten = trials::unbeaten_by(sources, &baseline, &value);
     let axes = axes_of(sources);
-    let varied = [axes.clone(), differing(sources)].concat();
+    let depending = sources.iter().flat_map(|source| &source.report.depending);
+    let depending: Vec<String> = depending.cloned().collect();
+    let varied = [axes.clone(), depending, differing(sources)].concat();
     // Values without a common meaning are neither ranked nor judged.
     let others = notes::on_other_items(sources, &baseline, &value);
     let is_elsewhere = sources.len() > 1 && !others.is_empty();

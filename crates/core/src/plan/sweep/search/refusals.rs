@@ -3,6 +3,7 @@
 use super::Search;
 use crate::diagnostic::Diagnostic;
 use crate::spec::constraint::Quantity;
+use crate::spec::reference::depending;
 use crate::spec::search::SearchMethod;
 use crate::spec::section::Choice;
 use runner_search::Shown;
@@ -12,7 +13,10 @@ impl Search<'_> {
     pub fn refusals(&self) -> Vec<Diagnostic> {
         let mut refusals = self.queue.refusals.clone();
         if let (Some(pruning), Some(prune)) = (&self.pruning, &self.spec.prune) {
-            let has_axis = self.axes().any(|axis| axis.key == "train.epochs");
+            let axes: Vec<String> = self.axes().map(|axis| axis.key.clone()).collect();
+            let is_epochs = |key: &String| ["train", "train.epochs"].contains(&key.as_str());
+            let depending = depending(&self.document.root, &axes);
+            let has_axis = axes.iter().chain(&depending).any(is_epochs);
             refusals.extend(pruning.refusals(prune, self.spec.num_trials, has_axis));
         }
         let of_population = self.unsupported_by_population();
