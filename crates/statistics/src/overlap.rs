@@ -58,7 +58,16 @@ impl Overlap {
     }
 
     /// The same for the difference of two means, without pairs: variances add up, by Welch.
+    ///
+    /// Also refuses a single seed on several splits, unless the other sample has only the same one: their difference has
+    /// the whole effect of that seed, whose size a single one does not show.
     pub fn of_two(&self, first: &[(u64, f64)], second: &[(u64, f64)]) -> Result<Student, Refusal> {
+        let seeds = [first, second].map(|sample| self.seeds_of(sample));
+        let is_one =
+            |(sample, seeds): (&[(u64, f64)], &BTreeSet<u64>)| seeds.len() == 1 && sample.len() > 1;
+        if seeds[0] != seeds[1] && [first, second].into_iter().zip(&seeds).any(is_one) {
+            return Err(Refusal::TooFew { n: 1, needed: 2 });
+        }
         let by_split = [first, second].map(|sample| values(&self.by_split(sample)));
         let seeds = (self.error_of_seeds(first)?, self.error_of_seeds(second)?);
         let (error, df) = match seeds {
@@ -75,6 +84,12 @@ impl Overlap {
     pub fn num_splits(&self, keys: &[u64]) -> usize {
         let split = |key| self.splits.get(key).unwrap_or(key);
         keys.iter().map(split).collect::<BTreeSet<_>>().len()
+    }
+
+    fn seeds_of(&self, sample: &[(u64, f64)]) -> BTreeSet<u64> {
+        let keys = sample.iter().map(|(key, _)| key);
+        keys.map(|key| *self.seeds.get(key).unwrap_or(key))
+            .collect()
     }
 
     /// The standard error of the mean by split that is due to seeds, with its degrees of freedom; none if there is one
@@ -175,7 +190,14 @@ mod tests {
             test.p,
             1.0 - std::f64::consts::FRAC_2_PI * test.statistic.atan(),
         );
-        // One seed has no spread to add, and seeds without any spread add nothing.
+        // One seed has no spread to add. Another one is not compared with it, since each has an effect of its own.
+        let other = [(1, 2.0), (11, 3.0)];
+        let overlap = crossed(2, 2);
+        let too_few = Err(Refusal::TooFew { n: 1, needed: 2 });
+        assert_eq!(overlap.of_two(&sample[..1], &other), too_few);
+        assert_eq!(overlap.of_two(&sample, &other), too_few);
+        assert!(overlap.of_two(&[(0, 0.0), (11, 1.0)], &sample).is_ok());
+        // Seeds without any spread add nothing.
         let one = [(0, 0.0), (10, 1.0)];
         let by_split = Student::paired(&[0.0, 1.0], Some(0.5));
         assert_eq!(crossed(2, 1).of_mean(&one), by_split);
