@@ -128,6 +128,11 @@ fn a_part_that_is_missing_lowers_the_grade() {
             "model/best.bpk",
             "the weights of `model/best.bpk`, which is missing",
         ),
+        ("evaluation.json", "`evaluation.json`, which is missing"),
+        ("weights.json", "`weights.json`, which is missing"),
+        ("environment.json", "`environment.json`, which is missing"),
+        ("summary.json", "`summary.json`, which is missing"),
+        ("metrics.csv", "`metrics.csv`, which is missing"),
         (
             "checkpoints",
             "the last checkpoint, whose `checkpoint-24.json` is missing",

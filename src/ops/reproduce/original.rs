@@ -1,5 +1,6 @@
 //! The run to reproduce: from its folder, or from a capsule.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -216,7 +217,8 @@ pub fn side(folder: &RunFolder, plan: &RunPlan, record: &RunRecord) -> std::io::
     })
 }
 
-/// The objective of each completed run that differs from a run only in the seed, and has the same data.
+/// The objective of each seed of a completed run that differs from a run only in the seed, and has the same data. Copies
+/// of one run are not several seeds.
 fn seeds(folder: &RunFolder, plan: &RunPlan, record: &RunRecord) -> Vec<f64> {
     let Some(parent) = folder.0.parent() else {
         return Vec::new();
@@ -229,7 +231,7 @@ fn seeds(folder: &RunFolder, plan: &RunPlan, record: &RunRecord) -> Vec<f64> {
         started.map(|started| started.data_digests.clone())
     };
     let fingerprint = plan.clone().with_fingerprint().fingerprint;
-    let value = |folder: &RunFolder| {
+    let value = |folder: &RunFolder| -> Option<(u64, f64)> {
         let other = folder.read_plan().ok().flatten()?;
         if other.trial != plan.trial {
             return None;
@@ -245,9 +247,13 @@ fn seeds(folder: &RunFolder, plan: &RunPlan, record: &RunRecord) -> Vec<f64> {
             && digests(&of_other) == digests(record)
             && with_seed.with_fingerprint().fingerprint == fingerprint;
         let best = of_other.best_epoch(&other).filter(|_| is_one)?;
-        best.metrics.get(&plan.objective.name()).copied()
+        let objective = best.metrics.get(&plan.objective.name())?;
+        Some((other.seed, *objective))
     };
-    folders.iter().filter_map(value).collect()
+    // The run itself stands for its seed.
+    let others = folders.iter().filter(|other| other.0 != folder.0);
+    let all = others.chain([folder]).filter_map(value);
+    all.collect::<BTreeMap<u64, f64>>().into_values().collect()
 }
 
 /// In the experiment's folder, if the run is in one; otherwise next to the run.

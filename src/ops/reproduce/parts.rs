@@ -30,6 +30,9 @@ impl Parts {
         parts.check_plan(original);
         parts.check_files(original, is_partial);
         parts.check_derived(original);
+        if !original.is_capsule && !is_partial {
+            parts.check_complete(original);
+        }
         // A capsule is complete without checkpoints.
         if !original.is_capsule && !is_partial {
             parts.check_checkpoint(original);
@@ -63,6 +66,8 @@ impl Parts {
             } else if name.starts_with("model/") && !is_partial {
                 self.missing
                     .push(format!("the weights of `{name}`, which is missing"));
+            } else if !name.starts_with("trace/") && !is_partial {
+                self.missing.push(format!("`{name}`, which is missing"));
             }
         }
         // Earlier versions recorded no digests, but saved final weights.
@@ -102,6 +107,19 @@ impl Parts {
         let metrics = plain_file::read(&folder.metrics_csv(), MAX_READ);
         if metrics.is_ok_and(|there| there.unwrap_or_default() != record.metrics_csv().as_bytes()) {
             tell("metrics.csv", events);
+        }
+    }
+
+    /// The files without a digest in the events, which a completed run always has.
+    fn check_complete(&mut self, original: &Original) {
+        let (folder, record) = (&original.folder, &original.record);
+        if original.plan.format < FORMAT || record.outcome != Some(Outcome::Completed) {
+            return;
+        }
+        for name in ["environment.json", "summary.json", "metrics.csv"] {
+            if !folder.0.join(name).exists() {
+                self.missing.push(format!("`{name}`, which is missing"));
+            }
         }
     }
 
