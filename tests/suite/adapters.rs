@@ -143,6 +143,35 @@ fn only_the_adapter_and_what_is_named_are_trained_and_saved() {
 }
 
 #[test]
+fn batch_norms_keep_the_statistics_of_the_base() {
+    let layers = "layers = [\n{ type = \"linear\", out_features = 16 },\n{ type = \"batch_norm\" },\n\
+        { type = \"relu\" },\n{ type = \"linear\", out_features = 3 },\n]\n";
+    let model = "type = \"mlp\"\nhidden = [16, 16]\ndropout = 0.2\n";
+    let with_norm = |spec: &str| spec.edit(model, layers);
+    let spec = with_norm(TUNED)
+        .edit(
+            "\"linear_1.weight\", \"linear_2.weight\"",
+            "\"linear_1.weight\"",
+        )
+        .edit("train = \"linear_3.*\"", "train = \"linear_2.*\"");
+    let folder = on_base(&with_norm(&base()), &spec);
+    let (code, _, stderr) = run(folder.path(), &["run", "spec.toml", "--quiet"]);
+    assert_eq!(code, 0, "{stderr}");
+    let digests = digests(folder.path());
+    let kept: Vec<_> = digests
+        .iter()
+        .filter(|(path, _)| path.contains("running"))
+        .collect();
+    assert_eq!(kept.len(), 2, "{digests:?}");
+    for (path, all) in kept {
+        assert!(
+            all.iter().all(|digest| *digest == all[0]),
+            "{path}: {all:?}"
+        );
+    }
+}
+
+#[test]
 fn an_adapter_changes_nothing_before_it_is_trained() {
     let none = TUNED.edit("train = \"linear_3.*\"\n", "");
     let folder = tuned(&none);

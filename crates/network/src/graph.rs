@@ -55,7 +55,13 @@ impl Graph {
                 }
                 _ => module,
             };
-            let module = attached(module, layer);
+            let mut module = attached(module, layer);
+            // What an adapter is saved with has no statistics: they stay those of the base.
+            if let Layer::BatchNorm(norm) = &mut module
+                && plan.has_adapters()
+            {
+                norm.training = norm.training.clone().with_value(false);
+            }
             if layer.freeze {
                 module.no_grad()
             } else {
