@@ -23,7 +23,7 @@ use runner_network::noise::Draws;
 use runner_network::scores::{self, Ranked, Scores};
 use runner_network::sums::Sums;
 use runner_network::targets::Targets;
-use runner_statistics::{mcnemar, percentile_interval, resample};
+use runner_statistics::{mcnemar, percentile_interval, quantile, resample};
 
 /// The number of bootstrap resamples.
 pub const NUM_RESAMPLES: usize = 1000;
@@ -215,7 +215,7 @@ impl Assessed {
                 let num = errors.len() as f64;
                 let mut sorted = errors.clone();
                 sorted.sort_by(f64::total_cmp);
-                let at = |share: f64| sorted[(share * (sorted.len() - 1) as f64).round() as usize];
+                let at = |share| quantile(&sorted, share);
                 Residual {
                     target: name.clone(),
                     mean: errors.iter().sum::<f64>() / num,

@@ -486,3 +486,20 @@ fn the_same_seed_gives_the_same_text_and_what_cannot_go_on_is_refused() {
     assert_eq!(code, 2);
     assert!(stderr.contains("cannot continue texts"), "{stderr}");
 }
+
+#[test]
+fn targets_beside_a_table_are_refused() {
+    let (folder, _) = trained(&spec("type = \"iris\"", "type = \"mlp\"\nhidden = [8]"));
+    fs::write(folder.path().join("new.csv"), "a,b\n1,2\n").unwrap();
+    let asked = [
+        "evaluate",
+        "results/spec",
+        "--data",
+        "new.csv",
+        "--targets",
+        "none.csv",
+    ];
+    let (code, _, stderr) = run(folder.path(), &asked);
+    assert_eq!(code, 2, "{stderr}");
+    assert!(stderr.contains("remove `--targets`"), "{stderr}");
+}

@@ -102,7 +102,11 @@ fn adjusted(z: f64, correction: f64, acceleration: f64) -> f64 {
 }
 
 /// The quantile at `share` of ascending values, linear between them (Hyndman and Fan, 1996, definition 7).
-fn quantile(sorted: &[f64], share: f64) -> f64 {
+///
+/// # Panics
+///
+/// If there are no values.
+pub fn quantile(sorted: &[f64], share: f64) -> f64 {
     let place = share.clamp(0.0, 1.0) * (sorted.len() - 1) as f64;
     let (below, part) = (place.floor() as usize, place.fract());
     let above = (below + 1).min(sorted.len() - 1);

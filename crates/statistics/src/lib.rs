@@ -55,7 +55,7 @@ mod verdict;
 use serde::{Deserialize, Serialize};
 
 pub use best::may_be_best;
-pub use bootstrap::{LEAST_FOR_BCA, NUM_RESAMPLES};
+pub use bootstrap::{LEAST_FOR_BCA, NUM_RESAMPLES, quantile};
 pub use compare::{Comparison, Design, Effect, EffectMeasure};
 pub use forest::{ForestImportance, LEAST_FOR_FOREST, Permuted, forest_importance};
 pub use holm::holm;

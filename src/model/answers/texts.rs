@@ -126,6 +126,14 @@ impl Model {
                 }
             }
         }
+        // As in training: a document does not follow from the one before it.
+        if let Some(end) = tokenizer.document_end() {
+            for at in 1..tokens.len() {
+                if tokens[at - 1].0 == end && std::mem::take(&mut tokens[at].1) {
+                    num_bytes -= tokenizer.decode(&[tokens[at].0]).len().min(num_bytes);
+                }
+            }
+        }
         Ok(Encoded { tokens, num_bytes })
     }
 

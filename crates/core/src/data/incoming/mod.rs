@@ -21,6 +21,7 @@ use super::records::{Records, Skipped};
 use super::serve::{Set, Split};
 use super::{DataError, DataPlan, Dataset, Transforms};
 use crate::spec::data::{DataKind, FilesSpec, Format, ImageSpec, Missing};
+use crate::spec::section::Choice;
 pub use graphs::KnownNodes;
 pub use source::kind_of;
 use windows::Windows;
@@ -196,6 +197,21 @@ impl<'a> Incoming<'a> {
         }
         let kind = source::kind(self)?;
         let files = self.files(kind);
+        let has_file_of_targets = matches!(
+            kind,
+            DataKind::Npy
+                | DataKind::Npz
+                | DataKind::Safetensors
+                | DataKind::Idx
+                | DataKind::ImageFolder
+        );
+        if self.targets.is_some() && !has_file_of_targets {
+            let message = format!(
+                "`--targets` was given, but the targets of items of type `{}` are in the same file",
+                kind.name()
+            );
+            return Err(DataError::new(message).help("remove `--targets`"));
+        }
         if kind != DataKind::ImageFolder {
             magic::check(self.path, kind)?;
         }
