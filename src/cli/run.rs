@@ -141,7 +141,7 @@ fn show_prepared(prepared: &Prepared, left_out: &str, mode: Mode) {
         add(prepared.damaged.len(), "damaged and trained again");
         add(
             prepared.unreadable.len(),
-            "skipped because they cannot be read",
+            "skipped because they cannot be read or trained here",
         );
         add(prepared.num_failed, "retried after a failure");
         add(

@@ -124,9 +124,9 @@ pub fn prove(options: &Prove, sink: &Sink<'_>) -> Result<Proof, Error> {
         Ok(findings) => Ok(Proof { findings }),
         Err(reason) => {
             let diagnostic = Diagnostic::error("run", reason.to_string());
-            Err(Error::refused(
-                diagnostic.help("complete it with `runner run` first"),
-            ))
+            Err(Error::refused(diagnostic.help(
+                "correct the file first: `runner run` would end in the same way",
+            )))
         }
     }
 }

@@ -5,9 +5,9 @@ use std::fs;
 use serde_json::Value as Json;
 
 use super::edit::Edit;
-use super::support::{IRIS, folder_with, plan, run, summary};
+use super::support::{IRIS, completed, folder_with, numbers, plan, run, summary};
 #[cfg(feature = "wgpu")]
-use super::support::{completed, runner, texts, wgpu_is_there};
+use super::support::{runner, texts, wgpu_is_there};
 
 #[test]
 fn every_backend_is_listed_with_what_it_is_or_why_it_is_not_there() {
@@ -159,4 +159,25 @@ fn experiments_share_selected_kernels() {
     let (second, log) = chosen();
     assert_eq!(first, second);
     assert!(!log.contains("Tuning"), "{log}");
+}
+
+/// A run that cannot be trained here does not move the one that was trained with other settings.
+#[test]
+fn a_run_on_a_device_that_is_not_there_replaces_nothing() {
+    let folder = completed(IRIS, &[]);
+    let folder = folder.path();
+    let before = numbers(folder);
+    let (code, _, said) = run(
+        folder,
+        &["run", "spec.toml", "--set", "backend.device=rocm:9"],
+    );
+    assert_eq!(code, 1, "{said}");
+    assert!(
+        said.contains("`base-s1` is not changed: it cannot be trained here ("),
+        "{said}"
+    );
+    assert!(!folder.join("results/spec/replaced").exists());
+    let (code, _, said) = run(folder, &["run", "spec.toml"]);
+    assert!(code == 0 && said.contains("1 already completed"), "{said}");
+    assert_eq!(numbers(folder), before);
 }

@@ -43,7 +43,12 @@ pub(super) fn originals(options: &Reproduce, sink: &Sink<'_>) -> Result<Vec<Orig
                 "`{}` is {how}: there is no final result to compare",
                 path.display()
             );
-            let help = "compare its first steps with `--steps N`, or let `runner run` complete it";
+            let help = match end {
+                Some(Outcome::Pruned { .. }) => {
+                    "compare its first steps with `--steps N`, or reproduce a completed run"
+                }
+                _ => "compare its first steps with `--steps N`, or let `runner run` complete it",
+            };
             return Err(wrong(message, help));
         }
         return Ok(vec![original]);

@@ -53,7 +53,8 @@ pub enum Status {
         /// What is wrong with which file.
         reason: String,
     },
-    /// The folder's files cannot be read here or now; the run is skipped.
+    /// The folder's files cannot be read here or now, or the run cannot be trained here and would replace them; it is
+    /// skipped.
     Unreadable {
         /// Why.
         reason: String,
@@ -106,11 +107,28 @@ pub fn statuses(
 ) -> Vec<io::Result<Status>> {
     in_parallel(runs, |run| {
         if begun.may_have(&run.id) {
-            status(run, &folder.run(&run.id))
+            status(run, &folder.run(&run.id)).map(|status| kept(run, status))
         } else {
             Ok(Status::New)
         }
     })
+}
+
+/// A run that cannot be trained here replaces nothing.
+fn kept(run: &RunPlan, status: Status) -> Status {
+    let replaced = match &status {
+        Status::Different { .. } => "results of other settings",
+        Status::Shorter { .. } => "a completed run of fewer epochs",
+        Status::Damaged { .. } => "damaged files",
+        _ => return status,
+    };
+    match &run.skip {
+        None => status,
+        Some(reason) => Status::Unreadable {
+            reason: format!("it cannot be trained here ({reason}), and its folder has {replaced}"),
+            remedy: "train it where its device is, or set another `experiment.name`",
+        },
+    }
 }
 
 fn look(plan: &RunPlan, folder: &RunFolder) -> io::Result<Status> {

@@ -166,7 +166,7 @@ const MASKED_DECODER: &str = r#"class MaskedDecoder(nn.TransformerDecoder):
         return x"#;
 
 const LOCAL_RESPONSE_NORM: &str = r#"def local_response_norm(x, size, alpha, beta, k):
-    """As in PyTorch; for an even size, there is one more neighbor after the channel than before it."""
+    """For an even size, there is one more neighbor after the channel, where PyTorch has one more before it."""
     squares = F.pad(x.square().flatten(2).transpose(1, 2), ((size - 1) // 2, size // 2))
     means = F.avg_pool1d(squares, size, stride=1).transpose(1, 2).reshape(x.shape)
     return x / (k + alpha * means) ** beta"#;

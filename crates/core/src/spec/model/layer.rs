@@ -484,7 +484,7 @@ choices! {
         GroupNorm "group_norm" "Normalizes groups of channels to mean 0 and standard deviation 1 (Wu and He, 2018).",
         InstanceNorm "instance_norm" "Normalizes each channel of each item to mean 0 and standard deviation 1 (Ulyanov et al., 2016).",
         RmsNorm "rms_norm" "Normalizes the last axis to a root mean square of 1 (Zhang and Sennrich, 2019).",
-        LocalResponseNorm "local_response_norm" "Dampens values by neighboring channels (Krizhevsky et al., 2012).",
+        LocalResponseNorm "local_response_norm" "Dampens values by neighboring channels (Krizhevsky et al., 2012); with an even size, by one more after than before, as in ONNX.",
         Dropout "dropout" "Zeroes random values in training and scales up the others (Srivastava et al., 2014).",
         ChannelDropout "channel_dropout" "Zeroes random channels of each item in training and scales up the others (Tompson et al., 2015).",
         StochasticDepth "stochastic_depth" "Zeroes random items in training and scales up the others; at the end of a residual branch (Huang et al., 2016).",
