@@ -116,22 +116,16 @@ impl Model {
             }
         };
         // Nothing precedes the first token, unless texts follow each other.
-        match tokenizer.separator() {
-            Some(separator) => tokens.insert(0, (separator, false)),
-            None => {
-                if let Some((token, counts)) = tokens.first_mut()
-                    && std::mem::take(counts)
-                {
-                    num_bytes -= tokenizer.decode(&[*token]).len().min(num_bytes);
-                }
-            }
+        if let Some(separator) = tokenizer.separator() {
+            tokens.insert(0, (separator, false));
         }
         // As in training: a document does not follow from the one before it.
-        if let Some(end) = tokenizer.document_end() {
-            for at in 1..tokens.len() {
-                if tokens[at - 1].0 == end && std::mem::take(&mut tokens[at].1) {
-                    num_bytes -= tokenizer.decode(&[tokens[at].0]).len().min(num_bytes);
-                }
+        let end = tokenizer.document_end();
+        for at in 0..tokens.len() {
+            let is_start = at == 0 || end.is_some_and(|end| tokens[at - 1].0 == end);
+            let (token, counts) = &mut tokens[at];
+            if is_start && std::mem::take(counts) {
+                num_bytes -= tokenizer.decode(&[*token]).len().min(num_bytes);
             }
         }
         Ok(Encoded { tokens, num_bytes })

@@ -30,11 +30,9 @@ impl Parts {
         parts.check_plan(original);
         parts.check_files(original, is_partial);
         parts.check_derived(original);
+        // A capsule is complete without what is derived, and without checkpoints.
         if !original.is_capsule && !is_partial {
             parts.check_complete(original);
-        }
-        // A capsule is complete without checkpoints.
-        if !original.is_capsule && !is_partial {
             parts.check_checkpoint(original);
         }
         parts

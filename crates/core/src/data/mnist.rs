@@ -263,34 +263,31 @@ pub(super) fn records(
     cache: &Path,
     trust: Trust,
 ) -> Result<(Records, String), DataError> {
-    let read = || {
-        let loaded = load(folder, part)?;
-        let records = loaded.items.into_records(loaded.test.as_ref());
-        Ok((records, loaded.digest))
+    let cached = if disk::IS_MEMORY || cache.as_os_str().is_empty() {
+        None
+    } else {
+        let digest = digest(folder, part, cache, trust)?;
+        let name = format!("{}-mnist.records", &digest[..32]);
+        let cached = Cached::new(cache, &name, digest.clone());
+        if let Some(records) = cached.open(trust) {
+            return Ok((records, digest));
+        }
+        Some((cached, digest))
     };
-    if disk::IS_MEMORY || cache.as_os_str().is_empty() {
-        return read();
-    }
-    let digest = digest(folder, part, cache, trust)?;
-    let name = format!("{}-mnist.records", &digest[..32]);
-    let cached = Cached::new(cache, &name, digest.clone());
-    if let Some(records) = cached.open(trust) {
-        return Ok((records, digest));
-    }
+    let Loaded {
+        items,
+        test,
+        digest,
+    } = load(folder, part)?;
     // Without a folder to write to, files are decoded each time.
-    let Ok(mut writer) = cached.writer() else {
-        return read();
-    };
-    let loaded = load(folder, part)?;
-    let written = loaded.items.write(loaded.test.as_ref(), &mut writer);
-    if written.is_ok()
-        && loaded.digest == digest
+    if let Some((cached, _)) = cached.filter(|(_, known)| *known == digest)
+        && let Ok(mut writer) = cached.writer()
+        && items.write(test.as_ref(), &mut writer).is_ok()
         && let Ok(records) = cached.persist(writer)
     {
         return Ok((records, digest));
     }
-    let records = loaded.items.into_records(loaded.test.as_ref());
-    Ok((records, loaded.digest))
+    Ok((items.into_records(test.as_ref()), digest))
 }
 
 /// Reads the files of `part`.

@@ -12,7 +12,7 @@ use crate::diagnostic::{Diagnostic, Span, counted, nearest};
 use crate::show::show_duration;
 use crate::spec::ExperimentSpec;
 use crate::spec::comparable::is_measured_differently;
-use crate::spec::document::{Document, Table};
+use crate::spec::document::{Document, Table, is_inside};
 use crate::spec::launch::LaunchSpec;
 use crate::spec::metric::Objective;
 use crate::spec::portable::is_reserved;
@@ -95,20 +95,14 @@ pub(super) fn one_quantity(
         return Ok(());
     };
     let name = objective.name();
-    let axes = [expansion.keys(), expansion.depending()].concat();
+    let axes = expansion.varied();
     let further = search.spec.objectives.iter();
     let further = further.map(|(traded, _)| traded.name());
     let further: Vec<String> = further.collect();
     let other = std::iter::once(&name)
         .chain(&further)
         .find_map(|metric| Some((changing(&axes, metric, runs)?, metric)));
-    let is_split = |key: &&String| {
-        let inside = |table: &str| {
-            key.strip_prefix(table)
-                .is_some_and(|rest| rest.starts_with('.'))
-        };
-        ITEMS.contains(&key.as_str()) || inside("data.split")
-    };
+    let is_split = |key: &&String| ITEMS.contains(&key.as_str()) || is_inside(key, "data.split");
     let (key, message, help) = if let Some((key, metric)) = other {
         (
             key,
@@ -166,7 +160,7 @@ pub(super) fn not_ranked(
         return None;
     }
     let name = objective.name();
-    let axes = [expansion.keys(), expansion.depending()].concat();
+    let axes = expansion.varied();
     let key = changing(&axes, &name, runs)?;
     let message = format!(
         "the report will not rank the trials, since `{name}` is another quantity for each value of `{key}`"

@@ -14,6 +14,7 @@ pub use file::Document;
 pub(crate) use file::MAX_PARTS;
 pub(super) use parse::parse_table;
 pub(super) use table::item_at;
+pub(crate) use table::{is_inside, touch};
 pub use write::{bare_to_toml, key_to_toml};
 
 /// A value and its place.

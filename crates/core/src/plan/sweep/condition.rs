@@ -6,7 +6,7 @@
 
 use super::axis::Axis;
 use crate::diagnostic::{Diagnostic, Wrong};
-use crate::spec::document::{Node, Table, Value};
+use crate::spec::document::{Node, Table, Value, is_inside, touch};
 use crate::spec::expression::{Dialect, Formula, Names, holds};
 use crate::spec::remedy::full_path;
 use crate::spec::sweep::Text;
@@ -94,16 +94,6 @@ impl Condition {
         self.formula
             .holds(&is_set, &mut |source| holds(source, span, &trial))
     }
-}
-
-/// Whether one key equals the other or is inside it.
-pub fn touch(a: &str, b: &str) -> bool {
-    a == b || is_inside(a, b) || is_inside(b, a)
-}
-
-/// Whether the key `a` is inside the table `b`.
-pub fn is_inside(a: &str, b: &str) -> bool {
-    a.strip_prefix(b).is_some_and(|rest| rest.starts_with('.'))
 }
 
 /// A key that neither the file nor an axis sets may only be used in `is_set`.

@@ -245,6 +245,11 @@ impl Expansion {
         keys
     }
 
+    /// All keys that differ between trials.
+    pub fn varied(&self) -> Vec<String> {
+        [self.keys(), self.depending()].concat()
+    }
+
     /// Where a varied key is written, or the first one that a key depends on.
     pub fn span_of(&self, key: &str) -> Option<Span> {
         let sets = |axis: &&Axis| {

@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 
 use super::Factor;
 use super::axis::{Axis, Column, Form, text_of};
-use super::condition::{is_inside, touch};
 use super::draw::{MAX_SOBOL_AXES, draw};
 use crate::diagnostic::{Diagnostic, Diagnostics, Span, nearest};
 use crate::spec::distribution::Distribution;
-use crate::spec::document::{Entry, MAX_PARTS, Node, Table, Value, bare_to_toml};
+use crate::spec::document::{Entry, MAX_PARTS, Node, Table, Value, bare_to_toml, is_inside, touch};
 use crate::spec::remedy::full_path;
 use crate::spec::sweep::{AxisSpec, RandomSpec, Sampler, SweepSpec};
 

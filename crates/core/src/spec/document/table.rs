@@ -3,6 +3,16 @@
 use super::{Entry, Node, Table, Value};
 use crate::diagnostic::Span;
 
+/// Whether one dotted key equals the other or is inside it.
+pub fn touch(a: &str, b: &str) -> bool {
+    a == b || is_inside(a, b) || is_inside(b, a)
+}
+
+/// Whether the dotted key `a` is inside the table `b`.
+pub fn is_inside(a: &str, b: &str) -> bool {
+    a.strip_prefix(b).is_some_and(|rest| rest.starts_with('.'))
+}
+
 impl Table {
     /// The entry of `key`.
     pub fn get(&self, key: &str) -> Option<&Entry> {

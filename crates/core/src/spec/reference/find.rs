@@ -5,7 +5,7 @@ use super::resolver::{Fate, Resolver};
 use super::texts::{has_expression, is_in_layers, unescape};
 use crate::diagnostic::{Span, Wrong};
 use crate::spec::SWEEP_TABLES;
-use crate::spec::document::{Node, Table, Value, item_at};
+use crate::spec::document::{Node, Table, Value, item_at, touch};
 use crate::spec::hints::{default_of, nearest_path};
 use crate::spec::template::is_template;
 
@@ -26,12 +26,7 @@ impl Resolver<'_> {
             ));
         }
         let number = self.root.numbered(name);
-        let inside = |a: &str, b: &str| a == b || a.starts_with(b) && a[b.len()..].starts_with('.');
-        if self
-            .open
-            .iter()
-            .any(|key| inside(key, &number) || inside(&number, key))
-        {
+        if self.open.iter().any(|key| touch(key, &number)) {
             let node = Node {
                 span: Span::default(),
                 value: Value::Bool(false),

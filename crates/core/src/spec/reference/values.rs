@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::joined;
 use crate::diagnostic::{Diagnostic, Span};
 use crate::spec::SWEEP_TABLES;
-use crate::spec::document::{Document, Node, Table, Value};
+use crate::spec::document::{Document, Node, Table, Value, touch};
 use crate::spec::expression::names_in;
 use crate::spec::template::{Part, is_template, parts};
 
@@ -105,15 +105,11 @@ pub fn depending(root: &Table, on: &[String]) -> Vec<String> {
     for entry in entries.filter(|entry| !SWEEP_TABLES.contains(&entry.key.as_str())) {
         expressions_of(&entry.key, &entry.node, &mut see);
     }
-    let inside = |a: &str, b: &str| a == b || a.starts_with(b) && a[b.len()..].starts_with('.');
     let mut found: Vec<String> = Vec::new();
     loop {
         let num = found.len();
         for (key, names) in &named {
-            let uses = |of: &String| {
-                let mut names = names.iter();
-                names.any(|name| inside(name, of) || inside(of, name))
-            };
+            let uses = |of: &String| names.iter().any(|name| touch(name, of));
             if !found.contains(key) && !on.contains(key) && on.iter().chain(&found).any(uses) {
                 found.push(key.clone());
             }
