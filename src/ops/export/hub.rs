@@ -4,7 +4,8 @@ use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use super::run::{Exported, Numbers, exported, open};
+use super::asked::{Exported, Numbers};
+use super::run::{exported, open};
 use super::{ExportError, cast, failed, tensors};
 use crate::error::Error;
 use crate::model::{Model, Options};

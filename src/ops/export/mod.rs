@@ -1,6 +1,7 @@
 //! Trained networks in the formats of other programs.
 
 mod adapter;
+mod asked;
 mod bpk;
 mod example;
 mod hub;
@@ -14,12 +15,10 @@ use std::path::Path;
 use burn::tensor::Device;
 
 pub use adapter::{ExportAdapter, export_adapter};
+pub use asked::{ExportOnnx, ExportPytorch, ExportWeights, Exported, Format, Naming, Numbers};
 pub use hub::{ExportHub, export_hub};
 pub(super) use run::open;
-pub use run::{
-    ExportOnnx, ExportPytorch, ExportWeights, Exported, Format, Naming, Numbers, export_onnx,
-    export_pytorch, export_pytorch_of, export_weights,
-};
+pub use run::{export_onnx, export_pytorch, export_pytorch_of, export_weights};
 pub use runner_exchange::torch::About;
 pub use tensors::tensors;
 

@@ -1,7 +1,8 @@
 //! What a copy of population-based training begins as is trained again first, up to the epoch that it was copied after.
 
+use super::again::train;
 use super::original::Original;
-use super::{Reproduce, planned_now, reason_of, train};
+use super::{Reproduce, planned_now, reason_of};
 use crate::error::Error;
 use crate::ops::{Progress, Sink};
 use crate::train::Pause;

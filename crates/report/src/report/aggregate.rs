@@ -8,26 +8,22 @@ use serde_json::Value as Json;
 use super::backends::by_backend;
 use super::confirmed::{self, Confirmed};
 use super::curves::Curves;
+use super::effects::{axis_effects, importance_of_drawn};
 use super::folds::Folds;
 use super::infeasible::{Violated, violation};
 use super::judge::{candidates, judge, named};
 use super::looks::Looking;
-use super::mixture::{differing, mixed_data, share_items};
-use super::model::{AxisEffect, Baseline, Problem, Provenance, Report, Trial};
-use super::numbers::{natural_order, value_text};
+use super::mixture::{differing, mixed_data};
+use super::model::{Baseline, Problem, Provenance, Report, Trial};
+use super::numbers::value_text;
 use super::rank::{is_other_quantity, ranked, task_of};
-use super::sample::{CONFIDENCE, COSTS, Repeat, Sample, keyed, overlap};
+use super::sample::{COSTS, Repeat, Sample};
 use super::searched::Searched;
 use runner_core::plan::{FORMAT, Plan, Ties, quoted};
-use runner_core::record::{DataUsed, Index, MemoryUse, RunEntry, State};
+use runner_core::record::{Index, MemoryUse, RunEntry, State};
 use runner_core::spec::comparable::{MEASURING, Measuring};
 use runner_core::spec::failure::FailureClass;
-use runner_statistics::{
-    Direction, ForestImportance, Row, forest_importance, importance, marginal_effect,
-};
-
-/// With more values than this, an axis has no table of effects.
-const MAX_LEVELS: usize = 24;
+use runner_statistics::Direction;
 
 /// The notice about half precision.
 const HALF_PRECISION: &str = "f16 and bf16 are pure half precision: weights, gradients and optimizer state have 16 bits, without the 32-bit copy of mixed precision";
@@ -308,104 +304,6 @@ fn with_values_first(trials: &[Trial], name: &str) -> Vec<usize> {
     let mut order: Vec<usize> = (0..trials.len()).collect();
     order.sort_by_key(|at| !trials[*at].metrics.contains_key(name));
     order
-}
-
-/// The effect of each axis on a metric, over the values of the other axes, if there are any.
-pub fn axis_effects(
-    (trials, data): (&[Trial], &[DataUsed]),
-    axes: &[String],
-    value: &str,
-    ratio: Option<f64>,
-) -> Vec<AxisEffect> {
-    if axes.len() < 2 {
-        return Vec::new();
-    }
-    let mut rows: Vec<Row> = Vec::new();
-    let values: Vec<&[(Repeat, f64)]> = trials.iter().map(|t| t.values(value)).collect();
-    let overlap = overlap(&values, ratio);
-    for (trial, by_seed) in trials.iter().zip(keyed(&values)) {
-        let level = |key: &String| trial.axes.get(key).map_or("-".into(), value_text);
-        let levels: Vec<String> = axes.iter().map(level).collect();
-        rows.extend(by_seed.into_iter().map(|(seed, value)| Row {
-            levels: levels.clone(),
-            seed,
-            value,
-        }));
-    }
-    let mut effects = Vec::new();
-    for (at, key) in axes.iter().enumerate() {
-        let levels: BTreeSet<&String> = rows.iter().map(|row| &row.levels[at]).collect();
-        // Sampled values are all different, and single trials do not average over other axes.
-        let is_table = (2..=MAX_LEVELS).contains(&levels.len()) && levels.len() < trials.len();
-        if is_table
-            && !changes_items(key, (trials, data), value)
-            && let Ok(mut marginal) = marginal_effect(&rows, at, CONFIDENCE, overlap.as_ref())
-        {
-            let levels = &mut marginal.levels;
-            levels.sort_by(|a, b| natural_order(&a.level, &b.level));
-            effects.push(AxisEffect {
-                key: key.clone(),
-                importance: importance(&rows, at, CONFIDENCE, overlap.as_ref()).ok(),
-                marginal,
-            });
-        }
-    }
-    effects
-}
-
-/// Whether trials that differ only in an axis were measured on different items.
-fn changes_items(key: &str, (trials, data): (&[Trial], &[DataUsed]), metric: &str) -> bool {
-    let mut found: BTreeMap<String, Vec<&DataUsed>> = BTreeMap::new();
-    trials.iter().any(|trial| {
-        let items = trial.data_in(data);
-        if items.is_empty() {
-            return false;
-        }
-        let mut axes = trial.axes.clone();
-        axes.remove(key);
-        let alike = found.entry(Json::Object(axes).to_string());
-        let first = alike.or_insert_with(|| items.clone());
-        !share_items(&items, first, metric)
-    })
-}
-
-/// How much each axis matters, if the importance of at least one does not follow from a grid.
-fn importance_of_drawn(
-    trials: &[Trial],
-    axes: &[String],
-    value: &str,
-    effects: &[AxisEffect],
-) -> Option<ForestImportance> {
-    let num_known = effects.iter().filter(|effect| effect.importance.is_some());
-    if axes.len() < 2 || num_known.count() == axes.len() {
-        return None;
-    }
-    let valued = trials
-        .iter()
-        .filter_map(|trial| Some((trial, trial.metrics.get(value)?.mean())));
-    let valued: Vec<(&Trial, f64)> = valued.collect();
-    let columns = axes.iter().map(|key| {
-        let texts: Vec<String> = valued
-            .iter()
-            .map(|(trial, _)| trial.axes.get(key).map_or("-".into(), value_text))
-            .collect();
-        let numbers: Option<Vec<f64>> = texts.iter().map(|text| text.parse().ok()).collect();
-        // Categories are numbered as they come.
-        numbers.unwrap_or_else(|| {
-            let mut known: Vec<&String> = Vec::new();
-            let number = |text| {
-                let place = known.iter().position(|other| *other == text);
-                place.unwrap_or_else(|| {
-                    known.push(text);
-                    known.len() - 1
-                })
-            };
-            texts.iter().map(number).map(|at| at as f64).collect()
-        })
-    });
-    let columns: Vec<Vec<f64>> = columns.collect();
-    let values: Vec<f64> = valued.iter().map(|(_, mean)| *mean).collect();
-    forest_importance(&columns, &values).ok()
 }
 
 fn problem(run: &RunEntry, command: &str) -> Option<Problem> {

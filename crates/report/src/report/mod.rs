@@ -9,6 +9,7 @@ pub mod compare;
 mod confirmed;
 mod csv;
 mod curves;
+mod effects;
 mod escaped;
 mod evaluation;
 mod folds;

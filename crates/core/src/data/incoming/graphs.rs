@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-use super::{Incoming, Origin, Piece, Pieces, Raw, Take, source};
+use super::pieces::Pieces;
+use super::{Incoming, Origin, Piece, Raw, Take, source};
 use crate::data::graph::NodeNames;
 use crate::data::records::{Column, ColumnKind, Records, Skipped, Writer};
 use crate::data::serve::{Set, Split};

@@ -13,8 +13,8 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 
-use super::aggregate::axis_effects;
 use super::backends::OnBackend;
+use super::effects::axis_effects;
 use super::model::{AxisEffect, Baseline, Report, Trial};
 use super::rank::{is_loss, is_measured_differently, ranked};
 use super::sample::{COSTS, Sample};
