@@ -13,6 +13,9 @@ use super::vectors::vectorized;
 /// Numbers per task, about.
 const PIECE: usize = 1 << 14;
 
+/// Rows of fewer numbers leave vector registers empty.
+const SHORT: usize = 64;
+
 /// Whether to compute the logarithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
@@ -55,15 +58,17 @@ vectorized! {
 
 #[inline(always)]
 fn apply_now(form: Form, rows: &mut [f32], columns: usize) {
-    for row in rows.chunks_exact_mut(columns) {
-        let most = finite_or_zero(largest(row));
-        match form {
-            Form::Softmax => {
-                exponentials(row, most);
+    match form {
+        Form::Softmax => {
+            exponentials_of_rows(rows, columns, |_, row| finite_or_zero(largest(row)));
+            for row in rows.chunks_exact_mut(columns) {
                 let inverse = 1.0 / sum(row);
                 row.iter_mut().for_each(|x| *x *= inverse);
             }
-            Form::LogSoftmax => {
+        }
+        Form::LogSoftmax => {
+            for row in rows.chunks_exact_mut(columns) {
+                let most = finite_or_zero(largest(row));
                 let from = most + ln(sum_of_exponentials(row, most));
                 row.iter_mut().for_each(|x| *x -= from);
             }
@@ -87,6 +92,24 @@ pub fn finite_or_zero(largest: f32) -> f32 {
 pub fn exponentials(row: &mut [f32], most: f32) {
     for x in row {
         *x = exp(*x - most);
+    }
+}
+
+/// exp(x - from) of each, where `from` depends on the row and its number. Those of short rows are computed together, since
+/// none of them fills vector registers.
+#[inline(always)]
+fn exponentials_of_rows(rows: &mut [f32], columns: usize, from: impl Fn(usize, &[f32]) -> f32) {
+    let is_short = columns < SHORT;
+    for (at, row) in rows.chunks_exact_mut(columns).enumerate() {
+        let from = from(at, row);
+        if is_short {
+            row.iter_mut().for_each(|x| *x -= from);
+        } else {
+            exponentials(row, from);
+        }
+    }
+    if is_short {
+        rows.iter_mut().for_each(|x| *x = exp(*x));
     }
 }
 
@@ -221,10 +244,14 @@ fn entropies_now(
     sums: &mut [f32],
 ) {
     let columns = scores.len() / classes.len();
+    for (row, most) in scores.chunks_exact(columns).zip(&mut *sums) {
+        *most = finite_or_zero(largest(row));
+    }
+    sums_of_exponentials(scores, columns, sums, losses);
+    losses.iter_mut().for_each(|sum| *sum = ln(*sum));
     for (at, class) in classes.iter().enumerate() {
         let row = &scores[at * columns..][..columns];
-        let most = finite_or_zero(largest(row));
-        let all = ln(sum_of_exponentials(row, most));
+        let (most, all) = (sums[at], losses[at]);
         // The score is first subtracted from the largest, so that small differences are not lost.
         let mut loss = (most - row[*class]) + all;
         if smoothing > 0.0 {
@@ -233,6 +260,29 @@ fn entropies_now(
         }
         losses[at] = loss;
         sums[at] = most + all;
+    }
+}
+
+/// The sum of exp(x - most) over each row.
+#[inline(always)]
+fn sums_of_exponentials(rows: &[f32], columns: usize, most: &[f32], sums: &mut [f32]) {
+    const LEN: usize = 1024;
+    if columns >= SHORT {
+        for (at, row) in rows.chunks_exact(columns).enumerate() {
+            sums[at] = sum_of_exponentials(row, most[at]);
+        }
+        return;
+    }
+    let mut block = [0.0; LEN];
+    let num = LEN / columns;
+    let parts = rows.chunks(num * columns).zip(most.chunks(num));
+    for ((rows, most), sums) in parts.zip(sums.chunks_mut(num)) {
+        let block = &mut block[..rows.len()];
+        block.copy_from_slice(rows);
+        exponentials_of_rows(block, columns, |at, _| most[at]);
+        for (row, to) in block.chunks_exact(columns).zip(sums) {
+            *to = sum(row);
+        }
     }
 }
 
@@ -250,9 +300,9 @@ fn entropies_backward_now(
 ) {
     let columns = scores.len() / classes.len();
     let even = smoothing / columns as f32;
+    exponentials_of_rows(scores, columns, |at, _| sums[at]);
     for (at, class) in classes.iter().enumerate() {
         let row = &mut scores[at * columns..][..columns];
-        exponentials(row, sums[at]);
         row[*class] -= 1.0 - smoothing;
         for x in row {
             *x = (*x - even) * gradient[at];

@@ -1,6 +1,8 @@
 //! Decisions by a threshold: how the scores of items separate those of a class from all others, and whether scores that
 //! are probabilities are calibrated.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
 /// Maximum number of kept scores over all classes: 8 MiB.
@@ -122,7 +124,7 @@ impl Separation {
                 *hits += positives as u64;
                 *misses += (equal.len() - positives) as u64;
                 Some(Threshold {
-                    at: shortest(equal[0].0),
+                    at: f64::from(equal[0].0),
                     true_positives: *hits,
                     false_positives: *misses,
                 })
@@ -142,9 +144,13 @@ impl Separation {
         .thinned()
     }
 
+    /// With few thresholds, at the shortest digits of their scores.
     fn thinned(mut self) -> Self {
         let best = self.best_f1();
         self.thresholds = thinned(&self.thresholds, best);
+        for threshold in &mut self.thresholds {
+            threshold.at = shortest(threshold.at as f32);
+        }
         self
     }
 
@@ -256,11 +262,15 @@ fn bins(scored: &[(f32, bool)]) -> Vec<Bin> {
 /// Those at corners of the ROC curve, if there are many some that are spread evenly over the items; and those that
 /// decide at a step of [`STEPS`] or have the largest F1, so that these are exact.
 fn thinned(all: &[Threshold], best: Option<Threshold>) -> Vec<Threshold> {
-    let ends = [all.first(), all.last()].into_iter().flatten();
+    let Some(last) = all.len().checked_sub(1) else {
+        return Vec::new();
+    };
+    // In single precision, where 0.9 is not below the score that has these digits.
     let decisive = STEPS
         .iter()
-        .filter_map(|step| all.iter().rev().find(|threshold| threshold.at >= *step));
-    let named: Vec<f64> = ends.chain(decisive).chain(&best).map(|t| t.at).collect();
+        .filter_map(|step| all.iter().rposition(|t| t.at as f32 >= *step as f32));
+    let best = best.and_then(|best| all.iter().position(|t| *t == best));
+    let named: Vec<usize> = [0, last].into_iter().chain(decisive).chain(best).collect();
     let step = |from: &Threshold, to: &Threshold| {
         let hits = u128::from(to.true_positives - from.true_positives);
         (hits, u128::from(to.false_positives - from.false_positives))
@@ -272,28 +282,22 @@ fn thinned(all: &[Threshold], best: Option<Threshold>) -> Vec<Threshold> {
         let ((x, y), (u, v)) = (step(before, this), step(this, after));
         x * v != y * u
     };
-    let corners: Vec<&Threshold> = (0..all.len())
-        .filter(is_corner)
-        .map(|at| &all[at])
-        .collect();
+    let corners: Vec<usize> = (0..all.len()).filter(is_corner).collect();
     let num_items = |of: &Threshold| of.true_positives + of.false_positives;
-    let total = u128::from(all.last().map_or(1, num_items));
+    let total = u128::from(num_items(&all[last]));
     let most = (MOST_THRESHOLDS - named.len()) as u128;
     let is_all = corners.len() as u128 <= most;
     let mut next = 0;
     let spread = corners.into_iter().filter(|corner| {
-        let place = u128::from(num_items(corner)) * most;
+        let place = u128::from(num_items(&all[*corner])) * most;
         let is_due = is_all || place >= next * total;
         if is_due {
             next = place / total + 1;
         }
         is_due
     });
-    let spread: Vec<f64> = spread.map(|corner| corner.at).collect();
-    let kept = all.iter();
-    kept.filter(|t| spread.contains(&t.at) || named.contains(&t.at))
-        .copied()
-        .collect()
+    let kept: BTreeSet<usize> = named.into_iter().chain(spread).collect();
+    kept.into_iter().map(|at| all[at]).collect()
 }
 
 #[cfg(test)]
