@@ -195,6 +195,19 @@ fn seeds_are_added_until_all_is_decided() {
     assert!(!stderr.contains("going on"), "{stderr}");
 }
 
+/// The first look had all of the level, or half of it: what the others get does not take that back.
+#[test]
+fn more_planned_looks_than_before_the_first_one_are_warned_of() {
+    for (planned, together) in [("", "8.75 %"), ("looks = 2", "6.25 %")] {
+        let folder = folder_with(&spec("[1]", planned));
+        look(folder.path(), "[1, 2]");
+        fs::write(folder.path().join("spec.toml"), spec("[1]", "looks = 4")).unwrap();
+        let said = look(folder.path(), "[1, 2, 3]");
+        let warned = format!("with a probability of at most {together}");
+        assert!(said.contains(&warned), "{said}");
+    }
+}
+
 #[test]
 fn what_was_stopped_goes_on_with_the_seeds_that_had_begun() {
     let folder = folder_with(&spec("[1]", "looks = 3\nmax_seeds = 5"));

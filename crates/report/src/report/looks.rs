@@ -22,6 +22,10 @@ pub struct Looking {
     pub planned: Option<usize>,
     /// The runs of the trial with the most at each look, up to this one.
     pub most_runs: Vec<usize>,
+    /// The part of the level that all looks may use together, if that is more than all of it, since earlier ones had more
+    /// than the plan gives them now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub total: Option<f64>,
     /// Whether no verdicts are given because runs are left: a look is at all runs of a plan.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_too_early: bool,
@@ -45,13 +49,15 @@ impl Looking {
             now[at] += 1;
             trial_of.insert(Look::name(run), at);
         }
-        let mut most_runs = earlier(&index.looks, &trial_of, &now);
-        let most = now.iter().max().copied().unwrap_or(0);
-        most_runs.push(most);
         let planned = index.plan.verdict.looks;
+        let before = earlier(&index.looks, &trial_of, &now);
+        let most = now.iter().max().copied().unwrap_or(0);
+        let mut most_runs: Vec<usize> = before.iter().map(|(most, _)| *most).collect();
+        most_runs.push(most);
         Self {
             number: most_runs.len(),
             planned,
+            total: planned.and_then(|planned| total(&before, planned)),
             most_runs,
             is_too_early: planned.is_some() && !is_over(index),
             is_provisional: planned.is_none() && now.iter().any(|num| *num > 1) && !is_over(index),
@@ -94,6 +100,14 @@ impl Looking {
                 "No verdicts are given before all planned runs have ended, since `verdict.looks` plans {planned} looks and each counts."
             ));
         }
+        let (share, all) = (percent(alpha / planned as f64), percent(alpha));
+        if let Some(total) = self.total.filter(|_| self.number <= planned) {
+            return Some(format!(
+                "Warning: this is look {} of {planned} (with {runs} runs of a trial), which have {share} of the {all} for wrong claims each, but earlier ones had more: the claims of all looks together are wrong with a probability of at most {}. Set `verdict.looks` before the first look.",
+                self.number,
+                percent(total * alpha)
+            ));
+        }
         Some(if self.number > planned {
             format!(
                 "Warning: this is look {} (with {runs} runs of a trial) and `verdict.looks` plans {planned}: nothing can be claimed any more. The claims of the planned looks stand.",
@@ -101,10 +115,8 @@ impl Looking {
             )
         } else {
             format!(
-                "This is look {} of {planned} (with {runs} runs of a trial): each has {} of the {} for wrong claims.",
-                self.number,
-                percent(alpha / planned as f64),
-                percent(alpha)
+                "This is look {} of {planned} (with {runs} runs of a trial): each has {share} of the {all} for wrong claims.",
+                self.number
             )
         })
     }
@@ -123,23 +135,36 @@ pub fn looks_before(plan: &Plan, looks: &[Look]) -> Vec<usize> {
         all[at] += 1;
         trial_of.insert(Look::name_of(&run.id, &run.fingerprint), at);
     }
-    earlier(looks, &trial_of, &all)
+    let before = earlier(looks, &trial_of, &all);
+    before.into_iter().map(|(most, _)| most).collect()
+}
+
+/// The part of the level that some earlier looks had and the planned ones after them have, if it is more than all of it.
+fn total(before: &[(usize, Option<f64>)], planned: usize) -> Option<f64> {
+    let share = 1.0 / planned as f64;
+    let had: f64 = before.iter().map(|(_, had)| had.unwrap_or(share)).sum();
+    let total = had + share * planned.saturating_sub(before.len()) as f64;
+    (total > 1.0 + 1e-9).then_some(total)
 }
 
 /// The runs of the trial with the most at each look at which some trial had at least two of its present runs, and fewer
-/// than now.
-fn earlier(looks: &[Look], trial_of: &BTreeMap<String, usize>, now: &[usize]) -> Vec<usize> {
-    let mut most_runs = Vec::new();
+/// than now; with the part of the level that the look had.
+fn earlier(
+    looks: &[Look],
+    trial_of: &BTreeMap<String, usize>,
+    now: &[usize],
+) -> Vec<(usize, Option<f64>)> {
+    let mut found = Vec::new();
     for look in looks {
         let mut then = vec![0; now.len()];
         let known = look.runs.iter().filter_map(|run| trial_of.get(run));
         known.for_each(|at| then[*at] += 1);
         let grown = then.iter().zip(now);
         if grown.into_iter().any(|(then, now)| *then > 1 && then < now) {
-            most_runs.push(then.into_iter().max().unwrap_or(0));
+            found.push((then.into_iter().max().unwrap_or(0), look.share));
         }
     }
-    most_runs
+    found
 }
 
 /// Whether nothing is left to do for any run.
