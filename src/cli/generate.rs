@@ -22,6 +22,10 @@ use runner_core::show::plain_io_error;
 use runner_core::spec::plain_file;
 use runner_report::console::Mode;
 
+/// What is continued, which has no use for the flags of a generator of items. That they need `--out` is not enough: an
+/// argument that conflicts with one that is there is never missing.
+const TEXTS: [&str; 3] = ["prompt", "messages", "prompts"];
+
 #[derive(Args)]
 #[command(group = ArgGroup::new("what").args(["prompt", "messages", "prompts", "out"]).required(true))]
 pub(super) struct GenerateArgs {
@@ -31,7 +35,7 @@ pub(super) struct GenerateArgs {
     #[arg(long, value_name = "TEXT")]
     prompt: Option<String>,
     /// Answer the prompt as the user's message, written by the run's chat template
-    #[arg(long, requires = "prompt")]
+    #[arg(long, requires = "prompt", conflicts_with_all = ["messages", "prompts", "out"])]
     chat: bool,
     /// Answer a conversation: a file with a JSON list of messages, each with `role` and `content`
     #[arg(long, value_name = "FILE")]
@@ -45,40 +49,40 @@ pub(super) struct GenerateArgs {
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// For a generator of items: how many
-    #[arg(long, value_name = "N", default_value = "16", requires = "out", value_parser = clap::value_parser!(u64).range(1..=1 << 24).map(|n| n as usize))]
+    #[arg(long, value_name = "N", default_value = "16", requires = "out", conflicts_with_all = TEXTS, value_parser = clap::value_parser!(u64).range(1..=1 << 24).map(|n| n as usize))]
     num: usize,
     /// For a conditional generator: the class to generate items of, by default each in turn
-    #[arg(long, value_name = "NAME", requires = "out")]
+    #[arg(long, value_name = "NAME", requires = "out", conflicts_with_all = TEXTS)]
     class: Option<String>,
     /// For a conditional generator: generate items for the targets of the items of this split, in their order
-    #[arg(long, value_name = "SPLIT", requires = "out", conflicts_with = "class", value_parser = ["train", "valid", "test"])]
+    #[arg(long, value_name = "SPLIT", requires = "out", conflicts_with = "class", conflicts_with_all = TEXTS, value_parser = ["train", "valid", "test"])]
     split: Option<String>,
     /// Overwrite an existing file
-    #[arg(long, requires = "out")]
+    #[arg(long, requires = "out", conflicts_with_all = TEXTS)]
     force: bool,
     /// Tokens to add
-    #[arg(long, value_name = "N", default_value = "100", value_parser = clap::value_parser!(u64).range(1..=1 << 24).map(|n| n as usize))]
+    #[arg(long, conflicts_with = "out", value_name = "N", default_value = "100", value_parser = clap::value_parser!(u64).range(1..=1 << 24).map(|n| n as usize))]
     max_tokens: usize,
     /// The divisor of the scores: below 1 favors probable tokens, 0 always takes the most probable one
-    #[arg(long, value_name = "T", default_value = "1", value_parser = temperature)]
+    #[arg(long, conflicts_with = "out", value_name = "T", default_value = "1", value_parser = temperature)]
     temperature: f64,
     /// Sample only from the K most probable tokens
-    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u64).range(1..).map(|n| n as usize))]
+    #[arg(long, conflicts_with = "out", value_name = "K", value_parser = clap::value_parser!(u64).range(1..).map(|n| n as usize))]
     top_k: Option<usize>,
     /// Sample only from the most probable tokens whose probabilities add up to P
-    #[arg(long, value_name = "P", value_parser = share)]
+    #[arg(long, conflicts_with = "out", value_name = "P", value_parser = share)]
     top_p: Option<f64>,
     /// The seed of the sampler: the same seed gives the same text
     #[arg(long, value_name = "N", default_value = "0")]
     seed: u64,
     /// End before this text, which can be given several times
-    #[arg(long, value_name = "TEXT", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    #[arg(long, conflicts_with = "out", value_name = "TEXT", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     stop: Vec<String>,
     /// Recompute all earlier tokens for each token, instead of caching keys, values and states
-    #[arg(long)]
+    #[arg(long, conflicts_with = "out")]
     no_cache: bool,
     /// Print text and tokens as JSON, one object in a line for each prompt
-    #[arg(long)]
+    #[arg(long, conflicts_with = "out")]
     json: bool,
 }
 

@@ -4,6 +4,7 @@ use super::Point;
 use super::task::{Goal, listed};
 use crate::data::{DataPlan, Dataset, TargetPlan};
 use crate::diagnostic::Diagnostic;
+use crate::spec::data::Scale;
 use crate::spec::generate::{Generator, RegressionTarget};
 use crate::spec::loss::{LossFunction, LossSpec, LossType};
 use crate::spec::metric::Metric;
@@ -190,28 +191,32 @@ pub(super) fn loss_fits_transform(
     goal: &Checked<'_>,
     data: &DataPlan,
 ) -> Option<Diagnostic> {
-    let transform = data.target_transform();
+    let (transform, scale) = (data.target_transform(), data.target_scale());
+    let (key, name, which) = if transform.is_none() {
+        ("target_scale", scale.name(), "scaled")
+    } else {
+        ("target_transform", transform.name(), "transformed")
+    };
     let reason = match goal.loss.function {
-        _ if transform.is_none() => return None,
+        _ if transform.is_none() && scale == Scale::None => return None,
         LossFunction::PoissonNll { .. } => {
-            "predicts the rate of counts, and transformed targets are not counts"
+            format!("predicts the rate of counts, and {which} targets are not counts")
         }
-        LossFunction::GaussianNll => {
-            "predicts standard deviations, which have no equivalent in the units of targets that are not transformed linearly"
+        LossFunction::GaussianNll if !transform.is_none() => {
+            "predicts standard deviations, which have no equivalent in the units of targets that are not transformed linearly".into()
         }
         _ => return None,
     };
     let message = format!(
-        "`target_transform` is \"{}\", but the loss `{}` {reason}",
-        transform.name(),
+        "`{key}` is \"{name}\", but the loss `{}` {reason}",
         goal.loss.function.name()
     );
     Some(
         Diagnostic::error("task", message)
             .at(point.span(&goal.of_loss("type")))
-            .help(
-                "remove `target_transform`, or use another loss, such as \"mse\" or \"quantile\"",
-            ),
+            .help(format!(
+                "remove `{key}`, or use another loss, such as \"mse\" or \"quantile\""
+            )),
     )
 }
 

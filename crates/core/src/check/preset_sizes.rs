@@ -31,10 +31,7 @@ fn wrong(
     let (name, key) = (preset.name, parameter.key.as_str());
     let path = format!("model.{key}");
     let is_set = root.at(&path).is_some();
-    let value = match root.value_at(&path).unwrap_or(&parameter.default.value) {
-        Value::Int(value) => usize::try_from(*value).ok()?,
-        _ => return None,
-    };
+    let value = size(root, parameter)?;
     let said = if is_set {
         format!("`{key}` is {value}")
     } else {
@@ -66,6 +63,21 @@ fn wrong(
         };
         return refuse(message, help);
     }
+    if let Some(multiple) = &parameter.divides {
+        let other = preset.parameters.iter().find(|of| of.key == *multiple)?;
+        let whole = size(root, other)?;
+        if value > 0 && whole.is_multiple_of(value) {
+            return None;
+        }
+        let parts: Vec<String> = (1..=whole.min(2 * value))
+            .filter(|part| whole.is_multiple_of(*part))
+            .map(|part| part.to_string())
+            .collect();
+        return refuse(
+            format!("{said}, which does not divide the `{multiple}` of {whole}"),
+            format!("set `{key}` to one of {}", parts.join(", ")),
+        );
+    }
     let (axis, rank) = parameter.item_axis?;
     if items.len() != rank {
         return None;
@@ -75,10 +87,19 @@ fn wrong(
         let wrong = Diagnostic::error("shape", message).at(span(root, "model.type"));
         return Some(wrong.help("resize the images to squares, such as with `data.image_size`"));
     }
-    let size = items[axis];
-    if size == value {
+    let found = items[axis];
+    if found == value {
         return None;
     }
     let message = format!("{said}, but items have the shape {items:?}");
-    refuse(message, format!("set `{key} = {size}`"))
+    refuse(message, format!("set `{key} = {found}`"))
+}
+
+/// The value of a parameter, if it is a size.
+fn size(root: &Table, parameter: &Parameter) -> Option<usize> {
+    let set = root.value_at(&format!("model.{}", parameter.key));
+    match set.unwrap_or(&parameter.default.value) {
+        Value::Int(value) => usize::try_from(*value).ok(),
+        _ => None,
+    }
 }

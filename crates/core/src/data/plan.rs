@@ -79,6 +79,12 @@ impl DataPlan {
         files.map_or(TargetTransform::None, |files| files.roles.target_transform)
     }
 
+    /// How numeric targets are scaled.
+    pub fn target_scale(&self) -> Scale {
+        let files = self.files();
+        files.map_or(Scale::None, |files| files.roles.target_scale)
+    }
+
     /// The column of the weights of items.
     pub fn weight(&self) -> Option<&String> {
         match &self.dataset {

@@ -91,7 +91,8 @@ pub fn put_together(
     Ok((resolved.root, axes))
 }
 
-/// Decodes the tree of a trial with its references resolved.
+/// Decodes a tree with its references resolved. Nothing is said about the `open` keys, which the tree of a trial has none
+/// of.
 pub(super) fn read(
     references: &References<'_>,
     root: Table,
@@ -99,6 +100,7 @@ pub(super) fn read(
 ) -> (Table, ExperimentSpec, Findings) {
     let mut resolved = references.resolve(root, open);
     let mut findings = resolved.findings();
+    findings.poisoned.extend_from_slice(open);
     let names = hub::open(&mut resolved.root, references.folder(), &mut findings);
     let mut spec = ExperimentSpec::decode(&resolved.root, &mut findings);
     if let Some(init) = &mut spec.init {

@@ -41,10 +41,14 @@ impl Findings {
         poisoned.any(|p| under(p, path) || under(path, p))
     }
 
-    /// Reports that the value at `path` is invalid, and marks it as a placeholder.
+    /// Reports that the value at `path` is invalid, and marks it as a placeholder. One that is a placeholder already is
+    /// not missing.
     pub fn refuse(&mut self, path: impl Into<String>, diagnostic: Diagnostic) {
-        self.diagnostics.push(diagnostic);
-        self.poisoned.push(path.into());
+        let path = path.into();
+        if diagnostic.code != "missing-key" || !self.is_poisoned(&path) {
+            self.diagnostics.push(diagnostic);
+        }
+        self.poisoned.push(path);
     }
 }
 

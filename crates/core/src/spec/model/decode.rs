@@ -11,6 +11,7 @@ use super::layer::*;
 use super::layer_spec::MaskKey;
 use super::message::{EdgeEnds, GraphPooling, Message};
 use super::parametrization::Parametrization;
+use crate::diagnostic::Diagnostic;
 use crate::spec::kind::Kind;
 use crate::spec::own::{AnyLayer, Own};
 use crate::spec::section::{Choice, Section};
@@ -301,20 +302,21 @@ impl LayerKind {
             len: 2,
         };
         let doc = "Values before and after each of the last axes, such as `[[1, 1], [2, 0]]`.";
+        let pairs: Vec<Vec<usize>> = s.field("padding", Kind::list(pair, 1), doc).required();
+        let pairs = pairs
+            .iter()
+            .filter_map(|pair| pair.as_slice().try_into().ok());
+        let padding = pairs.collect();
+        let mode = s.choice("mode", "What the padding consists of.", PadMode::Constant);
+        let doc = "The value of the padding, if `mode` is \"constant\".";
+        let value = s.field("value", Kind::any(), doc).or(0.0);
+        if value != 0.0 && mode != PadMode::Constant {
+            refuse_unused(s, "value", "mode", mode.name(), "`mode = \"constant\"`");
+        }
         LayerKind::Pad {
-            padding: {
-                let pairs: Vec<Vec<usize>> =
-                    s.field("padding", Kind::list(pair, 1), doc).required();
-                let pairs = pairs
-                    .iter()
-                    .filter_map(|pair| pair.as_slice().try_into().ok());
-                pairs.collect()
-            },
-            mode: s.choice("mode", "What the padding consists of.", PadMode::Constant),
-            value: {
-                let doc = "The value of the padding, if `mode` is \"constant\".";
-                s.field("value", Kind::any(), doc).or(0.0)
-            },
+            padding,
+            mode,
+            value,
         }
     }
 
@@ -363,20 +365,33 @@ impl LayerKind {
             s.field("output_size", Kind::sizes(1, dims), doc).optional();
         let doc = "Scale of each dimension, when `output_size` is not set.";
         let scale: Option<f64> = s.field("scale", Kind::between(1e-3, 1e3), doc).optional();
+        let mode = s.choice(
+            "mode",
+            "The interpolation between samples.",
+            Interpolation::Nearest,
+        );
+        let doc = "Whether to align the outermost samples; not with \"nearest\".";
+        let align_corners = s.field("align_corners", Kind::Bool, doc).or(false);
+        if align_corners && mode == Interpolation::Nearest {
+            let others = "`mode = \"linear\"`";
+            refuse_unused(s, "align_corners", "mode", mode.name(), others);
+        }
         LayerKind::Interpolate {
             dims,
             output_size: output_size.map(|sizes| each(sizes, dims)),
             scale: scale.map(|scale| vec![scale; dims]),
-            mode: s.choice(
-                "mode",
-                "The interpolation between samples.",
-                Interpolation::Nearest,
-            ),
-            align_corners: {
-                let doc = "Whether to align the outermost samples.";
-                s.field("align_corners", Kind::Bool, doc).or(false)
-            },
+            mode,
+            align_corners,
         }
+    }
+}
+
+/// Refuses a key that has no effect with the choice of another.
+fn refuse_unused(s: &mut Section<'_>, key: &str, other: &str, choice: &str, instead: &str) {
+    if let Some(at) = s.written_at(key) {
+        let message = format!("`{key}` has no effect with `{other} = \"{choice}\"`");
+        let wrong = Diagnostic::error("contradiction", message).at(at);
+        s.refuse(key, wrong.help(format!("set {instead}, or remove `{key}`")));
     }
 }
 

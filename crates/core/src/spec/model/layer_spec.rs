@@ -107,7 +107,7 @@ impl LayerSpec {
             diagnostic = diagnostic.related(*used, "used here");
         }
         match self.place.preset {
-            Some(preset) => diagnostic.note(format!("`{}` is a layer of the preset `{preset}`; `runner describe --as-layers` prints all of its layers", self.name)),
+            Some(preset) => diagnostic.note(format!("`{}` is a layer of the preset `{preset}`; to change more than its values, use its layers as `runner describe --as-layers` prints them", self.name)),
             None => diagnostic,
         }
     }

@@ -66,6 +66,8 @@ pub struct Parameter {
     pub item_axis: Option<(usize, usize)>,
     /// Whether it is how many times images are halved.
     pub halves_items: bool,
+    /// The key of the preset that has to be a multiple of it, if there is one.
+    pub divides: Option<String>,
     /// The allowed names, if it is a choice.
     options: Vec<String>,
     kind: String,
@@ -191,6 +193,7 @@ impl Parameter {
             kind: text("type"),
             item_axis: axis,
             halves_items: table.get("halves_items").is_some(),
+            divides: table.get("divides").is_some().then(|| text("divides")),
             options,
             default: table.get("default").expect("a default").node.clone(),
             key: entry.key,

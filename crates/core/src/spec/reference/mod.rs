@@ -43,12 +43,12 @@ pub struct Resolved {
     pub diagnostics: Vec<Diagnostic>,
     /// Whether some reference depends on the trial.
     pub is_open: bool,
-    /// Unresolved references: the key, and the places that a message may point at.
+    /// Unresolved references, wrong ones and ones that depend on the trial: the key, and the place of its text.
     failed: Vec<(String, Span)>,
 }
 
 impl Resolved {
-    /// Findings in which the keys of wrong references are poisoned.
+    /// Findings in which the keys of unresolved references are poisoned.
     pub fn findings(&self) -> Findings {
         Findings {
             poisoned: self.failed.iter().map(|(path, _)| path.clone()).collect(),

@@ -119,7 +119,13 @@ impl Resolver<'_> {
         };
         let mut state = self.state.borrow_mut();
         let known = match result {
-            Ok(known) => known,
+            Ok(known) => {
+                // It has no value before it is that of a trial.
+                if known.1.is_kept && !self.as_text {
+                    state.failed.push((path.to_owned(), node.span));
+                }
+                known
+            }
             Err(diagnostic) => {
                 state.diagnostics.extend(diagnostic.map(|found| *found));
                 state.failed.push((path.to_owned(), node.span));
