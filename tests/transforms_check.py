@@ -74,3 +74,24 @@ for column, nothing in [("size", math.nan), ("size", -1), ("color", ""), ("color
     kept = [0, 2] if column else [0, 1, 2]
     assert np.abs(found[kept] - whole[kept]).max() <= 1e-5, (found, whole)
     assert not column or np.isnan(found[1]).all() and names[1] == "", (column, found, names)
+
+# Every row of the file, whose categories are numbers there, and some of whose numbers in lists mean missing.
+spec = importlib.util.spec_from_file_location("rates", folder / "rates" / "model.py")
+rates = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(rates)
+assert rates.check() <= 1e-5
+rows = [json.loads(line) for line in (folder / "rates.jsonl").read_text().splitlines()]
+encoded = rates.encode(rows)
+assert (encoded[:, :5].sum(1) == 1).all() and len(encoded[:, :5].unique(dim=0)) == 5, encoded
+plain = [dict(row, of=[None if number in (-999, 0.1) else number for number in row["of"]]) for row in rows]
+assert torch.equal(encoded, rates.encode(plain)) and len(encoded[:, 6].unique()) == 3, encoded
+with torch.no_grad():
+    probabilities = rates.load()(encoded).softmax(1).numpy()
+session = onnxruntime.InferenceSession(str(folder / "rates.onnx"))
+names = ["0.00001" if row["rate"] == 1e-5 else str(int(row["rate"])) if row["rate"] >= 1 else str(row["rate"]) for row in rows]
+inputs = {
+    "rate": np.array(names, object)[:, None],
+    "of": np.array([[np.nan if number is None else number for number in row["of"]] for row in rows], np.float32),
+}
+found, _ = session.run(["probabilities", "class"], inputs)
+assert np.abs(found - probabilities).max() <= 1e-5, (found, probabilities)

@@ -62,7 +62,7 @@ pub struct TableArgs {
     #[arg(long, value_name = "FILE")]
     to: Option<PathBuf>,
     /// Replace a file that is there
-    #[arg(long)]
+    #[arg(long, requires = "to")]
     force: bool,
 }
 

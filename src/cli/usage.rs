@@ -32,11 +32,12 @@ pub fn refusal(error: &clap::Error, arguments: &[String]) -> Option<Diagnostic> 
                 .iter()
                 .find(|written| written.starts_with(&argument));
             let flags = flags(command);
-            // Verbs without an experiment file have no edits of it.
-            let has_edits = flags.iter().any(|flag| flag == "set");
+            // Verbs without an experiment file have no edits of it, and others write no results.
+            let has = |name: &str| flags.iter().any(|flag| flag == name);
             let written = with_value(written.unwrap_or(&argument), arguments);
             let answer = for_argument(&written, &flags)
-                .filter(|answer| has_edits || !answer.contains("--set "));
+                .filter(|answer| has("set") || !answer.contains("--set "))
+                .filter(|answer| has("results") || !answer.contains("--results "));
             let help = answer.unwrap_or_else(|| format!("`{name} --help` lists its arguments"));
             let message = if argument.starts_with('-') {
                 format!("`{name}` has no flag `{argument}`")

@@ -23,8 +23,13 @@ fn parent_of(path: &Path) -> &Path {
     }
 }
 
-/// Refuses a destination that already exists, or whose folder does not exist.
-fn check(path: &Path, force: bool) -> Result<(), Error> {
+/// Refuses a destination that already exists, or whose folder does not exist. `fits` refuses what is there if it is not
+/// replaced in any case.
+fn check(
+    path: &Path,
+    force: bool,
+    fits: impl FnOnce(&fs::Metadata) -> Result<(), Error>,
+) -> Result<(), Error> {
     let shown = path.display();
     let parent = parent_of(path);
     if path.file_name().is_none() {
@@ -38,27 +43,33 @@ fn check(path: &Path, force: bool) -> Result<(), Error> {
         let message = format!("cannot write `{shown}`: there is no folder `{parent}`");
         return Err(refused(message, "create it, or choose another path"));
     }
-    match fs::symlink_metadata(path) {
-        Ok(_) if !force => Err(refused(
+    let there = match fs::symlink_metadata(path) {
+        Ok(there) => there,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(e) => {
+            return Err(refused(
+                format!("cannot write `{shown}`: {}", plain_io_error(&e)),
+                "choose another path",
+            ));
+        }
+    };
+    fits(&there)?;
+    if let Some(RunFolder(run)) = RunFolder::with_file(path) {
+        return Err(refused(
+            format!(
+                "`{shown}` is a file of the run `{}`, which would be damaged",
+                run.file_name().unwrap_or_default().display()
+            ),
+            "choose another path",
+        ));
+    }
+    if !force {
+        return Err(refused(
             format!("`{shown}` exists"),
             "choose another path, or pass `--force` to replace it",
-        )),
-        Ok(_) => match RunFolder::with_file(path) {
-            None => Ok(()),
-            Some(RunFolder(run)) => Err(refused(
-                format!(
-                    "`{shown}` is a file of the run `{}`, which would be damaged",
-                    run.file_name().unwrap_or_default().display()
-                ),
-                "choose another path",
-            )),
-        },
-        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(e) => Err(refused(
-            format!("cannot write `{shown}`: {}", plain_io_error(&e)),
-            "choose another path",
-        )),
+        ));
     }
+    Ok(())
 }
 
 /// Refuses a destination that is what is read, or a folder around it, since it would be replaced.
@@ -83,16 +94,19 @@ pub struct File<'a>(&'a Path);
 impl<'a> File<'a> {
     /// Refuses to replace a file without `force`, and a folder, device or pipe in any case.
     pub fn new(path: &'a Path, force: bool) -> Result<Self, Error> {
-        check(path, force)?;
-        // A link is replaced, and its target is kept.
-        let other = fs::symlink_metadata(path).is_ok_and(|m| !m.is_file() && !m.is_symlink());
-        if other {
-            let shown = path.display();
-            return Err(refused(
-                format!("`{shown}` is not a file"),
-                "choose a file; `--force` replaces an existing one",
-            ));
+        let shown = path.display();
+        if path.as_os_str().as_encoded_bytes().ends_with(b"/") {
+            let message = format!("`{shown}` names a folder, and a file is written");
+            return Err(refused(message, "remove the `/` at its end"));
         }
+        check(path, force, |there| {
+            // A link is replaced, and its target is kept.
+            if there.is_file() || there.is_symlink() {
+                return Ok(());
+            }
+            let message = format!("`{shown}` is not a file");
+            Err(refused(message, "choose another path"))
+        })?;
         Ok(Self(path))
     }
 
@@ -146,27 +160,26 @@ pub fn unwritten(path: &Path, error: &io::Error) -> Error {
 pub struct Folder<'a>(&'a Path);
 
 impl<'a> Folder<'a> {
-    /// Refuses an existing folder or, with `force`, one with files that are not by their names `own`: those of an
-    /// earlier call.
+    /// Refuses a folder with files that are not by their names `own`, those of an earlier call, and without `force` any
+    /// existing one.
     pub fn new(path: &'a Path, force: bool, own: impl Fn(&OsStr) -> bool) -> Result<Self, Error> {
-        check(path, force)?;
-        if fs::symlink_metadata(path).is_err() {
-            return Ok(Self(path));
-        }
         let shown = path.display();
         let foreign =
             |reason: String| refused(reason, "choose another folder; it is created if necessary");
-        let entries =
-            fs::read_dir(path).map_err(|_| foreign(format!("`{shown}` is not a folder")))?;
-        for entry in entries.flatten() {
-            let name = entry.file_name();
-            if !own(&name) {
-                let name = Path::new(&name).display();
-                return Err(foreign(format!(
-                    "`{shown}` contains `{name}`, which this command did not write, so it is not replaced"
-                )));
+        check(path, force, |_| {
+            let entries =
+                fs::read_dir(path).map_err(|_| foreign(format!("`{shown}` is not a folder")))?;
+            for entry in entries.flatten() {
+                let name = entry.file_name();
+                if !own(&name) {
+                    let name = Path::new(&name).display();
+                    return Err(foreign(format!(
+                        "`{shown}` contains `{name}`, which this command did not write, so it is not replaced"
+                    )));
+                }
             }
-        }
+            Ok(())
+        })?;
         Ok(Self(path))
     }
 

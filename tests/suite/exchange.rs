@@ -93,6 +93,11 @@ const EDGES: &[(&[usize], &str)] = &[
         "{ type = 'adaptive_avg_pool2d', output_size = 1 }",
     ),
     (&[2, 7], "{ type = 'adaptive_avg_pool1d', output_size = 3 }"),
+    // Many values are 0.
+    (
+        &[4, 9],
+        "{ type = 'relu' }, { type = 'top_k', k = 6, fill = -1.0 }",
+    ),
     (&[5, 4], "{ type = 'gru', hidden_size = 3, bias = false }"),
     (
         &[5, 4],
@@ -599,9 +604,14 @@ fn exports_that_cannot_be_are_refused_and_write_nothing() {
             vec!["onnx", &run, "--out", "there.onnx"],
             "`there.onnx` exists",
         ),
+        // Flags that would not help are not proposed.
         (
-            vec!["onnx", &run, "--out", "folder", "--force"],
+            vec!["onnx", &run, "--out", "folder"],
             "`folder` is not a file",
+        ),
+        (
+            vec!["onnx", &run, "--out", "new.onnx/"],
+            "remove the `/` at its end",
         ),
         (
             vec!["onnx", &run, "--out", "no/such.onnx"],
@@ -611,9 +621,8 @@ fn exports_that_cannot_be_are_refused_and_write_nothing() {
             vec!["onnx", "nowhere", "--out", "new.onnx"],
             "`nowhere` does not exist",
         ),
-        (vec!["pytorch", &run, "--out", "folder"], "`folder` exists"),
         (
-            vec!["pytorch", &run, "--out", "folder", "--force"],
+            vec!["pytorch", &run, "--out", "folder"],
             "contains `notes.txt`",
         ),
         (
@@ -879,6 +888,37 @@ fn refused_missing_values_leave_too(folder: &Path) {
     );
 }
 
+/// Categories that are numbers in the file of the training have names that Python writes otherwise, and numbers in lists
+/// may mean missing.
+fn numbers_are_categories(folder: &Path) {
+    let spec = "data = { type = 'json_lines', path = 'rates.jsonl', target = 'kind', columns = [{ name = 'rate', type = 'category' }], missing = 'mean', missing_values = [-999, 0.1] }\n\
+         model = { type = 'mlp', hidden = [8] }\noptimizer = { type = 'adam', learning_rate = 1e-2 }\n\
+         train = { epochs = 1, batch_size = 16 }\n";
+    fs::write(folder.join("rates.toml"), spec).unwrap();
+    let rates = ["1e-5", "1.0", "2", "1e17", "0.25"];
+    let rows = (0..40).map(|at| {
+        let kind = ["small", "large"][at % 2];
+        let second = ["-999", "0.1", "null", "2.5", "4"][at % 7 % 5];
+        let rate = rates[at % 5];
+        format!(
+            "{{\"rate\": {rate}, \"of\": [{}, {second}], \"kind\": \"{kind}\"}}\n",
+            at % 3
+        )
+    });
+    fs::write(folder.join("rates.jsonl"), rows.collect::<String>()).unwrap();
+    let (code, _, said) = run(folder, &["run", "rates.toml", "--quiet"]);
+    assert_eq!(code, 0, "{said}");
+    exported(folder, &["pytorch", "results/rates", "--out", "rates"]);
+    let model = [
+        "onnx",
+        "results/rates",
+        "--with-transforms",
+        "--out",
+        "rates.onnx",
+    ];
+    exported(folder, &model);
+}
+
 /// From rows of the data to names of classes: Python's `encode`, and the graph with transforms.
 #[test]
 fn transforms_leave_with_the_network() {
@@ -917,6 +957,7 @@ fn transforms_leave_with_the_network() {
     let example = read_json(&folder.path().join("module/example.json"));
     assert_eq!(example["rows"].as_array().unwrap().len(), 3);
     refused_missing_values_leave_too(folder.path());
+    numbers_are_categories(folder.path());
     let Some(python) = python_with(&["torch", "onnx", "onnxruntime", "safetensors"]) else {
         return;
     };

@@ -78,6 +78,7 @@ fn folders_of_hubs_are_opened_and_written_as_by_transformers() {
     let folder = folder.path();
     python.run("hub_check.py", &[folder]);
     networks_are_those_of_transformers_both_ways(folder, &python);
+    padding_is_masked_as_in_the_training(folder);
     residual_networks_are_described_as_layers(folder);
     a_new_head_begins_with_random_values(folder);
     classes_have_the_order_of_the_folder(folder);
@@ -161,6 +162,30 @@ fn networks_are_those_of_transformers_both_ways(folder: &Path, python: &Python) 
                 json!({ "0": "calm", "1": "rough", "2": "wild" })
             );
         }
+    }
+}
+
+/// The library passes a mask of padding unless the folder says otherwise.
+fn padding_is_masked_as_in_the_training(folder: &Path) {
+    let data = KINDS.edit("tokens = {", "tokens = { path = 'kinds/tokenizer.json',");
+    for (mask, names) in [
+        (true, Json::Null),
+        (false, json!(["input_ids", "token_type_ids"])),
+    ] {
+        let name = format!("bert_{mask}");
+        let model = "type = 'bert', d_model = 8, num_layers = 1, num_heads = 2, feedforward_size = 8, max_length = 12";
+        let spec = format!("{data}model = {{ {model}, mask = {mask} }}\n{REST}");
+        fs::write(folder.join(format!("{name}.toml")), spec).unwrap();
+        let results = format!("results/{name}");
+        for arguments in [
+            vec!["run", &format!("{name}.toml"), "--quiet"],
+            vec!["export", "hub", &results, "--out", &name],
+        ] {
+            let (code, _, said) = run(folder, &arguments);
+            assert_eq!(code, 0, "{name}: {said}");
+        }
+        let config = read_json(&folder.join(name).join("tokenizer_config.json"));
+        assert_eq!(config["model_input_names"], names);
     }
 }
 

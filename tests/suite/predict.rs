@@ -11,7 +11,7 @@ use burn_runner::predict::Prediction;
 use serde_json::Value as Json;
 
 use super::edit::Edit;
-use super::support::{folder_with, npy, run, runner, texts};
+use super::support::{folder_with, npy, npy_of, run, runner, texts};
 
 /// A small experiment; `data` begins with the keys of `[data]`.
 fn spec(data: &str, model: &str) -> String {
@@ -667,6 +667,69 @@ fn marks_of_missing_values_hold_for_other_types_of_files() {
         csv[..4].iter().all(|value| *value == csv[0]) && csv[4] != csv[0],
         "{csv:?}"
     );
+}
+
+/// Codes of arrays mean missing in new arrays too, of the run's files or not.
+#[test]
+fn marks_of_missing_values_hold_for_arrays() {
+    let data = "type = \"npy\"\npath = \"x.npy\"\ntarget_path = \"y.npy\"\nmissing = \"zero\"\nmissing_values = [-99.9]";
+    let folder = folder_with(&spec(data, MLP));
+    let items = |code: f32| -> Vec<[f32; 3]> {
+        let of = |at: usize, axis: usize| ((at * 7 + axis * 3) % 11) as f32;
+        let item = |at: usize| {
+            [
+                of(at, 0),
+                if at.is_multiple_of(3) {
+                    code
+                } else {
+                    of(at, 1)
+                },
+                of(at, 2),
+            ]
+        };
+        (0..30).map(item).collect()
+    };
+    let write = |name: &str, bytes: Vec<u8>| fs::write(folder.path().join(name), bytes).unwrap();
+    write("x.npy", npy_of(&items(-99.9)));
+    let classes = (0..30i32).flat_map(|at| (at % 2).to_le_bytes());
+    write("y.npy", npy("<i4", "(30,)", &classes.collect::<Vec<u8>>()));
+    write("nan.npy", npy_of(&items(f32::NAN)));
+    write("other.npy", npy_of(&items(-99.0)));
+    let (code, _, stderr) = run(folder.path(), &["run", "spec.toml", "--quiet"]);
+    assert_eq!(code, 0, "{stderr}");
+    let predicted = |name: &str| {
+        let (code, stdout, stderr) =
+            run(folder.path(), &["predict", "results/spec", "--data", name]);
+        assert_eq!(code, 0, "{stderr}");
+        stdout
+    };
+    assert_eq!(predicted("x.npy"), predicted("nan.npy"));
+    assert_ne!(predicted("x.npy"), predicted("other.npy"));
+}
+
+/// Codes in lists of numbers mean missing, in the training and in new rows.
+#[test]
+fn marks_of_missing_values_hold_in_lists() {
+    let data = "type = \"json_lines\"\npath = \"t.jsonl\"\ntarget = \"y\"\nmissing = \"zero\"\nmissing_values = [-999, 0.1]";
+    let row = |at: usize, code: &str| {
+        let code = if at.is_multiple_of(3) { code } else { "2.5" };
+        format!("{{\"x\": [{}, {code}, 0.5], \"y\": {}}}\n", at % 7, at % 2)
+    };
+    let rows = |code: &str| (0..30).map(|at| row(at, code)).collect::<String>();
+    let made = ["-999", "null", "0.10000000149011612", "-998"].map(|code| {
+        let folder = folder_with(&spec(data, MLP));
+        fs::write(folder.path().join("t.jsonl"), rows(code)).unwrap();
+        let (code, _, stderr) = run(folder.path(), &["run", "spec.toml", "--quiet"]);
+        assert_eq!(code, 0, "{stderr}");
+        fs::write(folder.path().join("new.jsonl"), rows("-999")).unwrap();
+        let predict = ["predict", "results/spec", "--data", "new.jsonl"];
+        let (code, stdout, stderr) = run(folder.path(), &predict);
+        assert_eq!(code, 0, "{stderr}");
+        stdout
+    });
+    assert_eq!(made[0], made[1]);
+    assert_eq!(made[0], made[2]);
+    assert_ne!(made[0], made[3]);
 }
 
 /// The other way round: a run from JSON lines, whose word `NA` is a category.

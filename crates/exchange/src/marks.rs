@@ -42,15 +42,16 @@ impl<'a> Marks<'a> {
         files.map_or_else(Vec::new, |files| files.missing_numbers_of(column))
     }
 
-    /// The numbers that mean missing within the arrays of a column, as 32-bit floats.
+    /// The numbers that mean missing within the arrays or lists of a column, as 32-bit floats.
     pub fn elements(self, column: &str) -> Vec<f32> {
-        let files = self.0.filter(|files| has_arrays(files));
-        let numbers = files.map_or_else(Vec::new, |files| files.missing_numbers_of(column));
+        let numbers = self
+            .0
+            .map_or_else(Vec::new, |files| files.missing_numbers_of(column));
         numbers.into_iter().map(|number| number as f32).collect()
     }
 }
 
-/// Marks hold for the elements of arrays in files of arrays, and for whole values in files of rows.
+/// Files of arrays have no values but their elements.
 fn has_arrays(files: &FilesSpec) -> bool {
     matches!(
         files.format,

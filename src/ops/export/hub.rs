@@ -4,6 +4,8 @@ use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
+use serde_json::json;
+
 use super::asked::{Exported, Numbers};
 use super::run::{exported, open};
 use super::{ExportError, cast, failed, tensors};
@@ -11,12 +13,14 @@ use crate::error::Error;
 use crate::model::{Model, Options};
 use crate::ops::place::Folder;
 use crate::ops::{Progress, Sink};
-use runner_core::check::network::Network;
 use runner_core::data::Transforms;
 use runner_core::data::encode::TargetEncoder;
 use runner_core::data::encode::tokenizer::Tokenizer;
 use runner_core::diagnostic::Diagnostic;
+use runner_core::plan::RunPlan;
 use runner_core::spec::hub::TOKENIZER;
+use runner_core::spec::model::layer::LayerKind;
+use runner_core::spec::task::TaskKind;
 use runner_exchange::hub::{About, HubNetwork, config, tokenizer_config};
 use runner_exchange::tensors::{Dtype, Tensors};
 use runner_exchange::write;
@@ -108,10 +112,7 @@ pub fn export_hub(asked: &ExportHub, sink: &Sink<'_>) -> Result<Exported, Error>
         to.flush()?;
         if let Some((tokenizer, text)) = &subwords {
             fs::write(new.join(TOKENIZER), text)?;
-            write_json(
-                &new.join("tokenizer_config.json"),
-                &beside(&plan.network, tokenizer),
-            )?;
+            write_json(&new.join("tokenizer_config.json"), &beside(plan, tokenizer))?;
         }
         Ok(())
     };
@@ -178,14 +179,23 @@ fn ends(tokenizer: &Tokenizer) -> Vec<i32> {
 }
 
 /// What is written beside a tokenizer.
-fn beside(network: &Network, tokenizer: &Tokenizer) -> serde_json::Value {
+fn beside(plan: &RunPlan, tokenizer: &Tokenizer) -> serde_json::Value {
     let mask = tokenizer.mask().map(|token| tokenizer.name(token));
     let padding = tokenizer.name(tokenizer.padding());
+    let network = &plan.network;
     let length = network.items.dims.first().map(|length| *length as i64);
-    tokenizer_config(
+    let mut config = tokenizer_config(
         length,
         Some(&padding),
         mask.as_deref(),
         tokenizer.chat.as_ref(),
-    )
+    );
+    let mut layers = network.layers.iter();
+    let masks = layers.any(|layer| matches!(layer.kind, LayerKind::PaddingMask { .. }));
+    if !masks && plan.task.kind != TaskKind::NextToken {
+        // The network was trained to read padding, which the library would mask. Where only earlier tokens are seen, the
+        // library's mask of padding changes nothing.
+        config["model_input_names"] = json!(["input_ids", "token_type_ids"]);
+    }
+    config
 }

@@ -131,6 +131,11 @@ pub(super) fn all_dropped(files: &FilesSpec, records: &Records, uses: &Uses) -> 
         .into_iter()
         .filter(|at| missing(at) && policy(at) == Missing::Drop)
         .collect();
+    // Elements of arrays have no typical value.
+    let has_arrays = columns
+        .iter()
+        .any(|at| !records.columns()[*at].shape.is_empty());
+    let with = if has_arrays { "zero" } else { "median" };
     DataError::new(
         "no items are left to train on: each is missing a value in a column with `missing = \"drop\"`",
     )
@@ -140,7 +145,9 @@ pub(super) fn all_dropped(files: &FilesSpec, records: &Records, uses: &Uses) -> 
         counted(records.len(), "item"),
         show_missing(files, records, &columns)
     ))
-    .help("impute them, for example with `missing = \"median\"`, or list the columns in `ignore`")
+    .help(format!(
+        "impute them, for example with `missing = \"{with}\"`, or list the columns in `ignore`"
+    ))
 }
 
 /// Which rows are dropped because a value is missing; empty if none is. Refuses missing values that the file does not

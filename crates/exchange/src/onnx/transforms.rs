@@ -203,13 +203,11 @@ fn column(
             graph.input(name, Element::F32, &[fill.len()]);
             let mut value = cast(graph, name, DataType::Double);
             let mut is_missing = graph.node("IsNaN", &[&value], &[]);
-            if fill.len() == 1 {
-                // Inputs are 32-bit floats.
-                for mark in marks.numbers(name) {
-                    let mark = doubles(graph, &[f64::from(mark as f32)]);
-                    let is_mark = graph.node("Equal", &[&value, &mark], &[]);
-                    is_missing = graph.node("Or", &[&is_missing, &is_mark], &[]);
-                }
+            // Inputs are 32-bit floats.
+            for mark in marks.numbers(name) {
+                let mark = doubles(graph, &[f64::from(mark as f32)]);
+                let is_mark = graph.node("Equal", &[&value, &mark], &[]);
+                is_missing = graph.node("Or", &[&is_missing, &is_mark], &[]);
             }
             if is_needed {
                 lacking.add(graph, &is_missing, &[fill.len()]);
@@ -269,7 +267,11 @@ fn column(
                 Attribute::Floats("values_floats", all.collect()),
                 Attribute::Float("default_float", f64::NAN),
             ];
-            graph.node("LabelEncoder", &[name], &settings)
+            let number = graph.node("LabelEncoder", &[name], &settings);
+            // The run refuses unknown categories.
+            let is_unknown = graph.node("IsNaN", &[&number], &[]);
+            lacking.add(graph, &is_unknown, &[1]);
+            number
         }
     }
 }

@@ -33,7 +33,7 @@ pub fn model_py(
     let classes = super::network(network, state)?;
     // Only what the functions and classes use.
     let mut imports = String::new();
-    for module in ["math", "re", "tokenizers"] {
+    for module in ["decimal", "math", "re", "tokenizers"] {
         let used = format!("{module}.");
         let is_in_class = module == "math" && classes.contains(&used);
         if is_in_class || about.functions.contains(&used) {

@@ -108,7 +108,14 @@ fn missing(transforms: &Transforms, marks: Marks<'_>) -> String {
     for name in columns {
         let texts = marks.texts(name);
         let texts = texts.iter().map(|text| quote(text));
-        let numbers = marks.numbers(name);
+        let mut numbers = marks.numbers(name);
+        let in_32_bits: Vec<f64> = numbers
+            .iter()
+            .map(|number| f64::from(*number as f32))
+            .collect();
+        numbers.extend(in_32_bits);
+        numbers.sort_by(f64::total_cmp);
+        numbers.dedup();
         let numbers = numbers.iter().map(|number| format!("{number:?}"));
         let all: Vec<String> = texts.chain(numbers).collect();
         if !all.is_empty() {
@@ -124,12 +131,20 @@ fn missing(transforms: &Transforms, marks: Marks<'_>) -> String {
 const KNOWN: &str = r#"
 
 def known(row):
-    """A row with None for each value that means missing."""
-    return {name: None if is_missing(name, value) else value for name, value in row.items()}
+    """A row with None for each value that means missing, also in lists."""
+    return {name: without_marks(name, value) for name, value in row.items()}
+
+
+def without_marks(name, value):
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, (list, tuple)):
+        return [without_marks(name, of) for of in value]
+    return None if is_missing(name, value) else value
 
 
 def is_missing(name, value):
-    if value.__hash__ is None or isinstance(value, (bool, tuple)):
+    if value.__hash__ is None or isinstance(value, bool):
         return False
     return (value.strip() if isinstance(value, str) else value) in MISSING.get(name, ())
 
@@ -294,6 +309,8 @@ pub(super) fn quoted<'a>(texts: impl Iterator<Item = &'a String>) -> String {
 const NUMBERS: &str = r#"def numbers(values, fill, scaling, clip=None):
     """The numbers of a column: missing ones are filled in, and each becomes (number - shift) * factor."""
     values = values if isinstance(values, (list, tuple)) else [values]
+    while any(isinstance(value, (list, tuple)) for value in values):
+        values = [of for value in values for of in value]
     values = [math.nan if value is None else value for value in values]
     values = torch.tensor(values, dtype=torch.float64)
     values = torch.where(values.isnan(), torch.tensor(fill, dtype=torch.float64), values)
@@ -319,6 +336,9 @@ const CATEGORY: &str = r#"def category(value):
     """The name of a category as files have it; None stays."""
     if value is None or isinstance(value, str):
         return value
+    if isinstance(value, float):
+        # Without an exponent, and without a point if it is whole.
+        return format(decimal.Decimal(repr(value)), "f").removesuffix(".0")
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

@@ -107,6 +107,19 @@ fn digest_of(files: &FilesSpec, contents: Vec<Json>, readers: u32) -> String {
         "ignore": roles.ignore,
         "missing_is_bad": read::missing_is_bad(files),
     });
+    // Earlier versions read them as numbers.
+    let is_nested = matches!(format, Format::JsonLines | Format::Parquet);
+    let mut columns = roles.columns.iter();
+    if is_nested
+        && (!files.missing_values().is_empty()
+            || columns.any(|c| {
+                c.missing_values
+                    .as_ref()
+                    .is_some_and(|marks| !marks.is_empty())
+            }))
+    {
+        work["marks_in_lists"] = json!(true);
+    }
     let images = roles.columns.iter().filter_map(|column| {
         let image = column.image.as_ref()?;
         Some(json!([column.name, image.size, image.channels]))

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use super::element::Layout;
 use super::named::{Found, Visit};
+use super::stream::Marks;
 use super::{Array, Open, damaged, idx, npy, npz, safetensors, wrong_length};
 use crate::data::DataError;
 use crate::data::incoming::{Id, Incoming, Origin, Raw, Take};
@@ -195,12 +196,14 @@ fn read_arrays(
         ))
         .help("use files whose arrays have the same first dimension"));
     }
-    pump(incoming, columns, streams, take)
+    // As in the files of the run, whatever the type of this one is.
+    let marks = Marks::of(&incoming.files(DataKind::Npy), &columns);
+    pump(incoming, (columns, marks), streams, take)
 }
 
 fn pump(
     incoming: &Incoming<'_>,
-    columns: Vec<Column>,
+    (columns, marks): (Vec<Column>, Marks),
     mut streams: Vec<(usize, Values<'_>)>,
     take: Take<'_>,
 ) -> Result<(), DataError> {
@@ -225,7 +228,9 @@ fn pump(
                 let out = &mut record[starts[*at]..starts[*at] + len];
                 let unit = incoming.unit().filter(|_| !values.is_target);
                 let written = values.convert(item, &columns[*at].kind, unit, out);
-                written.map_err(|reason| (values.array.place.clone(), reason))
+                written.map_err(|reason| (values.array.place.clone(), reason))?;
+                marks.take_out(*at, out);
+                Ok(())
             });
             match written {
                 Ok(()) => {

@@ -132,16 +132,16 @@ impl<'a> Stream<'a> {
 }
 
 /// Numbers that mean missing, by column.
-struct Marks(Vec<(ColumnKind, Vec<f64>)>);
+pub(super) struct Marks(Vec<(ColumnKind, Vec<f64>)>);
 
 impl Marks {
-    fn of(files: &FilesSpec, columns: &[Column]) -> Self {
+    pub(super) fn of(files: &FilesSpec, columns: &[Column]) -> Self {
         let of = |column: &Column| (column.kind.clone(), files.missing_numbers_of(&column.name));
         Self(columns.iter().map(of).collect())
     }
 
     /// Replaces each of these with the missing value.
-    fn take_out(&self, column: usize, record: &mut [u8]) {
+    pub(super) fn take_out(&self, column: usize, record: &mut [u8]) {
         let (kind, marks) = &self.0[column];
         if marks.is_empty() {
             return;

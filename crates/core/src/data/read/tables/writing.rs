@@ -62,7 +62,13 @@ impl Marks {
             Cell::Float(number) => Some(*number),
             Cell::Missing | Cell::Bool(_) | Cell::List(_) | Cell::Wrong(_) => None,
         };
-        number.is_some_and(|number: f64| self.numbers.contains(&number))
+        number.is_some_and(|number| self.have(number))
+    }
+
+    /// Whether a number is one of them, or what 32 bits make of one.
+    fn have(&self, number: f64) -> bool {
+        let mut numbers = self.numbers.iter();
+        numbers.any(|mark| number == *mark || number == f64::from(*mark as f32))
     }
 }
 
@@ -122,6 +128,14 @@ impl<'a> Writing<'a> {
         let is_missing = |marks: &Marks| !marks.is_empty() && marks.hold(&cell, self.values);
         if is_missing(&self.marks) || own.is_some_and(is_missing) {
             return Cell::Missing;
+        }
+        if let Cell::List(mut list) = cell {
+            for number in &mut list.values {
+                if self.marks.have(*number) || own.is_some_and(|own| own.have(*number)) {
+                    *number = f64::NAN;
+                }
+            }
+            return Cell::List(list);
         }
         let kind = said.and_then(|said| said.kind);
         let own_format = said.and_then(|said| said.date_format.as_ref());
