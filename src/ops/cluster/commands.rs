@@ -55,22 +55,25 @@ pub(super) fn queue(
         if !(job.first..job.first + job.count).any(&is_asked) {
             continue;
         }
-        let text = shell(&filled_in(status, &[("job", quoted(&job.id))]))?;
-        states.extend(parse(&text, job, commands.index.is_some()));
+        let command = filled_in(status, &[("job", quoted(&job.id))]);
+        let text = shell(&command)?;
+        let found = parse(&text, job, commands.index.is_some());
+        states.extend(found.map_err(|words| Refusal {
+            program: command,
+            words,
+            is_missing: false,
+        })?);
     }
     Ok(Some(states))
 }
 
-/// Parses `queued` or `running`, for arrays after the number of the element.
-fn parse(text: &str, job: &Job, is_array: bool) -> BTreeMap<usize, JobState> {
+/// Parses `queued` or `running`, for arrays after the number of the element. Other lines may stand around them, but where
+/// none is understood, nothing is known.
+fn parse(text: &str, job: &Job, is_array: bool) -> Result<BTreeMap<usize, JobState>, String> {
     let lines = text.lines().filter_map(|line| {
         let mut words = line.split_whitespace();
         let mut next = || words.next().unwrap_or_default();
-        let element = if is_array {
-            next().parse().ok().filter(|at| *at < job.count)?
-        } else {
-            0
-        };
+        let element = if is_array { next().parse().ok()? } else { 0 };
         let state = match next().to_ascii_lowercase().as_str() {
             "queued" => JobState::Queued {
                 reason: String::new(),
@@ -78,9 +81,25 @@ fn parse(text: &str, job: &Job, is_array: bool) -> BTreeMap<usize, JobState> {
             "running" => JobState::Running,
             _ => return None,
         };
-        Some((job.first + element, state))
+        Some((element, state))
     });
-    lines.collect()
+    let states: Vec<(usize, JobState)> = lines.collect();
+    if let (true, Some(line)) = (
+        states.is_empty(),
+        text.lines().find(|line| !line.trim().is_empty()),
+    ) {
+        let wanted = if is_array {
+            "`NUMBER queued` or `NUMBER running`"
+        } else {
+            "`queued` or `running`"
+        };
+        return Err(format!(
+            "printed `{}` instead of {wanted}, or nothing for what has ended",
+            line.trim().chars().take(60).collect::<String>()
+        ));
+    }
+    let states = states.into_iter().filter(|(at, _)| *at < job.count);
+    Ok(states.map(|(at, state)| (job.first + at, state)).collect())
 }
 
 /// Cancels what is queued or runs of a submission; whether the file has a command for that.
@@ -148,12 +167,21 @@ mod tests {
         let queued = JobState::Queued {
             reason: String::new(),
         };
-        assert_eq!(states, [(10, JobState::Running), (12, queued)].into());
         assert_eq!(
-            parse("running\n", &job(4, 1), false),
+            states.unwrap(),
+            [(10, JobState::Running), (12, queued)].into()
+        );
+        assert_eq!(
+            parse("running\n", &job(4, 1), false).unwrap(),
             [(4, JobState::Running)].into()
         );
-        assert!(parse("\n", &job(4, 1), false).is_empty());
+        assert!(parse("\n", &job(4, 1), false).unwrap().is_empty());
+        // Element 9 is of another job.
+        assert!(parse("9 running\n", &job(10, 3), true).unwrap().is_empty());
+        for (text, is_array) in [("R\n", false), ("running\n", true), ("0 running\n", false)] {
+            let words = parse(text, &job(4, 1), is_array).unwrap_err();
+            assert!(words.contains(text.trim()), "{words}");
+        }
     }
 
     #[test]
