@@ -133,8 +133,9 @@ pub fn evaluate(asked: &Evaluate, sink: &Sink<'_>) -> Result<Assessment, Error> 
     }
     let (model, first) = (&models[0], &assessed[0]);
     let names = model.meaning().names();
+    let (run, other) = called(asked, &models);
     Ok(Assessment {
-        run: model.plan().id.clone(),
+        run,
         weights: model.weights().to_owned(),
         data: match &asked.asked {
             Asked::Split(name) => format!("{name} split of {}", model.plan().data.dataset.name()),
@@ -148,8 +149,8 @@ pub fn evaluate(asked: &Evaluate, sink: &Sink<'_>) -> Result<Assessment, Error> 
         confusion: first.confusion(names),
         separations: first.separations(names),
         residuals: first.residuals(names),
-        against: match (&assessed[..], models.get(1)) {
-            ([first, second], Some(other)) => Some(first.against(second, other.plan().id.clone())),
+        against: match (&assessed[..], other) {
+            ([first, second], Some(other)) => Some(first.against(second, other)),
             _ => None,
         },
     })
@@ -197,8 +198,9 @@ fn questions(
     });
     let answered = answered.collect::<Result<Vec<_>, Error>>()?;
     let first = &answered[0];
+    let (run, other) = called(asked, models);
     Ok(Assessment {
-        run: models[0].plan().id.clone(),
+        run,
         weights: models[0].weights().to_owned(),
         data: name,
         num_items: first.num_items() as u64,
@@ -209,10 +211,31 @@ fn questions(
         confusion: None,
         separations: Vec::new(),
         residuals: Vec::new(),
-        against: match (&answered[..], models.get(1)) {
-            ([first, second], Some(other)) => Some(first.against(second, other.plan().id.clone())),
+        against: match (&answered[..], other) {
+            ([first, second], Some(other)) => Some(first.against(second, other)),
             _ => None,
         },
+    })
+}
+
+/// The names of the run and of the other, if there is one: their ids, after their experiments if the ids are the same, or
+/// their paths.
+fn called(asked: &Evaluate, models: &[Model]) -> (String, Option<String>) {
+    let id = |model: &Model| model.plan().id.clone();
+    let (first, Some(other)) = (&models[0], models.get(1)) else {
+        return (id(&models[0]), None);
+    };
+    let whole = |model: &Model| format!("{}/{}", model.plan().experiment, model.plan().id);
+    let of = |name: &dyn Fn(&Model) -> String| {
+        let (first, other) = (name(first), name(other));
+        (first != other).then_some((first, Some(other)))
+    };
+    of(&id).or_else(|| of(&whole)).unwrap_or_else(|| {
+        let other = asked
+            .against
+            .as_deref()
+            .map(|path| path.display().to_string());
+        (asked.run.display().to_string(), other)
     })
 }
 

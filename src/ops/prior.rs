@@ -73,6 +73,11 @@ fn of_folder(
         let help = "name a folder that `runner run` has written, such as `results/digits`, relative to this file";
         refused(format!("`{name}` contains no results of an experiment"), help)
     })?;
+    if let Some(run) = index.runs.iter().find(|run| run.state.is_unreadable()) {
+        let message = format!("run `{}` of `{name}` cannot be read", run.id);
+        let help = "`runner run` of its file trains it again; or remove the folder from `search.warm_start`";
+        return Err(refused(message, help));
+    }
     let mut trials: Vec<Vec<&RunEntry>> = Vec::new();
     let mut places: BTreeMap<&str, usize> = BTreeMap::new();
     let searched = index.runs.iter();

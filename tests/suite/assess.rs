@@ -109,6 +109,31 @@ fn runs_of_different_precisions_are_not_compared() {
     );
 }
 
+#[test]
+fn runs_of_one_id_are_told_apart() {
+    let folder = folder_with(&spec("type = \"iris\"", "type = \"mlp\"\nhidden = [8]"));
+    for name in ["first", "second"] {
+        let named = format!("experiment.name={name}");
+        let (code, _, stderr) = run(
+            folder.path(),
+            &["run", "spec.toml", "--quiet", "--set", &named],
+        );
+        assert_eq!(code, 0, "{stderr}");
+    }
+    let both = [
+        "results/first",
+        "--split",
+        "valid",
+        "--against",
+        "results/second",
+    ];
+    let (code, stdout, stderr) = run(folder.path(), &[&["evaluate"][..], &both].concat());
+    assert_eq!(code, 0, "{stderr}");
+    for name in ["first/base-s1", "second/base-s1"] {
+        assert!(stdout.contains(name), "{stdout}");
+    }
+}
+
 /// Numbers that were scaled in different ways are compared in their units.
 #[test]
 fn runs_with_other_scales_are_compared_in_units() {

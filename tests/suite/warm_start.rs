@@ -96,8 +96,19 @@ fn earlier_points_are_not_tried_again() {
 }
 
 #[test]
-fn results_of_another_search_are_refused() {
+fn results_of_another_search_and_damaged_ones_are_refused() {
     let begun = folder(&first(), &second());
+    let mut runs = fs::read_dir(begun.path().join("results/spec/runs")).unwrap();
+    let one = runs.next().unwrap().unwrap().path().join("run.toml");
+    let whole = fs::read(&one).unwrap();
+    fs::write(&one, "{").unwrap();
+    let (code, _, stderr) = run(begun.path(), &["check", "second.toml"]);
+    assert_eq!(code, 2, "{stderr}");
+    assert!(
+        stderr.contains("of `results/spec` cannot be read"),
+        "{stderr}"
+    );
+    fs::write(&one, whole).unwrap();
     for (from, to, expected) in [
         ("results/spec", "results/none", "contains no results"),
         ("results/spec", "${env:HOME}/spec", "references are not"),
