@@ -84,14 +84,19 @@ rows = [json.loads(line) for line in (folder / "rates.jsonl").read_text().splitl
 encoded = rates.encode(rows)
 assert (encoded[:, :5].sum(1) == 1).all() and len(encoded[:, :5].unique(dim=0)) == 5, encoded
 plain = [dict(row, of=[None if number in (-999, 0.1) else number for number in row["of"]]) for row in rows]
-assert torch.equal(encoded, rates.encode(plain)) and len(encoded[:, 6].unique()) == 3, encoded
+assert torch.equal(encoded, rates.encode(plain)) and len(encoded[:, 7].unique()) == 3, encoded
 with torch.no_grad():
     probabilities = rates.load()(encoded).softmax(1).numpy()
 session = onnxruntime.InferenceSession(str(folder / "rates.onnx"))
 names = ["0.00001" if row["rate"] == 1e-5 else str(int(row["rate"])) if row["rate"] >= 1 else str(row["rate"]) for row in rows]
 inputs = {
     "rate": np.array(names, object)[:, None],
+    "step": np.array([[row["step"]] for row in rows], object),
     "of": np.array([[np.nan if number is None else number for number in row["of"]] for row in rows], np.float32),
 }
 found, _ = session.run(["probabilities", "class"], inputs)
 assert np.abs(found - probabilities).max() <= 1e-5, (found, probabilities)
+# An unknown category has no number, which a run refuses.
+inputs["step"][0] = "d"
+found, names = session.run(["probabilities", "class"], inputs)
+assert np.isnan(found[0]).all() and names[0] == "" and names[1] != "", (found, names)

@@ -891,7 +891,7 @@ fn refused_missing_values_leave_too(folder: &Path) {
 /// Categories that are numbers in the file of the training have names that Python writes otherwise, and numbers in lists
 /// may mean missing.
 fn numbers_are_categories(folder: &Path) {
-    let spec = "data = { type = 'json_lines', path = 'rates.jsonl', target = 'kind', columns = [{ name = 'rate', type = 'category' }], missing = 'mean', missing_values = [-999, 0.1] }\n\
+    let spec = "data = { type = 'json_lines', path = 'rates.jsonl', target = 'kind', columns = [{ name = 'rate', type = 'category' }, { name = 'step', type = 'category', encode = 'ordinal' }], missing = 'mean', missing_values = [-999, 0.1] }\n\
          model = { type = 'mlp', hidden = [8] }\noptimizer = { type = 'adam', learning_rate = 1e-2 }\n\
          train = { epochs = 1, batch_size = 16 }\n";
     fs::write(folder.join("rates.toml"), spec).unwrap();
@@ -899,9 +899,9 @@ fn numbers_are_categories(folder: &Path) {
     let rows = (0..40).map(|at| {
         let kind = ["small", "large"][at % 2];
         let second = ["-999", "0.1", "null", "2.5", "4"][at % 7 % 5];
-        let rate = rates[at % 5];
+        let (rate, step) = (rates[at % 5], ["a", "b", "c"][at % 3]);
         format!(
-            "{{\"rate\": {rate}, \"of\": [{}, {second}], \"kind\": \"{kind}\"}}\n",
+            "{{\"rate\": {rate}, \"step\": \"{step}\", \"of\": [{}, {second}], \"kind\": \"{kind}\"}}\n",
             at % 3
         )
     });

@@ -732,6 +732,211 @@ fn marks_of_missing_values_hold_in_lists() {
     assert_ne!(made[0], made[3]);
 }
 
+/// A file of safetensors: name, type, shape and bytes of each array.
+fn tensors(all: &[(&str, &str, &str, Vec<u8>)]) -> Vec<u8> {
+    let mut at = 0;
+    let heads = all.iter().map(|(name, kind, shape, bytes)| {
+        let start = at;
+        at += bytes.len();
+        format!(
+            "\"{name}\":{{\"dtype\":\"{kind}\",\"shape\":{shape},\"data_offsets\":[{start},{at}]}}"
+        )
+    });
+    let head = format!("{{{}}}", heads.collect::<Vec<_>>().join(","));
+    let mut file = (head.len() as u64).to_le_bytes().to_vec();
+    file.extend(head.as_bytes());
+    all.iter().for_each(|(.., bytes)| file.extend(bytes));
+    file
+}
+
+/// Trains on files, and predicts from new ones: what was printed for each, or the error.
+fn predicted(data: &str, model: &str, files: &[(&str, Vec<u8>)], new: &[&str]) -> Vec<String> {
+    let folder = folder_with(&spec(data, model));
+    for (name, bytes) in files {
+        fs::write(folder.path().join(name), bytes).unwrap();
+    }
+    let (code, _, stderr) = run(folder.path(), &["run", "spec.toml", "--quiet"]);
+    assert_eq!(code, 0, "{stderr}");
+    let predicted = |name: &&str| {
+        let (code, stdout, stderr) =
+            run(folder.path(), &["predict", "results/spec", "--data", name]);
+        if code == 0 { stdout } else { stderr }
+    };
+    new.iter().map(predicted).collect()
+}
+
+/// Bytes have no value that means missing: a black image is none.
+#[test]
+fn rows_without_bytes_are_refused() {
+    let bytes: Vec<u8> = (0..30 * 8).map(|at| (at * 37 % 251) as u8).collect();
+    let classes = (0..30i32).flat_map(|at| (at % 2).to_le_bytes()).collect();
+    let all = tensors(&[("x", "U8", "[30,8]", bytes), ("y", "I32", "[30]", classes)]);
+    let found = predicted(
+        "type = \"safetensors\"\npath = \"a.safetensors\"\ntarget = \"y\"",
+        MLP,
+        &[
+            ("a.safetensors", all),
+            (
+                "null.jsonl",
+                b"{\"x\": [1, 2, 3, 4, 5, 6, 7, 8]}\n{\"x\": null}\n".to_vec(),
+            ),
+            (
+                "other.jsonl",
+                b"{\"x\": [1, 2, 3, 4, 5, 6, 7, 8]}\n{\"z\": 1}\n".to_vec(),
+            ),
+            (
+                "right.jsonl",
+                b"{\"x\": [1, 2, 3, 4, 5, 6, 7, 8]}\n".to_vec(),
+            ),
+        ],
+        &["null.jsonl", "other.jsonl", "right.jsonl"],
+    );
+    for refused in &found[..2] {
+        assert!(
+            refused.contains("jsonl:2`: column `x` has no value"),
+            "{refused}"
+        );
+    }
+    assert_eq!(found[2].lines().count(), 2, "{}", found[2]);
+}
+
+/// Arrays with one number for each item are columns of single values.
+#[test]
+fn single_values_of_arrays_come_from_tables_too() {
+    let of = |axis: usize| -> Vec<u8> {
+        let values = (0..30).map(|at| ((at * 7 + axis * 3) % 11) as f32);
+        values.flat_map(f32::to_le_bytes).collect()
+    };
+    let classes = (0..30i32).flat_map(|at| (at % 2).to_le_bytes()).collect();
+    let all = tensors(&[
+        ("a", "F32", "[30]", of(0)),
+        ("b", "F32", "[30]", of(1)),
+        ("y", "I32", "[30]", classes),
+    ]);
+    let found = predicted(
+        "type = \"safetensors\"\npath = \"a.safetensors\"\ntarget = \"y\"",
+        MLP,
+        &[
+            ("a.safetensors", all),
+            ("new.csv", b"a,b\n0,3\n7,10\n".to_vec()),
+            (
+                "new.jsonl",
+                b"{\"a\": 0, \"b\": 3}\n{\"a\": 7, \"b\": 10}\n".to_vec(),
+            ),
+        ],
+        &["new.csv", "new.jsonl"],
+    );
+    assert_eq!(found[0], found[1]);
+    assert_eq!(found[0].lines().count(), 3, "{}", found[0]);
+}
+
+/// What a run fills in is filled in in new rows: the end of shorter lists, and tokens.
+#[test]
+fn what_was_filled_in_the_training_is_in_new_rows() {
+    let list = |at: usize| match at % 3 {
+        0 => format!("[{}, 2]", at % 7),
+        1 => format!("[{}, 2, null]", at % 7),
+        _ => format!("[{}, 2, {}]", at % 7, at % 5),
+    };
+    let token = |at: usize| match at % 3 {
+        0 => format!("[{}, null]", at % 5),
+        _ => format!("[{}, {}]", at % 5, at % 4),
+    };
+    let rows = |of: &dyn Fn(usize) -> String, extra: &str| -> Vec<u8> {
+        let row = |at: usize| format!("{{\"x\": {}{extra}, \"y\": {}}}\n", of(at), at % 2);
+        (0..30).map(row).collect::<String>().into_bytes()
+    };
+    let filled = "type = \"json_lines\"\npath = \"t.jsonl\"\ntarget = \"y\"\nmissing = ";
+    let found = predicted(
+        &format!("{filled}\"mean\""),
+        MLP,
+        &[
+            ("t.jsonl", rows(&list, ", \"z\": 1.5")),
+            ("short.jsonl", b"{\"x\": [3, 2], \"z\": 1.5}\n".to_vec()),
+            (
+                "null.jsonl",
+                b"{\"x\": [3, 2, null], \"z\": 1.5}\n".to_vec(),
+            ),
+        ],
+        &["short.jsonl", "null.jsonl"],
+    );
+    assert_eq!(found[0], found[1]);
+    assert_eq!(found[0].lines().count(), 2, "{}", found[0]);
+    let found = predicted(
+        &format!("{filled}\"zero\"\ncolumns = [{{ name = \"x\", type = \"category\" }}]"),
+        "layers = [{ type = \"embedding\", embedding_dim = 4 }, { type = \"flatten\" }, { type = \"linear\" }]",
+        &[
+            ("t.jsonl", rows(&token, "")),
+            ("null.jsonl", b"{\"x\": [3, null]}\n".to_vec()),
+            ("zero.jsonl", b"{\"x\": [3, 0]}\n".to_vec()),
+        ],
+        &["null.jsonl", "zero.jsonl"],
+    );
+    assert_eq!(found[0], found[1]);
+    assert_eq!(found[0].lines().count(), 2, "{}", found[0]);
+}
+
+/// Positions after the end of a shorter list have no class, in the training and in new rows.
+#[test]
+fn shorter_lists_of_classes_are_evaluated() {
+    let row = |at: usize| {
+        let (a, b) = (at % 5, at % 3);
+        match at % 4 {
+            0 => format!("{{\"x\": [{a}, {b}], \"y\": [0, 1]}}\n"),
+            _ => format!(
+                "{{\"x\": [{a}, {b}, 1, 4], \"y\": [1, 0, {}, 0]}}\n",
+                at % 2
+            ),
+        }
+    };
+    let columns =
+        "columns = [{ name = \"x\", type = \"category\" }, { name = \"y\", type = \"category\" }]";
+    let folder = folder_with(&spec(
+        &format!("type = \"json_lines\"\npath = \"t.jsonl\"\ntarget = \"y\"\n{columns}"),
+        "layers = [{ type = \"embedding\", embedding_dim = 4 }, { type = \"linear\" }]",
+    ));
+    let rows: String = (0..40).map(row).collect();
+    fs::write(folder.path().join("t.jsonl"), &rows).unwrap();
+    let padded = rows.edit("[0, 1]}", "[0, 1, -1, -1]}");
+    fs::write(folder.path().join("padded.jsonl"), padded).unwrap();
+    let (code, _, stderr) = run(folder.path(), &["run", "spec.toml", "--quiet"]);
+    assert_eq!(code, 0, "{stderr}");
+    let found = ["t.jsonl", "padded.jsonl"].map(|name| {
+        let evaluate = ["evaluate", "results/spec", "--data", name, "--json"];
+        let (code, stdout, stderr) = run(folder.path(), &evaluate);
+        assert_eq!(code, 0, "{stderr}");
+        let found: Json = serde_json::from_str(&stdout).unwrap();
+        found["metrics"].clone()
+    });
+    assert_eq!(found[0], found[1]);
+}
+
+/// Dates that are numbers in JSON are dates.
+#[test]
+fn numbers_are_dates_where_a_format_says_so() {
+    let day = |at: usize| format!("202401{:02}", 1 + at % 28);
+    let row = |at: usize| format!("{{\"d\": {}, \"y\": {}}}\n", day(at), at % 2);
+    let found = predicted(
+        "type = \"json_lines\"\npath = \"t.jsonl\"\ntarget = \"y\"\ncolumns = [{ name = \"d\", date_format = \"%Y%m%d\", type = \"category\" }]",
+        MLP,
+        &[
+            (
+                "t.jsonl",
+                (0..112).map(row).collect::<String>().into_bytes(),
+            ),
+            ("number.jsonl", b"{\"d\": 20240103}\n".to_vec()),
+            ("text.jsonl", b"{\"d\": \"20240103\"}\n".to_vec()),
+            ("new.csv", b"d\n20240103\n".to_vec()),
+            ("wrong.jsonl", b"{\"d\": 20241303}\n".to_vec()),
+        ],
+        &["number.jsonl", "text.jsonl", "new.csv", "wrong.jsonl"],
+    );
+    assert_eq!(found[0], found[1]);
+    assert_eq!(found[0], found[2]);
+    assert_eq!(found[0].lines().count(), 2, "{}", found[0]);
+    assert!(found[3].contains("20241303"), "{}", found[3]);
+}
+
 /// The other way round: a run from JSON lines, whose word `NA` is a category.
 #[test]
 fn categories_are_not_missing_in_files_of_another_type() {

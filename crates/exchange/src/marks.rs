@@ -36,18 +36,16 @@ impl<'a> Marks<'a> {
         })
     }
 
-    /// The numbers that mean missing in a column of rows.
+    /// The numbers that mean missing in a column, also within arrays and lists.
     pub fn numbers(self, column: &str) -> Vec<f64> {
-        let files = self.0.filter(|files| !has_arrays(files));
+        let files = self.0;
         files.map_or_else(Vec::new, |files| files.missing_numbers_of(column))
     }
 
-    /// The numbers that mean missing within the arrays or lists of a column, as 32-bit floats.
+    /// The same as 32-bit floats.
     pub fn elements(self, column: &str) -> Vec<f32> {
-        let numbers = self
-            .0
-            .map_or_else(Vec::new, |files| files.missing_numbers_of(column));
-        numbers.into_iter().map(|number| number as f32).collect()
+        let numbers = self.numbers(column).into_iter();
+        numbers.map(|number| number as f32).collect()
     }
 }
 

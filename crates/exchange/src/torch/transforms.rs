@@ -100,10 +100,13 @@ fn encode(transforms: &Transforms, marks: Marks<'_>) -> String {
 
 /// What finds values that mean missing in rows; empty if there are none.
 fn missing(transforms: &Transforms, marks: Marks<'_>) -> String {
-    let columns = transforms.input.columns();
-    let columns = columns
-        .iter()
-        .filter_map(|at| transforms.columns.get(*at).map(|column| &column.name));
+    // Arrays are no values of rows, and have marks of their own.
+    let branches = transforms.input.branches();
+    let columns = branches.into_iter().flat_map(|input| match input {
+        InputEncoder::Features { features, .. } => features.iter().map(|of| &of.name).collect(),
+        InputEncoder::Indices { columns } => columns.iter().map(|of| &of.name).collect(),
+        _ => Vec::new(),
+    });
     let mut text = String::new();
     for name in columns {
         let texts = marks.texts(name);

@@ -10,7 +10,7 @@ use super::{IMAGES, lists};
 use crate::data::known::{Known, Trust};
 use crate::data::read::{self, unreadable};
 use crate::data::{DataError, hex, sha256_hex};
-use crate::spec::data::{FilesSpec, Format};
+use crate::spec::data::{ColumnSpec, FilesSpec, Format};
 use crate::spec::plain_file;
 
 /// Incremented when readers decode the same files differently: older cached files are then not used.
@@ -107,18 +107,20 @@ fn digest_of(files: &FilesSpec, contents: Vec<Json>, readers: u32) -> String {
         "ignore": roles.ignore,
         "missing_is_bad": read::missing_is_bad(files),
     });
-    // Earlier versions read them as numbers.
+    // Earlier versions read what is in lists, and whole numbers of dates, as numbers.
     let is_nested = matches!(format, Format::JsonLines | Format::Parquet);
+    let has_marks = |c: &ColumnSpec| c.missing_values.as_ref().is_some_and(|all| !all.is_empty());
     let mut columns = roles.columns.iter();
-    if is_nested
-        && (!files.missing_values().is_empty()
-            || columns.any(|c| {
-                c.missing_values
-                    .as_ref()
-                    .is_some_and(|marks| !marks.is_empty())
-            }))
-    {
+    if is_nested && (!files.missing_values().is_empty() || columns.any(has_marks)) {
         work["marks_in_lists"] = json!(true);
+    }
+    if is_nested
+        && roles
+            .columns
+            .iter()
+            .any(|column| column.date_format.is_some())
+    {
+        work["dates_of_numbers"] = json!(true);
     }
     let images = roles.columns.iter().filter_map(|column| {
         let image = column.image.as_ref()?;

@@ -199,7 +199,8 @@ fn unknown_token(
     let high = num as f64 + low;
     let mut wrong = None;
     records.numbers(item, column, |token| {
-        if !(low..high).contains(&token) {
+        // A missing one that is not refused for that is 0, as in the training.
+        if !token.is_nan() && !(low..high).contains(&token) {
             wrong = wrong.or(Some(token));
         }
     });

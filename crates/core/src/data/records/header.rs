@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::data::oddity::Oddity;
 use crate::data::sentinel::Ends;
-use crate::spec::data::{Missing, RolesSpec};
+use crate::spec::data::RolesSpec;
 
 /// One named value of every item.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -92,7 +92,7 @@ impl Column {
     /// Whether shorter lists in the column are filled up with missing numbers, by the roles of a run's columns.
     pub fn is_filled_up(&self, roles: &RolesSpec) -> bool {
         let is_series = self.kind == ColumnKind::Numbers && self.shape.len() == 1;
-        is_series && roles.missing_of(&self.name) == Missing::Zero
+        is_series && roles.missing_of(&self.name).is_filled()
     }
 
     /// Values of one item.

@@ -232,9 +232,12 @@ impl Encoded {
                 let number = number(&cell)?;
                 chunk.records[start..start + 8].copy_from_slice(&number.to_le_bytes());
             }
-            (ColumnKind::Whole, cell) if self.column.shape.is_empty() => {
+            // Columns of arrays may have single values of these kinds, too.
+            (ColumnKind::Whole | ColumnKind::Numbers | ColumnKind::Bytes, cell)
+                if self.column.shape.is_empty() =>
+            {
                 let number = number(&cell)?;
-                self.encode_value(number, &mut chunk.records[start..start + 4])?;
+                self.encode_value(number, &mut chunk.records[start..start + size])?;
             }
             _ => return Err("a single value, where others contain lists".into()),
         }

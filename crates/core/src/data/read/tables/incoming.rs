@@ -14,7 +14,7 @@ use super::infer::Decided;
 use super::writing::Writing;
 use super::{BATCH_BYTES, Cell, Table, batches, csv, json_lines};
 use crate::data::DataError;
-use crate::data::encode::InputEncoder;
+use crate::data::encode::{InputEncoder, TargetEncoder};
 use crate::data::incoming::{Id, Incoming, Origin, Raw, Take};
 use crate::data::records::{Column, ColumnKind, Skipped, Writer};
 use crate::diagnostic::{Reason, counted, nearest};
@@ -119,6 +119,8 @@ struct Layout {
     columns: Vec<Column>,
     /// Names of the columns that are read.
     used: BTreeSet<String>,
+    /// Those of bytes, of which none means missing, except images, which the encoder looks for.
+    bytes: Vec<String>,
     /// Whether each row must have all of them, whatever the other rows have.
     has_all: bool,
     /// Set if the values of a row form an array: its name, its shape, and its divisor.
@@ -200,6 +202,8 @@ impl Layout {
                     InputEncoder::Tokens { column, shift, .. } => *column == at && *shift > 0,
                     _ => false,
                 })
+                // Positions without a class are left out.
+                || matches!(transforms.target, TargetEncoder::Classes { column, .. } if column == at)
         };
         let decided = columns
             .iter()
@@ -219,6 +223,12 @@ impl Layout {
                 ),
                 None => encoder,
             },
+            bytes: columns
+                .iter()
+                .filter(|column| column.kind == ColumnKind::Bytes && used.contains(&column.name))
+                .map(|column| column.name.clone())
+                .filter(|name| roles.is_none_or(|roles| roles.image_of(name).is_none()))
+                .collect(),
             columns,
             used,
             has_all: false,
@@ -347,6 +357,13 @@ impl Layout {
                 "has no column `{}`",
                 lacking.map_or("", String::as_str)
             )));
+        }
+        let has_value = |name: &&String| {
+            let mut cells = used.iter();
+            cells.any(|(other, cell)| other == *name && !matches!(cell, Cell::Missing))
+        };
+        if let Some(name) = self.bytes.iter().find(|name| !has_value(name)) {
+            return Err(Reason(format!("column `{name}` has no value")));
         }
         self.encoder.encode(used, chunk)?;
         Ok(Apart { kept, group, node })

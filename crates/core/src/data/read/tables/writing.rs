@@ -139,6 +139,11 @@ impl<'a> Writing<'a> {
         }
         let kind = said.and_then(|said| said.kind);
         let own_format = said.and_then(|said| said.date_format.as_ref());
+        // A date such as 20240103 is a number in JSON.
+        let cell = match cell {
+            Cell::Whole(number) if own_format.is_some() => Cell::Text(number.to_string().into()),
+            cell => cell,
+        };
         let format = own_format.or(self.date_format.as_ref());
         if let (Some(format), Cell::Plain(text) | Cell::Text(text)) = (format, &cell)
             && (own_format.is_some() || text.parse::<f64>().is_err())
