@@ -38,8 +38,8 @@ impl<'a> Marks<'a> {
 
     /// The numbers that mean missing in a column, also within arrays and lists.
     pub fn numbers(self, column: &str) -> Vec<f64> {
-        let files = self.0;
-        files.map_or_else(Vec::new, |files| files.missing_numbers_of(column))
+        self.0
+            .map_or_else(Vec::new, |files| files.missing_numbers_of(column))
     }
 
     /// The same as 32-bit floats.

@@ -246,6 +246,15 @@ impl<'a> Section<'a> {
         }
     }
 
+    /// Refuses a key that is set without effect: `why`, such as "without `rotary`", and what to set `instead`.
+    pub(crate) fn refuse_unused(&mut self, key: &str, why: &str, instead: &str) {
+        if let Some(at) = self.written_at(key) {
+            let message = format!("`{key}` has no effect {why}");
+            let wrong = Diagnostic::error("contradiction", message).at(at);
+            self.refuse(key, wrong.help(format!("set {instead}, or remove `{key}`")));
+        }
+    }
+
     /// The `type` key of this table: `decode` requests the keys that the type adds. Without a `default` the key is
     /// required.
     pub fn variant<T: Types, O>(

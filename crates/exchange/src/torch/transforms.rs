@@ -98,17 +98,21 @@ fn encode(transforms: &Transforms, marks: Marks<'_>) -> String {
     missing + &needed + &helpers.into_iter().collect::<String>() + &functions
 }
 
-/// What finds values that mean missing in rows; empty if there are none.
-fn missing(transforms: &Transforms, marks: Marks<'_>) -> String {
-    // Arrays are no values of rows, and have marks of their own.
-    let branches = transforms.input.branches();
-    let columns = branches.into_iter().flat_map(|input| match input {
+/// The columns whose values a row has. Arrays are none, and have marks of their own.
+fn columns_of_rows(transforms: &Transforms) -> Vec<&String> {
+    let branches = transforms.input.branches().into_iter();
+    let names = branches.flat_map(|input| match input {
         InputEncoder::Features { features, .. } => features.iter().map(|of| &of.name).collect(),
         InputEncoder::Indices { columns } => columns.iter().map(|of| &of.name).collect(),
         _ => Vec::new(),
     });
+    names.collect()
+}
+
+/// What finds values that mean missing in rows; empty if there are none.
+fn missing(transforms: &Transforms, marks: Marks<'_>) -> String {
     let mut text = String::new();
-    for name in columns {
+    for name in columns_of_rows(transforms) {
         let texts = marks.texts(name);
         let texts = texts.iter().map(|text| quote(text));
         let mut numbers = marks.numbers(name);
@@ -156,16 +160,7 @@ def is_missing(name, value):
 
 /// What refuses rows without a value that they need, as the run does; empty if all values may be missing.
 fn needed(transforms: &Transforms, marks: Marks<'_>) -> String {
-    let mut names: Vec<&String> = Vec::new();
-    for input in transforms.input.branches() {
-        match input {
-            InputEncoder::Features { features, .. } => {
-                names.extend(features.iter().map(|feature| &feature.name));
-            }
-            InputEncoder::Indices { columns } => names.extend(columns.iter().map(|of| &of.name)),
-            _ => {}
-        }
-    }
+    let mut names = columns_of_rows(transforms);
     names.retain(|name| marks.is_needed(name));
     if names.is_empty() {
         return String::new();

@@ -11,7 +11,6 @@ use super::layer::*;
 use super::layer_spec::MaskKey;
 use super::message::{EdgeEnds, GraphPooling, Message};
 use super::parametrization::Parametrization;
-use crate::diagnostic::Diagnostic;
 use crate::spec::kind::Kind;
 use crate::spec::own::{AnyLayer, Own};
 use crate::spec::section::{Choice, Section};
@@ -311,7 +310,8 @@ impl LayerKind {
         let doc = "The value of the padding, if `mode` is \"constant\".";
         let value = s.field("value", Kind::any(), doc).or(0.0);
         if value != 0.0 && mode != PadMode::Constant {
-            refuse_unused(s, "value", "mode", mode.name(), "`mode = \"constant\"`");
+            let why = format!("with `mode = \"{}\"`", mode.name());
+            s.refuse_unused("value", &why, "`mode = \"constant\"`");
         }
         LayerKind::Pad {
             padding,
@@ -373,8 +373,8 @@ impl LayerKind {
         let doc = "Whether to align the outermost samples; not with \"nearest\".";
         let align_corners = s.field("align_corners", Kind::Bool, doc).or(false);
         if align_corners && mode == Interpolation::Nearest {
-            let others = "`mode = \"linear\"`";
-            refuse_unused(s, "align_corners", "mode", mode.name(), others);
+            let why = format!("with `mode = \"{}\"`", mode.name());
+            s.refuse_unused("align_corners", &why, "`mode = \"linear\"`");
         }
         LayerKind::Interpolate {
             dims,
@@ -383,15 +383,6 @@ impl LayerKind {
             mode,
             align_corners,
         }
-    }
-}
-
-/// Refuses a key that has no effect with the choice of another.
-fn refuse_unused(s: &mut Section<'_>, key: &str, other: &str, choice: &str, instead: &str) {
-    if let Some(at) = s.written_at(key) {
-        let message = format!("`{key}` has no effect with `{other} = \"{choice}\"`");
-        let wrong = Diagnostic::error("contradiction", message).at(at);
-        s.refuse(key, wrong.help(format!("set {instead}, or remove `{key}`")));
     }
 }
 

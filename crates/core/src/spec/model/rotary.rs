@@ -144,13 +144,8 @@ impl Rotary {
         let stretch = Stretch::decode(s, (is_rotary, form), (theta, scaling));
         let keys = ["theta", "rotary_scaling", "rotary_type"];
         for key in keys.into_iter().chain(Stretch::KEYS) {
-            if let (false, Some(at)) = (is_rotary, s.written_at(key)) {
-                let message = format!("`{key}` has no effect without `rotary`");
-                let wrong = Diagnostic::error("contradiction", message).at(at);
-                s.refuse(
-                    key,
-                    wrong.help(format!("set `rotary = true`, or remove `{key}`")),
-                );
+            if !is_rotary {
+                s.refuse_unused(key, "without `rotary`", "`rotary = true`");
             }
         }
         is_rotary.then_some(Self {
@@ -312,18 +307,13 @@ impl Stretch {
             RotaryType::Longrope => &[length, factor, short, long],
         };
         for key in Self::KEYS.into_iter().filter(|key| !used.contains(key)) {
-            if let Some(at) = s.written_at(key) {
-                let other = match key {
-                    "rotary_attention_factor" => "yarn",
-                    "rotary_short" | "rotary_long" => "longrope",
-                    _ => "llama3",
-                };
-                let form = form.name();
-                let message = format!("`{key}` has no effect with `rotary_type = \"{form}\"`");
-                let wrong = Diagnostic::error("contradiction", message).at(at);
-                let help = format!("set `rotary_type = \"{other}\"`, or remove `{key}`");
-                s.refuse(key, wrong.help(help));
-            }
+            let other = match key {
+                "rotary_attention_factor" => "yarn",
+                "rotary_short" | "rotary_long" => "longrope",
+                _ => "llama3",
+            };
+            let why = format!("with `rotary_type = \"{}\"`", form.name());
+            s.refuse_unused(key, &why, &format!("`rotary_type = \"{other}\"`"));
         }
     }
 }
