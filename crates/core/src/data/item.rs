@@ -79,18 +79,14 @@ impl<'a> Places<'a> {
         }
         let file = records.file_of(row).checked_sub(1)?;
         let name = Path::new(paths[file]).file_name()?.to_string_lossy();
-        let within = row - header.files[file];
+        let within = records.number_in_file(row);
         let what = match files.format {
             Format::Csv { .. } | Format::JsonLines | Format::Parquet => {
                 format!("row {}", within + 1)
             }
             _ => format!("item {within}"),
         };
-        Some(if header.skipped.is_empty() {
-            format!("{what} of {name}")
-        } else {
-            format!("{what} of {name}, not counting skipped items")
-        })
+        Some(format!("{what} of {name}"))
     }
 }
 

@@ -105,21 +105,15 @@ fn missing_place(files: &FilesSpec, records: &Records, column: usize) -> Option<
 
 /// The place of an item by its number.
 pub(super) fn item_place(files: &FilesSpec, records: &Records, row: usize) -> String {
-    // Counted from the start of its file, unless items were skipped.
-    if records.header.skipped.is_empty() {
-        let start = records.header.files.iter().rfind(|start| **start <= row);
-        let number = row - start.copied().unwrap_or(0);
-        let path = super::read::parts(files)
-            .flat_map(|(_, paths)| paths)
-            .nth(records.file_of(row).saturating_sub(1));
-        match (path, &files.format) {
-            (Some(path), Format::Npz | Format::Safetensors) => {
-                format!("`{path}`, item {number}")
-            }
-            _ => format!("item {number}"),
+    let number = records.number_in_file(row);
+    let path = super::read::parts(files)
+        .flat_map(|(_, paths)| paths)
+        .nth(records.file_of(row).saturating_sub(1));
+    match (path, &files.format) {
+        (Some(path), Format::Npz | Format::Safetensors) => {
+            format!("`{path}`, item {number}")
         }
-    } else {
-        format!("item {row}")
+        _ => format!("item {number}"),
     }
 }
 

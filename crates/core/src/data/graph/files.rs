@@ -215,10 +215,13 @@ impl EdgeRecords {
     /// The place of an edge, for messages.
     pub fn place(&self, row: usize) -> String {
         let file = self.records.file_of(row).max(1) - 1;
-        let start = self.records.header.files.get(file).copied().unwrap_or(0);
         let name = self.files.path.get(file).map(Path::new);
         let name = name.and_then(Path::file_name).unwrap_or_default();
-        format!("edge {} of `{}`", row - start + 1, name.to_string_lossy())
+        format!(
+            "edge {} of `{}`",
+            self.records.number_in_file(row) + 1,
+            name.to_string_lossy()
+        )
     }
 
     /// The edges between nodes.

@@ -181,6 +181,10 @@ pub struct Header {
     /// The first record of each uninterrupted stretch, ascending: before it, a file begins or items were skipped.
     #[serde(default)]
     pub stretches: Vec<usize>,
+    /// For each skipped item that others of its file follow, the record that does, ascending. `None` in files of
+    /// earlier versions.
+    #[serde(default)]
+    pub skips: Option<Vec<usize>>,
     /// Columns that are not numeric although most of their values are numbers.
     #[serde(default)]
     pub nearly_numbers: Vec<NearlyNumbers>,

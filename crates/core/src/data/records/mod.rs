@@ -68,6 +68,16 @@ impl Records {
         self.header.files.partition_point(|start| *start <= item)
     }
 
+    /// The number of an item in its file, from 0, where skipped items count.
+    pub fn number_in_file(&self, item: usize) -> usize {
+        let start = self.header.files[..self.file_of(item)].last();
+        let start = start.copied().unwrap_or(0);
+        let skips = self.header.skips.as_deref().unwrap_or_default();
+        let upto = |record| skips.partition_point(|next| *next <= record);
+        let before_file = skips.partition_point(|next| *next < start);
+        item - start + upto(item) - before_file
+    }
+
     /// Whether two records may be neighbors in a series: both are in the same uninterrupted stretch of a file.
     pub fn is_one_stretch(&self, a: usize, b: usize) -> bool {
         let stretch = |item| {
@@ -203,6 +213,9 @@ impl Records {
         let Ok(header) = serde_json::from_slice::<Header>(&rest[start..]) else {
             return damaged("its header has another version");
         };
+        if header.skips.is_none() && !header.skipped.is_empty() {
+            return Ok(Opened::Older);
+        }
         let size = header.ranges().last().map_or(0, |range| range.end);
         let expected = (header.num_items() as u64)
             .checked_mul(size as u64)
@@ -231,7 +244,7 @@ pub enum Opened {
     Records(Box<Records>),
     /// Something else, as text.
     Damaged(Reason),
-    /// A file of an earlier version, without checksums.
+    /// A file of an earlier version, which lacks checksums or the places of skipped items.
     Older,
 }
 
@@ -289,6 +302,33 @@ mod tests {
         assert_eq!(records.text(0, 3), Some("täg 0"));
         assert_eq!(records.text(1, 3), None);
         assert_eq!(records.column("note"), Some(3));
+    }
+
+    /// `!` is an item that is skipped.
+    #[test]
+    fn numbers_in_files_count_skipped_items() {
+        let mut writer = Writer::in_memory();
+        writer.begin(vec![Column::scalar("at", ColumnKind::Doubles)]);
+        writer.part(Part::Train);
+        let files = ["!0!1!!", "!!", "01!2!", "!0"];
+        for file in files {
+            writer.begin_file();
+            for item in file.chars() {
+                match item {
+                    '!' => writer.skip(Skipped {
+                        place: String::new(),
+                        reason: String::new(),
+                    }),
+                    _ => writer.push(&0_f64.to_le_bytes()).unwrap(),
+                }
+            }
+        }
+        let records = writer.into_records();
+        let expected = files
+            .iter()
+            .flat_map(|file| file.match_indices(|item| item != '!').map(|(at, _)| at));
+        let numbers = (0..records.len()).map(|item| records.number_in_file(item));
+        assert_eq!(numbers.collect::<Vec<_>>(), expected.collect::<Vec<_>>());
     }
 
     #[test]

@@ -130,6 +130,11 @@ impl Writer {
             self.header.files.push(at);
         }
         self.begin_stretch();
+        // None of the former file follows its last ones.
+        let skips = self.header.skips.get_or_insert_default();
+        while skips.last() == Some(&at) {
+            skips.pop();
+        }
     }
 
     /// Adds one record, or several of them.
@@ -181,6 +186,8 @@ impl Writer {
     /// Reports a skipped item.
     pub fn skip(&mut self, skipped: Skipped) {
         self.header.skipped.push(skipped);
+        let next = self.header.num_items();
+        self.header.skips.get_or_insert_default().push(next);
         self.begin_stretch();
     }
 
