@@ -75,10 +75,10 @@ fn a_population_finds_good_rates() {
     assert_eq!(copies.as_array().map(Vec::len), Some(6));
 }
 
-/// Two epochs of ten: 0.85 was measured; all of them reach 0.94.
+/// Three epochs of ten: 0.84 was measured; all of them reach 0.92.
 #[test]
-fn the_cnn_of_the_guide_learns_in_two_epochs() {
-    let sets = ["data.download=false", "train.epochs=2"];
+fn the_cnn_of_the_guide_learns_in_three_epochs() {
+    let sets = ["data.download=false", "train.epochs=3"];
     let accuracies = reached("burn_guide_cnn", &sets, "valid/accuracy");
     assert!(accuracies[0] >= 0.8, "{accuracies:?}");
 }

@@ -9,13 +9,12 @@ mod tests;
 
 use rayon::prelude::*;
 
-use super::functions::{erf, exp, exp_m1, ln, ln_1p, normal_density, sigmoid, tanh, within};
+use super::functions::{
+    erf, exp, exp_m1, gelu_slope, ln, ln_1p, normal_below, sigmoid, tanh, within,
+};
+use super::scratch::{PIECE, changed_copy};
 use super::vectors::vectorized;
 
-/// Numbers per task.
-const PIECE: usize = 1 << 14;
-
-const FRAC_1_SQRT_2: f32 = std::f32::consts::FRAC_1_SQRT_2;
 const FRAC_2_SQRT_PI: f32 = std::f32::consts::FRAC_2_SQRT_PI;
 /// The root of 2 / pi, for the tanh form of GELU (Hendrycks and Gimpel, 2016).
 const GELU_SCALE: f32 = 0.797_884_6;
@@ -109,13 +108,7 @@ impl Activation {
 
     /// Applies the function to each number.
     pub fn forward(self, x: &[f32]) -> Vec<f32> {
-        let mut values = Vec::with_capacity(x.len());
-        let to = &mut values.spare_capacity_mut()[..x.len()];
-        let pieces = to.par_chunks_mut(PIECE).zip(x.par_chunks(PIECE));
-        pieces.for_each(|(to, x)| apply_to_piece(self, super::scratch::copied(to, x)));
-        // SAFETY: the pieces cover all elements.
-        unsafe { values.set_len(x.len()) };
-        values
+        changed_copy(x, |_, piece| apply_to_piece(self, piece))
     }
 
     /// Multiplies each gradient by the derivative; `seen` is the function's input or output: see
@@ -158,7 +151,7 @@ fn apply_now(which: Activation, values: &mut [f32]) {
         Activation::ThresholdedRelu { alpha } => {
             each!(values, x => if x <= alpha { 0.0 } else { x });
         }
-        Activation::Gelu => each!(values, x => 0.5 * x * (1.0 + erf(x * FRAC_1_SQRT_2))),
+        Activation::Gelu => each!(values, x => x * normal_below(x)),
         Activation::GeluTanh => {
             each!(values, x => 0.5 * x * (1.0 + tanh(GELU_SCALE * (x + GELU_CUBE * (x * x * x)))));
         }
@@ -244,11 +237,7 @@ fn backward_now(which: Activation, seen: &[f32], gradient: &mut [f32]) {
         | Activation::Threshold { threshold, .. } => {
             scale!(seen, gradient, (x, g) => if x <= threshold { 0.0 } else { g });
         }
-        Activation::Gelu => scale!(seen, gradient, (x, g) => {
-            // Beyond this, the derivative is 0 or 1, which avoids infinity times zero.
-            let x = within(x, -20.0, 20.0);
-            g * (0.5 * (1.0 + erf(x * FRAC_1_SQRT_2)) + x * normal_density(x))
-        }),
+        Activation::Gelu => scale!(seen, gradient, (x, g) => g * gelu_slope(x)),
         Activation::GeluTanh => scale!(seen, gradient, (x, g) => {
             let x = within(x, -20.0, 20.0);
             let square = x * x;

@@ -29,6 +29,7 @@ pub mod concat;
 mod dense;
 mod depthwise;
 mod direct;
+pub mod dropout;
 pub mod embedding;
 mod functions;
 mod geometry;

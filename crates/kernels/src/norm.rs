@@ -8,6 +8,8 @@ mod channels;
 #[cfg(test)]
 mod tests;
 
+use std::mem::MaybeUninit;
+
 use rayon::prelude::*;
 
 pub use channels::{
@@ -60,7 +62,7 @@ pub fn rows_forward(
             .zip(statistics.par_chunks_mut(rows));
         pieces.enumerate().for_each(|(piece, (x, statistics))| {
             // SAFETY: only this task writes these rows.
-            let to = unsafe { to.filled(piece * rows * columns, x.len(), 0.0) };
+            let to = unsafe { to.part(piece * rows * columns, x.len()) };
             normalize(norm, x, gamma, beta, statistics, to);
         });
     };
@@ -70,7 +72,7 @@ pub fn rows_forward(
 }
 
 vectorized! {
-    fn normalize = normalize_now(norm: RowNorm, x: &[f32], gamma: &[f32], beta: &[f32], statistics: &mut [[f32; 2]], to: &mut [f32]);
+    fn normalize = normalize_now(norm: RowNorm, x: &[f32], gamma: &[f32], beta: &[f32], statistics: &mut [[f32; 2]], to: &mut [MaybeUninit<f32>]);
 }
 
 #[inline(always)]
@@ -80,7 +82,7 @@ fn normalize_now(
     gamma: &[f32],
     beta: &[f32],
     statistics: &mut [[f32; 2]],
-    to: &mut [f32],
+    to: &mut [MaybeUninit<f32>],
 ) {
     let columns = gamma.len();
     let beta = &beta[..columns];
@@ -93,7 +95,7 @@ fn normalize_now(
         };
         let inverse = 1.0 / (squares_from(x, mean) / columns as f32 + epsilon).sqrt();
         for at in 0..columns {
-            to[at] = (x[at] - mean) * inverse * gamma[at] + beta[at];
+            to[at].write((x[at] - mean) * inverse * gamma[at] + beta[at]);
         }
         *statistics = [mean, inverse];
     }

@@ -1,5 +1,6 @@
 //! Max pooling, and its backward pass.
 
+use std::mem::MaybeUninit;
 use std::ops::Range;
 
 use rayon::prelude::*;
@@ -23,7 +24,7 @@ pub fn suits(geometry: &Geometry) -> bool {
 pub fn max_pool(geometry: &Geometry, x: &[f32]) -> (Vec<f32>, Vec<u8>) {
     assert!(suits(geometry) && x.len() == geometry.num_inputs());
     let (area, area_in) = (geometry.area_out(), geometry.area_in());
-    let reach = Reach::new(geometry);
+    let windows = Windows::new(geometry);
     let mut chosen = vec![0u8; geometry.items * geometry.outputs * area];
     let write = |to: Shared| {
         let planes = chosen
@@ -32,9 +33,8 @@ pub fn max_pool(geometry: &Geometry, x: &[f32]) -> (Vec<f32>, Vec<u8>) {
             .enumerate();
         let task = |at: usize, chosen: &mut [u8], x: &[f32]| {
             // SAFETY: only this task writes this channel.
-            let largest = unsafe { to.filled(at * area, area, f32::NEG_INFINITY) };
-            reach.choose_first(geometry, chosen);
-            compare_taps(geometry, &reach, x, largest, chosen);
+            let largest = unsafe { to.part(at * area, area) };
+            choose(&windows, x, largest, chosen);
         };
         planes.for_each(|(at, (chosen, x))| task(at, chosen, x));
     };
@@ -43,152 +43,174 @@ pub fn max_pool(geometry: &Geometry, x: &[f32]) -> (Vec<f32>, Vec<u8>) {
     (largest, chosen)
 }
 
-/// The output rows or columns for which a row or column of taps is inside the input, and its position for the first
-/// one.
-type Reached = (Range<usize>, usize);
+/// The taps of a window along an axis that are inside the input, and the input position of the first one.
+type Taps = (Range<usize>, usize);
 
-/// The range of each row and column of taps.
-struct Reach {
-    rows: Vec<Reached>,
-    columns: Vec<Reached>,
-    /// The first tap inside the input for each output row and column.
-    first_taps: [Vec<usize>; 2],
+/// The windows of a channel.
+struct Windows {
+    /// Of each output row and column.
+    rows: Vec<Taps>,
+    columns: Vec<Taps>,
+    /// The columns of which all taps are inside.
+    inside: Range<usize>,
+    kernel: usize,
+    stride: usize,
+    /// The width of the input.
+    width: usize,
 }
 
-impl Reach {
+impl Windows {
     fn new(geometry: &Geometry) -> Self {
-        let [rows, columns]: [Vec<Reached>; 2] = [0, 1].map(|axis| {
-            (0..geometry.kernel[axis])
-                .map(|tap| geometry.reach(axis, tap))
-                .collect()
-        });
-        let first_taps = [(0, &rows), (1, &columns)].map(|(axis, taps)| {
-            let first = |window: usize| {
-                let sees = |(reached, _): &Reached| reached.contains(&window);
-                taps.iter()
-                    .position(sees)
-                    .expect("every window overlaps the input")
+        let [rows, columns] = [0, 1].map(|axis| {
+            let (before, kernel) = (geometry.padding[axis].0, geometry.kernel[axis]);
+            let taps = |window: usize| {
+                let start = window * geometry.stride[axis];
+                let first = before.saturating_sub(start);
+                let past = kernel.min(geometry.input[axis] + before - start);
+                (first..past, start + first - before)
             };
-            (0..geometry.output()[axis]).map(first).collect()
+            (0..geometry.output()[axis])
+                .map(taps)
+                .collect::<Vec<Taps>>()
         });
+        let kernel = geometry.kernel[1];
+        let is_inside = |(taps, _): &Taps| taps.len() == kernel;
+        let first = columns.iter().position(is_inside).unwrap_or(columns.len());
+        let num = columns[first..].iter().take_while(|of| is_inside(of));
+        let inside = first..first + num.count();
         Self {
             rows,
             columns,
-            first_taps,
+            inside,
+            kernel,
+            stride: geometry.stride[1],
+            width: geometry.input[1],
         }
     }
 
-    /// Initially selects the first tap of each window that is inside the input.
-    fn choose_first(&self, geometry: &Geometry, chosen: &mut [u8]) {
-        let [rows, columns] = &self.first_taps;
-        for (chosen, y) in chosen.chunks_exact_mut(columns.len()).zip(rows) {
-            for (chosen, x) in chosen.iter_mut().zip(columns) {
-                *chosen = (y * geometry.kernel[1] + x) as u8;
+    /// The largest number of a window and its tap; `x` begins in the row of the first tap.
+    #[inline(always)]
+    fn largest(&self, x: &[f32], rows: &Range<usize>, column: usize) -> (f32, u8) {
+        let (columns, first) = &self.columns[column];
+        let mut largest = (f32::NEG_INFINITY, rows.start * self.kernel + columns.start);
+        for (line, row) in rows.clone().enumerate() {
+            let line = &x[line * self.width + first..][..columns.len()];
+            for (value, column) in line.iter().zip(columns.clone()) {
+                if (*value > largest.0) | value.is_nan() {
+                    largest = (*value, row * self.kernel + column);
+                }
             }
         }
+        (largest.0, largest.1 as u8)
+    }
+
+    /// The same for adjacent windows from `column` on, of which all columns of taps are inside. `None` if `x` ends
+    /// before the last of the numbers that are read at a time.
+    #[inline(always)]
+    fn largest_of<const STRIDE: usize, const LANES: usize>(
+        &self,
+        x: &[f32],
+        rows: &Range<usize>,
+        column: usize,
+    ) -> Option<([f32; LANES], [u32; LANES])> {
+        let x = x.get(self.columns[column].1..)?;
+        let mut largest = [f32::NEG_INFINITY; LANES];
+        let mut taps = [(rows.start * self.kernel) as u32; LANES];
+        for (line, row) in rows.clone().enumerate() {
+            for first in (0..self.kernel).step_by(STRIDE) {
+                let from = x.get(line * self.width + first..)?.get(..LANES * STRIDE)?;
+                for beside in 0..STRIDE.min(self.kernel - first) {
+                    let tap = (row * self.kernel + first + beside) as u32;
+                    for lane in 0..LANES {
+                        let value = from[lane * STRIDE + beside];
+                        let is_kept = (value > largest[lane]) | value.is_nan();
+                        largest[lane] = if is_kept { value } else { largest[lane] };
+                        taps[lane] = if is_kept { tap } else { taps[lane] };
+                    }
+                }
+            }
+        }
+        Some((largest, taps))
     }
 }
 
 vectorized! {
-    #[allow(clippy::too_many_arguments)]
-    fn compare_taps = compare_taps_now(
-        geometry: &Geometry,
-        reach: &Reach,
-        x: &[f32],
-        largest: &mut [f32],
-        chosen: &mut [u8],
-    );
+    fn choose = choose_now(windows: &Windows, x: &[f32], largest: &mut [MaybeUninit<f32>], chosen: &mut [u8]);
 }
 
 #[inline(always)]
-fn compare_taps_now(
-    geometry: &Geometry,
-    reach: &Reach,
-    x: &[f32],
-    largest: &mut [f32],
-    chosen: &mut [u8],
-) {
-    let width = geometry.output()[1];
+fn choose_now(windows: &Windows, x: &[f32], largest: &mut [MaybeUninit<f32>], chosen: &mut [u8]) {
+    let width = windows.columns.len();
     let rows = largest
         .chunks_exact_mut(width)
         .zip(chosen.chunks_exact_mut(width));
-    for (row, (largest, chosen)) in rows.enumerate() {
-        for (y, (rows, first_row)) in reach.rows.iter().enumerate() {
-            if row < rows.start || rows.end <= row {
-                continue;
-            }
-            let base = (first_row + (row - rows.start) * geometry.stride[0]) * geometry.input[1];
-            for (tap, (columns, first_column)) in reach.columns.iter().enumerate() {
-                if columns.is_empty() {
-                    continue;
-                }
-                let tap = (y * geometry.kernel[1] + tap) as u8;
-                let (largest, chosen) =
-                    (&mut largest[columns.clone()], &mut chosen[columns.clone()]);
-                compare(
-                    &x[base + first_column..],
-                    geometry.stride[1],
-                    tap,
-                    largest,
-                    chosen,
-                );
-            }
+    for ((largest, chosen), (taps, first)) in rows.zip(&windows.rows) {
+        let x = &x[first * windows.width..];
+        // Common strides are separate cases so that each loop is vectorized.
+        match (windows.stride, windows.inside.len()) {
+            (1, 16..) => choose_lanes::<1, 16>(windows, x, taps, largest, chosen),
+            (1, 8..) => choose_lanes::<1, 8>(windows, x, taps, largest, chosen),
+            (1, 4..) => choose_lanes::<1, 4>(windows, x, taps, largest, chosen),
+            (2, 16..) => choose_lanes::<2, 16>(windows, x, taps, largest, chosen),
+            (2, 8..) => choose_lanes::<2, 8>(windows, x, taps, largest, chosen),
+            (2, 4..) => choose_lanes::<2, 4>(windows, x, taps, largest, chosen),
+            (3, 8..) => choose_lanes::<3, 8>(windows, x, taps, largest, chosen),
+            (3, 4..) => choose_lanes::<3, 4>(windows, x, taps, largest, chosen),
+            _ => choose_each(windows, x, taps, 0..width, largest, chosen),
         }
     }
 }
 
 #[inline(always)]
-fn compare(x: &[f32], stride: usize, tap: u8, largest: &mut [f32], chosen: &mut [u8]) {
-    // Common strides are separate cases so that each loop is vectorized.
-    match stride {
-        1 => compare_by::<1>(x, tap, largest, chosen),
-        2 => compare_by::<2>(x, tap, largest, chosen),
-        _ => {
-            let values = x.iter().step_by(stride).zip(largest).zip(chosen);
-            values.for_each(|((value, largest), chosen)| keep(*value, tap, largest, chosen));
-        }
+fn choose_each(
+    windows: &Windows,
+    x: &[f32],
+    rows: &Range<usize>,
+    columns: Range<usize>,
+    largest: &mut [MaybeUninit<f32>],
+    chosen: &mut [u8],
+) {
+    for column in columns {
+        let (value, tap) = windows.largest(x, rows, column);
+        largest[column].write(value);
+        chosen[column] = tap;
     }
 }
 
+/// A row of windows, of which at least `LANES` have all columns of taps inside.
 #[inline(always)]
-fn compare_by<const STRIDE: usize>(x: &[f32], tap: u8, largest: &mut [f32], chosen: &mut [u8]) {
-    const LANES: usize = 8;
-    let mut at = 0;
-    while at + LANES <= largest.len() && (at + LANES) * STRIDE <= x.len() {
-        let from = &x[at * STRIDE..][..LANES * STRIDE];
-        let largest: &mut [f32; LANES] = (&mut largest[at..at + LANES])
-            .try_into()
-            .expect("equal lengths");
-        let chosen: &mut [u8; LANES] = (&mut chosen[at..at + LANES])
-            .try_into()
-            .expect("equal lengths");
-        let values: [f32; LANES] = std::array::from_fn(|lane| from[lane * STRIDE]);
-        let is_kept: [bool; LANES] =
-            std::array::from_fn(|lane| (values[lane] > largest[lane]) | values[lane].is_nan());
-        for lane in 0..LANES {
-            largest[lane] = if is_kept[lane] {
-                values[lane]
-            } else {
-                largest[lane]
-            };
+fn choose_lanes<const STRIDE: usize, const LANES: usize>(
+    windows: &Windows,
+    x: &[f32],
+    rows: &Range<usize>,
+    largest: &mut [MaybeUninit<f32>],
+    chosen: &mut [u8],
+) {
+    let inside = windows.inside.clone();
+    choose_each(windows, x, rows, 0..inside.start, largest, chosen);
+    for start in inside.clone().step_by(LANES) {
+        // The last ones overlap those before.
+        let at = start.min(inside.end - LANES);
+        let Some((values, taps)) = windows.largest_of::<STRIDE, LANES>(x, rows, at) else {
+            choose_each(windows, x, rows, at..at + LANES, largest, chosen);
+            continue;
+        };
+        for (largest, value) in largest[at..at + LANES].iter_mut().zip(values) {
+            largest.write(value);
         }
-        for lane in 0..LANES {
-            let mask = (is_kept[lane] as u8).wrapping_neg();
-            chosen[lane] = (tap & mask) | (chosen[lane] & !mask);
+        let chosen = &mut chosen[at..at + LANES];
+        for (chosen, tap) in chosen.iter_mut().zip(taps) {
+            *chosen = tap as u8;
         }
-        at += LANES;
     }
-    for at in at..largest.len() {
-        keep(x[at * STRIDE], tap, &mut largest[at], &mut chosen[at]);
-    }
-}
-
-#[inline(always)]
-fn keep(value: f32, tap: u8, largest: &mut f32, chosen: &mut u8) {
-    let is_kept = (value > *largest) | value.is_nan();
-    *largest = if is_kept { value } else { *largest };
-    let mask = (is_kept as u8).wrapping_neg();
-    *chosen = (tap & mask) | (*chosen & !mask);
+    choose_each(
+        windows,
+        x,
+        rows,
+        inside.end..windows.columns.len(),
+        largest,
+        chosen,
+    );
 }
 
 /// The gradient of the input.

@@ -1,6 +1,9 @@
 //! Reusable scratch memory of a thread.
 
 use std::cell::RefCell;
+use std::mem::MaybeUninit;
+
+use rayon::prelude::*;
 
 thread_local! {
     static SCRATCH: RefCell<Vec<f32>> = const { RefCell::new(Vec::new()) };
@@ -30,7 +33,7 @@ unsafe impl Send for Shared {}
 unsafe impl Sync for Shared {}
 
 impl Shared {
-    pub fn new(values: &mut [std::mem::MaybeUninit<f32>]) -> Self {
+    pub fn new(values: &mut [MaybeUninit<f32>]) -> Self {
         Self(values.as_mut_ptr().cast(), values.len())
     }
 
@@ -81,6 +84,15 @@ impl Shared {
         }
     }
 
+    /// Some positions, to be written to.
+    ///
+    /// # Safety Nothing else accesses these positions while the slice lives.
+    pub unsafe fn part<'a>(self, from: usize, len: usize) -> &'a mut [MaybeUninit<f32>] {
+        assert!(from <= self.1 && len <= self.1 - from);
+        // SAFETY: the positions are within the memory, and need not be initialized; the caller guarantees the rest.
+        unsafe { std::slice::from_raw_parts_mut(self.0.add(from).cast(), len) }
+    }
+
     /// Fills some positions with a value, and returns them as a slice.
     ///
     /// # Safety Nothing else accesses these positions while the slice lives.
@@ -110,8 +122,23 @@ pub unsafe fn written(len: usize, write: impl FnOnce(Shared)) -> Vec<f32> {
     values
 }
 
+/// Numbers that a task changes one by one: they stay in the innermost cache.
+pub const PIECE: usize = 1 << 12;
+
+/// A copy of numbers, changed on several threads: each piece of [`PIECE`] numbers by its position among them.
+pub fn changed_copy(x: &[f32], change: impl Fn(usize, &mut [f32]) + Sync) -> Vec<f32> {
+    let mut values = Vec::with_capacity(x.len());
+    let to = &mut values.spare_capacity_mut()[..x.len()];
+    let pieces = to.par_chunks_mut(PIECE).zip(x.par_chunks(PIECE));
+    let pieces = pieces.enumerate();
+    pieces.for_each(|(at, (to, x))| change(at, copied(to, x)));
+    // SAFETY: the pieces cover all elements.
+    unsafe { values.set_len(x.len()) };
+    values
+}
+
 /// Initializes memory with `from`, and returns it as a slice.
-pub fn copied<'a>(to: &'a mut [std::mem::MaybeUninit<f32>], from: &[f32]) -> &'a mut [f32] {
+pub fn copied<'a>(to: &'a mut [MaybeUninit<f32>], from: &[f32]) -> &'a mut [f32] {
     assert_eq!(to.len(), from.len());
     // SAFETY: uninitialized elements have the same layout, and all are written before the slice of numbers exists; both
     // slices have the same length, and one is borrowed mutably.

@@ -7,7 +7,7 @@ use rayon::prelude::*;
 
 use super::functions::{exp, ln};
 use super::reduce::{dot, largest, sum};
-use super::scratch::{Shared, written};
+use super::scratch::{Shared, copied, written};
 use super::vectors::vectorized;
 
 /// Numbers per task, about.
@@ -211,8 +211,7 @@ pub fn cross_entropy_backward(
             let first = piece * rows;
             let rows = first..first + scores.len() / columns;
             // SAFETY: only this task writes these rows.
-            let to = unsafe { to.filled(first * columns, scores.len(), 0.0) };
-            to.copy_from_slice(scores);
+            let to = copied(unsafe { to.part(first * columns, scores.len()) }, scores);
             entropies_backward(
                 to,
                 &classes[rows.clone()],

@@ -6,6 +6,7 @@ use burn::tensor::Device;
 use burn::tensor::{Bool, Int, Tensor, TensorData};
 
 use crate::documents;
+use crate::dropout::dropped;
 use crate::masks::Seen;
 use crate::numeric::{divided, linear, matmul, softmax};
 use crate::past::{KeysValues, Past, each_text, few};
@@ -75,7 +76,6 @@ impl GroupedAttention {
         positions: Positions<'_>,
         is_fast: bool,
     ) -> Tensor<3> {
-        let _ = is_fast;
         let projected = self.projected(attended, positions);
         #[cfg(feature = "flex")]
         if is_fast
@@ -84,7 +84,7 @@ impl GroupedAttention {
         {
             return linear(self.arithmetic, &self.output, context);
         }
-        let context = self.attend(projected, None, seen).0;
+        let context = self.attend(projected, None, seen, is_fast).0;
         linear(self.arithmetic, &self.output, context)
     }
 
@@ -98,7 +98,7 @@ impl GroupedAttention {
             let placed = self.placed(projected, Positions::From(first[at]));
             let change = |head: usize, scores: &mut [f32]| self.change(head, scores);
             past.context(placed, arithmetic, change, |placed, earlier| {
-                self.attend(placed, earlier, &Seen::default())
+                self.attend(placed, earlier, &Seen::default(), false)
             })
         });
         few(arithmetic, &self.output, context)
@@ -171,6 +171,7 @@ impl GroupedAttention {
         [query, mut keys, mut values]: [Tensor<4>; 3],
         earlier: Option<KeysValues>,
         seen: &Seen,
+        is_fast: bool,
     ) -> (Tensor<3>, KeysValues) {
         let Attention {
             num_heads,
@@ -192,7 +193,7 @@ impl GroupedAttention {
         let scores = divided(scores, (size as f64).sqrt());
         let scores = self.masked(scores.reshape([items, num_heads, num, total]), before);
         let weights = seen.clear(softmax(arithmetic, seen.hide(scores)));
-        let weights = self.dropout.forward(weights);
+        let weights = dropped(weights, self.dropout.prob, is_fast);
         let weights = weights.reshape([items, num_kv_heads, rows, total]);
         let context = matmul(arithmetic, weights, values.clone());
         let context = context.reshape([items, num_heads, num, size]);

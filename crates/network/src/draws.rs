@@ -3,6 +3,7 @@
 
 use burn::tensor::{Device, Distribution, Tensor};
 
+use crate::dropout;
 use crate::tensor::DynTensor;
 use runner_core::check::network::Layer as LayerPlan;
 use runner_core::spec::model::activation::Activation;
@@ -35,20 +36,17 @@ impl Draw {
 pub fn of(plan: &LayerPlan, inputs: &[Vec<usize>], output: &DynTensor, to: &mut Vec<Draw>) {
     let dims = output.dims();
     let all: usize = dims.iter().product();
-    let mut dropped = |num: usize, probability: f64| {
-        if probability > 0.0 {
-            to.push(Draw {
-                num,
-                distribution: Distribution::Bernoulli(1.0 - probability),
-            });
-        }
-    };
+    let has_kernel = dropout::has_kernel(plan.kernels, output);
+    let mut dropped =
+        |num: usize, probability: f64| to.extend(of_dropout(num, probability, has_kernel));
     match &plan.kind {
         LayerKind::Dropout { probability } => dropped(all, *probability),
         LayerKind::ChannelDropout { probability } => {
-            dropped(dims[..2].iter().product(), *probability);
+            to.extend(of_dropout(dims[..2].iter().product(), *probability, false));
         }
-        LayerKind::StochasticDepth { probability } => dropped(dims[0], *probability),
+        LayerKind::StochasticDepth { probability } => {
+            to.extend(of_dropout(dims[0], *probability, false));
+        }
         LayerKind::MultiHeadAttention {
             num_heads, dropout, ..
         } => dropped(scores(plan, inputs, *num_heads), *dropout),
@@ -77,6 +75,16 @@ pub fn of(plan: &LayerPlan, inputs: &[Vec<usize>], output: &DynTensor, to: &mut 
         }
         _ => {}
     }
+}
+
+/// That of a dropout of so many parts, of which a kernel draws the seed alone.
+fn of_dropout(num: usize, probability: f64, has_kernel: bool) -> Option<Draw> {
+    let (num, distribution) = if has_kernel {
+        dropout::SEED
+    } else {
+        (num, Distribution::Bernoulli(1.0 - probability))
+    };
+    (probability > 0.0).then_some(Draw { num, distribution })
 }
 
 /// Those of the output of an attention, and of the layers after it.

@@ -9,6 +9,7 @@ use burn::tensor::{Distribution, Shape, Tensor, activation};
 
 use crate::convolution::{pooled1d, pooled2d};
 use crate::deform;
+use crate::dropout::dropped;
 use crate::einsum;
 use crate::fourier;
 use crate::grid;
@@ -78,14 +79,13 @@ pub fn apply(plan: &LayerPlan, mut inputs: Vec<DynTensor>, masks: &Masks) -> Dyn
     };
     match kind {
         LayerKind::Dropout { probability } => {
-            let dropout = DropoutConfig::new(*probability).init();
-            map_rank!(input, t => dropout.forward(t))
+            map_rank!(input, t => dropped(t, *probability, plan.kernels.is_fast()))
         }
         LayerKind::ChannelDropout { probability } => {
-            map_rank!(input, t => dropped(t, *probability, 2))
+            map_rank!(input, t => parts_dropped(t, *probability, 2))
         }
         LayerKind::StochasticDepth { probability } => {
-            map_rank!(input, t => dropped(t, *probability, 1))
+            map_rank!(input, t => parts_dropped(t, *probability, 1))
         }
         LayerKind::Cumsum { axis } => {
             let axis = 1 + axis_of(*axis, item.len());
@@ -226,7 +226,11 @@ pub enum Combine {
 }
 
 /// In training, a tensor with random parts zeroed and the others scaled up: each place in the first axes is a part.
-fn dropped<const D: usize>(tensor: Tensor<D>, probability: f64, num_axes: usize) -> Tensor<D> {
+fn parts_dropped<const D: usize>(
+    tensor: Tensor<D>,
+    probability: f64,
+    num_axes: usize,
+) -> Tensor<D> {
     // As in Burn's dropout.
     if !tensor.device().is_autodiff() || probability == 0.0 {
         return tensor;

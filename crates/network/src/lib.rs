@@ -23,6 +23,7 @@ pub mod digest;
 mod dlinoss;
 mod documents;
 mod draws;
+mod dropout;
 mod einsum;
 pub mod evaluation;
 pub mod failure;

@@ -1,19 +1,20 @@
 //! Attention and transformer stacks, using the parameters of Burn's modules.
 //!
 //! A stack is computed step by step as in Burn, with runner's kernels instead of Burn's where there are any. Weights of
-//! attention that are never stored cannot be dropped, so attention with dropout in training has no kernel.
+//! attention that are never stored cannot be dropped, so attention with dropout in training stores them.
 
 use burn::nn::attention::{MhaInput, MultiHeadAttention, MultiHeadAttentionConfig};
 use burn::nn::transformer::{
     PositionWiseFeedForward, TransformerDecoderLayer, TransformerEncoderLayer,
 };
-use burn::nn::{LayerNorm, Linear, LinearConfig};
+use burn::nn::{Dropout, LayerNorm, Linear, LinearConfig};
 use burn::tensor::{Bool, DType, Device, Tensor};
 use runner_core::spec::backend::Arithmetic;
 #[cfg(feature = "flex")]
 use runner_core::spec::model::activation::Activation;
 use runner_core::spec::model::layer::{FeedforwardActivation, Transformer};
 
+use crate::dropout::dropped;
 use crate::lora;
 use crate::masks::{Masks, Seen};
 use crate::numeric;
@@ -38,6 +39,10 @@ impl Computed {
             return crate::fast::linear::linear(layer, x, self.arithmetic);
         }
         lora::forward(layer, x)
+    }
+
+    fn dropped<const D: usize>(self, dropout: &Dropout, x: Tensor<D>) -> Tensor<D> {
+        dropped(x, dropout.prob, self.is_fast)
     }
 
     fn normalized(self, norm: &LayerNorm, x: Tensor<3>) -> Tensor<3> {
@@ -67,7 +72,8 @@ impl Computed {
         #[cfg(not(feature = "flex"))]
         let x = Err::<Tensor<3>, _>(x);
         let x = x.unwrap_or_else(|x| feedforward.activation.forward(x));
-        self.linear(&feedforward.linear_outer, feedforward.dropout.forward(x))
+        let x = self.dropped(&feedforward.dropout, x);
+        self.linear(&feedforward.linear_outer, x)
     }
 }
 
@@ -132,7 +138,7 @@ pub fn attended(
     let is_double = query.dtype() == DType::F64;
     let is_wider = memory.iter().any(|of| of.dims()[2] != query.dims()[2]);
     if is_double || is_wider || !seen.is_all() || projections.into_iter().any(lora::is_changed) {
-        return stored(mha, &query, memory, is_causal, seen, computed.arithmetic);
+        return stored(mha, &query, memory, is_causal, seen, computed);
     }
     let ([items, queries, _], keys) = (query.dims(), memory[0].dims()[1]);
     let device = query.device();
@@ -151,8 +157,9 @@ pub(crate) fn stored(
     memory: [&Tensor<3>; 2],
     is_causal: bool,
     seen: &Seen,
-    arithmetic: Arithmetic,
+    computed: Computed,
 ) -> Tensor<3> {
+    let arithmetic = computed.arithmetic;
     let ([items, queries, width], keys) = (query.dims(), memory[0].dims()[1]);
     let heads = |x: Tensor<3>, num: usize| -> Tensor<4> {
         x.reshape([items, num, mha.n_heads, mha.d_k])
@@ -170,7 +177,11 @@ pub(crate) fn stored(
         scores = scores.mask_fill(mask, f64::NEG_INFINITY);
     }
     let weights = seen.clear(numeric::softmax(arithmetic, seen.hide(scores)));
-    let context = numeric::matmul(arithmetic, mha.dropout.forward(weights), v);
+    let context = numeric::matmul(
+        arithmetic,
+        dropped(weights, mha.dropout.prob, computed.is_fast),
+        v,
+    );
     let context = context.swap_dims(1, 2).reshape([items, queries, width]);
     linear(&mha.output, &context)
 }
@@ -193,13 +204,13 @@ pub fn encoder(
         };
         let of = before.clone();
         let attended = attended(computed, &layer.mha, before, [&of; 2], stack.causal, &seen);
-        x = x + layer.dropout.forward(attended);
+        x = x + computed.dropped(&layer.dropout, attended);
         let before = computed.normalized(&layer.norm_1, x.clone());
         if !layer.norm_first {
             x = before.clone();
         }
         let fed = computed.fed_forward(&layer.pwff, stack.activation, before);
-        x = x + layer.dropout.forward(fed);
+        x = x + computed.dropped(&layer.dropout, fed);
         if !layer.norm_first {
             x = computed.normalized(&layer.norm_2, x);
         }
@@ -233,20 +244,20 @@ pub fn decoder(
             stack.causal,
             &seen,
         );
-        x = x + layer.dropout.forward(own);
+        x = x + computed.dropped(&layer.dropout, own);
         let before = computed.normalized(&layer.norm_1, x.clone());
         if !layer.norm_first {
             x = before.clone();
         }
         let cross = &layer.cross_attn;
         let crossed = attended(computed, cross, before, [memory; 2], false, &seen_of_memory);
-        x = x + layer.dropout.forward(crossed);
+        x = x + computed.dropped(&layer.dropout, crossed);
         let before = computed.normalized(&layer.norm_2, x.clone());
         if !layer.norm_first {
             x = before.clone();
         }
         let fed = computed.fed_forward(&layer.pwff, stack.activation, before);
-        x = x + layer.dropout.forward(fed);
+        x = x + computed.dropped(&layer.dropout, fed);
         if !layer.norm_first {
             x = computed.normalized(&layer.norm_3, x);
         }

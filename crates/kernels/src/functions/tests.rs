@@ -126,6 +126,49 @@ fn tanh_and_erf_are_within_their_bounds() {
 }
 
 #[test]
+fn the_normal_distribution_and_the_slope_of_gelu_are_within_their_bounds() {
+    let exact_below = |x: f64| {
+        // Without cancellation, the continued fraction of the complement.
+        let size = x.abs();
+        if size < 2.0 {
+            return 0.5 + 0.5 * exact_erf(x * std::f64::consts::FRAC_1_SQRT_2);
+        }
+        let mut part = size;
+        for n in (1..200).rev() {
+            part = size + f64::from(n) / part;
+        }
+        let beyond = (-0.5 * size * size).exp() / part / std::f64::consts::TAU.sqrt();
+        if x < 0.0 { beyond } else { 1.0 - beyond }
+    };
+    let density = |x: f64| (-0.5 * x * x).exp() / std::f64::consts::TAU.sqrt();
+    for x in floats().filter(|x| x.is_finite()) {
+        let at = f64::from(x);
+        let below = exact_below(at);
+        let found = f64::from(normal_below(x));
+        assert!(
+            (found - below).abs() <= 1.2e-7,
+            "{x:e}: {found} for {below}"
+        );
+        let is_cut = x <= -NORMAL_END;
+        assert!(is_cut || x >= 0.0 || (found - below).abs() <= 1e-5 * below);
+        let slope = if at.abs() > 40.0 {
+            below
+        } else {
+            below + at * density(at)
+        };
+        let found = f64::from(gelu_slope(x));
+        assert!((found - slope).abs() <= 2e-7, "{x:e}: {found} for {slope}");
+    }
+    for function in [normal_below, gelu_slope] {
+        assert!(function(f32::NAN).is_nan());
+        assert_eq!(
+            [-5.7, -f32::INFINITY, 5.7, f32::INFINITY].map(function),
+            [0.0, 0.0, 1.0, 1.0]
+        );
+    }
+}
+
+#[test]
 fn signs_of_zero_stay() {
     for function in [tanh, erf, exp_m1] {
         assert_eq!(function(-0.0).to_bits(), (-0.0f32).to_bits());

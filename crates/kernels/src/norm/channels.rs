@@ -1,5 +1,7 @@
 //! Normalization of channels: over a batch, or in groups within an item.
 
+use std::mem::MaybeUninit;
+
 use rayon::prelude::*;
 
 use super::super::reduce::{dot, squares_from, sum};
@@ -137,7 +139,7 @@ pub fn batch_forward(
     let write = |to: Shared| {
         (0..planes.items).into_par_iter().for_each(|item| {
             // SAFETY: only this task writes this item.
-            let to = unsafe { to.filled(item * item_len, item_len, 0.0) };
+            let to = unsafe { to.part(item * item_len, item_len) };
             scale_channels(&x[item * item_len..][..item_len], means, scale, shift, to);
         });
     };
@@ -146,18 +148,18 @@ pub fn batch_forward(
 }
 
 vectorized! {
-    fn scale_channels = scale_now(x: &[f32], means: &[f32], scale: &[f32], shift: &[f32], to: &mut [f32]);
+    fn scale_channels = scale_now(x: &[f32], means: &[f32], scale: &[f32], shift: &[f32], to: &mut [MaybeUninit<f32>]);
 }
 
 #[inline(always)]
-fn scale_now(x: &[f32], means: &[f32], scale: &[f32], shift: &[f32], to: &mut [f32]) {
+fn scale_now(x: &[f32], means: &[f32], scale: &[f32], shift: &[f32], to: &mut [MaybeUninit<f32>]) {
     let channels = means.len();
     let (scale, shift) = (&scale[..channels], &shift[..channels]);
     let area = x.len() / channels.max(1);
     if area == 1 {
         let (x, to) = (&x[..channels], &mut to[..channels]);
         for at in 0..channels {
-            to[at] = (x[at] - means[at]) * scale[at] + shift[at];
+            to[at].write((x[at] - means[at]) * scale[at] + shift[at]);
         }
         return;
     }
@@ -166,7 +168,7 @@ fn scale_now(x: &[f32], means: &[f32], scale: &[f32], shift: &[f32], to: &mut [f
         let x = &x[at * area..][..area];
         let to = &mut to[at * area..][..area];
         for (to, x) in to.iter_mut().zip(x) {
-            *to = (x - mean) * scale + shift;
+            to.write((x - mean) * scale + shift);
         }
     }
 }
@@ -205,7 +207,7 @@ pub fn batch_backward(
                     for item in 0..planes.items {
                         let at = planes.place(item, first);
                         // SAFETY: as above.
-                        let to = unsafe { to.filled(at, num * planes.area, 0.0) };
+                        let to = unsafe { to.part(at, num * planes.area) };
                         let range = at..at + num * planes.area;
                         let channels = first..first + num;
                         input_back(
@@ -278,7 +280,7 @@ fn sums_back_now(
 }
 
 vectorized! {
-    fn input_back = input_back_now(planes: &Planes, x: &[f32], gamma: &[f32], statistics: &[[f32; 2]], gradient: &[f32], gammas: &[f32], betas: &[f32], to: &mut [f32]);
+    fn input_back = input_back_now(planes: &Planes, x: &[f32], gamma: &[f32], statistics: &[[f32; 2]], gradient: &[f32], gammas: &[f32], betas: &[f32], to: &mut [MaybeUninit<f32>]);
 }
 
 #[inline(always)]
@@ -294,7 +296,7 @@ fn input_back_now(
     gradient: &[f32],
     gammas: &[f32],
     betas: &[f32],
-    to: &mut [f32],
+    to: &mut [MaybeUninit<f32>],
 ) {
     let area = planes.area;
     for (at, [mean, inverse]) in statistics.iter().enumerate() {
@@ -307,7 +309,7 @@ fn input_back_now(
         let gradient = &gradient[at * area..][..area];
         let to = &mut to[at * area..][..area];
         for ((to, x), gradient) in to.iter_mut().zip(x).zip(gradient) {
-            *to = (gradient - even - (x - mean) * inverse * along) * scale;
+            to.write((gradient - even - (x - mean) * inverse * along) * scale);
         }
     }
 }
@@ -335,7 +337,7 @@ pub fn group_forward(
             .enumerate()
             .for_each(|(at, statistics)| {
                 // SAFETY: only this task writes this group.
-                let to = unsafe { to.filled(at * len, len, 0.0) };
+                let to = unsafe { to.part(at * len, len) };
                 let first = at % groups * of_group;
                 let channels = first..first + of_group;
                 normalize_group(
@@ -354,7 +356,7 @@ pub fn group_forward(
 }
 
 vectorized! {
-    fn normalize_group = normalize_group_now(epsilon: f32, x: &[f32], gamma: &[f32], beta: &[f32], statistics: &mut [f32; 2], to: &mut [f32]);
+    fn normalize_group = normalize_group_now(epsilon: f32, x: &[f32], gamma: &[f32], beta: &[f32], statistics: &mut [f32; 2], to: &mut [MaybeUninit<f32>]);
 }
 
 #[inline(always)]
@@ -364,7 +366,7 @@ fn normalize_group_now(
     gamma: &[f32],
     beta: &[f32],
     statistics: &mut [f32; 2],
-    to: &mut [f32],
+    to: &mut [MaybeUninit<f32>],
 ) {
     if x.is_empty() {
         return;
@@ -375,7 +377,7 @@ fn normalize_group_now(
     for (at, (gamma, beta)) in gamma.iter().zip(beta).enumerate() {
         let x = &x[at * area..][..area];
         for (to, x) in to[at * area..][..area].iter_mut().zip(x) {
-            *to = (x - mean) * inverse * gamma + beta;
+            to.write((x - mean) * inverse * gamma + beta);
         }
     }
     *statistics = [mean, inverse];
@@ -404,7 +406,7 @@ pub fn group_backward(
         let tasks = parts.par_chunks_mut(of_group.max(1)).enumerate();
         tasks.for_each(|(at, parts)| {
             // SAFETY: only this task writes this group.
-            let to = unsafe { to.filled(at * len, len, 0.0) };
+            let to = unsafe { to.part(at * len, len) };
             let first = at % groups * of_group;
             let gamma = &gamma[first..first + of_group];
             group_back(
@@ -430,7 +432,7 @@ pub fn group_backward(
 }
 
 vectorized! {
-    fn group_back = group_back_now(x: &[f32], gamma: &[f32], statistics: &[f32; 2], gradient: &[f32], parts: &mut [[f32; 2]], to: &mut [f32]);
+    fn group_back = group_back_now(x: &[f32], gamma: &[f32], statistics: &[f32; 2], gradient: &[f32], parts: &mut [[f32; 2]], to: &mut [MaybeUninit<f32>]);
 }
 
 #[inline(always)]
@@ -440,7 +442,7 @@ fn group_back_now(
     statistics: &[f32; 2],
     gradient: &[f32],
     parts: &mut [[f32; 2]],
-    to: &mut [f32],
+    to: &mut [MaybeUninit<f32>],
 ) {
     let area = x.len() / gamma.len().max(1);
     let [mean, inverse] = *statistics;
@@ -457,7 +459,7 @@ fn group_back_now(
     for (at, gamma) in gamma.iter().enumerate() {
         let (x, gradient) = (&x[at * area..][..area], &gradient[at * area..][..area]);
         for ((to, x), gradient) in to[at * area..][..area].iter_mut().zip(x).zip(gradient) {
-            *to = (gradient * gamma - even - (x - mean) * inverse * along) * inverse;
+            to.write((gradient * gamma - even - (x - mean) * inverse * along) * inverse);
         }
     }
 }

@@ -3,6 +3,7 @@
 use runner_kernels::activation::Activation;
 use runner_kernels::attention::{self, Attention, Visible};
 use runner_kernels::average::{self, Parts};
+use runner_kernels::dropout::Dropout;
 use runner_kernels::linear::Linear;
 use runner_kernels::matmul::Matmul;
 use runner_kernels::norm::{self, Planes, RowNorm};
@@ -276,6 +277,13 @@ fn activations() -> u64 {
     digest(each.iter().flatten().map(Vec::as_slice))
 }
 
+fn dropouts() -> u64 {
+    // Of several pieces.
+    let x = numbers(10_000, 1);
+    let seeds = [0, 7, 1 << 40].map(|seed| Dropout::new(seed, 0.3).forward(&x));
+    digest(seeds.iter().map(Vec::as_slice))
+}
+
 fn softmaxes() -> u64 {
     let (scores, upstream) = (numbers(40 * 301, 1), numbers(40, 2));
     let classes: Vec<usize> = (0..40).map(|row| row * 7 % 301).collect();
@@ -360,7 +368,7 @@ fn updates() -> u64 {
 pub type Row = (&'static str, fn() -> u64, u64);
 
 /// All kernels with their digests on every processor.
-pub const ALL: [Row; 14] = [
+pub const ALL: [Row; 15] = [
     ("linear", linear, 0x118f_a80d_0d8a_f556),
     ("matmul", matmul, 0x0793_6b44_e333_40e2),
     ("direct convolutions", direct, 0xb9d5_3a15_749e_b062),
@@ -370,7 +378,8 @@ pub const ALL: [Row; 14] = [
     ("attention", attention, 0x90ca_65ca_3a0a_9ec8),
     ("recurrent", recurrent, 0x4020_b043_c41f_1c4c),
     ("norms", norms, 0x0e72_3f6e_8dd2_4d8c),
-    ("activations", activations, 0xae90_25d0_a3dc_9170),
+    ("activations", activations, 0x9b1a_e578_f87f_9585),
+    ("dropouts", dropouts, 0x4d84_30ff_c419_7edd),
     ("softmaxes", softmaxes, 0x3a9f_9235_f807_f574),
     ("sums", sums, 0x32cd_e73b_493e_436e),
     ("pools", pools, 0xdebd_4ad5_dedb_cd03),

@@ -1,5 +1,5 @@
-//! Attention, using the parameters of Burn's modules. Attention with dropout in training is left to others, since
-//! weights that are never stored cannot be dropped.
+//! Attention, using the parameters of Burn's modules. Attention with dropout in training stores its weights, since
+//! those that are never stored cannot be dropped.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use super::linear::linear;
 use super::operation::{self, Back, Operation, apply_3, contiguous, numbers, tensor};
 use super::rounding;
 use crate::masks::Seen;
-use crate::transformer::stored;
+use crate::transformer::{Computed, stored};
 
 /// Operands are queries, keys and values. Keys with the label 0 get no weight, and documents are kept apart.
 #[derive(Clone, Debug)]
@@ -92,9 +92,11 @@ pub fn multi_head(
         return None;
     }
     if is_dropping {
-        return arithmetic
-            .is_portable()
-            .then(|| stored(mha, query, memory, is_causal, seen, arithmetic));
+        let computed = Computed {
+            is_fast: true,
+            arithmetic,
+        };
+        return Some(stored(mha, query, memory, is_causal, seen, computed));
     }
     let [items, queries, _] = query.dims();
     let sizes = Attention {

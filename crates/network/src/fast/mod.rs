@@ -6,6 +6,7 @@
 pub mod activation;
 pub mod attention;
 pub mod convolution;
+pub mod dropout;
 pub mod embedding;
 pub mod entropy;
 pub mod held;

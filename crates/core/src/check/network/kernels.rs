@@ -53,6 +53,7 @@ pub fn has_kernel(kind: &LayerKind) -> bool {
         LayerKind::Norm(norm) => !matches!(norm, Norm::LocalResponse { .. }),
         LayerKind::Linear { .. }
         | LayerKind::Concat { .. }
+        | LayerKind::Dropout { .. }
         | LayerKind::Embedding { .. }
         | LayerKind::Recurrent(_)
         | LayerKind::LinearScan { .. }

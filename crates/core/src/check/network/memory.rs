@@ -80,8 +80,8 @@ impl Network {
                 return values.saturating_mul(float);
             }
             let beside = match &layer.kind {
-                // The mask, as numbers.
-                LayerKind::Dropout { probability } if *probability > 0.0 => {
+                // The mask, as numbers, which the kernel draws again.
+                LayerKind::Dropout { probability } if *probability > 0.0 && !has_own => {
                     output.saturating_mul(float)
                 }
                 LayerKind::Pool(pool) if pool.max => {
@@ -201,6 +201,7 @@ fn is_computed_anew(kind: &LayerKind, has_own: bool) -> bool {
         LayerKind::Activation(_) if has_own && kernels::has_kernel(kind) => {
             !kernels::keeps_output(kind)
         }
+        LayerKind::Dropout { .. } => has_own,
         LayerKind::Add | LayerKind::Multiply | LayerKind::Permute { .. } => true,
         LayerKind::Slice { .. } => true,
         LayerKind::Activation(activation) => matches!(
