@@ -177,11 +177,8 @@ pub(crate) fn stored(
         scores = scores.mask_fill(mask, f64::NEG_INFINITY);
     }
     let weights = seen.clear(numeric::softmax(arithmetic, seen.hide(scores)));
-    let context = numeric::matmul(
-        arithmetic,
-        dropped(weights, mha.dropout.prob, computed.is_fast),
-        v,
-    );
+    let weights = computed.dropped(&mha.dropout, weights);
+    let context = numeric::matmul(arithmetic, weights, v);
     let context = context.swap_dims(1, 2).reshape([items, queries, width]);
     linear(&mha.output, &context)
 }
