@@ -71,6 +71,7 @@ mod models;
 mod narrow;
 mod network_table;
 mod new_project;
+mod new_rows;
 mod notify;
 mod ops;
 mod orphans;

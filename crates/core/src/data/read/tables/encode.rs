@@ -23,8 +23,8 @@ pub struct Encoder {
     columns: Vec<Encoded>,
     /// A record in which every value is missing.
     empty: Vec<u8>,
-    /// The columns that must name an image.
-    images: Vec<usize>,
+    /// The columns that must have a value: no byte means missing, and a black image is an item like others.
+    needed: Vec<usize>,
 }
 
 #[derive(Debug)]
@@ -58,7 +58,7 @@ impl Encoder {
     pub fn new(columns: Vec<Decided>, ignore: &[String]) -> Self {
         let mut names = Names::default();
         let mut empty = Vec::new();
-        let columns = columns
+        let columns: Vec<Encoded> = columns
             .into_iter()
             .map(|Decided { column, is_padded }| {
                 names.push(&column.name);
@@ -88,11 +88,15 @@ impl Encoder {
                 }
             })
             .collect();
+        let is_needed = |at: &usize| {
+            let of: &Encoded = &columns[*at];
+            of.column.kind == ColumnKind::Bytes && !of.is_ignored
+        };
         Self {
+            needed: (0..columns.len()).filter(is_needed).collect(),
             names,
             columns,
             empty,
-            images: Vec::new(),
         }
     }
 
@@ -105,20 +109,15 @@ impl Encoder {
         encoder
     }
 
-    /// The same with the images that columns name, except for columns that are not used; `folder` is where those of a
-    /// column are.
+    /// The same with the images that used columns name; `folder` is where those of a column are.
     pub fn with_images(
         mut self,
         roles: &RolesSpec,
-        is_used: impl Fn(&str) -> bool,
         folder: impl Fn(&ImageSpec) -> Option<PathBuf>,
     ) -> Self {
-        for (at, column) in self.columns.iter_mut().enumerate() {
-            let name = &column.column.name;
-            if let Some(image) = roles.image_of(name).filter(|_| is_used(name)) {
-                column.images = Some(Images::new(image, folder(image)));
-                self.images.push(at);
-            }
+        for column in self.columns.iter_mut().filter(|column| !column.is_ignored) {
+            let image = roles.image_of(&column.column.name);
+            column.images = image.map(|image| Images::new(image, folder(image)));
         }
         self
     }
@@ -132,10 +131,10 @@ impl Encoder {
 
     /// Rows that one thread processes at a time.
     pub fn rows_of_a_thread(&self) -> usize {
-        if self.images.is_empty() {
-            CHUNK
-        } else {
+        if self.columns.iter().any(|column| column.images.is_some()) {
             IMAGE_CHUNK
+        } else {
+            CHUNK
         }
     }
 
@@ -154,7 +153,7 @@ impl Encoder {
     pub fn encode(&self, cells: Cells<'_>, chunk: &mut Chunk) -> Result<(), Reason> {
         let (start, num_texts) = (chunk.records.len(), chunk.texts.len());
         chunk.records.extend_from_slice(&self.empty);
-        let mut unseen = self.images.clone();
+        let mut unseen = self.needed.clone();
         let result = cells
             .into_iter()
             .enumerate()
@@ -171,12 +170,12 @@ impl Encoder {
                 result
                     .map_err(|reason| Reason(format!("column `{}`: {reason}", column.column.name)))
             });
-        // Images cannot be missing: a black one would be an item like others.
         let result = result.and_then(|()| match unseen.first() {
             None => Ok(()),
             Some(at) => {
-                let name = &self.columns[*at].column.name;
-                Err(Reason(format!("column `{name}`: there is no image")))
+                let column = &self.columns[*at];
+                let (name, reason) = (&column.column.name, column.lack());
+                Err(Reason(format!("column `{name}`: {reason}")))
             }
         });
         if result.is_err() {
@@ -188,19 +187,28 @@ impl Encoder {
 }
 
 impl Encoded {
+    /// The reason for which a row without a value is refused.
+    fn lack(&self) -> &'static str {
+        match self.images {
+            Some(_) => "there is no image",
+            None => "there is no value",
+        }
+    }
+
     fn encode(&self, cell: Cell<'_>, record: usize, chunk: &mut Chunk) -> Result<(), Reason> {
         let start = record + self.start;
         let size = self.column.len() * self.column.kind.size();
         if let Some(images) = &self.images {
             let out = &mut chunk.records[start..start + size];
             return match cell {
-                Cell::Missing => Err("there is no image".into()),
+                Cell::Missing => Err(self.lack().into()),
                 Cell::Wrong(reason) => Err(reason),
                 Cell::List(list) => self.encode_list(&list, out),
                 cell => images.read(&cell.text().unwrap_or_default(), out),
             };
         }
         match (&self.column.kind, cell) {
+            (ColumnKind::Bytes, Cell::Missing) => return Err(self.lack().into()),
             (_, Cell::Missing) => {}
             (_, Cell::Wrong(reason)) => return Err(reason),
             (

@@ -119,8 +119,6 @@ struct Layout {
     columns: Vec<Column>,
     /// Names of the columns that are read.
     used: BTreeSet<String>,
-    /// Those of bytes, of which none means missing, except images, which the encoder looks for.
-    bytes: Vec<String>,
     /// Whether each row must have all of them, whatever the other rows have.
     has_all: bool,
     /// Set if the values of a row form an array: its name, its shape, and its divisor.
@@ -213,22 +211,17 @@ impl Layout {
                 is_padded: is_padded(at),
                 column,
             });
-        let encoder = Encoder::of_known(decided.collect(), &[]);
+        let unused: Vec<String> = columns
+            .iter()
+            .map(|column| column.name.clone())
+            .filter(|name| !used.contains(name))
+            .collect();
+        let encoder = Encoder::of_known(decided.collect(), &unused);
         Ok(Self {
             encoder: match roles {
-                Some(roles) => encoder.with_images(
-                    roles,
-                    |name| used.contains(name),
-                    |image| incoming.folder_of_images(image),
-                ),
+                Some(roles) => encoder.with_images(roles, |image| incoming.folder_of_images(image)),
                 None => encoder,
             },
-            bytes: columns
-                .iter()
-                .filter(|column| column.kind == ColumnKind::Bytes && used.contains(&column.name))
-                .map(|column| column.name.clone())
-                .filter(|name| roles.is_none_or(|roles| roles.image_of(name).is_none()))
-                .collect(),
             columns,
             used,
             has_all: false,
@@ -357,13 +350,6 @@ impl Layout {
                 "has no column `{}`",
                 lacking.map_or("", String::as_str)
             )));
-        }
-        let has_value = |name: &&String| {
-            let mut cells = used.iter();
-            cells.any(|(other, cell)| other == *name && !matches!(cell, Cell::Missing))
-        };
-        if let Some(name) = self.bytes.iter().find(|name| !has_value(name)) {
-            return Err(Reason(format!("column `{name}` has no value")));
         }
         self.encoder.encode(used, chunk)?;
         Ok(Apart { kept, group, node })

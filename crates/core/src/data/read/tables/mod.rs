@@ -142,8 +142,7 @@ fn read_table<T: Table>(
     let decided = columns.decide(&files.roles).map_err(both)?;
     let folder = |image: &ImageSpec| image.folder.first().map(PathBuf::from);
     let ignore = &files.roles.ignore;
-    let is_used = |name: &str| !ignore.iter().any(|other| other == name);
-    let encoder = Encoder::new(decided, ignore).with_images(&files.roles, is_used, folder);
+    let encoder = Encoder::new(decided, ignore).with_images(&files.roles, folder);
     writer.begin(encoder.columns());
     for (part, paths) in parts(files) {
         writer.part(part);
