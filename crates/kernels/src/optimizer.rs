@@ -1,8 +1,17 @@
 //! In-place updates of parameters, in one pass over each.
 //!
 //! Every product and sum is rounded separately and in the order of the same updates by tensors, so that results are
-//! bitwise equal to theirs.
+//! bitwise equal to theirs, except that running means count as 0 once they are subnormal. Otherwise those of inputs that
+//! are 0 would stay there for ever, for 0.9 times the smallest numbers is rounded back to them, and a root or a quotient
+//! of a subnormal number takes tens of cycles.
 
+pub mod adagrad;
+pub mod adam;
+pub mod adan;
+pub mod lamb;
+pub mod lion;
+pub mod rms;
+pub mod sgd;
 #[cfg(test)]
 mod tests;
 
@@ -13,82 +22,137 @@ use super::vectors::vectorized;
 /// Numbers per task.
 const PIECE: usize = 1 << 15;
 
-/// A step of Adam (Kingma and Ba, 2015), or with decoupled decay of AdamW (Loshchilov and Hutter, 2019). Numbers that
-/// depend on the settings and on the step are computed in 64 bits and then rounded.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Adam {
-    /// The weight of a gradient in their mean: 1 - beta_1.
-    pub share_1: f32,
-    /// The decay of the mean of squares.
-    pub beta_2: f32,
-    /// The weight of a square in their mean: 1 - beta_2.
-    pub share_2: f32,
-    /// The root of the correction of the mean of squares, 1 - beta_2^step.
-    pub root: f32,
-    /// Added to the root of the corrected mean of squares.
-    pub epsilon: f32,
-    /// The learning rate over the correction of the mean of gradients, 1 - beta_1^step.
-    pub rate: f32,
-    /// The L2 penalty of Adam; 0 for AdamW.
-    pub penalty: f32,
-    /// What the decay of AdamW leaves of a weight; 1 for Adam.
-    pub kept: f32,
-}
-
-impl Adam {
-    /// Updates weights and their two means, given their gradients.
+/// How weights are updated, with `N` numbers that are kept for each. Settings that depend on the step are computed in 64
+/// bits and then rounded.
+///
+/// ```
+/// use runner_kernels::optimizer::{Rule, sgd::Sgd};
+///
+/// let mut weights = [1.0, 2.0];
+/// Sgd { rate: 0.5, penalty: 0.0 }.step(&mut weights, [], &[1.0, -1.0]);
+/// assert_eq!(weights, [0.5, 2.5]);
+/// ```
+pub trait Rule<const N: usize> {
+    /// Updates weights and the numbers that are kept for each, given their gradients.
     ///
     /// # Panics
     /// If the lengths differ.
-    pub fn step(&self, weights: &mut [f32], means: [&mut [f32]; 2], gradient: &[f32]) {
-        let [first, second] = means;
-        let lens = [first.len(), second.len(), gradient.len()];
-        assert_eq!(lens, [weights.len(); 3]);
-        let pieces = weights
-            .par_chunks_mut(PIECE)
-            .zip(first.par_chunks_mut(PIECE))
-            .zip(second.par_chunks_mut(PIECE))
-            .zip(gradient.par_chunks(PIECE));
-        pieces.for_each(|(((weights, first), second), gradient)| {
-            adam(self, weights, first, second, gradient);
-        });
+    fn step(&self, weights: &mut [f32], kept: [&mut [f32]; N], gradient: &[f32]);
+}
+
+/// The same for a single weight.
+trait Each<const N: usize>: Sync {
+    /// The next weight, and the next numbers that are kept. It must be `#[inline(always)]`.
+    fn next(&self, weight: f32, kept: [f32; N], gradient: f32) -> (f32, [f32; N]);
+}
+
+/// Compiled here, where loops are optimized whatever the level of the crate that calls them.
+macro_rules! rules {
+    ($($rule:ty: $num:literal),* $(,)?) => {
+        $(
+            impl Rule<$num> for $rule {
+                fn step(&self, weights: &mut [f32], kept: [&mut [f32]; $num], gradient: &[f32]) {
+                    step(self, weights, kept, gradient);
+                }
+            }
+        )*
+    };
+}
+rules! {
+    adagrad::AdaGrad: 1,
+    adam::Adam: 2,
+    adam::Adam: 3,
+    adan::Adan: 4,
+    lamb::Lamb: 2,
+    lion::Lion: 1,
+    rms::RmsProp<false>: 1,
+    rms::RmsProp<false>: 2,
+    rms::RmsProp<true>: 2,
+    rms::RmsProp<true>: 3,
+    sgd::Momentum: 1,
+    sgd::Sgd: 0,
+}
+
+fn step<const N: usize>(
+    rule: &impl Each<N>,
+    weights: &mut [f32],
+    kept: [&mut [f32]; N],
+    gradient: &[f32],
+) {
+    assert_eq!(gradient.len(), weights.len());
+    assert!(kept.iter().all(|kept| kept.len() == weights.len()));
+    if weights.len() <= PIECE {
+        return update(rule, weights, kept, gradient);
     }
+    let mut kept = kept.map(|kept| kept.chunks_mut(PIECE));
+    let pieces = weights.chunks_mut(PIECE).zip(gradient.chunks(PIECE));
+    let pieces = pieces.map(|(weights, gradient)| {
+        // All have the same number of pieces.
+        let kept = kept.each_mut().map(|kept| kept.next().unwrap_or_default());
+        (weights, kept, gradient)
+    });
+    let pieces: Vec<_> = pieces.collect();
+    pieces
+        .into_par_iter()
+        .for_each(|(weights, kept, gradient)| update(rule, weights, kept, gradient));
 }
 
 vectorized! {
-    fn adam = adam_now(step: &Adam, weights: &mut [f32], first: &mut [f32], second: &mut [f32], gradient: &[f32]);
+    fn update[const N: usize, R: Each<N>] = update_now(
+        rule: &R, weights: &mut [f32], kept: [&mut [f32]; N], gradient: &[f32],
+    );
 }
 
 #[inline(always)]
-fn adam_now(
-    step: &Adam,
+fn update_now<const N: usize, R: Each<N>>(
+    rule: &R,
     weights: &mut [f32],
-    first: &mut [f32],
-    second: &mut [f32],
+    mut kept: [&mut [f32]; N],
     gradient: &[f32],
 ) {
-    let Adam {
-        share_1,
-        beta_2,
-        share_2,
-        root,
-        epsilon,
-        rate,
-        penalty,
-        kept,
-    } = *step;
     let len = weights.len();
-    let (first, second) = (&mut first[..len], &mut second[..len]);
     let gradient = &gradient[..len];
-    for at in 0..len {
-        let gradient = if penalty > 0.0 {
-            weights[at] * penalty + gradient[at]
-        } else {
-            gradient[at]
-        };
-        first[at] += (gradient - first[at]) * share_1;
-        second[at] = second[at] * beta_2 + (gradient * gradient) * share_2;
-        let update = first[at] / (second[at].sqrt() / root + epsilon);
-        weights[at] = weights[at] * kept - update * rate;
+    for kept in &kept {
+        assert_eq!(kept.len(), len);
     }
+    for at in 0..len {
+        let mut now = [0.0; N];
+        for (now, kept) in now.iter_mut().zip(&kept) {
+            *now = kept[at];
+        }
+        let (weight, next) = rule.next(weights[at], now, gradient[at]);
+        weights[at] = weight;
+        for (kept, next) in kept.iter_mut().zip(next) {
+            kept[at] = next;
+        }
+    }
+}
+
+/// The gradient of a loss with an L2 penalty.
+#[inline(always)]
+fn penalized(gradient: f32, weight: f32, penalty: f32) -> f32 {
+    if penalty > 0.0 {
+        weight * penalty + gradient
+    } else {
+        gradient
+    }
+}
+
+/// A running mean with one more value, whose weight is `share`.
+#[inline(always)]
+fn mean(mean: f32, value: f32, share: f32) -> f32 {
+    settled(mean + (value - mean) * share)
+}
+
+/// A running mean of squares with that of one more value.
+#[inline(always)]
+fn mean_square(mean: f32, value: f32, beta: f32, share: f32) -> f32 {
+    mean * beta + (value * value) * share
+}
+
+/// A number, or 0 for a subnormal one.
+#[inline(always)]
+fn settled(number: f32) -> f32 {
+    let exponent = number.to_bits() & f32::INFINITY.to_bits();
+    if exponent == 0 { 0.0 } else { number }
 }

@@ -4,22 +4,25 @@
 //! them: sums are not reordered, and multiply-adds are not fused.
 
 /// Wraps a function compiled for this processor. It must be `#[inline(always)]`, as must be everything that it calls in
-/// loops.
+/// loops. Generic parameters stand in brackets.
 macro_rules! vectorized {
-    ($(#[$meta:meta])* $visibility:vis fn $name:ident = $function:ident($($argument:ident: $type:ty),* $(,)?);) => {
+    (
+        $(#[$meta:meta])* $visibility:vis fn $name:ident $([$($generic:tt)*])? =
+            $function:ident($($argument:ident: $type:ty),* $(,)?);
+    ) => {
         $(#[$meta])*
         #[allow(clippy::too_many_arguments, reason = "a function like this takes slices")]
-        $visibility fn $name($($argument: $type),*) {
+        $visibility fn $name$(<$($generic)*>)?($($argument: $type),*) {
             #[cfg(target_arch = "x86_64")]
             {
                 #[allow(clippy::too_many_arguments, reason = "as above")]
                 #[target_feature(enable = "avx2,avx512f,avx512bw,avx512dq,avx512vl")]
-                fn v4($($argument: $type),*) {
+                fn v4$(<$($generic)*>)?($($argument: $type),*) {
                     $function($($argument),*)
                 }
                 #[allow(clippy::too_many_arguments, reason = "as above")]
                 #[target_feature(enable = "avx2")]
-                fn v3($($argument: $type),*) {
+                fn v3$(<$($generic)*>)?($($argument: $type),*) {
                     $function($($argument),*)
                 }
                 use $crate::arithmetic::{Instructions, instructions};

@@ -24,7 +24,7 @@ use crate::dlinoss::Dlinoss;
 use crate::documents;
 #[cfg(feature = "flex")]
 use crate::fast::{
-    activation, attention, embedding, linear, norm, recurrent::Recurrent, transpose,
+    activation, attention, embedding, gated, linear, norm, recurrent::Recurrent, transpose,
 };
 use crate::function;
 use crate::lora;
@@ -394,7 +394,9 @@ impl Layer {
                 DynTensor::R3(x + documents::rows(table, numbers))
             }
             Layer::Rotary(encoding) => DynTensor::R3(encoding.forward(input.r3())),
-            Layer::Prelu(prelu) => map_rank!(input, t => leaky(prelu, t, plan.arithmetic)),
+            Layer::Prelu(prelu) => {
+                map_rank!(input, t => fast!(gated::prelu(prelu, &t), leaky(prelu, t, plan.arithmetic)))
+            }
             Layer::Swiglu(swiglu) => {
                 map_rank!(input, t => fast!(activation::swiglu(swiglu, &t, plan.arithmetic), gated(swiglu, t)))
             }

@@ -8,12 +8,13 @@ use crate::network::Network;
 use crate::own::put_own;
 use crate::paths::Parameter;
 use crate::updates::Momentum;
+use crate::updates::adagrad::AdaGrad;
 use crate::updates::adam::{Adam, Decay};
 use crate::updates::adan::Adan;
 use crate::updates::lamb::Lamb;
 use crate::updates::lion::Lion;
 use crate::updates::muon::Muon;
-use crate::updates::rms::{AdaGrad, RmsProp};
+use crate::updates::rms::RmsProp;
 use crate::updates::sgd::Sgd;
 use runner_core::check::{group_of, matches};
 use runner_core::plan::RunPlan;
@@ -155,6 +156,7 @@ fn with_group(
     (kernels, arithmetic): (Kernels, Arithmetic),
 ) -> ModuleOptimizer {
     let weight_decay = treatment.weight_decay;
+    let is_fast = kernels.is_fast();
     match *method {
         Method::Sgd {
             momentum,
@@ -170,6 +172,7 @@ fn with_group(
             let sgd = Sgd {
                 momentum,
                 weight_decay,
+                is_fast,
             };
             put(base, group, sgd, clip)
         }
@@ -185,6 +188,7 @@ fn with_group(
                 lr_decay,
                 epsilon,
                 weight_decay,
+                is_fast,
             };
             put(base, group, adagrad, clip)
         }
@@ -201,6 +205,7 @@ fn with_group(
                 epsilon,
                 centered,
                 weight_decay,
+                is_fast,
             };
             put(base, group, rmsprop, clip)
         }
@@ -239,6 +244,7 @@ fn with_group(
                 epsilon,
                 no_prox,
                 weight_decay,
+                is_fast,
             };
             put(base, group, adan, clip)
         }
@@ -256,6 +262,7 @@ fn with_group(
                 use_trust_ratio,
                 weight_decay,
                 arithmetic,
+                is_fast,
             };
             put(base, group, lamb, clip)
         }
@@ -264,6 +271,7 @@ fn with_group(
                 beta_1,
                 beta_2,
                 weight_decay,
+                is_fast,
             };
             put(base, group, lion, clip)
         }

@@ -7,7 +7,7 @@ use runner_kernels::dropout::Dropout;
 use runner_kernels::linear::Linear;
 use runner_kernels::matmul::Matmul;
 use runner_kernels::norm::{self, Planes, RowNorm};
-use runner_kernels::optimizer::Adam;
+use runner_kernels::optimizer::{Rule, adam::Adam};
 use runner_kernels::recurrent::{self, Cell, Sequence, Weights};
 use runner_kernels::softmax::{self, Form};
 use runner_kernels::{Arithmetic, Geometry, axis_sums, embedding};
@@ -346,7 +346,7 @@ fn updates() -> u64 {
         let mut weights = numbers(1000, 1);
         let (mut first, mut second) = (vec![0.0; 1000], vec![0.0; 1000]);
         for time in 1..4 {
-            let step = Adam {
+            let adam = Adam {
                 share_1: 0.1,
                 beta_2: 0.999,
                 share_2: 0.001,
@@ -355,9 +355,10 @@ fn updates() -> u64 {
                 rate: 0.1 / time as f32,
                 penalty,
                 kept,
+                cautious: 0.0,
             };
             let gradient = numbers(1000, 1 + time);
-            step.step(&mut weights, [&mut first, &mut second], &gradient);
+            adam.step(&mut weights, [&mut first, &mut second], &gradient);
         }
         [weights, first, second]
     });

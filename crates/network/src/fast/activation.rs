@@ -8,6 +8,7 @@ use runner_core::spec::model::activation::Activation as Planned;
 use runner_kernels::activation::Activation;
 use runner_kernels::softmax::{self as rows, Form};
 
+use super::gated::glu;
 use super::linear::linear;
 use super::operation::{
     Back, Operation, apply_1, changed, contiguous, is_ours, numbers, sizes, tensor,
@@ -98,6 +99,7 @@ pub fn activate<const D: usize>(x: Tensor<D>, function: &Planned) -> Result<Tens
     match function {
         Planned::Softmax => Ok(softmax(x)),
         Planned::LogSoftmax => Ok(log_softmax(x)),
+        Planned::Glu => Ok(glu(x)),
         other => match of(other) {
             Some(function) => Ok(apply_1(x, Each(function))),
             None => Err(x),

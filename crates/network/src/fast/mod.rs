@@ -9,6 +9,7 @@ pub mod convolution;
 pub mod dropout;
 pub mod embedding;
 pub mod entropy;
+pub mod gated;
 pub mod held;
 pub mod join;
 pub mod linear;

@@ -1,10 +1,9 @@
-//! Adam and AdamW with Burn's states, updated in place.
+//! Updates of tensors in place.
 
 use burn::backend::flex::FlexTensor;
 use burn::backend::{BackendTensor, DispatchAutodiffContext, DispatchTensor, DispatchTensorKind};
-use burn::optim::AdaptiveMomentumState;
 use burn::tensor::Tensor;
-use runner_kernels::optimizer::Adam;
+use runner_kernels::optimizer::Rule;
 
 use super::operation::{self, contiguous, numbers};
 
@@ -28,18 +27,17 @@ pub fn is_ours<const D: usize>(weights: &Tensor<D>, gradient: &Tensor<D>) -> boo
     operation::is_ours(weights) && operation::is_ours(gradient)
 }
 
-/// The weights after a step, with the means; the time of the state is that of the step.
-pub fn step<const D: usize>(
-    adam: &Adam,
+/// The weights and what is kept for them, after a step.
+pub fn step<const D: usize, const N: usize>(
+    rule: &impl Rule<N>,
     weights: Tensor<D>,
+    kept: [Tensor<D>; N],
     gradient: Tensor<D>,
-    state: AdaptiveMomentumState<D>,
-) -> (Tensor<D>, AdaptiveMomentumState<D>) {
+) -> (Tensor<D>, [Tensor<D>; N]) {
     let mut weights = primitive(weights);
-    let (mut first, mut second) = (primitive(state.moment_1), primitive(state.moment_2));
+    let mut kept = kept.map(primitive);
     let gradient = primitive(gradient);
-    let means = [first.storage_mut(), second.storage_mut()];
-    adam.step(weights.storage_mut(), means, numbers(&gradient));
-    let state = AdaptiveMomentumState::new(state.time, tensor(first), tensor(second));
-    (tensor(weights), state)
+    let parts = kept.each_mut().map(FlexTensor::storage_mut);
+    rule.step(weights.storage_mut(), parts, numbers(&gradient));
+    (tensor(weights), kept.map(tensor))
 }

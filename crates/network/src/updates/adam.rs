@@ -5,7 +5,7 @@ use burn::tensor::{Device, Tensor};
 
 use super::{correction, decayed, mean, mean_square, penalized};
 #[cfg(feature = "flex")]
-use crate::fast::optimizer as fast;
+use crate::fast::optimizer::{is_ours, step};
 
 /// Adam or AdamW.
 #[derive(Clone, Debug)]
@@ -43,22 +43,15 @@ impl Adam {
         }
     }
 
-    /// A step of runner's kernel, if there is one for these settings and tensors.
+    /// The step of runner's kernel.
     #[cfg(feature = "flex")]
-    fn kernel<const D: usize>(
-        &self,
-        rate: f64,
-        weights: &Tensor<D>,
-        gradient: &Tensor<D>,
-        time: usize,
-    ) -> Option<runner_kernels::optimizer::Adam> {
-        let kept = match self.decay {
-            Decay::Penalty(_) => 1.0,
-            Decay::Decoupled(decay) => 1.0 - rate * decay,
-            Decay::Cautious(_) => return None,
+    fn rule(&self, rate: f64, time: usize) -> runner_kernels::optimizer::adam::Adam {
+        let (kept, cautious) = match self.decay {
+            Decay::Penalty(_) => (1.0, 0.0),
+            Decay::Decoupled(decay) => (1.0 - rate * decay, 0.0),
+            Decay::Cautious(decay) => (1.0, rate * decay),
         };
-        let is_ours = self.is_fast && !self.amsgrad && fast::is_ours(weights, gradient);
-        is_ours.then(|| runner_kernels::optimizer::Adam {
+        runner_kernels::optimizer::adam::Adam {
             share_1: (1.0 - self.beta_1) as f32,
             beta_2: self.beta_2 as f32,
             share_2: (1.0 - self.beta_2) as f32,
@@ -67,7 +60,8 @@ impl Adam {
             rate: (rate / correction(self.beta_1, time)) as f32,
             penalty: self.penalty() as f32,
             kept: kept as f32,
-        })
+            cautious: cautious as f32,
+        }
     }
 }
 
@@ -87,8 +81,21 @@ impl Optimizer for Adam {
         );
         state.time += 1;
         #[cfg(feature = "flex")]
-        if let Some(kernel) = self.kernel(rate, &weights, &gradient, state.time) {
-            let (weights, state) = fast::step(&kernel, weights, gradient, state);
+        if self.is_fast && is_ours(&weights, &gradient) {
+            let rule = self.rule(rate, state.time);
+            let (first, second) = (state.moment_1, state.moment_2);
+            let weights = if self.amsgrad {
+                let largest = state.max_moment_2.unwrap_or_else(|| second.zeros_like());
+                let (weights, [first, second, largest]) =
+                    step(&rule, weights, [first, second, largest], gradient);
+                (state.moment_1, state.moment_2) = (first, second);
+                state.max_moment_2 = Some(largest);
+                weights
+            } else {
+                let (weights, kept) = step(&rule, weights, [first, second], gradient);
+                [state.moment_1, state.moment_2] = kept;
+                weights
+            };
             return (weights, Some(AdamState::new(state)));
         }
         let gradient = penalized(gradient, &weights, self.penalty());

@@ -4,6 +4,8 @@ use burn::optim::{Adan as BurnAdan, AdanState, AdaptiveNesterovMomentumState, Op
 use burn::tensor::{Device, Tensor};
 
 use super::{correction, decayed, mean, mean_square};
+#[cfg(feature = "flex")]
+use crate::fast::optimizer::{is_ours, step};
 
 /// Adan.
 #[derive(Clone, Debug)]
@@ -20,6 +22,35 @@ pub struct Adan {
     pub no_prox: bool,
     /// The weight decay.
     pub weight_decay: f64,
+    /// Whether runner's kernels may be used.
+    pub is_fast: bool,
+}
+
+impl Adan {
+    /// The step of runner's kernel.
+    #[cfg(feature = "flex")]
+    fn rule(&self, rate: f64, time: usize) -> runner_kernels::optimizer::adan::Adan {
+        let decay = rate * self.weight_decay;
+        let (kept, proximal) = if self.no_prox {
+            (1.0 - decay, 1.0)
+        } else {
+            (1.0, 1.0 + decay)
+        };
+        runner_kernels::optimizer::adan::Adan {
+            share_1: (1.0 - self.beta_1) as f32,
+            beta_2: self.beta_2 as f32,
+            share_2: (1.0 - self.beta_2) as f32,
+            beta_3: self.beta_3 as f32,
+            share_3: (1.0 - self.beta_3) as f32,
+            correction: correction(self.beta_1, time) as f32,
+            ahead: (self.beta_2 / correction(self.beta_2, time)) as f32,
+            root: correction(self.beta_3, time).sqrt() as f32,
+            epsilon: self.epsilon as f32,
+            rate: rate as f32,
+            kept: kept as f32,
+            proximal: proximal as f32,
+        }
+    }
 }
 
 impl Optimizer for Adan {
@@ -42,6 +73,24 @@ impl Optimizer for Adan {
             |state| state.momentum,
         );
         state.time += 1;
+        #[cfg(feature = "flex")]
+        if self.is_fast && is_ours(&weights, &gradient) {
+            let means = [state.exp_avg, state.exp_avg_diff, state.exp_avg_sq];
+            let [of_gradients, of_differences, squares] = means;
+            let kept = [of_gradients, of_differences, squares, state.neg_pre_grad];
+            let rule = self.rule(rate, state.time);
+            let (weights, [of_gradients, of_differences, squares, earlier]) =
+                step(&rule, weights, kept, gradient);
+            let time = state.time;
+            let state = AdaptiveNesterovMomentumState::new(
+                time,
+                of_gradients,
+                squares,
+                of_differences,
+                earlier,
+            );
+            return (weights, Some(AdanState::new(state)));
+        }
         let difference = state.neg_pre_grad.add(gradient.clone());
         let ahead = difference
             .clone()

@@ -4,6 +4,8 @@ use burn::optim::{Lamb as BurnLamb, LambState, Optimizer};
 use burn::tensor::{Device, FloatDType, Tensor};
 
 use super::{correction, mean, mean_square};
+#[cfg(feature = "flex")]
+use crate::fast::optimizer::{is_ours, step};
 use crate::numeric::total;
 use runner_core::spec::backend::Arithmetic;
 
@@ -22,6 +24,54 @@ pub struct Lamb {
     pub weight_decay: f64,
     /// How norms are summed.
     pub arithmetic: Arithmetic,
+    /// Whether runner's kernels may be used.
+    pub is_fast: bool,
+}
+
+impl Lamb {
+    /// The update before it is scaled, and the next state.
+    fn update<const D: usize>(
+        &self,
+        weights: &Tensor<D>,
+        gradient: Tensor<D>,
+        state: LambState<D>,
+    ) -> (Tensor<D>, LambState<D>) {
+        let time = state.time + 1;
+        let root = correction(self.beta_2, time).sqrt();
+        #[cfg(feature = "flex")]
+        if self.is_fast && is_ours(weights, &gradient) {
+            let rule = runner_kernels::optimizer::lamb::Lamb {
+                share_1: (1.0 - self.beta_1) as f32,
+                beta_2: self.beta_2 as f32,
+                share_2: (1.0 - self.beta_2) as f32,
+                correction: correction(self.beta_1, time) as f32,
+                root: root as f32,
+                epsilon: self.epsilon as f32,
+                weight_decay: self.weight_decay as f32,
+            };
+            let kept = [state.moment_1, state.moment_2];
+            let (update, [moment_1, moment_2]) = step(&rule, weights.clone(), kept, gradient);
+            let state = LambState {
+                time,
+                moment_1,
+                moment_2,
+            };
+            return (update, state);
+        }
+        let state = LambState {
+            time,
+            moment_1: mean(state.moment_1, gradient.clone(), self.beta_1),
+            moment_2: mean_square(state.moment_2, gradient, self.beta_2),
+        };
+        let denominator = state.moment_2.clone().sqrt().div_scalar(root);
+        let numerator = state.moment_1.clone();
+        let numerator = numerator.div_scalar(correction(self.beta_1, time));
+        let mut update = numerator.div(denominator.add_scalar(self.epsilon));
+        if self.weight_decay != 0.0 {
+            update = update.add(weights.clone().mul_scalar(self.weight_decay));
+        }
+        (update, state)
+    }
 }
 
 impl Optimizer for Lamb {
@@ -39,19 +89,7 @@ impl Optimizer for Lamb {
             moment_1: weights.zeros_like(),
             moment_2: weights.zeros_like(),
         });
-        let state = LambState {
-            time: state.time + 1,
-            moment_1: mean(state.moment_1, gradient.clone(), self.beta_1),
-            moment_2: mean_square(state.moment_2, gradient, self.beta_2),
-        };
-        let root = correction(self.beta_2, state.time).sqrt();
-        let denominator = state.moment_2.clone().sqrt().div_scalar(root);
-        let numerator = state.moment_1.clone();
-        let numerator = numerator.div_scalar(correction(self.beta_1, state.time));
-        let mut update = numerator.div(denominator.add_scalar(self.epsilon));
-        if self.weight_decay != 0.0 {
-            update = update.add(weights.clone().mul_scalar(self.weight_decay));
-        }
+        let (mut update, state) = self.update(&weights, gradient, state);
         if self.use_trust_ratio {
             update = update
                 .clone()

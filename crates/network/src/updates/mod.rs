@@ -4,6 +4,7 @@
 //! Adam, and in `f64` limits every rule to 32 bits. Here numbers are computed in 64 bits and rounded once, to the
 //! precision of the weights. States have the names of Burn's.
 
+pub mod adagrad;
 pub mod adam;
 pub mod adan;
 pub mod lamb;

@@ -1,9 +1,11 @@
-//! RMSProp (Hinton, 2012; centered: Graves, 2013) and AdaGrad (Duchi et al., 2011).
+//! RMSProp (Hinton, 2012; centered: Graves, 2013).
 
 use burn::optim::{Optimizer, RecordState};
 use burn::tensor::{Device, Tensor};
 
 use super::{mean, mean_square, penalized};
+#[cfg(feature = "flex")]
+use crate::fast::optimizer::{is_ours, step};
 
 /// RMSProp.
 #[derive(Clone, Debug)]
@@ -18,7 +20,66 @@ pub struct RmsProp {
     pub centered: bool,
     /// The L2 penalty.
     pub weight_decay: f64,
+    /// Whether runner's kernels may be used.
+    pub is_fast: bool,
 }
+
+#[cfg(feature = "flex")]
+impl RmsProp {
+    /// The rule of runner's kernel.
+    fn rule<const CENTERED: bool>(
+        &self,
+        rate: f64,
+    ) -> runner_kernels::optimizer::rms::RmsProp<CENTERED> {
+        runner_kernels::optimizer::rms::RmsProp {
+            alpha: self.alpha as f32,
+            share: (1.0 - self.alpha) as f32,
+            momentum: self.momentum as f32,
+            epsilon: self.epsilon as f32,
+            rate: rate as f32,
+            penalty: self.weight_decay as f32,
+        }
+    }
+
+    /// A step of runner's kernel.
+    fn by_kernel<const D: usize>(
+        &self,
+        rate: f64,
+        weights: Tensor<D>,
+        gradient: Tensor<D>,
+        (squares, average, sum): Kept<D>,
+    ) -> (Tensor<D>, Kept<D>) {
+        match (average, sum) {
+            (None, None) => {
+                let (weights, [squares]) =
+                    step(&self.rule::<false>(rate), weights, [squares], gradient);
+                (weights, (squares, None, None))
+            }
+            (None, Some(sum)) => {
+                let kept = [squares, sum];
+                let (weights, [squares, sum]) =
+                    step(&self.rule::<false>(rate), weights, kept, gradient);
+                (weights, (squares, None, Some(sum)))
+            }
+            (Some(average), None) => {
+                let kept = [squares, average];
+                let (weights, [squares, average]) =
+                    step(&self.rule::<true>(rate), weights, kept, gradient);
+                (weights, (squares, Some(average), None))
+            }
+            (Some(average), Some(sum)) => {
+                let kept = [squares, average, sum];
+                let (weights, [squares, average, sum]) =
+                    step(&self.rule::<true>(rate), weights, kept, gradient);
+                (weights, (squares, Some(average), Some(sum)))
+            }
+        }
+    }
+}
+
+/// The mean of squares, that of gradients and the sum of updates, where they are kept.
+#[cfg(feature = "flex")]
+type Kept<const D: usize> = (Tensor<D>, Option<Tensor<D>>, Option<Tensor<D>>);
 
 /// The means of RMSProp, with the names that Burn's have in checkpoints.
 #[derive(RecordState, Clone, Debug)]
@@ -53,7 +114,6 @@ impl Optimizer for RmsProp {
         gradient: Tensor<D>,
         state: Option<RmsPropState<D>>,
     ) -> (Tensor<D>, Option<RmsPropState<D>>) {
-        let gradient = penalized(gradient, &weights, self.weight_decay);
         let zeros = || weights.zeros_like();
         let (squares, average, sum) = match state {
             Some(RmsPropState {
@@ -63,6 +123,21 @@ impl Optimizer for RmsProp {
             }) => (square_avg.square_avg, centered.grad_avg, momentum),
             None => (zeros(), self.centered.then(zeros), None),
         };
+        #[cfg(feature = "flex")]
+        if self.is_fast && is_ours(&weights, &gradient) {
+            let first = || (self.momentum > 0.0).then(zeros);
+            let sum = sum.map(|sum| sum.buf).or_else(first);
+            let kept = (squares, average, sum);
+            let (weights, (square_avg, grad_avg, sum)) =
+                self.by_kernel(rate, weights, gradient, kept);
+            let state = RmsPropState {
+                square_avg: Squares { square_avg },
+                centered: Mean { grad_avg },
+                momentum: sum.map(|buf| Sum { buf }),
+            };
+            return (weights, Some(state));
+        }
+        let gradient = penalized(gradient, &weights, self.weight_decay);
         let square_avg = mean_square(squares, gradient.clone(), self.alpha);
         let grad_avg = average.map(|average| mean(average, gradient.clone(), self.alpha));
         let variance = match &grad_avg {
@@ -96,60 +171,5 @@ impl Optimizer for RmsProp {
                 buf: moved(sum.buf),
             }),
         }
-    }
-}
-
-/// AdaGrad.
-#[derive(Clone, Debug)]
-pub struct AdaGrad {
-    /// The rate is divided by 1 plus this times the number of earlier updates.
-    pub lr_decay: f64,
-    /// Added to the root of the sum of squares.
-    pub epsilon: f64,
-    /// The L2 penalty.
-    pub weight_decay: f64,
-}
-
-/// The sum of squares of AdaGrad, with the names that Burn's has in checkpoints.
-#[derive(RecordState, Clone, Debug)]
-pub struct AdaGradState<const D: usize> {
-    lr_decay: SumOfSquares<D>,
-}
-
-#[derive(RecordState, Clone, Debug)]
-struct SumOfSquares<const D: usize> {
-    time: usize,
-    sum: Tensor<D>,
-}
-
-impl Optimizer for AdaGrad {
-    type State<const D: usize> = AdaGradState<D>;
-
-    fn step<const D: usize>(
-        &self,
-        rate: f64,
-        weights: Tensor<D>,
-        gradient: Tensor<D>,
-        state: Option<AdaGradState<D>>,
-    ) -> (Tensor<D>, Option<AdaGradState<D>>) {
-        let gradient = penalized(gradient, &weights, self.weight_decay);
-        let (earlier, sum) = match state {
-            Some(AdaGradState { lr_decay }) => {
-                let sum = lr_decay.sum.add(gradient.clone().square());
-                (lr_decay.time, sum)
-            }
-            None => (0, gradient.clone().square()),
-        };
-        let rate = rate / (1.0 + earlier as f64 * self.lr_decay);
-        let update = gradient.div(sum.clone().sqrt().add_scalar(self.epsilon));
-        let time = earlier + 1;
-        let lr_decay = SumOfSquares { time, sum };
-        let state = AdaGradState { lr_decay };
-        (weights - update.mul_scalar(rate), Some(state))
-    }
-
-    fn to_device<const D: usize>(mut state: AdaGradState<D>, device: &Device) -> AdaGradState<D> {
-        state.lr_decay.sum = state.lr_decay.sum.to_device(device);
-        state
     }
 }

@@ -57,6 +57,7 @@ pub fn has_kernel(kind: &LayerKind) -> bool {
         | LayerKind::Embedding { .. }
         | LayerKind::Recurrent(_)
         | LayerKind::LinearScan { .. }
+        | LayerKind::Prelu { .. }
         | LayerKind::Swiglu { .. }
         | LayerKind::TransformerEncoder(_)
         | LayerKind::TransformerDecoder(_) => true,
@@ -182,8 +183,7 @@ fn is_activated_by_own(activation: &Activation) -> bool {
         Activation::HardShrink { lambda }
         | Activation::SoftShrink { lambda }
         | Activation::Shrink { lambda, .. } => lambda >= 0.0,
-        Activation::Glu
-        | Activation::Abs
+        Activation::Abs
         | Activation::Power { .. }
         | Activation::Scale { .. }
         | Activation::Sparsemax => false,
