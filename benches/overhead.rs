@@ -1,9 +1,10 @@
 //! Training through runner against the shortest hand-written Burn loop over the same batches.
 //!
-//! All are measured alternately in one process, over the whole time of an epoch's training: for runner that includes
-//! its metrics, events and checkpoints; for the loop nothing but forward, backward and the optimizer. The loop runs
-//! with modules written by hand, and with runner's graph of layers. Run with `cargo bench --bench overhead [-- cnn]`;
-//! see `benches/README.md`.
+//! All are measured alternately, each in a process of its own, over the whole time of an epoch's training but the first:
+//! for `runner run` that includes its metrics, events and checkpoints; for a loop nothing but forward, backward and the
+//! optimizer. With Burn's kernels and optimizer, the loop runs with modules written by hand and with runner's graph of
+//! layers; with runner's kernels and optimizer, it is what runner itself is compared with. Run with `cargo bench --bench
+//! overhead [-- cnn]`; see `benches/README.md`.
 
 #![allow(
     clippy::disallowed_methods,
@@ -12,23 +13,30 @@
     reason = "a benchmark prints its figures and exits"
 )]
 
+#[allow(dead_code)] // Benches share it, and this one uses a part.
 mod support;
 
+use std::process::Command;
 use std::time::Instant;
 
 use burn::nn::loss::CrossEntropyLossConfig;
-use burn::optim::{AdamConfig, GradientsParams};
+use burn::optim::{AdamConfig, GradientsParams, ModuleOptimizer};
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use burn_runner::data::order::{Purpose, permutation};
 use burn_runner::data::{self, TargetValues, Values};
 use burn_runner::plan::RunPlan;
 use burn_runner::spec::backend::Kernels;
+use runner_network::fast::entropy;
 use runner_network::graph::Graph;
+use runner_network::network::Network;
+use runner_network::optimizer::optimizer;
+use runner_network::paths::Paths;
 use runner_network::tensor::DynTensor;
-use support::{BATCH, Model, by_runner, cnn, is_wanted, median, mlp, planned, wanted};
+use serde_json::Value;
+use support::{BATCH, Model, cnn, is_wanted, median, mlp, planned, spec, wanted};
 
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: burn_runner::train::Allocator = burn_runner::train::Allocator;
 
 impl Model for Graph {
     fn forward(&self, images: Tensor<4>) -> Tensor<2> {
@@ -36,14 +44,38 @@ impl Model for Graph {
     }
 }
 
-/// Seconds of each epoch of the hand-written loop.
-fn by_hand<M: Model>(mut model: M, run: &RunPlan, num_epochs: usize) -> Vec<f64> {
+impl Model for Network {
+    fn forward(&self, images: Tensor<4>) -> Tensor<2> {
+        self.outputs(DynTensor::R4(images))
+    }
+}
+
+/// The losses of a batch.
+type Loss = fn(Tensor<2>, Tensor<1, Int>) -> Tensor<1>;
+
+fn by_burn(outputs: Tensor<2>, classes: Tensor<1, Int>) -> Tensor<1> {
+    CrossEntropyLossConfig::new()
+        .init(&outputs.device())
+        .forward(outputs, classes)
+}
+
+fn by_kernels(outputs: Tensor<2>, classes: Tensor<1, Int>) -> Tensor<1> {
+    let losses = entropy::losses(&outputs, &classes, 0.0);
+    losses.expect("the kernel supports them").mean()
+}
+
+/// Seconds of each epoch of the shortest loop.
+fn by_hand<M: Model>(
+    mut model: M,
+    mut optimizer: ModuleOptimizer,
+    loss: Loss,
+    run: &RunPlan,
+    num_epochs: usize,
+) -> Vec<f64> {
     let device = Device::flex().autodiff();
     let split = data::load(&run.data, &|_, _| {})
         .expect("the data loads")
         .train;
-    let loss = CrossEntropyLossConfig::new().init(&device);
-    let mut optimizer = AdamConfig::new().with_epsilon(1e-8).init();
     let mut secs = Vec::new();
     for epoch in 1..=num_epochs {
         let started = Instant::now();
@@ -59,7 +91,7 @@ fn by_hand<M: Model>(mut model: M, run: &RunPlan, num_epochs: usize) -> Vec<f64>
             let labels = TensorData::new(classes, [indices.len()]);
             let outputs = model.forward(Tensor::from_data(images, &device));
             let targets = Tensor::<1, Int>::from_data(labels, &device);
-            let gradients = loss.forward(outputs, targets).backward();
+            let gradients = loss(outputs, targets).backward();
             let gradients = GradientsParams::from_grads(gradients, &model);
             model = optimizer.step(1e-3, model, gradients);
         }
@@ -68,54 +100,118 @@ fn by_hand<M: Model>(mut model: M, run: &RunPlan, num_epochs: usize) -> Vec<f64>
     secs
 }
 
-fn compare<M: Model>(name: &str, make: fn(&Device) -> M, num_epochs: usize, rounds: usize) {
-    let mut run = planned(name, "mnist", num_epochs, "flex");
-    // The hand-written loop uses Burn's kernels.
-    run.kernels = Kernels::Reference;
+/// What is measured.
+const SIDES: [&str; 4] = ["hand", "graph", "loop", "runner"];
+
+/// Seconds of an epoch of a loop, without the first one.
+fn measured<M: Model>(side: &str, name: &str, make: fn(&Device) -> M, num_epochs: usize) -> f64 {
+    // As in a worker: this thread computes too.
+    let pool = rayon::ThreadPoolBuilder::new().use_current_thread();
+    pool.build_global().expect("the first pool");
+    let run = planned(name, "mnist", num_epochs, "flex");
     let device = Device::flex().autodiff();
-    let [mut theirs, mut graphs, mut ours] = [const { Vec::new() }; 3];
-    let measure = |who: usize| match who {
-        0 => median(&by_hand(make(&device), &run, num_epochs)),
-        1 => median(&by_hand(
-            Graph::new(&run.network, (run.kernels, run.arithmetic), &device),
-            &run,
-            num_epochs,
-        )),
-        _ => median(&by_runner(&run)),
-    };
-    for round in 0..=rounds {
-        let mut secs = [0.0; 3];
-        // The first one has a cooler machine and an emptier heap, so they take turns.
-        for turn in 0..3 {
-            let who = (round + turn) % 3;
-            secs[who] = measure(who);
+    let adam = || AdamConfig::new().with_epsilon(1e-8).init();
+    let secs = match side {
+        "hand" => by_hand(make(&device), adam(), by_burn, &run, num_epochs),
+        "graph" => {
+            let by_burns = (Kernels::Reference, run.arithmetic);
+            let graph = Graph::new(&run.network, by_burns, &device);
+            by_hand(graph, adam(), by_burn, &run, num_epochs)
         }
-        // The first round warms the machine up.
-        if round > 0 {
-            theirs.push(secs[0]);
-            graphs.push(secs[1]);
-            ours.push(secs[2]);
+        "loop" => {
+            let network = Network::new(&run, &device);
+            let ours = optimizer(&run, &Paths::new(&run).parameters(&network));
+            by_hand(network, ours, by_kernels, &run, num_epochs)
+        }
+        _ => unreachable!("the sides that are loops"),
+    };
+    secs[1..].iter().sum::<f64>() / (num_epochs - 1) as f64
+}
+
+/// The same in a process of its own.
+fn in_process(side: &str, name: &str, num_epochs: usize) -> f64 {
+    if side == "runner" {
+        return by_runner(name, num_epochs);
+    }
+    let mut command = Command::new(std::env::current_exe().expect("this program"));
+    let output = command.args([name, side]).output().expect("it starts");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let last = text.lines().last().unwrap_or_default();
+    last.parse().unwrap_or_else(|_| panic!("{output:?}"))
+}
+
+/// Seconds of an epoch of `runner run`: from the end of the first one to that of the last one, without validation.
+fn by_runner(name: &str, num_epochs: usize) -> f64 {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("bench.toml");
+    let here = std::env::current_dir().expect("a folder");
+    let text = spec(name, "mnist", num_epochs, "flex");
+    let text = text.replace("\"../", &format!("\"{}/../", here.display()));
+    std::fs::write(&file, text).expect("a file");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_runner"));
+    command.args(["run", "bench.toml", "--jobs", "1", "--quiet"]);
+    let output = command.current_dir(folder.path()).output();
+    let output = output.expect("it starts");
+    assert!(output.status.success(), "{output:?}");
+    let events = folder
+        .path()
+        .join("results/bench/runs/base-s1/events.jsonl");
+    let events = std::fs::read_to_string(events).expect("events");
+    let events = events.lines().map(serde_json::from_str::<Value>);
+    let events = events.map(|event| event.expect("an event"));
+    let epochs: Vec<Value> = events
+        .filter(|event| event["event"] == "epoch_finished")
+        .collect();
+    let number = |event: &Value, key: &str| event[key].as_f64().expect("a number");
+    let (first, rest) = epochs.split_first().expect("epochs");
+    let last = rest.last().expect("more than one");
+    let whole = (number(last, "time_ms") - number(first, "time_ms")) / 1e3;
+    let valid: f64 = rest.iter().map(|event| number(event, "valid_secs")).sum();
+    (whole - valid) / rest.len() as f64
+}
+
+fn compare(name: &str, num_epochs: usize, rounds: usize) {
+    let mut secs = SIDES.map(|_| Vec::new());
+    for round in 0..=rounds {
+        // The first one has a cooler machine, so they take turns.
+        for turn in 0..SIDES.len() {
+            let who = (round + turn) % SIDES.len();
+            let measured = in_process(SIDES[who], name, num_epochs);
+            // The first round warms the machine up.
+            if round > 0 {
+                secs[who].push(measured);
+            }
         }
     }
-    let hand = median(&theirs);
-    let ratio = |values: &[f64]| median(values) / hand;
+    let [hand, graph, shortest, runner] = secs.map(|secs| median(&secs));
+    println!("{name}, seconds of an epoch, medians of {rounds} rounds of {num_epochs} epochs");
     println!(
-        "  by hand {:.4} s/epoch; graph {:.4}, ratio {:.3}; runner {:.4}, ratio {:.3} (medians of {rounds} rounds of {num_epochs} epochs)",
-        hand,
-        median(&graphs),
-        ratio(&graphs),
-        median(&ours),
-        ratio(&ours)
+        "  Burn's kernels: by hand {hand:.4}, graph {graph:.4}, ratio {:.3}",
+        graph / hand
+    );
+    println!(
+        "  runner's kernels: shortest loop {shortest:.4}, runner {runner:.4}, ratio {:.3}",
+        runner / shortest
     );
 }
 
 fn main() {
-    let wanted = wanted();
-    let runs = |name: &str| is_wanted(name, &wanted);
-    if runs("mlp") {
-        compare("mlp", mlp, 10, 15);
+    let words = wanted();
+    if let [name, side] = words.as_slice() {
+        let secs = match name.as_str() {
+            "mlp" => measured(side, name, mlp, MLP.0),
+            _ => measured(side, name, cnn, CNN.0),
+        };
+        println!("{secs}");
+        return;
     }
-    if runs("cnn") {
-        compare("cnn", cnn, 1, 6);
+    for (name, (num_epochs, rounds)) in [("mlp", MLP), ("cnn", CNN)] {
+        if is_wanted(name, &words) {
+            compare(name, num_epochs, rounds);
+        }
     }
 }
+
+/// Epochs of a round, and rounds.
+const MLP: (usize, usize) = (10, 15);
+const CNN: (usize, usize) = (2, 5);

@@ -130,20 +130,11 @@ pub fn by_runner(run: &RunPlan) -> Vec<f64> {
 /// The run of a model on a device: on MNIST (`data` is `mnist`) if its files are available, otherwise on digits of the
 /// same size.
 pub fn planned(model: &str, data: &str, num_epochs: usize, device: &str) -> RunPlan {
-    let mnist = Path::new("../shared/data/mnist");
-    let data = if data == "mnist" && mnist.exists() {
-        "type = \"mnist\"\nroot = \"../shared/data/mnist\"\npart = \"test\"\ndownload = false"
-    } else {
-        "type = \"digits\"\nimage_size = \"28x28\""
-    };
-    let text = format!(
-        "[data]\n{data}\n[model]\ntype = \"{model}\"\n[optimizer]\ntype = \"adam\"\nlearning_rate = 1e-3\n\
-         [train]\nepochs = {num_epochs}\nbatch_size = {BATCH}\n[backend]\ndevice = \"{device}\"\n"
-    );
+    let text = spec(model, data, num_epochs, device);
     let document = Document::parse("bench.toml", &text).expect("the spec parses");
     let folders = Folders {
         base: ".".into(),
-        cache: ".".into(),
+        cache: std::env::temp_dir().join("runner-benches"),
     };
     let locate = &mut |spec: &_| data::locate(spec, &folders, None, &|_, _| {});
     let backend = Backend::ALL.iter().find(|(_, name, _)| *name == device);
@@ -163,6 +154,20 @@ pub fn planned(model: &str, data: &str, num_epochs: usize, device: &str) -> RunP
         plan.runs[0].data.num_train
     );
     plan.runs[0].clone()
+}
+
+/// The experiment file of such a run, for the current folder.
+pub fn spec(model: &str, data: &str, num_epochs: usize, device: &str) -> String {
+    let mnist = Path::new("../shared/data/mnist");
+    let data = if data == "mnist" && mnist.exists() {
+        "type = \"mnist\"\nroot = \"../shared/data/mnist\"\npart = \"test\"\ndownload = false"
+    } else {
+        "type = \"digits\"\nimage_size = \"28x28\""
+    };
+    format!(
+        "[data]\n{data}\n[model]\ntype = \"{model}\"\n[optimizer]\ntype = \"adam\"\nlearning_rate = 1e-3\n\
+         [train]\nepochs = {num_epochs}\nbatch_size = {BATCH}\n[backend]\ndevice = \"{device}\"\n"
+    )
 }
 
 pub fn median(values: &[f64]) -> f64 {
