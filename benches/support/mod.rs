@@ -156,13 +156,13 @@ pub fn planned(model: &str, data: &str, num_epochs: usize, device: &str) -> RunP
     plan.runs[0].clone()
 }
 
-/// The experiment file of such a run, for the current folder.
+/// The experiment file of such a run, for any folder.
 pub fn spec(model: &str, data: &str, num_epochs: usize, device: &str) -> String {
-    let mnist = Path::new("../shared/data/mnist");
-    let data = if data == "mnist" && mnist.exists() {
-        "type = \"mnist\"\nroot = \"../shared/data/mnist\"\npart = \"test\"\ndownload = false"
-    } else {
-        "type = \"digits\"\nimage_size = \"28x28\""
+    let data = match Path::new("../shared/data/mnist").canonicalize() {
+        Ok(root) if data == "mnist" => {
+            format!("type = \"mnist\"\nroot = {root:?}\npart = \"test\"\ndownload = false")
+        }
+        _ => "type = \"digits\"\nimage_size = \"28x28\"".to_owned(),
     };
     format!(
         "[data]\n{data}\n[model]\ntype = \"{model}\"\n[optimizer]\ntype = \"adam\"\nlearning_rate = 1e-3\n\

@@ -35,29 +35,25 @@ impl Prelu {
         [item.max(1), area.max(1)]
     }
 
-    /// Applies it in place.
+    /// Multiplies values by the slope where the input is not positive: the input itself, for the output, or the gradient
+    /// of the output, for that of the input.
     ///
     /// ```
     /// use runner_kernels::prelu::Prelu;
     ///
-    /// let mut x = [-1.0, 2.0, -3.0, -4.0];
-    /// Prelu { channels: 2, area: 1 }.apply(&mut x, &[0.5, 0.25]);
-    /// assert_eq!(x, [-0.5, 2.0, -1.5, -1.0]);
+    /// let x = [-1.0, 2.0, -3.0, -4.0];
+    /// let mut output = x;
+    /// Prelu { channels: 2, area: 1 }.scale(&x, &[0.5, 0.25], &mut output);
+    /// assert_eq!(output, [-0.5, 2.0, -1.5, -1.0]);
     /// ```
-    pub fn apply(self, x: &mut [f32], slopes: &[f32]) {
-        let pieces = x.par_chunks_mut(self.piece());
-        pieces.for_each(|piece| apply_to_piece(self, piece, slopes));
-    }
-
-    /// Multiplies the gradient by the slope where the input is not positive.
     ///
     /// # Panics
     /// If the lengths differ.
-    pub fn backward_input(self, x: &[f32], slopes: &[f32], gradient: &mut [f32]) {
-        assert_eq!(x.len(), gradient.len());
+    pub fn scale(self, x: &[f32], slopes: &[f32], values: &mut [f32]) {
+        assert_eq!(x.len(), values.len());
         let piece = self.piece();
-        let pieces = gradient.par_chunks_mut(piece).zip(x.par_chunks(piece));
-        pieces.for_each(|(gradient, x)| scale_piece(self, x, slopes, gradient));
+        let pieces = values.par_chunks_mut(piece).zip(x.par_chunks(piece));
+        pieces.for_each(|(values, x)| scale_piece(self, x, slopes, values));
     }
 
     /// The gradients of the slopes.
@@ -79,53 +75,23 @@ impl Prelu {
 }
 
 vectorized! {
-    fn apply_to_piece = apply_now(of: Prelu, piece: &mut [f32], slopes: &[f32]);
+    fn scale_piece = scale_now(of: Prelu, x: &[f32], slopes: &[f32], values: &mut [f32]);
 }
 
 #[inline(always)]
-fn apply_now(of: Prelu, piece: &mut [f32], slopes: &[f32]) {
-    let [item, area] = of.item(piece);
-    for item in piece.chunks_mut(item) {
-        if area == 1 && of.channels > 1 {
-            for (x, slope) in item.iter_mut().zip(slopes) {
-                *x = if *x > 0.0 { *x } else { *x * slope };
-            }
-            continue;
-        }
-        for (channel, slope) in item.chunks_mut(area).zip(slopes) {
-            for x in channel {
-                *x = if *x > 0.0 { *x } else { *x * slope };
-            }
-        }
-    }
-}
-
-vectorized! {
-    fn scale_piece = scale_now(of: Prelu, x: &[f32], slopes: &[f32], gradient: &mut [f32]);
-}
-
-#[inline(always)]
-fn scale_now(of: Prelu, x: &[f32], slopes: &[f32], gradient: &mut [f32]) {
+fn scale_now(of: Prelu, x: &[f32], slopes: &[f32], values: &mut [f32]) {
     let [item, area] = of.item(x);
-    for (x, gradient) in x.chunks(item).zip(gradient.chunks_mut(item)) {
+    for (x, values) in x.chunks(item).zip(values.chunks_mut(item)) {
         if area == 1 && of.channels > 1 {
-            for ((x, gradient), slope) in x.iter().zip(gradient).zip(slopes) {
-                *gradient = if *x > 0.0 {
-                    *gradient
-                } else {
-                    *gradient * slope
-                };
+            for ((x, value), slope) in x.iter().zip(values).zip(slopes) {
+                *value = if *x > 0.0 { *value } else { *value * slope };
             }
             continue;
         }
-        let channels = x.chunks(area).zip(gradient.chunks_mut(area));
-        for ((x, gradient), slope) in channels.zip(slopes) {
-            for (x, gradient) in x.iter().zip(gradient) {
-                *gradient = if *x > 0.0 {
-                    *gradient
-                } else {
-                    *gradient * slope
-                };
+        let channels = x.chunks(area).zip(values.chunks_mut(area));
+        for ((x, values), slope) in channels.zip(slopes) {
+            for (x, value) in x.iter().zip(values) {
+                *value = if *x > 0.0 { *value } else { *value * slope };
             }
         }
     }
@@ -171,8 +137,8 @@ mod tests {
             let (x, gradient, slopes) = (numbers(len, 1), numbers(len, 2), numbers(channels, 3));
             let prelu = Prelu { channels, area };
             let (mut output, mut of_input) = (x.clone(), gradient.clone());
-            prelu.apply(&mut output, &slopes);
-            prelu.backward_input(&x, &slopes, &mut of_input);
+            prelu.scale(&x, &slopes, &mut output);
+            prelu.scale(&x, &slopes, &mut of_input);
             let mut sums = vec![0.0; channels];
             for at in 0..len {
                 let channel = at / area % channels;

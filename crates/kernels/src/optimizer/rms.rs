@@ -20,14 +20,9 @@ pub struct RmsProp<const CENTERED: bool> {
     pub penalty: f32,
 }
 
-impl<const CENTERED: bool> RmsProp<CENTERED> {
+impl<const CENTERED: bool, const N: usize> Each<N> for RmsProp<CENTERED> {
     #[inline(always)]
-    fn next_of<const N: usize>(
-        &self,
-        weight: f32,
-        mut kept: [f32; N],
-        gradient: f32,
-    ) -> (f32, [f32; N]) {
+    fn next(&self, weight: f32, mut kept: [f32; N], gradient: f32) -> (f32, [f32; N]) {
         let gradient = penalized(gradient, weight, self.penalty);
         kept[0] = mean_square(kept[0], gradient, self.alpha, self.share);
         let variance = if CENTERED {
@@ -44,37 +39,5 @@ impl<const CENTERED: bool> RmsProp<CENTERED> {
             kept[N - 1] = update;
         }
         (weight - update * self.rate, kept)
-    }
-}
-
-/// Without momentum.
-impl Each<1> for RmsProp<false> {
-    #[inline(always)]
-    fn next(&self, weight: f32, kept: [f32; 1], gradient: f32) -> (f32, [f32; 1]) {
-        self.next_of(weight, kept, gradient)
-    }
-}
-
-/// With momentum.
-impl Each<2> for RmsProp<false> {
-    #[inline(always)]
-    fn next(&self, weight: f32, kept: [f32; 2], gradient: f32) -> (f32, [f32; 2]) {
-        self.next_of(weight, kept, gradient)
-    }
-}
-
-/// Centered, without momentum.
-impl Each<2> for RmsProp<true> {
-    #[inline(always)]
-    fn next(&self, weight: f32, kept: [f32; 2], gradient: f32) -> (f32, [f32; 2]) {
-        self.next_of(weight, kept, gradient)
-    }
-}
-
-/// Centered, with momentum.
-impl Each<3> for RmsProp<true> {
-    #[inline(always)]
-    fn next(&self, weight: f32, kept: [f32; 3], gradient: f32) -> (f32, [f32; 3]) {
-        self.next_of(weight, kept, gradient)
     }
 }

@@ -64,8 +64,10 @@ impl Operation<2> for Leaky {
     }
 
     fn forward(&self, [x, slopes]: [FlexTensor; 2], is_kept: bool) -> (FlexTensor, Option<()>) {
-        let slopes = contiguous(slopes);
-        let output = changed(x, |x| self.0.apply(x, numbers(&slopes)));
+        let (x, slopes) = (contiguous(x), contiguous(slopes));
+        let output = changed(x.clone(), |output| {
+            self.0.scale(numbers(&x), numbers(&slopes), output);
+        });
         (output, is_kept.then_some(()))
     }
 
@@ -77,8 +79,7 @@ impl Operation<2> for Leaky {
         });
         let of_input = back.wants[0].then(|| {
             changed(back.gradient, |gradient| {
-                self.0
-                    .backward_input(numbers(&x), numbers(&slopes), gradient);
+                self.0.scale(numbers(&x), numbers(&slopes), gradient);
             })
         });
         [of_input, of_slopes]

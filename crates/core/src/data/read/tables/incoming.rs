@@ -247,14 +247,15 @@ impl Layout {
         done: u64,
     ) -> Raw {
         let shown = incoming.name();
+        let num_rows = self.encoder.rows_of_a_thread();
         let parts: Vec<(Chunk, Vec<Origin>)> = rows
-            .par_chunks(self.encoder.rows_of_a_thread())
+            .par_chunks(num_rows)
             .enumerate()
             .map(|(part, rows)| {
                 let mut chunk = Chunk::default();
                 let mut origins = Vec::with_capacity(rows.len());
                 for (at, (line, row)) in rows.iter().enumerate() {
-                    let number = done + (part * self.encoder.rows_of_a_thread() + at) as u64 + 1;
+                    let number = done + (part * num_rows + at) as u64 + 1;
                     let read = table
                         .cells(row)
                         .and_then(|cells| self.encode(writing.read(cells), &mut chunk));
