@@ -3,7 +3,7 @@
 use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::process::{Command, ExitStatus, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::cancel::{Cancel, Ended, Urgency};
 use super::hardware::Visible;
@@ -15,6 +15,9 @@ use runner_core::spec::plain_file;
 
 /// The environment variable with the process id of the leash holder.
 pub const HOLDER: &str = "RUNNER_PID";
+
+/// How often kills for lack of memory are counted, at most: Linux adds up the numbers of all processors for it.
+const COUNTED_EVERY: Duration = Duration::from_secs(1);
 
 /// Starts the worker of a task, passes its events on, and waits for its end. If the worker ends without an outcome, it
 /// is derived from its exit status.
@@ -57,13 +60,16 @@ pub fn run(
     cancel.hold(run, child, deadline);
     let mut is_told = false;
     let mut killed_before = killed_for_memory();
+    let mut counted = Instant::now();
     for line in output.into_iter().flat_map(lines) {
         let line = task.as_shown(line);
         match serde_json::from_str::<Event>(&line) {
             Ok(event) => {
                 is_told |= matches!(event, Event::RunFinished { .. });
-                // Counted again with each sign of life, so that an earlier kill is not mistaken for its end.
-                killed_before = killed_for_memory();
+                // Counted again while it lives, so that an earlier kill is not mistaken for its end.
+                if counted.elapsed() > COUNTED_EVERY {
+                    (killed_before, counted) = (killed_for_memory(), Instant::now());
+                }
                 send(event);
             }
             Err(e) => tracing::warn!("{}: not an event ({e}): {line}", task.plan.id),

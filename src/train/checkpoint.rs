@@ -6,10 +6,11 @@
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fmt;
 use std::fs;
 use std::io;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use burn::store::ModuleRecord;
 use burn::train::checkpoint::{
@@ -41,6 +42,16 @@ pub struct Checkpoints {
     pending: Mutex<BTreeMap<usize, (State, usize)>>,
     /// Notified when a step is no longer pending.
     ended: Condvar,
+    /// Sets on disk, so that their sidecars, which grow with the history, are not read after each epoch.
+    known: Mutex<BTreeMap<usize, Standing>>,
+}
+
+/// What decides how long a set is kept.
+struct Standing {
+    /// The step of the best set when it was written.
+    best: Option<usize>,
+    /// The metrics of the epoch that it ends, if they include the objective.
+    end: Option<Metrics>,
 }
 
 /// The result of [`Checkpoints::newest`].
@@ -110,6 +121,7 @@ impl Checkpoints {
             fault: job.fault.clone(),
             pending: Mutex::default(),
             ended: Condvar::new(),
+            known: Mutex::default(),
         }
     }
 
@@ -215,10 +227,26 @@ impl Checkpoints {
     fn write_sidecar(&self, step: usize, sidecar: &Sidecar, state: &State) -> Result<(), NotSaved> {
         let path = self.folder.checkpoint_json(step);
         write_json_synced(&path, sidecar)?;
+        self.known().insert(step, self.standing(state));
         self.prune(step);
         let epoch = state.epochs_done + (state.steps_in_epoch > 0) as usize;
         (self.emit)(Event::CheckpointSaved { step, epoch });
         Ok(())
+    }
+
+    fn standing(&self, state: &State) -> Standing {
+        let is_whole = state.steps_in_epoch == 0;
+        let last = state.history.last().filter(|_| is_whole);
+        let objective = self.plan.objective.name();
+        let last = last.filter(|last| last.metrics.contains_key(&objective));
+        Standing {
+            best: state.best.map(|best| best.step),
+            end: last.map(|last| last.metrics.clone()),
+        }
+    }
+
+    fn known(&self) -> MutexGuard<'_, BTreeMap<usize, Standing>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Removes all but the newest sets, the best one of each, without which a set is useless, and the best ones
@@ -232,27 +260,22 @@ impl Checkpoints {
         if older.is_empty() {
             return;
         }
-        let states: BTreeMap<usize, State> = steps
-            .iter()
-            .filter_map(|step| {
-                Some((
-                    *step,
-                    state_of(Sidecar::read(&self.folder, *step).ok()?).ok()?,
-                ))
-            })
-            .collect();
-        let best_of = |step: &usize| Some(states.get(step)?.best?.step);
+        let mut known = self.known();
+        known.retain(|at, _| steps.contains(at));
+        for at in &steps {
+            let Entry::Vacant(unknown) = known.entry(*at) else {
+                continue;
+            };
+            let sidecar = Sidecar::read(&self.folder, *at);
+            if let Ok(state) = sidecar.and_then(state_of) {
+                unknown.insert(self.standing(&state));
+            }
+        }
+        let best_of = |step: &usize| known.get(step)?.best;
         let mut kept: Vec<usize> = newest.iter().filter_map(best_of).collect();
-        let objective = self.plan.objective.name();
-        let measured = |state: &State| {
-            let is_whole = state.steps_in_epoch == 0;
-            let last = state.history.last().filter(|_| is_whole)?;
-            let has_objective = last.metrics.contains_key(&objective);
-            has_objective.then(|| last.metrics.clone())
-        };
-        let mut ends: Vec<(usize, Metrics)> = states
+        let mut ends: Vec<(usize, &Metrics)> = known
             .iter()
-            .filter_map(|(step, state)| Some((*step, measured(state)?)))
+            .filter_map(|(step, standing)| Some((*step, standing.end.as_ref()?)))
             .collect();
         // Steps are distinct, so that one of two ends is always preferred.
         ends.sort_by(|(at, a), (other, b)| {

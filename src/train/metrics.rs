@@ -18,9 +18,23 @@ use runner_core::plan::RunPlan;
 use runner_network::scores::{Measured, read};
 use runner_network::sums::EpochSums;
 
-/// The measurements of steps or batches, in order, on the device: passed on many at a time.
+/// The measurements of steps or batches, in order, on the device: passed on many at a time, and shared because Burn
+/// clones them for each metric.
 #[derive(Clone, Debug, Default)]
-pub struct Outputs(pub Vec<Measured>);
+pub struct Outputs(Arc<Vec<Measured>>);
+
+impl From<Vec<Measured>> for Outputs {
+    fn from(all: Vec<Measured>) -> Self {
+        Self(Arc::new(all))
+    }
+}
+
+impl Outputs {
+    /// The measurements.
+    pub fn into_measured(self) -> Vec<Measured> {
+        Arc::unwrap_or_clone(self.0)
+    }
+}
 
 impl ItemLazy for Outputs {
     fn sync(self) -> Result<Self, ExecutionError> {
@@ -83,7 +97,7 @@ impl Metric for Tap {
         outputs: &Outputs,
         _: &MetricMetadata,
     ) -> Result<SerializedEntry, TensorReadError> {
-        let read = read(outputs.0.clone())?;
+        let read = read(outputs.clone().into_measured())?;
         let mut sums = self.sums.lock();
         if self.is_train {
             for step in read.chunk_by(|piece, _| piece.goes_on) {

@@ -121,7 +121,7 @@ impl TrainStep for SharedNetwork {
         let (grads, measured) = self.hold(|held| held.backward(batch, &self.scores));
         TrainOutput {
             grads,
-            item: Outputs(vec![measured]),
+            item: vec![measured].into(),
         }
     }
 
@@ -141,7 +141,7 @@ impl InferenceStep for SharedNetwork {
 
     fn step(&self, batch: Batch) -> Outputs {
         let output = self.look(|network| network.output(batch));
-        Outputs(vec![self.scores.measure(output, true)])
+        vec![self.scores.measure(output, true)].into()
     }
 }
 

@@ -2,6 +2,8 @@
 
 use rayon::prelude::*;
 
+use super::scratch::copied;
+
 /// Numbers per task, about.
 const PIECE: usize = 1 << 14;
 
@@ -10,10 +12,21 @@ const PIECE: usize = 1 << 14;
 /// # Panics
 /// If the table has no such row.
 pub fn gather(table: &[f32], width: usize, rows: &[usize]) -> Vec<f32> {
-    let mut values = Vec::with_capacity(rows.len() * width);
-    for row in rows {
-        values.extend_from_slice(&table[row * width..][..width]);
+    let len = rows.len() * width;
+    let mut values = Vec::with_capacity(len);
+    if len == 0 {
+        return values;
     }
+    let to = &mut values.spare_capacity_mut()[..len];
+    let of_task = rows.len().div_ceil(len.div_ceil(PIECE));
+    let tasks = to.par_chunks_mut(of_task * width);
+    tasks.zip(rows.par_chunks(of_task)).for_each(|(to, rows)| {
+        for (to, row) in to.chunks_exact_mut(width).zip(rows) {
+            copied(to, &table[row * width..][..width]);
+        }
+    });
+    // SAFETY: the tasks cover all elements.
+    unsafe { values.set_len(len) };
     values
 }
 

@@ -21,6 +21,7 @@
 )]
 
 pub mod activation;
+pub mod argmax;
 mod arithmetic;
 pub mod attention;
 pub mod average;

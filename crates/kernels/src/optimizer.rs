@@ -19,8 +19,11 @@ use rayon::prelude::*;
 
 use super::vectors::vectorized;
 
-/// Numbers per task.
-const PIECE: usize = 1 << 15;
+/// Numbers per task, at most: all have about the same.
+const PIECE: usize = 1 << 14;
+
+/// Numbers for which more than one task is worth it.
+const FEW: usize = 1 << 15;
 
 /// How weights are updated, with `N` numbers that are kept for each. Settings that depend on the step are computed in 64
 /// bits and then rounded.
@@ -81,11 +84,12 @@ fn step<const N: usize>(
 ) {
     assert_eq!(gradient.len(), weights.len());
     assert!(kept.iter().all(|kept| kept.len() == weights.len()));
-    if weights.len() <= PIECE {
+    if weights.len() <= FEW {
         return update(rule, weights, kept, gradient);
     }
-    let mut kept = kept.map(|kept| kept.chunks_mut(PIECE));
-    let pieces = weights.chunks_mut(PIECE).zip(gradient.chunks(PIECE));
+    let size = weights.len().div_ceil(weights.len().div_ceil(PIECE));
+    let mut kept = kept.map(|kept| kept.chunks_mut(size));
+    let pieces = weights.chunks_mut(size).zip(gradient.chunks(size));
     let pieces = pieces.map(|(weights, gradient)| {
         // All have the same number of pieces.
         let kept = kept.each_mut().map(|kept| kept.next().unwrap_or_default());

@@ -319,7 +319,7 @@ impl Layer {
             Layer::Embedding(embedding) => {
                 let tokens = input.tokens();
                 let ours = fast!(
-                    embedding::rows(embedding, &tokens),
+                    embedding::rows(embedding.weight.val(), &tokens),
                     embedding.forward(tokens)
                 );
                 DynTensor::R3(ours)

@@ -214,7 +214,10 @@ impl DynTensor {
                 DynTensor::Parts(parts.collect())
             }
             DynTensor::Nodes(nodes) => DynTensor::Nodes(Box::new(nodes.select(places))),
-            numbers => map_rank!(numbers, t => t.select(0, places)),
+            numbers => {
+                let shape = [&places.dims()[..], &numbers.dims()[1..]].concat();
+                DynTensor::R2(picked(numbers.flatten(), places)).reshape(&shape)
+            }
         }
     }
 
@@ -413,6 +416,15 @@ fn cat<const D: usize>(tensors: Vec<Tensor<D>>, axis: usize, kernels: Kernels) -
     }
     let _ = kernels;
     Tensor::cat(tensors, axis)
+}
+
+/// The rows of a table at some places.
+fn picked(table: Tensor<2>, places: Tensor<1, Int>) -> Tensor<2> {
+    #[cfg(feature = "flex")]
+    if let Some(rows) = crate::fast::embedding::rows(table.clone(), &places) {
+        return rows;
+    }
+    table.select(0, places)
 }
 
 fn reshaped<const D: usize>(tensor: Tensor<D>, shape: &[usize]) -> DynTensor {

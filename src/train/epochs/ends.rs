@@ -10,7 +10,6 @@ use burn::train::{
 use super::{Components, Epochs, next_batch};
 use crate::train::evaluate;
 use crate::train::fault::Phase;
-use crate::train::metrics::Outputs;
 use crate::train::samples;
 use crate::train::shared::SharedNetwork;
 use runner_core::event::{Epoch, Event, MemoryGrowth, Metrics};
@@ -56,15 +55,16 @@ impl Epochs {
         let model = learner.model().valid();
         let mut batches = loader.iter();
         let mut num_batches = 0;
-        let mut staged = Outputs::default();
+        let mut staged = Vec::new();
         while let Some(batch) = next_batch(&mut *batches, interrupter) {
             num_batches += 1;
-            staged.0.extend(InferenceStep::step(&model, batch).0);
+            staged.extend(InferenceStep::step(&model, batch).into_measured());
             self.reach(Phase::Validating(epoch));
             let is_last = batches.progress().is_completed();
-            if staged.0.len() == self.plan.train.log_every || is_last {
+            if staged.len() == self.plan.train.log_every || is_last {
                 let outputs = std::mem::take(&mut staged);
-                let item = TrainingItem::new(outputs, batches.progress(), Some(num_batches), None);
+                let item =
+                    TrainingItem::new(outputs.into(), batches.progress(), Some(num_batches), None);
                 let processed = processor.process_valid(LearnerEvent::ProcessedItem(item));
                 interrupter.fail_on_error(processed);
             }

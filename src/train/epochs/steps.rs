@@ -8,7 +8,6 @@ use burn::train::{
 
 use super::{Components, Epochs, next_batch};
 use crate::train::fault::Phase;
-use crate::train::metrics::Outputs;
 use crate::train::pulse::Pulse;
 use crate::train::shared::SharedNetwork;
 use runner_core::data::order::stream_seed;
@@ -47,7 +46,7 @@ impl Epochs {
         };
         let every_steps = self.plan.checkpoint.every_steps;
         let norms = NormLog::new(&self.plan);
-        let mut staged = Outputs::default();
+        let mut staged = Vec::new();
         let mut num_staged = 0;
         let mut batches = loader.iter();
         while state.steps_in_epoch < self.plan.steps_per_epoch && !self.is_last_step(state) {
@@ -60,7 +59,7 @@ impl Epochs {
             };
             state.steps_in_epoch += 1;
             state.learning_rate = learner.lr_current().base();
-            staged.0.append(&mut pieces.0);
+            staged.append(&mut pieces);
             num_staged += 1;
             if num_staged == log_every {
                 self.hand_over(&mut staged, &*batches, state, parts);
@@ -94,15 +93,15 @@ impl Epochs {
     /// Passes the measurements of steps so far to the metrics. The sums do not depend on when this happens.
     pub(super) fn hand_over(
         &self,
-        staged: &mut Outputs,
+        staged: &mut Vec<Measured>,
         batches: &dyn DataLoaderIterator<Batch>,
         state: &State,
         parts: &mut Components,
     ) {
-        let outputs = std::mem::take(staged);
-        if outputs.0.is_empty() {
+        if staged.is_empty() {
             return;
         }
+        let outputs = std::mem::take(staged).into();
         let (progress, step) = (batches.progress(), state.steps_in_epoch);
         let item = TrainingItem::new(outputs, progress, Some(step), None);
         let processed = LearnerEvent::ProcessedItem(item);
@@ -135,25 +134,25 @@ impl Epochs {
         batches: &mut dyn DataLoaderIterator<Batch>,
         interrupter: &Interrupter,
         norms: &NormLog,
-    ) -> Option<Outputs> {
+    ) -> Option<Vec<Measured>> {
         let mut next = || next_batch(batches, interrupter);
         let is_predicting = learner.model().hold(Trained::is_predicting);
         if !is_predicting {
-            let outputs = self.real_step(step, learner, &mut next, norms)?;
-            return self.observe(learner, outputs);
+            let measured = self.real_step(step, learner, &mut next, norms)?;
+            return self.observe(learner, measured);
         }
         let mut pieces = Vec::new();
         for _ in self.pieces(step) {
             pieces.push(next()?);
         }
         let predicted = self.predicted_step(learner, &pieces)?;
-        if let Some(outputs) = predicted {
+        if let Some(measured) = predicted {
             learner.lr_step();
-            return Some(outputs);
+            return Some(measured);
         }
         let mut pieces = pieces.into_iter();
-        let outputs = self.real_step(step, learner, &mut || pieces.next(), norms)?;
-        self.observe(learner, outputs)
+        let measured = self.real_step(step, learner, &mut || pieces.next(), norms)?;
+        self.observe(learner, measured)
     }
 
     /// A step whose update the optimizer makes.
@@ -163,7 +162,7 @@ impl Epochs {
         learner: &mut Learner<SharedNetwork>,
         next: &mut dyn FnMut() -> Option<Batch>,
         norms: &NormLog,
-    ) -> Option<Outputs> {
+    ) -> Option<Vec<Measured>> {
         let mut kept = Vec::new();
         let takes_turns = learner.model().hold(Trained::takes_turns);
         let mut next = || {
@@ -180,7 +179,7 @@ impl Epochs {
         }
         let gradients = learner
             .model()
-            .look(|network| norms.measure_and_clip(network, gradients, pieces.0.last_mut()));
+            .look(|network| norms.measure_and_clip(network, gradients, pieces.last_mut()));
         learner.lr_step();
         learner.optimizer_step(gradients);
         if learner.model().hold(Trained::is_between_turns) {
@@ -196,7 +195,7 @@ impl Epochs {
         learner: &mut Learner<SharedNetwork>,
         batches: Vec<Batch>,
         norms: &NormLog,
-        to: &mut Outputs,
+        to: &mut [Measured],
     ) -> Option<()> {
         self.seed(step, learner);
         let mut batches = batches.into_iter();
@@ -207,9 +206,9 @@ impl Epochs {
         }
         let gradients = learner
             .model()
-            .look(|network| norms.measure_and_clip(network, gradients, pieces.0.last_mut()));
+            .look(|network| norms.measure_and_clip(network, gradients, pieces.last_mut()));
         learner.optimizer_step(gradients);
-        let both = to.0.iter_mut().zip(pieces.0);
+        let both = to.iter_mut().zip(pieces);
         both.for_each(|(measured, more)| measured.add_generator(more));
         Some(())
     }
@@ -233,7 +232,7 @@ impl Epochs {
         step: usize,
         learner: &Learner<SharedNetwork>,
         next: &mut dyn FnMut() -> Option<Batch>,
-    ) -> Option<(GradientsParams, Outputs)> {
+    ) -> Option<(GradientsParams, Vec<Measured>)> {
         let pieces = self.pieces(step);
         let num_items: usize = pieces.iter().sum();
         let mut sum = None;
@@ -254,8 +253,8 @@ impl Epochs {
             if let Some(before) = measured.last_mut() {
                 before.goes_on = true;
             }
-            measured.extend(output.item.0);
+            measured.extend(output.item.into_measured());
         }
-        Some((sum?, Outputs(measured)))
+        Some((sum?, measured))
     }
 }

@@ -20,7 +20,7 @@ const ADAM: Adam = Adam {
 #[test]
 fn steps_of_adam_are_those_of_the_definition() {
     for (penalty, kept) in [(0.0, 1.0), (0.1, 1.0), (0.0, 0.999)] {
-        let len = PIECE + 37;
+        let len = FEW + 37;
         let (mut weights, mut first, mut second) =
             (numbers(len, 1), vec![0.0; len], vec![0.0; len]);
         let mut plain: Vec<[f64; 3]> = weights.iter().map(|w| [f64::from(*w), 0.0, 0.0]).collect();
@@ -124,7 +124,7 @@ fn running_means_come_to_zero() {
 
 #[test]
 fn pieces_are_updated_as_a_whole_is() {
-    let len = 2 * PIECE + 5;
+    let len = 2 * FEW + 5;
     let (start, gradient) = (numbers(len, 1), numbers(len, 2));
     let (mut weights, mut first, mut second) = (start.clone(), numbers(len, 3), vec![0.5; len]);
     let (mut alone, mut both) = (start, [first.clone(), second.clone()]);

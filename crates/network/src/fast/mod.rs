@@ -5,6 +5,7 @@
 
 pub mod activation;
 pub mod attention;
+pub mod chosen;
 pub mod convolution;
 pub mod dropout;
 pub mod embedding;

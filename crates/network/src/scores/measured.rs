@@ -13,6 +13,8 @@ pub struct Measured {
     parts: Vec<(Part, Numbers)>,
     /// Values that need no device: names with the amounts to add.
     known: Vec<(&'static str, f64)>,
+    /// Counts of each class that need no device.
+    known_counts: Vec<(&'static str, Vec<u64>)>,
     /// Scores and targets, for metrics that depend on the order of all scores of a split.
     pub ranked: Option<(Tensor<2>, Targets)>,
     /// Whether more pieces of the same step follow.
@@ -74,6 +76,12 @@ impl Measured {
 
     pub(super) fn know(&mut self, name: &'static str, value: f64) {
         self.known.push((name, value));
+    }
+
+    /// Counts of each class.
+    #[cfg(feature = "flex")]
+    pub(super) fn know_counts(&mut self, name: &'static str, counts: Vec<u64>) {
+        self.known_counts.push((name, counts));
     }
 
     /// Numbers that are accumulated one after the other, in double precision.
@@ -190,6 +198,7 @@ pub struct Read {
     pub terms: Vec<(String, Read)>,
     parts: Vec<(Part, TensorData)>,
     known: Vec<(&'static str, f64)>,
+    known_counts: Vec<(&'static str, Vec<u64>)>,
 }
 
 /// Reads everything at once, waiting for the device once.
@@ -246,6 +255,7 @@ impl Asked {
                 ranked: measured.ranked,
                 goes_on: measured.goes_on,
                 known: measured.known,
+                known_counts: measured.known_counts,
                 ..Read::default()
             },
             terms: terms
@@ -279,6 +289,9 @@ impl Read {
         for (name, value) in &self.known {
             add(name, *value);
         }
+        for (name, counts) in &self.known_counts {
+            add_counts(name, counts.iter().map(|count| *count as f64), add);
+        }
         for (part, data) in &self.parts {
             match part {
                 Part::Losses | Part::Norm(_) => {}
@@ -291,10 +304,7 @@ impl Read {
                     }
                 }
                 Part::Counts(name) => {
-                    let counts = data.iter::<f64>().enumerate();
-                    for (at, count) in counts.filter(|(_, count)| *count > 0.0) {
-                        add(&format!("{name} {at}"), count);
-                    }
+                    add_counts(name, data.iter::<f64>(), add);
                 }
                 Part::Decibels { unit } => {
                     // An exact image would have no finite ratio: it counts as 100 dB. `min` alone would also give that
@@ -310,6 +320,12 @@ impl Read {
                 Part::Bins => add_bins(data, add),
             }
         }
+    }
+}
+
+fn add_counts(name: &str, counts: impl Iterator<Item = f64>, add: &mut dyn FnMut(&str, f64)) {
+    for (at, count) in counts.enumerate().filter(|(_, count)| *count > 0.0) {
+        add(&format!("{name} {at}"), count);
     }
 }
 

@@ -5,6 +5,7 @@
 //! is reduced on the device: counts to one number, errors to one number per item, which are accumulated in double
 //! precision when they are read back.
 
+mod classes;
 mod counts;
 mod measured;
 mod ranked;
@@ -240,11 +241,10 @@ impl Scores {
         use Metric::*;
         let [num, num_classes] = outputs.dims();
         let wanted: Tensor<2, Int> = classes.reshape([num, 1]);
-        let counts = wanted.clone().greater_equal_scalar(0);
-        to.count("counted", counts.clone().int().sum());
+        let counts = || wanted.clone().greater_equal_scalar(0);
         for own in self.own() {
             let classes = LossTargets::Classes(wanted.clone().clamp_min(0).flatten(0, 1));
-            let counts = Some(counts.clone().int());
+            let counts = Some(counts().int());
             let rows = own::of_rows(own, outputs.clone(), classes, counts);
             to.columns(of_own(own), rows);
         }
@@ -260,22 +260,11 @@ impl Scores {
             Dice,
             MeanIou,
         ];
-        if self.wants(&[Accuracy]) || self.wants(&of_classes) {
-            let chosen = outputs.clone().argmax(1);
-            // An ignored position has no class, so it is never correct.
-            let right = chosen.clone().equal(wanted.clone());
-            to.count("right", right.int().sum());
-            if self.wants(&of_classes) {
-                let each = Tensor::<1, Int>::arange(0..num_classes as i64, &outputs.device());
-                let each = each.unsqueeze_dim::<2>(0).expand([num, num_classes]);
-                let is = |of: Tensor<2, Int>| of.expand([num, num_classes]).equal(each.clone());
-                let counts = counts.clone().expand([num, num_classes]);
-                let (chosen, wanted) = (is(chosen).bool_and(counts), is(wanted.clone()));
-                let total = |of: Tensor<2, Bool>| of.int().sum_dim(0).flatten(0, 1);
-                to.counts("both", total(chosen.clone().bool_and(wanted.clone())));
-                to.counts("chosen", total(chosen));
-                to.counts("wanted", total(wanted));
-            }
+        let counts_each = self.wants(&of_classes);
+        if counts_each || self.wants(&[Accuracy]) {
+            classes::count(self.kernels, (&outputs, &wanted), counts_each, to);
+        } else {
+            to.count("counted", counts().int().sum());
         }
         if self.wants(&[Brier, CalibrationError]) {
             self.measure_probabilities(
@@ -285,7 +274,7 @@ impl Scores {
             );
         }
         if self.wants(&[TopKAccuracy, Perplexity, LogLoss]) {
-            let index = wanted.clamp_min(0);
+            let index = wanted.clone().clamp_min(0);
             if self.wants(&[TopKAccuracy]) {
                 let right = outputs.clone().gather(1, index.clone());
                 let better = outputs.clone().greater(right.expand([num, num_classes]));
@@ -293,11 +282,11 @@ impl Scores {
                     .int()
                     .sum_dim(1)
                     .lower_scalar(self.settings.top_k as i64);
-                to.count("among", is_among.bool_and(counts.clone()).int().sum());
+                to.count("among", is_among.bool_and(counts()).int().sum());
             }
             if self.wants(&[Perplexity, LogLoss]) {
                 let logs = cross_entropies(self.kernels, outputs, &index.flatten(0, 1), 0.0).neg();
-                let logs = logs.mask_fill(counts.bool_not().flatten(0, 1), 0.0);
+                let logs = logs.mask_fill(counts().bool_not().flatten(0, 1), 0.0);
                 to.sum("log_likelihood", logs);
             }
         }

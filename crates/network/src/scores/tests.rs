@@ -170,8 +170,17 @@ fn metrics_of_classes_are_those_of_brute_force() {
     ];
     let metrics = expected.map(|(metric, _)| metric);
     let scores = scores(&metrics, Average::Macro, cross_entropy());
-    for ends in GROUPINGS {
-        let found = measured(&scores, &outputs, width, targets, ends);
+    // Counted on the host, and on the device.
+    let both = [Kernels::Fast, Kernels::Reference];
+    let both = both.map(|kernels| Scores {
+        kernels,
+        ..scores.clone()
+    });
+    for (scores, ends) in both
+        .iter()
+        .flat_map(|scores| GROUPINGS.map(|ends| (scores, ends)))
+    {
+        let found = measured(scores, &outputs, width, targets, ends);
         for (metric, value) in expected {
             assert_close(found[metric.name()], value, metric.name());
         }
