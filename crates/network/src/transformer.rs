@@ -61,19 +61,29 @@ impl Computed {
         function: FeedforwardActivation,
         x: Tensor<3>,
     ) -> Tensor<3> {
-        let _ = function;
         let x = self.linear(&feedforward.linear_inner, x);
-        #[cfg(feature = "flex")]
-        let x = if self.is_fast {
-            crate::fast::activation::activate(x, &activation(function))
-        } else {
-            Err(x)
-        };
-        #[cfg(not(feature = "flex"))]
-        let x = Err::<Tensor<3>, _>(x);
-        let x = x.unwrap_or_else(|x| feedforward.activation.forward(x));
+        let x = self.activated(feedforward, function, x);
         let x = self.dropped(&feedforward.dropout, x);
         self.linear(&feedforward.linear_outer, x)
+    }
+
+    fn activated(
+        self,
+        feedforward: &PositionWiseFeedForward,
+        function: FeedforwardActivation,
+        x: Tensor<3>,
+    ) -> Tensor<3> {
+        #[cfg(feature = "flex")]
+        let x = if self.is_fast {
+            match crate::fast::activation::activate(x, &activation(function)) {
+                Ok(x) => return x,
+                Err(x) => x,
+            }
+        } else {
+            x
+        };
+        let _ = function;
+        feedforward.activation.forward(x)
     }
 }
 
