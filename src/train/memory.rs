@@ -85,19 +85,17 @@ impl Meter {
         let meter = self.clone();
         thread::spawn(move || {
             let mut passed: Option<Instant> = None;
-            let (mut peak, mut ticks_at_peak) = (None, 0);
+            let (mut peak, mut rises_until) = (None, 0);
             for tick in 0u32.. {
                 if meter.has_ended.load(Ordering::Acquire) {
                     return;
                 }
                 let at_pool = tick.is_multiple_of(TICKS_PER_POOL);
                 let before = std::mem::replace(&mut peak, meter.peak_of_blocks());
-                if before == peak {
-                    ticks_at_peak += 1;
-                } else {
-                    ticks_at_peak = 0;
+                if before != peak {
+                    rises_until = tick.saturating_add(TICKS_PER_POOL);
                 }
-                if at_pool || peak.is_none() || ticks_at_peak < TICKS_PER_POOL {
+                if at_pool || peak.is_none() || tick < rises_until {
                     meter.look(at_pool);
                 }
                 if meter.over_limit().is_some() {

@@ -2,13 +2,11 @@
 
 use rayon::prelude::*;
 
+use super::softmax::rows_at_once;
 use super::vectors::vectorized;
 
 /// Numbers that are compared at a time.
 const LANES: usize = 16;
-
-/// Numbers per task, about.
-const PIECE: usize = 1 << 14;
 
 /// The position of the largest number of each row of `columns` numbers: the first of equal ones. NaN is never the
 /// largest.
@@ -23,14 +21,10 @@ const PIECE: usize = 1 << 14;
 /// If `columns` is 0.
 pub fn argmax(values: &[f32], columns: usize) -> Vec<u32> {
     let mut places = vec![0; values.len() / columns];
-    let rows = (PIECE / columns).max(1);
-    if places.len() <= rows {
-        of_rows(values, columns, &mut places);
-    } else {
-        let pieces = values.par_chunks(rows * columns);
-        let pieces = pieces.zip(places.par_chunks_mut(rows));
-        pieces.for_each(|(values, places)| of_rows(values, columns, places));
-    }
+    let rows = rows_at_once(columns);
+    let pieces = values.par_chunks(rows * columns);
+    let pieces = pieces.zip(places.par_chunks_mut(rows));
+    pieces.for_each(|(values, places)| of_rows(values, columns, places));
     places
 }
 

@@ -50,18 +50,33 @@ pub fn join(parts: &[(&[f32], usize)], rows: usize) -> Vec<f32> {
 pub fn part(values: &[f32], whole: usize, first: usize, width: usize) -> Vec<f32> {
     assert!(first + width <= whole);
     let rows = values.len().checked_div(whole).unwrap_or(0);
-    let at_a_time = (PIECE / width.max(1)).max(1);
+    copied_rows(rows, width, |row| &values[row * whole + first..][..width])
+}
+
+/// `rows` rows of `width` numbers each, one after the other.
+///
+/// # Panics
+/// If a row has another width.
+pub(super) fn copied_rows<'a>(
+    rows: usize,
+    width: usize,
+    row: impl Fn(usize) -> &'a [f32] + Sync,
+) -> Vec<f32> {
+    // All tasks have about the same number.
+    let at_a_time = rows.div_ceil((rows * width).div_ceil(PIECE).max(1)).max(1);
     let write = |to: Shared| {
         (0..rows.div_ceil(at_a_time))
             .into_par_iter()
             .for_each(|task| {
-                for row in task * at_a_time..rows.min((task + 1) * at_a_time) {
+                for at in task * at_a_time..rows.min((task + 1) * at_a_time) {
+                    let row = row(at);
+                    assert_eq!(row.len(), width);
                     // SAFETY: only this task writes this row.
-                    unsafe { to.write(row * width, &values[row * whole + first..][..width]) };
+                    unsafe { to.write(at * width, row) };
                 }
             });
     };
-    // SAFETY: the tasks cover all rows.
+    // SAFETY: the tasks cover all rows, each of which has its width.
     unsafe { written(rows * width, write) }
 }
 

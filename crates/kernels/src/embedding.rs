@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 
-use super::scratch::copied;
+use super::concat::copied_rows;
 
 /// Numbers per task, about.
 const PIECE: usize = 1 << 14;
@@ -12,22 +12,7 @@ const PIECE: usize = 1 << 14;
 /// # Panics
 /// If the table has no such row.
 pub fn gather(table: &[f32], width: usize, rows: &[usize]) -> Vec<f32> {
-    let len = rows.len() * width;
-    let mut values = Vec::with_capacity(len);
-    if len == 0 {
-        return values;
-    }
-    let to = &mut values.spare_capacity_mut()[..len];
-    let of_task = rows.len().div_ceil(len.div_ceil(PIECE));
-    let tasks = to.par_chunks_mut(of_task * width);
-    tasks.zip(rows.par_chunks(of_task)).for_each(|(to, rows)| {
-        for (to, row) in to.chunks_exact_mut(width).zip(rows) {
-            copied(to, &table[row * width..][..width]);
-        }
-    });
-    // SAFETY: the tasks cover all elements.
-    unsafe { values.set_len(len) };
-    values
+    copied_rows(rows.len(), width, |at| &table[rows[at] * width..][..width])
 }
 
 /// The sum of the gradients for each of `num` rows, where `rows` were looked up, in their order.

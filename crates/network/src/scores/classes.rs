@@ -82,9 +82,14 @@ fn count_on_device(
         let is = |of: Tensor<2, Int>| of.expand(dims).equal(each.clone());
         let chosen = is(chosen).bool_and(is_counted.expand(dims));
         let wanted = is(classes.clone());
-        let total = |of: Tensor<2, Bool>| of.int().sum_dim(0).flatten(0, 1);
-        to.counts("both", total(chosen.clone().bool_and(wanted.clone())));
-        to.counts("chosen", total(chosen));
-        to.counts("wanted", total(wanted));
+        count_each(chosen, wanted, to);
     }
+}
+
+/// Counts how often each class or label is chosen, wanted and both, \[rows, classes\].
+pub(super) fn count_each(chosen: Tensor<2, Bool>, wanted: Tensor<2, Bool>, to: &mut Measured) {
+    let total = |of: Tensor<2, Bool>| of.int().sum_dim(0).flatten(0, 1);
+    to.counts("both", total(chosen.clone().bool_and(wanted.clone())));
+    to.counts("chosen", total(chosen));
+    to.counts("wanted", total(wanted));
 }

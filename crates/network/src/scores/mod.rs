@@ -16,7 +16,7 @@ pub use ranked::Ranked;
 
 use std::sync::Arc;
 
-use burn::tensor::{Bool, Int, Tensor, TensorData, TensorReadError};
+use burn::tensor::{Int, Tensor, TensorData, TensorReadError};
 
 use crate::adversarial::{Judged, threshold};
 use crate::loss::cross_entropies;
@@ -355,10 +355,7 @@ impl Scores {
             );
         }
         if self.metrics.iter().any(|metric| metric.is_averaged()) {
-            let total = |of: Tensor<2, Bool>| of.int().sum_dim(0).flatten(0, 1);
-            to.counts("both", total(chosen.clone().bool_and(wanted.clone())));
-            to.counts("chosen", total(chosen));
-            to.counts("wanted", total(wanted));
+            classes::count_each(chosen, wanted, to);
         }
     }
 
