@@ -154,6 +154,50 @@ def vit():
     ]
 
 
+def strided():
+    return [part for width in (32, 64, 128) for part in (conv(width, stride=2), layer("relu"))] + HEAD
+
+
+def autoencoder():
+    """Classified as the U-Net."""
+    layers = [part for width in (16, 32) for part in (conv(width, stride=2), layer("relu"))]
+    for width in (32, 16):
+        up = layer("conv_transpose2d", out_channels=width, kernel_size=4, stride=2, padding=1)
+        layers += [up, layer("relu")]
+    return layers + HEAD
+
+
+def mixer():
+    """Blocks of MLP-Mixer (Tolstikhin et al., 2021)."""
+    layers = [conv(64, 4, stride=4, padding=0), layer("flatten", start_axis=1)]
+    layers.append(layer("permute", axes=[1, 0], name="out0"))
+    for at in range(2):
+        between = layer("permute", axes=[1, 0])
+        layers += [layer("layer_norm", inputs=[f"out{at}"]), between, layer("linear", out_features=128), layer("gelu")]
+        layers += [layer("linear", out_features=49), {**between, "name": f"places{at}"}]
+        layers += [layer("add", inputs=[f"places{at}", f"out{at}"], name=f"half{at}")]
+        layers += [layer("layer_norm"), layer("linear", out_features=256), layer("gelu")]
+        layers += [layer("linear", out_features=64, name=f"channels{at}")]
+        layers += [layer("add", inputs=[f"channels{at}", f"half{at}"], name=f"out{at + 1}")]
+    return layers + [layer("mean", axis=0), *LAST]
+
+
+def convnext():
+    """Blocks of ConvNeXt (Liu et al., 2022)."""
+    layers = [conv(48, 4, stride=4, padding=0, name="out0")]
+    for at in range(3):
+        layers += [conv(48, 7, groups=48, inputs=[f"out{at}"]), layer("permute", axes=[1, 2, 0]), layer("layer_norm")]
+        layers += [layer("linear", out_features=192), layer("gelu"), layer("linear", out_features=48)]
+        layers += [layer("permute", axes=[2, 0, 1], name=f"body{at}")]
+        layers += [layer("add", inputs=[f"body{at}", f"out{at}"], name=f"out{at + 1}")]
+    return layers + HEAD
+
+
+def wide_mlp():
+    wide = [layer("linear", out_features=1024), layer("relu")]
+    return [layer("flatten"), *wide, *wide, *LAST]
+
+
 def encoder(layers=2, **keys):
     sizes = {"num_layers": layers, "num_heads": 4, "feedforward_size": 256, "dropout": 0.0}
     return layer("transformer_encoder", **(sizes | keys))
@@ -213,6 +257,11 @@ NETWORKS = {
         [conv(32), layer("group_norm", num_groups=4), layer("gelu"), conv(32), layer("group_norm", num_groups=4),
          layer("gelu"), *HEAD],
     ),
+    "strided CNN": (IMAGES, strided()),
+    "autoencoder": (IMAGES, autoencoder()),
+    "MLP-Mixer": (IMAGES, mixer()),
+    "ConvNeXt blocks": (IMAGES, convnext()),
+    "wide MLP": (IMAGES, wide_mlp()),
 }
 DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16}
 BATCH = {IMAGES: 64, SERIES: 64, TEXT: 32}
@@ -332,7 +381,8 @@ def module(keys, x, outputs):
         rest = {key: keys[key] for key in ("stride", "padding", "dilation", "groups", "bias") if key in keys}
         return made(channels, keys["out_channels"], keys["kernel_size"], **rest)
     if kind == "conv_transpose2d":
-        return nn.ConvTranspose2d(channels, keys["out_channels"], keys["kernel_size"], keys["stride"])
+        sizes = [keys["kernel_size"], keys["stride"], keys.get("padding", 0)]
+        return nn.ConvTranspose2d(channels, keys["out_channels"], *sizes)
     if kind == "linear":
         return nn.Linear(x.shape[-1], keys.get("out_features", outputs))
     if kind in ("rnn", "gru", "lstm"):

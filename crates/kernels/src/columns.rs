@@ -108,16 +108,7 @@ fn gather_rows(
                     row[run.outside..run.past].fill(0.0);
                 }
                 let to = &mut row[run.inside..run.outside];
-                if layout.stride[1] == 1 {
-                    copy(to, &plane[run.from..]);
-                } else {
-                    let from = plane[run.from.min(plane.len())..]
-                        .iter()
-                        .step_by(layout.stride[1]);
-                    for (to, value) in to.iter_mut().zip(from) {
-                        *to = *value;
-                    }
-                }
+                copy_every(to, &plane[run.from.min(plane.len())..], layout.stride[1]);
             }
         }
     }
@@ -214,9 +205,27 @@ impl Iterator for Runs<'_> {
     }
 }
 
+/// Copies every `stride`-th number.
+#[inline(always)]
+pub fn copy_every(to: &mut [f32], from: &[f32], stride: usize) {
+    match stride {
+        1 => copy(to, from),
+        // A constant stride is vectorized.
+        2 => each_of(to, from, 2),
+        _ => each_of(to, from, stride),
+    }
+}
+
+#[inline(always)]
+fn each_of(to: &mut [f32], from: &[f32], stride: usize) {
+    for (to, from) in to.iter_mut().zip(from.iter().step_by(stride)) {
+        *to = *from;
+    }
+}
+
 /// Copies a run, which is usually short: calling `memcpy` would take longer.
 #[inline(always)]
-pub fn copy(to: &mut [f32], from: &[f32]) {
+fn copy(to: &mut [f32], from: &[f32]) {
     const STEP: usize = 16;
     let num = to.len();
     let from = &from[..num];

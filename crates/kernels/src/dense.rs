@@ -323,15 +323,22 @@ pub fn backward_weight(geometry: &Geometry, x: &[f32], gradient: &[f32]) -> Vec<
     let num_tasks = num_parts * geometry.groups * num_blocks;
     let sums: Vec<Vec<f32>> = (0..num_tasks).into_par_iter().map(task).collect();
     let mut weight = vec![0.0; num_weights];
-    for (at, sums) in sums.iter().enumerate() {
-        let (_, group, first, channels) = block(at);
-        for tap in 0..channels * taps {
-            for output in 0..outputs {
-                weight[((group * outputs + output) * inputs + first) * taps + tap] +=
-                    sums[tap * wide + output];
+    // The sums of all parts of each channel, in their order.
+    let rows = weight.par_chunks_mut(REGISTER * inputs * taps).enumerate();
+    rows.for_each(|(at, rows)| {
+        let channels = at * REGISTER..at * REGISTER + rows.len() / (inputs * taps);
+        for (at, sums) in sums.iter().enumerate() {
+            let (_, group, first, num) = block(at);
+            let of_group = group * outputs..(group + 1) * outputs;
+            let channels = channels.start.max(of_group.start)..channels.end.min(of_group.end);
+            for tap in 0..num * taps {
+                for channel in channels.clone() {
+                    let row = channel % REGISTER * inputs * taps;
+                    rows[row + first * taps + tap] += sums[tap * wide + channel - of_group.start];
+                }
             }
         }
-    }
+    });
     weight
 }
 

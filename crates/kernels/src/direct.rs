@@ -1,93 +1,37 @@
-//! Convolutions of stride 1 without columns: a tile of outputs and positions stays in registers while all taps of all
-//! channels are added to it (Georganas et al., Anatomy of High-Performance Deep Learning Convolutions on SIMD
-//! Architectures, 2018).
+//! Convolutions without columns: a tile of outputs and positions stays in registers while all taps of all channels are
+//! added to it (Georganas et al., Anatomy of High-Performance Deep Learning Convolutions on SIMD Architectures, 2018).
 //!
-//! Channels are copied with their padding, so that the window of an output position is at the same offsets for all
-//! positions: position `y * pitch + x` of tap (i, j) of a channel sees `channel * plane + (y + i) * pitch + x + j`. So
-//! positions are one row, in which those between the end of an output row and the beginning of the next are computed
-//! and dropped.
+//! Channels are copied with their padding, one plane for each phase of the stride, so that the window of an output
+//! position is at the same offsets for all positions: position `y * pitch + x` sees each tap at the offset of its plane
+//! and place. So positions are one row, in which those between the end of an output row and the beginning of the next are
+//! computed and dropped.
 //!
-//! The gradient of the input is the same convolution of the padded gradient with the taps in reverse order. The gradient
-//! of a weight is the product of an output's gradients, with zeros between rows, and the channel from the tap's offset on.
+//! The gradient of the input is, for each phase of the stride, such a convolution of the padded gradient with the taps of
+//! that phase in reverse order. The gradient of a weight is the product of an output's gradients, with zeros between
+//! rows, and the channel from the tap's offset on.
 
+mod planes;
 pub mod tiles;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rayon::prelude::*;
 
-use super::columns::copy;
 use super::dense::parts;
+use super::depthwise;
 use super::geometry::Geometry;
-use super::scratch::{self, Shared, written};
+use super::scratch::{self, PIECE, Shared, written};
 use super::vectors::vectorized;
+use planes::{Planes, at_once, reach, taps};
 use tiles::{Products, Rows, TAPS, WIDEST, run};
-
-/// The maximum number of lanes of any register.
-const REGISTER: usize = 16;
 
 /// Whether these loops compute a convolution.
 pub fn suits(geometry: &Geometry) -> bool {
-    let holds = |axis: usize| {
-        let extent = geometry.dilation[axis] * (geometry.kernel[axis] - 1);
-        let (before, after) = geometry.padding[axis];
-        before <= extent && after <= extent
-    };
-    geometry.stride == [1, 1] && geometry.taps() > 1 && holds(0) && holds(1)
+    let is_strided = geometry.stride != [1, 1];
+    geometry.taps() > 1 && !(is_strided && depthwise::suits(geometry))
 }
 
-/// Channels with their padding, one after another.
-struct Padded {
-    /// Padding before the first row and the first column.
-    before: [usize; 2],
-    /// Rows and columns without padding.
-    size: [usize; 2],
-    pitch: usize,
-    plane: usize,
-}
-
-impl Padded {
-    fn of(geometry: &Geometry) -> Self {
-        let [(top, bottom), (left, right)] = geometry.padding;
-        let pitch = geometry.input[1] + left + right;
-        Self {
-            before: [top, left],
-            size: geometry.input,
-            pitch,
-            plane: pitch * (geometry.input[0] + top + bottom),
-        }
-    }
-
-    /// Copies channels, and returns whether all numbers are finite.
-    fn copy(&self, from: &[f32], to: &mut [f32]) -> bool {
-        copy_planes(self, from, to);
-        all_finite(from)
-    }
-}
-
-vectorized! {
-    /// Copies planes one after another, with zeros around each.
-    fn copy_planes = copy_planes_now(padded: &Padded, from: &[f32], to: &mut [f32]);
-}
-
-#[inline(always)]
-fn copy_planes_now(padded: &Padded, from: &[f32], to: &mut [f32]) {
-    let [height, width] = padded.size;
-    let planes = from.chunks_exact(height * width);
-    for (from, to) in planes.zip(to.chunks_exact_mut(padded.plane)) {
-        let mut filled = 0;
-        let mut place = padded.before[0] * padded.pitch + padded.before[1];
-        for from in from.chunks_exact(width) {
-            to[filled..place].fill(0.0);
-            copy(&mut to[place..place + width], from);
-            filled = place + width;
-            place += padded.pitch;
-        }
-        to[filled..].fill(0.0);
-    }
-}
-
-fn all_finite(values: &[f32]) -> bool {
+fn are_finite(values: &[f32]) -> bool {
     let mut largest = [0; 1];
     largest_bits(values, &mut largest);
     largest[0] < f32::INFINITY.to_bits()
@@ -105,24 +49,6 @@ fn largest_bits_now(values: &[f32], largest: &mut [u32; 1]) {
     }
 }
 
-/// The offset of each tap of each channel.
-fn offsets(geometry: &Geometry, padded: &Padded, channels: usize) -> Vec<usize> {
-    let [height, width] = geometry.kernel;
-    let [dy, dx] = geometry.dilation;
-    let taps = (0..height).flat_map(|y| (0..width).map(move |x| (y, x)));
-    let of = |channel: usize| {
-        let taps = taps.clone();
-        taps.map(move |(y, x)| channel * padded.plane + y * dy * padded.pitch + x * dx)
-    };
-    (0..channels).flat_map(of).collect()
-}
-
-/// Positions of an output channel in the pitch of the padded input, from its first to its last one.
-fn positions(geometry: &Geometry, padded: &Padded) -> usize {
-    let [height, width] = geometry.output();
-    (height - 1) * padded.pitch + width
-}
-
 /// The widths of tiles: as few tiles as possible, all but one of equal width.
 fn widths(outputs: usize) -> impl Iterator<Item = (usize, usize)> {
     let num = outputs.div_ceil(WIDEST);
@@ -132,156 +58,273 @@ fn widths(outputs: usize) -> impl Iterator<Item = (usize, usize)> {
     })
 }
 
+/// Whether they compute the gradient of the input. Each phase of the strides is computed by itself, and many phases have
+/// too few positions for registers.
+pub fn suits_input(geometry: &Geometry, weight: &[f32]) -> bool {
+    const MOST_PHASES: usize = 16;
+    let [rows, columns] = geometry.stride;
+    suits(geometry)
+        && rows.saturating_mul(columns) <= MOST_PHASES
+        // Weights are multiplied by the zeros around gradients.
+        && weight.iter().all(|weight| weight.is_finite())
+}
+
 /// The output for items, weights \[outputs, group inputs, taps\] and a bias for each output.
 pub fn forward(geometry: &Geometry, x: &[f32], weight: &[f32], bias: Option<&[f32]>) -> Vec<f32> {
-    let terms = geometry.group_inputs() * geometry.taps();
-    let places = Places {
-        of_output: (0..geometry.outputs).map(|output| output * terms).collect(),
-        of_term: (0..terms).collect(),
+    let items = at_once(geometry.items, geometry.area_out());
+    let (planes, offsets) = Planes::of_input(geometry, geometry.group_inputs(), items);
+    let terms = offsets.len();
+    let convolution = Convolution {
+        geometry,
+        channels: geometry.group_inputs(),
+        area: geometry.area_in(),
+        planes,
+        of_result: (0..geometry.outputs).map(|output| output * terms).collect(),
+        results: geometry.group_outputs(),
+        size: geometry.output(),
+        parts: vec![Part {
+            of_term: (0..terms).collect(),
+            offsets,
+            first: [0, 0],
+            step: [1, 1],
+            num: geometry.output(),
+        }],
     };
-    convolve(geometry, x, bias, weight, &places)
+    convolution.of(x, weight, bias)
 }
 
 /// The gradient of the input.
 pub fn backward_input(geometry: &Geometry, gradient: &[f32], weight: &[f32]) -> Vec<f32> {
     let (inputs, outputs) = (geometry.group_inputs(), geometry.group_outputs());
-    let taps = geometry.taps();
-    let around = |axis: usize| {
-        let extent = geometry.dilation[axis] * (geometry.kernel[axis] - 1);
-        let (before, after) = geometry.padding[axis];
-        (extent - before, extent - after)
+    let (num_taps, output) = (geometry.taps(), geometry.output());
+    let taps = [0, 1].map(|axis| taps(geometry, axis));
+    let reaches = [0, 1].map(|axis| {
+        let phases = 0..geometry.stride[axis];
+        phases
+            .map(move |phase| reach(geometry, axis, phase))
+            .collect::<Vec<_>>()
+    });
+    // Zeros before the gradient, as many as a tap of some phase is ahead of the first input; and all rows or columns.
+    let before = [0, 1].map(|axis| {
+        let ahead = taps[axis]
+            .iter()
+            .map(|tap| tap.shift.saturating_sub(reaches[axis][tap.phase].0));
+        ahead.max().unwrap_or(0)
+    });
+    let lens = [0, 1].map(|axis| {
+        let ends = reaches[axis].iter().map(|(at, _, num)| at + num);
+        before[axis] + ends.max().unwrap_or(0).max(output[axis])
+    });
+    let of_phase = geometry
+        .area_in()
+        .div_ceil(geometry.stride[0] * geometry.stride[1]);
+    let items = at_once(geometry.items, of_phase);
+    let planes = Planes::around(output, before, items, lens);
+    let part = |phase: [usize; 2]| {
+        let [(y, first_row, rows), (x, first_column, columns)] =
+            [0, 1].map(|axis| reaches[axis][phase[axis]]);
+        let (mut offsets, mut of_term) = (Vec::new(), Vec::new());
+        for output in 0..outputs {
+            for (row, i) in taps[0].iter().enumerate().rev() {
+                for (column, j) in taps[1].iter().enumerate().rev() {
+                    if [i.phase, j.phase] == phase {
+                        let [y, x] = [before[0] + y - i.shift, before[1] + x - j.shift];
+                        offsets.push(output * planes.of_channel() + y * planes.pitch() + x);
+                        let tap = row * geometry.kernel[1] + column;
+                        of_term.push(output * inputs * num_taps + tap);
+                    }
+                }
+            }
+        }
+        Part {
+            of_term,
+            offsets,
+            first: [first_row, first_column],
+            step: geometry.stride,
+            num: [rows, columns],
+        }
     };
-    let turned = Geometry {
-        inputs: geometry.outputs,
-        outputs: geometry.inputs,
-        input: geometry.output(),
-        padding: [around(0), around(1)],
-        ..*geometry
-    };
+    let phases = (0..geometry.stride[0]).flat_map(|y| (0..geometry.stride[1]).map(move |x| [y, x]));
+    let parts = phases
+        .map(part)
+        .filter(|part| !part.num.contains(&0))
+        .collect();
     let inputs_of_all =
         (0..geometry.groups).flat_map(|group| (0..inputs).map(move |at| (group, at)));
-    let terms = (0..outputs).flat_map(|output| (0..taps).rev().map(move |tap| (output, tap)));
-    let places = Places {
-        of_output: inputs_of_all
-            .map(|(group, input)| (group * outputs * inputs + input) * taps)
+    let convolution = Convolution {
+        geometry,
+        channels: outputs,
+        area: geometry.area_out(),
+        planes,
+        of_result: inputs_of_all
+            .map(|(group, input)| (group * outputs * inputs + input) * num_taps)
             .collect(),
-        of_term: terms
-            .map(|(output, tap)| output * inputs * taps + tap)
-            .collect(),
+        results: inputs,
+        size: geometry.input,
+        parts,
     };
-    convolve(&turned, gradient, None, weight, &places)
+    convolution.of(gradient, weight, None)
 }
 
-/// The offsets of outputs and of terms (taps of an input of the group) in the weights: a weight is at the sum of both.
-struct Places {
-    of_output: Vec<usize>,
+/// Some positions of each result channel: every `step`-th from a first one on.
+struct Part {
+    /// Each term's offset in the planes, and in the weights.
+    offsets: Vec<usize>,
     of_term: Vec<usize>,
+    first: [usize; 2],
+    step: [usize; 2],
+    num: [usize; 2],
 }
 
-fn convolve(
-    geometry: &Geometry,
-    x: &[f32],
-    bias: Option<&[f32]>,
-    weight: &[f32],
-    places: &Places,
-) -> Vec<f32> {
-    let (inputs, outputs) = (geometry.group_inputs(), geometry.group_outputs());
-    let padded = Padded::of(geometry);
-    let offsets = offsets(geometry, &padded, inputs);
-    let num = positions(geometry, &padded).next_multiple_of(REGISTER);
-    // By tile, term and output of the tile.
-    let mut weights = Vec::with_capacity(geometry.num_weights());
-    for group in 0..geometry.groups {
-        for (first, width) in widths(outputs) {
-            let of_outputs = &places.of_output[group * outputs + first..][..width];
-            for of_term in &places.of_term {
-                weights.extend(
-                    of_outputs
-                        .iter()
-                        .map(|of_output| weight[of_output + of_term]),
-                );
+impl Part {
+    /// Writes a channel, whose rows have `width` numbers, from sums of positions.
+    ///
+    /// # Safety
+    /// Nothing else accesses these positions, which begin at `place`, in the meantime.
+    unsafe fn write(&self, to: Shared, place: usize, width: usize, pitch: usize, sums: &[f32]) {
+        let [rows, columns] = self.num;
+        for row in 0..rows {
+            let from = &sums[row * pitch..][..columns];
+            let place = place + (self.first[0] + row * self.step[0]) * width + self.first[1];
+            if self.step[1] == 1 {
+                // SAFETY: the caller guarantees it.
+                unsafe { to.write(place, from) };
+                continue;
+            }
+            // SAFETY: as above.
+            let to = unsafe { to.part(place, (columns - 1) * self.step[1] + 1) };
+            for (to, value) in to.iter_mut().step_by(self.step[1]).zip(from) {
+                to.write(*value);
             }
         }
     }
-    let tiles: Vec<_> = widths(outputs).collect();
-    // With few items, each tile of outputs is a separate task, which copies the item again.
-    let per_task = if geometry.items * geometry.groups < 16 {
-        1
-    } else {
-        tiles.len()
-    };
-    let num_parts = tiles.len().div_ceil(per_task);
-    let [height, width] = geometry.output();
-    let area = height * width;
-    let write = |to: Shared| {
-        let task = |task: usize| {
-            let (unit, part) = (task / num_parts, task % num_parts);
-            let group = unit % geometry.groups;
-            let x = &x[unit * inputs * geometry.area_in()..][..inputs * geometry.area_in()];
-            let room = inputs * padded.plane;
-            let offset = offsets.last().copied().unwrap_or(0);
-            let room = room.max(offset + num);
-            scratch::with(room + WIDEST * num, |scratch| {
-                let (planes, sums) = scratch.split_at_mut(room);
-                copy_planes(&padded, x, &mut planes[..inputs * padded.plane]);
-                planes[inputs * padded.plane..].fill(0.0);
-                for (first, wide) in &tiles[part * per_task..][..per_task.min(tiles.len())] {
-                    let output = group * outputs + first;
-                    let terms = offsets.len();
-                    let weights = &weights[output * terms..][..wide * terms];
-                    let mut start = [0.0; WIDEST];
-                    if let Some(bias) = bias {
-                        start[..*wide].copy_from_slice(&bias[output..][..*wide]);
-                    }
-                    let sums = &mut sums[..wide * num];
-                    run(
-                        geometry.arithmetic,
-                        Rows {
-                            planes,
-                            offsets: &offsets,
-                            weights,
-                            start: &start[..*wide],
-                            num,
-                            sums,
-                        },
-                    );
-                    for (at, sums) in sums.chunks_exact(num).enumerate() {
-                        let place = (unit * outputs + first + at) * area;
-                        for row in 0..height {
-                            let from = &sums[row * padded.pitch..][..width];
-                            // SAFETY: only this task writes these outputs of the item.
-                            unsafe { to.write(place + row * width, from) };
+}
+
+/// Sums over the taps of all channels of a group.
+struct Convolution<'a> {
+    geometry: &'a Geometry,
+    /// Channels of a group that are summed over, and the positions of each.
+    channels: usize,
+    area: usize,
+    planes: Planes,
+    /// The offset of each result channel in the weights: a weight is at its sum with that of the term.
+    of_result: Vec<usize>,
+    /// Channels of a group in the result, and rows and columns of each.
+    results: usize,
+    size: [usize; 2],
+    /// Together, all positions.
+    parts: Vec<Part>,
+}
+
+impl Convolution<'_> {
+    /// The weights of a part, by tile, term and channel of the tile.
+    fn weights(&self, part: &Part, weight: &[f32]) -> Vec<f32> {
+        let mut weights = Vec::with_capacity(self.of_result.len() * part.of_term.len());
+        for of_group in self.of_result.chunks_exact(self.results) {
+            for (first, width) in widths(self.results) {
+                let of_results = &of_group[first..][..width];
+                for of_term in &part.of_term {
+                    weights.extend(of_results.iter().map(|at| weight[at + of_term]));
+                }
+            }
+        }
+        weights
+    }
+
+    fn of(&self, x: &[f32], weight: &[f32], bias: Option<&[f32]>) -> Vec<f32> {
+        let Geometry {
+            items,
+            groups,
+            arithmetic,
+            ..
+        } = *self.geometry;
+        let (results, planes) = (self.results, &self.planes);
+        let [height, width] = self.size;
+        let each = |part: &Part| (self.weights(part, weight), planes.positions(part.num));
+        let weights: Vec<_> = self.parts.iter().map(each).collect();
+        let tiles: Vec<_> = widths(results).collect();
+        let units = items.div_ceil(planes.items) * groups;
+        // With few units, each tile of channels is a separate task, which copies the items again.
+        let per_task = if units < 16 { 1 } else { tiles.len() };
+        let num_shares = tiles.len().div_ceil(per_task);
+        let copied = self.channels * planes.of_channel();
+        let ends = self.parts.iter().zip(&weights).map(|(part, (_, num))| {
+            let offset = part.offsets.iter().max().copied().unwrap_or(0);
+            offset + num
+        });
+        let room = copied.max(ends.max().unwrap_or(0));
+        let most = weights.iter().map(|(_, num)| *num).max().unwrap_or(0);
+        let write = |to: Shared| {
+            let task = |task: usize| {
+                let (unit, share) = (task / num_shares, task % num_shares);
+                let (first_item, group) = (unit / groups * planes.items, unit % groups);
+                let num_items = planes.items.min(items - first_item);
+                let of_group = self.channels * self.area;
+                let x = &x[(first_item * groups + group) * of_group..];
+                scratch::with(room + WIDEST * most, |scratch| {
+                    let (values, sums) = scratch.split_at_mut(room);
+                    planes.copy(x, num_items, groups * of_group, &mut values[..copied]);
+                    values[copied..].fill(0.0);
+                    for (first, wide) in &tiles[share * per_task..][..per_task.min(tiles.len())] {
+                        let result = group * results + first;
+                        let mut start = [0.0; WIDEST];
+                        if let Some(bias) = bias {
+                            start[..*wide].copy_from_slice(&bias[result..][..*wide]);
+                        }
+                        for (part, (weights, num)) in self.parts.iter().zip(&weights) {
+                            let terms = part.offsets.len();
+                            let sums = &mut sums[..wide * num];
+                            let rows = Rows {
+                                planes: values,
+                                offsets: &part.offsets,
+                                weights: &weights[result * terms..][..wide * terms],
+                                start: &start[..*wide],
+                                num: *num,
+                                sums,
+                            };
+                            run(arithmetic, rows);
+                            for (at, sums) in sums.chunks_exact(*num).enumerate() {
+                                for item in 0..num_items {
+                                    let channel =
+                                        (first_item + item) * groups * results + result + at;
+                                    let sums = &sums[item * planes.width..];
+                                    let place = channel * height * width;
+                                    // SAFETY: only this task writes these channels of the items.
+                                    unsafe { part.write(to, place, width, planes.pitch(), sums) };
+                                }
+                            }
                         }
                     }
-                }
-            });
+                });
+            };
+            (0..units * num_shares).into_par_iter().for_each(task);
         };
-        let num_tasks = geometry.items * geometry.groups * num_parts;
-        (0..num_tasks).into_par_iter().for_each(task);
-    };
-    // SAFETY: the tasks cover all rows of all channels of all items.
-    unsafe { written(geometry.num_outputs(), write) }
+        // SAFETY: the tasks cover all channels of all items, and the parts all their positions.
+        unsafe { written(items * groups * results * height * width, write) }
+    }
 }
 
 /// The gradient of the weights; none if an input or gradient is infinite or NaN, since its products with the zeros
-/// between rows would be added to other weights.
+/// between rows would be added to other weights, and none where columns take less time.
 pub fn backward_weight(geometry: &Geometry, x: &[f32], gradient: &[f32]) -> Option<Vec<f32>> {
     let (inputs, outputs) = (geometry.group_inputs(), geometry.group_outputs());
-    let padded = Padded::of(geometry);
-    let mut offsets = offsets(geometry, &padded, inputs);
+    // With more sums, there are fewer parts of items and more shares of outputs, each of which copies all phases.
+    if geometry.stride != [1, 1] && outputs * inputs * geometry.taps() > 1 << 18 {
+        return None;
+    }
+    let num_weights = geometry.num_weights();
+    // A part has enough positions that adding up its lanes takes less time than its products.
+    let num_positions = geometry.items * geometry.area_out();
+    let num_parts = parts(geometry, num_weights).min(num_positions.div_ceil(128));
+    let at_once = at_once(geometry.items, geometry.area_out());
+    let (of_input, mut offsets) = Planes::of_input(geometry, inputs, at_once);
     let terms = offsets.len();
     offsets.resize(terms.next_multiple_of(TAPS), 0);
-    let num = positions(geometry, &padded).next_multiple_of(REGISTER);
     let [height, width] = geometry.output();
-    let rows = Padded {
-        before: [0, 0],
-        size: [height, width],
-        pitch: padded.pitch,
-        plane: num,
-    };
-    let room = (inputs * padded.plane).max(offsets.iter().max().copied().unwrap_or(0) + num);
-    let num_weights = geometry.num_weights();
-    let num_parts = parts(geometry, num_weights);
+    let num = of_input.positions([height, width]);
+    let of_item = inputs * of_input.of_channel();
+    let of_output = of_input.of_results([height, width], num);
+    let room = of_item.max(offsets.iter().max().copied().unwrap_or(0) + num);
     let all_finite = AtomicBool::new(true);
     // If there are few parts of sums, outputs are divided too, and each task copies its items.
     let num_shares = 16usize
@@ -298,20 +341,28 @@ pub fn backward_weight(geometry: &Geometry, x: &[f32], gradient: &[f32]) -> Opti
         let at_a_time = ((1 << 17) / (room + outputs * num)).clamp(1, items.len());
         scratch::with(at_a_time * (room + outputs * num), |scratch| {
             let (planes, gradients) = scratch.split_at_mut(at_a_time * room);
-            for first in items.clone().step_by(at_a_time) {
-                let items = first..(first + at_a_time).min(items.end);
-                for (at, item) in items.clone().enumerate() {
+            for first in items.clone().step_by(at_a_time * at_once) {
+                let past = (first + at_a_time * at_once).min(items.end);
+                let bundles = (first..past).step_by(at_once);
+                let num_bundles = bundles.len();
+                for (at, item) in bundles.enumerate() {
+                    let num_items = at_once.min(past - item);
                     let unit = item * geometry.groups + group;
-                    let x = &x[unit * inputs * geometry.area_in()..];
-                    let x = &x[..inputs * geometry.area_in()];
-                    let (to, rest) =
-                        planes[at * room..][..room].split_at_mut(inputs * padded.plane);
-                    let mut is_finite = padded.copy(x, to);
+                    let of_group = inputs * geometry.area_in();
+                    let x = &x[unit * of_group..];
+                    let (to, rest) = planes[at * room..][..room].split_at_mut(of_item);
+                    of_input.copy(x, num_items, geometry.groups * of_group, to);
                     rest.fill(0.0);
+                    let of_share = outputs * height * width;
+                    let apart = geometry.outputs * height * width;
                     let from = &gradient[(unit * all_outputs + share.start) * height * width..];
                     let to = &mut gradients[at * outputs * num..][..outputs * num];
-                    is_finite &= rows.copy(&from[..outputs * height * width], to);
-                    if !is_finite {
+                    of_output.copy(from, num_items, apart, to);
+                    let is_finite = |item: usize| {
+                        are_finite(&x[item * geometry.groups * of_group..][..of_group])
+                            && are_finite(&from[item * apart..][..of_share])
+                    };
+                    if !(0..num_items).all(is_finite) {
                         all_finite.store(false, Ordering::Relaxed);
                     }
                 }
@@ -323,7 +374,7 @@ pub fn backward_weight(geometry: &Geometry, x: &[f32], gradient: &[f32]) -> Opti
                         gradients,
                         outputs,
                         num,
-                        items: items.len(),
+                        items: num_bundles,
                         offsets: &offsets,
                         terms,
                         sums: &mut sums,
@@ -339,12 +390,20 @@ pub fn backward_weight(geometry: &Geometry, x: &[f32], gradient: &[f32]) -> Opti
         return None;
     }
     let mut weight = vec![0.0; num_weights];
-    for (at, sums) in sums.iter().enumerate() {
-        let (group, share) = (at / num_shares % geometry.groups, share(at % num_shares));
+    // The sums of all parts of each share, in their order.
+    for at in 0..geometry.groups * num_shares {
+        let (group, share) = (at / num_shares, share(at % num_shares));
         let to = &mut weight[(group * outputs + share.start) * terms..][..share.len() * terms];
-        for (to, sum) in to.iter_mut().zip(sums) {
-            *to += sum;
-        }
+        let of_parts = sums[at..].iter().step_by(geometry.groups * num_shares);
+        to.par_chunks_mut(PIECE)
+            .enumerate()
+            .for_each(|(piece, to)| {
+                for sums in of_parts.clone() {
+                    for (to, sum) in to.iter_mut().zip(&sums[piece * PIECE..]) {
+                        *to += sum;
+                    }
+                }
+            });
     }
     Some(weight)
 }

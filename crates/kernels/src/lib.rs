@@ -8,12 +8,15 @@
 //! the input is their product with the weights, with columns added back to their source. The products are those of the
 //! crate `gemm`, or portable ones.
 //!
-//! Windows of stride 1 need no columns, since those of all positions are the same numbers at an offset: `direct.rs`.
-//! Other depthwise convolutions have no matrices to multiply, and use separate loops.
+//! Most windows need no columns: with each phase of the strides copied, those of all positions are the same numbers at
+//! an offset (`direct.rs`). Columns are used for kernels of one position, for gradients of many weights with strides or
+//! of inputs with large strides, and where a number is infinite or NaN. Depthwise convolutions with strides have no
+//! matrices to multiply, and use separate loops.
 //!
 //! Items, channels and panels are spread over threads, and each element of a result is computed by one of them; the
 //! number of parts of sums over items depends only on sizes, and parts are added in order. So results are bitwise equal
-//! for any number of threads. Each thread reuses its scratch memory, which is less than a MiB except for large kernels.
+//! for any number of threads. Each thread reuses its scratch memory, which is less than a MiB except for large kernels
+//! and images.
 
 #![allow(
     clippy::needless_range_loop,
@@ -81,7 +84,7 @@ pub fn forward(geometry: &Geometry, x: &[f32], weight: &[f32], bias: Option<&[f3
 /// The gradient of the input.
 pub fn backward_input(geometry: &Geometry, gradient: &[f32], weight: &[f32]) -> Vec<f32> {
     geometry.check(geometry.num_inputs(), weight.len(), gradient.len());
-    if direct::suits(geometry) && weight.iter().all(|weight| weight.is_finite()) {
+    if direct::suits_input(geometry, weight) {
         direct::backward_input(geometry, gradient, weight)
     } else if depthwise::suits(geometry) {
         depthwise::backward_input(geometry, gradient, weight)

@@ -1,7 +1,7 @@
 //! Linear layers: rows times a matrix plus a bias, and the backward pass.
 //!
-//! Rows or columns of each result are spread over threads in blocks whose number depends only on sizes, each a product
-//! on one thread, so results are bitwise equal for any number of threads.
+//! Rows and columns of each result are spread over threads in tiles whose number depends only on sizes, each a product on
+//! one thread, so results are bitwise equal for any number of threads.
 
 #[cfg(test)]
 mod tests;
@@ -29,16 +29,41 @@ pub struct Linear {
     pub arithmetic: Arithmetic,
 }
 
-/// The blocks of a size, for this many multiplications in total: none is so small that threads would wait for each
-/// other longer than they compute.
-fn blocks(size: usize, num_products: usize) -> impl IndexedParallelIterator<Item = Range<usize>> {
-    const BLOCK: usize = 16;
+/// Outputs whose weights are transposed at a time.
+const TURNED: usize = 64;
+
+/// Calls with the rows and the columns of each tile of a result, which sums so many terms for each number. A tile reads
+/// its rows and its columns of the operands once, and both stay in the caches.
+fn for_tiles(
+    sizes: [usize; 2],
+    num_terms: usize,
+    call: impl Fn(Range<usize>, Range<usize>) + Sync,
+) {
+    /// Multiplications that are worth a task: with fewer, threads would wait for each other longer than they compute.
     const PRODUCTS: usize = 1 << 19;
-    let num = (num_products / PRODUCTS).clamp(1, 32);
-    let num = num.min(size.div_ceil(BLOCK)).max(1);
-    (0..num)
-        .into_par_iter()
-        .map(move |at| at * size / num..(at + 1) * size / num)
+    /// The most tasks, unless tiles would be larger than they may be.
+    const TASKS: usize = 32;
+    /// The most rows or columns of a tile.
+    const MOST: usize = 256;
+    let wanted = (sizes[0] * sizes[1] * num_terms / PRODUCTS).clamp(1, TASKS);
+    let mut parts = sizes.map(|size| size.div_ceil(MOST).max(1));
+    // Columns first, since they are contiguous. Tiles of less than 64 take more time for each product, so that only a
+    // few threads are worth them.
+    for (wanted, least, order) in [(wanted, 64, [1, 0]), (wanted.min(4), 16, [0, 1])] {
+        while parts[0] * parts[1] < wanted {
+            let can_divide = |axis: &usize| sizes[*axis] >= 2 * least * parts[*axis];
+            let Some(axis) = order.into_iter().find(can_divide) else {
+                break;
+            };
+            parts[axis] *= 2;
+        }
+    }
+    let range = |axis: usize, at: usize| {
+        let [size, num] = [sizes[axis], parts[axis]];
+        at * size / num..(at + 1) * size / num
+    };
+    let tiles = (0..parts[0] * parts[1]).into_par_iter();
+    tiles.for_each(|at| call(range(0, at / parts[1]), range(1, at % parts[1])));
 }
 
 /// Gives some columns of some rows, of `outputs` numbers each, their initial values: the bias, or 0.
@@ -87,8 +112,6 @@ impl Linear {
             "numbers of {self:?}"
         );
         assert!(bias.is_none_or(|bias| bias.len() == outputs));
-        // Few rows share the weights, so outputs are divided; otherwise rows are.
-        let by_rows = rows >= outputs.min(32);
         let task = |to: Shared, rows: Range<usize>, columns: Range<usize>| {
             // SAFETY: only this task writes these columns of its rows.
             unsafe { begin(to, outputs, rows.clone(), columns.clone(), bias) };
@@ -119,15 +142,12 @@ impl Linear {
                 );
             }
         };
-        let num = rows * inputs * outputs;
         let write = |to: Shared| {
-            if by_rows {
-                blocks(rows, num).for_each(|rows| task(to, rows, 0..outputs));
-            } else {
-                blocks(outputs, num).for_each(|columns| task(to, 0..rows, columns));
-            }
+            for_tiles([rows, outputs], inputs, |rows, columns| {
+                task(to, rows, columns)
+            });
         };
-        // SAFETY: the blocks cover all rows, or all columns of all rows.
+        // SAFETY: the tiles cover all columns of all rows.
         unsafe { written(rows * outputs, write) }
     }
 
@@ -148,10 +168,21 @@ impl Linear {
             "numbers of {self:?}"
         );
         // [output, input], so that a product finds its terms next to each other.
-        let mut turned = vec![0.0; weight.len()];
-        if !weight.is_empty() {
-            turn(weight, outputs, [inputs, outputs], &mut turned, inputs);
-        }
+        let turn = |to: Shared| {
+            (0..outputs.div_ceil(TURNED))
+                .into_par_iter()
+                .for_each(|at| {
+                    let first = at * TURNED;
+                    let num = TURNED.min(outputs - first);
+                    // SAFETY: only this task writes these outputs.
+                    let to = unsafe { to.filled(first * inputs, num * inputs, 0.0) };
+                    if inputs > 0 {
+                        turn(&weight[first..], outputs, [inputs, num], to, inputs);
+                    }
+                });
+        };
+        // SAFETY: the tasks cover all outputs.
+        let turned = unsafe { written(weight.len(), turn) };
         let other = Self {
             rows,
             inputs: outputs,
@@ -180,12 +211,12 @@ impl Linear {
         if rows == 0 {
             return vec![0.0; inputs * outputs];
         }
-        let task = |to: Shared, block: Range<usize>| {
-            if block.is_empty() || outputs == 0 {
+        let task = |to: Shared, block: Range<usize>, columns: Range<usize>| {
+            if block.is_empty() || columns.is_empty() {
                 return;
             }
             let lhs = Matrix {
-                values: gradient,
+                values: &gradient[columns.start..],
                 row: 1,
                 column: outputs,
             };
@@ -194,12 +225,12 @@ impl Linear {
                 row: inputs,
                 column: 1,
             };
-            let to = to.at(block.start * outputs);
-            // SAFETY: only this task writes the weights of these inputs.
+            let to = to.at(block.start * outputs + columns.start);
+            // SAFETY: only this task writes these weights.
             unsafe {
                 product(
                     arithmetic,
-                    [outputs, block.len(), rows],
+                    [columns.len(), block.len(), rows],
                     to,
                     outputs,
                     false,
@@ -209,9 +240,11 @@ impl Linear {
             };
         };
         let write = |to: Shared| {
-            blocks(inputs, rows * inputs * outputs).for_each(|block| task(to, block));
+            for_tiles([inputs, outputs], rows, |block, columns| {
+                task(to, block, columns)
+            });
         };
-        // SAFETY: the blocks cover all inputs.
+        // SAFETY: the tiles cover all weights.
         unsafe { written(inputs * outputs, write) }
     }
 

@@ -250,6 +250,27 @@ fn panels_are_put_together() {
     assert_right(&square(1, [40, 8, 1], 12, 11, 5));
     assert_right(&square(2, [24, 24, 24], 33, 7, 3));
     assert_right(&square(2, [16, 64, 16], 19, 3, 1));
+    // With more weights than phases are worth.
+    let strided = Geometry {
+        stride: [2, 2],
+        ..square(2, [200, 150, 1], 5, 3, 1)
+    };
+    assert_right(&strided);
+}
+
+/// Items whose results are small are side by side: as many as fit, and fewer in the last planes.
+#[test]
+#[cfg_attr(miri, ignore = "takes hours there")]
+fn small_items_are_put_side_by_side() {
+    for (items, size, stride, groups) in
+        [(35, 4, 1, 1), (50, 3, 2, 2), (33, 5, 3, 1), (64, 3, 1, 2)]
+    {
+        let geometry = Geometry {
+            stride: [stride, 1],
+            ..square(items, [6, 10, groups], size, 3, stride - 1)
+        };
+        assert_right(&geometry);
+    }
 }
 
 /// Sizes that tiles of 2x2 outputs do not fill, with all paddings, and several panels.

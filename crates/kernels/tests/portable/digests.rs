@@ -108,8 +108,8 @@ fn direct() -> u64 {
     })
 }
 
-/// Convolutions with columns.
-fn columns() -> u64 {
+/// Strided convolutions, which stay in registers too.
+fn strided() -> u64 {
     convolution(&Geometry {
         items: 3,
         inputs: 10,
@@ -118,6 +118,22 @@ fn columns() -> u64 {
         input: [17, 19],
         kernel: [3, 2],
         stride: [2, 2],
+        padding: [(1, 0), (2, 1)],
+        dilation: [1, 2],
+        arithmetic: PORTABLE,
+    })
+}
+
+/// Convolutions with columns.
+fn columns() -> u64 {
+    convolution(&Geometry {
+        items: 3,
+        inputs: 10,
+        outputs: 21,
+        groups: 1,
+        input: [17, 19],
+        kernel: [1, 1],
+        stride: [2, 3],
         padding: [(1, 0), (2, 1)],
         dilation: [1, 2],
         arithmetic: PORTABLE,
@@ -369,11 +385,12 @@ fn updates() -> u64 {
 pub type Row = (&'static str, fn() -> u64, u64);
 
 /// All kernels with their digests on every processor.
-pub const ALL: [Row; 15] = [
+pub const ALL: [Row; 16] = [
     ("linear", linear, 0x118f_a80d_0d8a_f556),
     ("matmul", matmul, 0x0793_6b44_e333_40e2),
     ("direct convolutions", direct, 0xb9d5_3a15_749e_b062),
-    ("convolutions with columns", columns, 0x8279_586a_b2f1_8648),
+    ("strided convolutions", strided, 0x2cec_05cd_3957_6e9e),
+    ("convolutions with columns", columns, 0xc2c5_4de0_7f8f_1266),
     ("depthwise convolutions", depthwise, 0xa9c2_9c68_5022_79c8),
     ("pointwise convolutions", pointwise, 0x049c_5a9d_519f_c310),
     ("attention", attention, 0x90ca_65ca_3a0a_9ec8),
