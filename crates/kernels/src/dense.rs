@@ -15,7 +15,7 @@ const STEP: usize = 64;
 /// `gemm` packs its left side if there are more columns than this, which the layout here makes unnecessary.
 const NARROW: usize = if cfg!(target_arch = "x86_64") { 48 } else { 32 };
 /// The number of rows of a kernel of `gemm` is a multiple of a register, which is no longer than this.
-const REGISTER: usize = 16;
+pub const REGISTER: usize = 16;
 
 /// How channels and positions are divided into panels of columns.
 struct Cut {

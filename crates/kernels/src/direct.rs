@@ -13,6 +13,7 @@
 mod planes;
 pub mod tiles;
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rayon::prelude::*;
@@ -22,7 +23,7 @@ use super::depthwise;
 use super::geometry::Geometry;
 use super::scratch::{self, PIECE, Shared, written};
 use super::vectors::vectorized;
-use planes::{Planes, at_once, reach, taps};
+use planes::{Planes, at_once, taps};
 use tiles::{Products, Rows, TAPS, WIDEST, run};
 
 /// Whether these loops compute a convolution.
@@ -69,6 +70,14 @@ pub fn suits_input(geometry: &Geometry, weight: &[f32]) -> bool {
         && weight.iter().all(|weight| weight.is_finite())
 }
 
+/// Whether they compute the gradient of the weights. With more sums, there are fewer parts of items and more shares of
+/// outputs, each of which copies all phases.
+pub fn suits_weight(geometry: &Geometry) -> bool {
+    const MOST_SUMS: usize = 1 << 18;
+    suits(geometry)
+        && (geometry.stride == [1, 1] || geometry.num_weights() / geometry.groups <= MOST_SUMS)
+}
+
 /// The output for items, weights \[outputs, group inputs, taps\] and a bias for each output.
 pub fn forward(geometry: &Geometry, x: &[f32], weight: &[f32], bias: Option<&[f32]>) -> Vec<f32> {
     let items = at_once(geometry.items, geometry.area_out());
@@ -101,7 +110,7 @@ pub fn backward_input(geometry: &Geometry, gradient: &[f32], weight: &[f32]) -> 
     let reaches = [0, 1].map(|axis| {
         let phases = 0..geometry.stride[axis];
         phases
-            .map(move |phase| reach(geometry, axis, phase))
+            .map(move |phase| geometry.seen(axis, phase))
             .collect::<Vec<_>>()
     });
     // Zeros before the gradient, as many as a tap of some phase is ahead of the first input; and all rows or columns.
@@ -231,6 +240,32 @@ impl Convolution<'_> {
         weights
     }
 
+    /// Writes some channels of `num` items, from the first one on, from sums of all positions of a part of each channel.
+    ///
+    /// # Safety
+    /// Nothing else accesses these channels of the items in the meantime.
+    unsafe fn write(
+        &self,
+        part: &Part,
+        first: usize,
+        num: usize,
+        channels: Range<usize>,
+        sums: &[f32],
+        to: Shared,
+    ) {
+        let [height, width] = self.size;
+        let num_channels = self.geometry.groups * self.results;
+        let each = sums.chunks_exact(sums.len() / channels.len());
+        for (channel, sums) in channels.zip(each) {
+            for item in 0..num {
+                let place = ((first + item) * num_channels + channel) * height * width;
+                let sums = &sums[item * self.planes.width..];
+                // SAFETY: the caller guarantees it.
+                unsafe { part.write(to, place, width, self.planes.pitch(), sums) };
+            }
+        }
+    }
+
     fn of(&self, x: &[f32], weight: &[f32], bias: Option<&[f32]>) -> Vec<f32> {
         let Geometry {
             items,
@@ -283,16 +318,9 @@ impl Convolution<'_> {
                                 sums,
                             };
                             run(arithmetic, rows);
-                            for (at, sums) in sums.chunks_exact(*num).enumerate() {
-                                for item in 0..num_items {
-                                    let channel =
-                                        (first_item + item) * groups * results + result + at;
-                                    let sums = &sums[item * planes.width..];
-                                    let place = channel * height * width;
-                                    // SAFETY: only this task writes these channels of the items.
-                                    unsafe { part.write(to, place, width, planes.pitch(), sums) };
-                                }
-                            }
+                            let channels = result..result + wide;
+                            // SAFETY: only this task writes these channels of the items.
+                            unsafe { self.write(part, first_item, num_items, channels, sums, to) };
                         }
                     }
                 });
@@ -305,13 +333,9 @@ impl Convolution<'_> {
 }
 
 /// The gradient of the weights; none if an input or gradient is infinite or NaN, since its products with the zeros
-/// between rows would be added to other weights, and none where columns take less time.
+/// between rows would be added to other weights.
 pub fn backward_weight(geometry: &Geometry, x: &[f32], gradient: &[f32]) -> Option<Vec<f32>> {
     let (inputs, outputs) = (geometry.group_inputs(), geometry.group_outputs());
-    // With more sums, there are fewer parts of items and more shares of outputs, each of which copies all phases.
-    if geometry.stride != [1, 1] && outputs * inputs * geometry.taps() > 1 << 18 {
-        return None;
-    }
     let num_weights = geometry.num_weights();
     // A part has enough positions that adding up its lanes takes less time than its products.
     let num_positions = geometry.items * geometry.area_out();

@@ -128,18 +128,20 @@ impl Geometry {
         self.kernel == [1, 1] && self.stride == [1, 1] && self.padding == [(0, 0), (0, 0)]
     }
 
+    /// Positions of the input along an axis that windows see at a distance from their start, were there windows without
+    /// end: the first window that does, the position that it sees, and how many windows do.
+    pub fn seen(&self, axis: usize, distance: usize) -> (usize, usize, usize) {
+        let (stride, before) = (self.stride[axis], self.padding[axis].0);
+        let first = before.saturating_sub(distance).div_ceil(stride);
+        let from = first * stride + distance - before;
+        let num = self.input[axis].saturating_sub(from).div_ceil(stride);
+        (first, from, num)
+    }
+
     /// The output positions along an axis whose tap is inside the input, and the input position of the first one.
     pub fn reach(&self, axis: usize, tap: usize) -> (Range<usize>, usize) {
-        let (stride, before) = (self.stride[axis], self.padding[axis].0);
-        let shift = tap * self.dilation[axis];
+        let (first, from, seen) = self.seen(axis, tap * self.dilation[axis]);
         let num = self.output()[axis];
-        // place * stride + shift - before is in 0..input.
-        let first = before.saturating_sub(shift).div_ceil(stride).min(num);
-        let past = (self.input[axis] + before)
-            .saturating_sub(shift)
-            .div_ceil(stride)
-            .min(num)
-            .max(first);
-        (first..past, (first * stride + shift).saturating_sub(before))
+        (first.min(num)..(first + seen).min(num), from)
     }
 }

@@ -7,11 +7,9 @@
 //! Several small items are side by side in a plane, so that fewer positions are computed in vain.
 
 use crate::columns::copy_every;
+use crate::dense::REGISTER;
 use crate::geometry::Geometry;
 use crate::vectors::vectorized;
-
-/// The maximum number of lanes of any register.
-const REGISTER: usize = 16;
 
 /// The rows (or columns) of a channel that are copied to a phase, `stride` apart.
 #[derive(Clone, Copy)]
@@ -41,16 +39,6 @@ pub fn taps(geometry: &Geometry, axis: usize) -> Vec<Tap> {
         shift: place / stride,
     };
     places.map(tap).collect()
-}
-
-/// Rows (or columns) of a channel in a phase, if it is as long as needed: the place of the first one, which that is,
-/// and how many there are.
-pub fn reach(geometry: &Geometry, axis: usize, phase: usize) -> (usize, usize, usize) {
-    let (stride, before) = (geometry.stride[axis], geometry.padding[axis].0);
-    let at = before.saturating_sub(phase).div_ceil(stride);
-    let from = at * stride + phase - before;
-    let num = geometry.input[axis].saturating_sub(from).div_ceil(stride);
-    (at, from, num)
 }
 
 /// Items of a batch that are in the same planes, for results of so many positions: not so many that threads would have
@@ -91,7 +79,7 @@ impl Planes {
         });
         let runs = [0, 1].map(|axis| {
             let run = |phase: &usize| {
-                let (at, from, num) = reach(geometry, axis, *phase);
+                let (at, from, num) = geometry.seen(axis, *phase);
                 let num = num.min(lens[axis].saturating_sub(at));
                 Run { from, at, num }
             };

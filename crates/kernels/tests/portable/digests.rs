@@ -108,35 +108,31 @@ fn direct() -> u64 {
     })
 }
 
+/// Strides, dilation and uneven padding.
+const STRIDED: Geometry = Geometry {
+    items: 3,
+    inputs: 10,
+    outputs: 21,
+    groups: 1,
+    input: [17, 19],
+    kernel: [3, 2],
+    stride: [2, 2],
+    padding: [(1, 0), (2, 1)],
+    dilation: [1, 2],
+    arithmetic: PORTABLE,
+};
+
 /// Strided convolutions, which stay in registers too.
 fn strided() -> u64 {
-    convolution(&Geometry {
-        items: 3,
-        inputs: 10,
-        outputs: 21,
-        groups: 1,
-        input: [17, 19],
-        kernel: [3, 2],
-        stride: [2, 2],
-        padding: [(1, 0), (2, 1)],
-        dilation: [1, 2],
-        arithmetic: PORTABLE,
-    })
+    convolution(&STRIDED)
 }
 
 /// Convolutions with columns.
 fn columns() -> u64 {
     convolution(&Geometry {
-        items: 3,
-        inputs: 10,
-        outputs: 21,
-        groups: 1,
-        input: [17, 19],
         kernel: [1, 1],
         stride: [2, 3],
-        padding: [(1, 0), (2, 1)],
-        dilation: [1, 2],
-        arithmetic: PORTABLE,
+        ..STRIDED
     })
 }
 
