@@ -124,11 +124,11 @@ impl Activation {
 }
 
 vectorized! {
-    fn apply_to_piece = apply_now(which: Activation, values: &mut [f32]);
+    pub(crate) fn apply_to_piece = apply_now(which: Activation, values: &mut [f32]);
 }
 
 vectorized! {
-    fn backward_of_piece = backward_now(which: Activation, seen: &[f32], gradient: &mut [f32]);
+    pub(crate) fn backward_of_piece = backward_now(which: Activation, seen: &[f32], gradient: &mut [f32]);
 }
 
 /// A loop that replaces each number; a macro, because a closure would not inherit the function's target features.

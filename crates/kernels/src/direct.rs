@@ -7,47 +7,28 @@
 //! computed and dropped.
 //!
 //! The gradient of the input is, for each phase of the stride, such a convolution of the padded gradient with the taps of
-//! that phase in reverse order. The gradient of a weight is the product of an output's gradients, with zeros between
-//! rows, and the channel from the tap's offset on.
+//! that phase in reverse order. The gradient of a weight is the sum of products of an output's gradients and the channel
+//! at the tap's offset.
 
 mod planes;
 pub mod tiles;
+mod weights;
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use rayon::prelude::*;
 
-use super::dense::parts;
 use super::depthwise;
 use super::geometry::Geometry;
-use super::scratch::{self, PIECE, Shared, written};
-use super::vectors::vectorized;
+use super::scratch::{self, Shared, written};
 use planes::{Planes, at_once, taps};
-use tiles::{Products, Rows, TAPS, WIDEST, run};
+use tiles::{Rows, WIDEST, run};
+pub use weights::backward_weight;
 
 /// Whether these loops compute a convolution.
 pub fn suits(geometry: &Geometry) -> bool {
     let is_strided = geometry.stride != [1, 1];
     geometry.taps() > 1 && !(is_strided && depthwise::suits(geometry))
-}
-
-fn are_finite(values: &[f32]) -> bool {
-    let mut largest = [0; 1];
-    largest_bits(values, &mut largest);
-    largest[0] < f32::INFINITY.to_bits()
-}
-
-vectorized! {
-    /// The largest exponent of a size.
-    fn largest_bits = largest_bits_now(values: &[f32], largest: &mut [u32; 1]);
-}
-
-#[inline(always)]
-fn largest_bits_now(values: &[f32], largest: &mut [u32; 1]) {
-    for value in values {
-        largest[0] = largest[0].max(value.abs().to_bits());
-    }
 }
 
 /// The widths of tiles: as few tiles as possible, all but one of equal width.
@@ -68,14 +49,6 @@ pub fn suits_input(geometry: &Geometry, weight: &[f32]) -> bool {
         && rows.saturating_mul(columns) <= MOST_PHASES
         // Weights are multiplied by the zeros around gradients.
         && weight.iter().all(|weight| weight.is_finite())
-}
-
-/// Whether they compute the gradient of the weights. With more sums, there are fewer parts of items and more shares of
-/// outputs, each of which copies all phases.
-pub fn suits_weight(geometry: &Geometry) -> bool {
-    const MOST_SUMS: usize = 1 << 18;
-    suits(geometry)
-        && (geometry.stride == [1, 1] || geometry.num_weights() / geometry.groups <= MOST_SUMS)
 }
 
 /// The output for items, weights \[outputs, group inputs, taps\] and a bias for each output.
@@ -330,104 +303,4 @@ impl Convolution<'_> {
         // SAFETY: the tasks cover all channels of all items, and the parts all their positions.
         unsafe { written(items * groups * results * height * width, write) }
     }
-}
-
-/// The gradient of the weights; none if an input or gradient is infinite or NaN, since its products with the zeros
-/// between rows would be added to other weights.
-pub fn backward_weight(geometry: &Geometry, x: &[f32], gradient: &[f32]) -> Option<Vec<f32>> {
-    let (inputs, outputs) = (geometry.group_inputs(), geometry.group_outputs());
-    let num_weights = geometry.num_weights();
-    // A part has enough positions that adding up its lanes takes less time than its products.
-    let num_positions = geometry.items * geometry.area_out();
-    let num_parts = parts(geometry, num_weights).min(num_positions.div_ceil(128));
-    let at_once = at_once(geometry.items, geometry.area_out());
-    let (of_input, mut offsets) = Planes::of_input(geometry, inputs, at_once);
-    let terms = offsets.len();
-    offsets.resize(terms.next_multiple_of(TAPS), 0);
-    let [height, width] = geometry.output();
-    let num = of_input.positions([height, width]);
-    let of_item = inputs * of_input.of_channel();
-    let of_output = of_input.of_results([height, width], num);
-    let room = of_item.max(offsets.iter().max().copied().unwrap_or(0) + num);
-    let all_finite = AtomicBool::new(true);
-    // If there are few parts of sums, outputs are divided too, and each task copies its items.
-    let num_shares = 16usize
-        .div_ceil(num_parts * geometry.groups)
-        .min(outputs.div_ceil(4));
-    let share = |at: usize| at * outputs / num_shares..(at + 1) * outputs / num_shares;
-    let task = |task: usize| {
-        let (task, share) = (task / num_shares, share(task % num_shares));
-        let (part, group) = (task / geometry.groups, task % geometry.groups);
-        let items = part * geometry.items / num_parts..(part + 1) * geometry.items / num_parts;
-        let (all_outputs, outputs) = (outputs, share.len());
-        let mut sums = vec![0.0; outputs * terms];
-        // Several small items at a time, so that sums over lanes are added up less often.
-        let at_a_time = ((1 << 17) / (room + outputs * num)).clamp(1, items.len());
-        scratch::with(at_a_time * (room + outputs * num), |scratch| {
-            let (planes, gradients) = scratch.split_at_mut(at_a_time * room);
-            for first in items.clone().step_by(at_a_time * at_once) {
-                let past = (first + at_a_time * at_once).min(items.end);
-                let bundles = (first..past).step_by(at_once);
-                let num_bundles = bundles.len();
-                for (at, item) in bundles.enumerate() {
-                    let num_items = at_once.min(past - item);
-                    let unit = item * geometry.groups + group;
-                    let of_group = inputs * geometry.area_in();
-                    let x = &x[unit * of_group..];
-                    let (to, rest) = planes[at * room..][..room].split_at_mut(of_item);
-                    of_input.copy(x, num_items, geometry.groups * of_group, to);
-                    rest.fill(0.0);
-                    let of_share = outputs * height * width;
-                    let apart = geometry.outputs * height * width;
-                    let from = &gradient[(unit * all_outputs + share.start) * height * width..];
-                    let to = &mut gradients[at * outputs * num..][..outputs * num];
-                    of_output.copy(from, num_items, apart, to);
-                    let is_finite = |item: usize| {
-                        are_finite(&x[item * geometry.groups * of_group..][..of_group])
-                            && are_finite(&from[item * apart..][..of_share])
-                    };
-                    if !(0..num_items).all(is_finite) {
-                        all_finite.store(false, Ordering::Relaxed);
-                    }
-                }
-                run(
-                    geometry.arithmetic,
-                    Products {
-                        planes,
-                        room,
-                        gradients,
-                        outputs,
-                        num,
-                        items: num_bundles,
-                        offsets: &offsets,
-                        terms,
-                        sums: &mut sums,
-                    },
-                );
-            }
-        });
-        sums
-    };
-    let tasks = (0..num_parts * geometry.groups * num_shares).into_par_iter();
-    let sums: Vec<Vec<f32>> = tasks.map(task).collect();
-    if !all_finite.into_inner() {
-        return None;
-    }
-    let mut weight = vec![0.0; num_weights];
-    // The sums of all parts of each share, in their order.
-    for at in 0..geometry.groups * num_shares {
-        let (group, share) = (at / num_shares, share(at % num_shares));
-        let to = &mut weight[(group * outputs + share.start) * terms..][..share.len() * terms];
-        let of_parts = sums[at..].iter().step_by(geometry.groups * num_shares);
-        to.par_chunks_mut(PIECE)
-            .enumerate()
-            .for_each(|(piece, to)| {
-                for sums in of_parts.clone() {
-                    for (to, sum) in to.iter_mut().zip(&sums[piece * PIECE..]) {
-                        *to += sum;
-                    }
-                }
-            });
-    }
-    Some(weight)
 }

@@ -96,8 +96,7 @@ pub fn backward_input(geometry: &Geometry, gradient: &[f32], weight: &[f32]) -> 
 /// The gradient of the weights.
 pub fn backward_weight(geometry: &Geometry, x: &[f32], gradient: &[f32]) -> Vec<f32> {
     geometry.check(x.len(), geometry.num_weights(), gradient.len());
-    let direct =
-        direct::suits_weight(geometry).then(|| direct::backward_weight(geometry, x, gradient));
+    let direct = direct::suits(geometry).then(|| direct::backward_weight(geometry, x, gradient));
     if let Some(weight) = direct.flatten() {
         weight
     } else if depthwise::suits(geometry) {

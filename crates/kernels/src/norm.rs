@@ -4,7 +4,9 @@
 //! Means and variances are computed in two passes, the variance from the centered values, as in PyTorch; the order of
 //! sums depends only on sizes.
 
-mod channels;
+mod batch;
+mod group;
+mod planes;
 #[cfg(test)]
 mod tests;
 
@@ -12,9 +14,9 @@ use std::mem::MaybeUninit;
 
 use rayon::prelude::*;
 
-pub use channels::{
-    Planes, batch_backward, batch_forward, batch_statistics, group_backward, group_forward,
-};
+pub use batch::{batch_backward, batch_evaluate, batch_forward, deviations};
+pub use group::{group_backward, group_forward};
+pub use planes::{Affine, Planes};
 
 use super::reduce::{add_rows, dot, squares_from, sum};
 use super::scratch::{Shared, written};

@@ -124,7 +124,7 @@ fn geometries() -> impl Strategy<Value = Geometry> {
         )
     };
     // Up to more than a tile of registers.
-    let num = || prop_oneof![4 => 1..4usize, 1 => 7..12usize];
+    let num = || prop_oneof![4 => 1..4usize, 1 => 7..12usize, 1 => 14..17usize];
     let channels = (1..4usize, num(), num());
     (1..3usize, channels, axis(), axis())
         .prop_map(|(items, (groups, inputs, outputs), y, x)| Geometry {

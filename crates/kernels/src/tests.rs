@@ -182,7 +182,9 @@ fn geometries() -> impl Strategy<Value = Geometry> {
         )
     };
     // Depthwise convolutions are a special case, so they are always included.
-    let channels = (1..5usize, prop_oneof![Just(1), 1..7usize], 1..7usize);
+    let outputs = prop_oneof![3 => 1..7usize, 1 => 14..17usize];
+    let inputs = prop_oneof![2 => Just(1), 2 => 1..7usize, 1 => 12..20usize];
+    let channels = (1..5usize, inputs, outputs);
     (1..4usize, channels, axis(), axis(), any::<bool>())
         .prop_map(|(items, (groups, inputs, outputs), y, x, is_flat)| {
             let y = if is_flat { (1, 1, 1, 0, 0, 1) } else { y };
@@ -250,12 +252,37 @@ fn panels_are_put_together() {
     assert_right(&square(1, [40, 8, 1], 12, 11, 5));
     assert_right(&square(2, [24, 24, 24], 33, 7, 3));
     assert_right(&square(2, [16, 64, 16], 19, 3, 1));
-    // With more weights than phases are worth.
     let strided = Geometry {
         stride: [2, 2],
         ..square(2, [200, 150, 1], 5, 3, 1)
     };
     assert_right(&strided);
+}
+
+/// Gradients of weights have tiles of 1 to 4 registers of outputs and of 3 to 8 terms, and divide channels if there are
+/// many weights.
+#[test]
+#[cfg_attr(miri, ignore = "takes hours there")]
+fn tiles_of_weights_are_put_together() {
+    for (inputs, outputs, groups) in [
+        (20, 16, 1),
+        (17, 30, 1),
+        (18, 48, 2),
+        (19, 64, 1),
+        (21, 110, 1),
+    ] {
+        for (kernel, stride) in [(3, 1), (2, 2), (3, 2)] {
+            let geometry = Geometry {
+                stride: [stride; 2],
+                ..square(5, [groups * inputs, groups * outputs, groups], 9, kernel, 1)
+            };
+            assert_right(&geometry);
+        }
+    }
+    // More positions than are multiplied at once, more weights than fill a task, and two groups of channels.
+    assert_right(&square(1, [10, 110, 1], 30, 3, 1));
+    assert_right(&square(3, [350, 340, 1], 3, 3, 1));
+    assert_right(&square(20, [130, 140, 2], 4, 3, 0));
 }
 
 /// Items whose results are small are side by side: as many as fit, and fewer in the last planes.
@@ -349,6 +376,7 @@ fn bits_do_not_depend_on_threads() {
     for geometry in [
         square(7, [20, 30, 1], 13, 3, 1),
         square(1, [64, 64, 1], 20, 3, 0),
+        square(6, [96, 160, 1], 4, 3, 1),
         square(5, [16, 32, 16], 18, 3, 1),
         square(9, [12, 50, 2], 10, 1, 0),
     ] {

@@ -104,13 +104,13 @@ impl Network {
 
     fn made(&self, pair: &Pair, noise: Tensor<2>, condition: Option<&DynTensor>) -> DynTensor {
         let (layers, noise) = (pair.generator.clone(), DynTensor::R2(noise));
-        self.graph().part(layers, noise, condition, |_, _| {})
+        self.graph().part(layers, noise, condition)
     }
 
     /// The scores of a discriminator for items, \[batch\].
     fn judged(&self, pair: &Pair, items: DynTensor, condition: Option<&DynTensor>) -> Tensor<1> {
         let layers = pair.discriminator.clone();
-        let scores = self.graph().part(layers, items, condition, |_, _| {});
+        let scores = self.graph().part(layers, items, condition);
         scores.flatten().flatten(0, 1)
     }
 
@@ -162,12 +162,13 @@ impl Network {
             return Some("the targets that items are generated for".into());
         }
         let mut look = |layers: Range<usize>, given: DynTensor| {
-            self.graph().part(layers, given, condition, |at, output| {
-                if found.is_none() && !output.is_finite() {
-                    let name = self.graph().name(at);
-                    found = Some(format!("the output of layer `{name}`"));
-                }
-            })
+            self.graph()
+                .part_outputs(layers, given, condition, |at, output| {
+                    if found.is_none() && !output.is_finite() {
+                        let name = self.graph().name(at);
+                        found = Some(format!("the output of layer `{name}`"));
+                    }
+                })
         };
         let noise = DynTensor::R2(noise.discriminator.clone());
         let made = look(pair.generator.clone(), noise);

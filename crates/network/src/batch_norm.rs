@@ -70,7 +70,7 @@ mod tests {
         for is_fast in [false, true] {
             let norm = BatchNormConfig::new(2).init(&device);
             if is_fast {
-                fast::norm::batch(&norm, &x).expect("computed by kernels");
+                fast::norm::batch(&norm, &x, None).expect("computed by kernels");
             } else {
                 forward(&norm, x.clone());
             }

@@ -17,6 +17,7 @@ use crate::tensor::DynTensor;
 use runner_core::check::network::pair::Alone;
 use runner_core::check::network::{Layer as LayerPlan, Network as NetworkPlan};
 use runner_core::spec::backend::{Arithmetic, Kernels};
+use runner_core::spec::model::activation::Activation;
 use runner_core::spec::model::layer::LayerKind;
 use runner_core::spec::model::layer_spec::Weights;
 
@@ -29,6 +30,19 @@ pub struct Graph {
     /// The last layer that uses each layer's output, after which the output is dropped.
     #[module(skip)]
     last_uses: Vec<usize>,
+    /// For each norm, the activation that its kernel may apply as well.
+    #[module(skip)]
+    activations: Vec<Option<Activation>>,
+}
+
+/// The activation of each norm of a plan that a kernel can compute with it.
+fn activations(plan: &NetworkPlan) -> Vec<Option<Activation>> {
+    let each = plan.layers.iter().enumerate();
+    let each = each.map(|(at, layer)| {
+        let activation = plan.activation_of_norm(at).cloned();
+        activation.filter(|_| layer.kernels.is_fast())
+    });
+    each.collect()
 }
 
 impl Graph {
@@ -71,6 +85,7 @@ impl Graph {
         Self {
             layers: layers.collect(),
             last_uses: plan.last_uses(),
+            activations: activations(&plan),
             plan,
         }
     }
@@ -129,7 +144,7 @@ impl Graph {
 
     /// \[batch, item shape\], or each named input of the plan, to \[batch, output shape\].
     pub fn forward(&self, items: DynTensor) -> DynTensor {
-        self.outputs(items, |_, _| {})
+        self.with_outputs_of(items, std::iter::empty()).0
     }
 
     /// The same with the outputs of other layers.
@@ -140,11 +155,16 @@ impl Graph {
     ) -> (DynTensor, Vec<DynTensor>) {
         let mut seen: BTreeMap<usize, DynTensor> = BTreeMap::new();
         let nodes = items.clone();
-        let output = self.outputs(items, |at, output| {
-            if layers.clone().any(|layer| layer == at) {
+        let is_seen = |at| layers.clone().any(|layer| layer == at);
+        let mut compute = self.joined(0..self.layers.len(), is_seen);
+        let output = self.outputs_by(items, |at, layer, plan, inputs| {
+            let output = compute(at, layer, plan, inputs);
+            if is_seen(at) {
                 seen.insert(at, of_items(&nodes, output.clone()));
             }
+            output
         });
+        drop(compute);
         (output, layers.map(|layer| seen[&layer].clone()).collect())
     }
 
@@ -168,27 +188,53 @@ impl Graph {
     }
 
     /// The output of some layers in a row, whose inputs from other layers are all `given`; so is the output of a noise
-    /// layer. `condition` is the named input, if there is one. `see` receives every layer's index and output.
+    /// layer. `condition` is the named input, if there is one.
     pub fn part(
+        &self,
+        layers: Range<usize>,
+        given: DynTensor,
+        condition: Option<&DynTensor>,
+    ) -> DynTensor {
+        let compute = self.joined(layers.clone(), |_| false);
+        self.part_by(layers, given, condition, compute)
+    }
+
+    /// The same; `see` receives the index and the output of every layer but noise.
+    pub fn part_outputs(
         &self,
         layers: Range<usize>,
         given: DynTensor,
         condition: Option<&DynTensor>,
         mut see: impl FnMut(usize, &DynTensor),
     ) -> DynTensor {
+        self.part_by(layers, given, condition, |at, layer, plan, inputs| {
+            let output = layer.forward(plan, inputs);
+            see(at, &output);
+            output
+        })
+    }
+
+    fn part_by(
+        &self,
+        layers: Range<usize>,
+        given: DynTensor,
+        condition: Option<&DynTensor>,
+        mut compute: impl FnMut(usize, &Layer, &LayerPlan, Vec<DynTensor>) -> DynTensor,
+    ) -> DynTensor {
         let noise = given.clone();
         let outside = |part: Option<usize>| match (part, condition) {
             (Some(_), Some(condition)) => condition.clone(),
             _ => given.clone(),
         };
-        self.range_by(layers, &given, outside, |at, layer, plan, inputs| {
-            let output = match plan.kind {
+        self.range_by(
+            layers,
+            &given,
+            outside,
+            |at, layer, plan, inputs| match plan.kind {
                 LayerKind::Noise { .. } => noise.clone(),
-                _ => layer.forward(plan, inputs),
-            };
-            see(at, &output);
-            output
-        })
+                _ => compute(at, layer, plan, inputs),
+            },
+        )
     }
 
     /// A part as a graph of its own, with the same weights.
@@ -197,6 +243,7 @@ impl Graph {
         Self {
             layers: places.iter().map(|at| self.layers[*at].clone()).collect(),
             last_uses: network.last_uses(),
+            activations: activations(&network),
             plan: network,
         }
     }
@@ -281,6 +328,7 @@ fn of_items(items: &DynTensor, output: DynTensor) -> DynTensor {
     }
 }
 
+mod joined;
 pub(crate) mod steps;
 
 #[cfg(all(test, feature = "flex"))]

@@ -299,7 +299,7 @@ impl Layer {
             }
             Layer::ConvTranspose3d(conv) => DynTensor::R5(conv.forward(input.r5())),
             Layer::BatchNorm(norm) => {
-                map_rank!(input, t => fast!(norm::batch(norm, &t), batch_norm::forward(norm, t)))
+                map_rank!(input, t => fast!(norm::batch(norm, &t, None), batch_norm::forward(norm, t)))
             }
             Layer::LayerNorm(norm) => {
                 map_rank!(input, t => fast!(
@@ -308,10 +308,10 @@ impl Layer {
                 ))
             }
             Layer::GroupNorm(norm) => {
-                map_rank!(input, t => fast!(norm::group(norm, &t), norm.forward(t)))
+                map_rank!(input, t => fast!(norm::group(norm, &t, None), norm.forward(t)))
             }
             Layer::InstanceNorm(norm) => {
-                map_rank!(input, t => fast!(norm::instance(norm, &t), norm.forward(t)))
+                map_rank!(input, t => fast!(norm::instance(norm, &t, None), norm.forward(t)))
             }
             Layer::RmsNorm(norm) => {
                 map_rank!(input, t => fast!(norm::rms(norm, &t), rms_norm::forward(norm, t)))

@@ -19,12 +19,7 @@ fn balanced(classes: &[ClassCount]) -> Vec<f64> {
 
 /// The classes of a target in the train split, if they were counted.
 fn classes_of<'a>(data: &'a DataPlan, target: &TermTarget) -> Option<&'a [ClassCount]> {
-    let at = match target {
-        TermTarget::Task => 0,
-        TermTarget::More(at) => at + 1,
-        TermTarget::Items => return None,
-    };
-    data.noticed.train_classes.get(at)?.as_deref()
+    data.noticed.train_classes.get(target.place()?)?.as_deref()
 }
 
 impl Goal {

@@ -7,6 +7,7 @@ use crate::diagnostic::Diagnostic;
 use crate::spec::data::Scale;
 use crate::spec::generate::{Generator, RegressionTarget};
 use crate::spec::loss::{LossFunction, LossSpec, LossType};
+use crate::spec::losses::TermTarget;
 use crate::spec::metric::Metric;
 use crate::spec::section::{Choice, Types};
 use crate::spec::task::TaskKind;
@@ -159,30 +160,39 @@ pub(super) fn reduction_has_effect(point: &Point<'_>, goal: &Checked<'_>) -> Opt
 pub(super) fn counts_are_there(
     point: &Point<'_>,
     goal: &Checked<'_>,
+    target: &TermTarget,
     data: &DataPlan,
 ) -> Option<Diagnostic> {
-    let counts = match &data.dataset {
-        Dataset::Synthetic(generated) => !matches!(
-            generated.generator,
-            Generator::Regression {
-                target: RegressionTarget::Values,
-                ..
-            } | Generator::SineWindows { .. }
-        ),
-        _ => true,
-    };
-    if matches!(goal.loss.function, LossFunction::PoissonNll { .. }) && !counts {
-        let message = format!(
-            "the loss `poisson_nll` needs counts, but targets of `{}` can be negative",
-            data.dataset.name()
-        );
-        let key = goal.of_loss("type");
-        let diagnostic = Diagnostic::error("task", message).at(point.span(&key));
-        return Some(
-            diagnostic.help("set `target = \"counts\"` for the data, or use another loss"),
-        );
+    if !matches!(goal.loss.function, LossFunction::PoissonNll { .. }) {
+        return None;
     }
-    None
+    let least = || data.noticed.least_targets.get(target.place()?)?.as_ref();
+    let other = "or use another loss, such as \"mse\"";
+    let (negative, help) = match &data.dataset {
+        Dataset::Synthetic(generated) => {
+            let first = match generated.generator {
+                Generator::Regression {
+                    target: RegressionTarget::Values,
+                    ..
+                } => "set `target = \"counts\"` for the data, ",
+                Generator::SineWindows { .. } => "change `data.type`, ",
+                _ => return None,
+            };
+            let name = data.dataset.name();
+            (format!("targets of `{name}` can be negative"), first)
+        }
+        _ => {
+            let (column, least) = least().filter(|(_, least)| *least < 0.0)?;
+            (
+                format!("the least number of the target `{column}` is {least}"),
+                "fix the data, ",
+            )
+        }
+    };
+    let message = format!("the loss `poisson_nll` needs counts, but {negative}");
+    let key = goal.of_loss("type");
+    let diagnostic = Diagnostic::error("task", message).at(point.span(&key));
+    Some(diagnostic.help(format!("{help}{other}")))
 }
 
 /// Losses whose outputs have a meaning that a transform of the targets takes away.

@@ -146,7 +146,7 @@ fn term(
                 weights_can_be_balanced(point, &checked, &compared.target, data),
                 metrics_fit_task(point, &checked),
                 reduction_has_effect(point, &checked),
-                counts_are_there(point, &checked, data),
+                counts_are_there(point, &checked, &compared.target, data),
                 loss_fits_transform(point, &checked, data),
                 images_fit(point, &checked, data),
                 probabilities_are_there(point, &checked),

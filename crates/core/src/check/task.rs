@@ -130,7 +130,7 @@ pub fn goal(point: &Point<'_>, data: &DataPlan) -> Result<Goal, Vec<Diagnostic>>
         settings_fit(point, &goal),
         top_k_leaves_some(point, &checked, goal.task.settings.top_k),
         reduction_has_effect(point, &checked),
-        counts_are_there(point, &checked, data),
+        counts_are_there(point, &checked, &TermTarget::Task, data),
         loss_fits_transform(point, &checked, data),
         images_fit(point, &checked, data),
         no_positive,

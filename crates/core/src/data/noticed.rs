@@ -26,6 +26,9 @@ pub struct Noticed {
     /// The classes of the train split, of the target and of each target of `[[losses]]`: only if a loss needs them and
     /// the data is here. Nothing for targets without classes.
     pub train_classes: Vec<Option<Vec<ClassCount>>>,
+    /// The least number of the target and of each target of `[[losses]]`, over all splits, with its column. Nothing for
+    /// targets that are not numbers of files.
+    pub least_targets: Vec<Option<(String, f64)>>,
 }
 
 /// How often a class occurs.
@@ -83,8 +86,33 @@ impl Noticed {
             } else {
                 Vec::new()
             },
+            least_targets: least_targets(splits),
         }
     }
+}
+
+fn least_targets(splits: &Splits) -> Vec<Option<(String, f64)>> {
+    let sets = [
+        Some(splits.train.set()),
+        Some(splits.valid.set()),
+        splits.test.as_ref().map(Split::set),
+    ];
+    let encoder = &splits.train.set().encoder;
+    let targets = [&encoder.target].into_iter().chain(&encoder.more_targets);
+    let least = targets.map(|target| {
+        let TargetEncoder::Values { columns, .. } = target else {
+            return None;
+        };
+        let all = sets.iter().flatten().flat_map(|set| {
+            let of_column = |(at, _): &(usize, _)| {
+                let least = set.records.header.extents.get(*at)?.min?;
+                Some((set.records.columns()[*at].name.clone(), least))
+            };
+            columns.iter().filter_map(of_column)
+        });
+        all.min_by(|(_, a), (_, b)| a.total_cmp(b))
+    });
+    least.collect()
 }
 
 /// Oddities of the columns of a table.

@@ -58,6 +58,17 @@ pub enum TermTarget {
     More(usize),
 }
 
+impl TermTarget {
+    /// Its place among the target of the task and the further ones; none for the items.
+    pub fn place(self) -> Option<usize> {
+        match self {
+            TermTarget::Task => Some(0),
+            TermTarget::More(at) => Some(at + 1),
+            TermTarget::Items => None,
+        }
+    }
+}
+
 /// The `target` that stands for the items themselves.
 pub const ITEMS: &str = "items";
 

@@ -4,6 +4,7 @@
 //! each register had 16 of them.
 
 use crate::arithmetic::Arithmetic;
+use crate::dense::REGISTER;
 use crate::lanes::{Joined, Lanes, Rounded};
 
 /// The maximum number of outputs of a tile.
@@ -203,8 +204,8 @@ impl Rows<'_> {
     }
 }
 
-/// Products of the gradients of outputs with the input of each term, over all positions of some items.
-pub struct Products<'a> {
+/// ByPosition of the gradients of outputs with the input of each term, over all positions of some items.
+pub struct ByPosition<'a> {
     pub planes: &'a [f32],
     /// The distance between two items.
     pub room: usize,
@@ -220,7 +221,7 @@ pub struct Products<'a> {
     pub sums: &'a mut [f32],
 }
 
-impl Tiled for Products<'_> {
+impl Tiled for ByPosition<'_> {
     const ADDS_LANES: bool = true;
 
     #[inline(always)]
@@ -246,7 +247,7 @@ impl Tiled for Products<'_> {
     }
 }
 
-impl Products<'_> {
+impl ByPosition<'_> {
     /// All terms of `N` outputs from `first` on.
     #[inline(always)]
     unsafe fn tiles<L: Lanes, const N: usize>(&mut self, first: usize) {
@@ -279,6 +280,115 @@ impl Products<'_> {
                     for (output, sum) in L::sums(four).into_iter().take(N).enumerate() {
                         self.sums[(first + output) * self.terms + term + tap] += sum;
                     }
+                }
+            }
+        }
+    }
+}
+
+/// Gradients that all terms are multiplied by before those of the next places: they stay in the second cache.
+const CACHED: usize = 1 << 16;
+
+/// The same at some places, where a register holds several outputs: sums have the order of places.
+pub struct ByOutput<'a> {
+    pub planes: &'a [f32],
+    pub places: &'a [usize],
+    /// By place and output.
+    pub gradients: &'a [f32],
+    /// Outputs, in whole registers of any kind.
+    pub wide: usize,
+    /// Of all terms.
+    pub offsets: &'a [usize],
+    /// By term and output; results are added to it.
+    pub sums: &'a mut [f32],
+}
+
+impl Tiled for ByOutput<'_> {
+    const ADDS_LANES: bool = false;
+
+    #[inline(always)]
+    unsafe fn run<L: Lanes>(mut self, parts: usize) {
+        let last = |of: &[usize]| of.iter().max().copied().unwrap_or(0);
+        assert!(last(self.offsets) + last(self.places) < self.planes.len());
+        assert!(self.wide.is_multiple_of(REGISTER));
+        assert!(self.places.len() * self.wide <= self.gradients.len());
+        assert!(self.sums.len() == self.offsets.len() * self.wide);
+        let registers = self.wide / L::NUM;
+        let at_once = (CACHED / self.wide).max(1);
+        let (places, gradients) = (self.places, self.gradients);
+        let gradients = gradients.chunks(at_once * self.wide);
+        for (places, gradients) in places.chunks(at_once).zip(gradients) {
+            (self.places, self.gradients) = (places, gradients);
+            let mut first = 0;
+            while first < registers {
+                // As few tiles as possible, of nearly equal width.
+                let rest = registers - first;
+                let width = rest.div_ceil(rest.div_ceil(parts));
+                // SAFETY: the bounds were just checked, and the caller guarantees the processor's features.
+                unsafe {
+                    match width {
+                        1 => self.tiles::<L, 1, 8, 4>(first * L::NUM),
+                        2 if parts < 4 => self.tiles::<L, 2, TAPS, 3>(first * L::NUM),
+                        2 => self.tiles::<L, 2, 8, 4>(first * L::NUM),
+                        3 => self.tiles::<L, 3, 8, 4>(first * L::NUM),
+                        _ => self.tiles::<L, 4, 6, 3>(first * L::NUM),
+                    }
+                }
+                first += width;
+            }
+        }
+    }
+}
+
+impl ByOutput<'_> {
+    /// All terms of `N` registers of outputs: `T` at a time, and then `R`, the last of which may be none.
+    #[inline(always)]
+    unsafe fn tiles<L: Lanes, const N: usize, const T: usize, const R: usize>(
+        &mut self,
+        first: usize,
+    ) {
+        let terms = self.offsets.len();
+        let mut term = 0;
+        // SAFETY: the caller has checked the bounds.
+        unsafe {
+            while term + R < terms {
+                self.tile::<L, N, T>(first, term);
+                term += T;
+            }
+            while term < terms {
+                self.tile::<L, N, R>(first, term);
+                term += R;
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn tile<L: Lanes, const N: usize, const T: usize>(&mut self, first: usize, term: usize) {
+        let terms = T.min(self.offsets.len() - term);
+        // SAFETY: the caller has checked the bounds.
+        unsafe {
+            // Terms after the last one see what it sees.
+            let seen: [*const f32; T] = std::array::from_fn(|at| {
+                let offset = self.offsets[term + at.min(terms - 1)];
+                self.planes.as_ptr().add(offset)
+            });
+            let mut sums = [[L::splat(0.0); N]; T];
+            let mut gradients = self.gradients.as_ptr().add(first);
+            for place in self.places {
+                let of: [L; N] = std::array::from_fn(|part| L::load(gradients.add(part * L::NUM)));
+                for at in 0..T {
+                    let x = L::splat(*seen[at].add(*place));
+                    for part in 0..N {
+                        sums[at][part] = sums[at][part].plus_product(x, of[part]);
+                    }
+                }
+                gradients = gradients.add(self.wide);
+            }
+            for at in 0..terms {
+                let to = self.sums[(term + at) * self.wide + first..].as_mut_ptr();
+                for part in 0..N {
+                    let to = to.add(part * L::NUM);
+                    L::load(to).plus(sums[at][part]).store(to);
                 }
             }
         }

@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::activation::Activation;
 use crate::tests::numbers;
 
 /// Normalizes each set of positions, with or without subtracting the mean.
@@ -40,6 +41,11 @@ enum Which {
 
 const EPSILON: f32 = 1e-3;
 
+fn affine<'a>(gamma: &'a [f32], beta: &'a [f32]) -> Affine<'a> {
+    let then = None;
+    Affine { gamma, beta, then }
+}
+
 fn check(which: Which, planes: Planes, seed: u64) {
     let Planes {
         items,
@@ -63,25 +69,19 @@ fn check(which: Which, planes: Planes, seed: u64) {
             (y, rows_backward(norm, &x, &gamma, &statistics, &upstream))
         }
         Which::Group(groups) => {
-            let (y, statistics) = group_forward(&planes, groups, EPSILON, &x, &gamma, &beta);
-            (
-                y,
-                group_backward(&planes, groups, &x, &gamma, &statistics, &upstream),
-            )
+            let affine = affine(&gamma, &beta);
+            let (y, statistics) = group_forward(&planes, groups, EPSILON, &x, affine);
+            let back = group_backward(&planes, groups, &x, affine, &statistics, &upstream);
+            (y, back)
         }
         Which::Batch => {
-            let [means, variances] = batch_statistics(&planes, &x);
-            let inverse: Vec<f32> = variances
-                .iter()
-                .map(|v| 1.0 / (v + EPSILON).sqrt())
-                .collect();
-            let scale: Vec<f32> = gamma.iter().zip(&inverse).map(|(g, i)| g * i).collect();
-            let statistics: Vec<_> = means.iter().zip(&inverse).map(|(m, i)| [*m, *i]).collect();
-            let y = batch_forward(&planes, &x, &means, &scale, &beta);
-            (
-                y,
-                batch_backward(&planes, &x, &gamma, &statistics, &upstream),
-            )
+            let affine = affine(&gamma, &beta);
+            let (y, moments) = batch_forward(&planes, EPSILON, &x, affine);
+            let statistics = deviations(&moments, EPSILON);
+            // The same statistics given.
+            assert_eq!(y, batch_evaluate(&planes, &x, &statistics, affine));
+            let back = batch_backward(&planes, &x, affine, &statistics, &upstream);
+            (y, back)
         }
     };
     let place = |item: usize, channel: usize, at: usize| (item * channels + channel) * area + at;
@@ -207,6 +207,75 @@ fn channels_of_one_position_and_large_batches_are_normalized_too() {
     );
 }
 
+/// A norm with an activation has the bits of one after the other.
+#[test]
+#[cfg_attr(miri, ignore = "takes hours there")]
+fn activations_in_the_same_pass_change_no_bit() {
+    let sizes = [
+        [33, 70, 1],
+        [5, 130, 3],
+        [3, 8, 16],
+        [4, 6, 49],
+        [2, 4, 1500],
+    ];
+    let functions = [
+        Activation::Relu,
+        Activation::Gelu,
+        Activation::Silu,
+        Activation::Hardtanh { min: 0.0, max: 6.0 },
+        Activation::HardSwish,
+    ];
+    let cases = sizes
+        .iter()
+        .flat_map(|sizes| functions.map(|of| (*sizes, of)));
+    for ([items, channels, area], function) in cases {
+        let planes = Planes {
+            items,
+            channels,
+            area,
+        };
+        let mut x = numbers(planes.num(), 1);
+        x[planes.num() / 2] = f32::INFINITY;
+        let upstream = numbers(planes.num(), 2);
+        let (gamma, beta) = (numbers(channels, 3), numbers(channels, 4));
+        let apart = affine(&gamma, &beta);
+        let together = Affine {
+            then: Some(function),
+            ..apart
+        };
+        let bits = |values: &[f32]| values.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+        let gradient = |before: &[f32], after: &[f32]| {
+            let seen = if function.keeps_output() {
+                after
+            } else {
+                before
+            };
+            let mut gradient = upstream.clone();
+            function.backward(seen, &mut gradient);
+            gradient
+        };
+        let (before, moments) = batch_forward(&planes, EPSILON, &x, apart);
+        let (after, again) = batch_forward(&planes, EPSILON, &x, together);
+        assert_eq!(bits(&after), bits(&function.forward(&before)));
+        assert_eq!(bits(&moments.concat()), bits(&again.concat()));
+        let statistics = deviations(&moments, EPSILON);
+        let evaluated = batch_evaluate(&planes, &x, &statistics, together);
+        assert_eq!(bits(&after), bits(&evaluated));
+        let upstream_of_norm = gradient(&before, &after);
+        let wanted = batch_backward(&planes, &x, apart, &statistics, &upstream_of_norm);
+        let found = batch_backward(&planes, &x, together, &statistics, &upstream);
+        assert_eq!(found.map(|of| bits(&of)), wanted.map(|of| bits(&of)));
+
+        let (before, statistics) = group_forward(&planes, 2, EPSILON, &x, apart);
+        let (after, _) = group_forward(&planes, 2, EPSILON, &x, together);
+        assert_eq!(bits(&after), bits(&function.forward(&before)));
+        let upstream_of_norm = gradient(&before, &after);
+        let wanted = group_backward(&planes, 2, &x, apart, &statistics, &upstream_of_norm);
+        let found = group_backward(&planes, 2, &x, together, &statistics, &upstream);
+        assert_eq!(found.map(|of| bits(&of)), wanted.map(|of| bits(&of)));
+    }
+}
+
 #[test]
 fn nothing_gives_nothing() {
     let planes = Planes {
@@ -215,7 +284,7 @@ fn nothing_gives_nothing() {
         area: 4,
     };
     assert!(
-        group_forward(&planes, 3, EPSILON, &[], &[1.0; 3], &[0.0; 3])
+        group_forward(&planes, 3, EPSILON, &[], affine(&[1.0; 3], &[0.0; 3]))
             .0
             .is_empty()
     );
@@ -243,7 +312,7 @@ fn nan_and_infinity_stay_in_their_set() {
             .map(|row| is_nan(row).contains(&true))
             .collect();
         assert_eq!(rows.iter().filter(|row| **row).count(), 1, "{special}");
-        let (y, _) = group_forward(&planes, 2, EPSILON, &x, &[1.0; 4], &[0.0; 4]);
+        let (y, _) = group_forward(&planes, 2, EPSILON, &x, affine(&[1.0; 4], &[0.0; 4]));
         let groups: Vec<_> = y
             .chunks_exact(10)
             .map(|group| is_nan(group).contains(&true))
@@ -253,10 +322,16 @@ fn nan_and_infinity_stay_in_their_set() {
             1,
             "{special}"
         );
-        let [means, variances] = batch_statistics(&planes, &x);
-        let finite = |values: &[f32]| values.iter().map(|x| x.is_finite()).collect::<Vec<_>>();
-        assert_eq!(finite(&means), [true, true, false, true]);
-        assert_eq!(finite(&variances), [true, true, false, true]);
+        let (y, moments) = batch_forward(&planes, EPSILON, &x, affine(&[1.0; 4], &[0.0; 4]));
+        let finite = moments.iter().map(|of| of.map(f32::is_finite));
+        assert_eq!(
+            finite.collect::<Vec<_>>(),
+            [true, true, false, true].map(|is| [is; 2])
+        );
+        let of_channel = |(at, _): &(usize, &f32)| at / 5 % 4 == 2;
+        let (inside, outside): (Vec<_>, Vec<_>) = y.iter().enumerate().partition(of_channel);
+        assert!(inside.iter().all(|(_, y)| y.is_nan()));
+        assert!(outside.iter().all(|(_, y)| y.is_finite()));
     }
 }
 
@@ -275,13 +350,15 @@ fn the_number_of_threads_changes_no_bit() {
             .build()
             .expect("threads");
         pool.install(|| {
-            let statistics = vec![[0.25, 1.5]; 24];
-            let [a, b, c] = batch_backward(&planes, &x, &gamma, &statistics, &gradient);
+            let affine = affine(&gamma, &gamma);
+            let (y, moments) = batch_forward(&planes, EPSILON, &x, affine);
+            let statistics = deviations(&moments, EPSILON);
+            let [a, b, c] = batch_backward(&planes, &x, affine, &statistics, &gradient);
             let gamma_rows = numbers(70, 4);
             let norm = RowNorm::Layer { epsilon: EPSILON };
             let (d, statistics) = rows_forward(norm, &x, &gamma_rows, None);
             let [e, f, g] = rows_backward(norm, &x, &gamma_rows, &statistics, &gradient);
-            [a, b, c, d, e, f, g]
+            [a, b, c, d, e, f, g, y, moments.concat()]
                 .map(|values| values.into_iter().map(f32::to_bits).collect::<Vec<_>>())
         })
     };

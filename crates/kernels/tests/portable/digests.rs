@@ -6,7 +6,7 @@ use runner_kernels::average::{self, Parts};
 use runner_kernels::dropout::Dropout;
 use runner_kernels::linear::Linear;
 use runner_kernels::matmul::Matmul;
-use runner_kernels::norm::{self, Planes, RowNorm};
+use runner_kernels::norm::{self, Affine, Planes, RowNorm};
 use runner_kernels::optimizer::{Rule, adam::Adam};
 use runner_kernels::recurrent::{self, Cell, Sequence, Weights};
 use runner_kernels::softmax::{self, Form};
@@ -127,6 +127,28 @@ fn strided() -> u64 {
     convolution(&STRIDED)
 }
 
+/// Convolutions with outputs for whole registers, and enough weights that channels are divided.
+fn wide() -> u64 {
+    let wide = convolution(&Geometry {
+        inputs: 20,
+        outputs: 30,
+        ..STRIDED
+    });
+    let divided = convolution(&Geometry {
+        items: 20,
+        inputs: 130,
+        outputs: 140,
+        groups: 2,
+        input: [4, 4],
+        kernel: [3, 3],
+        stride: [1, 1],
+        padding: [(1, 1), (0, 0)],
+        dilation: [1, 1],
+        ..STRIDED
+    });
+    wide ^ divided
+}
+
 /// Convolutions with columns.
 fn columns() -> u64 {
     convolution(&Geometry {
@@ -235,13 +257,22 @@ fn norms() -> u64 {
         area: 35,
     };
     let (gamma, beta) = (numbers(4, 5), numbers(4, 6));
-    let [means, variances] = norm::batch_statistics(&planes, &x);
-    let scale: Vec<f32> = variances.iter().map(|v| 1.0 / (v + 1e-5).sqrt()).collect();
-    let batch = norm::batch_forward(&planes, &x, &means, &scale, &beta);
-    let kept: Vec<[f32; 2]> = means.iter().zip(&scale).map(|(a, b)| [*a, *b]).collect();
-    let of_batch = norm::batch_backward(&planes, &x, &gamma, &kept, &gradient);
-    let (group, kept) = norm::group_forward(&planes, 2, 1e-5, &x, &gamma, &beta);
-    let of_group = norm::group_backward(&planes, 2, &x, &gamma, &kept, &gradient);
+    let affine = Affine {
+        gamma: &gamma,
+        beta: &beta,
+        then: None,
+    };
+    let ones = [1.0; 4];
+    let of_forward = Affine {
+        gamma: &ones,
+        ..affine
+    };
+    let (batch, moments) = norm::batch_forward(&planes, 1e-5, &x, of_forward);
+    let [means, variances] = [0, 1].map(|at| moments.iter().map(|of| of[at]).collect());
+    let kept = norm::deviations(&moments, 1e-5);
+    let of_batch = norm::batch_backward(&planes, &x, affine, &kept, &gradient);
+    let (group, kept) = norm::group_forward(&planes, 2, 1e-5, &x, affine);
+    let of_group = norm::group_backward(&planes, 2, &x, affine, &kept, &gradient);
     let rows = rows.iter().flatten();
     let all = rows.chain([&means, &variances, &batch, &group]);
     digest(all.chain(&of_batch).chain(&of_group).map(Vec::as_slice))
@@ -381,17 +412,18 @@ fn updates() -> u64 {
 pub type Row = (&'static str, fn() -> u64, u64);
 
 /// All kernels with their digests on every processor.
-pub const ALL: [Row; 16] = [
+pub const ALL: [Row; 17] = [
     ("linear", linear, 0x118f_a80d_0d8a_f556),
     ("matmul", matmul, 0x0793_6b44_e333_40e2),
     ("direct convolutions", direct, 0xb9d5_3a15_749e_b062),
     ("strided convolutions", strided, 0x2cec_05cd_3957_6e9e),
+    ("wide convolutions", wide, 0x6500_f5cf_2680_ec66),
     ("convolutions with columns", columns, 0xc2c5_4de0_7f8f_1266),
     ("depthwise convolutions", depthwise, 0xa9c2_9c68_5022_79c8),
     ("pointwise convolutions", pointwise, 0x049c_5a9d_519f_c310),
     ("attention", attention, 0x90ca_65ca_3a0a_9ec8),
     ("recurrent", recurrent, 0x4020_b043_c41f_1c4c),
-    ("norms", norms, 0x0e72_3f6e_8dd2_4d8c),
+    ("norms", norms, 0xecfd_d862_e0d4_03a1),
     ("activations", activations, 0x9b1a_e578_f87f_9585),
     ("dropouts", dropouts, 0x4d84_30ff_c419_7edd),
     ("softmaxes", softmaxes, 0x3a9f_9235_f807_f574),

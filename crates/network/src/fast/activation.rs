@@ -137,7 +137,7 @@ pub fn swiglu<const D: usize>(
 }
 
 /// The kernel of a function; none if there is no kernel for it, or not with its settings.
-fn of(function: &Planned) -> Option<Activation> {
+pub fn of(function: &Planned) -> Option<Activation> {
     let kernel = match *function {
         Planned::Relu => Activation::Relu,
         Planned::Relu6 => Activation::Hardtanh { min: 0.0, max: 6.0 },

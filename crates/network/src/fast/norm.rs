@@ -1,22 +1,21 @@
 //! Norms, using the parameters of Burn's modules.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use burn::backend::TensorMetadata;
 use burn::backend::flex::FlexTensor;
 use burn::module::Param;
 use burn::nn::{BatchNorm, GroupNorm, InstanceNorm, LayerNorm, RmsNorm};
-use burn::tensor::{Shape, Tensor};
+use burn::tensor::{Shape, Tensor, TensorData};
+use runner_kernels::activation::Activation;
 use runner_kernels::norm::{
-    Planes, RowNorm, Statistics, batch_backward, batch_forward, batch_statistics, group_backward,
-    group_forward, rows_backward, rows_forward,
+    Affine, Planes, RowNorm, Statistics, batch_backward, batch_evaluate, batch_forward, deviations,
+    group_backward, group_forward, rows_backward, rows_forward,
 };
 
 use crate::batch_norm::{is_training, keep, values_of_channel};
 
-use super::operation::{
-    Back, Operation, apply_1, apply_3, contiguous, is_ours, numbers, sizes, tensor,
-};
+use super::operation::{Back, Operation, apply_3, contiguous, is_ours, numbers, sizes, tensor};
 
 /// The requested gradients of input, gamma and beta.
 fn gradients(found: [Vec<f32>; 3], shape: Shape, wants: [bool; 3]) -> [Option<FlexTensor>; 3] {
@@ -70,13 +69,14 @@ impl Operation<3> for Rows {
 struct Groups {
     num: usize,
     epsilon: f32,
+    then: Option<Activation>,
 }
 
 impl Operation<3> for Groups {
     type Kept = Arc<Statistics>;
 
     fn asks_for(&self, _: [bool; 3]) -> [bool; 3] {
-        [true, true, false]
+        [true; 3]
     }
 
     fn forward(
@@ -85,9 +85,9 @@ impl Operation<3> for Groups {
         is_kept: bool,
     ) -> (FlexTensor, Option<Self::Kept>) {
         let [x, gamma, beta] = operands.map(contiguous);
-        let (planes, gamma, beta) = (planes(&sizes(&x)), numbers(&gamma), numbers(&beta));
+        let (planes, affine) = (planes(&sizes(&x)), affine(&gamma, &beta, self.then));
         let (output, statistics) =
-            group_forward(&planes, self.num, self.epsilon, numbers(&x), gamma, beta);
+            group_forward(&planes, self.num, self.epsilon, numbers(&x), affine);
         (
             tensor(output, x.shape()),
             is_kept.then(|| Arc::new(statistics)),
@@ -95,12 +95,12 @@ impl Operation<3> for Groups {
     }
 
     fn backward(&self, mut back: Back<Self::Kept, 3>) -> [Option<FlexTensor>; 3] {
-        let (x, gamma) = (back.operand(0), back.operand(1));
+        let [x, gamma, beta] = [0, 1, 2].map(|at| back.operand(at));
         let found = group_backward(
             &planes(&sizes(&x)),
             self.num,
             numbers(&x),
-            numbers(&gamma),
+            affine(&gamma, &beta, self.then),
             &back.kept,
             numbers(&back.gradient),
         );
@@ -108,68 +108,80 @@ impl Operation<3> for Groups {
     }
 }
 
-/// A norm of channels with given statistics: of the batch, in which case gradients flow through them, or running ones.
+/// A norm of channels over the batch.
 #[derive(Clone, Debug)]
-struct Channels {
-    /// Each channel's mean and the inverse of its deviation.
-    statistics: Arc<Statistics>,
+struct Batch {
+    epsilon: f32,
+    then: Option<Activation>,
+    /// Receives each channel's mean and variance.
+    moments: Arc<OnceLock<Vec<[f32; 2]>>>,
 }
 
-impl Operation<3> for Channels {
-    type Kept = ();
+impl Operation<3> for Batch {
+    type Kept = Arc<Statistics>;
 
     fn asks_for(&self, _: [bool; 3]) -> [bool; 3] {
-        [true, true, false]
+        [true; 3]
     }
 
-    fn forward(&self, operands: [FlexTensor; 3], is_kept: bool) -> (FlexTensor, Option<()>) {
+    fn forward(
+        &self,
+        operands: [FlexTensor; 3],
+        is_kept: bool,
+    ) -> (FlexTensor, Option<Self::Kept>) {
         let [x, gamma, beta] = operands.map(contiguous);
-        let means: Vec<f32> = self.statistics.iter().map(|[mean, _]| *mean).collect();
-        let inverses = self.statistics.iter().zip(numbers(&gamma));
-        let scale: Vec<f32> = inverses
-            .map(|([_, inverse], gamma)| inverse * gamma)
-            .collect();
-        let planes = planes(&sizes(&x));
-        let output = batch_forward(&planes, numbers(&x), &means, &scale, numbers(&beta));
-        (tensor(output, x.shape()), is_kept.then_some(()))
+        let (planes, affine) = (planes(&sizes(&x)), affine(&gamma, &beta, self.then));
+        let (output, moments) = batch_forward(&planes, self.epsilon, numbers(&x), affine);
+        let kept = is_kept.then(|| Arc::new(deviations(&moments, self.epsilon)));
+        let _ = self.moments.set(moments);
+        (tensor(output, x.shape()), kept)
     }
 
-    fn backward(&self, mut back: Back<(), 3>) -> [Option<FlexTensor>; 3] {
-        let (x, gamma) = (back.operand(0), back.operand(1));
-        let planes = planes(&sizes(&x));
-        let gradient = numbers(&back.gradient);
+    fn backward(&self, mut back: Back<Self::Kept, 3>) -> [Option<FlexTensor>; 3] {
+        let [x, gamma, beta] = [0, 1, 2].map(|at| back.operand(at));
         let found = batch_backward(
-            &planes,
+            &planes(&sizes(&x)),
             numbers(&x),
-            numbers(&gamma),
-            &self.statistics,
-            gradient,
+            affine(&gamma, &beta, self.then),
+            &back.kept,
+            numbers(&back.gradient),
         );
         gradients(found, x.shape(), back.wants)
     }
 }
 
-/// Means and variances of channels, \[2, channels\]; without gradients.
+/// A norm of channels with given statistics, without gradients.
 #[derive(Clone, Debug)]
-struct Moments;
+struct Running {
+    statistics: Arc<Statistics>,
+    then: Option<Activation>,
+}
 
-impl Operation<1> for Moments {
+impl Operation<3> for Running {
     type Kept = ();
 
-    fn asks_for(&self, _: [bool; 1]) -> [bool; 1] {
-        [false]
+    fn asks_for(&self, _: [bool; 3]) -> [bool; 3] {
+        [false; 3]
     }
 
-    fn forward(&self, [x]: [FlexTensor; 1], is_kept: bool) -> (FlexTensor, Option<()>) {
-        let x = contiguous(x);
-        let planes = planes(&sizes(&x));
-        let moments = batch_statistics(&planes, numbers(&x)).concat();
-        let shape = Shape::from([2, planes.channels]);
-        (tensor(moments, shape), is_kept.then_some(()))
+    fn forward(&self, operands: [FlexTensor; 3], is_kept: bool) -> (FlexTensor, Option<()>) {
+        let [x, gamma, beta] = operands.map(contiguous);
+        let (planes, affine) = (planes(&sizes(&x)), affine(&gamma, &beta, self.then));
+        let output = batch_evaluate(&planes, numbers(&x), &self.statistics, affine);
+        (tensor(output, x.shape()), is_kept.then_some(()))
     }
 
-    fn backward(&self, _: Back<(), 1>) -> [Option<FlexTensor>; 1] {
-        unreachable!("the input was detached")
+    fn backward(&self, _: Back<(), 3>) -> [Option<FlexTensor>; 3] {
+        unreachable!("running statistics are not used in training")
+    }
+}
+
+/// What normalized numbers become.
+fn affine<'a>(gamma: &'a FlexTensor, beta: &'a FlexTensor, then: Option<Activation>) -> Affine<'a> {
+    Affine {
+        gamma: numbers(gamma),
+        beta: numbers(beta),
+        then,
     }
 }
 
@@ -213,27 +225,35 @@ pub fn rms<const D: usize>(norm: &RmsNorm, x: &Tensor<D>) -> Option<Tensor<D>> {
     Some(apply_3((x.clone(), gamma, beta), operation))
 }
 
-/// Group norm, if it is supported here.
-pub fn group<const D: usize>(norm: &GroupNorm, x: &Tensor<D>) -> Option<Tensor<D>> {
+/// Group norm and an activation, if they are supported here.
+pub fn group<const D: usize>(
+    norm: &GroupNorm,
+    x: &Tensor<D>,
+    then: Option<Activation>,
+) -> Option<Tensor<D>> {
     let epsilon = norm.epsilon;
     grouped(
         norm.gamma.as_ref(),
         norm.beta.as_ref(),
         norm.num_groups,
         epsilon,
-        x,
+        (x, then),
     )
 }
 
-/// Instance norm, if it is supported here.
-pub fn instance<const D: usize>(norm: &InstanceNorm, x: &Tensor<D>) -> Option<Tensor<D>> {
+/// Instance norm and an activation, if they are supported here.
+pub fn instance<const D: usize>(
+    norm: &InstanceNorm,
+    x: &Tensor<D>,
+    then: Option<Activation>,
+) -> Option<Tensor<D>> {
     let epsilon = norm.epsilon;
     grouped(
         norm.gamma.as_ref(),
         norm.beta.as_ref(),
         norm.num_channels,
         epsilon,
-        x,
+        (x, then),
     )
 }
 
@@ -242,7 +262,7 @@ fn grouped<const D: usize>(
     beta: Option<&Param<Tensor<1>>>,
     num: usize,
     epsilon: f64,
-    x: &Tensor<D>,
+    (x, then): (&Tensor<D>, Option<Activation>),
 ) -> Option<Tensor<D>> {
     if !is_ours(x) || is_empty(x) {
         return None;
@@ -255,36 +275,50 @@ fn grouped<const D: usize>(
     let operation = Groups {
         num,
         epsilon: epsilon as f32,
+        then,
     };
     Some(apply_3((x.clone(), gamma, beta), operation))
 }
 
-/// Batch norm, if it is supported here. In training, it updates the running statistics.
-pub fn batch<const D: usize>(norm: &BatchNorm, x: &Tensor<D>) -> Option<Tensor<D>> {
+/// Batch norm and an activation, if they are supported here. In training, it updates the running statistics.
+pub fn batch<const D: usize>(
+    norm: &BatchNorm,
+    x: &Tensor<D>,
+    then: Option<Activation>,
+) -> Option<Tensor<D>> {
     if !is_ours(x) || is_empty(x) {
         return None;
     }
-    let device = x.device();
-    let [mean, variance] = if is_training(norm, x) {
-        let moments: Tensor<2> = apply_1(x.clone().detach(), Moments);
-        let moments = [0, 1].map(|at| moments.clone().narrow(0, at, 1).squeeze_dim::<1>(0));
-        keep(norm, moments.clone(), values_of_channel(x));
-        moments
-    } else if device.is_autodiff() {
+    let (gamma, beta) = (norm.gamma.val(), norm.beta.val());
+    let (device, epsilon) = (x.device(), norm.epsilon as f32);
+    if is_training(norm, x) {
+        let moments = Arc::default();
+        let operation = Batch {
+            epsilon,
+            then,
+            moments: Arc::clone(&moments),
+        };
+        let output = apply_3((x.clone(), gamma, beta), operation);
+        let moments = moments.get().expect("the forward pass measured them");
+        let of_all = |which: usize| {
+            let values: Vec<f32> = moments.iter().map(|of| of[which]).collect();
+            Tensor::from_data(TensorData::from(values.as_slice()), &device)
+        };
+        keep(norm, [of_all(0), of_all(1)], values_of_channel(x));
+        return Some(output);
+    }
+    if device.is_autodiff() {
         // Frozen in training: no gradient flows through the statistics.
         return None;
-    } else {
-        [norm.running_mean.value(), norm.running_var.value()]
-    };
-    let values = |tensor: Tensor<1>| tensor.into_data().iter::<f32>().collect::<Vec<f32>>();
-    let epsilon = norm.epsilon as f32;
-    let statistics = values(mean).into_iter().zip(values(variance));
-    let statistics = statistics
-        .map(|(mean, variance)| [mean, 1.0 / (variance + epsilon).sqrt()])
-        .collect();
-    let operation = Channels {
-        statistics: Arc::new(statistics),
-    };
-    let operands = (x.clone(), norm.gamma.val(), norm.beta.val());
-    Some(apply_3(operands, operation))
+    }
+    let running = [&norm.running_mean, &norm.running_var];
+    let [means, variances] =
+        running.map(|of| of.value().into_data().iter::<f32>().collect::<Vec<f32>>());
+    let moments = means.into_iter().zip(variances);
+    let moments: Vec<[f32; 2]> = moments.map(|(mean, variance)| [mean, variance]).collect();
+    let statistics = Arc::new(deviations(&moments, epsilon));
+    Some(apply_3(
+        (x.clone(), gamma, beta),
+        Running { statistics, then },
+    ))
 }

@@ -28,6 +28,29 @@ impl Network {
     }
 }
 
+impl Network {
+    /// The activation that a norm's kernel applies in the same pass: that of the next layer, if no other layer uses the
+    /// norm's output. Neither that output nor a copy of it is kept then, because the backward pass computes it again.
+    pub fn activation_of_norm(&self, at: usize) -> Option<&Activation> {
+        let (norm, next) = (&self.layers[at], self.layers.get(at + 1)?);
+        let has_both = match &norm.kind {
+            LayerKind::Norm(Norm::Group { .. } | Norm::Instance { .. }) => true,
+            // Frozen, it is computed by Burn.
+            LayerKind::Norm(Norm::Batch { .. }) => !norm.freeze,
+            _ => false,
+        };
+        let LayerKind::Activation(activation) = &next.kind else {
+            return None;
+        };
+        let is_of_numbers = !matches!(
+            activation,
+            Activation::Softmax | Activation::LogSoftmax | Activation::Glu
+        );
+        let is_joined = has_both && is_of_numbers && is_activated_by_own(activation);
+        (is_joined && self.readers(at).eq([at + 1])).then_some(activation)
+    }
+}
+
 fn is_view(kind: &LayerKind) -> bool {
     matches!(
         kind,

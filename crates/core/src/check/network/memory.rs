@@ -4,8 +4,8 @@
 //! keep their input, an activation its input, a max pooling its input and the positions of the maxima, a product both
 //! factors, a sum neither. So the output of a layer is kept by the layers that use it, and [`super::cost::activations`]
 //! counts what is alive at the end of the forward pass. Runner's max pooling keeps only the positions, and some of its
-//! activations only their output, so a value that only they read is not kept; its recurrent layers and attention keep
-//! less than Burn's. Layers before the first trained layer have no backward pass, and keep nothing.
+//! activations only their output, so a value that only they read is not kept, and neither is one that a norm passes to
+//! its activation; its recurrent layers and attention keep less than Burn's. Layers before the first trained layer have no backward pass, and keep nothing.
 //!
 //! With gradient checkpointing, memory-bound operations keep a way to recompute their output, and the nearest preceding
 //! outputs that are kept anyway replace it. Random operations, matrix products, convolutions, poolings and reductions
@@ -95,9 +95,16 @@ impl Network {
             } else {
                 layer.activations_per_item
             };
-            let values = if is_checkpointing && is_computed_anew(&layer.kind, has_own) {
+            // Blocks are computed layer by layer.
+            let joins = |norm: usize| {
+                let has_both = has_own && recomputed != Recomputed::Blocks;
+                has_both && self.activation_of_norm(norm).is_some()
+            };
+            let is_joined = at.checked_sub(1).is_some_and(joins);
+            let is_anew = || is_computed_anew(&layer.kind, has_own);
+            let values = if is_checkpointing && !is_joined && is_anew() {
                 0
-            } else if has_own && self.is_only_passed(at) {
+            } else if joins(at) || has_own && self.is_only_passed(at) {
                 per_item.saturating_sub(output)
             } else {
                 per_item
@@ -134,7 +141,7 @@ impl Network {
     }
 
     /// The layers that use a layer's output.
-    fn readers(&self, at: usize) -> impl Iterator<Item = usize> {
+    pub(super) fn readers(&self, at: usize) -> impl Iterator<Item = usize> {
         let reads = move |layer: &Layer| layer.inputs.iter().any(|input| input.layer == Some(at));
         let layers = self.layers.iter().enumerate();
         layers.filter_map(move |(reader, layer)| reads(layer).then_some(reader))
