@@ -5,7 +5,7 @@ use super::task::{Goal, listed};
 use crate::data::{DataPlan, Dataset, TargetPlan};
 use crate::diagnostic::Diagnostic;
 use crate::spec::data::Scale;
-use crate::spec::generate::{Generator, RegressionTarget};
+use crate::spec::generate::{Generator, RegressionTarget, WindowTarget};
 use crate::spec::loss::{LossFunction, LossSpec, LossType};
 use crate::spec::losses::TermTarget;
 use crate::spec::metric::Metric;
@@ -48,7 +48,19 @@ impl<'a> Checked<'a> {
     }
 }
 
-pub(super) fn loss_fits_task(point: &Point<'_>, goal: &Checked<'_>) -> Option<Diagnostic> {
+/// How to say that a column of classes has numbers.
+pub(super) fn as_numbers(column: &str) -> String {
+    format!(
+        "say that the column has numbers: `columns = [{{ name = \"{column}\", type = \"number\" }}]` under `[data]`"
+    )
+}
+
+/// `numbers` is the column of the classes, if these could be numbers.
+pub(super) fn loss_fits_task(
+    point: &Point<'_>,
+    goal: &Checked<'_>,
+    numbers: Option<&str>,
+) -> Option<Diagnostic> {
     let (function, task) = (&goal.loss.function, goal.task);
     if function.tasks().contains(&task) {
         return None;
@@ -65,7 +77,13 @@ pub(super) fn loss_fits_task(point: &Point<'_>, goal: &Checked<'_>) -> Option<Di
     });
     let names = listed(fitting.map(|(_, name, _)| *name));
     let diagnostic = Diagnostic::error("task", message).at(point.span(&goal.of_loss("type")));
-    Some(diagnostic.help(format!("use {names}")))
+    let numbers = numbers.filter(|_| function.tasks().contains(&TaskKind::Regression));
+    Some(match numbers {
+        Some(column) => diagnostic
+            .help(as_numbers(column))
+            .help(format!("or use {names}")),
+        None => diagnostic.help(format!("use {names}")),
+    })
 }
 
 pub(super) fn weights_fit_targets(point: &Point<'_>, goal: &Checked<'_>) -> Option<Diagnostic> {
@@ -95,7 +113,12 @@ pub(super) fn weights_fit_targets(point: &Point<'_>, goal: &Checked<'_>) -> Opti
     })
 }
 
-pub(super) fn metrics_fit_task(point: &Point<'_>, goal: &Checked<'_>) -> Option<Diagnostic> {
+/// `numbers` as for [`loss_fits_task`].
+pub(super) fn metrics_fit_task(
+    point: &Point<'_>,
+    goal: &Checked<'_>,
+    numbers: Option<&str>,
+) -> Option<Diagnostic> {
     let task = goal.task;
     let wrong = goal
         .metrics
@@ -109,7 +132,12 @@ pub(super) fn metrics_fit_task(point: &Point<'_>, goal: &Checked<'_>) -> Option<
     let fitting = Metric::names_for(task);
     let names: Vec<_> = fitting.map(|name| format!("`{name}`")).collect();
     let diagnostic = Diagnostic::error("task", message).at(point.span(&goal.of_metrics()));
-    Some(diagnostic.help(format!("the metrics of this task are {}", names.join(", "))))
+    let diagnostic = diagnostic.help(format!("the metrics of this task are {}", names.join(", ")));
+    let numbers = numbers.filter(|_| wrong.tasks().contains(&TaskKind::Regression));
+    Some(match numbers {
+        Some(column) => diagnostic.help(format!("or {}", as_numbers(column))),
+        None => diagnostic,
+    })
 }
 
 /// More classes than `top_k`.
@@ -175,7 +203,10 @@ pub(super) fn counts_are_there(
                     target: RegressionTarget::Values,
                     ..
                 } => "set `target = \"counts\"` for the data, ",
-                Generator::SineWindows { .. } => "change `data.type`, ",
+                Generator::SineWindows {
+                    target: WindowTarget::Next,
+                    ..
+                } => "change `data.type`, ",
                 _ => return None,
             };
             let name = data.dataset.name();

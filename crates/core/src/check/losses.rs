@@ -141,10 +141,10 @@ fn term(
         };
         wrong.extend(
             [
-                loss_fits_task(point, &checked),
+                loss_fits_task(point, &checked, None),
                 weights_fit_targets(point, &checked),
                 weights_can_be_balanced(point, &checked, &compared.target, data),
-                metrics_fit_task(point, &checked),
+                metrics_fit_task(point, &checked, None),
                 reduction_has_effect(point, &checked),
                 counts_are_there(point, &checked, &compared.target, data),
                 loss_fits_transform(point, &checked, data),

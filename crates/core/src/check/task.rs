@@ -71,9 +71,9 @@ pub fn goal(point: &Point<'_>, data: &DataPlan) -> Result<Goal, Vec<Diagnostic>>
         return Err(vec![match number_column(point, data) {
             _ if kind == TaskKind::MaskedToken => diagnostic
                 .help("or hide tokens of a text: `masked = 0.15` in `[data.tokens]`"),
-            Some(name) if kind == TaskKind::Regression => diagnostic.help(format!(
-                "or say that the column has numbers: `columns = [{{ name = \"{name}\", type = \"number\" }}]` under `[data]`"
-            )),
+            Some(name) if kind == TaskKind::Regression => {
+                diagnostic.help(format!("or {}", as_numbers(&name)))
+            }
             Some(name) if kind == TaskKind::MultiLabel => diagnostic.help(format!(
                 "or say that the column is a label, if its values are 0 and 1: `columns = [{{ name = \"{name}\", type = \"label\" }}]` under `[data]`"
             )),
@@ -122,11 +122,12 @@ pub fn goal(point: &Point<'_>, data: &DataPlan) -> Result<Goal, Vec<Diagnostic>>
         Err(diagnostic) => wrong.push(*diagnostic),
     }
     let checked = Checked::of_task(&goal, &data.target);
+    let numbers = number_column(point, data);
     let more = [
-        loss_fits_task(point, &checked),
+        loss_fits_task(point, &checked, numbers.as_deref()),
         weights_fit_targets(point, &checked),
         weights_can_be_balanced(point, &checked, &TermTarget::Task, data),
-        metrics_fit_task(point, &checked),
+        metrics_fit_task(point, &checked, numbers.as_deref()),
         settings_fit(point, &goal),
         top_k_leaves_some(point, &checked, goal.task.settings.top_k),
         reduction_has_effect(point, &checked),
