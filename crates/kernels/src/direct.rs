@@ -23,6 +23,7 @@ use super::geometry::Geometry;
 use super::scratch::{self, Shared, written};
 use planes::{Planes, at_once, taps};
 use tiles::{Rows, WIDEST, run};
+use weights::are_finite;
 pub use weights::backward_weight;
 
 /// Whether these loops compute a convolution.
@@ -48,7 +49,7 @@ pub fn suits_input(geometry: &Geometry, weight: &[f32]) -> bool {
     suits(geometry)
         && rows.saturating_mul(columns) <= MOST_PHASES
         // Weights are multiplied by the zeros around gradients.
-        && weight.iter().all(|weight| weight.is_finite())
+        && are_finite(weight)
 }
 
 /// The output for items, weights \[outputs, group inputs, taps\] and a bias for each output.

@@ -9,9 +9,9 @@
 //! crate `gemm`, or portable ones.
 //!
 //! Most windows need no columns: with each phase of the strides copied, those of all positions are the same numbers at
-//! an offset (`direct.rs`). Columns are used for kernels of one position, for gradients of many weights with strides or
-//! of inputs with large strides, and where a number is infinite or NaN. Depthwise convolutions with strides have no
-//! matrices to multiply, and use separate loops.
+//! an offset (`direct.rs`). Columns are used for kernels of one position, for gradients of inputs with large strides, and
+//! where a number is infinite or NaN. Depthwise convolutions with strides have no matrices to multiply, and use separate
+//! loops.
 //!
 //! Items, channels and panels are spread over threads, and each element of a result is computed by one of them; the
 //! number of parts of sums over items depends only on sizes, and parts are added in order. So results are bitwise equal

@@ -194,7 +194,6 @@ pub(super) fn counts_are_there(
     if !matches!(goal.loss.function, LossFunction::PoissonNll { .. }) {
         return None;
     }
-    let least = || data.noticed.least_targets.get(target.place()?)?.as_ref();
     let other = "or use another loss, such as \"mse\"";
     let (negative, help) = match &data.dataset {
         Dataset::Synthetic(generated) => {
@@ -213,7 +212,8 @@ pub(super) fn counts_are_there(
             (format!("targets of `{name}` can be negative"), first)
         }
         _ => {
-            let (column, least) = least().filter(|(_, least)| *least < 0.0)?;
+            let least = data.noticed.least_targets.get(target.place()?)?.as_ref();
+            let (column, least) = least.filter(|(_, least)| *least < 0.0)?;
             (
                 format!("the least number of the target `{column}` is {least}"),
                 "fix the data, ",

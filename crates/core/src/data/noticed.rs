@@ -91,19 +91,24 @@ impl Noticed {
     }
 }
 
+/// Train, valid and test.
+fn all(splits: &Splits) -> [Option<&Split>; 3] {
+    [
+        Some(&splits.train),
+        Some(&splits.valid),
+        splits.test.as_ref(),
+    ]
+}
+
 fn least_targets(splits: &Splits) -> Vec<Option<(String, f64)>> {
-    let sets = [
-        Some(splits.train.set()),
-        Some(splits.valid.set()),
-        splits.test.as_ref().map(Split::set),
-    ];
     let encoder = &splits.train.set().encoder;
     let targets = [&encoder.target].into_iter().chain(&encoder.more_targets);
     let least = targets.map(|target| {
         let TargetEncoder::Values { columns, .. } = target else {
             return None;
         };
-        let all = sets.iter().flatten().flat_map(|set| {
+        let sets = all(splits).into_iter().flatten().map(Split::set);
+        let all = sets.flat_map(|set| {
             let of_column = |(at, _): &(usize, _)| {
                 let least = set.records.header.extents.get(*at)?.min?;
                 Some((set.records.columns()[*at].name.clone(), least))
@@ -281,12 +286,7 @@ impl ClassCounts {
             return None;
         };
         let mut counts = vec![[0; 3]; num_classes];
-        let all = [
-            Some(&splits.train),
-            Some(&splits.valid),
-            splits.test.as_ref(),
-        ];
-        for (at, split) in all.into_iter().enumerate() {
+        for (at, split) in all(splits).into_iter().enumerate() {
             for class in split
                 .into_iter()
                 .flat_map(|split| classes(split, &set.encoder.target))

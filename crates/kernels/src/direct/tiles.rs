@@ -341,7 +341,7 @@ impl Tiled for ByOutput<'_> {
 }
 
 impl ByOutput<'_> {
-    /// All terms of `N` registers of outputs: `T` at a time, and then `R`, the last of which may be none.
+    /// All terms of `N` registers of outputs: `T` at a time, and then at most `R`.
     #[inline(always)]
     unsafe fn tiles<L: Lanes, const N: usize, const T: usize, const R: usize>(
         &mut self,

@@ -275,7 +275,8 @@ impl<'a> Work<'a> {
     }
 }
 
-fn are_finite(values: &[f32]) -> bool {
+/// Whether no number is infinite or NaN.
+pub(super) fn are_finite(values: &[f32]) -> bool {
     let mut largest = [0; 1];
     largest_bits(values, &mut largest);
     largest[0] < f32::INFINITY.to_bits()

@@ -7,7 +7,6 @@ use super::Graph;
 use crate::layer::Layer;
 use crate::tensor::DynTensor;
 use runner_core::check::network::Layer as LayerPlan;
-#[cfg(feature = "flex")]
 use runner_core::spec::model::activation::Activation;
 
 impl Graph {
@@ -59,11 +58,7 @@ fn with_activation(layer: &Layer, input: &DynTensor, activation: &Activation) ->
 }
 
 #[cfg(not(feature = "flex"))]
-fn with_activation(
-    _: &Layer,
-    _: &DynTensor,
-    _: &runner_core::spec::model::activation::Activation,
-) -> Option<DynTensor> {
+fn with_activation(_: &Layer, _: &DynTensor, _: &Activation) -> Option<DynTensor> {
     None
 }
 

@@ -26,9 +26,7 @@ impl Network {
             })
             .collect()
     }
-}
 
-impl Network {
     /// The activation that a norm's kernel applies in the same pass: that of the next layer, if no other layer uses the
     /// norm's output. Neither that output nor a copy of it is kept then, because the backward pass computes it again.
     pub fn activation_of_norm(&self, at: usize) -> Option<&Activation> {

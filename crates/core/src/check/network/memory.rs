@@ -5,7 +5,8 @@
 //! factors, a sum neither. So the output of a layer is kept by the layers that use it, and [`super::cost::activations`]
 //! counts what is alive at the end of the forward pass. Runner's max pooling keeps only the positions, and some of its
 //! activations only their output, so a value that only they read is not kept, and neither is one that a norm passes to
-//! its activation; its recurrent layers and attention keep less than Burn's. Layers before the first trained layer have no backward pass, and keep nothing.
+//! its activation; its recurrent layers and attention keep less than Burn's. Layers before the first trained layer have
+//! no backward pass, and keep nothing.
 //!
 //! With gradient checkpointing, memory-bound operations keep a way to recompute their output, and the nearest preceding
 //! outputs that are kept anyway replace it. Random operations, matrix products, convolutions, poolings and reductions
