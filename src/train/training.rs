@@ -27,7 +27,7 @@ use runner_core::record::{Digests, RunFolder, Trace, TraceWriter};
 use runner_core::spec::predictions::PredictedSplit;
 use runner_network::digest::weights_digest;
 use runner_network::evaluation::Errors;
-use runner_network::failure::{LOWER_RATE, WrongCount, wrong_count};
+use runner_network::failure::{WrongCount, how_to_stay_finite, wrong_count};
 use runner_network::hybrid::Probe;
 use runner_network::network::Network;
 use runner_network::paths::Paths;
@@ -288,8 +288,8 @@ impl Training<'_> {
         let NotFinite { what, step } = wrong;
         let plan = &self.job.plan;
         let mut message = format!("the {what} became infinite or NaN in epoch {epoch}");
+        let step = step.map(|step| (epoch - 1) * plan.steps_per_epoch + step);
         if let Some(step) = step {
-            let step = (epoch - 1) * plan.steps_per_epoch + step;
             message += &format!(", step {step}");
             let watch = Watch {
                 step,
@@ -323,7 +323,7 @@ impl Training<'_> {
                 });
             }
         }
-        message += LOWER_RATE;
+        message += how_to_stay_finite(step);
         Outcome::failed(FailureClass::NotFinite, message)
     }
 

@@ -88,6 +88,11 @@ const EDGES: &[(&[usize], &str)] = &[
         &[2, 5, 4, 3],
         "{ type = 'adaptive_avg_pool3d', output_size = [2, 3, 2] }",
     ),
+    // PyTorch refuses windows that are larger than what is not padded.
+    (
+        &[2, 3, 5, 2],
+        "{ type = 'avg_pool3d', kernel_size = [3, 3, 4], stride = [3, 3, 1], padding = [1, 0, 2] }",
+    ),
     (
         &[2, 5, 4],
         "{ type = 'adaptive_avg_pool2d', output_size = 1 }",

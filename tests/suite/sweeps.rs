@@ -194,6 +194,24 @@ fn what_depends_on_an_axis_varies_too() {
 }
 
 #[test]
+fn folds_without_an_axis_are_reported() {
+    let said = |more: &str| {
+        plan_of(&format!("[data.split]\nfolds = 3\n{more}"))
+            .unwrap()
+            .1
+    };
+    let warning = said("");
+    assert!(
+        warning.contains("only the first of 3 folds is held out")
+            && warning.contains("`data.split.fold = [0, 1, 2]`"),
+        "{warning}"
+    );
+    for more in ["fold = 0\n", "[sweep.grid]\ndata.split.fold = [0, 1, 2]\n"] {
+        assert_eq!(said(more), "");
+    }
+}
+
+#[test]
 fn a_condition_may_test_first_whether_a_key_is_set() {
     let ids = ids(
         "[sweep]\nexclude = [\"is_set(scheduler.type) and scheduler.type == 'cosine'\"]\n[sweep.grid]\noptimizer.learning_rate = [0.1, 0.2]\n",

@@ -16,7 +16,8 @@ pub struct Axis {
     pub dilation: usize,
     /// Zeros before and after, as in the layer's settings.
     pub padding: (usize, usize),
-    size: usize,
+    /// Positions, without padding.
+    pub size: usize,
     num: usize,
 }
 

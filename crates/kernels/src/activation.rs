@@ -231,7 +231,8 @@ fn backward_now(which: Activation, seen: &[f32], gradient: &mut [f32]) {
     match which {
         Activation::Relu => scale!(seen, gradient, (y, g) => if y <= 0.0 { 0.0 } else { g }),
         Activation::LeakyRelu { negative_slope } => {
-            scale!(seen, gradient, (x, g) => if x < 0.0 { g * negative_slope } else { g });
+            // At zero as in PyTorch.
+            scale!(seen, gradient, (x, g) => if x <= 0.0 { g * negative_slope } else { g });
         }
         Activation::ThresholdedRelu { alpha: threshold }
         | Activation::Threshold { threshold, .. } => {

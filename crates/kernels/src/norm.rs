@@ -2,7 +2,8 @@
 //! and backward, in as few passes as the sums allow.
 //!
 //! Means and variances are computed in two passes, the variance from the centered values, as in PyTorch; the order of
-//! sums depends only on sizes.
+//! sums depends only on sizes. Numbers that are far from zero and close to each other take a third pass, since the
+//! inverse of their deviation multiplies the rounding of their mean.
 
 mod batch;
 mod group;
@@ -18,7 +19,7 @@ pub use batch::{batch_backward, batch_evaluate, batch_forward, deviations};
 pub use group::{group_backward, group_forward};
 pub use planes::{Affine, Planes};
 
-use super::reduce::{add_rows, dot, squares_from, sum};
+use super::reduce::{add_rows, dot, dot_from, squares_from, sum, sum_from};
 use super::scratch::{Shared, written};
 use super::softmax::rows_at_once;
 use super::vectors::vectorized;
@@ -40,6 +41,44 @@ pub enum RowNorm {
 
 /// Each row's mean (0 if not subtracted), and the inverse of its deviation.
 pub type Statistics = Vec<[f32; 2]>;
+
+/// The mean in deviations up to which its rounding is small beside the normalized numbers: 8 ulps of it.
+const NEAR: f32 = 8.0;
+
+/// Whether a mean, with the inverse of the deviation, is near enough to zero for two passes.
+#[inline(always)]
+fn is_near(mean: f32, inverse: f32) -> bool {
+    (mean * inverse).abs() <= NEAR
+}
+
+/// The mean of some numbers, and the inverse of their deviation.
+#[inline(always)]
+fn statistics_of(x: &[f32], epsilon: f32) -> [f32; 2] {
+    let num = x.len() as f32;
+    let mean = sum(x) / num;
+    let inverse = inverse_of(x, mean, epsilon);
+    if is_near(mean, inverse) {
+        return [mean, inverse];
+    }
+    let mean = mean + sum_from(x, mean) / num;
+    [mean, inverse_of(x, mean, epsilon)]
+}
+
+/// The inverse of the deviation of some numbers from their mean.
+#[inline(always)]
+fn inverse_of(x: &[f32], mean: f32, epsilon: f32) -> f32 {
+    1.0 / (squares_from(x, mean) / x.len() as f32 + epsilon).sqrt()
+}
+
+/// The sum of gradients' products with centered numbers. `all` is the sum of the gradients.
+#[inline(always)]
+fn centered(gradient: &[f32], x: &[f32], [mean, inverse]: [f32; 2], all: f32) -> f32 {
+    if is_near(mean, inverse) {
+        dot(gradient, x) - mean * all
+    } else {
+        dot_from(gradient, x, mean)
+    }
+}
 
 /// Normalized rows, times `gamma`, plus `beta` if there is one.
 ///
@@ -91,11 +130,10 @@ fn normalize_now(
     for (row, statistics) in statistics.iter_mut().enumerate() {
         let x = &x[row * columns..][..columns];
         let to = &mut to[row * columns..][..columns];
-        let (mean, epsilon) = match norm {
-            RowNorm::Layer { epsilon } => (sum(x) / columns as f32, epsilon),
-            RowNorm::Rms { epsilon } => (0.0, epsilon),
+        let [mean, inverse] = match norm {
+            RowNorm::Layer { epsilon } => statistics_of(x, epsilon),
+            RowNorm::Rms { epsilon } => [0.0, inverse_of(x, 0.0, epsilon)],
         };
-        let inverse = 1.0 / (squares_from(x, mean) / columns as f32 + epsilon).sqrt();
         for at in 0..columns {
             to[at].write((x[at] - mean) * inverse * gamma[at] + beta[at]);
         }
@@ -180,7 +218,7 @@ fn back_now(
         let all = sum(to);
         let even = if has_mean { all / columns as f32 } else { 0.0 };
         // The sum of products with the normalized row, whose mean is subtracted below.
-        let along = (dot(to, x) - mean * all) * inverse / columns as f32;
+        let along = centered(to, x, [*mean, *inverse], all) * inverse / columns as f32;
         for at in 0..columns {
             let normalized = (x[at] - mean) * inverse;
             to[at] = (to[at] - even - normalized * along) * inverse;

@@ -13,16 +13,22 @@ const LANES: usize = 32;
 /// The sum of numbers.
 #[inline(always)]
 pub fn sum(values: &[f32]) -> f32 {
+    sum_from(values, 0.0)
+}
+
+/// The sum of differences from a number.
+#[inline(always)]
+pub fn sum_from(values: &[f32], center: f32) -> f32 {
     // Loops over arrays, which the compiler vectorizes, unlike loops that index slices.
     let (chunks, rest) = values.as_chunks::<LANES>();
     let mut lanes = [0.0f32; LANES];
     for chunk in chunks {
         for lane in 0..LANES {
-            lanes[lane] += chunk[lane];
+            lanes[lane] += chunk[lane] - center;
         }
     }
     for (lane, value) in lanes.iter_mut().zip(rest) {
-        *lane += value;
+        *lane += value - center;
     }
     halved(lanes)
 }
@@ -30,15 +36,21 @@ pub fn sum(values: &[f32]) -> f32 {
 /// The sum of products.
 #[inline(always)]
 pub fn dot(a: &[f32], b: &[f32]) -> f32 {
+    dot_from(a, b, 0.0)
+}
+
+/// The sum of products with differences from a number.
+#[inline(always)]
+pub fn dot_from(a: &[f32], b: &[f32], center: f32) -> f32 {
     let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
     let mut lanes = [0.0f32; LANES];
     for (a, b) in a.iter().zip(b) {
         for lane in 0..LANES {
-            lanes[lane] += a[lane] * b[lane];
+            lanes[lane] += a[lane] * (b[lane] - center);
         }
     }
     for (lane, (a, b)) in lanes.iter_mut().zip(a_rest.iter().zip(b_rest)) {
-        *lane += a * b;
+        *lane += a * (b - center);
     }
     halved(lanes)
 }

@@ -96,5 +96,11 @@ pub fn weights_not_finite(NoNumber(path): &NoNumber, step: usize) -> Outcome {
     )
 }
 
-/// What to do about a training whose numbers became infinite or NaN.
-pub const LOWER_RATE: &str = "; lower `optimizer.learning_rate`, or set `optimizer.clip`";
+/// What to do about a training whose numbers became infinite or NaN, in a step counted from the first one if it is known.
+pub fn how_to_stay_finite(step: Option<usize>) -> &'static str {
+    if step == Some(1) {
+        "; no weight was updated before, so the learning rate cannot be the cause: scale the data, or change the layers or their first weights"
+    } else {
+        "; lower `optimizer.learning_rate`, or set `optimizer.clip`"
+    }
+}

@@ -26,12 +26,16 @@ pub fn sparsemax<const D: usize>(x: Tensor<D>, arithmetic: Arithmetic) -> Tensor
     (x - (total - 1.0) / num) * kept
 }
 
-/// The `k` largest values of the last axis, and `fill` in the place of the others.
+/// The `k` largest values of the last axis, and `fill` in the place of the others. A NaN stays where it is, and counts
+/// as one of the largest.
 pub fn largest<const D: usize>(x: Tensor<D>, k: usize, fill: f64) -> Tensor<D> {
     let axis = D - 1;
-    let (_, places) = x.clone().detach().topk_with_indices(k, axis);
-    let kept = x.clone().detach().zeros_like();
+    let still = x.clone().detach();
+    let is_nan = still.clone().is_nan();
+    let still = still.mask_fill(is_nan.clone(), f64::INFINITY);
+    let (_, places) = still.clone().topk_with_indices(k, axis);
+    let kept = still.zeros_like();
     let ones = kept.clone().narrow(axis, 0, k).ones_like();
     let kept = kept.scatter(axis, places, ones, burn::tensor::IndexingUpdateOp::Add);
-    x.mask_fill(kept.equal_elem(0.0), fill)
+    x.mask_fill(kept.equal_elem(0.0).bool_and(is_nan.bool_not()), fill)
 }

@@ -37,20 +37,35 @@ pub struct Example {
 }
 
 impl Example {
-    /// The example of a network: numbers between -2 and 2, or consecutive tokens.
+    /// The example of a network: numbers between -2 and 2, or consecutive tokens. If the output for these is not
+    /// finite, such as roots of negative numbers, numbers between 0 and 2.
     pub fn of(network: &Network, graph: &Graph, device: &Device) -> Self {
-        let inputs: Vec<TensorData> = match network.parts.as_slice() {
-            [] => vec![example_of(&network.items)],
-            parts => parts.iter().map(|part| example_of(&part.shape)).collect(),
+        let of_numbers = |number: fn(f32) -> f32| {
+            let inputs: Vec<TensorData> = match network.parts.as_slice() {
+                [] => vec![example_of(&network.items, number)],
+                parts => (parts.iter())
+                    .map(|part| example_of(&part.shape, number))
+                    .collect(),
+            };
+            let put = |data: &TensorData| DynTensor::from_data(data.clone(), device);
+            let items = inputs.iter().map(put).collect();
+            let output = graph.forward(DynTensor::of_parts(items, !network.parts.is_empty()));
+            Self {
+                rows: None,
+                inputs: names(network).into_iter().zip(inputs).collect(),
+                output: output.into_data(),
+            }
         };
-        let put = |data: &TensorData| DynTensor::from_data(data.clone(), device);
-        let items = inputs.iter().map(put).collect();
-        let output = graph.forward(DynTensor::of_parts(items, !network.parts.is_empty()));
-        Self {
-            rows: None,
-            inputs: names(network).into_iter().zip(inputs).collect(),
-            output: output.into_data(),
+        let example = of_numbers(|number| number);
+        if example.is_finite() {
+            example
+        } else {
+            of_numbers(f32::abs)
         }
+    }
+
+    fn is_finite(&self) -> bool {
+        self.output.iter::<f64>().all(f64::is_finite)
     }
 
     /// The example of a run, starting from rows if its data has rows.
@@ -89,6 +104,9 @@ impl Example {
     /// # Errors
     /// If the network's output contains infinity or NaN.
     pub fn to_json(&self) -> Result<Vec<u8>, ExportError> {
+        if !self.is_finite() {
+            return Err(ExportError::Example);
+        }
         let mut example = Tensors::new();
         for (name, input) in &self.inputs {
             let name = match name {
@@ -128,7 +146,7 @@ fn names(network: &Network) -> Vec<Option<String>> {
 }
 
 /// Numbers between -2 and 2, or consecutive tokens.
-fn example_of(shape: &Shape) -> TensorData {
+fn example_of(shape: &Shape, number: fn(f32) -> f32) -> TensorData {
     let dims = [&[BATCH], shape.dims.as_slice()].concat();
     let places = 0..dims.iter().product::<usize>();
     match shape.vocabulary {
@@ -137,7 +155,7 @@ fn example_of(shape: &Shape) -> TensorData {
             TensorData::new(tokens.collect::<Vec<i64>>(), dims)
         }
         None => {
-            let values = places.map(|at| (2.0 * (1.0 + 0.7 * at as f64).sin()) as f32);
+            let values = places.map(|at| number((2.0 * (1.0 + 0.7 * at as f64).sin()) as f32));
             TensorData::new(values.collect::<Vec<f32>>(), dims)
         }
     }

@@ -43,6 +43,8 @@ pub enum ExportError {
     Unsupported(Unsupported),
     /// The format does not support this.
     Format(String),
+    /// The output for the example of a file in Python contains infinity or NaN.
+    Example,
     /// The run's transforms cannot be part of a graph.
     Transforms(String),
     /// The disk.
@@ -54,6 +56,9 @@ impl fmt::Display for ExportError {
         match self {
             Self::Unsupported(unsupported) => unsupported.fmt(f),
             Self::Format(reason) => f.write_str(reason),
+            Self::Example => f.write_str(
+                "the network's output for the example that belongs to the file is infinite or NaN",
+            ),
             Self::Transforms(reason) => {
                 write!(f, "the transforms cannot be part of the graph: {reason}")
             }
@@ -121,6 +126,11 @@ pub(super) fn failed(place: &Path, error: &ExportError) -> Error {
             let message = format!("`{shown}` is not written: {reason}");
             Diagnostic::error("export", message)
                 .help("choose another format or type of numbers; `runner export weights --help` lists them")
+        }
+        ExportError::Example => {
+            let message = format!("`{shown}` is not written: {error}");
+            Diagnostic::error("export", message)
+                .help("export only the weights with `runner export weights`, or the network with `runner export onnx`")
         }
         ExportError::Transforms(_) => {
             let message = format!("`{shown}` is not written: {error}");

@@ -7,6 +7,7 @@ use crate::spec::backend::{Backend, Precision};
 use crate::spec::loss::LossFunction;
 use crate::spec::method::Method;
 use crate::spec::metric::Metric;
+use crate::spec::model::layer::LayerKind;
 use crate::spec::section::Choice;
 use crate::spec::strategy::StrategySpec;
 
@@ -73,8 +74,13 @@ pub fn layers_are_portable(point: &Point<'_>) -> Option<Diagnostic> {
         ),
         Missing::Layer => (
             format!(
-                "`{}`: `{name}` with these settings is not available with portable arithmetic",
-                layer.name
+                "`{}`: `{name}`{} is not available with portable arithmetic",
+                layer.name,
+                match layer.kind {
+                    LayerKind::Pool(_) | LayerKind::MultiHeadAttention { .. } =>
+                        " with these settings",
+                    _ => "",
+                }
             ),
             "type",
             "choose another layer, or write `arithmetic = \"fast\"`",

@@ -155,6 +155,14 @@ pub fn file_digest(path: &Path, cache: &Path) -> Result<String, DataError> {
     Ok(digest)
 }
 
+/// The sha256 of a program's file. Apart from those of data, of which there may be very many.
+pub fn program_digest(path: &Path, cache: &Path) -> Result<String, DataError> {
+    let mut known = Known::in_file(cache.join("program.json"), Trust::Stamps);
+    let digest = known.digest(path, 0)?;
+    known.write();
+    Ok(digest)
+}
+
 /// The name of a file in a folder, equal on every system.
 pub(super) fn name_in(folder: &Path, file: &Path) -> String {
     let name = file.strip_prefix(folder).unwrap_or(file);

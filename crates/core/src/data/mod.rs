@@ -47,7 +47,7 @@ pub use error::DataError;
 pub use graph::{Edges, NodeGraph, Pairs, PairsPart};
 pub use item::{Pictures, Places, small_mask};
 pub use items::{Inputs, Items, TargetValues};
-pub use known::{Trust, file_digest};
+pub use known::{Trust, file_digest, program_digest};
 pub use load::{Loaded, load, load_by};
 pub use locate::{DECODED, DownloadProgress, Folders, Located, locate};
 pub use noticed::{ClassCount, ClassCounts, Noticed};

@@ -175,6 +175,40 @@ pub(super) fn not_ranked(
     Some(warning)
 }
 
+/// Warns that a file with folds trains on one of them alone, which it does not say.
+pub(super) fn one_fold(
+    document: &Document,
+    expansion: &Expansion,
+    runs: &[RunPlan],
+) -> Option<Diagnostic> {
+    // A search may not choose its fold.
+    if Search::of(document).is_some() {
+        return None;
+    }
+    let folds = runs.first()?.data.split.folds?;
+    let axes = expansion.varied();
+    let is_set = axes.iter().any(|key| is_inside(FOLD, key) || key == FOLD)
+        || document.root.at(FOLD).is_some();
+    if is_set {
+        return None;
+    }
+    let all = match folds {
+        ..=10 => (0..folds)
+            .map(|fold| fold.to_string())
+            .collect::<Vec<_>>()
+            .join(", "),
+        _ => format!("0, 1, ..., {}", folds - 1),
+    };
+    let message =
+        format!("only the first of {folds} folds is held out: this is no cross-validation");
+    let help = format!(
+        "for a cross-validation, add the axis `data.split.fold = [{all}]` to `[sweep.grid]`; if one fold is meant, add `fold = 0` to `[data.split]`"
+    );
+    let mut warning = Diagnostic::warning("sweep", message).help(help);
+    warning.span = document.root.span_at("data.split.folds");
+    Some(warning)
+}
+
 /// Keys that change which items are held out, in addition to those of the split.
 const ITEMS: [&str; 8] = [
     "data",

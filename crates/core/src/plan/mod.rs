@@ -39,7 +39,7 @@ use crate::spec::ExperimentSpec;
 use crate::spec::document::{Document, Table};
 use crate::spec::reference::{References, unused_values};
 use agree::{
-    further_objectives, known_baseline, not_ranked, one_limit, one_name, one_objective,
+    further_objectives, known_baseline, not_ranked, one_fold, one_limit, one_name, one_objective,
     one_quantity, one_table, prior_of_objective, room_for_seeds, unused_gpus,
 };
 pub use best::Ties;
@@ -271,7 +271,9 @@ fn plan_by(
     let warning = warning.filter(|_| !document.overrides.iter().any(is_later));
     let gpus = unused_gpus(&written.launch, &runs, &document.root);
     let not_ranked = not_ranked(document, objective, &expansion, &runs);
-    for warning in warning.into_iter().chain(gpus).chain(not_ranked) {
+    let one_fold = one_fold(document, &expansion, &runs);
+    let warnings = warning.into_iter().chain(gpus).chain(not_ranked);
+    for warning in warnings.chain(one_fold) {
         diagnostics.push(warning);
     }
     for warning in unused_values(document) {

@@ -171,7 +171,7 @@ pub fn activation(function: &Activation, x: &str) -> Result<String, Reason> {
         }
         Activation::Shrink { lambda, bias } => {
             shrinks(lambda)?;
-            format!("torch.where({x}.abs() > {lambda:?}, {x} - {bias:?} * {x}.sign(), 0.0)")
+            format!("torch.where({x}.abs() <= {lambda:?}, 0.0, {x} - {bias:?} * {x}.sign())")
         }
         Activation::Threshold { threshold, value } => with("F.threshold", &[threshold, value]),
         Activation::Exp => plain("torch.exp"),

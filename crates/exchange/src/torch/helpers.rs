@@ -270,7 +270,7 @@ const LINEAR_SCAN: &str = r#"def linear_scan(factors, updates, reverse=False):
 const TOP_K: &str = r#"def top_k(x, k, fill):
     """The largest values of the last axis, of equal ones the first, and a number in the place of the others."""
     largest = x.sort(dim=-1, descending=True, stable=True).indices[..., :k]
-    kept = torch.zeros_like(x, dtype=torch.bool).scatter(-1, largest, True)
+    kept = x.isnan().scatter(-1, largest, True)
     return x.masked_fill(~kept, fill)"#;
 
 const SPARSEMAX: &str = r#"def sparsemax(x):

@@ -138,7 +138,9 @@ pub fn pool(pool: &Pool, layer: &Layer, names: &Names<'_>) -> Piece {
     let axes = Axis::of(pool, layer);
     let is_same = axes.iter().all(|axis| {
         let (before, behind) = axis.padding;
-        before == behind && before <= axis.kernel / 2
+        // PyTorch refuses to average windows in 3d that are larger than what is not padded.
+        let is_refused = !pool.max && pool.dims == 3 && axis.kernel > axis.size;
+        before == behind && before <= axis.kernel / 2 && !is_refused
     });
     let what = if pool.max { "max" } else { "avg" };
     let name = format!("F.{what}_pool{}d", pool.dims);

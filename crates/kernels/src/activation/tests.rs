@@ -147,6 +147,41 @@ proptest! {
     }
 }
 
+/// The derivatives that PyTorch has where there are none.
+#[test]
+fn kinks_have_the_slopes_of_pytorch() {
+    let kinks: [(Activation, &[(f32, f32)]); 7] = [
+        (Activation::Relu, &[(0.0, 0.0)]),
+        (
+            Activation::LeakyRelu {
+                negative_slope: 0.25,
+            },
+            &[(0.0, 0.25)],
+        ),
+        (Activation::Elu { alpha: 1.5 }, &[(0.0, 1.5)]),
+        (Activation::Selu, &[(0.0, SELU_SCALE * SELU_ALPHA)]),
+        (
+            Activation::Hardtanh {
+                min: -1.0,
+                max: 1.0,
+            },
+            &[(-1.0, 0.0), (1.0, 0.0)],
+        ),
+        (Activation::HardSwish, &[(-3.0, 0.0), (3.0, 1.0)]),
+        (
+            Activation::SoftShrink { lambda: 0.5 },
+            &[(-0.5, 0.0), (0.5, 0.0)],
+        ),
+    ];
+    for (function, slopes) in kinks {
+        for (x, slope) in slopes {
+            let mut gradient = [1.0];
+            function.backward(&[*x], &mut gradient);
+            assert_eq!(gradient, [*slope], "{function:?} at {x}");
+        }
+    }
+}
+
 #[test]
 fn long_slices_are_computed_as_short_ones() {
     let x = numbers(3 * PIECE + 5, 3);

@@ -1,12 +1,14 @@
 //! Normalization of channels over a batch (Ioffe and Szegedy, 2015).
 
+use std::ops::Range;
+
 use rayon::prelude::*;
 
-use super::super::reduce::{dot, squares_from, sum};
+use super::super::reduce::{dot, dot_from, squares_from, sum, sum_from};
 use super::super::scratch::{Shared, copied, written};
 use super::super::vectors::vectorized;
-use super::Statistics;
 use super::planes::{Affine, Planes, TOGETHER, scale, through};
+use super::{NEAR, Statistics, is_near};
 
 /// Normalizes each channel over the batch. Also returns the mean and the (biased) variance of each channel.
 ///
@@ -52,42 +54,105 @@ vectorized! {
 
 #[inline(always)]
 fn measure_now(planes: &Planes, x: &[f32], first: usize, moments: &mut [[f32; 2]]) {
-    let num = moments.len();
-    let (area, of_channel) = (planes.area, planes.of_channel());
-    if num == 1 {
-        // In 64 bits over the items, so that large batches do not lose precision.
-        let of_item = |item: usize| &x[planes.place(item, first)..][..area];
-        let (mut all, mut squares) = (0.0f64, 0.0f64);
-        for item in 0..planes.items {
-            all += f64::from(sum(of_item(item)));
+    if let [moments] = moments {
+        let mean = mean_from(planes, x, first, 0.0) as f32;
+        *moments = [mean, variance_from(planes, x, first, mean)];
+        if is_far(*moments) {
+            let mean = mean + mean_from(planes, x, first, mean) as f32;
+            *moments = [mean, variance_from(planes, x, first, mean)];
         }
-        let mean = (all / f64::from(of_channel)) as f32;
-        for item in 0..planes.items {
-            squares += f64::from(squares_from(of_item(item), mean));
-        }
-        moments[0] = [mean, (squares / f64::from(of_channel)) as f32];
         return;
     }
-    let (mut means, mut variances) = ([0.0; TOGETHER], [0.0; TOGETHER]);
+    let channels = first..first + moments.len();
+    let mut means = means_from(planes, x, channels.clone(), &[0.0; TOGETHER]);
+    let mut variances = variances_from(planes, x, channels.clone(), &means);
+    let mut is_again = [false; TOGETHER];
+    for at in 0..moments.len() {
+        is_again[at] = is_far([means[at], variances[at]]);
+    }
+    if is_again.contains(&true) {
+        let more = means_from(planes, x, channels.clone(), &means);
+        for at in 0..moments.len() {
+            means[at] += if is_again[at] { more[at] } else { 0.0 };
+        }
+        variances = variances_from(planes, x, channels, &means);
+    }
+    for (at, moments) in moments.iter_mut().enumerate() {
+        *moments = [means[at], variances[at]];
+    }
+}
+
+/// Whether a mean is too far from zero, in deviations, for two passes.
+#[inline(always)]
+fn is_far([mean, variance]: [f32; 2]) -> bool {
+    mean.abs() > NEAR * variance.sqrt()
+}
+
+/// The mean difference of a channel's numbers from a number; in 64 bits over the items, so that large batches do not
+/// lose precision.
+#[inline(always)]
+fn mean_from(planes: &Planes, x: &[f32], channel: usize, center: f32) -> f64 {
+    let mut all = 0.0;
     for item in 0..planes.items {
-        let x = &x[planes.place(item, first)..][..num * area];
-        for (mean, x) in means.iter_mut().zip(x.chunks_exact(area)) {
-            x.iter().for_each(|x| *mean += x);
+        all += f64::from(sum_from(
+            &x[planes.place(item, channel)..][..planes.area],
+            center,
+        ));
+    }
+    all / f64::from(planes.of_channel())
+}
+
+/// The variance of a channel, given its mean.
+#[inline(always)]
+fn variance_from(planes: &Planes, x: &[f32], channel: usize, mean: f32) -> f32 {
+    let mut squares = 0.0;
+    for item in 0..planes.items {
+        squares += f64::from(squares_from(
+            &x[planes.place(item, channel)..][..planes.area],
+            mean,
+        ));
+    }
+    (squares / f64::from(planes.of_channel())) as f32
+}
+
+/// The mean differences of adjacent channels' numbers from a number each.
+#[inline(always)]
+fn means_from(
+    planes: &Planes,
+    x: &[f32],
+    channels: Range<usize>,
+    centers: &[f32; TOGETHER],
+) -> [f32; TOGETHER] {
+    let mut means = [0.0; TOGETHER];
+    for item in 0..planes.items {
+        let x = &x[planes.place(item, channels.start)..][..channels.len() * planes.area];
+        let sums = means.iter_mut().zip(centers);
+        for ((mean, center), x) in sums.zip(x.chunks_exact(planes.area)) {
+            x.iter().for_each(|x| *mean += x - center);
         }
     }
-    means.iter_mut().for_each(|mean| *mean /= of_channel);
+    means.map(|sum| sum / planes.of_channel())
+}
+
+/// The variances of adjacent channels, given their means.
+#[inline(always)]
+fn variances_from(
+    planes: &Planes,
+    x: &[f32],
+    channels: Range<usize>,
+    means: &[f32; TOGETHER],
+) -> [f32; TOGETHER] {
+    let mut variances = [0.0; TOGETHER];
     for item in 0..planes.items {
-        let x = &x[planes.place(item, first)..][..num * area];
-        for (at, x) in x.chunks_exact(area).enumerate() {
+        let x = &x[planes.place(item, channels.start)..][..channels.len() * planes.area];
+        for (at, x) in x.chunks_exact(planes.area).enumerate() {
             for x in x {
                 let from = x - means[at];
                 variances[at] += from * from;
             }
         }
     }
-    for (at, moments) in moments.iter_mut().enumerate() {
-        *moments = [means[at], variances[at] / of_channel];
-    }
+    variances.map(|squares| squares / planes.of_channel())
 }
 
 /// Normalizes each channel by given statistics: its mean and the inverse of its deviation.
@@ -200,10 +265,14 @@ vectorized! {
 /// Adds the gradients of one item.
 #[inline(always)]
 fn add_now(x: &[f32], statistics: &[[f32; 2]], gradient: &[f32], sums: &mut Sums) {
-    if let [[mean, _]] = statistics {
-        let (part, products) = (sum(gradient), dot(gradient, x));
+    if let [[mean, inverse]] = statistics {
+        let part = sum(gradient);
         sums.wide[0] += f64::from(part);
-        sums.wide[1] += f64::from(products) - f64::from(*mean) * f64::from(part);
+        sums.wide[1] += if is_near(*mean, *inverse) {
+            f64::from(dot(gradient, x)) - f64::from(*mean) * f64::from(part)
+        } else {
+            f64::from(dot_from(gradient, x, *mean))
+        };
         return;
     }
     let area = x.len() / statistics.len();

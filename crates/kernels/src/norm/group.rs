@@ -4,11 +4,11 @@ use std::mem::MaybeUninit;
 
 use rayon::prelude::*;
 
-use super::super::reduce::{dot, squares_from, sum};
+use super::super::reduce::sum;
 use super::super::scratch::{Shared, copied, written};
 use super::super::vectors::vectorized;
-use super::Statistics;
 use super::planes::{Affine, Planes, scale, through};
+use super::{Statistics, centered, statistics_of};
 
 /// Normalizes groups of channels of each item.
 ///
@@ -55,9 +55,7 @@ fn normalize_group_now(
     if x.is_empty() {
         return;
     }
-    let mean = sum(x) / x.len() as f32;
-    let inverse = 1.0 / (squares_from(x, mean) / x.len() as f32 + epsilon).sqrt();
-    *statistics = [mean, inverse];
+    *statistics = statistics_of(x, epsilon);
     scale(x, &vec![*statistics; affine.gamma.len()], affine, to);
 }
 
@@ -123,7 +121,7 @@ fn group_back_now(
     for (at, (part, gamma)) in parts.iter_mut().zip(gamma).enumerate() {
         let (x, gradient) = (&x[at * area..][..area], &gradient[at * area..][..area]);
         let all = sum(gradient);
-        let products = (dot(gradient, x) - mean * all) * inverse;
+        let products = centered(gradient, x, *statistics, all) * inverse;
         *part = [products, all];
         even += gamma * all;
         along += gamma * products;

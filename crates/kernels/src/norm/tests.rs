@@ -207,6 +207,46 @@ fn channels_of_one_position_and_large_batches_are_normalized_too() {
     );
 }
 
+/// The rounding of a mean is not multiplied by the inverse of a deviation of zero.
+#[test]
+fn equal_numbers_are_normalized_to_zero() {
+    for value in [0.1, 255.3, 1000.1, 1e5 + 0.1] {
+        for [items, channels, area] in [[5, 3, 784], [33, 70, 1], [7, 6, 11]] {
+            let planes = Planes {
+                items,
+                channels,
+                area,
+            };
+            let x = vec![value; planes.num()];
+            let upstream = numbers(planes.num(), 1);
+            let gamma = numbers(channels, 2);
+            let affine = affine(&gamma, &[0.0; 70][..channels]);
+            let is_zero = |what: &str, numbers: &[f32]| {
+                let largest = numbers.iter().fold(0.0, |most: f32, x| most.max(x.abs()));
+                assert!(largest < 2e-5, "{what} {planes:?} {value}: {largest}");
+            };
+            let (y, moments) = batch_forward(&planes, EPSILON, &x, affine);
+            is_zero("batch", &y);
+            let statistics = deviations(&moments, EPSILON);
+            is_zero(
+                "gamma",
+                &batch_backward(&planes, &x, affine, &statistics, &upstream)[1],
+            );
+            let (y, statistics) = group_forward(&planes, channels, EPSILON, &x, affine);
+            is_zero("group", &y);
+            let back = group_backward(&planes, channels, &x, affine, &statistics, &upstream);
+            is_zero("gamma", &back[1]);
+            let (norm, gamma) = (RowNorm::Layer { epsilon: EPSILON }, numbers(area, 3));
+            let (y, statistics) = rows_forward(norm, &x, &gamma, None);
+            is_zero("layer", &y);
+            is_zero(
+                "gamma",
+                &rows_backward(norm, &x, &gamma, &statistics, &upstream)[1],
+            );
+        }
+    }
+}
+
 /// A norm with an activation has the bits of one after the other.
 #[test]
 #[cfg_attr(miri, ignore = "takes hours there")]

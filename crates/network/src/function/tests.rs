@@ -6,6 +6,7 @@ use burn::tensor::{DType, Device, Tensor};
 use super::{Activation, activate_by};
 use crate::graph::Graph;
 use crate::loss::item_losses;
+use crate::sparse;
 use crate::targets::Targets;
 use crate::tensor::DynTensor;
 use crate::testing::generator;
@@ -88,6 +89,22 @@ fn activations_pass_on_what_is_no_number() {
             }
         }
     }
+}
+
+#[test]
+fn the_largest_values_are_chosen_beside_what_is_no_number() {
+    let numbers = [
+        [1.0, f32::NAN, 3.0, 2.0],
+        [f32::NAN, f32::NAN, f32::NAN, 2.0],
+    ];
+    let x = Tensor::<2>::from_data(numbers, &Device::flex());
+    let largest = values(sparse::largest(x, 2, -1.0));
+    let nan = |at: usize| largest[at].is_nan();
+    assert!(nan(1) && (4..7).all(nan), "{largest:?}");
+    assert_eq!(
+        [largest[0], largest[2], largest[3], largest[7]],
+        [-1.0, 3.0, -1.0, -1.0]
+    );
 }
 
 #[test]

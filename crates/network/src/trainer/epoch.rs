@@ -8,7 +8,7 @@ use super::{Advance, Finished, Trainer, unread};
 use crate::batch::Batch;
 use crate::copies;
 use crate::evaluation::Errors;
-use crate::failure::{LOWER_RATE, WrongCount, all_deciding, all_finite, wrong_count};
+use crate::failure::{WrongCount, all_deciding, all_finite, how_to_stay_finite, wrong_count};
 use crate::hybrid::Counters;
 use crate::network::Network;
 use crate::scores::read;
@@ -37,11 +37,11 @@ impl Trainer {
         };
         let epoch = self.state.epochs_done + 1;
         let mut message = format!("the {what} became infinite or NaN in epoch {epoch}");
+        let step = step.map(|step| (epoch - 1) * self.plan.steps_per_epoch + step);
         if let Some(step) = step {
-            let step = (epoch - 1) * self.plan.steps_per_epoch + step;
             message += &format!(", step {step}");
         }
-        let message = message + LOWER_RATE;
+        message += how_to_stay_finite(step);
         Err(Outcome::failed(FailureClass::NotFinite, message))
     }
 

@@ -33,8 +33,8 @@ impl Network {
         let (norm, next) = (&self.layers[at], self.layers.get(at + 1)?);
         let has_both = match &norm.kind {
             LayerKind::Norm(Norm::Group { .. } | Norm::Instance { .. }) => true,
-            // Frozen, it is computed by Burn.
-            LayerKind::Norm(Norm::Batch { .. }) => !norm.freeze,
+            // Frozen, or below adapters, it is computed by Burn.
+            LayerKind::Norm(Norm::Batch { .. }) => !norm.freeze && !self.has_adapters(),
             _ => false,
         };
         let LayerKind::Activation(activation) = &next.kind else {

@@ -30,18 +30,35 @@ pub fn convolved(conv: &Conv, input: &[usize], wanted: &[usize]) -> Result<Dims,
         let extent = conv.dilation[at] * (conv.kernel_size[at] - 1) + 1;
         let pads = padding(&conv.padding, at, input[1 + at], extent, conv.stride[at]);
         if conv.dims == 3 && pads.0 != pads.1 {
-            let side = conv.kernel_size[at];
             return wrong(
                 "kernel_size",
                 format!(
-                    "would need one more zero on one side than on the other for \"same\" padding of a kernel of {side}, which 3d convolutions do not support"
+                    "would need one more zero on one side than on the other for \"same\" padding of a kernel of {}, which 3d convolutions do not support",
+                    conv.kernel_size[at]
                 ),
-                format!("use an odd kernel size, such as {}", side + 1),
+                match even_kernel(conv, input) {
+                    Some(sizes) => format!("use `kernel_size = {sizes:?}`"),
+                    None => format!("set the number of zeros, such as `padding = {}`", pads.1),
+                },
             );
         }
         shape.push(window(input, at, extent, conv.stride[at], pads, false)?);
     }
     Ok(shape)
+}
+
+/// The nearest sizes of a convolution's kernel that need as many zeros on both sides of each axis.
+fn even_kernel(conv: &Conv, input: &[usize]) -> Option<Vec<usize>> {
+    let near = |at: usize| {
+        let side = conv.kernel_size[at];
+        let mut sides = [side, side + 1, side - 1].into_iter();
+        sides.find(|side| {
+            let extent = conv.dilation[at] * (side.max(&1) - 1) + 1;
+            let pads = padding(&conv.padding, at, input[1 + at], extent, conv.stride[at]);
+            *side > 0 && pads.0 == pads.1
+        })
+    };
+    (0..conv.dims).map(near).collect()
 }
 
 /// The number of windows over an image along both axes.

@@ -49,7 +49,12 @@ pub fn effect_columns(effect: &AxisEffect, value: &str) -> Columns {
             level.interval.as_ref().map_or("-".into(), interval),
         ]
     });
-    let head = [effect.key.as_str(), "runs", "seeds", value, "95 % interval"];
+    let units = if is_over_splits(effect) {
+        "pairs"
+    } else {
+        "seeds"
+    };
+    let head = [effect.key.as_str(), "runs", units, value, "95 % interval"];
     Columns {
         head: head.map(str::to_owned).to_vec(),
         rows: rows.collect(),
@@ -64,14 +69,19 @@ fn with_spread(report: &Report, note: String) -> String {
     }
 }
 
-/// How to read the rows.
-pub fn effect_note(effect: &AxisEffect) -> String {
+/// Whether its means are of pairs of a seed and a split.
+fn is_over_splits(effect: &AxisEffect) -> bool {
     let is_corrected = |level: &LevelEffect| {
         let interval = level.interval.as_ref();
         interval.is_some_and(|interval| interval.method == IntervalMethod::CorrectedT)
     };
-    let note = if effect.marginal.levels.iter().any(is_corrected) {
-        "The mean over all other settings for each seed and split, and Student's interval, corrected for what splits and seeds share."
+    effect.marginal.levels.iter().any(is_corrected)
+}
+
+/// How to read the rows.
+pub fn effect_note(effect: &AxisEffect) -> String {
+    let note = if is_over_splits(effect) {
+        "The mean over all other settings for each pair of a seed and a split, and Student's interval, corrected for what splits and seeds share."
     } else {
         "The mean over all other settings for each seed, and Student's interval over the seeds."
     };
