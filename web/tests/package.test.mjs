@@ -226,7 +226,9 @@ test("losses are those of the program", { skip }, async (context) => {
     const differences = found.map((loss, at) => difference(loss, expected[at]));
     const most = Math.max(...differences);
     context.diagnostic(`${name}: the first of ${found.length} losses differs by ${differences[0].toExponential(1)}, all by ${most.toExponential(1)}`);
-    if (differences[0] > TOLERANCE || most > (UNSTEADY[name] ?? TOLERANCE)) far.push(`${name}: ${differences[0]}, ${most}`);
+    // The first loss of an unsteady one has passed through all of its norms.
+    const first = name in UNSTEADY ? 1e-5 : TOLERANCE;
+    if (differences[0] > first || most > (UNSTEADY[name] ?? TOLERANCE)) far.push(`${name}: ${differences[0]}, ${most}`);
   }
   assert.deepEqual(far, []);
 });
