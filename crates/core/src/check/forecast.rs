@@ -77,7 +77,7 @@ pub struct Forecast {
     pub activations: u64,
     /// The items of a batch and, on the host, of prefetched ones.
     pub batch: u64,
-    /// The largest temporary memory of the backward pass and the kernels.
+    /// The largest temporary memory of the backward pass and the kernels, or what saving needs beyond that.
     pub workspace: u64,
 }
 
@@ -176,14 +176,27 @@ impl Forecast {
                 .saturating_add(graph)
         });
         let beyond = beyond.max(whole.saturating_sub(activations.saturating_add(workspace)));
+        let optimizer = trained.saturating_mul(optimizer.method.num_states());
+        let average = copied.saturating_mul(train.ema.is_some() as u64 + strategy.num_copies());
+        let gradients = trained.saturating_mul(1 + is_in_pieces as u64);
+        // Burn copies what it saves, when the gradients and what the forward pass kept are gone.
+        let saved_bytes = if on_host {
+            weights
+                .saturating_sub(saved)
+                .saturating_add(optimizer)
+                .saturating_add(average)
+        } else {
+            0
+        };
+        let saving = saved_bytes.saturating_sub(gradients.saturating_add(activations));
         Self {
             process: if on_host { PROCESS_BYTES } else { 0 },
             data: if on_host { data.held_bytes() } else { 0 },
             kept: 0,
             parameters: weights.saturating_sub(saved),
-            gradients: trained.saturating_mul(1 + is_in_pieces as u64),
-            optimizer: trained.saturating_mul(optimizer.method.num_states()),
-            average: copied.saturating_mul(train.ema.is_some() as u64 + strategy.num_copies()),
+            gradients,
+            optimizer,
+            average,
             teacher: of_teacher,
             activations,
             batch: data
@@ -193,7 +206,8 @@ impl Forecast {
                 .saturating_mul(1 + on_host as u64 * ahead),
             workspace: workspace
                 .saturating_add(beyond)
-                .saturating_add(largest_held),
+                .saturating_add(largest_held)
+                .max(saving),
         }
     }
 

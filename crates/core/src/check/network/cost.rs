@@ -8,7 +8,7 @@ use super::{Input, einsum};
 use crate::spec::model::activation::Activation;
 use crate::spec::model::attention::Attention;
 use crate::spec::model::fourier::{Transform, Wave};
-use crate::spec::model::layer::{Cell, LayerKind, Steps};
+use crate::spec::model::layer::{Cell, LayerKind, Norm, Steps};
 use crate::spec::model::message::{EdgeEnds, GraphPooling, Message};
 pub use parameters::{matrices, parameters};
 
@@ -270,12 +270,25 @@ pub fn activations(kind: &LayerKind, inputs: &[Input], shape: &[usize]) -> u64 {
     saturated(wide_activations(kind, inputs, shape))
 }
 
+/// What Burn's operations of an activation keep, in quarters of its output: several of them keep the input and what
+/// they compute from it, or a byte for each value. Measured.
+fn quarters_of(activation: &Activation) -> u128 {
+    match activation {
+        Activation::Mish => 21,
+        Activation::GeluTanh | Activation::Sparsemax => 12,
+        Activation::HardSwish => 10,
+        Activation::Elu { .. } | Activation::Selu | Activation::Softplus { .. } => 9,
+        Activation::Silu | Activation::Softsign | Activation::Softmax => 8,
+        _ => 4,
+    }
+}
+
 fn wide_activations(kind: &LayerKind, inputs: &[Input], shape: &[usize]) -> u128 {
     let output = u128::from(times(shape));
     let input = &inputs[0].shape.dims;
     let width = input.last().copied().unwrap_or(1) as u128;
     let attention = |length: u128, memory: u128, heads: usize| {
-        3 * length * width + 2 * memory * width + 2 * heads as u128 * length * memory
+        3 * length * width + 2 * memory * width + 3 * heads as u128 * length * memory
     };
     match kind {
         LayerKind::Flatten { .. }
@@ -311,7 +324,11 @@ fn wide_activations(kind: &LayerKind, inputs: &[Input], shape: &[usize]) -> u128
         LayerKind::Fourier(fourier) => output * (1 + 2 * fourier.axes.len() as u128),
         // Which values are kept.
         LayerKind::TopK { .. } => 2 * output,
-        LayerKind::Activation(Activation::Sparsemax) => 3 * output,
+        LayerKind::Activation(activation) => quarters_of(activation) * output / 4,
+        LayerKind::Swiglu { .. } => 5 * output,
+        LayerKind::Norm(Norm::LocalResponse { .. }) => 4 * output,
+        LayerKind::Norm(Norm::Batch { .. }) => output,
+        LayerKind::Norm(_) => 2 * output,
         // Factors and states before and after each pass of the scan.
         LayerKind::LinearScan { .. } => output * (1 + 5 * passes(input[0])),
         // Windows over height and width come first.
@@ -321,7 +338,12 @@ fn wide_activations(kind: &LayerKind, inputs: &[Input], shape: &[usize]) -> u128
         LayerKind::Recurrent(recurrent) => {
             let directions = 1 + recurrent.bidirectional as u128;
             let hidden = directions * recurrent.hidden_size as u128;
-            let steps = input[0] as u128 * hidden * (num_gates(recurrent.cell) + 1);
+            let each = match recurrent.cell {
+                Cell::Rnn => 6,
+                Cell::Gru => 12,
+                Cell::Lstm => 14,
+            };
+            let steps = input[0] as u128 * hidden * each;
             match recurrent.output {
                 Steps::Sequence => steps,
                 Steps::Last => steps + hidden,
@@ -340,7 +362,7 @@ fn wide_activations(kind: &LayerKind, inputs: &[Input], shape: &[usize]) -> u128
             let (length, memory, queries, keys) = grouped_sizes(attention, inputs);
             // Queries and keys are kept before and after norms and rotation.
             let times = 1 + attention.qk_norm as u128 + 3 * attention.rotary.is_some() as u128;
-            let scores = 2 + attention.alibi as u128;
+            let scores = 3;
             times * (length * queries + memory * keys)
                 + memory * keys
                 + scores * attention.num_heads as u128 * length * memory

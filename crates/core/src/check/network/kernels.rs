@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::{Layer, Network, cost};
 use crate::spec::backend::{Backend, Kernels, Precision};
 use crate::spec::model::activation::Activation;
-use crate::spec::model::layer::{Cell, LayerKind, Norm, Pool};
+use crate::spec::model::layer::{Cell, FeedforwardActivation, LayerKind, Norm, Pairwise, Pool};
 
 impl Network {
     /// Whether runner's or Burn's kernels compute each layer on a device, by its name. Layers that only reshape are
@@ -100,18 +100,52 @@ pub(super) fn is_pooled_by_own(pool: &Pool) -> bool {
 
 /// Whether a layer is an activation whose kernel needs its output in the backward pass, and not its input.
 pub(super) fn keeps_output(kind: &LayerKind) -> bool {
-    matches!(
-        kind,
-        LayerKind::Activation(
-            Activation::Relu
-                | Activation::Relu6
-                | Activation::Tanh
-                | Activation::Sigmoid
-                | Activation::Exp
-                | Activation::Softmax
-                | Activation::LogSoftmax
-        )
-    )
+    let LayerKind::Activation(activation) = kind else {
+        return false;
+    };
+    match activation {
+        Activation::Relu
+        | Activation::Relu6
+        | Activation::Tanh
+        | Activation::Sigmoid
+        | Activation::Exp
+        | Activation::Softmax
+        | Activation::LogSoftmax => true,
+        Activation::Hardtanh { min, max } => min < max,
+        _ => false,
+    }
+}
+
+/// Whether a layer's kernel needs its output in the backward pass.
+pub(super) fn needs_output(kind: &LayerKind) -> bool {
+    let has_states = matches!(kind, LayerKind::Recurrent(_) | LayerKind::LinearScan { .. });
+    keeps_output(kind) || has_states
+}
+
+/// Whether a layer's backward pass needs its input. `has_own` says whether runner's kernels compute it where there are
+/// some, `is_trained` whether any of its weights is.
+pub(super) fn keeps_input(layer: &Layer, has_own: bool, is_trained: bool) -> bool {
+    match &layer.kind {
+        // Sums, and products with what is not trained.
+        LayerKind::Add
+        | LayerKind::Pairwise {
+            operation: Pairwise::Subtract,
+        }
+        | LayerKind::Concat { .. }
+        | LayerKind::Dropout { .. }
+        | LayerKind::ChannelDropout { .. }
+        | LayerKind::StochasticDepth { .. }
+        | LayerKind::GaussianNoise { .. }
+        | LayerKind::Activation(Activation::Scale { .. }) => false,
+        LayerKind::Linear { .. } | LayerKind::Conv(_) | LayerKind::ConvTranspose(_) => {
+            is_trained || !layer.adapters.is_empty()
+        }
+        LayerKind::Pool(pool) if pool.max => !(has_own && is_pooled_by_own(pool)),
+        kind @ (LayerKind::Pool(_) | LayerKind::AdaptiveAvgPool { .. }) => {
+            !(has_own && has_kernel(kind))
+        }
+        kind => !(has_own && keeps_output(kind)),
+    }
 }
 
 /// Values of one item that a layer's kernels keep for the backward pass, including its output.
@@ -170,15 +204,27 @@ pub(super) fn kept(layer: &Layer) -> u64 {
             } else {
                 0
             };
-            let feedforward = times(&[2, length, stack.feedforward_size as u64]);
+            // Relu keeps only its output.
+            let rows = match stack.activation {
+                FeedforwardActivation::Relu => 1,
+                _ => 2,
+            };
+            let feedforward = times(&[rows, length, stack.feedforward_size as u64]);
             let of_layer = [
                 attention(length, stack.num_heads),
                 cross,
                 feedforward,
-                times(&[5, length, width]),
+                times(&[3, length, width]),
             ];
             let of_layer = of_layer.into_iter().fold(0, u64::saturating_add);
             times(&[stack.num_layers as u64, of_layer])
+        }
+        // Both halves, that of silu before and after it, and their product.
+        LayerKind::Swiglu { .. } => times(&[4, cost::times(&layer.shape)]),
+        LayerKind::Activation(_) | LayerKind::Norm(_) | LayerKind::Prelu { .. }
+            if has_kernel(&layer.kind) =>
+        {
+            cost::times(&layer.shape)
         }
         _ => layer.activations_per_item,
     }

@@ -1,16 +1,16 @@
 //! What a training step keeps of a network's values, for one item.
 //!
-//! Burn's autodiff keeps what a backward step asks for. As of burn-autodiff 0.22.1, a linear layer and a convolution
-//! keep their input, an activation its input, a max pooling its input and the positions of the maxima, a product both
-//! factors, a sum neither. So the output of a layer is kept by the layers that use it, and [`super::cost::activations`]
-//! counts what is alive at the end of the forward pass. Runner's max pooling keeps only the positions, and some of its
-//! activations only their output, so a value that only they read is not kept, and neither is one that a norm passes to
-//! its activation; its recurrent layers and attention keep less than Burn's. Layers before the first trained layer have
-//! no backward pass, and keep nothing.
+//! Burn's autodiff keeps what a backward step asks for. As of burn-autodiff 0.22.1, a trained linear layer and
+//! convolution keep their input, an activation its input, a max pooling its input and the positions of the maxima, a
+//! product both factors, a sum neither. So the output of a layer is kept if a layer that uses it asks for its input, or
+//! if the layer itself needs it, and [`super::cost::activations`] counts it with what else a layer keeps. Runner's
+//! poolings keep at most positions, and some of its activations only their output; neither does a norm keep what it
+//! passes to its activation; its recurrent layers and attention keep less than Burn's. Layers before the first trained
+//! layer have no backward pass, and keep nothing.
 //!
-//! With gradient checkpointing, memory-bound operations keep a way to recompute their output, and the nearest preceding
-//! outputs that are kept anyway replace it. Random operations, matrix products, convolutions, poolings and reductions
-//! are kept in both cases.
+//! With gradient checkpointing, memory-bound operations keep a way to recompute their output from values that are kept
+//! anyway; where these are not, nothing is saved. Random operations, matrix products, convolutions, poolings and
+//! reductions are kept in both cases.
 
 use std::ops::Range;
 
@@ -69,6 +69,29 @@ impl Network {
             let is_behind = inputs.any(|input| is_tracked[input]);
             is_tracked.push(is_trained(at) || is_behind);
         }
+        // Whether a layer's output is there for the backward pass in any case, and what a layer recomputes from that.
+        let is_asked_for = |at: usize| {
+            let mut readers = self.readers(at).peekable();
+            let is_last = readers.peek().is_none();
+            let asks =
+                |reader| kernels::keeps_input(&self.layers[reader], has_own, is_trained(reader));
+            is_last
+                || (has_own && kernels::needs_output(&self.layers[at].kind))
+                || readers.any(asks)
+        };
+        // Blocks are computed layer by layer.
+        let joins = |norm: usize| {
+            let has_both = has_own && recomputed != Recomputed::Blocks;
+            has_both && self.activation_of_norm(norm).is_some()
+        };
+        let mut is_anew: Vec<bool> = Vec::new();
+        for (at, layer) in self.layers.iter().enumerate() {
+            let is_joined = at.checked_sub(1).is_some_and(joins);
+            let mut inputs = layer.inputs.iter().filter_map(|input| input.layer);
+            let from = |input: usize| is_anew[input] || is_asked_for(input);
+            let is_cheap = is_checkpointing && !is_joined && is_computed_anew(&layer.kind, has_own);
+            is_anew.push(is_cheap && inputs.all(from));
+        }
         let kept = self.layers.iter().enumerate().map(|(at, layer)| {
             let output = values(&layer.shape);
             if !is_tracked[at] {
@@ -85,8 +108,13 @@ impl Network {
                 LayerKind::Dropout { probability } if *probability > 0.0 && !has_own => {
                     output.saturating_mul(float)
                 }
+                _ if !has_own && layer.stored_scores(has_own).are_dropped => {
+                    let scores = layer.stored_scores(has_own);
+                    let masks = scores.each.saturating_mul(scores.attentions);
+                    masks.saturating_mul(float)
+                }
                 LayerKind::Pool(pool) if pool.max => {
-                    let is_own = has_own && is_pooled_by_own(&layer.kind);
+                    let is_own = has_own && kernels::is_pooled_by_own(pool);
                     output.saturating_mul(PLACE_BYTES[is_own as usize])
                 }
                 _ => 0,
@@ -96,16 +124,9 @@ impl Network {
             } else {
                 layer.activations_per_item
             };
-            // Blocks are computed layer by layer.
-            let joins = |norm: usize| {
-                let has_both = has_own && recomputed != Recomputed::Blocks;
-                has_both && self.activation_of_norm(norm).is_some()
-            };
-            let is_joined = at.checked_sub(1).is_some_and(joins);
-            let is_anew = || is_computed_anew(&layer.kind, has_own);
-            let values = if is_checkpointing && !is_joined && is_anew() {
+            let values = if is_anew[at] {
                 0
-            } else if joins(at) || has_own && self.is_only_passed(at) {
+            } else if joins(at) || !is_asked_for(at) {
                 per_item.saturating_sub(output)
             } else {
                 per_item
@@ -130,17 +151,6 @@ impl Network {
         numbers.fold(0, u64::saturating_add)
     }
 
-    /// Whether a layer's output is read only by runner's kernels that do not keep their input: max pooling, and
-    /// activations that keep their output.
-    fn is_only_passed(&self, at: usize) -> bool {
-        let mut readers = self.readers(at).peekable();
-        readers.peek().is_some()
-            && readers.all(|reader| {
-                let kind = &self.layers[reader].kind;
-                is_pooled_by_own(kind) || kernels::keeps_output(kind)
-            })
-    }
-
     /// The layers that use a layer's output.
     pub(super) fn readers(&self, at: usize) -> impl Iterator<Item = usize> {
         let reads = move |layer: &Layer| layer.inputs.iter().any(|input| input.layer == Some(at));
@@ -149,19 +159,33 @@ impl Network {
     }
 
     /// The largest number of values of one item that the backward pass holds temporarily, in addition to what is kept:
-    /// the gradients of a layer's output and inputs, and the copies with channels last that Burn's convolutions on
-    /// `flex` make of input and gradient.
+    /// the gradients of a layer's output and inputs, and the copies that Burn's convolutions on `flex` make of input and
+    /// gradient, with channels last and with padding.
     pub fn moment_per_item(&self, is_flex: bool, has_own: bool) -> u64 {
         let moment = |layer: &Layer| {
             let inputs = layer.inputs.iter().map(|input| values(&input.shape.dims));
-            let gradients = inputs.fold(values(&layer.shape), u64::saturating_add);
-            match layer.kind {
-                LayerKind::Conv(ref conv) if is_flex && !(has_own && conv.dims < 3) => {
-                    gradients.saturating_mul(2)
+            let output = match &layer.kind {
+                // Every step has a gradient, also where only the last one is passed on.
+                LayerKind::Recurrent(recurrent) => {
+                    let directions = 1 + u64::from(recurrent.bidirectional);
+                    let steps = layer.inputs[0].shape.dims[0] as u64;
+                    values(&[recurrent.hidden_size])
+                        .saturating_mul(directions.saturating_mul(steps))
                 }
-                LayerKind::ConvTranspose(_) if is_flex => gradients.saturating_mul(2),
+                _ => values(&layer.shape),
+            };
+            let gradients = inputs.fold(output, u64::saturating_add);
+            let is_burns = |dims: usize| is_flex && !(has_own && dims < 3);
+            match &layer.kind {
+                LayerKind::Conv(conv) if is_burns(conv.dims) => {
+                    gradients.saturating_mul(if conv.dims == 3 { 4 } else { 3 })
+                }
+                LayerKind::ConvTranspose(conv) if is_burns(conv.dims) => {
+                    gradients.saturating_mul(3)
+                }
                 LayerKind::Message(_) => gradients.saturating_add(self.messages_per_item(layer)),
-                _ => gradients,
+                // The gradients of weights and of scores.
+                _ => gradients.saturating_add(layer.stored_scores(has_own).each.saturating_mul(2)),
             }
         };
         self.layers.iter().map(moment).max().unwrap_or(0)
@@ -177,30 +201,54 @@ impl Layer {
         if self.documents.is_none() {
             return 0;
         }
-        let length = self.shape[0] as u64;
-        let stored = |heads: usize, layers: usize| {
-            let scores = length.saturating_mul(length).saturating_mul(heads as u64);
-            scores.saturating_mul(MASKS * layers as u64)
-        };
-        let masks = match &self.kind {
+        let scores = self.stored_scores(has_own);
+        let masks = scores.each.saturating_mul(MASKS * scores.attentions);
+        let numbers = (self.shape[0] as u64).saturating_mul(NUMBER);
+        masks.saturating_add(numbers)
+    }
+
+    /// The scores of an item that a layer's attentions store; none if runner's kernels compute them.
+    fn stored_scores(&self, has_own: bool) -> StoredScores {
+        let [length, memory] = [0, self.values().len().saturating_sub(1)]
+            .map(|at| self.inputs[at].shape.dims.first().copied().unwrap_or(1));
+        let (heads, keys, attentions, dropout) = match &self.kind {
             LayerKind::MultiHeadAttention {
                 num_heads, dropout, ..
-            } if !(has_own && *dropout == 0.0) => stored(*num_heads, 1),
-            LayerKind::GroupedAttention(grouped) if !(has_own && self.is_grouped_by_own()) => {
-                stored(grouped.num_heads, 1)
+            } => (*num_heads, memory, 1, *dropout),
+            LayerKind::GroupedAttention(grouped) => (grouped.num_heads, memory, 1, grouped.dropout),
+            LayerKind::TransformerEncoder(stack) => {
+                (stack.num_heads, length, stack.num_layers, stack.dropout)
             }
-            LayerKind::TransformerEncoder(stack) if !(has_own && stack.dropout == 0.0) => {
-                stored(stack.num_heads, stack.num_layers)
+            LayerKind::TransformerDecoder(stack) => {
+                let keys = length.max(memory);
+                (stack.num_heads, keys, 2 * stack.num_layers, stack.dropout)
             }
-            _ => 0,
+            _ => return StoredScores::default(),
         };
-        masks.saturating_add(length.saturating_mul(NUMBER))
+        let is_own = match &self.kind {
+            LayerKind::GroupedAttention(_) => self.is_grouped_by_own(),
+            _ => dropout == 0.0,
+        };
+        if has_own && is_own {
+            return StoredScores::default();
+        }
+        StoredScores {
+            each: values(&[heads, length, keys]),
+            attentions: attentions as u64,
+            are_dropped: dropout > 0.0,
+        }
     }
 }
 
-/// Whether runner has a kernel for a layer's max pooling.
-fn is_pooled_by_own(kind: &LayerKind) -> bool {
-    matches!(kind, LayerKind::Pool(pool) if kernels::is_pooled_by_own(pool))
+/// The scores of an item that attentions of a layer store.
+#[derive(Clone, Copy, Debug, Default)]
+struct StoredScores {
+    /// Those of one attention.
+    each: u64,
+    /// The number of attentions.
+    attentions: u64,
+    /// Whether some are dropped in training.
+    are_dropped: bool,
 }
 
 /// Whether a layer consists only of operations that autodiff calls memory-bound.
@@ -228,4 +276,50 @@ fn is_computed_anew(kind: &LayerKind, has_own: bool) -> bool {
 pub(super) fn values(shape: &[usize]) -> u64 {
     let sizes = shape.iter().map(|size| *size as u64);
     sizes.fold(1, u64::saturating_mul)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::network::examples::network;
+
+    /// Numbers that are kept of an item with four, by rows of eight.
+    fn kept(layers: &str, has_own: bool, recomputed: Recomputed) -> u64 {
+        let network = network(&[4], layers);
+        let trained: Vec<u64> = network
+            .layers
+            .iter()
+            .map(|layer| layer.num_parameters)
+            .collect();
+        let kept = network.kept_bytes_per_item(1, recomputed, has_own, &trained);
+        assert!(kept.is_multiple_of(8));
+        kept / 8
+    }
+
+    #[test]
+    fn outputs_are_kept_that_a_backward_pass_asks_for() {
+        let linear = "{ type = 'linear', out_features = 8 }";
+        let between = |layer: &str| format!("{linear}, {{ type = '{layer}' }}, {linear}");
+        let residual = format!(
+            "{{ type = 'linear', out_features = 8, name = 'a' }}, {{ type = 'linear', out_features = 8, name = 'b' }}, {{ type = 'add', inputs = ['a', 'b'] }}, {linear}"
+        );
+        // By runner's kernels, with checkpointing, and by Burn's; the last output is always kept.
+        for (layers, expected) in [
+            (format!("{linear}, {linear}"), [2, 2, 2]),
+            (between("gelu"), [3, 2, 3]),
+            (between("tanh"), [2, 2, 3]),
+            (between("hardtanh"), [2, 2, 3]),
+            // Burn keeps the mask.
+            (between("dropout"), [2, 2, 3]),
+            // What the sum is computed from is not kept, so it is.
+            (residual, [3, 3, 3]),
+        ] {
+            let found = [
+                kept(&layers, true, Recomputed::Nothing),
+                kept(&layers, true, Recomputed::Operations),
+                kept(&layers, false, Recomputed::Nothing),
+            ];
+            assert_eq!(found, expected, "{layers}");
+        }
+    }
 }
