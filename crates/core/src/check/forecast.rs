@@ -176,15 +176,13 @@ impl Forecast {
                 .saturating_add(graph)
         });
         let beyond = beyond.max(whole.saturating_sub(activations.saturating_add(workspace)));
+        let parameters = weights.saturating_sub(saved);
         let optimizer = trained.saturating_mul(optimizer.method.num_states());
         let average = copied.saturating_mul(train.ema.is_some() as u64 + strategy.num_copies());
         let gradients = trained.saturating_mul(1 + is_in_pieces as u64);
         // Burn copies what it saves, when the gradients and what the forward pass kept are gone.
         let saved_bytes = if on_host {
-            weights
-                .saturating_sub(saved)
-                .saturating_add(optimizer)
-                .saturating_add(average)
+            parameters.saturating_add(optimizer).saturating_add(average)
         } else {
             0
         };
@@ -193,7 +191,7 @@ impl Forecast {
             process: if on_host { PROCESS_BYTES } else { 0 },
             data: if on_host { data.held_bytes() } else { 0 },
             kept: 0,
-            parameters: weights.saturating_sub(saved),
+            parameters,
             gradients,
             optimizer,
             average,

@@ -149,16 +149,18 @@ impl Known {
 
 /// The sha256 of a single file that is not data, from the cache if that is proven to be valid.
 pub fn file_digest(path: &Path, cache: &Path) -> Result<String, DataError> {
-    let mut known = Known::read(cache, Trust::Stamps);
-    let digest = known.digest(path, TRUSTED_FROM_BYTES)?;
-    known.write();
-    Ok(digest)
+    let known = Known::read(cache, Trust::Stamps);
+    single_digest(known, path, TRUSTED_FROM_BYTES)
 }
 
 /// The sha256 of a program's file. Apart from those of data, of which there may be very many.
 pub fn program_digest(path: &Path, cache: &Path) -> Result<String, DataError> {
-    let mut known = Known::in_file(cache.join("program.json"), Trust::Stamps);
-    let digest = known.digest(path, 0)?;
+    let known = Known::in_file(cache.join("program.json"), Trust::Stamps);
+    single_digest(known, path, 0)
+}
+
+fn single_digest(mut known: Known, path: &Path, from_bytes: u64) -> Result<String, DataError> {
+    let digest = known.digest(path, from_bytes)?;
     known.write();
     Ok(digest)
 }

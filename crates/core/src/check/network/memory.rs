@@ -69,16 +69,15 @@ impl Network {
             let is_behind = inputs.any(|input| is_tracked[input]);
             is_tracked.push(is_trained(at) || is_behind);
         }
-        // Whether a layer's output is there for the backward pass in any case, and what a layer recomputes from that.
-        let is_asked_for = |at: usize| {
+        // Whether each layer's output is there for the backward pass in any case, and what is recomputed from that.
+        let is_asked_for = |(at, layer): (usize, &Layer)| {
             let mut readers = self.readers(at).peekable();
             let is_last = readers.peek().is_none();
             let asks =
                 |reader| kernels::keeps_input(&self.layers[reader], has_own, is_trained(reader));
-            is_last
-                || (has_own && kernels::needs_output(&self.layers[at].kind))
-                || readers.any(asks)
+            is_last || (has_own && kernels::needs_output(&layer.kind)) || readers.any(asks)
         };
+        let is_asked_for: Vec<bool> = self.layers.iter().enumerate().map(is_asked_for).collect();
         // Blocks are computed layer by layer.
         let joins = |norm: usize| {
             let has_both = has_own && recomputed != Recomputed::Blocks;
@@ -88,7 +87,7 @@ impl Network {
         for (at, layer) in self.layers.iter().enumerate() {
             let is_joined = at.checked_sub(1).is_some_and(joins);
             let mut inputs = layer.inputs.iter().filter_map(|input| input.layer);
-            let from = |input: usize| is_anew[input] || is_asked_for(input);
+            let from = |input: usize| is_anew[input] || is_asked_for[input];
             let is_cheap = is_checkpointing && !is_joined && is_computed_anew(&layer.kind, has_own);
             is_anew.push(is_cheap && inputs.all(from));
         }
@@ -108,14 +107,15 @@ impl Network {
                 LayerKind::Dropout { probability } if *probability > 0.0 && !has_own => {
                     output.saturating_mul(float)
                 }
-                _ if !has_own && layer.stored_scores(has_own).are_dropped => {
-                    let scores = layer.stored_scores(has_own);
-                    let masks = scores.each.saturating_mul(scores.attentions);
-                    masks.saturating_mul(float)
-                }
                 LayerKind::Pool(pool) if pool.max => {
                     let is_own = has_own && kernels::is_pooled_by_own(pool);
                     output.saturating_mul(PLACE_BYTES[is_own as usize])
+                }
+                // The masks of attentions.
+                _ if !has_own => {
+                    let scores = layer.stored_scores(has_own);
+                    let masks = scores.each.saturating_mul(scores.dropped);
+                    masks.saturating_mul(float)
                 }
                 _ => 0,
             };
@@ -126,7 +126,7 @@ impl Network {
             };
             let values = if is_anew[at] {
                 0
-            } else if joins(at) || !is_asked_for(at) {
+            } else if joins(at) || !is_asked_for[at] {
                 per_item.saturating_sub(output)
             } else {
                 per_item
@@ -235,7 +235,7 @@ impl Layer {
         StoredScores {
             each: values(&[heads, length, keys]),
             attentions: attentions as u64,
-            are_dropped: dropout > 0.0,
+            dropped: if dropout > 0.0 { attentions as u64 } else { 0 },
         }
     }
 }
@@ -247,8 +247,8 @@ struct StoredScores {
     each: u64,
     /// The number of attentions.
     attentions: u64,
-    /// Whether some are dropped in training.
-    are_dropped: bool,
+    /// The number of those that drop some in training.
+    dropped: u64,
 }
 
 /// Whether a layer consists only of operations that autodiff calls memory-bound.

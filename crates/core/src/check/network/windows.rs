@@ -51,11 +51,13 @@ pub fn convolved(conv: &Conv, input: &[usize], wanted: &[usize]) -> Result<Dims,
 fn even_kernel(conv: &Conv, input: &[usize]) -> Option<Vec<usize>> {
     let near = |at: usize| {
         let side = conv.kernel_size[at];
-        let mut sides = [side, side + 1, side - 1].into_iter();
+        let mut sides = [side, side + 1, side - 1]
+            .into_iter()
+            .filter(|side| *side > 0);
         sides.find(|side| {
-            let extent = conv.dilation[at] * (side.max(&1) - 1) + 1;
+            let extent = conv.dilation[at] * (side - 1) + 1;
             let pads = padding(&conv.padding, at, input[1 + at], extent, conv.stride[at]);
-            *side > 0 && pads.0 == pads.1
+            pads.0 == pads.1
         })
     };
     (0..conv.dims).map(near).collect()
