@@ -288,6 +288,19 @@ test("any number of threads computes the same bits", async (context) => {
   await assert.rejects(threads(0), /expected a number of threads, found 0/);
 });
 
+test("threads that wait keep to their own memory", () => {
+  // What a thread loses while it waits (see web/waits.mjs) is 0 afterwards, and was the address of its frame.
+  const source = `
+    const { threads } = await import(${JSON.stringify(pathToFileURL(join(web, "package/index.js")))});
+    await threads(5);
+    const { shared_memory } = await import(${JSON.stringify(pathToFileURL(join(web, "package/runner_threads.js")))});
+    console.log(new Uint8Array(shared_memory().buffer, 0, 1024).some(Boolean));`;
+  for (let start = 0; start < 5; start++) {
+    const written = execFileSync(process.execPath, ["--input-type=module", "-e", source], { encoding: "utf8", timeout: 60_000 });
+    assert.equal(written.trim(), "false");
+  }
+});
+
 test("iris and digits reach their accuracy", async () => {
   for (const [name, least] of [["iris.toml", 0.9], ["digits.toml", 0.96]]) {
     const { epochs, training } = await losses(new Experiment(text(name), name));
