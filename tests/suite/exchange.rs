@@ -954,7 +954,7 @@ fn transforms_leave_with_the_network() {
     );
     assert!(
         source.contains(
-            "one_hot(category(row[\"color\"]), {\"blue \\\"sky\\\"\": 0, \"green\": 1, \"red\": 2}"
+            "one_hot(of_category(\"color\", row[\"color\"], {\"blue \\\"sky\\\"\": 0, \"green\": 1, \"red\": 2}"
         ),
         "{source}"
     );

@@ -384,3 +384,88 @@ fn categories_are_not_missing_in_files_of_another_type() {
     assert_eq!(csv, json);
     assert!(csv[0] != csv[1] && csv[1] != csv[2], "{csv:?}");
 }
+
+/// A file of the run has units below its header and a total at its end; a new one may have neither.
+#[test]
+fn rows_around_a_table_are_left_out_if_they_are_no_items() {
+    let data = "type = \"csv\"\npath = \"t.csv\"\ntarget = \"y\"\nskip_rows_after_header = 1\nskip_footer = 2";
+    let rows = ["2,0.5", "3,0.7", "5,0.1", "9,0.2"].repeat(6).join("\n");
+    let files = [
+        (
+            "t.csv",
+            format!("x,y\nm,kg\n{rows}\nTotal,7\nfrom the archive\n"),
+        ),
+        ("plain.csv", "x\n2\n5\n9\n".to_owned()),
+        (
+            "like.csv",
+            "x,y\nm,kg\n2,\n5,\n9,\nTotal,\nfrom the archive\n".to_owned(),
+        ),
+        ("total.csv", "x,y\n2,1\n5,1\n9,1\nTotal,3\n".to_owned()),
+        ("short.csv", "x\n2\n".to_owned()),
+        ("wrong.csv", "x\n2\nfive\n9\n3\n4\n".to_owned()),
+    ];
+    let files = files.map(|(name, text)| (name, text.into_bytes()));
+    let new = [
+        "plain.csv",
+        "like.csv",
+        "total.csv",
+        "short.csv",
+        "wrong.csv",
+    ];
+    let found = predicted(data, MLP, &files, &new);
+    assert_eq!(found[0].lines().count(), 4, "{}", found[0]);
+    assert_eq!(found[1], found[0]);
+    assert_eq!(found[2], found[0]);
+    let first: Vec<&str> = found[0].lines().take(2).collect();
+    assert_eq!(found[3].lines().collect::<Vec<_>>(), first);
+    assert!(found[4].contains("`wrong.csv:3`"), "{}", found[4]);
+}
+
+/// Programs write whole numbers beside missing ones with decimals, and truth in their own way.
+#[test]
+fn categories_are_found_as_other_programs_write_them() {
+    let data = "type = \"csv\"\npath = \"t.csv\"\ntarget = \"y\"\n[[data.columns]]\nname = \"code\"\ntype = \"category\"";
+    let rows = ["True,1,0.5", "False,2,0.7", "True,10,0.1", "False,01,0.2"];
+    let table = format!("is,code,y\n{}\n", rows.repeat(6).join("\n"));
+    let files = [
+        ("t.csv", table),
+        ("same.csv", "is,code\nTrue,1\nFalse,2\nTrue,01\n".to_owned()),
+        ("other.csv", "is,code\nTRUE,1.0\nfalse,2.00\ntrue,01.0\n".to_owned()),
+        (
+            "other.jsonl",
+            "{\"is\": true, \"code\": 1}\n{\"is\": false, \"code\": 2.0}\n{\"is\": true, \"code\": \"01\"}\n".to_owned(),
+        ),
+        ("unknown.csv", "is,code\nTrue,1.5\n".to_owned()),
+    ];
+    let files = files.map(|(name, text)| (name, text.into_bytes()));
+    let new = ["same.csv", "other.csv", "other.jsonl", "unknown.csv"];
+    let found = predicted(data, MLP, &files, &new);
+    assert_eq!(found[0].lines().count(), 4, "{}", found[0]);
+    assert_eq!(found[1], found[0]);
+    assert_eq!(found[2], found[0]);
+    assert!(found[3].contains("`1.5` is not a category"), "{}", found[3]);
+}
+
+/// The values of an array may have names, whose order in an object means nothing.
+#[test]
+fn the_order_of_keys_means_nothing() {
+    let data = "type = \"npy\"\npath = \"x.npy\"\ntarget_path = \"y.npy\"";
+    let item = |at: usize| [0, 1, 2].map(|column| ((at * 5 + column * 37) % 19) as f32);
+    let items: Vec<[f32; 3]> = (0..32).map(item).collect();
+    let targets: Vec<[f32; 1]> = items.iter().map(|item| [item[0] * 0.5 - item[1]]).collect();
+    let files = [
+        ("x.npy", npy_of(&items)),
+        ("y.npy", npy_of(&targets)),
+        (
+            "new.jsonl",
+            b"{\"b\": 9, \"a\": -2, \"c\": 3}\n{\"a\": -2, \"c\": 3, \"b\": 9}\n".to_vec(),
+        ),
+    ];
+    let found = predicted(data, MLP, &files, &["new.jsonl"]);
+    let values = found[0]
+        .lines()
+        .skip(1)
+        .filter_map(|line| line.split(',').nth(1));
+    let values: Vec<&str> = values.collect();
+    assert!(values.len() == 2 && values[0] == values[1], "{}", found[0]);
+}

@@ -2,7 +2,7 @@
 
 use super::Point;
 use super::data::{contradiction, files, is_true, says, written};
-use crate::data::{ClassCounts, Dataset, TargetPlan};
+use crate::data::{ClassCounts, DataPlan, Dataset, TargetPlan};
 use crate::diagnostic::Diagnostic;
 use crate::spec::data::{DataSource, FilesSpec, Format, MnistPart, SplitOrder};
 use crate::spec::task::TaskKind;
@@ -44,10 +44,22 @@ pub fn split_leaves_items(point: &Point<'_>) -> Option<Diagnostic> {
                 (true, _) => "a split needs at least as many consecutive rows as a window and its horizon; files, groups and dropped rows interrupt the sequence: choose a larger fraction or a shorter window",
                 (false, Some(_)) => "a split needs more tokens than an item has: choose a larger fraction or a shorter `length`",
                 (false, None) if data.num_train + data.num_valid + data.num_test < wanted => "there are fewer items than splits: use more data",
+                (false, None) if split.group_by.is_some() => "whole groups are held out, and there are too few of them: group by a column with more groups",
+                (false, None) if occur_once(data) => OCCUR_ONCE,
                 (false, None) if name == "train" => "choose smaller fractions for the other splits",
                 (false, None) => "choose a larger fraction for this split",
             }),
     )
+}
+
+/// What helps where each item is the only one of its class.
+const OCCUR_ONCE: &str = "each class of the target occurs only once: if it is a quantity, save it as floats, or set `type = \"number\"` for its column in a table; otherwise choose another target";
+
+/// Whether each item is the only one of its class.
+fn occur_once(data: &DataPlan) -> bool {
+    let counts = data.noticed.classes.iter().flat_map(|found| &found.counts);
+    let mut counts = counts.map(|counts| counts.iter().sum::<u64>()).peekable();
+    counts.peek().is_some() && counts.all(|num| num <= 1)
 }
 
 /// A test split has only one source.
@@ -368,6 +380,9 @@ pub fn classes_are_learned(point: &Point<'_>) -> Option<Diagnostic> {
         _ => diagnostic,
     };
     let split = &point.spec.data.split;
+    if occur_once(data) {
+        return Some(diagnostic.help(OCCUR_ONCE));
+    }
     Some(match (split.order, &split.group_by, split.folds) {
         (SplitOrder::Time, None, _) => diagnostic.help("the file may be sorted by class: remove `order` or `order_by`, or hold out more or less"),
         (_, Some(_), _) => diagnostic.help("whole groups are held out: group by a column whose groups share classes, or choose another `seed`"),

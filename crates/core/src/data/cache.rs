@@ -22,7 +22,7 @@ pub use paths::{refuse_twice, resolve};
 
 /// Incremented when readers find other oddities or refuse other files: these are cached with the records, whose digest
 /// stays the same.
-const FINDINGS: u32 = 2;
+const FINDINGS: u32 = 3;
 
 /// The records of resolved files with a digest, from the cache or decoded into it. With [`Trust::Bytes`], everything in
 /// the cache is checked; otherwise only if the stamp of the cached file does not prove that it was checked before.

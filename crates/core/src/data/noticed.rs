@@ -1,5 +1,7 @@
 //! Oddities of files that a run could still use: found where data is located, and judged by rules that know the task.
 
+use std::collections::BTreeSet;
+
 use super::DataError;
 use super::encode::{Groups, InputEncoder, TargetEncoder, moments};
 use super::load::Splits;
@@ -8,7 +10,7 @@ use super::profile::short;
 use super::records::{ColumnKind, Records};
 use super::serve::{Set, Split};
 use super::suspects;
-use crate::spec::data::{ColumnSpec, DataSpec, FilesSpec, ScaleAxis};
+use crate::spec::data::{ColumnSpec, DataKind, DataSpec, FilesSpec, ScaleAxis};
 
 /// Findings beyond what a run needs.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -71,13 +73,15 @@ impl Noticed {
         }
         warnings.extend(of_columns(files, inputs, &features, &targets));
         warnings.extend(uneven_ranges(set, spec));
+        let classes = ClassCounts::of(splits);
+        warnings.extend(unused_classes(files, splits, classes.as_ref()));
         Self {
             warnings,
             target_names: match set.encoder.target {
                 TargetEncoder::Class { .. } | TargetEncoder::Labels { .. } => set.target_names(),
                 _ => Vec::new(),
             },
-            classes: ClassCounts::of(splits),
+            classes,
             padding: set.encoder.input.padding(),
             document_end: (set.encoder.input.document_end())
                 .and_then(|token| token.try_into().ok()),
@@ -222,6 +226,67 @@ fn uneven_along(
         .key("data.scale_axis")
         .help(format!("set `scale_axis = {suggested}` to scale the positions along that axis separately"))
     })
+}
+
+/// Classes without an item, of integers that number them: those of items from 1 on, and most levels of a mask.
+fn unused_classes(
+    files: &FilesSpec,
+    splits: &Splits,
+    counted: Option<&ClassCounts>,
+) -> Option<DataError> {
+    /// Positions of masks that are looked at.
+    const POSITIONS: usize = 1 << 20;
+    /// With fewer, a class may just be rare.
+    const MANY: usize = 8;
+    const SHOWN: usize = 6;
+    let set = splits.train.set();
+    let is_numbered = |column: usize| {
+        let kind = &set.records.columns()[column].kind;
+        matches!(kind, ColumnKind::Bytes | ColumnKind::Whole)
+    };
+    match (&set.encoder.target, counted) {
+        (TargetEncoder::Class { column, .. }, Some(found)) if is_numbered(*column) => {
+            let first: u64 = found.counts.first()?.iter().sum();
+            (first == 0).then(|| {
+                DataError::new(format!(
+                    "no item has class {} of `{}`, which has {} classes",
+                    found.names[0], found.column, found.names.len()
+                ))
+                .key("data.path")
+                .note("classes are numbered from 0, and one that does not occur is still an output of the network")
+                .help("subtract 1 from all classes if they are numbered from 1")
+            })
+        }
+        (
+            target @ TargetEncoder::Classes {
+                column,
+                num_classes,
+                ..
+            },
+            _,
+        ) if is_numbered(*column) && *num_classes > MANY => {
+            let seen = classes(&splits.train, target).take(POSITIONS);
+            let seen: BTreeSet<i32> = seen.collect();
+            let occurring: Vec<i32> = seen.iter().copied().filter(|class| *class >= 0).collect();
+            (2 * occurring.len() < *num_classes).then(|| {
+                let shown = occurring.iter().take(SHOWN).map(i32::to_string);
+                let more = if occurring.len() > SHOWN { ", …" } else { "" };
+                let error = DataError::new(format!(
+                    "`{}` has {num_classes} classes, and most of them occur nowhere in the items that were looked at: only {}{more}",
+                    set.records.columns()[*column].name,
+                    crate::show::listed(shown)
+                ))
+                .key("data.path");
+                let error = if files.kind() == DataKind::ImageFolder {
+                    error.note("a level of 255 means no class, and is left out")
+                } else {
+                    error
+                };
+                error.help("number the classes 0, 1, 2, … without gaps")
+            })
+        }
+        _ => None,
+    }
 }
 
 /// A column whose values are all on one side of its `clip`.

@@ -8,7 +8,7 @@ const KEPT: usize = 4;
 const TOLD_APART: usize = 24;
 /// With this many distinct other values, a column contains measurements.
 const MANY: usize = 20;
-/// At least this many are needed to judge what is far away from them.
+/// With fewer, only the surest are found: they show too little of what is far away from them.
 const SEVERAL: usize = 5;
 
 /// The smallest and largest distinct values of a column, with their counts.
@@ -58,7 +58,7 @@ impl Ends {
             let (Some(low), Some(high)) = (least.first(), largest.first()) else {
                 return found;
             };
-            if others < SEVERAL || least.len() < 2 || largest.len() < 2 {
+            if others == 0 || least.len() < 2 || largest.len() < 2 {
                 return found;
             }
             let below = self.sentinel(*low, [least[1].0, high.0], others);
@@ -89,7 +89,12 @@ impl Ends {
         let rest = [nearest.min(other_end), nearest.max(other_end)];
         // A column in which half of all items are missing is possible.
         let is_often = times >= 2;
+        let is_apart = gap >= 100.0 * range.max(nearest.abs()).max(1.0);
         let is_it = match nines(value) {
+            // Next to flags and short scales.
+            num if others < SEVERAL => {
+                num.is_some_and(|num| num >= 3) && is_often && (is_only_negative || is_apart)
+            }
             // -99.9 and 9999: common fill values.
             Some(num) if num >= 3 => {
                 is_far && (is_often || num >= 4) || is_only_negative && is_often
@@ -191,6 +196,8 @@ mod tests {
         assert_eq!(found(with(0, 30, &[-32768.0; 2])), [(-32768.0, 2)]);
         let single = f64::from(-999.9_f32);
         assert_eq!(found(with(0, 30, &[single; 2])), [(single, 2)]);
+        assert_eq!(found(with(0, 1, &[-999.0; 18])), [(-999.0, 18)]);
+        assert_eq!(found(with(1, 3, &[9999.0; 2])), [(9999.0, 2)]);
     }
 
     #[test]
@@ -205,6 +212,7 @@ mod tests {
             with(-1, 1, &[-1.0; 30]),
             vec![1.0, -1.0, 1.0, -1.0],
             vec![0.0, 99.0, 0.0, 99.0, 99.0],
+            vec![1999.0, 999.0, 1999.0, 999.0],
             with(-5, 40, &[-200.0; 3]),
             with(0, 50, &[-999.5; 1]),
             with(0, 50, &[1e6; 3]),

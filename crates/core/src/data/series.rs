@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::DataError;
 use super::read::tables::first_place;
 use super::records::{ColumnKind, Records};
+use super::split::Assigned;
 use super::time::{FORMS, instant};
 use super::uses::Uses;
 use crate::spec::data::{FilesSpec, WindowSpec};
@@ -34,6 +35,43 @@ impl Series {
         self.groups
             .as_ref()
             .map_or(0, |groups| groups[row as usize])
+    }
+
+    /// Refuses a group with items in two splits, which happens if splits have files of their own.
+    pub fn refuse_shared(
+        &self,
+        records: &Records,
+        uses: &Uses,
+        assigned: &Assigned,
+    ) -> Result<(), DataError> {
+        let (Some(_), Some(column)) = (&self.groups, uses.group_by) else {
+            return Ok(());
+        };
+        let splits = [
+            ("train", &assigned.train),
+            ("valid", &assigned.valid),
+            ("test", &assigned.test),
+        ];
+        let mut seen = BTreeMap::new();
+        for (split, rows) in splits {
+            for row in rows {
+                let (other, first) = *seen.entry(self.group(*row)).or_insert((split, *row));
+                if other == split {
+                    continue;
+                }
+                let name = &records.columns()[column].name;
+                let shown = shown_value(records, first, column);
+                let message = format!(
+                    "the group {shown} of `{name}` is in the {other} and the {split} split"
+                );
+                return Err(DataError::new(message)
+                    .key("data.split.group_by")
+                    .note("`group_by` keeps all items of a group in one split, since a network that knows a group predicts its other items better than those of new groups")
+                    .help("remove the items of the group from one of the files, or name all files in `path`, so that whole groups are split")
+                    .help("or remove `group_by`, if groups may be in several splits"));
+            }
+        }
+        Ok(())
     }
 
     /// The first row of each window, as its position in `rows`, which are sorted by file and group. No window crosses
@@ -149,6 +187,20 @@ fn keys(files: &FilesSpec, records: &Records, column: usize) -> Result<Vec<f64>,
             .map(|row| records.number(row, column, 0))
             .collect()),
     }
+}
+
+/// A value as it is shown.
+fn shown_value(records: &Records, row: u32, column: usize) -> String {
+    let row = row as usize;
+    let text = match &records.columns()[column].kind {
+        ColumnKind::Categories { names } => {
+            let code = records.category(row, column);
+            code.and_then(|code| names.get(code)).cloned()
+        }
+        ColumnKind::Text => records.text(row, column).map(str::to_owned),
+        _ => Some(records.number(row, column, 0).to_string()),
+    };
+    text.map_or("without a value".to_owned(), |text| format!("`{text}`"))
 }
 
 fn groups(records: &Records, column: usize) -> Vec<i64> {

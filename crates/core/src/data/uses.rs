@@ -7,7 +7,7 @@ use super::DataError;
 use super::records::{Column, ColumnKind, NearlyNumbers, Records};
 use crate::diagnostic::nearest;
 use crate::spec::data::{
-    ColumnSpec, DataKind, Encode, FilesSpec, Format, Missing, MoreTarget, RolesSpec, SplitSpec,
+    ColumnSpec, DataKind, FilesSpec, Format, Missing, MoreTarget, RolesSpec, SplitSpec,
 };
 use crate::spec::document::Value;
 
@@ -257,8 +257,7 @@ impl Uses {
                 ),
                 ColumnSpec { clip: Some(_), .. } => ("clip", "remove it: targets are not clipped"),
                 ColumnSpec {
-                    encode: Encode::Ordinal,
-                    ..
+                    says_encode: true, ..
                 } => (
                     "encode",
                     "remove it: a class is encoded by its index in the list of classes",

@@ -95,6 +95,9 @@ fn encode(transforms: &Transforms, marks: Marks<'_>) -> String {
         }
         input => single(source, input, "", &mut helpers),
     };
+    if !needed.is_empty() || helpers.contains(NUMBERS) || helpers.contains(CATEGORY) {
+        helpers.insert(NOTHING);
+    }
     missing + &needed + &helpers.into_iter().collect::<String>() + &functions
 }
 
@@ -182,7 +185,7 @@ def complete(row):
 def is_empty(value):
     if hasattr(value, "__iter__") and not isinstance(value, str):
         return any(map(is_empty, value))
-    return value is None or value != value
+    return is_nothing(value)
 
 
 "#;
@@ -309,8 +312,10 @@ const NUMBERS: &str = r#"def numbers(values, fill, scaling, clip=None):
     values = values if isinstance(values, (list, tuple)) else [values]
     while any(isinstance(value, (list, tuple)) for value in values):
         values = [of for value in values for of in value]
-    values = [math.nan if value is None else value for value in values]
+    values = [math.nan if is_nothing(value) else value for value in values]
     values = torch.tensor(values, dtype=torch.float64)
+    if values.isinf().any():
+        raise ValueError("a number is not finite")
     values = torch.where(values.isnan(), torch.tensor(fill, dtype=torch.float64), values)
     if clip is not None:
         values = values.clamp(*clip)
@@ -330,21 +335,50 @@ const FILLED_UP: &str = r#"def filled_up(values, length, fill):
 
 "#;
 
-const CATEGORY: &str = r#"def category(value):
-    """The name of a category as files have it; None stays."""
-    if value is None or isinstance(value, str):
-        return value
-    if isinstance(value, float):
-        # Without an exponent, and without a point if it is whole.
-        return format(decimal.Decimal(repr(value)), "f").removesuffix(".0")
-    return str(value).lower() if isinstance(value, bool) else str(value)
+const NOTHING: &str = r#"def is_nothing(value):
+    """Whether a value is missing: None, NaN, or what pandas has instead."""
+    return value is None or type(value).__name__ == "NAType" or value != value
 
 
 "#;
 
-const ONE_HOT: &str = r#"def one_hot(value, places, width, fill):
-    """One-hot encoding: 1 for the category of the value; all 0 for a category that did not occur in training."""
-    place = fill if value is None else places[value]
+const CATEGORY: &str = r#"def of_category(name, value, known, fill):
+    """What a column has for the category of a value, and `fill` for a missing value."""
+    if is_nothing(value):
+        return fill
+    text = category(value)
+    if text in known:
+        return known[text]
+    same = [of for other, of in known.items() if plain(other) == plain(text)]
+    if len(same) != 1:
+        raise ValueError(f"column {name!r}: {text!r} is not a category that the run was trained on")
+    return same[0]
+
+
+def category(value):
+    """The name of a category as files have it."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, float):
+        # Without an exponent, and without a point if it is whole.
+        return format(decimal.Decimal(repr(float(value))), "f").removesuffix(".0")
+    if hasattr(value, "isoformat"):
+        return value.isoformat().removesuffix("T00:00:00")
+    return str(value)
+
+
+def plain(text):
+    """An integer without decimals that are zero, truth in lower case, and any other text as it is."""
+    whole, point, decimals = text.partition(".")
+    if decimals and not decimals.strip("0") and whole.removeprefix("-").isdigit():
+        return whole
+    return text.lower() if text.lower() in ("true", "false") else text
+
+
+"#;
+
+const ONE_HOT: &str = r#"def one_hot(place, width):
+    """One-hot encoding: 1 for a category; all 0 for one that did not occur in training."""
     return torch.zeros(width) if place is None else F.one_hot(torch.tensor(place), width).float()
 
 
@@ -422,7 +456,8 @@ fn column(source: Source<'_>, feature: &Feature) -> String {
                 .collect();
             let places = places.join(", ");
             format!(
-                "one_hot(category({value}), {{{places}}}, {width}, {})",
+                "one_hot(of_category({}, {value}, {{{places}}}, {}), {width})",
+                quote(&feature.name),
                 place(fill)
             )
         }
@@ -437,9 +472,9 @@ fn column(source: Source<'_>, feature: &Feature) -> String {
                 .collect();
             let numbers = numbers.join(", ");
             let scaling = scalings(std::slice::from_ref(scaling));
-            // An unknown category is an error, as in runner; None is filled in.
             format!(
-                "numbers({{{numbers}, None: None}}[category({value})], [{fill:?}], [{scaling}])"
+                "numbers(of_category({}, {value}, {{{numbers}}}, None), [{fill:?}], [{scaling}])",
+                quote(&feature.name)
             )
         }
     }
@@ -546,7 +581,7 @@ fn array(
 /// Categories as indices.
 fn indices(source: Source<'_>, columns: &[Indexed], suffix: &str) -> String {
     let mut text = format!(
-        "def encode{suffix}(rows):\n    \"\"\"Converts rows, each a dict from column to value, to indices. None is a missing value.\"\"\"\n    places = [\n"
+        "def encode{suffix}(rows):\n    \"\"\"Converts rows, each a dict from column to value, to indices. None is a missing value.\"\"\"\n    columns = [\n"
     );
     for of in columns {
         let names: &[String] = match source.transforms.columns.get(of.column).map(|c| &c.kind) {
@@ -560,7 +595,7 @@ fn indices(source: Source<'_>, columns: &[Indexed], suffix: &str) -> String {
         let own = if of.indices.is_empty() {
             format!("lambda value: {} + int(value)", of.first + 1)
         } else {
-            format!("{{{}}}.__getitem__", places.join(", "))
+            format!("{{{}}}", places.join(", "))
         };
         let _ = writeln!(
             text,
@@ -569,9 +604,14 @@ fn indices(source: Source<'_>, columns: &[Indexed], suffix: &str) -> String {
             of.first + of.fill
         );
     }
+    let place = if columns.iter().any(|of| of.indices.is_empty()) {
+        "(fill if is_nothing(row[name]) else places(row[name])) if callable(places) else of_category(name, row[name], places, fill)"
+    } else {
+        "of_category(name, row[name], places, fill)"
+    };
     let _ = writeln!(
         text,
-        "    ]\n    items = [[fill if row[name] is None else place(category(row[name])) for name, place, fill in places] for row in {}]",
+        "    ]\n    items = [[{place} for name, places, fill in columns] for row in {}]",
         source.rows
     );
     text + "    return torch.tensor(items)\n"

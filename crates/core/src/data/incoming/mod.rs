@@ -100,6 +100,8 @@ pub(in crate::data) struct Raw {
     pub origins: Vec<Origin>,
     /// Items that could not be decoded, with the number of records before each.
     pub bad: Vec<(usize, Skipped)>,
+    /// Rows that are not items, as the run's data has them.
+    pub left_out: Vec<Skipped>,
     /// The place of an item, for messages.
     pub place: fn(&str, &Origin) -> String,
 }

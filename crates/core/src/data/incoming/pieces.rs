@@ -65,10 +65,10 @@ impl<'a> Pieces<'a> {
             records,
             origins,
             bad,
+            left_out: mut skipped,
             place,
         } = raw;
         let shown = self.incoming.name();
-        let mut skipped = Vec::new();
         let mut breaks: Vec<usize> = bad.iter().map(|(before, _)| *before).collect();
         let mut bad = bad.into_iter().peekable();
         let mut rows = Vec::with_capacity(records.len());

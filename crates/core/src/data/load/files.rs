@@ -250,6 +250,10 @@ impl Reading<'_> {
         if num_test > 0 {
             assigned.test = in_time(test);
         }
+        // Windows of one series may go on in another file.
+        if files.roles.window.is_none() && num_valid + num_test > 0 {
+            series.refuse_shared(records, uses, &assigned)?;
+        }
         Ok(assigned)
     }
 }

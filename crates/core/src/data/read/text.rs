@@ -160,6 +160,7 @@ pub(in crate::data) fn incoming(incoming: &Incoming<'_>, take: Take<'_>) -> Resu
                 records: writer.into_records(),
                 origins,
                 bad,
+                left_out: Vec::new(),
                 place: |shown, origin| format!("`{shown}:{}`", origin.line),
             })?;
         }

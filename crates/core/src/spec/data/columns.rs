@@ -80,6 +80,9 @@ pub struct ColumnSpec {
     pub clip: Option<[f64; 2]>,
     /// How categories are encoded.
     pub encode: Encode,
+    /// Whether `encode` is written.
+    #[serde(skip)]
+    pub says_encode: bool,
     /// Further values that mean missing; an empty list disables all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missing_values: Option<Vec<String>>,
@@ -385,6 +388,7 @@ impl ColumnSpec {
             scale: None,
             clip: None,
             encode: Encode::OneHot,
+            says_encode: false,
             missing_values: None,
             date_format: None,
             image: None,
@@ -431,6 +435,7 @@ impl ColumnSpec {
                 )
                 .optional()
                 .and_then(|bounds: Vec<f64>| <[f64; 2]>::try_from(bounds).ok()),
+            says_encode: s.is_written("encode"),
             encode: s.choice("encode", "How categories are encoded.", Encode::OneHot),
             missing_values: values::missing_marks(
                 s,

@@ -234,8 +234,7 @@ fn refuse_unfit(
         (
             false,
             ColumnSpec {
-                encode: Encode::Ordinal,
-                ..
+                says_encode: true, ..
             },
         ) => (
             "encode",

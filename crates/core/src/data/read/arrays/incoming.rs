@@ -254,6 +254,7 @@ fn pump(
             records: writer.into_records(),
             origins,
             bad,
+            left_out: Vec::new(),
             place: |shown, origin| format!("`{shown}`, item {}", origin.line),
         })?;
         done += piece;

@@ -105,6 +105,7 @@ impl Reading<'_> {
             records: writer.into_records(),
             origins,
             bad,
+            left_out: Vec::new(),
             place: |shown, origin| match &origin.id {
                 Id::File(name) => format!("`{name}` of `{shown}`"),
                 Id::Row(_) => format!("`{shown}`"),

@@ -221,7 +221,7 @@ impl Encoded {
             (_, Cell::List(_)) => return Err("a list, where others contain single values".into()),
             (ColumnKind::Categories { .. }, cell) => {
                 let text = cell.text().unwrap_or_default();
-                let Some(code) = self.codes.get(text.as_ref()) else {
+                let Some(code) = self.code(&text) else {
                     if self.is_known {
                         return Err(Reason(unknown(&text, self.codes.keys())));
                     }
@@ -250,6 +250,20 @@ impl Encoded {
             _ => return Err("a single value, where others contain lists".into()),
         }
         Ok(())
+    }
+
+    /// The code of a category. One of new data may be written otherwise than in training: programs write integers next
+    /// to missing values as `1.0`, and truth as `true`, `True` or `TRUE`.
+    fn code(&self, text: &str) -> Option<i32> {
+        if let Some(code) = self.codes.get(text) {
+            return Some(*code);
+        }
+        let meant = plain(text);
+        let mut same = self.codes.iter().filter(|(name, _)| plain(name) == meant);
+        match (same.next(), same.next()) {
+            (Some((_, code)), None) if self.is_known => Some(*code),
+            _ => None,
+        }
     }
 
     fn encode_list(&self, list: &List, out: &mut [u8]) -> Result<(), Reason> {
@@ -305,6 +319,22 @@ impl Encoded {
         }
         Ok(())
     }
+}
+
+/// An integer without decimals that are zero, truth in lower case, and any other text as it is.
+fn plain(text: &str) -> &str {
+    if let Some((whole, decimals)) = text.split_once('.')
+        && !decimals.is_empty()
+        && decimals.bytes().all(|digit| digit == b'0')
+        && whole.parse::<i64>().is_ok()
+    {
+        return whole;
+    }
+    let truth = ["true", "false"];
+    let truth = truth
+        .into_iter()
+        .find(|word| text.eq_ignore_ascii_case(word));
+    truth.unwrap_or(text)
 }
 
 /// Reports that a category is not one of those that a run was trained on.

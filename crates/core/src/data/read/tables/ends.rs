@@ -5,7 +5,7 @@ use std::path::Path;
 use super::Table;
 use super::infer::Columns;
 use crate::data::oddity::{Fix, Oddity};
-use crate::spec::data::{FilesSpec, Format};
+use crate::spec::data::{FilesSpec, Format, RowsSpec};
 
 /// The first and the last row of a file, which are most often not items.
 #[derive(Default)]
@@ -82,6 +82,55 @@ pub fn is_total(text: &str) -> bool {
     ];
     let text = text.trim().trim_end_matches(':');
     text.len() <= 12 && WORDS.iter().any(|word| word.eq_ignore_ascii_case(text))
+}
+
+/// Rows at the ends of a new file where the files of the run have rows that are not items. Not every new file has them,
+/// so that each is tried.
+pub struct Tried<R> {
+    above: usize,
+    below: usize,
+    /// The last rows so far.
+    held: Vec<(u64, R)>,
+}
+
+impl<R> Tried<R> {
+    /// As many as the run's files leave out.
+    pub fn of(rows: &RowsSpec) -> Self {
+        Self {
+            above: rows.skip_rows_after_header,
+            below: rows.skip_footer,
+            held: Vec::new(),
+        }
+    }
+
+    /// The items in the next rows, as far as they are not the last ones. Moves the rest to `left_out`.
+    pub fn items(
+        &mut self,
+        rows: Vec<(u64, R)>,
+        is_item: impl Fn(&R) -> bool,
+        left_out: &mut Vec<(u64, R)>,
+    ) -> Vec<(u64, R)> {
+        let mut items = std::mem::take(&mut self.held);
+        for row in rows {
+            let is_tried = self.above > 0;
+            self.above = self.above.saturating_sub(1);
+            if is_tried && !is_item(&row.1) {
+                left_out.push(row);
+            } else {
+                items.push(row);
+            }
+        }
+        self.held = items.split_off(items.len().saturating_sub(self.below));
+        items
+    }
+
+    /// The same of the last rows, at the end of the file.
+    pub fn last(self, is_item: impl Fn(&R) -> bool, left_out: &mut Vec<(u64, R)>) -> Vec<(u64, R)> {
+        let (items, others): (Vec<_>, Vec<_>) =
+            self.held.into_iter().partition(|(_, row)| is_item(row));
+        left_out.extend(others);
+        items
+    }
 }
 
 /// A row of a file: its place, and its content in columns that are numeric in all other rows.

@@ -1,5 +1,7 @@
 //! Rows of new tables, by the columns that a run was trained on.
 
+mod refused;
+
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -10,16 +12,17 @@ use rayon::prelude::*;
 
 use super::cell::{Cells, List};
 use super::encode::{self, Chunk, Encoder};
-use super::infer::Decided;
+use super::ends::{Tried, is_total};
+use super::infer::{Decided, Names};
 use super::writing::Writing;
 use super::{BATCH_BYTES, Cell, Table, batches, csv, json_lines};
 use crate::data::DataError;
 use crate::data::encode::{InputEncoder, TargetEncoder};
 use crate::data::incoming::{Id, Incoming, Origin, Raw, Take};
 use crate::data::records::{Column, ColumnKind, Skipped, Writer};
-use crate::diagnostic::{Reason, counted, nearest};
-use crate::show::listed;
-use crate::spec::data::{DataKind, FilesSpec};
+use crate::diagnostic::{Reason, counted};
+use crate::spec::data::{DataKind, FilesSpec, RowsSpec};
+use refused::{lacks, refuse_ignored, refuse_other_width};
 
 /// Reads a table.
 pub(in crate::data) fn read(
@@ -33,13 +36,21 @@ pub(in crate::data) fn read(
         table.named = names
             .chain(incoming.keep.iter().map(String::as_str))
             .collect();
-        return rows(&table, incoming, files, take);
+        let around = table.rows;
+        let inner = RowsSpec {
+            skip_rows_after_header: 0,
+            skip_footer: 0,
+            ..around.clone()
+        };
+        table.rows = &inner;
+        return rows(&table, incoming, files, around, take);
     }
+    let around = RowsSpec::default();
     #[cfg(feature = "parquet")]
     if files.format == crate::spec::data::Format::Parquet {
         let ignore = unused(incoming);
         let table = super::parquet::Parquet { ignore: &ignore };
-        return rows(&table, incoming, files, take);
+        return rows(&table, incoming, files, &around, take);
     }
     #[cfg(not(feature = "parquet"))]
     if files.format == crate::spec::data::Format::Parquet {
@@ -51,7 +62,7 @@ pub(in crate::data) fn read(
         ignore: &ignore,
         chats,
     };
-    rows(&table, incoming, files, take)
+    rows(&table, incoming, files, &around, take)
 }
 
 /// The records of JSON objects, one per line, for programs that have rows instead of a file.
@@ -87,16 +98,40 @@ fn unused(incoming: &Incoming<'_>) -> Vec<String> {
     unused.chain(incoming.ignore.iter().cloned()).collect()
 }
 
+/// The rows of a file; those that `around` leaves out in the run's files may be items.
 fn rows<T: Table>(
     table: &T,
     incoming: &Incoming<'_>,
     files: &FilesSpec,
+    around: &RowsSpec,
     take: Take<'_>,
 ) -> Result<(), DataError> {
+    let mut tried = Tried::of(around);
     let seen = Arc::new(AtomicU64::new(0));
     let writing = Writing::of(files);
     let mut layout = None;
     let mut done = 0;
+    let mut take_items = |layout: &Layout, rows: &[(u64, T::Row)], left_out: &[(u64, T::Row)]| {
+        let shown = incoming.name();
+        let left_out = left_out.iter().map(|(line, _)| Skipped {
+            place: T::place(Path::new(&shown), *line),
+            reason: "not an item: the run's data has such rows at its ends, too".to_owned(),
+        });
+        let mut left_out: Vec<Skipped> = left_out.collect();
+        let at_once = (BATCH_BYTES / layout.encoder.record_size().max(1)).max(1);
+        for rows in rows.chunks(at_once) {
+            let mut raw = layout.raw(table, &writing, incoming, rows, done);
+            raw.left_out = std::mem::take(&mut left_out);
+            take(raw)?;
+            done += rows.len() as u64;
+        }
+        if !left_out.is_empty() {
+            let mut raw = layout.raw(table, &writing, incoming, &[], done);
+            raw.left_out = left_out;
+            take(raw)?;
+        }
+        Ok(())
+    };
     batches(table, incoming.path, &seen, |rows| {
         if layout.is_none() {
             layout = Some(Layout::of(table, incoming, &writing, &rows)?);
@@ -104,13 +139,18 @@ fn rows<T: Table>(
         let Some(layout) = &layout else {
             return Ok(());
         };
-        let at_once = (BATCH_BYTES / layout.encoder.record_size().max(1)).max(1);
-        for rows in rows.chunks(at_once) {
-            take(layout.raw(table, &writing, incoming, rows, done))?;
-            done += rows.len() as u64;
-        }
-        Ok(())
-    })
+        let mut left_out = Vec::new();
+        let is_item = |row: &T::Row| layout.is_item(table, &writing, row);
+        let items = tried.items(rows, is_item, &mut left_out);
+        take_items(layout, &items, &left_out)
+    })?;
+    let Some(layout) = &layout else {
+        return Ok(());
+    };
+    let mut left_out = Vec::new();
+    let is_item = |row: &T::Row| layout.is_item(table, &writing, row);
+    let items = tried.last(is_item, &mut left_out);
+    take_items(layout, &items, &left_out)
 }
 
 /// What happens to the values of a row.
@@ -121,8 +161,9 @@ struct Layout {
     used: BTreeSet<String>,
     /// Whether each row must have all of them, whatever the other rows have.
     has_all: bool,
-    /// Set if the values of a row form an array: its name, its shape, and its divisor.
-    in_order: Option<(String, Vec<usize>)>,
+    /// Set if the values of a row form an array: its name and shape, and the names of its values, in their order in the
+    /// first row.
+    in_order: Option<(String, Vec<usize>, Names)>,
     /// Columns that are not part of the array.
     apart: BTreeSet<String>,
     unit: Option<f64>,
@@ -169,7 +210,12 @@ impl Layout {
         let array = transforms
             .array()
             .filter(|(_, column)| !known.is_empty() && !known.contains(&column.name));
-        let in_order = array.map(|(_, column)| (column.name.clone(), column.shape.clone()));
+        let in_order = array.map(|(_, column)| {
+            let mut of_array = Names::default();
+            let inner = names.iter().filter(|name| !apart.contains(*name));
+            inner.for_each(|name| of_array.push(name));
+            (column.name.clone(), column.shape.clone(), of_array)
+        });
         if let Some((_, column)) = array {
             refuse_other_width(incoming, &names, &apart, column)?;
         }
@@ -178,7 +224,7 @@ impl Layout {
         let group = group_by(incoming).filter(|name| known.contains(name));
         if !known.is_empty() {
             let is_array =
-                |name: &String| in_order.as_ref().is_some_and(|(array, _)| array == name);
+                |name: &String| in_order.as_ref().is_some_and(|(array, ..)| array == name);
             let needed = used.iter().filter(|name| !is_array(name));
             let needed = needed.chain(incoming.keep).chain(&of_nodes);
             let lacking: Vec<&String> = needed.filter(|name| !known.contains(*name)).collect();
@@ -295,8 +341,25 @@ impl Layout {
             records: writer.into_records(),
             origins: all,
             bad: wrong,
+            left_out: Vec::new(),
             place: |shown, origin| T::place(Path::new(shown), origin.line),
         }
+    }
+
+    /// Whether a row can be an item: it can be read, and is neither empty nor a total.
+    fn is_item<T: Table>(&self, table: &T, writing: &Writing<'_>, row: &T::Row) -> bool {
+        let Ok(cells) = table.cells(row).map(|cells| writing.read(cells)) else {
+            return false;
+        };
+        let is_used = |name: &str| {
+            self.used.contains(name) || (self.in_order.is_some() && !self.apart.contains(name))
+        };
+        let mut used = cells.iter().filter(|(name, _)| is_used(name));
+        let has_content = used.any(|(_, cell)| !matches!(cell, Cell::Missing));
+        let mut texts = cells.iter().filter_map(|(_, cell)| cell.text());
+        has_content
+            && !texts.any(|text| is_total(&text))
+            && self.encode(cells, &mut Chunk::default()).is_ok()
     }
 
     /// Adds the record of a row; returns its other values.
@@ -310,7 +373,7 @@ impl Layout {
         let named = |name: &Option<String>| Some(text(name.as_ref()?).into_owned());
         let (group, node) = (named(&self.group), named(&self.node));
         let mut used: Cells<'_> = Vec::with_capacity(self.used.len());
-        let mut list = List::new();
+        let mut numbers = Vec::new();
         for (name, cell) in cells {
             if self.used.contains(name.as_ref()) {
                 let cell = match (cell, self.unit) {
@@ -318,7 +381,9 @@ impl Layout {
                     (cell, _) => cell,
                 };
                 used.push((name, cell));
-            } else if self.in_order.is_some() && !self.apart.contains(name.as_ref()) {
+            } else if let Some((_, _, order)) = &self.in_order
+                && !self.apart.contains(name.as_ref())
+            {
                 let number = match cell {
                     Cell::Missing => None,
                     cell => Some(
@@ -326,10 +391,23 @@ impl Layout {
                             .map_err(|reason| Reason(format!("column `{name}`: {reason}")))?,
                     ),
                 };
-                list.push(number);
+                let place = order.place(&name, numbers.len());
+                let place = place.ok_or_else(|| {
+                    Reason(format!(
+                        "the first rows have no `{}`",
+                        encode::shorten(&name)
+                    ))
+                })?;
+                numbers.push((place, number));
             }
         }
-        if let Some((name, shape)) = &self.in_order {
+        if let Some((name, shape, _)) = &self.in_order {
+            // The order of the keys of an object means nothing.
+            numbers.sort_by_key(|(place, _)| *place);
+            let mut list = List::new();
+            numbers
+                .into_iter()
+                .for_each(|(_, number)| list.push(number));
             if list.values.len() != shape.iter().product::<usize>() {
                 return Err(Reason(format!(
                     "it has {}, but an item of shape {shape:?} has {}",
@@ -389,113 +467,4 @@ fn of_nodes(incoming: &Incoming<'_>) -> Vec<String> {
     }
     let columns = incoming.graph().map(|graph| [&graph.of, &graph.id]);
     columns.into_iter().flatten().flatten().cloned().collect()
-}
-
-/// Refuses rows with a different number of values than the array.
-fn refuse_other_width(
-    incoming: &Incoming<'_>,
-    names: &[String],
-    apart: &BTreeSet<String>,
-    column: &Column,
-) -> Result<(), DataError> {
-    let values: Vec<&String> = names.iter().filter(|name| !apart.contains(*name)).collect();
-    if values.len() == column.len() {
-        return Ok(());
-    }
-    let named = format!("or name the array `{}` in JSON lines", column.name);
-    let error = DataError::new(format!(
-        "{} has {} per item, but the network takes {} (shape {:?})",
-        incoming.name(),
-        counted(values.len(), "value"),
-        column.len(),
-        column.shape
-    ));
-    let more = values.len().saturating_sub(column.len());
-    Err(match more {
-        1..=8 => {
-            let last: Vec<_> = values[column.len()..]
-                .iter()
-                .map(|name| format!("`{}`", encode::shorten(name)))
-                .collect();
-            error.help(format!(
-                "exclude the columns that are not part of it with `--ignore COLUMN`, such as {}; {named}",
-                last.join(", ")
-            ))
-        }
-        _ => error.help(format!(
-            "provide one column per value, in the order of the array; {named}"
-        )),
-    })
-}
-
-/// Refuses to ignore columns that do not exist, and those that the run needs.
-fn refuse_ignored(
-    incoming: &Incoming<'_>,
-    names: &[String],
-    used: &BTreeSet<String>,
-) -> Result<(), DataError> {
-    let mut ignored = incoming.ignore.iter();
-    if let Some(name) = ignored.clone().find(|name| used.contains(*name)) {
-        let message = format!("`--ignore` names the column `{name}`, which the run was trained on");
-        return Err(DataError::new(message).help(format!("remove `--ignore {name}`")));
-    }
-    let is_unknown = |name: &&String| !names.is_empty() && !names.contains(name);
-    let Some(name) = ignored.find(is_unknown) else {
-        return Ok(());
-    };
-    let error = DataError::new(format!(
-        "{} has no column `{name}`, which `--ignore` names",
-        incoming.name()
-    ))
-    .note(format!("its columns are {}", first_of(names)));
-    Err(match nearest(name, names.iter().map(String::as_str)) {
-        Some(other) => error.help(format!("did you mean `{other}`?")),
-        None => error.help(format!("remove `--ignore {name}`")),
-    })
-}
-
-/// The first of some names.
-fn first_of<T: AsRef<str>>(names: &[T]) -> String {
-    const SHOWN: usize = 8;
-    let shown = names.iter().take(SHOWN);
-    let shown = listed(shown.map(|name| encode::shorten(name.as_ref())));
-    let more = if names.len() > SHOWN { ", …" } else { "" };
-    format!("{shown}{more}")
-}
-
-/// A table without some of the columns.
-fn lacks(incoming: &Incoming<'_>, lacking: &[&String], names: &[String]) -> DataError {
-    let is_kept = lacking.iter().all(|name| incoming.keep.contains(name));
-    let what = if is_kept {
-        "which `--keep` names"
-    } else {
-        "which the run was trained on"
-    };
-    let error = DataError::new(format!(
-        "{} lacks the {} {}, {what}",
-        incoming.name(),
-        if lacking.len() == 1 {
-            "column"
-        } else {
-            "columns"
-        },
-        first_of(lacking)
-    ))
-    .note(format!("its columns are {}", first_of(names)));
-    let meant = nearest(lacking[0], names.iter().map(String::as_str));
-    match meant {
-        Some(other) => error.help(format!(
-            "rename the column `{other}` if it is `{}`",
-            lacking[0]
-        )),
-        None if incoming.are_pairs() => {
-            let ends = of_nodes(incoming).join("` and `");
-            error.help(format!(
-                "name both nodes of each pair in the columns `{ends}`"
-            ))
-        }
-        None => error.help(
-            "use a table with the columns of the run's data; for `predict`, the target is optional",
-        ),
-    }
 }

@@ -5,7 +5,7 @@ mod seen;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use super::cell::Cells;
+use super::cell::{Cell, Cells};
 use super::image;
 use super::odd::Known;
 use crate::data::DataError;
@@ -98,6 +98,16 @@ impl Columns {
                 self.seen[at].look(&cell, number);
             }
             self.seen[at].see(&cell, number, forced);
+        }
+    }
+
+    /// Includes the marks around the numbers of a row, which are stripped before it is read.
+    pub fn see_marks(&mut self, cells: &Cells<'_>) {
+        for (guess, (name, cell)) in cells.iter().enumerate() {
+            if let Cell::Plain(text) | Cell::Text(text) = cell {
+                let at = self.column(name, guess);
+                self.seen[at].looks.see_marks(text);
+            }
         }
     }
 

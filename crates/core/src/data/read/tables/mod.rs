@@ -219,7 +219,12 @@ fn see<T: Table>(
         let mut wrong = None;
         for (number, row) in rows {
             match table.cells(row) {
-                Ok(cells) => columns.see(&files.roles, writing.read(cells), *number),
+                Ok(cells) => {
+                    if !files.roles.values.strip.is_empty() {
+                        columns.see_marks(&cells);
+                    }
+                    columns.see(&files.roles, writing.read(cells), *number);
+                }
                 Err(Reason(reason)) => wrong = wrong.or(Some((*number, reason))),
             }
         }

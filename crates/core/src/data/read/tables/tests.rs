@@ -13,7 +13,7 @@ use rand::{SeedableRng, rngs::ChaCha8Rng};
 use crate::data::DataError;
 use crate::data::read::read;
 use crate::data::records::{ColumnKind, Records, Writer};
-use crate::spec::data::{ColumnSpec, ColumnType, Encode, FilesSpec, Format, OnBadItem, RowsSpec};
+use crate::spec::data::{ColumnSpec, ColumnType, FilesSpec, Format, OnBadItem, RowsSpec};
 use crate::testing::{damaged, rewrite};
 
 fn spec(format: Format, path: &Path) -> FilesSpec {
@@ -31,15 +31,8 @@ fn csv(delimiter: char, header: bool) -> Format {
 
 fn forced(name: &str, kind: ColumnType) -> ColumnSpec {
     ColumnSpec {
-        name: name.into(),
         kind: Some(kind),
-        missing: None,
-        scale: None,
-        clip: None,
-        encode: Encode::OneHot,
-        missing_values: None,
-        date_format: None,
-        image: None,
+        ..ColumnSpec::named(name)
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 
 use super::{Known, Looks, quoted};
 use crate::data::oddity::{Fix, Oddity};
+use crate::data::time::instant;
 use crate::spec::data::DateFormat;
 
 /// Date formats that are tried on texts.
@@ -52,7 +53,14 @@ impl Looks {
         let formats = FORMATS.iter().enumerate();
         let formats = formats.filter(|(at, _)| self.dates & (1 << at) != 0);
         let mut formats: Vec<&str> = formats.map(|(_, (text, _))| text.as_str()).collect();
-        if known.texts != known.present || formats.iter().any(|text| text.starts_with("%Y-%m-%d")) {
+        if known.texts != known.present {
+            return None;
+        }
+        // Without leading zeros, they do not sort by time as texts.
+        let is_sorted = |names: &BTreeSet<String>| names.iter().all(|name| instant(name).is_some());
+        if formats.iter().any(|text| text.starts_with("%Y-%m-%d"))
+            && known.names.is_none_or(is_sorted)
+        {
             return None;
         }
         // A space in a format also matches nothing, so a shorter one may match as well.

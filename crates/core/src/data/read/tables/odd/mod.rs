@@ -59,6 +59,8 @@ pub struct Looks {
     decimal_comma_groups: BTreeMap<char, u64>,
     /// The marks before and after numbers; both empty for bare ones.
     marks: BTreeMap<(String, String), u64>,
+    /// The same where `strip` removes them.
+    stripped: BTreeMap<(String, String), u64>,
     num: u64,
     /// Words for missing, and the row of the first with its text.
     nothing: BTreeMap<String, u64>,
@@ -86,6 +88,7 @@ impl Default for Looks {
             decimal_comma: 0,
             decimal_comma_groups: BTreeMap::new(),
             marks: BTreeMap::new(),
+            stripped: BTreeMap::new(),
             num: 0,
             nothing: BTreeMap::new(),
             first_nothing: None,
@@ -178,9 +181,17 @@ impl Looks {
             }
         }
         let mark = (dressed.prefix, dressed.suffix);
-        if self.marks.len() < MAX_MARKS || self.marks.contains_key(&mark) {
-            *self.marks.entry(mark).or_default() += 1;
-        }
+        count(&mut self.marks, mark, 1);
+    }
+
+    /// Includes a number with the marks around it that are stripped.
+    pub fn see_marks(&mut self, text: &str) {
+        let mark = match Dressed::of(text) {
+            Some(dressed) => (dressed.prefix, dressed.suffix),
+            None if text.parse::<f64>().is_ok() => Default::default(),
+            None => return,
+        };
+        count(&mut self.stripped, mark, 1);
     }
 
     fn see_date(&mut self, text: &str) {
@@ -211,9 +222,10 @@ impl Looks {
             *self.decimal_comma_groups.entry(sign).or_default() += num;
         }
         for (mark, num) in other.marks {
-            if self.marks.len() < MAX_MARKS || self.marks.contains_key(&mark) {
-                *self.marks.entry(mark).or_default() += num;
-            }
+            count(&mut self.marks, mark, num);
+        }
+        for (mark, num) in other.stripped {
+            count(&mut self.stripped, mark, num);
         }
         self.num += other.num;
         for (word, num) in other.nothing {
@@ -248,6 +260,7 @@ impl Looks {
         self.codes(known)
             .or_else(|| self.words_for_nothing(known))
             .or_else(|| self.numbers_for_people(known))
+            .or_else(|| self.units_that_differ(known))
             .or_else(|| self.unusual_dates(known))
             .or_else(|| names_that_differ_by_case(known))
     }
@@ -311,6 +324,13 @@ impl Looks {
             },
             ..odd
         })
+    }
+}
+
+/// Counts marks, as long as they are few.
+fn count(marks: &mut BTreeMap<(String, String), u64>, mark: (String, String), num: u64) {
+    if marks.len() < MAX_MARKS || marks.contains_key(&mark) {
+        *marks.entry(mark).or_default() += num;
     }
 }
 

@@ -1,6 +1,6 @@
 //! Numbers that are formatted: with decimal commas, currencies, percent signs, units.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{FEW, Known, Looks, counted, quoted};
 use crate::data::oddity::{Fix, Oddity};
@@ -19,6 +19,8 @@ struct Marks {
     currency: bool,
     /// Why they must not be stripped.
     against: Option<String>,
+    /// How often each occurs, if they differ.
+    differing: Option<String>,
 }
 
 impl Looks {
@@ -33,7 +35,7 @@ impl Looks {
             return None;
         }
         let num_names = known.names.map_or(usize::MAX, BTreeSet::len);
-        let marks = self.marks_of(numbers);
+        let marks = marks_of(&self.marks, numbers);
         let is_word_alone = marks.words && self.plain == self.num;
         let is_text = known.has_types && self.plain == self.num && marks.all.is_empty();
         if num_names <= FEW && (is_word_alone || is_text) || is_text && self.looks_like_codes(known)
@@ -184,48 +186,74 @@ impl Looks {
         odd.fix = fix;
     }
 
-    /// The marks around the numbers.
-    fn marks_of(&self, numbers: u64) -> Marks {
-        let mut marks = Marks::default();
-        let mut bare = numbers;
-        for ((prefix, suffix), num) in &self.marks {
-            if prefix.is_empty() && suffix.is_empty() {
-                bare += num;
+    /// Numbers of one column from which different marks are stripped, so that 7 % and 0.08 become 7 and 0.08.
+    pub(super) fn units_that_differ(&self, known: &Known<'_>) -> Option<Oddity> {
+        if known.texts > 0 {
+            return None;
+        }
+        let why = marks_of(&self.stripped, 0).differing?;
+        let name = known.name;
+        let odd = Oddity::new(
+            vec![name.to_owned()],
+            format!("the numbers of `{name}` have different units: {why}"),
+        );
+        Some(
+            odd.note("what `strip` removes does not change the numbers")
+                .help("use plain numbers of one unit in the whole column")
+                .help(format!(
+                    "if all of them mean the same unit, add `[[data.columns]]` with `name = {}` and `type = \"number\"`",
+                    quoted(name)
+                )),
+        )
+    }
+}
+
+/// The marks around numbers, some of which are bare.
+fn marks_of(counted: &BTreeMap<(String, String), u64>, numbers: u64) -> Marks {
+    let mut marks = Marks::default();
+    let mut bare = numbers;
+    for ((prefix, suffix), num) in counted {
+        if prefix.is_empty() && suffix.is_empty() {
+            bare += num;
+            continue;
+        }
+        let whole = format!("{prefix}…{suffix}");
+        marks.all.push((whole, *num));
+        for mark in [prefix, suffix] {
+            if mark.is_empty() {
                 continue;
             }
-            let whole = format!("{prefix}…{suffix}");
-            marks.all.push((whole, *num));
-            for mark in [prefix, suffix] {
-                if mark.is_empty() {
-                    continue;
-                }
-                marks.currency |= is_currency(mark);
-                marks.words |= !is_currency(mark) && mark.chars().any(char::is_alphabetic);
-                if mark.contains(['(', ')']) {
-                    marks.against = Some("parentheses around a number often mean that it is negative: use a minus sign instead".to_owned());
-                } else if mark.contains(['<', '>', '~', '≈', '=']) {
-                    marks.against = Some(format!("`{mark}` means that the number is not exact"));
-                } else if mark.contains(['"', '\'']) {
-                    marks.against = Some("the value itself contains quotes around the number: remove them from the file".to_owned());
-                } else if !marks.strip.contains(mark) {
-                    marks.strip.push(mark.clone());
-                }
+            marks.currency |= is_currency(mark);
+            marks.words |= !is_currency(mark) && mark.chars().any(char::is_alphabetic);
+            if mark.contains(['(', ')']) {
+                marks.against = Some("parentheses around a number often mean that it is negative: use a minus sign instead".to_owned());
+            } else if mark.contains(['<', '>', '~', '≈', '=']) {
+                marks.against = Some(format!("`{mark}` means that the number is not exact"));
+            } else if mark.contains(['"', '\'']) {
+                marks.against = Some(
+                    "the value itself contains quotes around the number: remove them from the file"
+                        .to_owned(),
+                );
+            } else if !marks.strip.contains(mark) {
+                marks.strip.push(mark.clone());
             }
         }
-        let is_mixed = marks.all.len() > 1 || !marks.all.is_empty() && bare > 0;
-        if is_mixed && marks.against.is_none() {
-            let mut shown: Vec<_> = marks
-                .all
-                .iter()
-                .take(4)
-                .map(|(mark, num)| format!("{num} as `{mark}`"))
-                .collect();
-            if bare > 0 {
-                shown.push(format!("{bare} without any mark"));
-            }
-            // A bare zero is zero in every unit, but it may not be intended so.
-            marks.against = Some(format!("they have different units: {}", shown.join(", ")));
-        }
-        marks
     }
+    let is_mixed = marks.all.len() > 1 || !marks.all.is_empty() && bare > 0;
+    if is_mixed && marks.against.is_none() {
+        let mut shown: Vec<_> = marks
+            .all
+            .iter()
+            .take(4)
+            .map(|(mark, num)| format!("{num} as `{mark}`"))
+            .collect();
+        if bare > 0 {
+            shown.push(format!("{bare} without any mark"));
+        }
+        // A bare zero is zero in every unit, but it may not be intended so.
+        let shown = shown.join(", ");
+        marks.against = Some(format!("they have different units: {shown}"));
+        marks.differing = Some(shown);
+    }
+    marks
 }
