@@ -119,3 +119,48 @@ fn failed_trials_are_on_no_front() {
     };
     assert!(high(&known[20..]) < high(&known[..20]), "{known:?}");
 }
+
+/// Also if its other runs are completed: their mean is of other seeds than those of the other trials.
+#[test]
+fn a_trial_with_a_failed_run_has_no_value() {
+    let text = format!("[experiment]\nseeds = [1, 2]\n{}", spec("tpe"));
+    let folder = folder_with(&text.edit("num_trials = 30", "num_trials = 15"));
+    let fault = [
+        "run",
+        "spec.toml",
+        "--quiet",
+        "--inject-fault",
+        "hidden=4,*-s2@1",
+    ];
+    let (code, _, stderr) = run(folder.path(), &fault);
+    assert_eq!(code, 1, "{stderr}");
+    let report = report_of(folder.path());
+    let trials = report["trials"].as_array().unwrap();
+    let id = |trial: &Json| trial["id"].as_str().unwrap().to_owned();
+    let (failed, others): (Vec<&Json>, Vec<&Json>) = trials
+        .iter()
+        .partition(|trial| id(trial).starts_with("hidden=4,"));
+    assert!(!failed.is_empty() && !others.is_empty(), "{trials:?}");
+    for trial in &failed {
+        assert!(
+            trial["rank"].is_null() && trial["metrics"] == serde_json::json!({}),
+            "{trial}"
+        );
+    }
+    assert!(
+        others
+            .iter()
+            .all(|trial| trial["rank"].is_u64() && trial["n"] == 2),
+        "{others:?}"
+    );
+    assert_eq!(report["search"]["num_without_value"], failed.len());
+    let traded = report["search"]["tradeoffs"]["trials"].as_array().unwrap();
+    assert_eq!(traded.len(), others.len());
+    // In the order of the ranking.
+    let ranked: Vec<String> = others.iter().map(|trial| id(trial)).collect();
+    let listed: Vec<&str> = traded
+        .iter()
+        .map(|trial| trial["trial"].as_str().unwrap())
+        .collect();
+    assert_eq!(listed, ranked);
+}

@@ -6,8 +6,8 @@ use super::overlap::Overlap;
 use super::sample::mean;
 use super::student::{Student, values};
 use super::{
-    Interval, MOST_RANKED, Pairs, Refusal, TestResult, check_level, cohens_d_z, finite, hedges_g,
-    mann_whitney, sign_flip, welch_interval,
+    Interval, Pairs, Refusal, TestResult, check_level, cohens_d_z, finite, hedges_g, mann_whitney,
+    sign_flip, welch_interval,
 };
 
 /// How two samples are compared.
@@ -85,9 +85,7 @@ impl Design {
         let p = pairs.n();
         let (n, m) = (p + pairs.only_first, p + pairs.only_second);
         let is_weaker = p.saturating_mul(n + m) < n.saturating_mul(m) || p < 2 && n.min(m) > 1;
-        // Beyond that, the exact test uses pairs only.
-        let is_possible = n > 0 && m > 0 && (p < 2 || n + m <= MOST_RANKED);
-        if is_weaker && is_possible {
+        if is_weaker && n > 0 && m > 0 {
             Self::Independent {
                 first: n,
                 second: m,
@@ -118,8 +116,8 @@ impl Comparison {
     /// With an `overlap`, keys are those of runs on several splits. The test is then the corrected t test, since no
     /// exact test is valid for correlated values.
     ///
-    /// Refuses a level that is not between 0 and 1, a seed twice in a sample, values that are not finite, an empty
-    /// sample, and more than [`MOST_RANKED`] values that are unpaired.
+    /// Refuses a level that is not between 0 and 1, a seed twice in a sample, values that are not finite, and an empty
+    /// sample.
     pub fn of(
         first: &[(u64, f64)],
         second: &[(u64, f64)],

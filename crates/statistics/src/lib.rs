@@ -11,7 +11,7 @@
 //! - difference: paired by seed if there are common seeds, since these share initial weights and item order; its
 //!   interval by Student or, unpaired, by Welch (1947); effect size d_z or Hedges' g
 //! - test: paired, sign flips (Fisher 1935), all of them up to 20 seeds, sampled beyond; unpaired, Mann and Whitney
-//!   (1947), exact by counting all assignments, including ties
+//!   (1947), exact by counting all assignments, including ties, and sampled beyond 100 values
 //! - a second reading, if the noise is normal: paired t or Welch's, and equality by two one-sided tests
 //!   (Schuirmann 1987)
 //! - repeats over other splits: the t test corrected for shared training items (Nadeau and Bengio 2003);
@@ -103,6 +103,16 @@ impl Direction {
     }
 }
 
+/// Means that differ by less, relative to themselves, are equal: the same values in another order have sums that differ by
+/// what was rounded.
+const ROUNDED: f64 = 1e-14;
+
+/// Whether two means are equal but for rounding.
+pub fn are_equal(a: f64, b: f64) -> bool {
+    let size = a.abs().max(b.abs());
+    a == b || size.is_finite() && (a - b).abs() <= ROUNDED * size
+}
+
 /// A statistical test. All of them are two-sided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -123,6 +133,8 @@ pub enum Test {
     SignFlipMonteCarlo,
     /// The rank test over all assignments of the pooled midranks (Mann and Whitney, 1947).
     MannWhitneyExact,
+    /// The same over sampled assignments (Phipson and Smyth, 2010).
+    MannWhitneyMonteCarlo,
 }
 
 /// The result of a test.
@@ -149,13 +161,6 @@ pub enum Refusal {
         n: usize,
         /// The required number.
         needed: usize,
-    },
-    /// There are more values than the exact test computes in reasonable time.
-    TooMany {
-        /// The total number of values in all samples.
-        n: usize,
-        /// The maximum number.
-        most: usize,
     },
     /// A value is NaN or infinite, or so large that the sum overflows.
     NotFinite,
@@ -184,7 +189,10 @@ impl Test {
     pub fn is_exact(self) -> bool {
         matches!(
             self,
-            Self::SignFlipExact | Self::SignFlipMonteCarlo | Self::MannWhitneyExact
+            Self::SignFlipExact
+                | Self::SignFlipMonteCarlo
+                | Self::MannWhitneyExact
+                | Self::MannWhitneyMonteCarlo
         )
     }
 }
@@ -194,12 +202,6 @@ impl std::fmt::Display for Refusal {
         match self {
             Self::TooFew { n, needed } => {
                 write!(f, "at least {needed} values are needed, found {n}")
-            }
-            Self::TooMany { n, most } => {
-                write!(
-                    f,
-                    "at most {most} values can be ranked, found {n}; use common seeds"
-                )
             }
             Self::NotFinite => f.write_str("a value is not finite, or too large to add up"),
             Self::NoSpread => f.write_str("all values are equal, so their spread is unknown"),

@@ -2,10 +2,11 @@
 
 use std::cmp::Ordering;
 
-use super::{Direction, Refusal};
+use super::{Direction, Refusal, are_equal};
 
 /// The points that no other one dominates, as ascending indexes. A point dominates another if it is at least as good in
-/// all objectives and better in one (Pareto, 1896). Equal points do not dominate each other, so all of them are kept.
+/// all objectives and better in one (Pareto, 1896). Equal points do not dominate each other, so all of them are kept;
+/// values that differ only by rounding are equal ([`are_equal`]).
 ///
 /// Infinities are compared like other values. Refuses NaN, which is neither better nor worse than anything.
 pub fn pareto_front<P: AsRef<[f64]>>(
@@ -26,6 +27,10 @@ pub fn pareto_front<P: AsRef<[f64]>>(
         values.map(cost).collect()
     });
     let mut costs: Vec<(usize, Vec<f64>)> = costs.enumerate().collect();
+    let num_objectives = costs.first().map_or(0, |(_, point)| point.len());
+    for objective in 0..num_objectives {
+        make_equal(&mut costs, objective);
+    }
     costs.sort_by(|(_, x), (_, y)| {
         let differing = x.iter().zip(y).map(|(x, y)| x.total_cmp(y));
         differing.fold(Ordering::Equal, Ordering::then)
@@ -43,6 +48,15 @@ pub fn pareto_front<P: AsRef<[f64]>>(
     let mut found: Vec<usize> = front.into_iter().map(|(at, _)| at).collect();
     found.sort_unstable();
     Ok(found)
+}
+
+/// Gives values of an objective that differ only by rounding the least of them.
+fn make_equal(costs: &mut [(usize, Vec<f64>)], objective: usize) {
+    costs.sort_by(|(_, x), (_, y)| x[objective].total_cmp(&y[objective]));
+    for equal in costs.chunk_by_mut(|(_, x), (_, y)| are_equal(x[objective], y[objective])) {
+        let least = equal[0].1[objective];
+        equal.iter_mut().for_each(|(_, x)| x[objective] = least);
+    }
 }
 
 #[cfg(test)]
@@ -94,5 +108,12 @@ mod tests {
         assert_eq!(front(&[[0.0, 1.0], [-0.0, 1.0]]), Ok(vec![0, 1]));
         assert_eq!(front(&[[f64::INFINITY, 1.0], [1.0, 1.0]]), Ok(vec![0]));
         assert_eq!(front(&[[f64::NAN, 1.0]]), Err(Refusal::NotFinite));
+        // The same accuracy, added up in another order.
+        let rounded = [
+            [0.9444444444444443, 51.0],
+            [0.9444444444444445, 515.0],
+            [0.9444444444444445, 51.0],
+        ];
+        assert_eq!(front(&rounded), Ok(vec![0, 2]));
     }
 }

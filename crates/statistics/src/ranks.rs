@@ -1,9 +1,16 @@
 //! The Mann-Whitney test, exact with ties.
 
+use rand::rngs::ChaCha8Rng;
+use rand::{Rng, SeedableRng};
+
 use super::{Refusal, Test, TestResult, check_values};
 
-/// The maximum number of values, in both samples together, for the exact test.
+/// All assignments are counted up to this number of values in both samples together.
 pub const MOST_RANKED: usize = 100;
+/// The number of assignments sampled beyond that: with the observed one, 2^16.
+const NUM_ASSIGNMENTS: u32 = (1 << 16) - 1;
+/// The seed of assignments. A constant: equal samples get equal p-values.
+const SEED: u64 = 1947;
 
 /// The exact two-sided Mann-Whitney test (Mann and Whitney, 1947, On a Test of Whether one of Two Random Variables is
 /// Stochastically Larger; Wilcoxon's rank-sum test). The pooled values get midranks, so that ties share the mean of
@@ -14,17 +21,14 @@ pub const MOST_RANKED: usize = 100;
 /// The distribution of the rank sum comes from a recurrence over the pooled values and holds with ties as well, where
 /// tables of U and normal approximations do not. Without ties p is twice the smaller tail.
 ///
-/// Refuses an empty sample, more than [`MOST_RANKED`] values in all, and values that are not finite.
+/// Above [`MOST_RANKED`] values, p = (b + 1) / (m + 1) over m = 65,535 sampled choices, b of which are at least as far
+/// (Phipson and Smyth, 2010).
+///
+/// Refuses an empty sample, and values that are not finite.
 pub fn mann_whitney(first: &[f64], second: &[f64]) -> Result<TestResult, Refusal> {
     check_values(first, 1)?;
     check_values(second, 1)?;
     let (n, m) = (first.len(), second.len());
-    if n + m > MOST_RANKED {
-        return Err(Refusal::TooMany {
-            n: n + m,
-            most: MOST_RANKED,
-        });
-    }
     let ranks = doubled_midranks(first, second);
     let sum: usize = ranks[..n].iter().sum();
     // The rank sum with fewer terms; both samples' are equally far from their means.
@@ -35,19 +39,46 @@ pub fn mann_whitney(first: &[f64], second: &[f64]) -> Result<TestResult, Refusal
     };
     let mean = chosen * (n + m + 1);
     let far = observed.abs_diff(mean);
-    let counts = rank_sums(&ranks, chosen);
-    let all: f64 = counts.iter().sum();
-    let as_far = counts
-        .iter()
-        .enumerate()
-        .filter(|(sum, _)| sum.abs_diff(mean) >= far);
-    let num: f64 = as_far.map(|(_, count)| count).sum();
+    let (test, p) = if n + m > MOST_RANKED {
+        let num = drawn_as_far(&ranks, chosen, |sum| sum.abs_diff(mean) >= far);
+        let all = f64::from(NUM_ASSIGNMENTS) + 1.0;
+        (Test::MannWhitneyMonteCarlo, (f64::from(num) + 1.0) / all)
+    } else {
+        let counts = rank_sums(&ranks, chosen);
+        let all: f64 = counts.iter().sum();
+        let as_far = counts
+            .iter()
+            .enumerate()
+            .filter(|(sum, _)| sum.abs_diff(mean) >= far);
+        let num: f64 = as_far.map(|(_, count)| count).sum();
+        (Test::MannWhitneyExact, num / all)
+    };
     Ok(TestResult {
-        test: Test::MannWhitneyExact,
+        test,
         statistic: 0.5 * (sum - n * (n + 1)) as f64,
         df: None,
-        p: (num / all).min(1.0),
+        p: p.min(1.0),
     })
+}
+
+/// How many of the sampled choices of `num` ranks have a sum that is as far.
+fn drawn_as_far(ranks: &[usize], num: usize, is_as_far: impl Fn(usize) -> bool) -> u32 {
+    let mut random = ChaCha8Rng::seed_from_u64(SEED);
+    // In ascending order, so that the same choices are sampled for the same values in any order.
+    let mut left = ranks.to_vec();
+    left.sort_unstable();
+    let mut as_far = 0;
+    for _ in 0..NUM_ASSIGNMENTS {
+        let mut sum = 0;
+        for at in 0..num {
+            let rest = (left.len() - at) as u64;
+            let other = at + ((u64::from(random.next_u32()) * rest) >> 32) as usize;
+            left.swap(at, other);
+            sum += left[at];
+        }
+        as_far += u32::from(is_as_far(sum));
+    }
+    as_far
 }
 
 /// Twice the midrank of each value, those of `first` first: twice, so that all are integers.
@@ -88,9 +119,12 @@ fn rank_sums(ranks: &[usize], num: usize) -> Vec<f64> {
     counts.pop().unwrap_or_default()
 }
 
-/// The smallest p-value that the exact Mann-Whitney test can give for samples of `n` and `m` values without ties:
-/// 2 / C(n + m, n), at most 1.
+/// The smallest p-value that the Mann-Whitney test can give for samples of `n` and `m` values without ties:
+/// 2 / C(n + m, n), or 1 in 65,536 where assignments are sampled. At most 1.
 pub fn smallest_rank_p(n: usize, m: usize) -> f64 {
+    if n > 0 && m > 0 && n.saturating_add(m) > MOST_RANKED {
+        return 1.0 / (f64::from(NUM_ASSIGNMENTS) + 1.0);
+    }
     let (few, many) = (n.min(m), n.max(m) as f64);
     let mut p = 2.0;
     for k in 1..=few {
@@ -246,7 +280,7 @@ mod tests {
         }
         assert!((smallest_rank_p(5, 5) - 0.007936507936507936).abs() < 1e-15);
         assert_eq!(smallest_rank_p(0, 3), 1.0);
-        assert_eq!(smallest_rank_p(usize::MAX, usize::MAX), 0.0);
+        assert_eq!(smallest_rank_p(usize::MAX, usize::MAX), 0.5_f64.powi(16));
     }
 
     #[test]
@@ -261,7 +295,29 @@ mod tests {
         assert_eq!(mann_whitney(&[], &[1.0]), too_few);
         assert_eq!(mann_whitney(&[1.0], &[]), too_few);
         assert_eq!(mann_whitney(&[1.0], &[f64::NAN]), Err(Refusal::NotFinite));
-        let too_many = Err(Refusal::TooMany { n: 101, most: 100 });
-        assert_eq!(mann_whitney(&[1.0; 60], &[2.0; 41]), too_many);
+    }
+
+    #[test]
+    fn many_values_are_sampled() {
+        // p by scipy.stats.mannwhitneyu, exact, scipy 1.17.1.
+        for (u, exact) in [
+            (1500, 0.116_203_5),
+            (1300, 0.008_417_14),
+            (1000, 0.000_018_66),
+        ] {
+            let (first, second) = with_u(60, 60, u);
+            let result = mann_whitney(&first, &second).unwrap();
+            assert_eq!(result.test, Test::MannWhitneyMonteCarlo);
+            let error = (exact * (1.0 - exact) / f64::from(NUM_ASSIGNMENTS)).sqrt();
+            assert!(
+                (result.p - exact).abs() < 4.0 * error + 2e-5,
+                "{u}: {} {exact}",
+                result.p
+            );
+            let turned: Vec<f64> = first.iter().rev().copied().collect();
+            assert_eq!(mann_whitney(&turned, &second).unwrap(), result);
+        }
+        let apart = mann_whitney(&[1.0; 60], &[2.0; 41]).unwrap();
+        assert_eq!(apart.p, smallest_rank_p(60, 41));
     }
 }

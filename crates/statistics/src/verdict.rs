@@ -46,9 +46,7 @@ pub struct AboutMore {
     /// if no number suffices, for a level below 2^-19.
     pub to_reach: Option<usize>,
     /// How many more give a power of 80 % for the observed effect, and at least `to_reach` ([`seeds_for_power`]); none
-    /// if the spread is unknown. With few seeds the observed effect is uncertain, and so is this number. Samples
-    /// without a common seed are tested up to [`MOST_RANKED`](super::MOST_RANKED) values in total; pairs have no such
-    /// limit.
+    /// if the spread is unknown. With few seeds the observed effect is uncertain, and so is this number.
     pub for_power: Option<usize>,
     /// How `for_power` was computed.
     pub approximation: Option<Approximation>,

@@ -33,7 +33,7 @@ use runner_core::event::FailureClass;
 use runner_core::plan::{Plan, RunPlan};
 use runner_core::record::{ExperimentFolder, Lock, PlanFile, look_at_this_build};
 use runner_core::spec::launch::SystemKind;
-use runner_report::report::{self, Report};
+use runner_report::report::{self, Problem, Report};
 
 pub(crate) use hook::Hook;
 pub(crate) use launch::hardware_of;
@@ -130,10 +130,13 @@ pub enum Stopped {
 impl RunOutcome {
     /// How many of the requested runs are neither completed nor skipped.
     pub fn num_left(&self) -> usize {
+        self.left().count()
+    }
+
+    /// What happened to those.
+    pub(super) fn left(&self) -> impl Iterator<Item = &Problem> {
         let problems = self.report.iter().flat_map(|report| &report.problems);
-        let left = problems
-            .filter(|problem| self.selected.contains(&problem.run) && !problem.is_skipped());
-        left.count()
+        problems.filter(|problem| self.selected.contains(&problem.run) && !problem.is_skipped())
     }
 
     /// The exit code for the state of the runs: 0 if all requested runs are completed or skipped, unless all were

@@ -13,7 +13,7 @@ use crate::ops::{Experiment, Progress, Sink, open, plan, quiet};
 use crate::report::looks_before;
 use runner_core::diagnostic::{Diagnostic, Diagnostics, counted};
 use runner_core::plan::{FOLD, Plan};
-use runner_core::record::ExperimentFolder;
+use runner_core::record::{ExperimentFolder, State};
 
 /// Trains the runs of an experiment, and adds seeds until every verdict is decided or no looks or seeds are left.
 pub(super) fn run(options: &Run, sink: &Sink<'_>) -> Result<RunOutcome, Error> {
@@ -38,8 +38,11 @@ pub(super) fn run(options: &Run, sink: &Sink<'_>) -> Result<RunOutcome, Error> {
         };
         let outcome = run_once(&options, sink)?;
         let is_stopped = outcome.stopped.is_some() || outcome.failure.is_some();
-        let left = outcome.num_left();
-        let Some(report) = outcome.report.as_ref().filter(|_| !is_stopped && left == 0) else {
+        // A run that failed says what its trial is worth, and does not keep the others from more seeds.
+        let is_over = outcome
+            .left()
+            .all(|problem| problem.outcome == State::Failed);
+        let Some(report) = outcome.report.as_ref().filter(|_| !is_stopped && is_over) else {
             return Ok(outcome);
         };
         let looks = report.looks.as_ref();

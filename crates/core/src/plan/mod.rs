@@ -411,7 +411,16 @@ fn in_trial(
     if earlier.0.iter().any(known) {
         None
     } else {
-        Some(diagnostic.note(drawn).note(in_trial))
+        let mut diagnostic = diagnostic.note(drawn).note(in_trial);
+        // What to write instead of a value is no remedy for a distribution.
+        if ["wrong-type", "out-of-range"].contains(&diagnostic.code) {
+            diagnostic.helps = vec![if diagnostic.message.contains("must be an integer") {
+                "sample integers, with `type = \"integer\"`".to_owned()
+            } else {
+                "change the distribution, so that all of its values are allowed".to_owned()
+            }];
+        }
+        Some(diagnostic)
     }
 }
 

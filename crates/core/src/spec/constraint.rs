@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use runner_statistics::are_equal;
 use serde::{Deserialize, Serialize};
 
 use super::document::{Node, Value};
@@ -130,7 +131,13 @@ impl Constraint {
         let values = Values(values?);
         let finite = |side: &str| values.number(side).ok().filter(|value| value.is_finite());
         let (left, right) = (finite(&self.left)?, finite(&self.right)?);
-        if self.relation.holds(left, right) {
+        // A mean that is the limit but for rounding is at the limit.
+        let is_met = if are_equal(left, right) {
+            self.relation.holds(right, right)
+        } else {
+            self.relation.holds(left, right)
+        };
+        if is_met {
             return Some(0.0);
         }
         let limit = if is_constant(&self.left) { left } else { right };
@@ -334,6 +341,8 @@ mod tests {
             "valid/loss" => Some(-0.5),
             "last/valid/loss" => Some(0.5),
             "wall_secs" => Some(5400.0),
+            // The mean of 28/30, 21/30 and 23/30.
+            "valid/accuracy" => Some(0.7999999999999999),
             _ => None,
         };
         Constraint::parse(source).unwrap().violation(&value)
@@ -350,6 +359,8 @@ mod tests {
             ("parameters >= 200", Some(0.5)),
             ("parameters < 100", Some(f64::EPSILON)),
             ("parameters <= 100", Some(0.0)),
+            ("valid/accuracy >= 0.8", Some(0.0)),
+            ("valid/accuracy < 0.8", Some(f64::EPSILON)),
             // Of 0, and of a negative number.
             ("valid/loss > 0", Some(0.5)),
             ("valid/loss < -1", Some(0.5)),

@@ -180,16 +180,39 @@ impl Text {
     }
 }
 
+/// Whether a table has the ends of a range instead of lists of values.
+fn is_range(table: &Table) -> bool {
+    const ENDS: [&str; 8] = [
+        "min", "max", "low", "high", "lower", "upper", "start", "stop",
+    ];
+    let is_number = |entry: &Entry| matches!(entry.node.value, Value::Int(_) | Value::Float(_));
+    let mut ends = ENDS.iter().filter_map(|key| table.get(key));
+    let holds = |entry: &Entry| matches!(entry.node.value, Value::Array(_) | Value::Table(_));
+    ends.any(is_number) && !table.entries.iter().any(holds)
+}
+
 /// The axes of `grid` or `zip`.
 fn axes(s: &mut Section<'_>, key: &'static str, doc: &'static str) -> Vec<AxisSpec> {
     let is_axis = |_: &Entry, table: &Table| {
         let condition = table.get("when").map(|entry| &entry.node.value);
-        table.get("values").is_some() || matches!(condition, Some(Value::Str(_)))
+        table.get("values").is_some() || matches!(condition, Some(Value::Str(_))) || is_range(table)
     };
     let example = "\"optimizer.learning_rate\" = [1e-3, 1e-2]";
     let entries = s.axes(key, doc, Shape::Axes, example, is_axis);
     let mut axes = Vec::new();
     for (path, entry) in entries {
+        if let (Value::Table(table), Some((_, findings))) = (&entry.node.value, s.reading())
+            && is_range(table)
+        {
+            let message =
+                format!("the axis `{path}` of `[sweep.{key}]` is a range instead of a list");
+            let wrong = Diagnostic::error("wrong-type", message).at(entry.node.span);
+            let wrong = wrong
+                .help(format!("list its values, such as `{example}`"))
+                .help("or move it to `[sweep.random.axes]`, where values are sampled from distributions such as `{ type = \"log_uniform\", min = 1e-4, max = 1e-1 }`");
+            findings.refuse(format!("sweep.{key}"), wrong);
+            continue;
+        }
         let mut read = (Some(entry.node.clone()), None);
         if let (Value::Table(table), Some((_, findings))) = (&entry.node.value, s.reading()) {
             let at = format!("sweep.{key}.{path}");

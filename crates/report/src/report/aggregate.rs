@@ -262,6 +262,14 @@ fn trials<'a>(
         }
     }
     let objective = index.plan.objective.name();
+    if index.plan.search.is_some() {
+        // A failed trial of a search has no value, whatever its other runs reached.
+        let failed = index.runs.iter();
+        let failed = failed.filter(|run| matches!(run.state, State::Failed | State::Skipped));
+        for run in failed.filter(|run| !index.plan.confirms(run.seed)) {
+            completed[places[&folds.trial(run)]].clear();
+        }
+    }
     let pairs = trials.par_iter_mut().zip(&completed);
     pairs.for_each(|(trial, runs)| {
         trial.mixed_data = mixed_data(index, runs, folds);

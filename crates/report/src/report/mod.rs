@@ -102,7 +102,9 @@ pub fn write(folder: &ExperimentFolder) -> io::Result<Option<Report>> {
     };
     let report = sum_up(&index, folder);
     if looks::is_over(&index) && report.has_tests() {
-        folder.record_look(Look::at(&index.runs, index.plan.verdict.looks))?;
+        // Verdicts are of the runs of a search, without those that confirm its best trials.
+        let (searched, _) = confirmed::apart(&index);
+        folder.record_look(Look::at(&searched.runs, index.plan.verdict.looks))?;
     }
     let named = |extension: &str, written: io::Result<()>| {
         written.map_err(|e| unwritable(&folder.report(extension), e))

@@ -25,13 +25,10 @@ pub fn is_other_quantity(index: &Index, metric: &str) -> bool {
     is_measured_differently(metric, &varied(&index.plan), task_of(index))
 }
 
-/// Means that differ by less, relative to themselves, are equal: the same values in another order have sums that differ by
-/// what was rounded.
-const ROUNDED: f64 = 1e-14;
-
 fn are_equal(a: Option<f64>, b: Option<f64>) -> bool {
-    let is_near = |(a, b): (f64, f64)| (a - b).abs() <= ROUNDED * a.abs().max(b.abs());
-    a == b || a.zip(b).is_some_and(is_near)
+    a == b
+        || a.zip(b)
+            .is_some_and(|(a, b)| runner_statistics::are_equal(a, b))
 }
 
 /// The indices of means, best first, each with its rank from 1. Equal ones share a rank and keep their order; those

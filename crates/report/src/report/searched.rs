@@ -11,7 +11,7 @@ use super::tradeoffs::Tradeoffs;
 use runner_core::plan::Plan;
 use runner_core::record::{RunEntry, State};
 use runner_core::spec::search::{PruneRule, SearchMethod, SuggestedBy};
-use runner_statistics::Direction;
+use runner_statistics::{Direction, are_equal};
 
 /// A search, and how the best trial changed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -171,7 +171,8 @@ impl Searched {
                 searched.num_infeasible += 1;
                 continue;
             }
-            if best.is_none_or(|best| direction.is_better(value, best)) {
+            let is_better = |best| direction.is_better(value, best) && !are_equal(value, best);
+            if best.is_none_or(is_better) {
                 best = Some(value);
                 searched.history.push(Improvement {
                     number: at + 1,

@@ -176,7 +176,9 @@ pub fn verdict_of(report: &Report, trial: &Trial) -> String {
             "no claim".into()
         }
         (None, Some(_)) if trial.has_other_items => "other items".into(),
-        (None, Some(baseline)) if !baseline.is_picked => "baseline".into(),
+        (None, Some(baseline)) if !baseline.is_picked && report.is_baseline(trial) => {
+            "baseline".into()
+        }
         _ => "-".into(),
     }
 }

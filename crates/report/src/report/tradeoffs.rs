@@ -52,8 +52,10 @@ impl Tradeoffs {
         };
         let infeasible = trials.iter().filter(|trial| !trial.is_feasible());
         let infeasible: BTreeSet<&str> = infeasible.map(|trial| trial.id.as_str()).collect();
-        let mut trials: Vec<Tradeoff> = trials
-            .iter()
+        let mut ranked: Vec<&Trial> = trials.iter().collect();
+        ranked.sort_by_key(|trial| trial.rank.unwrap_or(usize::MAX));
+        let mut trials: Vec<Tradeoff> = ranked
+            .into_iter()
             .filter_map(|trial| {
                 Some(Tradeoff {
                     trial: trial.id.clone(),

@@ -44,9 +44,10 @@ pub fn suggest(
         embedded.collect(),
         values::comparable(&told),
     )?;
-    let best = model.best_mean();
     let pending = shown.pending.iter().map(|point| embed(space, point));
     let model = model.with_pending(pending.collect());
+    // With the values that are expected of those: beside a point that promises to be the best, there is nothing to gain.
+    let best = model.best_mean();
     let mut look = Look {
         space,
         random,

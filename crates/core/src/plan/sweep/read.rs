@@ -11,8 +11,8 @@ use crate::spec::document::{Entry, MAX_PARTS, Node, Table, Value, bare_to_toml, 
 use crate::spec::remedy::full_path;
 use crate::spec::sweep::{AxisSpec, RandomSpec, Sampler, SweepSpec};
 
-/// Tables that describe the experiment, not a run.
-const NOT_SWEPT: [&str; 4] = ["experiment", "sweep", "search", "objective"];
+/// What describes the experiment, not a run.
+const NOT_SWEPT: [&str; 5] = ["experiment", "sweep", "search", "objective", "extends"];
 
 /// More axes are a mistake, and every pair is compared.
 const MAX_AXES: usize = 500;
@@ -367,6 +367,7 @@ fn refuse_table(key: &str, span: Span) -> Option<Diagnostic> {
             "experiment.seeds" => {
                 "every trial already runs once for each of `experiment.seeds`".to_owned()
             }
+            "extends" => "its files are read before axes are: make the keys that they differ in axes, with `[[sweep.list]]` for several at a time".to_owned(),
             _ => format!("`[{table}]` applies to the whole experiment"),
         }));
     }
