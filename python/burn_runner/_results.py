@@ -154,7 +154,7 @@ class Results:
 
         Args:
             where: A condition such as ``"valid/accuracy > 0.9 and train.batch_size == 32"``, as of
-                ``runner list --where``.
+                ``runner list --filter``.
             sort: A column; ``-`` before it reverses the order. The best runs come first for ``"objective"``.
             columns: Only these columns, which may be any setting, such as ``"train.batch_size"``; by default what every
                 run has, the varied settings and the metrics.

@@ -78,7 +78,7 @@ fn show(found: &LrFound, output: &mut Output) {
     ));
     let suggestions = suggestions(found);
     if suggestions.is_empty() {
-        output.say("the loss did not fall at any learning rate, so none is suggested");
+        output.say("the loss did not fall by more than its noise at any learning rate, so none is suggested");
     }
     for (how, rate) in suggestions {
         output.print(&format!("learning_rate = {rate:.2e}  # {how}"));

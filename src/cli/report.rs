@@ -4,8 +4,10 @@ use std::path::Path;
 
 use super::OK;
 use super::output::Output;
-use crate::ops::{self, ReportOptions, Template};
+use super::tell::Teller;
+use crate::ops::{self, Progress, ReportOptions, Template};
 use runner_core::record::{ExperimentFolder, sealed_json};
+use runner_report::console::Mode;
 use runner_report::report::{self as reports, Report, TEMPLATE};
 
 /// Prints the built-in template.
@@ -17,7 +19,9 @@ pub fn print_template(output: &mut Output) -> u8 {
 /// `runner report`
 pub fn report(folder: &Path, json: bool, template: Option<&Path>, output: &mut Output) -> u8 {
     let template = template.map(Template::read).transpose();
-    let found = template.and_then(|template| Ok((template, ops::report_folders(folder)?)));
+    let teller = Teller::new(Mode::Normal);
+    let sink = |progress: Progress<'_>| teller.tell(progress);
+    let found = template.and_then(|template| Ok((template, ops::report_folders(folder, &sink)?)));
     let (template, experiments) = match found {
         Ok(found) => found,
         Err(error) => return output.fail(&error),

@@ -1,7 +1,9 @@
 //! One worker process, from start to end.
 
+use std::borrow::Cow;
 use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
+use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
@@ -103,7 +105,7 @@ fn command(
     let mut command = Command::new(&settings.program);
     command
         .arg("exec")
-        .arg(&task.folder)
+        .arg(no_flag(&task.folder).as_ref())
         .args(["--threads", &settings.threads.to_string()])
         .args(&task.arguments)
         .envs(environment)
@@ -127,6 +129,15 @@ fn command(
         command.creation_flags(0x0000_0200);
     }
     Ok(command)
+}
+
+/// A path that is no flag, also if its name begins like one.
+fn no_flag(path: &Path) -> Cow<'_, Path> {
+    if path.as_os_str().as_encoded_bytes().starts_with(b"-") {
+        Cow::Owned(Path::new(".").join(path))
+    } else {
+        Cow::Borrowed(path)
+    }
 }
 
 impl Task {

@@ -97,9 +97,13 @@ impl Answered {
         }
     }
 
-    /// The resamples for intervals.
+    /// The number of resamples for intervals: none of a single item, which shows no spread.
     pub fn num_resamples(&self) -> usize {
-        NUM_RESAMPLES
+        if self.num_items() > 1 {
+            NUM_RESAMPLES
+        } else {
+            0
+        }
     }
 
     /// The metrics with each item resampled so many times.
@@ -123,7 +127,7 @@ impl Answered {
     /// The metrics of each resample.
     fn resampled(&self) -> Vec<Vec<(&'static str, f64)>> {
         let num = self.num_items();
-        let all = 0..NUM_RESAMPLES as u64;
+        let all = 0..self.num_resamples() as u64;
         all.map(|at| self.values(&resample(num, at))).collect()
     }
 

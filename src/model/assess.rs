@@ -120,9 +120,9 @@ impl Assessed {
         self.num_items
     }
 
-    /// The number of resamples for intervals.
+    /// The number of resamples for intervals: none of a single item, which shows no spread.
     pub fn num_resamples(&self) -> usize {
-        if self.num_items > 0 && self.items.len() == self.num_items {
+        if self.num_items > 1 && self.items.len() == self.num_items {
             NUM_RESAMPLES
         } else {
             0

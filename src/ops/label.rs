@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::Sink;
 use crate::error::Error;
 use runner_core::diagnostic::Diagnostic;
-use runner_core::record::{ExperimentFolder, Label, LabelError, Look, RunFolder};
+use runner_core::record::{ExperimentFolder, LABELS_REMEDY, Label, LabelError, Look, RunFolder};
 use runner_core::show::plain_io_error;
 
 /// Longer tags are no tags.
@@ -60,9 +60,7 @@ pub fn label_run(options: &LabelRun, _: &Sink<'_>) -> Result<Label, Error> {
             options.run.display(),
             plain_io_error(e)
         );
-        Error::refused(Diagnostic::error("results", message).help(
-            "`labels.json` beside `plan.json` has all tags and notes: restore it, or remove it to start without any",
-        ))
+        Error::refused(Diagnostic::error("results", message).help(LABELS_REMEDY))
     };
     let (folder, name) = find(&options.run)?;
     if options.change == LabelChange::Show {

@@ -1,12 +1,12 @@
 //! The runs of a results folder: filtered, sorted, grouped.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use super::tree::{none_there, pass_over_experiment};
+use super::tree::{none_there, pass_over_experiment, pass_over_lost, without_plan};
 use super::{Progress, Sink, refresh_jobs};
 use crate::error::{Error, FAILED, OK};
 use runner_core::diagnostic::{Diagnostic, counted};
-use runner_core::record::{ExperimentFolder, Index, PLAN_REMEDY, State, unix_millis};
+use runner_core::record::{ExperimentFolder, Index, State, unix_millis};
 use runner_report::report::list::{self, Form, Listed, Query};
 
 /// Which runs are listed, and in which form.
@@ -65,18 +65,10 @@ pub fn list(options: &List, sink: &Sink<'_>) -> Result<Listing, Error> {
     let mut indexes = Vec::new();
     let mut num_earlier = 0;
     let experiments = ExperimentFolder::all(&options.folder);
-    let without_plan = without_plan(&options.folder);
-    if experiments.is_empty() && without_plan.is_empty() {
+    if experiments.is_empty() && without_plan(&options.folder).is_empty() {
         return Err(none_there(&options.folder));
     }
-    for folder in without_plan {
-        sink(Progress::Step(&format!(
-            "skipped {}: it has runs and no plan.json",
-            folder.display()
-        )));
-        sink(Progress::Step(&format!("  help: {PLAN_REMEDY}")));
-        is_whole = false;
-    }
+    is_whole &= !pass_over_lost(&options.folder, sink);
     for experiment in experiments {
         refresh_jobs(&experiment, sink);
         match Index::read(&experiment) {
@@ -131,22 +123,4 @@ fn tell_left_out(experiment: &ExperimentFolder, index: &Index, sink: &Sink<'_>) 
         is_whole &= run.state != State::Unreadable;
     }
     is_whole
-}
-
-/// The folders that have runs but no plan: the given one, or those in it, sorted.
-fn without_plan(results: &Path) -> Vec<PathBuf> {
-    let has_lost_it = |path: &PathBuf| {
-        let folder = ExperimentFolder(path.clone());
-        let run = folder.run("run").0;
-        run.parent().is_some_and(Path::is_dir) && !folder.plan_json().exists()
-    };
-    let given = results.to_owned();
-    if has_lost_it(&given) {
-        return vec![given];
-    }
-    let entries = std::fs::read_dir(results).into_iter().flatten().flatten();
-    let mut all: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
-    all.retain(has_lost_it);
-    all.sort();
-    all
 }

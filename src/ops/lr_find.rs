@@ -85,8 +85,7 @@ pub struct LrFound {
 /// ```
 /// use burn_runner::ops::{self, Experiment, LrFind};
 ///
-/// let mut options = LrFind::new(Experiment::new("experiments/iris_csv.toml"));
-/// options.steps = 40;
+/// let options = LrFind::new(Experiment::new("experiments/iris_csv.toml"));
 /// let found = ops::lr_find(&options, &ops::quiet)?;
 /// assert!(found.steepest.is_some());
 /// # Ok::<(), burn_runner::Error>(())

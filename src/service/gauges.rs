@@ -10,8 +10,8 @@ const BUCKETS: [u64; 12] = [
     5_000_000,
 ];
 
-/// Statuses that are counted separately; others are counted as 500.
-const STATUSES: [u16; 9] = [200, 400, 401, 404, 405, 408, 413, 500, 503];
+/// Statuses that the server gives; any other is counted as 500.
+const STATUSES: [u16; 12] = [200, 303, 400, 401, 403, 404, 405, 408, 413, 431, 500, 503];
 
 /// What has happened since the start.
 #[derive(Debug, Default)]

@@ -195,6 +195,25 @@ fn seeds_are_added_until_all_is_decided() {
     assert!(!stderr.contains("going on"), "{stderr}");
 }
 
+/// Its other trials get more seeds, unless fewer than two are left.
+#[test]
+fn a_failed_trial_does_not_keep_the_others_from_more_seeds() {
+    let text = spec("[5]", "looks = 4\nmax_seeds = 7").edit("[1e-2, 1e-6]", "[1e-2, 1e-6, 1e-7]");
+    for (fault, goes_on) in [("*1e-7*@1", true), ("*1e-*@1", false)] {
+        let folder = folder_with(&text);
+        let until = [
+            "run",
+            "spec.toml",
+            "--until-decided",
+            "--inject-fault",
+            fault,
+        ];
+        let (code, _, stderr) = run(folder.path(), &until);
+        assert_eq!(code, 1, "{stderr}");
+        assert_eq!(stderr.contains("going on with"), goes_on, "{stderr}");
+    }
+}
+
 /// The first look had all of the level, or half of it: what the others get does not take that back.
 #[test]
 fn more_planned_looks_than_before_the_first_one_are_warned_of() {

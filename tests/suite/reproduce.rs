@@ -183,6 +183,10 @@ fn other_data_and_unfinished_runs_are_refused() {
     let text = fs::read_to_string(&events).unwrap();
     let cut = text.rfind("{\"time_ms\"").unwrap();
     fs::write(&events, &text[..cut]).unwrap();
+    let (code, said) = reproduced(folder.path(), &[RUN]);
+    assert_eq!(code, 2, "{said}");
+    assert!(said.contains("its end is missing"), "{said}");
+    fs::remove_file(folder.path().join(RUN).join("summary.json")).unwrap();
     for path in [RUN, "results/spec", "results", "spec.toml"] {
         let (code, said) = reproduced(folder.path(), &[path]);
         assert_eq!(code, 2, "{said}");

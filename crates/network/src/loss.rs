@@ -15,6 +15,9 @@ use crate::targets::Targets;
 use runner_core::spec::backend::{Arithmetic, Kernels};
 use runner_core::spec::loss::{LossFunction, LossSpec, Reduction};
 
+/// The smallest variance of a Gaussian, as in PyTorch.
+const SMALLEST_VARIANCE: f64 = 1e-6;
+
 /// The loss of each item, \[batch\]. For classes, `outputs` is \[batch * positions, classes\]; for values and labels
 /// \[batch, values\], or twice as many for a loss with a variance.
 pub fn item_losses(
@@ -313,13 +316,18 @@ fn of_values(
             let means = outputs.clone().narrow(1, 0, num_values);
             let variances = outputs.narrow(1, num_values, num_values);
             let variances = softplus(arithmetic, variances);
+            // Its value is at least this, and its gradient that of the variance, as in PyTorch: otherwise a variance that
+            // fell below could not rise again.
+            let raised = variances.clone().clamp_min(SMALLEST_VARIANCE) - variances.clone();
+            let variances = variances + raised.detach();
             if arithmetic.is_portable() {
-                // Burn's formula and smallest variance.
-                let variances = variances.clamp_min(1e-6);
+                // Burn's formula.
                 let squares = (means - targets).square();
                 return (log(arithmetic, variances.clone()) + squares / variances) * 0.5;
             }
-            let loss = GaussianNLLLossConfig::new().init();
+            let loss = GaussianNLLLossConfig::new()
+                .with_eps(0.5 * SMALLEST_VARIANCE)
+                .init();
             loss.forward_no_reduction(means, targets, variances)
         }
         LossFunction::SoftMargin => {

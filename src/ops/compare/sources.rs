@@ -6,10 +6,10 @@ use std::path::{Component, Path, PathBuf};
 
 use wildmatch::WildMatch;
 
+use crate::ops::tree::without_plan;
 use runner_core::diagnostic::Wrong;
 use runner_core::record::{
-    ExperimentFolder, Index, OTHER_FORMAT_REMEDY, PLAN_REMEDY, RunFolder, check_seal,
-    is_other_format,
+    ExperimentFolder, Index, PLAN_REMEDY, RunFolder, check_seal, experiment_remedy,
 };
 use runner_core::show::plain_io_error;
 use runner_core::spec::plain_file;
@@ -129,6 +129,12 @@ impl Kind {
                 )),
             };
         }
+        if let Some(lost) = without_plan(path).first() {
+            return Err(Wrong::new(
+                format!("`{}` has runs and no plan.json", lost.display()),
+                PLAN_REMEDY,
+            ));
+        }
         Err(Wrong::new(
             format!("there is nothing to compare in `{}`", path.display()),
             "use folders of experiments or of runs, such as `results/mnist_sweep`, or a `report.json`",
@@ -197,14 +203,7 @@ fn of_folder(folder: &Path, ids: &[String]) -> Result<Report, Wrong> {
     };
     let read = Index::read(&ExperimentFolder(folder.to_owned()));
     let mut index = read
-        .map_err(|e| {
-            let help = if is_other_format(&e) {
-                OTHER_FORMAT_REMEDY
-            } else {
-                PLAN_REMEDY
-            };
-            unreadable(plain_io_error(&e), help)
-        })?
+        .map_err(|e| unreadable(plain_io_error(&e), experiment_remedy(&e)))?
         .ok_or_else(|| unreadable("it has no plan".into(), PLAN_REMEDY))?;
     if let Some(missing) = ids
         .iter()

@@ -4,12 +4,11 @@ mod template;
 
 use std::path::{Path, PathBuf};
 
+use super::tree::pass_over_lost;
 use super::{Sink, refresh_jobs};
 use crate::error::{Error, is_full};
 use runner_core::diagnostic::Diagnostic;
-use runner_core::record::{
-    ExperimentFolder, OTHER_FORMAT_REMEDY, PLAN_REMEDY, is_other_format, is_unwritable,
-};
+use runner_core::record::{ExperimentFolder, experiment_remedy, is_unwritable};
 use runner_core::show::plain_io_error;
 use runner_report::report::{self, Report};
 pub use template::Template;
@@ -59,14 +58,11 @@ pub fn report(options: &ReportOptions, sink: &Sink<'_>) -> Result<Option<Report>
             plain_io_error(&e)
         );
         let diagnostic = Diagnostic::error("results", message);
-        Error::refused(
-            diagnostic.help(match (is_other_format(&e), is_unwritable(&e)) {
-                (true, _) => OTHER_FORMAT_REMEDY,
-                (_, true) if is_full(&e) => "free some space on this disk",
-                (_, true) => "make it writable, or move away what is in its place",
-                _ => PLAN_REMEDY,
-            }),
-        )
+        Error::refused(diagnostic.help(match is_unwritable(&e) {
+            true if is_full(&e) => "free some space on this disk",
+            true => "make it writable, or move away what is in its place",
+            false => experiment_remedy(&e),
+        }))
     })?;
     if let (Some(report), Some(template)) = (&report, &options.template) {
         template.write(report, &folder)?;
@@ -83,12 +79,13 @@ pub fn report(options: &ReportOptions, sink: &Sink<'_>) -> Result<Option<Report>
 /// ```
 /// use burn_runner::ops;
 ///
-/// let error = ops::report_folders("src".as_ref()).unwrap_err();
+/// let error = ops::report_folders("src".as_ref(), &ops::quiet).unwrap_err();
 /// assert!(error.to_string().starts_with("`src` is not the folder of an experiment"));
 /// ```
-pub fn report_folders(folder: &Path) -> Result<Vec<ExperimentFolder>, Error> {
+pub fn report_folders(folder: &Path, sink: &Sink<'_>) -> Result<Vec<ExperimentFolder>, Error> {
     let experiments = ExperimentFolder::all(folder);
     if !experiments.is_empty() {
+        pass_over_lost(folder, sink);
         return Ok(experiments);
     }
     let message = format!(

@@ -122,7 +122,12 @@ impl Original {
             }
             Err(e) => return Err(Error::unreadable(&e, &folder)),
         };
-        let record = RunRecord::read(&folder).map_err(|e| Error::unreadable(&e, &folder))?;
+        let record = RunRecord::read(&folder).and_then(|record| match record.outcome {
+            // Events that lost their end are damaged, if the summary is of a completed run.
+            None => RunRecord::read_for(&folder, &plan),
+            Some(_) => Ok(record),
+        });
+        let record = record.map_err(|e| Error::unreadable(&e, &folder))?;
         let place = default_place(&folder);
         if let Some(around) = place
             .parent()

@@ -10,7 +10,7 @@ use super::{Run, RunOutcome, run_once};
 use crate::error::{Error, unreadable};
 use crate::ops::cluster::launch_of;
 use crate::ops::{Experiment, Progress, Sink, open, plan, quiet};
-use crate::report::looks_before;
+use crate::report::{Problem, Report, Trial, looks_before};
 use runner_core::diagnostic::{Diagnostic, Diagnostics, counted};
 use runner_core::plan::{FOLD, Plan};
 use runner_core::record::{ExperimentFolder, State};
@@ -38,13 +38,12 @@ pub(super) fn run(options: &Run, sink: &Sink<'_>) -> Result<RunOutcome, Error> {
         };
         let outcome = run_once(&options, sink)?;
         let is_stopped = outcome.stopped.is_some() || outcome.failure.is_some();
-        // A run that failed says what its trial is worth, and does not keep the others from more seeds.
-        let is_over = outcome
-            .left()
-            .all(|problem| problem.outcome == State::Failed);
-        let Some(report) = outcome.report.as_ref().filter(|_| !is_stopped && is_over) else {
+        let Some(report) = outcome.report.as_ref().filter(|_| !is_stopped) else {
             return Ok(outcome);
         };
+        if !are_over(&outcome, report) {
+            return Ok(outcome);
+        }
         let looks = report.looks.as_ref();
         let are_left = looks.is_none_or(|looks| looks.looks().is_none_or(|l| l.number < l.planned));
         let num_open = report.num_undecided();
@@ -73,6 +72,16 @@ pub(super) fn run(options: &Run, sink: &Sink<'_>) -> Result<RunOutcome, Error> {
             steps[at].len()
         )));
     }
+}
+
+/// Whether there is something to look at: no run is left, or only failed ones, which do not keep other trials from more
+/// seeds as long as there are two of those.
+fn are_over(outcome: &RunOutcome, report: &Report) -> bool {
+    let is_failed = |problem: &Problem| problem.outcome == State::Failed;
+    let left: BTreeSet<&str> = outcome.left().map(|problem| problem.run.as_str()).collect();
+    let is_whole = |trial: &&Trial| trial.runs.iter().all(|run| !left.contains(run.as_str()));
+    left.is_empty()
+        || outcome.left().all(is_failed) && report.trials.iter().filter(is_whole).count() > 1
 }
 
 /// The seeds of each look. The first are those of the file; others follow the largest of them.

@@ -94,7 +94,12 @@ pub fn groups_change_something(point: &Point<'_>) -> Option<Diagnostic> {
             );
             return Some(refuse("weight_decay", message).help("remove `weight_decay`"));
         }
-        (!group.freeze && group.weight_decay.is_none() && !has_factor).then(|| {
+        // After others, it returns parameters to the settings of the optimizer; and where a setting is written, it is the
+        // control of a sweep.
+        let is_said = |key: &&str| point.root.span_at(&format!("{path}.{key}")).is_some();
+        let is_meant = at > 0 || ["freeze", "learning_rate_factor"].iter().any(is_said);
+        let is_usual = !group.freeze && group.weight_decay.is_none() && !has_factor;
+        (is_usual && !is_meant).then(|| {
             refuse("parameters", format!("`{path}` has no effect")).help(
                 "add `weight_decay = 1e-2`, `learning_rate_factor = 0.1` or `freeze = true` to it, or remove it",
             )

@@ -40,6 +40,7 @@ mod sums;
 pub mod suspects;
 pub mod time;
 mod transforms;
+mod unseen;
 pub mod uses;
 
 pub use crate::hash::{hex, sha256_hex, sha256_of};

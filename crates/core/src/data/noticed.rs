@@ -1,7 +1,5 @@
 //! Oddities of files that a run could still use: found where data is located, and judged by rules that know the task.
 
-use std::collections::BTreeSet;
-
 use super::DataError;
 use super::encode::{Groups, InputEncoder, TargetEncoder, moments};
 use super::load::Splits;
@@ -9,8 +7,8 @@ use super::oddity::Oddity;
 use super::profile::short;
 use super::records::{ColumnKind, Records};
 use super::serve::{Set, Split};
-use super::suspects;
-use crate::spec::data::{ColumnSpec, DataKind, DataSpec, FilesSpec, ScaleAxis};
+use super::{suspects, unseen};
+use crate::spec::data::{ColumnSpec, DataSpec, FilesSpec, ScaleAxis};
 
 /// Findings beyond what a run needs.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -74,7 +72,8 @@ impl Noticed {
         warnings.extend(of_columns(files, inputs, &features, &targets));
         warnings.extend(uneven_ranges(set, spec));
         let classes = ClassCounts::of(splits);
-        warnings.extend(unused_classes(files, splits, classes.as_ref()));
+        warnings.extend(unseen::unused_classes(files, splits, classes.as_ref()));
+        warnings.extend(unseen::categories(splits));
         Self {
             warnings,
             target_names: match set.encoder.target {
@@ -228,67 +227,6 @@ fn uneven_along(
     })
 }
 
-/// Classes without an item, of integers that number them: those of items from 1 on, and most levels of a mask.
-fn unused_classes(
-    files: &FilesSpec,
-    splits: &Splits,
-    counted: Option<&ClassCounts>,
-) -> Option<DataError> {
-    /// Positions of masks that are looked at.
-    const POSITIONS: usize = 1 << 20;
-    /// With fewer, a class may just be rare.
-    const MANY: usize = 8;
-    const SHOWN: usize = 6;
-    let set = splits.train.set();
-    let is_numbered = |column: usize| {
-        let kind = &set.records.columns()[column].kind;
-        matches!(kind, ColumnKind::Bytes | ColumnKind::Whole)
-    };
-    match (&set.encoder.target, counted) {
-        (TargetEncoder::Class { column, .. }, Some(found)) if is_numbered(*column) => {
-            let first: u64 = found.counts.first()?.iter().sum();
-            (first == 0).then(|| {
-                DataError::new(format!(
-                    "no item has class {} of `{}`, which has {} classes",
-                    found.names[0], found.column, found.names.len()
-                ))
-                .key("data.path")
-                .note("classes are numbered from 0, and one that does not occur is still an output of the network")
-                .help("subtract 1 from all classes if they are numbered from 1")
-            })
-        }
-        (
-            target @ TargetEncoder::Classes {
-                column,
-                num_classes,
-                ..
-            },
-            _,
-        ) if is_numbered(*column) && *num_classes > MANY => {
-            let seen = classes(&splits.train, target).take(POSITIONS);
-            let seen: BTreeSet<i32> = seen.collect();
-            let occurring: Vec<i32> = seen.iter().copied().filter(|class| *class >= 0).collect();
-            (2 * occurring.len() < *num_classes).then(|| {
-                let shown = occurring.iter().take(SHOWN).map(i32::to_string);
-                let more = if occurring.len() > SHOWN { ", …" } else { "" };
-                let error = DataError::new(format!(
-                    "`{}` has {num_classes} classes, and most of them occur nowhere in the items that were looked at: only {}{more}",
-                    set.records.columns()[*column].name,
-                    crate::show::listed(shown)
-                ))
-                .key("data.path");
-                let error = if files.kind() == DataKind::ImageFolder {
-                    error.note("a level of 255 means no class, and is left out")
-                } else {
-                    error
-                };
-                error.help("number the classes 0, 1, 2, … without gaps")
-            })
-        }
-        _ => None,
-    }
-}
-
 /// A column whose values are all on one side of its `clip`.
 fn clipped_away(records: &Records, column: usize, said: &ColumnSpec) -> Option<DataError> {
     let [low, high] = said.clip?;
@@ -370,7 +308,10 @@ impl ClassCounts {
     }
 }
 
-fn classes<'a>(split: &'a Split, target: &'a TargetEncoder) -> impl Iterator<Item = i32> + 'a {
+pub(super) fn classes<'a>(
+    split: &'a Split,
+    target: &'a TargetEncoder,
+) -> impl Iterator<Item = i32> + 'a {
     const CHUNK: u32 = 1024;
     let num = split.num_items() as u32;
     (0..num).step_by(CHUNK as usize).flat_map(move |start| {

@@ -145,6 +145,8 @@ impl DataPlan {
             self.target.show(),
             self.split.show(),
             match self.scale {
+                // Tokens are not scaled.
+                _ if self.input.vocabulary.is_some() => "",
                 Scale::None => "",
                 Scale::Standardize => ", standardized",
                 Scale::MinMax => ", scaled from 0 to 1",

@@ -276,7 +276,7 @@ fn plan_by(
     for warning in warnings.chain(one_fold) {
         diagnostics.push(warning);
     }
-    for warning in unused_values(document) {
+    for warning in unused_values(document, expansion.placed_keys()) {
         diagnostics.push(warning);
     }
     let baseline = written.objective.baseline;

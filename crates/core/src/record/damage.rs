@@ -5,6 +5,9 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::entry::{OTHER_FORMAT_REMEDY, PLAN_REMEDY};
+use super::format::is_other_format;
+
 /// A file whose content is not what was written.
 #[derive(Debug)]
 pub struct Damaged {
@@ -43,6 +46,9 @@ pub const RUN_REMEDY: &str = "restore the file from a backup or a capsule, or le
 /// The remedy for a damaged file of a completed run that `runner run` does not read, such as its weights.
 const FILE_REMEDY: &str = "restore the file from a backup or a capsule, or delete the run's folder and run the experiment again, which trains this run anew";
 
+/// The remedy for damaged tags and notes.
+pub const LABELS_REMEDY: &str = "`labels.json` beside `plan.json` has all tags and notes: restore it, or remove it to start without any";
+
 /// The remedy for a run whose files this user, or anyone at the moment, cannot read.
 pub const ACCESS_REMEDY: &str = "the run itself is intact: make its folder and files readable and writable for you, then run the command again";
 
@@ -60,6 +66,21 @@ pub fn remedy(error: &io::Error) -> &'static str {
         _ if is_damaged(error) => RUN_REMEDY,
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => ACCESS_REMEDY,
         _ => DISK_REMEDY,
+    }
+}
+
+/// The remedy for an experiment with a file that cannot be used, by the file.
+pub fn experiment_remedy(error: &io::Error) -> &'static str {
+    let inner = error.get_ref();
+    let damaged = inner.and_then(|inner| inner.downcast_ref::<Damaged>());
+    let name = damaged.and_then(|damaged| damaged.path.file_name()?.to_str());
+    match name {
+        _ if is_other_format(error) => OTHER_FORMAT_REMEDY,
+        Some("labels.json") => LABELS_REMEDY,
+        Some("looks.json") => {
+            "restore it, or remove it: what was looked at before is then not counted in the verdicts"
+        }
+        _ => PLAN_REMEDY,
     }
 }
 

@@ -485,6 +485,31 @@ fn a_variance_is_the_softplus_of_the_second_half() {
     );
 }
 
+/// As in PyTorch, whose clamp is not part of the gradient.
+#[test]
+fn a_variance_below_the_smallest_can_rise() {
+    let device = Device::flex().autodiff();
+    for arithmetic in [Arithmetic::Fast, Arithmetic::Portable] {
+        let data = TensorData::new(vec![0.5_f32, -16.0], [1, 2]);
+        let outputs = Tensor::<2>::from_data(data, &device).require_grad();
+        let targets = Tensor::from_data(TensorData::new(vec![0.0_f32], [1, 1]), &device);
+        let losses = super::item_losses(
+            &spec(LossFunction::GaussianNll),
+            (Kernels::Fast, arithmetic),
+            outputs.clone(),
+            &Targets::Values(targets),
+        );
+        let expected = 0.5 * ((1e-6_f32).ln() + 0.25 / 1e-6);
+        let found = numbers(losses.clone())[0];
+        assert!((found / expected - 1.0).abs() < 1e-5, "{found} {expected}");
+        let gradients = outputs.grad(&losses.sum().backward()).unwrap();
+        // Of the variance, 0.5 (1 / v - e² / v²), by the slope of softplus.
+        let expected = 0.5 * (1e6 - 0.25 * 1e12) * (-16.0_f32).exp();
+        let found = gradients.into_data().try_to_vec::<f32>().unwrap()[1];
+        assert!((found / expected - 1.0).abs() < 1e-3, "{found} {expected}");
+    }
+}
+
 #[test]
 fn losses_of_labels_are_those_of_the_definition() {
     let outputs = [[1.0f32, -2.0], [0.5, 4.0]];

@@ -3,6 +3,7 @@
 use super::numbers::short_number;
 use super::plot::{Cell, Heat, escape, heat, legend_mark};
 use super::separation;
+use runner_core::diagnostic::counted;
 use runner_core::predict::{Against, Assessment, Residual};
 use runner_core::record::evaluation::Confusion;
 use runner_core::table::{Columns, fit};
@@ -91,6 +92,7 @@ fn about(found: &Assessment) -> String {
         num => format!(", {num} skipped"),
     };
     let intervals = match found.num_resamples {
+        0 if found.num_items < 2 => "without intervals, since one item shows no spread".to_owned(),
         0 => "without intervals, since there are too many items for resampling".to_owned(),
         num => format!(
             "{} % intervals from {num} bootstrap resamples of the items",
@@ -99,8 +101,11 @@ fn about(found: &Assessment) -> String {
         ),
     };
     format!(
-        "Run {} (weights: {}) on {}: {} items{skipped}; {intervals}.",
-        found.run, found.weights, found.data, found.num_items
+        "Run {} (weights: {}) on {}: {}{skipped}; {intervals}.",
+        found.run,
+        found.weights,
+        found.data,
+        counted(found.num_items as usize, "item")
     )
 }
 

@@ -155,6 +155,13 @@ impl Expansion {
         ))
     }
 
+    /// The keys of the axes with their places.
+    pub fn placed_keys(&self) -> impl Iterator<Item = (&str, Span)> {
+        self.axes
+            .iter()
+            .map(|axis| (axis.key.as_str(), axis.key_span))
+    }
+
     /// The values that a trial sets, by key.
     pub fn values(&self, point: &Point) -> Map<String, Json> {
         let axes = self.axes.iter().zip(&point.set);

@@ -37,14 +37,20 @@ fn keep_used(table: &mut Table, above: &str, used: &BTreeSet<String>) {
     });
 }
 
-/// Warns about unused values. Those in a file that others extend may be used elsewhere.
-pub fn unused_values(document: &Document) -> Vec<Diagnostic> {
+/// Warns about unused values, also those that only axes set. Those in a file that others extend may be used elsewhere.
+pub fn unused_values<'a>(
+    document: &Document,
+    axes: impl Iterator<Item = (&'a str, Span)>,
+) -> Vec<Diagnostic> {
     let root = &document.root;
-    let Some(Value::Table(values)) = root.get("values").map(|entry| &entry.node.value) else {
-        return Vec::new();
-    };
     let used = used_names(root);
-    let mut warnings = Vec::new();
+    let is_unused = |key: &str| !is_reached(key, &used) && !is_entered(key, &used);
+    let of_axes = axes
+        .filter(|(key, _)| key.starts_with("values.") && root.at(key).is_none() && is_unused(key));
+    let mut warnings: Vec<Diagnostic> = of_axes.map(|(key, span)| never_used(key, span)).collect();
+    let Some(Value::Table(values)) = root.get("values").map(|entry| &entry.node.value) else {
+        return warnings;
+    };
     let is_base = |span: Span| {
         let source = document.sources.0.get(span.source as usize);
         source.is_some_and(|source| source.extended_by.is_some())
@@ -68,15 +74,17 @@ fn warn_of_unused(
         match &entry.node.value {
             Value::Table(inner) => warn_of_unused(inner, &path, used, is_base, warnings),
             _ if is_entered(&path, used) => {}
-            _ => warnings.push(
-                Diagnostic::warning("unused-value", format!("`{path}` is never used"))
-                    .at(entry.key_span)
-                    .help(format!(
-                        "use `\"${{{path}}}\"` where it is needed, or remove it"
-                    )),
-            ),
+            _ => warnings.push(never_used(&path, entry.key_span)),
         }
     }
+}
+
+fn never_used(path: &str, span: Span) -> Diagnostic {
+    Diagnostic::warning("unused-value", format!("`{path}` is never used"))
+        .at(span)
+        .help(format!(
+            "use `\"${{{path}}}\"` where it is needed, or remove it"
+        ))
 }
 
 /// Whether a name is that of a key, or of a table around it.

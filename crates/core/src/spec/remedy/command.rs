@@ -453,6 +453,13 @@ fn for_assignment(argument: &str) -> Option<String> {
             "override keys with `--set KEY=VALUE`, with the dotted path of a key: `--set train.epochs=5`".to_owned(),
         );
     }
+    let is_list = |value: &str| value.contains(',') && !value.contains(['[', '{', '"', '\'', '(']);
+    if path != "experiment.seeds" && is_list(value) {
+        // As Hydra's multirun has it.
+        return Some(format!(
+            "for an axis, use `--set 'sweep.grid.{path}=[{value}]'`"
+        ));
+    }
     let value = if path == "experiment.seeds" && !value.starts_with('[') {
         format!("[{value}]")
     } else {

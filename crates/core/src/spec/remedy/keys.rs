@@ -590,7 +590,7 @@ pub(super) const ROWS: &[Remedy] = &[
     none(
         "scheduler",
         "patience cooldown threshold_mode monitor",
-        "metric-driven schedules are not supported: `type = \"cosine\"` decays over the whole training, and `[train.early_stopping]` ends it early",
+        "`type = \"reduce_on_plateau\"` follows a metric: its keys are `metric`, `patience`, `min_delta`, `gamma` and `final_fraction`",
         "scheduler.patience = 5",
     ),
     other(

@@ -770,7 +770,7 @@ pub(super) const ROWS: &[Remedy] = &[
     none(
         "loss losses",
         "ignore_index mask_token",
-        "remove it: all positions count, and no index is ignored",
+        "remove it: 255 in images of masks and -1 in lists mean that a position has no class",
         "loss = { type = \"cross_entropy\", ignore_index = -100 }",
     ),
     same(

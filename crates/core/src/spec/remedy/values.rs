@@ -146,7 +146,7 @@ pub(super) const ROWS: &[Remedy] = &[
     other(
         "strategy.type",
         "average averaging ema exponential_moving_average moving_average polyak",
-        "the moving average of the weights is `[train.ema]`, with `decay = 0.999`; it can be combined with every strategy",
+        "the moving average of the weights is `[train.ema]`, with `decay = 0.999`; it can be combined with every strategy except hybrid",
         "strategy.type = \"ema\"",
         "train.ema = { decay = 0.999 }",
     ),

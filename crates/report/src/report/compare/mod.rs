@@ -282,7 +282,10 @@ fn check_values(sources: &[Source], trials: &[Trial], value: &str) -> Result<(),
     if trials.iter().all(|trial| trial.n == 0) {
         let problems: usize = sources.iter().map(|s| s.report.problems.len()).sum();
         return Err(Wrong::new(
-            format!("no run is completed in {problems}"),
+            match problems {
+                1 => "the run is not completed".to_owned(),
+                num => format!("none of the {num} runs is completed"),
+            },
             "`runner run` on the experiment completes the rest; `runner list` shows its progress",
         ));
     }
