@@ -7,8 +7,8 @@ use std::path::Path;
 use runner_core::diagnostic::{Diagnostic, Diagnostics, Sources};
 use runner_core::record::capsule::CapsuleError;
 use runner_core::record::{
-    OTHER_FORMAT_REMEDY, RunFolder, experiment_remedy, is_damaged, is_other_format, is_unwritable,
-    remedy,
+    OTHER_FORMAT_REMEDY, RunFolder, experiment_remedy, has_damaged_content, is_other_format,
+    is_unwritable, remedy,
 };
 use runner_core::show::plain_io_error;
 
@@ -78,8 +78,7 @@ impl Error {
 
     /// The same of a folder of results that the command line can choose.
     pub fn unwritable_results(path: &Path, error: &io::Error) -> Self {
-        let is_of_content = is_damaged(error) && error.get_ref().is_some();
-        if is_of_content && !is_unwritable(error) {
+        if has_damaged_content(error) {
             // What a report is made of, and not its place.
             let diagnostic = Diagnostic::error("results", plain_io_error(error));
             return Self::refused(diagnostic.help(experiment_remedy(error)));

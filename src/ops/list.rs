@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::tree::{none_there, pass_over_experiment, pass_over_lost, without_plan};
+use super::tree::{none_there, pass_over_experiment, pass_over_lost};
 use super::{Progress, Sink, refresh_jobs};
 use crate::error::{Error, FAILED, OK};
 use runner_core::diagnostic::{Diagnostic, counted};
@@ -65,10 +65,11 @@ pub fn list(options: &List, sink: &Sink<'_>) -> Result<Listing, Error> {
     let mut indexes = Vec::new();
     let mut num_earlier = 0;
     let experiments = ExperimentFolder::all(&options.folder);
-    if experiments.is_empty() && without_plan(&options.folder).is_empty() {
+    let are_lost = pass_over_lost(&options.folder, sink);
+    if experiments.is_empty() && !are_lost {
         return Err(none_there(&options.folder));
     }
-    is_whole &= !pass_over_lost(&options.folder, sink);
+    is_whole &= !are_lost;
     for experiment in experiments {
         refresh_jobs(&experiment, sink);
         match Index::read(&experiment) {

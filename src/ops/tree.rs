@@ -21,8 +21,7 @@ pub(crate) fn experiments(folder: &Path) -> Result<Vec<ExperimentFolder>, Error>
 
 /// The error for a folder without experiments, or with such as have no plan.
 pub(crate) fn none_there(folder: &Path) -> Error {
-    if let Some(lost) = without_plan(folder).first() {
-        let message = format!("`{}` has runs and no plan.json", lost.display());
+    if let Some(message) = lost_plan(folder) {
         return Error::refused(Diagnostic::error("results", message).help(PLAN_REMEDY));
     }
     let message = format!("`{}` contains no experiments", folder.display());
@@ -53,7 +52,7 @@ pub(crate) fn pass_over(folder: &Path, error: &io::Error, sink: &Sink<'_>) -> bo
 }
 
 /// The folders that have runs but no plan: the given one, or those in it, sorted.
-pub(crate) fn without_plan(results: &Path) -> Vec<PathBuf> {
+fn without_plan(results: &Path) -> Vec<PathBuf> {
     let has_lost_it = |path: &PathBuf| {
         let folder = ExperimentFolder(path.clone());
         let run = folder.run("run").0;
@@ -68,6 +67,12 @@ pub(crate) fn without_plan(results: &Path) -> Vec<PathBuf> {
     all.retain(has_lost_it);
     all.sort();
     all
+}
+
+/// The message about the first of those, if there are any.
+pub(crate) fn lost_plan(results: &Path) -> Option<String> {
+    let lost = without_plan(results).into_iter().next()?;
+    Some(format!("`{}` has runs and no plan.json", lost.display()))
 }
 
 /// Reports the folders that have runs but no plan as skipped; returns whether there are any.

@@ -6,7 +6,7 @@ use std::path::{Component, Path, PathBuf};
 
 use wildmatch::WildMatch;
 
-use crate::ops::tree::without_plan;
+use crate::ops::tree::lost_plan;
 use runner_core::diagnostic::Wrong;
 use runner_core::record::{
     ExperimentFolder, Index, PLAN_REMEDY, RunFolder, check_seal, experiment_remedy,
@@ -129,11 +129,8 @@ impl Kind {
                 )),
             };
         }
-        if let Some(lost) = without_plan(path).first() {
-            return Err(Wrong::new(
-                format!("`{}` has runs and no plan.json", lost.display()),
-                PLAN_REMEDY,
-            ));
+        if let Some(message) = lost_plan(path) {
+            return Err(Wrong::new(message, PLAN_REMEDY));
         }
         Err(Wrong::new(
             format!("there is nothing to compare in `{}`", path.display()),

@@ -42,14 +42,16 @@ pub fn unused_classes(
         (
             target @ TargetEncoder::Classes {
                 column,
+                shape,
                 num_classes,
-                ..
             },
             _,
         ) if is_numbered(*column) && *num_classes > MANY => {
-            let seen = classes(&splits.train, target).take(POSITIONS);
-            let seen: BTreeSet<i32> = seen.collect();
-            let occurring: Vec<i32> = seen.iter().copied().filter(|class| *class >= 0).collect();
+            // The classes of many items are in memory at once.
+            let items = (POSITIONS / shape.iter().product::<usize>().max(1)).max(1);
+            let some = splits.train.slice(0..items.min(splits.train.num_items()));
+            let occurring: BTreeSet<i32> =
+                classes(&some, target).filter(|class| *class >= 0).collect();
             (2 * occurring.len() < *num_classes).then(|| {
                 let shown = occurring.iter().take(SHOWN).map(i32::to_string);
                 let more = if occurring.len() > SHOWN { ", …" } else { "" };

@@ -32,12 +32,17 @@ pub(super) fn damaged(path: &Path, reason: impl fmt::Display) -> io::Error {
 /// Whether the content is not what was written: retrying or fixing a permission does not help. A folder in the place of
 /// a file also counts as damage.
 pub fn is_damaged(error: &io::Error) -> bool {
-    let inner = error.get_ref();
-    inner.is_some_and(|inner| inner.is::<Damaged>())
+    has_damaged_content(error)
         || matches!(
             error.kind(),
             io::ErrorKind::IsADirectory | io::ErrorKind::NotADirectory
         )
+}
+
+/// The same without a folder in the place of a file.
+pub fn has_damaged_content(error: &io::Error) -> bool {
+    let inner = error.get_ref();
+    inner.is_some_and(|inner| inner.is::<Damaged>())
 }
 
 /// The remedy for a run whose files are damaged.

@@ -92,7 +92,9 @@ pub use begun::Begun;
 pub use build::{known_build, look_at_this_build, take_known_build, this_build, use_program};
 pub use calibrations::Calibrations;
 pub use collector::{Collector, Recorded};
-pub use damage::{LABELS_REMEDY, experiment_remedy, file_remedy, is_damaged, remedy};
+pub use damage::{
+    LABELS_REMEDY, experiment_remedy, file_remedy, has_damaged_content, is_damaged, remedy,
+};
 pub use entry::{DataUsed, MemoryUse, OTHER_FORMAT_REMEDY, PLAN_REMEDY, RunEntry, State};
 pub use environment::{
     Environment, INSTRUCTIONS, KERNELS, OPERATING_SYSTEM, PROCESSOR, available_memory, total_memory,

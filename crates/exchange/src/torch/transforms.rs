@@ -592,26 +592,23 @@ fn indices(source: Source<'_>, columns: &[Indexed], suffix: &str) -> String {
         let places: Vec<String> = places
             .map(|(name, at)| format!("{}: {}", quote(name), of.first + at))
             .collect();
-        let own = if of.indices.is_empty() {
-            format!("lambda value: {} + int(value)", of.first + 1)
+        let (name, fill) = (quote(&of.name), of.first + of.fill);
+        let place = if of.indices.is_empty() {
+            format!(
+                "{fill} if is_nothing(value) else {} + int(value)",
+                of.first + 1
+            )
         } else {
-            format!("{{{}}}", places.join(", "))
+            format!(
+                "of_category({name}, value, {{{}}}, {fill})",
+                places.join(", ")
+            )
         };
-        let _ = writeln!(
-            text,
-            "        ({}, {own}, {}),",
-            quote(&of.name),
-            of.first + of.fill
-        );
+        let _ = writeln!(text, "        ({name}, lambda value: {place}),");
     }
-    let place = if columns.iter().any(|of| of.indices.is_empty()) {
-        "(fill if is_nothing(row[name]) else places(row[name])) if callable(places) else of_category(name, row[name], places, fill)"
-    } else {
-        "of_category(name, row[name], places, fill)"
-    };
     let _ = writeln!(
         text,
-        "    ]\n    items = [[{place} for name, places, fill in columns] for row in {}]",
+        "    ]\n    items = [[place(row[name]) for name, place in columns] for row in {}]",
         source.rows
     );
     text + "    return torch.tensor(items)\n"

@@ -73,16 +73,8 @@ impl Incoming<'_> {
             self.transforms.inputs()
         };
         let inputs = inputs.into_iter();
-        let inputs = inputs.filter_map(|at| self.transforms.columns.get(at).cloned());
-        // Rows are in units of the data.
-        let in_units = |column: Column| match self.unit() {
-            Some(_) => Column {
-                kind: ColumnKind::Numbers,
-                ..column
-            },
-            None => column,
-        };
-        let inputs = inputs.map(in_units);
+        let all = self.all_columns();
+        let inputs = inputs.filter_map(|at| all.get(at).cloned());
         let mut columns: Vec<Column> = Vec::new();
         for column in named.chain(inputs) {
             if columns.iter().all(|known| known.name != column.name) {

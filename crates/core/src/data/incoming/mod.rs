@@ -17,7 +17,7 @@ use super::encode::InputEncoder;
 use super::encode::tokenizer::chat::Renderer;
 pub use super::read::arrays::element::{Element, Layout as ArrayLayout};
 use super::read::{arrays, images, magic, tables, text};
-use super::records::{Records, Skipped};
+use super::records::{Column, ColumnKind, Records, Skipped};
 use super::serve::Split;
 use super::{DataError, DataPlan, Dataset, Transforms};
 use crate::spec::data::{DataKind, FilesSpec, Format, ImageSpec};
@@ -327,6 +327,15 @@ impl<'a> Incoming<'a> {
             }
             _ => None,
         }
+    }
+
+    /// The columns of the run's data, of which new rows have the array in units of the data.
+    pub(in crate::data) fn all_columns(&self) -> Vec<Column> {
+        let mut columns = self.transforms.columns.clone();
+        if let (Some(_), Some((at, _))) = (self.unit(), self.transforms.array()) {
+            columns[at].kind = ColumnKind::Numbers;
+        }
+        columns
     }
 
     /// The name of the file in messages.

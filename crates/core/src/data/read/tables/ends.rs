@@ -103,14 +103,9 @@ impl<R> Tried<R> {
         }
     }
 
-    /// The items in the next rows, as far as they are not the last ones. Moves the rest to `left_out`.
-    pub fn items(
-        &mut self,
-        rows: Vec<(u64, R)>,
-        is_item: impl Fn(&R) -> bool,
-        left_out: &mut Vec<(u64, R)>,
-    ) -> Vec<(u64, R)> {
-        let mut items = std::mem::take(&mut self.held);
+    /// The items in the next rows, as far as they are not the last ones, and the rows that are not items.
+    pub fn next(&mut self, rows: Vec<(u64, R)>, is_item: impl Fn(&R) -> bool) -> Apart<R> {
+        let (mut items, mut left_out) = (std::mem::take(&mut self.held), Vec::new());
         for row in rows {
             let is_tried = self.above > 0;
             self.above = self.above.saturating_sub(1);
@@ -121,17 +116,18 @@ impl<R> Tried<R> {
             }
         }
         self.held = items.split_off(items.len().saturating_sub(self.below));
-        items
+        (items, left_out)
     }
 
     /// The same of the last rows, at the end of the file.
-    pub fn last(self, is_item: impl Fn(&R) -> bool, left_out: &mut Vec<(u64, R)>) -> Vec<(u64, R)> {
-        let (items, others): (Vec<_>, Vec<_>) =
-            self.held.into_iter().partition(|(_, row)| is_item(row));
-        left_out.extend(others);
-        items
+    pub fn last(self, is_item: impl Fn(&R) -> bool) -> Apart<R> {
+        let held = self.held.into_iter();
+        held.partition(|(_, row)| is_item(row))
     }
 }
+
+/// Items, and rows that are not items.
+type Apart<R> = (Vec<(u64, R)>, Vec<(u64, R)>);
 
 /// A row of a file: its place, and its content in columns that are numeric in all other rows.
 struct Alone {

@@ -19,7 +19,7 @@ use super::{BATCH_BYTES, Cell, Table, batches, csv, json_lines};
 use crate::data::DataError;
 use crate::data::encode::{InputEncoder, TargetEncoder};
 use crate::data::incoming::{Id, Incoming, Origin, Raw, Take};
-use crate::data::records::{Column, ColumnKind, Skipped, Writer};
+use crate::data::records::{Column, Skipped, Writer};
 use crate::diagnostic::{Reason, counted};
 use crate::spec::data::{DataKind, FilesSpec, RowsSpec};
 use refused::{lacks, refuse_ignored, refuse_other_width};
@@ -117,18 +117,18 @@ fn rows<T: Table>(
             place: T::place(Path::new(&shown), *line),
             reason: "not an item: the run's data has such rows at its ends, too".to_owned(),
         });
-        let mut left_out: Vec<Skipped> = left_out.collect();
+        let left_out: Vec<Skipped> = left_out.collect();
+        if !left_out.is_empty() {
+            let nothing = layout.raw(table, &writing, incoming, &[], done);
+            take(Raw {
+                left_out,
+                ..nothing
+            })?;
+        }
         let at_once = (BATCH_BYTES / layout.encoder.record_size().max(1)).max(1);
         for rows in rows.chunks(at_once) {
-            let mut raw = layout.raw(table, &writing, incoming, rows, done);
-            raw.left_out = std::mem::take(&mut left_out);
-            take(raw)?;
+            take(layout.raw(table, &writing, incoming, rows, done))?;
             done += rows.len() as u64;
-        }
-        if !left_out.is_empty() {
-            let mut raw = layout.raw(table, &writing, incoming, &[], done);
-            raw.left_out = left_out;
-            take(raw)?;
         }
         Ok(())
     };
@@ -139,17 +139,15 @@ fn rows<T: Table>(
         let Some(layout) = &layout else {
             return Ok(());
         };
-        let mut left_out = Vec::new();
         let is_item = |row: &T::Row| layout.is_item(table, &writing, row);
-        let items = tried.items(rows, is_item, &mut left_out);
+        let (items, left_out) = tried.next(rows, is_item);
         take_items(layout, &items, &left_out)
     })?;
     let Some(layout) = &layout else {
         return Ok(());
     };
-    let mut left_out = Vec::new();
     let is_item = |row: &T::Row| layout.is_item(table, &writing, row);
-    let items = tried.last(is_item, &mut left_out);
+    let (items, left_out) = tried.last(is_item);
     take_items(layout, &items, &left_out)
 }
 
@@ -232,11 +230,8 @@ impl Layout {
                 return Err(lacks(incoming, &lacking, &names));
             }
         }
-        let mut columns = transforms.columns.clone();
+        let columns = incoming.all_columns();
         let unit = incoming.unit();
-        if let (Some(_), Some((at, _))) = (unit, transforms.array()) {
-            columns[at].kind = ColumnKind::Numbers;
-        }
         let branches = transforms.input.branches();
         let roles = incoming.trained_on().map(|files| &files.roles);
         let is_padded = |at: usize| {
