@@ -39,6 +39,8 @@ def rows(nodes):
 (folder / "nodes.csv").write_text(rows(range(TRAIN)))
 (folder / "valid.csv").write_text(rows(range(TRAIN, NODES)))
 weights = {pair: (1 + 37 * at % 19) / 7 for at, pair in enumerate(pairs)}
+# An edge without weight is an edge, also one from a node to itself.
+weights[next((a, b) for a, b in pairs if a == b)] = 0.0
 # Two features of each edge.
 features = {pair: ((at * 13 % 23 - 11) / 9, (at * 7 % 17 - 8) / 15) for at, pair in enumerate(pairs)}
 

@@ -65,8 +65,110 @@ def operators():
         yield case("node", made.name, f"{made.name}.onnx", model, inputs[:1], outputs)
 
 
+def beside():
+    """Graphs in which a node that does nothing stands beside another use of the same layer, and constants of every kind."""
+    from onnx import helper
+    from onnx.reference import ReferenceEvaluator
+
+    random = np.random.default_rng(1)
+    x = random.normal(size=(4, 5)).astype(np.float32)
+    weight = random.normal(size=(5, 6)).astype(np.float32)
+    some = random.normal(size=6).astype(np.float32)
+    one, zero = np.float32(1.0), np.float32(0.0)
+    row = np.arange(6, dtype=np.float32)
+    large = np.array([16777216] * 3 + [16777217] * 3)
+    nothing = {
+        "slice": ("Slice", [np.array([0]), np.array([6]), np.array([1])]),
+        "gather": ("Gather", [np.arange(6)]),
+        "times": ("Mul", [one]),
+        "plus": ("Add", [zero]),
+        "by": ("Div", [one]),
+        "pad": ("Pad", [np.zeros(4, dtype=np.int64)]),
+        "expand": ("Expand", [np.array([1, 6])]),
+        "tile": ("Tile", [np.array([1, 1])]),
+        "concat": ("Concat", []),
+        "mean": ("Mean", []),
+        "identity": ("Identity", []),
+    }
+    constants = {
+        "max": [("Max", [row - 3, -row, np.full(6, 0.5, np.float32)])],
+        "min": [("Min", [row - 3, -row, np.full(6, -2.5, np.float32)])],
+        "sum": [("Sum", [row, row, row])],
+        "mean": [("Mean", [row, row, row * 4])],
+        "equal": [("Equal", [large, large[::-1].copy()]), ("Cast", [])],
+        "wrapped": [("Cast", [np.arange(6) * 100], {"to": 3}), ("Cast", [])],
+        "half": [("Cast", [row / 3], {"to": 10}), ("Cast", [])],
+        "power": [("Pow", [np.arange(6), np.full(6, 0.5, np.float32)]), ("Cast", [])],
+    }
+
+    def made(name, nodes, values):
+        value = lambda name: helper.make_tensor_value_info(name, 1, None)
+        known = [numpy_helper.from_array(np.asarray(array), name) for name, array in values.items()]
+        graph = helper.make_graph(nodes, name, [helper.make_tensor_value_info("x", 1, [4, 5])], [value("y")], known)
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+        onnx.save(model, folder / f"{name}.onnx")
+        expected = ReferenceEvaluator(model).run(None, {"x": x})
+        return case("beside", name, f"{name}.onnx", model, [x], expected)
+
+    dense = helper.make_node("MatMul", ["x", "w"], ["u"])
+    for name, (operator, arrays) in nothing.items():
+        attributes = {"axis": 1} if operator in ("Gather", "Concat") else {}
+        values = {"w": weight, "v": some} | {f"c{at}": array for at, array in enumerate(arrays)}
+        inputs = ["u", *(f"c{at}" for at in range(len(arrays)))]
+        for end in ("Mul", "Add"):
+            nodes = [
+                dense,
+                helper.make_node(operator, inputs, ["s"], **attributes),
+                helper.make_node("Add", ["s", "v"], ["t"]),
+                helper.make_node(end, ["t", "u"], ["y"]),
+            ]
+            yield made(f"{name}_{end}", nodes, values)
+    for name, steps in constants.items():
+        nodes, values, last = [dense], {"w": weight}, []
+        for at, (operator, arrays, *attributes) in enumerate(steps):
+            names = [f"c{at}_{place}" for place in range(len(arrays))]
+            values |= dict(zip(names, arrays))
+            settings = attributes[0] if attributes else {"to": 1} if operator == "Cast" else {}
+            nodes.append(helper.make_node(operator, [*last, *names], [f"k{at}"], **settings))
+            last = [f"k{at}"]
+        nodes.append(helper.make_node("Mul", ["u", *last], ["y"]))
+        yield made(f"constant_{name}", nodes, values)
+    hidden = {"w": weight, "m": np.array([True, False] * 3), "n": np.float32(-1e9), "e": np.float32(1e-9)}
+    masked = [dense, helper.make_node("Where", ["m", "u", "n"], ["h"])]
+    yield made("hidden", [*masked, helper.make_node("Mul", ["h", "e"], ["y"])], hidden)
+    yield made("hidden_softmax", [*masked, helper.make_node("Softmax", ["h"], ["y"])], hidden)
+    square = {"w": random.normal(size=(5, 36)).astype(np.float32), "s": np.array([4, 6, 6]), "two": np.float32(2), "e": np.float32(1e-5)}
+    square |= {"last": np.array([2]), "middle": np.array([1])}
+    for norm in ("rms", "layer"):
+        for axis in ("last", "middle"):
+            center = [
+                helper.make_node("ReduceMean", ["q", "last"], ["a"], keepdims=0),
+                helper.make_node("Unsqueeze", ["a", axis], ["b"]),
+                helper.make_node("Sub", ["q", "b"], ["z"]),
+            ]
+            nodes = [
+                dense,
+                helper.make_node("Reshape", ["u", "s"], ["q"]),
+                *(center if norm == "layer" else [helper.make_node("Identity", ["q"], ["z"])]),
+                helper.make_node("Pow", ["z", "two"], ["p"]),
+                helper.make_node("ReduceMean", ["p", "last"], ["m"], keepdims=0),
+                helper.make_node("Unsqueeze", ["m", axis], ["n"]),
+                helper.make_node("Add", ["n", "e"], ["o"]),
+                helper.make_node("Sqrt", ["o"], ["r"]),
+                helper.make_node("Div", ["z", "r"], ["y"]),
+            ]
+            yield made(f"{norm}_{axis}", nodes, square)
+    like = [dense, helper.make_node("CastLike", ["k", "u"], ["l"]), helper.make_node("Mul", ["u", "l"], ["y"])]
+    yield made("like", like, {"w": weight, "k": np.int64(3)})
+    tiny = [helper.make_node("Mul", ["x", "f"], ["d"]), helper.make_node("LpNormalization", ["d"], ["y"])]
+    yield made("tiny", tiny, {"f": np.float32(1e-16)})
+
+
 with open(folder / "cases.jsonl", "w") as lines:
     for suite in suites:
+        if suite == "beside":
+            lines.writelines(beside())
+            continue
         if suite == "node":
             lines.writelines(operators())
             continue

@@ -649,6 +649,48 @@ fn another_edge_is_another_run() {
     assert_ne!(before.1, after.1);
 }
 
+/// Whole numbers from 2^53 on are equal as numbers where they differ as names.
+#[test]
+fn names_that_are_rounded_are_refused_or_read_as_text() {
+    let folder = folder_with(
+        "data = { type = 'csv', path = 'nodes.csv', target = 'kind', graph = { edges = 'edges.csv', id = 'id' } }\n\
+         optimizer = { type = 'adam', learning_rate = 1e-2 }\ntrain.epochs = 1\n\
+         model.layers = [{ type = 'gcn', out_features = 2 }]\n",
+    );
+    let name = |at: u64| (1 << 53) + at;
+    let mut nodes = String::from("id,a,kind\n");
+    for at in 0..12 {
+        nodes += &format!(
+            "{},{at}.5,{}\n",
+            name(at),
+            if at < 6 { "low" } else { "high" }
+        );
+    }
+    fs::write(folder.path().join("nodes.csv"), nodes).unwrap();
+    let edges = format!("source,target\n{},{}\n", name(1), name(3));
+    fs::write(folder.path().join("edges.csv"), &edges).unwrap();
+    let check = || run(folder.path(), &["check", "spec.toml"]);
+    let (code, _, said) = check();
+    assert_eq!(code, 2, "{said}");
+    assert!(said.contains("the values of `id` are rounded"), "{said}");
+
+    let spec = folder.path().join("spec.toml");
+    let text = fs::read_to_string(&spec).unwrap();
+    let typed = "kind', columns = [{ name = 'id', type = 'category' }]";
+    fs::write(&spec, text.edit("kind'", typed)).unwrap();
+    let (code, _, said) = check();
+    assert_eq!(code, 0, "{said}");
+    // No node has the name, which is that of node 4 as a number.
+    let other = edges.edit(&name(3).to_string(), &name(13).to_string());
+    fs::write(folder.path().join("edges.csv"), other).unwrap();
+    let (code, _, said) = check();
+    assert_eq!(code, 2, "{said}");
+    assert!(
+        said.contains(&format!("`{}` is no node", name(13))),
+        "{said}"
+    );
+}
+
 /// Columns of edges that no layer uses are a mistake, or an ablation.
 #[test]
 fn columns_of_edges_without_an_effect_are_reported() {

@@ -199,6 +199,17 @@ fn onnxs_operators_give_what_they_should_or_are_refused() {
 }
 
 #[test]
+fn layers_that_are_used_twice_and_constants_give_what_they_should() {
+    let Some(python) = python_with(&["onnx", "numpy"]) else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    python.run("onnx_cases.py", &[folder.path(), Path::new("beside")]);
+    let (counts, failed) = checked(folder.path(), EXACT);
+    assert_eq!(counts["beside"], [38, 38], "{failed:#?}");
+}
+
+#[test]
 fn onnxs_networks_give_what_they_should() {
     let Some(python) = python_with(&["onnx", "numpy"]) else {
         return;

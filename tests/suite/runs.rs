@@ -513,6 +513,22 @@ fn an_mlp_reaches_its_figure_on_the_real_files() {
     assert!(accuracy >= 0.93, "{accuracy}");
 }
 
+/// Whatever ends the first moments of a run, the next one knows the folder.
+#[test]
+fn a_folder_whose_writing_ended_early_is_no_users() {
+    let folder = folder_with(IRIS);
+    let copy = folder.path().join("results/spec/experiment.toml");
+    fs::create_dir_all(&copy).unwrap();
+    let attempt = || run(folder.path(), &["run", "spec.toml", "--quiet"]);
+    let (code, _, said) = attempt();
+    assert!(code != 0 && said.contains("experiment.toml"), "{said}");
+    fs::remove_dir(&copy).unwrap();
+    fs::write(&copy, "as far as it was written").unwrap();
+    let (code, _, said) = attempt();
+    assert_eq!(code, 0, "{said}");
+    assert_eq!(fs::read_to_string(&copy).unwrap(), IRIS);
+}
+
 /// A folder of the experiment's name may be the user's.
 #[test]
 fn files_that_runner_did_not_write_are_not_replaced() {

@@ -6,6 +6,19 @@ use super::scratch::{Shared, written};
 
 /// Numbers per task.
 const PIECE: usize = 1 << 14;
+/// So many numbers are one task: to copy them takes no longer than to wake another thread.
+const ALONE: usize = 1 << 16;
+
+/// Rows per task, about the same number in all.
+fn rows_of_task(rows: usize, width: usize) -> usize {
+    let numbers = rows * width;
+    let tasks = if numbers <= ALONE {
+        1
+    } else {
+        numbers.div_ceil(PIECE)
+    };
+    rows.div_ceil(tasks).max(1)
+}
 
 /// Concatenates the rows of several parts: row i consists of row i of each part. Each part is given with the length of
 /// its rows.
@@ -24,7 +37,7 @@ pub fn join(parts: &[(&[f32], usize)], rows: usize) -> Vec<f32> {
             .iter()
             .all(|(values, width)| values.len() == rows * width)
     );
-    let at_a_time = (PIECE / width.max(1)).max(1);
+    let at_a_time = rows_of_task(rows, width);
     let write = |to: Shared| {
         (0..rows.div_ceil(at_a_time))
             .into_par_iter()
@@ -62,8 +75,7 @@ pub(super) fn copied_rows<'a>(
     width: usize,
     row: impl Fn(usize) -> &'a [f32] + Sync,
 ) -> Vec<f32> {
-    // All tasks have about the same number.
-    let at_a_time = rows.div_ceil((rows * width).div_ceil(PIECE).max(1)).max(1);
+    let at_a_time = rows_of_task(rows, width);
     let write = |to: Shared| {
         (0..rows.div_ceil(at_a_time))
             .into_par_iter()

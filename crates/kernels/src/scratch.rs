@@ -58,7 +58,8 @@ impl Shared {
         unsafe {
             let to = self.0.add(from);
             let len = values.len();
-            // Usually few, so that calling `memcpy` would take longer. The last chunk overlaps the one before.
+            // Usually few, so that calling `memcpy` would take longer; it loads many from far memory at once. The last
+            // chunk overlaps the one before.
             macro_rules! chunks {
                 ($step:literal) => {{
                     let put = |at: usize| {
@@ -73,6 +74,7 @@ impl Shared {
                 }};
             }
             match len {
+                256.. => to.copy_from_nonoverlapping(values.as_ptr(), len),
                 16.. => chunks!(16),
                 8.. => chunks!(8),
                 _ => {

@@ -18,6 +18,14 @@ use runner_core::spec::backend::Arithmetic;
 use runner_core::spec::model::layer::Reduction;
 use runner_core::spec::model::layer_spec::MaskKey;
 
+/// A score that does not count: not -infinity, whose softmax is not a number where no score counts.
+pub(crate) fn least_score(dtype: DType) -> f64 {
+    match dtype {
+        DType::F16 => -6e4,
+        _ => -1e30,
+    }
+}
+
 /// The masks of a layer, \[items, positions\]: 0 for padding.
 #[derive(Clone, Debug, Default)]
 pub struct Masks {
@@ -100,11 +108,7 @@ impl Seen {
     pub fn hide(&self, scores: Tensor<4>) -> Tensor<4> {
         match self.hidden(scores.dims()) {
             Some(hidden) => {
-                // Not -infinity, whose softmax is not a number if all keys are hidden.
-                let least = match scores.dtype() {
-                    DType::F16 => -6e4,
-                    _ => -1e30,
-                };
+                let least = least_score(scores.dtype());
                 scores.mask_fill(hidden, least)
             }
             None => scores,

@@ -69,6 +69,16 @@ pub(super) fn submit(
     script: &Path,
     logs: &Path,
 ) -> Result<String, Refusal> {
+    if logs.to_string_lossy().contains('\\') {
+        return Err(Refusal {
+            program: "sbatch".into(),
+            words: format!(
+                "takes the backslash of `{}` for a sign that its logs have no pattern; use a folder without one, with `--results DIR`",
+                logs.display()
+            ),
+            is_missing: false,
+        });
+    }
     let mut command = Command::new("sbatch");
     command.args(arguments(submission, slurm, job));
     // A percent sign of the path is no pattern.

@@ -70,7 +70,7 @@ pub fn export_adapter(asked: &ExportAdapter, sink: &Sink<'_>) -> Result<Exported
     let plan = model.plan();
     let unwritten = |error: NotWritten| refused(&model, &error);
     let mut config = peft::config(&plan.network, plan.init.as_ref()).map_err(unwritten)?;
-    if let Some(kind) = task_type(plan) {
+    if let Some(kind) = task_type(plan, !config["modules_to_save"].is_null()) {
         config["task_type"] = kind.into();
     }
     let wrong = |error: ExportError| failed(&asked.out, &error);
@@ -94,15 +94,17 @@ pub fn export_adapter(asked: &ExportAdapter, sink: &Sink<'_>) -> Result<Exported
 }
 
 /// What `peft` calls the task of a network of the library transformers. Others have no name there: it would look for
-/// functions that only those networks have.
-fn task_type(plan: &RunPlan) -> Option<&'static str> {
+/// functions that only those networks have, and with a name for classification it looks for a head that was trained.
+fn task_type(plan: &RunPlan, has_head: bool) -> Option<&'static str> {
     let folder = plan.init.as_ref()?.path.parent()?;
     if !folder.join("config.json").is_file() {
         return None;
     }
     match plan.task.kind {
         TaskKind::NextToken => Some("CAUSAL_LM"),
-        TaskKind::Classification if plan.network.items.vocabulary.is_some() => Some("SEQ_CLS"),
+        TaskKind::Classification if has_head && plan.network.items.vocabulary.is_some() => {
+            Some("SEQ_CLS")
+        }
         _ => None,
     }
 }

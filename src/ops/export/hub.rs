@@ -85,7 +85,11 @@ pub fn export_hub(asked: &ExportHub, sink: &Sink<'_>) -> Result<Exported, Error>
     let plan = model.plan();
     let network = HubNetwork::of(plan).map_err(|error| {
         let message = format!("run `{}`: {error}", plan.id);
-        let help = "export it with `runner export pytorch`, `runner export onnx` or `runner export weights`";
+        let help = if plan.network.graph.is_some() {
+            "export its weights with `runner export weights`"
+        } else {
+            "export it with `runner export pytorch`, `runner export onnx` or `runner export weights`"
+        };
         Error::refused(Diagnostic::error("export", message).help(help))
     })?;
     let wrong = |error: ExportError| failed(&asked.out, &error);

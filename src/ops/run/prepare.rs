@@ -279,13 +279,14 @@ fn write(
     (chosen, begun): (&BTreeSet<&str>, &Begun),
     plan_file: &mut PlanFile,
 ) -> std::io::Result<()> {
+    // First, since the other files are a user's own where no plan is, also after a kill. The plans of other runs have not
+    // changed since they were inspected.
+    let inspected = statuses.iter().map(|(run, _)| run.id.as_str());
+    plan_file.write(folder, plan, &inspected.collect())?;
     let copy = document.sources.0[0].text.as_bytes();
     write_whole(&folder.experiment_toml(), copy)
         .map_err(|e| unwritable(&folder.experiment_toml(), e))?;
     write_resolved(folder, document, plan)?;
-    // The others have not changed since they were inspected.
-    let inspected = statuses.iter().map(|(run, _)| run.id.as_str());
-    plan_file.write(folder, plan, &inspected.collect())?;
     let mut planned: Vec<&RunPlan> = Vec::new();
     for (run, status) in statuses {
         let there = folder.run(&run.id);

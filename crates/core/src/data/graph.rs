@@ -33,8 +33,8 @@ pub struct Edges {
     pub targets: Vec<i32>,
     /// The weight of each edge.
     pub weights: Vec<f64>,
-    /// For each node, the weight of the edge to itself; 0 if it has none.
-    pub loops: Vec<f64>,
+    /// For each node, the weight of the edge to itself, if it has one.
+    pub loops: Vec<Option<f64>>,
     /// Features of an edge.
     pub width: usize,
     /// The features of all edges, \[edges, width\].
@@ -141,11 +141,11 @@ impl Edges {
             }
         }
         all.dedup_by_key(|(to, from, _)| (*to, *from));
-        let mut loops = vec![0.0; num_nodes];
+        let mut loops = vec![None; num_nodes];
         let mut loop_features = vec![0.0; num_nodes * width];
         for (to, _, at) in all.iter().filter(|(to, from, _)| to == from) {
             let node = *to as usize;
-            loops[node] = edges[*at].weight;
+            loops[node] = Some(edges[*at].weight);
             loop_features[node * width..(node + 1) * width].copy_from_slice(of(*at));
         }
         all.retain(|(to, from, _)| to != from);
@@ -183,9 +183,16 @@ impl Edges {
             sum.update(source.to_le_bytes());
             sum.update(target.to_le_bytes());
         }
-        let numbers = self.weights.iter().chain(&self.loops);
-        for number in numbers.chain(&self.features).chain(&self.loop_features) {
-            add(*number, &mut sum);
+        // -0 is an edge of weight 0, and 0 none.
+        let of_loop = |weight: &Option<f64>| match weight {
+            Some(0.0) => -0.0,
+            weight => weight.unwrap_or(0.0),
+        };
+        let weights = self.weights.iter().copied();
+        let features = self.features.iter().chain(&self.loop_features);
+        let numbers = weights.chain(self.loops.iter().map(of_loop));
+        for number in numbers.chain(features.copied()) {
+            add(number, &mut sum);
         }
         hex(&sum.finalize())
     }
@@ -265,7 +272,7 @@ mod tests {
         assert_eq!(both.targets, [0, 0, 1, 2]);
         assert_eq!(both.sources, [1, 2, 0, 0]);
         assert_eq!(both.weights, [2.0, 1.0, 2.0, 1.0]);
-        assert_eq!(both.loops, [0.0, 3.0, 0.0, 0.0]);
+        assert_eq!(both.loops, [None, Some(3.0), None, None]);
         let one_way = Edges::new(4, &given, (&[], 0), true).unwrap();
         assert_eq!(one_way.targets, [0, 0, 1]);
         assert_eq!(one_way.sources, [1, 2, 0]);

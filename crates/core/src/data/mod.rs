@@ -9,6 +9,7 @@ mod download;
 pub mod embedded;
 pub mod encode;
 mod error;
+mod exact;
 pub mod generate;
 pub mod graph;
 pub mod idx;

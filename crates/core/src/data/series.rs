@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::DataError;
+use super::exact::refuse_rounded;
 use super::read::tables::first_place;
 use super::records::{ColumnKind, Records};
 use super::split::Assigned;
@@ -27,7 +28,14 @@ impl Series {
                 Some(column) => Some(keys(files, records, column)?),
                 None => None,
             },
-            groups: uses.group_by.map(|column| groups(records, column)),
+            groups: match uses.group_by {
+                Some(column) => {
+                    let name = &records.columns()[column].name;
+                    refuse_rounded(records, column, "data.split.group_by", name)?;
+                    Some(groups(records, column))
+                }
+                None => None,
+            },
         })
     }
 

@@ -199,7 +199,12 @@ fn with_rows(diagnostic: Diagnostic, report: &InitReport, fate: InitFate) -> Dia
 fn shown(row: &InitRow) -> String {
     match (&row.ours, &row.theirs) {
         (Some((name, shape)), Some((_, other))) if row.fate == InitFate::Mismatched => {
-            format!("`{name}` is {shape:?}, in the file {other:?}")
+            let how = if shape == other {
+                ", but transposed"
+            } else {
+                ""
+            };
+            format!("`{name}` is {shape:?}, in the file {other:?}{how}")
         }
         (Some((new, _)), Some((name, shape))) if row.fate == InitFate::Unused => {
             format!("`{name}` {shape:?} (`{new}` by `remap`)")

@@ -3,11 +3,12 @@
 use burn::module::{Module, Param};
 use burn::nn::{Dropout, DropoutConfig, Initializer, Linear, LinearConfig};
 use burn::tensor::activation::{leaky_relu, relu};
-use burn::tensor::{Device, IndexingUpdateOp, Tensor};
+use burn::tensor::{DType, Device, IndexingUpdateOp, Tensor};
 
-use super::Links;
+use super::{Links, taken};
 use crate::layer::Layer;
 use crate::lora;
+use crate::masks::least_score;
 use runner_core::spec::model::message::{Aggregation, Message};
 
 /// Normalized sums.
@@ -178,14 +179,14 @@ impl Gcn {
         let mut own = links.loops.clone();
         if self_loops {
             // A node that has an edge to itself gets no other.
-            own = own.clone() + own.equal_elem(0.0).float();
+            own = own + (1.0 - links.has_loop.clone());
         }
         let mut weights = links.weights.clone();
         if normalize {
             let degrees = links.degrees() + own.clone();
             let is_alone = degrees.clone().equal_elem(0.0);
             let factors = degrees.sqrt().recip().mask_fill(is_alone, 0.0);
-            let ends = factors.clone().select(0, links.targets.clone());
+            let ends = taken(factors.clone(), links.targets.clone());
             weights = links.sent(factors.clone()) * weights * ends;
             own = factors.clone() * own * factors;
         }
@@ -196,7 +197,7 @@ impl Gcn {
 
 impl Sage {
     fn forward(&self, x: Tensor<2>, links: &Links) -> Tensor<2> {
-        let is_own = links.has_loop();
+        let is_own = links.has_loop.clone();
         let num = links.received(links.weights.ones_like()) + is_own.clone();
         let sums = links.received(links.sent(x.clone())) + x.clone() * is_own;
         let means = sums / num.clamp_min(1.0);
@@ -224,7 +225,7 @@ impl Gat {
             (heads.clone() * by.val()).sum_dim(2).squeeze_dim(2)
         };
         let (by_source, by_target) = (score(&self.att_src), score(&self.att_dst));
-        let at_targets = |nodes: Tensor<2>| nodes.select(0, links.targets.clone());
+        let at_targets = |nodes: Tensor<2>| taken(nodes, links.targets.clone());
         let mut of_edges = links.sent(by_source.clone()) + at_targets(by_target.clone());
         let mut of_nodes = by_source + by_target;
         if let (Some(linear), Some(by)) = (&self.edges, &self.att_edge) {
@@ -244,13 +245,16 @@ impl Gat {
             of_nodes = of_nodes + score(loops);
         }
         let of_edges = leaky_relu(of_edges, negative_slope);
-        let of_nodes = leaky_relu(of_nodes, negative_slope);
+        let mut of_nodes = leaky_relu(of_nodes, negative_slope);
         // The weight of a node itself.
-        let is_own = if self_loops {
-            links.loops.ones_like()
-        } else {
-            links.has_loop()
-        };
+        let mut is_own = links.loops.ones_like();
+        if !self_loops {
+            // Nor is its score among those of which the largest is taken.
+            is_own = links.has_loop.clone();
+            let has_none = is_own.clone().equal_elem(0.0).expand(of_nodes.dims());
+            let dtype = of_nodes.dtype();
+            of_nodes = of_nodes.mask_fill(has_none, least_score(dtype));
+        }
         // Any number for all edges of a node gives the same weights: the largest score, a constant for gradients, keeps
         // them in range.
         let ends = links.targets.clone().without_autodiff();
@@ -262,7 +266,13 @@ impl Gat {
         );
         let of_edges = (of_edges - most.clone().select(0, ends)).exp();
         let of_nodes = (of_nodes - most).exp() * is_own;
-        let sums = links.received(of_edges.clone()) + of_nodes.clone() + 1e-16;
+        // Nothing divided by nothing is nothing.
+        let positive = if of_nodes.dtype() == DType::F16 {
+            1e-7
+        } else {
+            1e-16
+        };
+        let sums = links.received(of_edges.clone()) + of_nodes.clone() + positive;
         let of_edges = self.dropout.forward(of_edges / at_targets(sums.clone()));
         let of_nodes = self.dropout.forward(of_nodes / sums);
         let num_edges = of_edges.dims()[0];
@@ -292,7 +302,7 @@ impl Gin {
                 (with(links.sent(x.clone()), edges), with(x.clone(), loops))
             }
         };
-        let neighbors = links.summed(sent) + own * links.has_loop();
+        let neighbors = links.summed(sent) + own * links.has_loop.clone();
         let own = match &self.epsilon {
             Some(epsilon) => x * (epsilon.val() + 1.0).unsqueeze::<2>(),
             None => x * (1.0 + epsilon),
@@ -319,10 +329,10 @@ impl EdgeConv {
             let both = Tensor::cat(parts.collect(), 1);
             lora::forward(&self.second, relu(lora::forward(&self.first, both)))
         };
-        let ends = x.clone().select(0, links.targets.clone());
+        let ends = taken(x.clone(), links.targets.clone());
         let of_edges = message(ends.clone(), links.sent(x.clone()) - ends, edges);
         // The edges of nodes to themselves are not among the others.
-        let is_own = links.has_loop();
+        let is_own = links.has_loop.clone();
         let of_nodes = message(x.clone(), x.zeros_like(), loops);
         let (counts, own_counts) = match aggregation {
             Aggregation::Max => Self::largest(&of_edges, &of_nodes, &is_own, links),

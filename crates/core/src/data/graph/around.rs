@@ -193,7 +193,7 @@ mod tests {
         }
         assert_eq!(
             edges.loops[nodes.iter().position(|node| *node == 0).unwrap()],
-            1.0
+            Some(1.0)
         );
     }
 

@@ -6,12 +6,15 @@ use std::sync::Arc;
 use super::names::name_of;
 use super::{Edge, Edges, Members, NodeGraph, NodeNames};
 use crate::data::encode::InputEncoder;
+use crate::data::exact::refuse_rounded;
 use crate::data::incoming::kind_of;
 use crate::data::read::{self, Watch};
 use crate::data::records::{ColumnKind, Records, Writer};
 use crate::data::{DataError, Trust, cache};
 use crate::diagnostic::nearest;
-use crate::spec::data::{DataKind, FilesSpec, GraphSpec, Missing, RolesSpec};
+use crate::spec::data::{
+    ColumnSpec, ColumnType, DataKind, FilesSpec, GraphSpec, Missing, RolesSpec,
+};
 use crate::spec::section::Choice;
 
 /// The graph of files that have edges.
@@ -147,6 +150,22 @@ fn edge_files(files: &FilesSpec, graph: &GraphSpec) -> Result<FilesSpec, DataErr
             ..files.roles.clone()
         };
     }
+    // The same text in both files is the same node.
+    let id = graph.id.as_ref();
+    let is_text = |column: &&ColumnSpec| {
+        Some(&column.name) == id && column.kind == Some(ColumnType::Category)
+    };
+    if let Some(column) = files.roles.columns.iter().find(is_text) {
+        let columns = &mut of_edges.roles.columns;
+        for end in [&graph.from, &graph.to] {
+            if columns.iter().all(|other| other.name != *end) {
+                columns.push(ColumnSpec {
+                    name: end.clone(),
+                    ..column.clone()
+                });
+            }
+        }
+    }
     Ok(of_edges)
 }
 
@@ -231,6 +250,11 @@ impl EdgeRecords {
             self.column(&graph.from, "from")?,
             self.column(&graph.to, "to")?,
         );
+        if let Some(id) = &graph.id {
+            for end in [from, to] {
+                refuse_rounded(records, end, "data.graph.edges", id)?;
+            }
+        }
         let weight = graph.weight.as_ref();
         let weight = weight.map(|name| self.column(name, "weight")).transpose()?;
         let columns = feature_columns(records, graph)?;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{Edges, NodeGraph, name_of};
 use crate::data::DataError;
+use crate::data::exact::refuse_rounded;
 use crate::data::records::Records;
 use crate::spec::data::{FilesSpec, GraphSpec};
 
@@ -32,6 +33,7 @@ impl Members {
                 .key("data.graph.of")
                 .help("set `target` to a column with the same value for all nodes of a graph, or remove `of`"));
         }
+        refuse_rounded(records, column, "data.graph.of", of)?;
         let names = |row| name_of(records, row, column);
         let same: Vec<usize> = targets.iter().copied().chain(weight).collect();
         Self::new(of, names, records, &same).map(Some)

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::data::DataError;
+use crate::data::exact::refuse_rounded;
 use crate::data::records::{ColumnKind, Records};
 use crate::diagnostic::nearest;
 use crate::spec::data::GraphSpec;
@@ -23,6 +24,9 @@ impl NodeNames {
     ) -> Result<Self, DataError> {
         let id = graph.id.as_deref();
         let column = id.and_then(|id| records.column(id)).unwrap_or_default();
+        if let Some(id) = id {
+            refuse_rounded(records, column, "data.graph.id", id)?;
+        }
         Self::new(id, records.len(), |row| name_of(records, row, column))
     }
 

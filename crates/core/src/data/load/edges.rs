@@ -188,9 +188,16 @@ impl Reading<'_> {
                 if all.num() == 1 { "has" } else { "have" },
                 counted(num / for_each, "edge"),
             );
+            let fewer = if for_each > 1 {
+                "use fewer `negatives`, or "
+            } else {
+                ""
+            };
             return Err(DataError::new(message)
                 .key("data.graph.negatives")
-                .help("use fewer `negatives`, or predict a column of edges: `items = \"edges\"`"));
+                .help(format!(
+                    "{fewer}predict a column of edges: `items = \"edges\"`"
+                )));
         }
         let seed = stream_seed(self.split.seed, Purpose::Negatives, 0);
         let drawn = all.drawn(num, seed);

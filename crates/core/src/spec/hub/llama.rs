@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value as Json};
 
-use super::config::{Keys, Refused};
+use super::config::{Keys, Refused, refuse};
 use super::models::{HubModel, architecture, int};
 use super::names::LLAMA;
 use super::rotary::rotary;
@@ -16,7 +16,10 @@ pub(super) fn llama(config: &Map<String, Json>) -> Result<HubModel, Refused> {
     let d_model = keys.size("hidden_size")?;
     let num_layers = keys.size("num_hidden_layers")?;
     let num_heads = keys.heads("num_attention_heads", d_model)?;
-    let num_kv_heads = keys.size_or("num_key_value_heads", num_heads)?;
+    // What transformers takes a missing key for differs.
+    let is_mistral = config.get("model_type") == Some(&"mistral".into());
+    let num_kv_heads = if is_mistral { 8 } else { num_heads };
+    let num_kv_heads = keys.size_or("num_key_value_heads", num_kv_heads)?;
     let inner = keys.size("intermediate_size")?;
     let vocabulary = keys.size("vocab_size")?;
     keys.only("hidden_act", &"silu".into())?;
@@ -24,6 +27,12 @@ pub(super) fn llama(config: &Map<String, Json>) -> Result<HubModel, Refused> {
     keys.only("mlp_bias", &false.into())?;
     keys.only("head_dim", &(d_model / num_heads).into())?;
     keys.only("sliding_window", &Json::Null)?;
+    if is_mistral && !config.contains_key("sliding_window") {
+        return refuse(
+            "`sliding_window` is missing, which is a window of 4096 positions for `mistral` and is not supported",
+            "for texts of at most 4096 tokens, which such a window does not change, write `\"sliding_window\": null` into a copy of the file",
+        );
+    }
     keys.no_dropout("attention_dropout")?;
     let rotary = rotary(&mut keys)?;
     let epsilon = keys.number("rms_norm_eps", 1e-6)?;

@@ -82,6 +82,11 @@ impl Builder {
         }
     }
 
+    /// Whether a layer has a source as an input.
+    pub fn is_input(&self, source: Source) -> bool {
+        self.specs.iter().any(|spec| spec.inputs.contains(&source))
+    }
+
     /// The requested name for the layer of a source.
     pub fn name(&self, source: Source) -> &str {
         match source {

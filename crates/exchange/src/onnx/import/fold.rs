@@ -5,6 +5,9 @@ pub mod places;
 mod reductions;
 
 use std::path::Path;
+use std::rc::Rc;
+
+use half::{bf16, f16};
 
 use super::attributes::{axes, axis, flag, float, int, ints, operator};
 use super::constant::{Budget, Constant, Values, broadcast};
@@ -88,11 +91,39 @@ pub fn folded(
             )
         }),
         "Clip" => Ok(clipped(node, inputs, first)),
+        "Max" | "Min" | "Sum" | "Mean" => of_many(node, op, inputs, budget),
         _ if is_reduction(op) => reduced(node, first, list("axes", 1)),
         _ if inputs.len() == 1 => return unary(op, first),
         _ if is_binary(op) => at(1).and_then(|other| binary(node, op, first, other, budget)),
         _ => return None,
     })
+}
+
+/// An operator of any number of constants.
+fn of_many(
+    node: &NodeProto,
+    op: &str,
+    inputs: &[Option<&Constant>],
+    budget: &mut Budget,
+) -> Read<Constant> {
+    let all: Option<Vec<&Constant>> = inputs.iter().copied().collect();
+    let all = all.ok_or("it is missing an input")?;
+    let step = if matches!(op, "Max" | "Min") {
+        op
+    } else {
+        "Add"
+    };
+    let (first, rest) = all.split_first().ok_or("it is missing an input")?;
+    budget.take(&first.shape)?;
+    let mut found = Constant::clone(first);
+    for other in rest {
+        found = binary(node, step, &found, other, budget)?;
+    }
+    if op == "Mean" {
+        let num = Constant::floats_of(Vec::new(), vec![all.len() as f32]);
+        found = binary(node, "Div", &found, &num, budget)?;
+    }
+    Ok(found)
 }
 
 /// `alpha a b + beta c`, with matrices that may be transposed.
@@ -176,11 +207,29 @@ fn literal(node: &NodeProto, folder: Option<&Path>) -> Read<Constant> {
     Err("its value is of a type that is not supported".into())
 }
 
-/// Floats and integers; the codes of ONNX's types 1, 10, 11 and 16 are floats.
-fn cast(constant: &Constant, to: i64) -> Constant {
+/// Floats and integers, by the codes of ONNX's types. Integers that a type does not have wrap around.
+pub fn cast(constant: &Constant, to: i64) -> Constant {
     let shape = constant.shape.clone();
+    let floats = |of: fn(f32) -> f32| {
+        Values::Floats(Rc::new(
+            constant.floats().iter().map(|value| of(*value)).collect(),
+        ))
+    };
+    let integers = |of: fn(i64) -> i64| {
+        Values::Integers(Rc::new(
+            constant.integers().iter().map(|value| of(*value)).collect(),
+        ))
+    };
     let values = match to {
-        1 | 10 | 11 | 16 => Values::Floats(constant.floats()),
+        1 | 11 => Values::Floats(constant.floats()),
+        10 => floats(|value| f16::from_f32(value).to_f32()),
+        16 => floats(|value| bf16::from_f32(value).to_f32()),
+        2 => integers(|value| i64::from(value as u8)),
+        3 => integers(|value| i64::from(value as i8)),
+        4 => integers(|value| i64::from(value as u16)),
+        5 => integers(|value| i64::from(value as i16)),
+        6 => integers(|value| i64::from(value as i32)),
+        12 => integers(|value| i64::from(value as u32)),
         9 => {
             let is_true = constant
                 .floats()

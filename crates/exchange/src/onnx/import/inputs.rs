@@ -242,7 +242,6 @@ impl Inputs {
             let live = Live {
                 source,
                 view: View::fresh(batch, dims),
-                is_alone: false,
             };
             values.insert(input.name.clone(), Value::Live(live));
         }

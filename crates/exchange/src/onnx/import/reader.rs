@@ -1,6 +1,6 @@
 //! Conversion of nodes to layers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::rc::Rc;
 
@@ -11,6 +11,7 @@ use super::attributes::{check, described, int, ints, module_name, operator};
 use super::builder::{Builder, Built};
 use super::constant::{Budget, Constant};
 use super::fold;
+use super::nodes::integer_inputs;
 use super::refused::Read;
 use super::view::{BATCH, View};
 use crate::onnx::messages::{GraphProto, NodeProto};
@@ -33,8 +34,6 @@ pub struct Live {
     pub source: Source,
     /// Its axes.
     pub view: View,
-    /// Whether nothing else uses the layer so far, so that its weights may be modified.
-    pub is_alone: bool,
 }
 
 /// An item's axes as those of a layer, in the order of a value's axes, with the inverse.
@@ -63,6 +62,10 @@ pub struct Reader<'a> {
     values: BTreeMap<String, Value>,
     /// How many nodes use each value.
     uses: BTreeMap<String, usize>,
+    /// Values of which nothing but softmax functions are computed.
+    scores: BTreeSet<String>,
+    /// The type of each value that is computed of integers, by ONNX's code.
+    pub(super) integers: BTreeMap<String, i32>,
     /// The size of the batch; none if an item is a whole input.
     pub batch: Option<usize>,
     /// The version of the operators.
@@ -94,6 +97,8 @@ impl<'a> Reader<'a> {
         for name in names.chain(outputs) {
             *uses.entry(name.clone()).or_default() += 1;
         }
+        let scores = scores(graph, &uses);
+        let integers = integer_inputs(graph);
         let constants = values.values().map(|value| match value {
             Value::Constant(constant) => constant.len(),
             _ => 0,
@@ -103,6 +108,8 @@ impl<'a> Reader<'a> {
             builder,
             values,
             uses,
+            scores,
+            integers,
             batch,
             opset,
             folder,
@@ -171,6 +178,15 @@ impl<'a> Reader<'a> {
             let shape = fold::shape_of(node, &live.view.shape());
             return self.put_constant(node, shape);
         }
+        if let ("CastLike", Some(constant)) = (operator(node), self.constant(node, 0)) {
+            let like = self.constant(node, 1).map(|like| fold::type_like(&like));
+            let of_value = || {
+                let kind = node.input.get(1).and_then(|name| self.integers.get(name));
+                kind.map_or(1, |kind| i64::from(*kind))
+            };
+            let cast = fold::cast(&constant, like.unwrap_or_else(of_value));
+            return self.put_constant(node, cast);
+        }
         let inputs: Vec<Option<Rc<Constant>>> = (0..node.input.len())
             .map(|at| self.constant(node, at))
             .collect();
@@ -209,27 +225,33 @@ impl<'a> Reader<'a> {
 
     /// Sets the first output of a node to the output of a layer.
     pub fn put(&mut self, node: &NodeProto, source: Source, view: View) -> Read {
-        self.put_at(node, 0, source, view, true)
+        self.put_at(node, 0, source, view)
     }
 
-    /// The same for any output; `is_alone` says whether the node is the only one to use the layer.
-    pub fn put_at(
-        &mut self,
-        node: &NodeProto,
-        at: usize,
-        source: Source,
-        view: View,
-        is_alone: bool,
-    ) -> Read {
+    /// The same for any output.
+    pub fn put_at(&mut self, node: &NodeProto, at: usize, source: Source, view: View) -> Read {
         let name = node.output.get(at).ok_or("it has no output")?;
-        let is_alone = is_alone && self.uses.get(name).is_none_or(|uses| *uses == 1);
-        let live = Live {
-            source,
-            view,
-            is_alone,
-        };
+        let live = Live { source, view };
         self.values.insert(name.clone(), Value::Live(live));
         Ok(())
+    }
+
+    /// Whether only the node that is read uses a layer, so that the layer's weights may be changed: no layer has it as
+    /// an input, and no value of it, of which nodes that do nothing make several, is used twice.
+    pub fn is_alone(&self, source: Source) -> bool {
+        let once = |(name, value): (&String, &Value)| match value {
+            Value::Live(live) | Value::Above(live, _) if live.source == source => {
+                self.uses.get(name).is_none_or(|uses| *uses == 1)
+            }
+            _ => true,
+        };
+        !self.builder.is_input(source) && self.values.iter().all(once)
+    }
+
+    /// Whether nothing but a softmax is computed of a node's output: any number that is low enough masks there.
+    pub fn is_of_scores(&self, node: &NodeProto) -> bool {
+        let name = node.output.first();
+        name.is_some_and(|name| self.scores.contains(name))
     }
 
     /// Adds a layer over the items of a value; its output becomes that of a node.
@@ -501,4 +523,34 @@ impl<'a> Reader<'a> {
     pub fn axis(&self, node: &NodeProto, usual: i64, rank: usize) -> Read<usize> {
         super::attributes::axis(int(node, "axis").unwrap_or(usual), rank)
     }
+}
+
+/// The values of a graph of which nothing but softmax functions are computed, directly or of the same numbers in another
+/// shape or type. `uses` is how often each value is used.
+fn scores(graph: &GraphProto, uses: &BTreeMap<String, usize>) -> BTreeSet<String> {
+    const SAME: [&str; 7] = [
+        "Cast",
+        "Identity",
+        "Reshape",
+        "Transpose",
+        "Flatten",
+        "Squeeze",
+        "Unsqueeze",
+    ];
+    let mut found = BTreeSet::new();
+    let mut softened: BTreeMap<&str, usize> = BTreeMap::new();
+    // Each node stands after those that it uses.
+    for node in graph.node.iter().rev() {
+        let is_score = |name: &String| softened.get(name.as_str()) == uses.get(name);
+        if let Some(name) = node.output.first().filter(|name| is_score(name)) {
+            found.insert(name.clone());
+        }
+        let op = operator(node);
+        let is_soft = op == "Softmax"
+            || SAME.contains(&op) && node.output.first().is_some_and(|name| found.contains(name));
+        if let Some(name) = node.input.first().filter(|_| is_soft) {
+            *softened.entry(name.as_str()).or_default() += 1;
+        }
+    }
+    found
 }

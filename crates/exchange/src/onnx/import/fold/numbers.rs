@@ -81,24 +81,19 @@ pub fn binary(
 ) -> Read<Constant> {
     let shape = broadcast(&a.shape, &b.shape)?;
     let (a, b) = (a.expanded(&shape, budget)?, b.expanded(&shape, budget)?);
-    let compare = |is_true: fn(f32, f32) -> bool| {
-        let (a, b) = (a.floats(), b.floats());
-        let found = a
-            .iter()
-            .zip(b.iter())
-            .map(|(a, b)| i64::from(is_true(*a, *b)));
-        Ok(Constant::integers_of(shape.clone(), found.collect()))
-    };
-    match op {
-        "Equal" => return compare(|a, b| a == b),
-        "Less" => return compare(|a, b| a < b),
-        "Greater" => return compare(|a, b| a > b),
-        "LessOrEqual" => return compare(|a, b| a <= b),
-        "GreaterOrEqual" => return compare(|a, b| a >= b),
-        "And" => return compare(|a, b| a != 0.0 && b != 0.0),
-        "Or" => return compare(|a, b| a != 0.0 || b != 0.0),
-        "Xor" => return compare(|a, b| (a != 0.0) != (b != 0.0)),
-        _ => {}
+    if compared(op, &0, &0, &0).is_some() {
+        // Large integers differ that are equal as floats.
+        let found: Vec<Option<bool>> = if a.is_integer() && b.is_integer() {
+            let (a, b) = (a.integers(), b.integers());
+            let both = a.iter().zip(b.iter());
+            both.map(|(a, b)| compared(op, a, b, &0)).collect()
+        } else {
+            let (a, b) = (a.floats(), b.floats());
+            let both = a.iter().zip(b.iter());
+            both.map(|(a, b)| compared(op, a, b, &0.0)).collect()
+        };
+        let found = found.into_iter().flatten().map(i64::from).collect();
+        return Ok(Constant::integers_of(shape, found));
     }
     if a.is_integer() && b.is_integer() {
         let of = |(a, b): (&i64, &i64)| match op {
@@ -133,12 +128,34 @@ pub fn binary(
         "Mul" => a * b,
         "Div" => a / b,
         "Mod" => a % b,
-        "Min" => a.min(*b),
-        "Max" => a.max(*b),
+        // As in ONNX Runtime, NaN stays.
+        "Min" if a.is_nan() || a < b => *a,
+        "Max" if a.is_nan() || a > b => *a,
+        "Min" | "Max" => *b,
         _ => a.powf(*b),
     };
-    let values = a.floats().iter().zip(b.floats().iter()).map(of).collect();
+    let values: Vec<f32> = a.floats().iter().zip(b.floats().iter()).map(of).collect();
+    // Powers of integers are integers whatever the exponent is.
+    if op == "Pow" && a.is_integer() {
+        let values = values.into_iter().map(|value| value as i64).collect();
+        return Ok(Constant::integers_of(shape, values));
+    }
     Ok(Constant::floats_of(shape, values))
+}
+
+/// What an operator that compares says about two numbers; `None` for others.
+fn compared<T: PartialOrd>(op: &str, a: &T, b: &T, zero: &T) -> Option<bool> {
+    Some(match op {
+        "Equal" => a == b,
+        "Less" => a < b,
+        "Greater" => a > b,
+        "LessOrEqual" => a <= b,
+        "GreaterOrEqual" => a >= b,
+        "And" => a != zero && b != zero,
+        "Or" => a != zero || b != zero,
+        "Xor" => (a != zero) != (b != zero),
+        _ => return None,
+    })
 }
 
 /// Numbers between two bounds, which are inputs or attributes.
@@ -153,6 +170,8 @@ pub fn clipped(node: &NodeProto, inputs: &[Option<&Constant>], value: &Constant)
         let of = |v: &i64| (*v).max(low as i64).min(high as i64);
         return Constant::integers_of(shape, value.integers().iter().map(of).collect());
     }
-    let of = |v: &f32| v.max(low).min(high);
+    let of = |v: &f32| {
+        if v.is_nan() { *v } else { v.max(low).min(high) }
+    };
     Constant::floats_of(shape, value.floats().iter().map(of).collect())
 }

@@ -46,11 +46,7 @@ impl Reader<'_> {
                 None => other,
                 Some(sum) => {
                     let (source, view) = self.pair(kind.clone(), &sum, &other)?;
-                    Live {
-                        source,
-                        view,
-                        is_alone: true,
-                    }
+                    Live { source, view }
                 }
             });
         }
@@ -152,7 +148,7 @@ impl Reader<'_> {
         constant: &Constant,
         is_first: bool,
     ) -> Read<bool> {
-        if !live.is_alone || (is_first && matches!(op, "Sub" | "Div")) {
+        if (is_first && matches!(op, "Sub" | "Div")) || !self.is_alone(live.source) {
             return Ok(false);
         }
         let dims = self.builder.dims(live.source).to_vec();

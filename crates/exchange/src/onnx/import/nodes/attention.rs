@@ -57,7 +57,6 @@ impl Reader<'_> {
         query = Live {
             source: self.activated(scale, source)?,
             view,
-            is_alone: true,
         };
         if is_given(3) {
             query = match self.constant(node, 3) {
@@ -65,11 +64,7 @@ impl Reader<'_> {
                 None => {
                     let mask = self.live(node, 3)?;
                     let (source, view) = self.pair(LayerKind::Add, &query, &mask)?;
-                    Live {
-                        source,
-                        view,
-                        is_alone: true,
-                    }
+                    Live { source, view }
                 }
             };
         }
@@ -88,7 +83,6 @@ impl Reader<'_> {
         let joined = Live {
             source,
             view: view.permuted(&[0, 2, 1, 3]),
-            is_alone: true,
         };
         let sizes = joined.view.shape();
         let joined = self.cut_through(&joined, &[sizes[0], sizes[1], sizes[2] * sizes[3]])?;
@@ -122,7 +116,6 @@ impl Reader<'_> {
         Ok(Live {
             source,
             view: self.back(&front, source)?,
-            is_alone: true,
         })
     }
 }

@@ -34,16 +34,11 @@ impl Reader<'_> {
         Ok(Live {
             source,
             view: View::fresh(self.batch, dims),
-            is_alone: false,
         })
     }
 
     pub(super) fn view(&mut self, node: &NodeProto) -> Read {
-        let Live {
-            source,
-            view,
-            is_alone,
-        } = self.live(node, 0)?;
+        let Live { source, view } = self.live(node, 0)?;
         let shape = view.shape();
         let mixed = |sizes: &[usize]| {
             format!("it mixes the batch with other axes: {shape:?} becomes {sizes:?}")
@@ -86,16 +81,12 @@ impl Reader<'_> {
                     .ok_or("its shape depends on the inputs of the graph")?;
                 let sizes =
                     fold::reshape(&shape, &asked, int(node, "allowzero").unwrap_or(0) == 0)?;
-                let live = Live {
-                    source,
-                    view,
-                    is_alone,
-                };
+                let live = Live { source, view };
                 let live = self.cut_through(&live, &sizes)?;
-                return self.put_at(node, 0, live.source, live.view, live.is_alone);
+                return self.put_at(node, 0, live.source, live.view);
             }
         };
-        self.put_at(node, 0, source, view, is_alone)
+        self.put_at(node, 0, source, view)
     }
 
     pub(super) fn depth_to_space(&mut self, node: &NodeProto) -> Read {
@@ -242,7 +233,6 @@ impl Reader<'_> {
             live = Live {
                 source,
                 view: self.back(&front, source)?,
-                is_alone: true,
             };
         }
         self.put(node, live.source, live.view)

@@ -67,7 +67,8 @@ impl Reader<'_> {
             numbers(&condition, holds, other)
         };
         let mut source = front.source;
-        let added = if number <= MASKED { LOWEST } else { number };
+        let is_lowest = number == f32::NEG_INFINITY || number <= MASKED && self.is_of_scores(node);
+        let added = if is_lowest { LOWEST } else { number };
         if added != LOWEST {
             source = self.times(source, &keep(1.0, 0.0), &front)?;
         }
@@ -92,7 +93,6 @@ impl Reader<'_> {
             parts.push(Live {
                 view: self.back(&front, source)?,
                 source,
-                is_alone: true,
             });
         }
         let (source, view) = self.pair(LayerKind::Add, &parts[0], &parts[1])?;

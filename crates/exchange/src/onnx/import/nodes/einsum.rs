@@ -212,11 +212,7 @@ impl Reader<'_> {
                 let a = self.cut_through(&a, &[of_rows, vec![depth]].concat())?;
                 let matrix = b.reshaped(vec![width, depth])?;
                 let (source, view) = self.linear("einsum", &a, &matrix, 1.0, None)?;
-                Live {
-                    source,
-                    view,
-                    is_alone: true,
-                }
+                Live { source, view }
             }
             value => {
                 let height = num(&of_rows);
@@ -241,11 +237,7 @@ impl Reader<'_> {
                         (source, view)
                     }
                 };
-                Live {
-                    source,
-                    view,
-                    is_alone: true,
-                }
+                Live { source, view }
             }
         };
         let value = Factor::Live(self.cut_through(&value, &sizes)?);

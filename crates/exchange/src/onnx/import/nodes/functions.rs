@@ -226,11 +226,7 @@ impl Reader<'_> {
 
     /// Operators that pass a value on unchanged.
     pub(super) fn pass(&mut self, node: &NodeProto) -> Read {
-        let Live {
-            source,
-            view,
-            is_alone,
-        } = self.live(node, 0)?;
+        let Live { source, view } = self.live(node, 0)?;
         let to = match operator(node) {
             "Cast" => int(node, "to").unwrap_or(1),
             "CastLike" => self.constant(node, 1).map_or(1, |like| type_like(&like)),
@@ -243,7 +239,7 @@ impl Reader<'_> {
             6 | 7 | 12 | 13 if source == Source::Items && self.is_of_integers => {}
             _ => return Err("it rounds numbers to integers".into()),
         }
-        self.put_at(node, 0, source, view, is_alone)
+        self.put_at(node, 0, source, view)
     }
 
     pub(super) fn dropout(&mut self, node: &NodeProto) -> Read {
@@ -256,7 +252,7 @@ impl Reader<'_> {
             None => float(node, "ratio", 0.5),
         };
         if flag(node, "is_test") || !(0.0..1.0).contains(&ratio) || ratio == 0.0 {
-            return self.put_at(node, 0, live.source, live.view, live.is_alone);
+            return self.put_at(node, 0, live.source, live.view);
         }
         let kind = LayerKind::Dropout { probability: ratio };
         let source = self.builder.plain(kind, &[live.source])?;

@@ -111,7 +111,6 @@ impl Reader<'_> {
         Ok(Live {
             source,
             view: self.back(&front, source)?,
-            is_alone: true,
         })
     }
 

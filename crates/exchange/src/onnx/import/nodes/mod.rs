@@ -6,6 +6,7 @@ mod axes;
 mod choices;
 mod einsum;
 mod functions;
+mod integers;
 mod lookups;
 mod norms;
 mod pieces;
@@ -16,6 +17,7 @@ mod reductions;
 mod resize;
 mod windows;
 
+pub use integers::integer_inputs;
 pub use recurrent::{RECURRENT_PATHS, gates, stacked};
 
 use super::attributes::operator;
@@ -26,6 +28,15 @@ use crate::onnx::messages::NodeProto;
 impl Reader<'_> {
     /// Converts a node with non-constant inputs to layers.
     pub fn layer(&mut self, node: &NodeProto) -> Read {
+        let integers = self.integers_of(node)?;
+        self.convert(node)?;
+        if let Some(integers) = integers {
+            self.are_integers(node, integers);
+        }
+        Ok(())
+    }
+
+    fn convert(&mut self, node: &NodeProto) -> Read {
         let op = operator(node);
         if let Some(kind) = self.function(node)? {
             return self.apply(node, kind);

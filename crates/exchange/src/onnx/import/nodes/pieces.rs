@@ -28,11 +28,7 @@ impl Reader<'_> {
         }
         let source = self.slice_of(front.source, place, start, end)?;
         let view = self.back(&front, source)?;
-        Ok(Live {
-            source,
-            view,
-            is_alone: true,
-        })
+        Ok(Live { source, view })
     }
 
     fn slice_of(&mut self, source: Source, axis: usize, start: usize, end: usize) -> Read<Source> {
@@ -78,11 +74,7 @@ impl Reader<'_> {
                 let mut factors = live.view.factors().to_vec();
                 factors[factor] = end - start;
                 let view = View::of(factors, live.view.axes().to_vec());
-                return Ok(Some(Live {
-                    source,
-                    view,
-                    is_alone: true,
-                }));
+                return Ok(Some(Live { source, view }));
             }
             if last == first {
                 // A size of 1, which may or may not have a factor.

@@ -73,11 +73,7 @@ impl Reader<'_> {
             offset: 0.0,
         };
         let source = self.activated(scale(alpha), source)?;
-        let mut product = Live {
-            source,
-            view,
-            is_alone: true,
-        };
+        let mut product = Live { source, view };
         if let Some(added) = self.constant(node, 2) {
             let values = added
                 .floats()
@@ -98,11 +94,7 @@ impl Reader<'_> {
             let mut added = self.live(node, 2)?;
             added.source = self.activated(scale(beta), added.source)?;
             let (source, view) = self.pair(LayerKind::Add, &product, &added)?;
-            product = Live {
-                source,
-                view,
-                is_alone: true,
-            };
+            product = Live { source, view };
         }
         self.put(node, product.source, product.view)
     }

@@ -42,7 +42,7 @@ impl Reader<'_> {
             let end = start + asked.min(size - start);
             if self.is_used(node, place) {
                 let part = self.cut(&live, at, start, end)?;
-                self.put_at(node, place, part.source, part.view, part.is_alone)?;
+                self.put_at(node, place, part.source, part.view)?;
             }
             start = end;
         }
@@ -158,7 +158,6 @@ impl Reader<'_> {
         Ok(Live {
             source,
             view: self.back(&front, source)?,
-            is_alone: true,
         })
     }
 }

@@ -195,7 +195,7 @@ impl Reader<'_> {
                 vec![batch, directions, hidden],
                 vec![vec![1], vec![BATCH], vec![2]],
             );
-            return self.put_at(node, 1, source, view.permuted(&last_order), true);
+            return self.put_at(node, 1, source, view.permuted(&last_order));
         }
         let view = View::of(
             vec![batch, length, directions, hidden],
@@ -207,7 +207,7 @@ impl Reader<'_> {
         } else {
             view.clone()
         };
-        self.put_at(node, 0, source, all, !is_last_used)?;
+        self.put_at(node, 0, source, all)?;
         if !is_last_used {
             return Ok(());
         }
@@ -216,16 +216,12 @@ impl Reader<'_> {
                 "both all of its steps and its last one are used, in two directions".into(),
             );
         }
-        let live = Live {
-            source,
-            view,
-            is_alone: false,
-        };
+        let live = Live { source, view };
         let mut last = self.cut(&live, 0, length - 1, length)?;
         last.view = last
             .view
             .squeezed(0)
             .ok_or("its last step does not exist")?;
-        self.put_at(node, 1, last.source, last.view.permuted(&last_order), true)
+        self.put_at(node, 1, last.source, last.view.permuted(&last_order))
     }
 }

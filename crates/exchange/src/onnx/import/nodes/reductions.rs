@@ -52,7 +52,6 @@ impl Reader<'_> {
         Ok(Live {
             source,
             view: self.back(&front, source)?,
-            is_alone: true,
         })
     }
 
@@ -135,7 +134,6 @@ impl Reader<'_> {
         Ok(Live {
             source,
             view: self.back_without(front, at, source)?,
-            is_alone: true,
         })
     }
 
@@ -185,11 +183,7 @@ impl Reader<'_> {
             for place in 1..size {
                 let next = self.cut(&live, at, place, place + 1)?;
                 let (source, view) = self.pair(LayerKind::Multiply, &all, &next)?;
-                all = Live {
-                    source,
-                    view,
-                    is_alone: true,
-                };
+                all = Live { source, view };
             }
             if !keeps {
                 all.view = all.view.squeezed(at).ok_or("it reduces the batch")?;
@@ -214,7 +208,7 @@ impl Reader<'_> {
         let mut sum = self.reduced(&sizes, at, Reduction::Sum)?;
         // Zeros stay zeros, and have a gradient: the root of 0 has none.
         let least = Activation::Hardtanh {
-            min: 1e-30,
+            min: 1e-38,
             max: f64::from(f32::MAX),
         };
         sum.source = self.activated(least, sum.source)?;

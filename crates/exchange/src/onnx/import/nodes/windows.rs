@@ -465,11 +465,7 @@ impl Reader<'_> {
             };
             let source = self.builder.plain(kind, &[front.source])?;
             let view = self.back_without(front, at, source)?.unsqueezed(at);
-            live = Live {
-                source,
-                view,
-                is_alone: true,
-            };
+            live = Live { source, view };
         }
         self.put(node, live.source, live.view)
     }

@@ -158,7 +158,7 @@ impl Reader<'_> {
                 }
                 match self
                     .root(b, 0.5)
-                    .filter(|(squares, _)| self.is_square_of(*squares, a))
+                    .filter(|(squares, _)| self.is_square_of(*squares, a) && self.is_by_row(b, a))
                 {
                     Some((_, epsilon)) => self.norm(a, Norm::Rms { epsilon }).map(Some),
                     None => Ok(None),
@@ -343,7 +343,7 @@ impl Reader<'_> {
             }
         });
         found
-            .filter(|(squares, _)| self.is_square_of(*squares, x))
+            .filter(|(squares, _)| self.is_square_of(*squares, x) && self.is_by_row(factor, x))
             .map(|(_, epsilon)| (x, epsilon))
     }
 
@@ -359,8 +359,21 @@ impl Reader<'_> {
             return None;
         };
         let (squares, epsilon) = self.root(root, 0.5)?;
-        let fits = self.mean_of(*mean) == Some(*x) && self.is_square_of(squares, difference);
+        let is_by_row = self.is_by_row(*mean, *x) && self.is_by_row(root, *x);
+        let fits =
+            is_by_row && self.mean_of(*mean) == Some(*x) && self.is_square_of(squares, difference);
         fits.then_some((*x, epsilon))
+    }
+
+    /// Whether a source has one number for each row of the last axis of x, and meets it there.
+    fn is_by_row(&self, source: Source, x: Source) -> bool {
+        let (dims, whole) = (self.builder.dims(source), self.builder.dims(x));
+        match (whole.split_last(), dims.split_last()) {
+            (Some((_, rows)), Some((1, own))) => own == rows,
+            // Items of one axis have one number.
+            (Some((_, [])), None) => true,
+            _ => false,
+        }
     }
 
     /// A norm over the last axis, without a scale yet.
