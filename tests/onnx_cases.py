@@ -101,13 +101,16 @@ def beside():
         "power": [("Pow", [np.arange(6), np.full(6, 0.5, np.float32)]), ("Cast", [])],
     }
 
-    def made(name, nodes, values):
+    def made(name, nodes, values, listed=False):
         value = lambda name: helper.make_tensor_value_info(name, 1, None)
         known = [numpy_helper.from_array(np.asarray(array), name) for name, array in values.items()]
-        graph = helper.make_graph(nodes, name, [helper.make_tensor_value_info("x", 1, [4, 5])], [value("y")], known)
+        inputs = [helper.make_tensor_value_info("x", 1, [4, 5])]
+        # Files before version 4 list the constants, too.
+        inputs += [helper.make_tensor_value_info(it.name, it.data_type, it.dims) for it in known if listed]
+        graph = helper.make_graph(nodes, name, inputs, [value("y")], known)
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
         onnx.save(model, folder / f"{name}.onnx")
-        expected = ReferenceEvaluator(model).run(None, {"x": x})
+        expected = ReferenceEvaluator(model).run(None, {"x": x, **values} if listed else {"x": x})
         return case("beside", name, f"{name}.onnx", model, [x], expected)
 
     dense = helper.make_node("MatMul", ["x", "w"], ["u"])
@@ -158,6 +161,12 @@ def beside():
                 helper.make_node("Div", ["z", "r"], ["y"]),
             ]
             yield made(f"{norm}_{axis}", nodes, square)
+    halved = [
+        dense,
+        helper.make_node("Reshape", ["u", "s"], ["q"]),
+        helper.make_node("Div", ["q", "two"], ["y"]),
+    ]
+    yield made("listed", halved, {"w": weight, "s": np.array([4, 6]), "two": np.float32(2)}, listed=True)
     like = [dense, helper.make_node("CastLike", ["k", "u"], ["l"]), helper.make_node("Mul", ["u", "l"], ["y"])]
     yield made("like", like, {"w": weight, "k": np.int64(3)})
     tiny = [helper.make_node("Mul", ["x", "f"], ["d"]), helper.make_node("LpNormalization", ["d"], ["y"])]

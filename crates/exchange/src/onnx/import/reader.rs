@@ -98,7 +98,9 @@ impl<'a> Reader<'a> {
             *uses.entry(name.clone()).or_default() += 1;
         }
         let scores = scores(graph, &uses);
-        let integers = integer_inputs(graph);
+        let mut integers = integer_inputs(graph);
+        // Old files list their constants among the inputs.
+        integers.retain(|name, _| !matches!(values.get(name), Some(Value::Constant(_))));
         let constants = values.values().map(|value| match value {
             Value::Constant(constant) => constant.len(),
             _ => 0,

@@ -4,8 +4,7 @@ use runner_core::spec::model::activation::Activation;
 use runner_core::spec::model::layer::LayerKind;
 use runner_core::spec::model::layer_spec::Source;
 
-use crate::onnx::import::attributes::{digits, flag, float, int, operator, rounded, text};
-use crate::onnx::import::fold::type_like;
+use crate::onnx::import::attributes::{digits, flag, float, operator, rounded, text};
 use crate::onnx::import::reader::{Live, Reader};
 use crate::onnx::import::refused::Read;
 use crate::onnx::messages::NodeProto;
@@ -227,12 +226,7 @@ impl Reader<'_> {
     /// Operators that pass a value on unchanged.
     pub(super) fn pass(&mut self, node: &NodeProto) -> Read {
         let Live { source, view } = self.live(node, 0)?;
-        let to = match operator(node) {
-            "Cast" => int(node, "to").unwrap_or(1),
-            "CastLike" => self.constant(node, 1).map_or(1, |like| type_like(&like)),
-            _ => 1,
-        };
-        match to {
+        match self.cast_type(node).unwrap_or(1) {
             1 | 10 | 11 | 16 => {}
             9 => return Err("it turns numbers into booleans".into()),
             // Only items are known to be integers already.

@@ -29,20 +29,17 @@ impl Reader<'_> {
     /// The type of a node's output, if it is one of integers; refuses nodes that round or wrap around.
     pub(super) fn integers_of(&self, node: &NodeProto) -> Read<Option<i32>> {
         let op = operator(node);
+        // Further inputs of others are shapes, indices or lengths.
         let names = match op {
-            "Gather" | "GatherND" | "GatherElements" => node.input.get(..1),
             "Where" => node.input.get(1..),
-            _ => Some(node.input.as_slice()),
+            "Add" | "Sub" | "Mul" | "Div" | "Max" | "Min" | "Concat" => Some(&node.input[..]),
+            _ => node.input.get(..1),
         };
         let mut names = names.unwrap_or_default().iter();
         let Some(kind) = names.find_map(|name| self.integers.get(name)).copied() else {
             return Ok(None);
         };
-        let to = match op {
-            "Cast" => int(node, "to").unwrap_or(1),
-            "CastLike" => self.constant(node, 1).map_or(1, |like| type_like(&like)),
-            _ => i64::from(kind),
-        };
+        let to = self.cast_type(node).unwrap_or(i64::from(kind));
         let is_short = matches!(kind, 2..=5);
         let is_power = || {
             self.constant(node, 1)
@@ -57,6 +54,15 @@ impl Reader<'_> {
                 "its whole numbers of few bits wrap around, which those of layers do not: cast its inputs to floats".into(),
             ),
             _ => Ok(i32::try_from(to).ok().filter(|to| is_integer(*to))),
+        }
+    }
+
+    /// The type that a node casts to, by ONNX's code.
+    pub(super) fn cast_type(&self, node: &NodeProto) -> Option<i64> {
+        match operator(node) {
+            "Cast" => Some(int(node, "to").unwrap_or(1)),
+            "CastLike" => Some(self.constant(node, 1).map_or(1, |like| type_like(&like))),
+            _ => None,
         }
     }
 
