@@ -3,7 +3,8 @@
 //! All are measured alternately, each in a process of its own, over the whole time of an epoch's training but the first:
 //! for `runner run` that includes its metrics, events and checkpoints; for a loop nothing but forward, backward and the
 //! optimizer. With Burn's kernels and optimizer, the loop runs with modules written by hand and with runner's graph of
-//! layers; with runner's kernels and optimizer, it is what runner itself is compared with. Run with `cargo bench --bench
+//! layers; with runner's kernels and optimizer, it is what runner itself is compared with, as it is and with threads that
+//! stay awake between operations, as runner's do. Run with `cargo bench --bench
 //! overhead [-- cnn]`; see `benches/README.md`.
 
 #![allow(
@@ -31,6 +32,7 @@ use runner_network::graph::Graph;
 use runner_network::network::Network;
 use runner_network::optimizer::optimizer;
 use runner_network::paths::Paths;
+use runner_network::stay_awake;
 use runner_network::tensor::DynTensor;
 use serde_json::Value;
 use support::{BATCH, Model, cnn, is_wanted, median, mlp, planned, spec, wanted};
@@ -70,7 +72,7 @@ fn by_hand<M: Model>(
     mut optimizer: ModuleOptimizer,
     loss: Loss,
     run: &RunPlan,
-    num_epochs: usize,
+    (num_epochs, is_awake): (usize, bool),
 ) -> Vec<f64> {
     let device = Device::flex().autodiff();
     let split = data::load(&run.data, &|_, _| {})
@@ -81,6 +83,9 @@ fn by_hand<M: Model>(
         let started = Instant::now();
         let order = permutation(split.num_items(), run.seed, Purpose::Order, epoch as u64);
         for indices in order.chunks(BATCH) {
+            if is_awake {
+                stay_awake();
+            }
             let items = split.serve(indices, None);
             let (Values::Floats(values), TargetValues::Classes(classes)) =
                 (items.values, items.targets)
@@ -101,7 +106,7 @@ fn by_hand<M: Model>(
 }
 
 /// What is measured.
-const SIDES: [&str; 4] = ["hand", "graph", "loop", "runner"];
+const SIDES: [&str; 5] = ["hand", "graph", "loop", "awake", "runner"];
 
 /// Seconds of an epoch of a loop, without the first one.
 fn measured<M: Model>(side: &str, name: &str, make: fn(&Device) -> M, num_epochs: usize) -> f64 {
@@ -111,17 +116,18 @@ fn measured<M: Model>(side: &str, name: &str, make: fn(&Device) -> M, num_epochs
     let run = planned(name, "mnist", num_epochs, "flex");
     let device = Device::flex().autodiff();
     let adam = || AdamConfig::new().with_epsilon(1e-8).init();
+    let epochs = (num_epochs, side == "awake");
     let secs = match side {
-        "hand" => by_hand(make(&device), adam(), by_burn, &run, num_epochs),
+        "hand" => by_hand(make(&device), adam(), by_burn, &run, epochs),
         "graph" => {
             let by_burns = (Kernels::Reference, run.arithmetic);
             let graph = Graph::new(&run.network, by_burns, &device);
-            by_hand(graph, adam(), by_burn, &run, num_epochs)
+            by_hand(graph, adam(), by_burn, &run, epochs)
         }
-        "loop" => {
+        "loop" | "awake" => {
             let network = Network::new(&run, &device);
             let ours = optimizer(&run, &Paths::new(&run).parameters(&network));
-            by_hand(network, ours, by_kernels, &run, num_epochs)
+            by_hand(network, ours, by_kernels, &run, epochs)
         }
         _ => unreachable!("the sides that are loops"),
     };
@@ -180,15 +186,17 @@ fn compare(name: &str, num_epochs: usize, rounds: usize) {
             }
         }
     }
-    let [hand, graph, shortest, runner] = secs.map(|secs| median(&secs));
+    let [hand, graph, shortest, awake, runner] = secs.map(|secs| median(&secs));
     println!("{name}, seconds of an epoch, medians of {rounds} rounds of {num_epochs} epochs");
     println!(
         "  Burn's kernels: by hand {hand:.4}, graph {graph:.4}, ratio {:.3}",
         graph / hand
     );
     println!(
-        "  runner's kernels: shortest loop {shortest:.4}, runner {runner:.4}, ratio {:.3}",
-        runner / shortest
+        "  runner's kernels: shortest loop {shortest:.4}, runner {runner:.4}, ratio {:.3}; loop whose threads stay awake \
+         {awake:.4}, ratio {:.3}",
+        runner / shortest,
+        runner / awake
     );
 }
 

@@ -57,6 +57,7 @@ mod special;
 #[cfg(test)]
 pub mod tests;
 pub mod thin;
+mod threads;
 mod vectors;
 
 use rayon::prelude::*;
@@ -66,6 +67,7 @@ pub use dense::channel_sums;
 pub use geometry::Geometry;
 pub use pool::{max_pool, max_pool_backward, suits as can_pool};
 pub use reduce::axis_sums;
+pub use threads::stay_awake;
 
 /// The output for items \[items, inputs, height, width\], weights \[outputs, inputs / groups, kernel height, kernel width\]
 /// and a bias for each output.

@@ -9,7 +9,7 @@
 #![warn(missing_docs)]
 
 #[cfg(feature = "flex")]
-pub use runner_kernels::{Instructions, instructions, limit};
+pub use runner_kernels::{Instructions, instructions, limit, stay_awake};
 
 pub mod adversarial;
 pub mod attention;

@@ -7,7 +7,7 @@ use burn::train::{
     EventProcessorTraining, InferenceStep, Learner, LearnerEvent, TrainingItem, ValidLoader,
 };
 
-use super::{Components, Epochs, next_batch};
+use super::{Components, Epochs};
 use crate::train::evaluate;
 use crate::train::fault::Phase;
 use crate::train::samples;
@@ -56,7 +56,7 @@ impl Epochs {
         let mut batches = loader.iter();
         let mut num_batches = 0;
         let mut staged = Vec::new();
-        while let Some(batch) = next_batch(&mut *batches, interrupter) {
+        while let Some(batch) = self.next_batch(&mut *batches, interrupter) {
             num_batches += 1;
             staged.extend(InferenceStep::step(&model, batch).into_measured());
             self.reach(Phase::Validating(epoch));

@@ -31,6 +31,8 @@ use super::shared::SharedNetwork;
 use runner_core::event::Outcome;
 use runner_core::plan::{PieceSizes, RunPlan};
 use runner_core::record::{RunFolder, TraceWriter};
+#[cfg(feature = "flex")]
+use runner_core::spec::backend::Backend;
 use runner_network::batch::Batch;
 use runner_network::failure::{all_deciding, all_finite, wrong_count};
 use runner_network::hybrid::Probe;
@@ -248,18 +250,23 @@ impl Epochs {
         let result = self.result.lock().unwrap_or_else(PoisonError::into_inner);
         result.failure.is_some()
     }
-}
 
-/// The next batch; a missing one ends the training with its error.
-fn next_batch(
-    batches: &mut dyn DataLoaderIterator<Batch>,
-    interrupter: &Interrupter,
-) -> Option<Batch> {
-    match batches.next()? {
-        Ok(batch) => Some(batch),
-        Err(error) => {
-            interrupter.fail(error);
-            None
+    /// The next batch, whose operations are about to start; a missing one ends the training with its error.
+    fn next_batch(
+        &self,
+        batches: &mut dyn DataLoaderIterator<Batch>,
+        interrupter: &Interrupter,
+    ) -> Option<Batch> {
+        #[cfg(feature = "flex")]
+        if self.plan.device.backend == Backend::Flex {
+            runner_network::stay_awake();
+        }
+        match batches.next()? {
+            Ok(batch) => Some(batch),
+            Err(error) => {
+                interrupter.fail(error);
+                None
+            }
         }
     }
 }

@@ -6,7 +6,7 @@ use burn::train::{
     EventProcessorTraining, Interrupter, Learner, LearnerEvent, TrainLoader, TrainingItem,
 };
 
-use super::{Components, Epochs, next_batch};
+use super::{Components, Epochs};
 use crate::train::fault::Phase;
 use crate::train::pulse::Pulse;
 use crate::train::shared::SharedNetwork;
@@ -135,7 +135,7 @@ impl Epochs {
         interrupter: &Interrupter,
         norms: &NormLog,
     ) -> Option<Vec<Measured>> {
-        let mut next = || next_batch(batches, interrupter);
+        let mut next = || self.next_batch(batches, interrupter);
         let is_predicting = learner.model().hold(Trained::is_predicting);
         if !is_predicting {
             let measured = self.real_step(step, learner, &mut next, norms)?;
