@@ -147,6 +147,9 @@ fn prompts(path: &Path, common: &Generation) -> Result<Vec<Generation>, Error> {
         let value: serde_json::Value = serde_json::from_str(line)
             .map_err(|e| refused(format!("invalid JSON at column {}", e.column())))?;
         if let Some(prompt) = value.as_str().or_else(|| value.get("prompt")?.as_str()) {
+            if prompt.is_empty() {
+                return Err(refused("the prompt is empty".into()));
+            }
             return Ok(of(prompt));
         }
         Ok(Generation {

@@ -35,10 +35,16 @@ pub fn refusal(error: &clap::Error, arguments: &[String]) -> Option<Diagnostic> 
             // Verbs without an experiment file have no edits of it, and others write no results.
             let has = |name: &str| flags.iter().any(|flag| flag == name);
             let written = with_value(written.unwrap_or(&argument), arguments);
+            let takes_file = command.get_positionals().any(|it| it.get_id() == "spec");
             let answer = for_argument(&written, &flags)
                 .filter(|answer| has("set") || !answer.contains("--set "))
-                .filter(|answer| has("results") || !answer.contains("--results "));
-            let help = answer.unwrap_or_else(|| format!("`{name} --help` lists its arguments"));
+                .filter(|answer| has("results") || !answer.contains("--results "))
+                .filter(|answer| takes_file || !answer.contains("experiment file"));
+            // What `run` calls so is not a key that ends in the same word.
+            let of_run = of_run(&root, &argument, &flags);
+            let help = of_run
+                .or(answer)
+                .unwrap_or_else(|| format!("`{name} --help` lists its arguments"));
             let message = if argument.starts_with('-') {
                 format!("`{name}` has no flag `{argument}`")
             } else {
@@ -48,6 +54,17 @@ pub fn refusal(error: &clap::Error, arguments: &[String]) -> Option<Diagnostic> 
         }
         _ => None,
     }
+}
+
+/// Says that a flag is one of `runner run`, which this verb lacks: it selects or controls runs.
+fn of_run(root: &Command, argument: &str, known: &[String]) -> Option<String> {
+    /// Those that other verbs have too.
+    const COMMON: [&str; 7] = ["set", "results", "quiet", "json", "verbose", "log", "help"];
+    let name = argument.strip_prefix("--")?;
+    let run = flags(root.find_subcommand("run")?);
+    let is_one = !COMMON.contains(&name) && run.iter().any(|flag| flag == name);
+    let is_known = known.iter().any(|known| known == name);
+    (is_one && !is_known).then(|| format!("`--{name}` is a flag of `runner run`"))
 }
 
 /// A flag with the value that follows it: `--seed 3` as `--seed=3`.

@@ -12,6 +12,7 @@ use runner_core::data::{DataError, TargetValues};
 use runner_core::diagnostic::{Diagnostic, counted};
 use runner_core::predict::Assessment;
 use runner_core::spec::data::DataKind;
+use runner_core::spec::task::TaskKind;
 
 /// The default number of items that are computed at a time.
 const BATCH_SIZE: usize = 256;
@@ -267,12 +268,16 @@ fn file(
     seen: &mut Vec<String>,
     sink: &Sink<'_>,
 ) -> Result<u64, Error> {
+    let plan = model.plan();
+    // What is reconstructed is its own target, whatever the data of the run had.
+    let is_own_target =
+        plan.task.kind == TaskKind::Autoencoding && plan.data.more_targets.is_empty();
     let incoming = Incoming {
         shown,
         kind: asked.kind,
         targets: asked.targets.as_deref(),
         edges: asked.edges.as_deref(),
-        has_targets: true,
+        has_targets: !is_own_target,
         skips_bad: asked.skips_bad,
         ignore: &asked.ignore,
         ..model.incoming(path)

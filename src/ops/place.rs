@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use crate::error::Error;
 use runner_core::diagnostic::Diagnostic;
 use runner_core::record::{RunFolder, remove_unfinished_in, temporary_prefix, write_whole_by};
-use runner_core::show::plain_io_error;
+use runner_core::show::{plain_io_error, write_remedy};
 
 fn refused(message: String, help: &str) -> Error {
     Error::refused(Diagnostic::error("usage", message).help(help))
@@ -152,8 +152,7 @@ pub fn unwritten(path: &Path, error: &io::Error) -> Error {
         path.display(),
         plain_io_error(error)
     );
-    let help = "free some space, or choose another path";
-    Error::failed(Diagnostic::error("output", message).help(help))
+    Error::failed(Diagnostic::error("output", message).help(write_remedy(error)))
 }
 
 /// A folder to write.

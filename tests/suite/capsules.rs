@@ -304,6 +304,22 @@ fn the_same_run_gives_the_same_bytes() {
 }
 
 #[test]
+fn edited_numbers_are_not_bundled() {
+    let folder = completed(IRIS, &[]);
+    let run_folder = "results/spec/runs/base-s1";
+    for name in ["summary.json", "environment.json"] {
+        let path = folder.path().join(run_folder).join(name);
+        let text = fs::read_to_string(&path).unwrap();
+        fs::write(&path, text.replacen(':', ": ", 1)).unwrap();
+        let (code, _, said) = run(folder.path(), &["bundle", run_folder]);
+        assert_eq!(code, 2, "{said}");
+        assert!(said.contains(name), "{said}");
+        fs::write(&path, text).unwrap();
+    }
+    assert_eq!(run(folder.path(), &["bundle", run_folder]).0, 0);
+}
+
+#[test]
 fn what_cannot_be_bundled_is_refused() {
     let data = "type = \"csv\"\npath = \"rows.csv\"\ntarget = \"species\"";
     let folder = folder_with(&(spec(data) + "[experiment]\nseeds = [1, 2]\n"));

@@ -236,6 +236,11 @@ fn pictures_behind_links_are_part_of_the_data() {
         refused.contains("is a link to a folder that contains it"),
         "{refused}"
     );
+    // One to nothing would be an item, also where the others were read before.
+    fs::remove_file(at("cats/dog/around")).unwrap();
+    std::os::unix::fs::symlink("nowhere.png", at("cats/dog/lost.png")).unwrap();
+    let refused = plan_in(Some(folder.path()), "spec.toml", &text("first")).unwrap_err();
+    assert!(refused.contains("lost.png` cannot be read"), "{refused}");
 }
 
 /// The decoded files of a folder's cache.

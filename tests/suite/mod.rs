@@ -85,6 +85,7 @@ mod plans;
 mod pooled;
 mod population;
 mod portable;
+mod positions;
 mod predict;
 mod predictions;
 mod presets;

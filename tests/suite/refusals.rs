@@ -166,4 +166,12 @@ fn a_negative_number_is_refused_by_its_flag() {
     // A flag that does not exist is still one.
     let (code, _, said) = run(folder.path(), &["list", "-x"]);
     assert!(code == 2 && said.contains("has no flag `-x`"), "{said}");
+    // One of another verb is not taken for a key, and no file is asked for where none is taken.
+    let (_, _, said) = run(folder.path(), &["plan", "spec.toml", "--only", "a*"]);
+    assert!(
+        said.contains("`--only` is a flag of `runner run`"),
+        "{said}"
+    );
+    let (_, _, said) = run(folder.path(), &["predict", "results/a", "--file", "a.csv"]);
+    assert!(!said.contains("experiment file"), "{said}");
 }

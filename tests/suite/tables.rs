@@ -772,6 +772,56 @@ fn images_in_other_formats_are_told() {
     );
 }
 
+#[test]
+fn new_images_in_other_formats_are_told_too() {
+    let folder = pictures(&["cat", "dog"], 8);
+    let (code, _, said) = run(folder.path(), &["run", "spec.toml", "--quiet"]);
+    assert_eq!(code, 0, "{said}");
+    fs::write(folder.path().join("pictures/cat/a.webp"), "x").unwrap();
+    let other = "a.webp` is a .webp file; images are read from .png, .jpg and .jpeg files";
+    for command in [
+        &[
+            "predict",
+            "results/spec",
+            "--data",
+            "pictures",
+            "--out",
+            "p.csv",
+        ][..],
+        &["evaluate", "results/spec", "--data", "pictures"],
+    ] {
+        let (code, _, said) = run(folder.path(), command);
+        assert_eq!(code, 0, "{said}");
+        assert!(said.contains(other), "{command:?}: {said}");
+    }
+}
+
+#[test]
+fn a_missing_text_of_running_text_is_not_left_out_unasked() {
+    let rows: String = (0..40)
+        .map(|row| format!("{{\"t\": \"row {row}\"}}\n"))
+        .collect();
+    let spec = |missing: &str| {
+        format!(
+            "[data]\ntype = \"json_lines\"\npath = \"rows.jsonl\"\nfeatures = \"t\"\ntokens = {{ tokenizer = \"char\", length = 8 }}\ncolumns = [{{ name = \"t\", type = \"text\" }}]\n{missing}\n[model]\ntype = \"transformer_lm\"\nd_model = 8\nnum_heads = 2\nnum_layers = 1\nfeedforward_size = 8\n[optimizer]\ntype = \"sgd\"\nlearning_rate = 0.1\n[train]\nepochs = 1\nbatch_size = 4\n"
+        )
+    };
+    let folder = folder_with(&spec(""));
+    fs::write(folder.path().join("rows.jsonl"), rows + "{\"t\": null}\n").unwrap();
+    let (code, _, said) = run(folder.path(), &["check", "spec.toml"]);
+    assert_eq!(code, 2, "{said}");
+    for part in [
+        "values are missing in `t` 1, at `",
+        "rows.jsonl:41`",
+        "set `missing = \"drop\"` under `[data]`",
+    ] {
+        assert!(said.contains(part), "{said}");
+    }
+    fs::write(folder.path().join("spec.toml"), spec("missing = \"drop\"")).unwrap();
+    let (code, _, said) = run(folder.path(), &["check", "spec.toml"]);
+    assert_eq!(code, 0, "{said}");
+}
+
 fn csv(target: &str) -> String {
     format!("type = \"csv\"\npath = \"rows.csv\"\ntarget = {target}")
 }

@@ -32,6 +32,16 @@ pub fn show_duration(duration: Duration) -> String {
     humantime::format_duration(duration).to_string()
 }
 
+/// What helps when a file or folder cannot be written.
+pub fn write_remedy(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied => {
+            "choose a path that you may write to"
+        }
+        _ => "free some space, or choose another path",
+    }
+}
+
 /// An operating-system error without the number that `std` appends.
 pub fn plain_io_error(error: &io::Error) -> String {
     let text = error.to_string();

@@ -434,7 +434,12 @@ fn flat(task: TaskKind, outputs: DynTensor) -> Tensor<2> {
     };
     match task {
         task if task.is_of_tokens() => flat(outputs),
-        TaskKind::Segmentation => flat(outputs.permute(&[0, 2, 3, 1])),
+        TaskKind::Segmentation => {
+            // Of signals, images or volumes: the classes are channels.
+            let positions = 2..outputs.rank() as isize;
+            let axes: Vec<isize> = [0].into_iter().chain(positions).chain([1]).collect();
+            flat(outputs.permute(&axes))
+        }
         _ => outputs.flatten(),
     }
 }

@@ -5,6 +5,9 @@ use runner_core::data::encode::tokenizer::Tokenizer;
 use runner_core::predict::Sampler;
 use runner_network::stepwise::Cache;
 
+/// The number of a prompt's last tokens that what is added to it is joined to: more than those of one character.
+const LEAD: usize = 8;
+
 /// A text and what it is continued by.
 #[derive(Debug)]
 pub(super) struct Text<'a> {
@@ -18,6 +21,8 @@ pub(super) struct Text<'a> {
     pub(super) sampler: Sampler,
     /// The last tokens, of the prompt and then added ones.
     pub(super) context: Vec<i32>,
+    /// The last tokens of the prompt that are text, which what is added is joined to.
+    lead: Vec<i32>,
     pub(super) cache: Cache,
     /// The first token of the context that is not in the cache.
     pub(super) seen: usize,
@@ -43,6 +48,7 @@ impl<'a> Text<'a> {
         let may_follow = |token: i32| ends.contains(&token) || tokenizer.is_text(token);
         let wanted = (0..tokenizer.vocabulary() as i32).map(may_follow);
         Self {
+            lead: lead_of(&context, |token| tokenizer.is_text(token)),
             num_prompt: context.len(),
             num_unknown: context.iter().filter(is_unknown).count(),
             sampler: Sampler::new(asked.sampling, wanted.collect()),
@@ -82,7 +88,8 @@ impl<'a> Text<'a> {
         self.seen = self.context.len();
         self.context.push(token);
         self.tokens.push(token);
-        self.text = self.tokenizer.decode(&self.tokens);
+        let decode = |tokens: &[i32]| self.tokenizer.decode(tokens);
+        self.text = joined(decode, &self.lead, &self.tokens, &self.prompt);
         let found = self.asked.stop.iter();
         let found = found.filter_map(|stop| self.text.find(stop));
         if let Some(end) = found.min() {
@@ -126,6 +133,28 @@ impl<'a> Text<'a> {
     }
 }
 
+/// The last tokens of a prompt, without those that are no text and what is before them.
+fn lead_of(context: &[i32], is_text: impl Fn(i32) -> bool) -> Vec<i32> {
+    let from = context.len().saturating_sub(LEAD);
+    let last = &context[from..];
+    let first = last.iter().rposition(|token| !is_text(*token));
+    last[first.map_or(0, |at| at + 1)..].to_vec()
+}
+
+/// The text of tokens that follow `lead`, the last tokens of `prompt`: with the space before it that both have as one
+/// text, unless the prompt ends with one.
+fn joined(decode: impl Fn(&[i32]) -> String, lead: &[i32], tokens: &[i32], prompt: &str) -> String {
+    let (before, both) = (decode(lead), decode(&[lead, tokens].concat()));
+    match both.strip_prefix(&before) {
+        Some(text) if prompt.ends_with(' ') && !before.ends_with(' ') => {
+            text.strip_prefix(' ').unwrap_or(text).to_owned()
+        }
+        Some(text) => text.to_owned(),
+        // The last tokens of the prompt read differently before others.
+        None => decode(tokens),
+    }
+}
+
 /// The length of the beginning of a text that later tokens do not change: without the part of a character, or of a text
 /// to stop at, at its end.
 fn certain(text: &str, stop: &[String]) -> usize {
@@ -142,7 +171,45 @@ fn certain(text: &str, stop: &[String]) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::certain;
+    use super::{certain, joined, lead_of};
+
+    /// Words, which a space is between but for a point.
+    fn decode(tokens: &[i32]) -> String {
+        let mut text = String::new();
+        for word in tokens.iter().map(|token| ["a", "b", "."][*token as usize]) {
+            if !text.is_empty() && word != "." {
+                text.push(' ');
+            }
+            text.push_str(word);
+        }
+        text
+    }
+
+    #[test]
+    fn what_is_added_is_joined_to_the_prompt() {
+        for (lead, tokens, prompt, text) in [
+            (&[0, 1][..], &[0, 1][..], "a b", " a b"),
+            (&[0, 1], &[2, 0], "a b", ". a"),
+            (&[0, 1], &[0], "a b ", "a"),
+            (&[], &[0, 1], "", "a b"),
+        ] {
+            assert_eq!(joined(decode, lead, tokens, prompt), text, "{prompt:?}");
+        }
+        // A lead that reads differently before another token.
+        let strange = |tokens: &[i32]| format!("{}:{}", tokens.len(), decode(tokens));
+        assert_eq!(joined(strange, &[0], &[1], "a"), "1:b");
+    }
+
+    #[test]
+    fn marks_of_a_chat_are_not_joined() {
+        let is_text = |token| token < 10;
+        assert_eq!(lead_of(&[1, 2, 11, 3, 4], is_text), [3, 4]);
+        assert_eq!(lead_of(&[1, 2, 11], is_text), [0; 0]);
+        assert_eq!(
+            lead_of(&[0, 1, 2, 3, 4, 5, 6, 7, 8, 9], is_text),
+            [2, 3, 4, 5, 6, 7, 8, 9]
+        );
+    }
 
     #[test]
     fn what_may_change_is_not_told() {

@@ -274,12 +274,15 @@ pub fn augment_changes_pictures(point: &Point<'_>) -> Option<Diagnostic> {
             "`[data.augment]` needs images, but the items have {}",
             data.input.show_shape()
         );
-        return Some(
-            contradiction(message)
-                .at(point.span("data.augment"))
+        let refused = contradiction(message).at(point.span("data.augment"));
+        return Some(match &data.input.parts[..] {
+            [only] if only.shape.len() == 3 => refused
+                .note("inputs with names are not augmented")
+                .help("replace `[[data.inputs]]` by its column in `features`, or remove `[data.augment]`"),
+            _ => refused
                 .note("an image has shape [channels, height, width]")
                 .help("remove `[data.augment]`"),
-        );
+        });
     };
     if augment.crop >= height.min(width) {
         let message = format!(

@@ -77,6 +77,37 @@ pub fn classes_can_be_mixed(point: &Point<'_>) -> Option<Diagnostic> {
     })
 }
 
+/// Where pixels of images move, those of other images that belong to them would have to move, too.
+pub fn targets_move_with_images(point: &Point<'_>) -> Option<Diagnostic> {
+    let (augment, data) = (point.spec.data.augment.as_ref()?, point.data?);
+    let &[_, height, width] = &data.input.shape[..] else {
+        return None;
+    };
+    let key = augment.moves()?;
+    let is_image = |target: &TargetPlan| match target {
+        TargetPlan::Values { shape } | TargetPlan::Classes { shape, .. } => {
+            shape.ends_with(&[height, width])
+        }
+        _ => false,
+    };
+    let kind = adversarial::task_of(point, usual_task(&data.target, data));
+    let moves = |target: &TargetPlan| matches!(target, TargetPlan::Classes { shape, .. } if shape[..] == [height, width]);
+    let is_main = !kind.is_of_items() && is_image(&data.target) && !moves(&data.target);
+    let other = if is_main {
+        "the target, which has their height and width".to_owned()
+    } else {
+        let at = data.more_targets.iter().position(is_image)?;
+        let terms = point.spec.losses.iter();
+        let mut terms = terms.filter(|term| term.columns().is_some());
+        let name = &terms.nth(at)?.name;
+        format!("the target of `{name}` of `[[losses]]`, which has their height and width")
+    };
+    let message = format!("`data.augment.{key}` moves the pixels of images, but not {other}");
+    let help = "remove it; masks that are the main target, with a class for each pixel, are changed with their images";
+    let at = point.span(&format!("data.augment.{key}"));
+    Some(contradiction(message).at(at).help(help))
+}
+
 /// A batch is mixed in one way.
 pub fn mixing_is_one_way(point: &Point<'_>) -> Option<Diagnostic> {
     let augment = point.spec.data.augment.as_ref()?;

@@ -197,6 +197,10 @@ pub const RULES: &[Rule] = &[
         check: mixing::classes_can_be_mixed,
     },
     Rule {
+        reads: &["data", "task", "losses"],
+        check: mixing::targets_move_with_images,
+    },
+    Rule {
         reads: &["data.augment"],
         check: mixing::mixing_is_one_way,
     },

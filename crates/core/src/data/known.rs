@@ -96,10 +96,15 @@ impl Known {
             return Ok(vec![self.digest(path, TRUSTED_FROM_BYTES)?]);
         }
         let mut digests = Vec::new();
-        for file in read::files_of(path)? {
+        let (files, lost) = read::files_and_lost(path)?;
+        for file in files {
             digests.push(name_in(path, &file));
             // For very many small files, even their metadata takes long.
             digests.push(self.digest(&file, 0)?);
+        }
+        // Records that were read without such a link are not those of the folder.
+        for link in lost {
+            digests.extend([name_in(path, &link), "leads to nothing".into()]);
         }
         Ok(digests)
     }

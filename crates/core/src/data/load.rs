@@ -136,7 +136,7 @@ fn changed(how: &str) -> DataError {
     DataError::new(format!(
         "the data changed since the experiment was planned: {how}"
     ))
-    .help("run `runner run` on the experiment again")
+    .help("restore the data as it was, or run `runner run` on the experiment again to train on what it is now")
 }
 
 /// Refuses data with a different digest than the plan's. Plans of earlier versions may have none.

@@ -4,7 +4,7 @@ use rayon::prelude::*;
 
 use super::DataError;
 use super::read::tables::first_place;
-use super::records::Records;
+use super::records::{ColumnKind, Records};
 use super::uses::Uses;
 use crate::diagnostic::counted;
 use crate::spec::data::{FilesSpec, Format, Missing};
@@ -177,7 +177,10 @@ pub(super) fn dropped(
         let has_names = has_names(files);
         // Without column names, the settings apply to the targets too.
         if refused.iter().any(is_filled) && (has_names || refused.iter().all(is_filled)) {
-            let some = if refused.iter().any(is_array) {
+            let is_text = |at: &usize| records.columns()[*at].kind == ColumnKind::Text;
+            let some = if refused.iter().all(is_text) {
+                "`missing = \"drop\"`"
+            } else if refused.iter().any(is_array) {
                 "`missing = \"zero\"` or `\"drop\"`"
             } else {
                 "`missing = \"mean\"`, `\"median\"`, `\"most_common\"`, `\"zero\"` or `\"drop\"`"

@@ -63,6 +63,8 @@ pub fn unused_classes(
                 .key("data.path");
                 let error = if files.kind() == DataKind::ImageFolder {
                     error.note("a level of 255 means no class, and is left out")
+                } else if occurring.contains(&255) {
+                    error.note("255 is a class here: positions without a class are -1 in arrays")
                 } else {
                     error
                 };

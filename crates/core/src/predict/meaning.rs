@@ -167,6 +167,9 @@ impl Meaning {
 
     /// The shape of a mask, of a predicted item or of values.
     pub fn shape(&self) -> Vec<usize> {
+        if self.task.is_of_items() {
+            return self.item.clone();
+        }
         match &self.target {
             TargetPlan::Classes { shape, .. } | TargetPlan::Values { shape } => shape.clone(),
             TargetPlan::None => self.item.clone(),

@@ -13,7 +13,7 @@ use super::table::{cells, columns};
 use super::{Meaning, Prediction};
 use crate::data::DataError;
 use crate::data::picture::png;
-use crate::show::plain_io_error;
+use crate::show::{plain_io_error, write_remedy};
 use crate::spec::task::TaskKind;
 
 /// The format of predictions.
@@ -108,7 +108,8 @@ impl<W: Write> Writer<W> {
             keep: kept_names(&layout, meaning)?,
             ..layout
         };
-        let has_images = meaning.task() == TaskKind::Segmentation || meaning.has_pictures();
+        let has_masks = meaning.task() == TaskKind::Segmentation && meaning.shape().len() == 2;
+        let has_images = has_masks || meaning.has_pictures();
         let out = match (format, folder) {
             (OutputFormat::Png, _) if !has_images => {
                 return Err(DataError::new(
@@ -472,7 +473,7 @@ fn unwritable(error: &io::Error) -> DataError {
         "the predictions cannot be written: {}",
         plain_io_error(error)
     ))
-    .help("free some space, or choose another path")
+    .help(write_remedy(error))
 }
 
 #[cfg(test)]

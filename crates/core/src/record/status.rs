@@ -212,7 +212,10 @@ pub fn leftovers<'a>(
 /// The differing settings that affect numbers, as text; limits and paths are omitted.
 fn differences(there: &RunPlan, now: &RunPlan) -> Vec<String> {
     let word = |value: Option<Json>| value.map_or("nothing".to_owned(), |value| value.to_string());
+    let is_there = |value: &Option<Json>| value.as_ref().is_some_and(|value| !value.is_null());
     let keys = changed(there, now).into_iter();
+    // Of a table that appears, its keys are listed.
+    let keys = keys.filter(|changed| is_there(&changed.then) || is_there(&changed.now));
     keys.filter(|changed| !is_guard(&changed.key))
         .map(|Changed { key, then, now }| format!("`{key}` was {}, is {}", word(then), word(now)))
         .chain(there.network.change(&now.network))

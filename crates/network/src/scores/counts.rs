@@ -47,8 +47,9 @@ pub(super) fn macro_mean(
 }
 
 fn mean(values: impl Iterator<Item = f64>) -> f64 {
-    let values: Vec<f64> = values.collect();
-    values.iter().sum::<f64>() / values.len().max(1) as f64
+    // From 0.0: the sum of no values would be -0.0.
+    let (sum, num) = values.fold((0.0, 0_u32), |(sum, num), value| (sum + value, num + 1));
+    sum / f64::from(num.max(1))
 }
 
 impl Scores {

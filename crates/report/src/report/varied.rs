@@ -67,7 +67,7 @@ pub fn varied_briefly(report: &Report) -> Option<String> {
 /// tails.
 const FAR: f64 = 10.0;
 
-/// The same, as a share of the others' value, where these have no spread.
+/// The same, as a share of the others' value, where their spread says nothing about the noise.
 const CLEAR: f64 = 0.2;
 
 /// A line about the runs that are far worse than the others of their trial, because their mean is then not very
@@ -87,10 +87,14 @@ pub fn collapsed(report: &Report) -> Option<String> {
     let mut ranges: Vec<f64> = apart.iter().map(|(_, apart)| apart.range).collect();
     ranges.sort_by(f64::total_cmp);
     let usual = ranges.get(ranges.len() / 2).copied().unwrap_or(0.0);
-    let is_far = |apart: &Apart| match apart.range.max(usual) {
-        // Equal values, such as accuracies on few items, say nothing about the noise either.
-        0.0 => apart.gap > CLEAR * apart.low.abs().max(apart.high.abs()),
-        range => apart.gap > FAR * range,
+    let is_far = |apart: &Apart| {
+        let is_clear = apart.gap > CLEAR * apart.low.abs().max(apart.high.abs());
+        match apart.range.max(usual) {
+            // Equal values, such as accuracies on few items, say nothing about the noise either.
+            0.0 => is_clear,
+            // Of three normal values, one is as far from the two others in 3 of 100 trials.
+            range => apart.gap > FAR * range && (is_clear || !apart.is_of_three),
+        }
     };
     let far: Vec<_> = apart.iter().filter(|(_, apart)| is_far(apart)).collect();
     let (trial, first) = far.first()?;
@@ -148,6 +152,8 @@ struct Apart {
     high: f64,
     /// From the lowest to the highest of the others.
     range: f64,
+    /// Whether there are only two others.
+    is_of_three: bool,
 }
 
 impl Apart {
@@ -177,6 +183,7 @@ impl Apart {
             low,
             high,
             range: high - low,
+            is_of_three: sample.by_seed.len() == 3,
         })
     }
 }

@@ -140,12 +140,20 @@ pub fn open(path: &Path) -> Result<Box<dyn Read>, DataError> {
 
 /// All files below a folder, sorted by path; links are followed, and hidden files are skipped.
 pub fn files_of(folder: &Path) -> Result<Vec<PathBuf>, DataError> {
-    let mut files = Vec::new();
+    Ok(files_and_lost(folder)?.0)
+}
+
+/// The same, and the links to nothing, which readers do not take for items without a word.
+pub fn files_and_lost(folder: &Path) -> Result<(Vec<PathBuf>, Vec<PathBuf>), DataError> {
+    let (mut files, mut lost) = (Vec::new(), Vec::new());
     walk::walk(folder, &[], &mut |path| {
         if disk::is_file(&path) {
             files.push(path);
+        } else if disk::metadata(&path).is_err() {
+            lost.push(path);
         }
     })?;
     files.sort();
-    Ok(files)
+    lost.sort();
+    Ok((files, lost))
 }

@@ -111,6 +111,20 @@ impl AugmentSpec {
         self.mixup.is_some() || self.cutmix.is_some()
     }
 
+    /// The first key that is set of those that move pixels.
+    pub fn moves(&self) -> Option<&'static str> {
+        let set = [
+            ("flip", self.flip > 0.0),
+            ("flip_vertical", self.flip_vertical > 0.0),
+            ("shift", self.shift > 0.0),
+            ("rotate", self.rotate > 0.0),
+            ("crop", self.crop > 0),
+            ("resized_crop", self.resized_crop.is_some()),
+        ];
+        let found = set.into_iter().find(|(_, is_set)| *is_set);
+        found.map(|(key, _)| key)
+    }
+
     /// Whether colors are changed.
     pub fn changes_colors(&self) -> bool {
         let sizes = [self.brightness, self.contrast, self.saturation, self.hue];

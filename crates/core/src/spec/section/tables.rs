@@ -78,7 +78,9 @@ impl Section<'_> {
                     Some((Value::Table(inner), entry)) => (Some(inner), entry.key_span, *silent),
                     Some((other, entry)) => {
                         let message = format!("`{path}` must be a table, found {}", other.kind());
-                        let help = match (remedy::for_scalar(&path, other), path.contains('[')) {
+                        // Its parent may be written in braces, where it cannot have a header.
+                        let is_within = path.contains(['[', '.']);
+                        let help = match (remedy::for_scalar(&path, other), is_within) {
                             (Some(help), _) => help,
                             (None, true) => format!("use a table: `{key} = {{ … }}`"),
                             (None, false) => {

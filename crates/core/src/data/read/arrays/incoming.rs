@@ -314,18 +314,19 @@ impl<'a> Values<'a> {
                 1
             }
             _ => {
+                let what = if is_target {
+                    "the run has targets"
+                } else {
+                    "the network takes items"
+                };
+                let sizes = column.shape.iter().map(|size| format!(" {size}"));
                 return Err(DataError::new(format!(
-                    "{} has the shape {shape:?}, but the network takes items of shape {:?}",
+                    "{} has the shape {shape:?}, but {what} of shape {:?}",
                     array.place, column.shape
                 ))
                 .help(format!(
-                    "save an array of shape (N, {}), with the items as its first dimension",
-                    column
-                        .shape
-                        .iter()
-                        .map(usize::to_string)
-                        .collect::<Vec<_>>()
-                        .join(", ")
+                    "save an array of shape (N,{}), with the items as its first dimension",
+                    sizes.collect::<Vec<_>>().join(",")
                 )));
             }
         };

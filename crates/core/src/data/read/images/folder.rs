@@ -56,7 +56,8 @@ impl Listing {
     }
 }
 
-fn show_formats(formats: &BTreeMap<String, usize>) -> String {
+/// Formats with their number of images.
+pub(super) fn show_formats(formats: &BTreeMap<String, usize>) -> String {
     let each = formats.iter().map(|(name, num)| format!("{num} .{name}"));
     each.collect::<Vec<_>>().join(", ")
 }
@@ -337,7 +338,7 @@ pub(super) fn is_picture(path: &Path) -> bool {
 }
 
 /// The extension of an image in a format that is not read.
-fn other_format(path: &Path) -> Option<String> {
+pub(super) fn other_format(path: &Path) -> Option<String> {
     const OTHERS: [&str; 12] = [
         "avif", "bmp", "dcm", "gif", "heic", "heif", "jp2", "jxl", "tga", "tif", "tiff", "webp",
     ];

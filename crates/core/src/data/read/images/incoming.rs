@@ -33,7 +33,7 @@ pub(in crate::data) fn read(incoming: &Incoming<'_>, take: Take<'_>) -> Result<(
         Format::ImageFolder { size, .. } => *size,
         _ => files.roles.image_of(&columns[at].name).map(|of| of.size),
     });
-    let items = items(incoming)?;
+    let Found { items, left_out } = items(incoming)?;
     let expected = [height, width];
     let reading = Reading {
         incoming,
@@ -54,10 +54,37 @@ pub(in crate::data) fn read(incoming: &Incoming<'_>, take: Take<'_>) -> Result<(
         columns,
     };
     let num = (CHUNK_BYTES / (8 * channels * height * width).max(1)).clamp(1, CHUNK_ITEMS);
+    let mut left_out = Some(left_out);
     for items in items.chunks(num) {
-        take(reading.raw(items))?;
+        take(Raw {
+            left_out: left_out.take().unwrap_or_default(),
+            ..reading.raw(items)
+        })?;
     }
     Ok(())
+}
+
+/// The images of a folder, and those in formats that are not read.
+#[derive(Default)]
+struct Found {
+    items: Vec<Item>,
+    left_out: Vec<Skipped>,
+}
+
+impl Found {
+    /// Adds a file if it is an image.
+    fn add(&mut self, path: PathBuf, label: Label) {
+        if folder::is_picture(&path) {
+            self.items.push(Item { path, label });
+        } else if let Some(format) = folder::other_format(&path) {
+            self.left_out.push(Skipped {
+                place: place(&path),
+                reason: format!(
+                    "is a .{format} file; images are read from .png, .jpg and .jpeg files"
+                ),
+            });
+        }
+    }
 }
 
 struct Reading<'a> {
@@ -153,12 +180,8 @@ impl Reading<'_> {
 }
 
 /// The images with their classes, if these are read.
-fn items(incoming: &Incoming<'_>) -> Result<Vec<Item>, DataError> {
+fn items(incoming: &Incoming<'_>) -> Result<Found, DataError> {
     let path = incoming.path;
-    let unlabelled = |path: PathBuf| Item {
-        path,
-        label: Label::Class(0),
-    };
     if disk::is_file(path) {
         if incoming.has_targets {
             return Err(DataError::new(format!(
@@ -167,25 +190,28 @@ fn items(incoming: &Incoming<'_>) -> Result<Vec<Item>, DataError> {
             ))
             .help("use a folder that contains a folder of images for each class"));
         }
-        return Ok(vec![unlabelled(path.to_owned())]);
+        return Ok(Found {
+            items: vec![Item {
+                path: path.to_owned(),
+                label: Label::Class(0),
+            }],
+            ..Found::default()
+        });
     }
     if incoming.has_targets {
         return labelled(incoming);
     }
-    let (mut images, mut num_others) = (Vec::new(), 0);
+    let (mut found, mut num_files) = (Found::default(), 0);
     walk::walk(path, &[], &mut |path| {
-        if folder::is_picture(&path) {
-            images.push(unlabelled(path));
-        } else {
-            num_others += 1;
-        }
+        num_files += 1;
+        found.add(path, Label::Class(0));
     })?;
-    if images.is_empty() {
+    if found.items.is_empty() {
         let error = DataError::new(format!(
             "`{}` contains no images (.png, .jpg, .jpeg)",
             path.display()
         ));
-        let error = match num_others {
+        let error = match num_files {
             0 => error,
             num => error.note(format!(
                 "it contains {} of other types",
@@ -194,11 +220,11 @@ fn items(incoming: &Incoming<'_>) -> Result<Vec<Item>, DataError> {
         };
         return Err(error.help("use an image or a folder of images"));
     }
-    Ok(images)
+    Ok(found)
 }
 
 /// Images in folders of their classes, or with masks.
-fn labelled(incoming: &Incoming<'_>) -> Result<Vec<Item>, DataError> {
+fn labelled(incoming: &Incoming<'_>) -> Result<Found, DataError> {
     let transforms = incoming.transforms;
     let path = incoming.path.display().to_string();
     let mut files = FilesSpec::usual(crate::spec::data::DataKind::ImageFolder, path);
@@ -217,28 +243,33 @@ fn labelled(incoming: &Incoming<'_>) -> Result<Vec<Item>, DataError> {
         }
         TargetEncoder::Classes { .. } => {
             let listed = folder::list(&files, &masks)?;
-            return Ok(listed
-                .parts
-                .into_iter()
-                .flat_map(|(_, items)| items)
-                .collect());
+            let others = (!listed.other_formats.is_empty()).then(|| Skipped {
+                place: place(incoming.path),
+                reason: format!(
+                    "has images in formats that are not read: {}",
+                    folder::show_formats(&listed.other_formats)
+                ),
+            });
+            return Ok(Found {
+                left_out: others.into_iter().collect(),
+                items: listed
+                    .parts
+                    .into_iter()
+                    .flat_map(|(_, items)| items)
+                    .collect(),
+            });
         }
         TargetEncoder::None => {
-            let mut items = Vec::new();
+            let mut found = Found::default();
             walk::walk(incoming.path, &[], &mut |path| {
-                if folder::is_picture(&path) {
-                    items.push(Item {
-                        path,
-                        label: Label::Class(0),
-                    });
-                }
+                found.add(path, Label::Class(0));
             })?;
-            return Ok(items);
+            return Ok(found);
         }
         _ => {}
     }
     let names = transforms.names().target_names();
-    let mut items = Vec::new();
+    let mut found = Found::default();
     for entry in walk::entries(incoming.path)? {
         if !entry.is_folder {
             continue;
@@ -260,21 +291,16 @@ fn labelled(incoming: &Incoming<'_>) -> Result<Vec<Item>, DataError> {
             .help("rename the folder, or move it elsewhere"));
         };
         walk::walk(&entry.path, &[], &mut |path| {
-            if folder::is_picture(&path) {
-                items.push(Item {
-                    path,
-                    label: Label::Class(class as i32),
-                });
-            }
+            found.add(path, Label::Class(class as i32));
         })?;
     }
     files.path.clear();
-    if items.is_empty() {
+    if found.items.is_empty() {
         return Err(DataError::new(format!(
             "`{}` contains no folders with images for the classes",
             incoming.path.display()
         ))
         .help("use a folder that contains a folder of images for each class"));
     }
-    Ok(items)
+    Ok(found)
 }
