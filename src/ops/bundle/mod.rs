@@ -126,8 +126,9 @@ pub fn bundle(options: &Bundle, sink: &Sink<'_>) -> Result<Bundled, Error> {
         ));
     };
     let record = RunRecord::read_for(&folder, &plan).map_err(results)?;
-    folder.check_seals(&plan).map_err(results)?;
-    // A capsule that cannot be reproduced is useless, and nobody could tell why.
+    // A capsule that cannot be reproduced is useless, and nobody could tell why. Edited files are no longer read.
+    folder.read_summary().map_err(results)?;
+    folder.read_environment().map_err(results)?;
     if let Some(changed) = folder.changed_files(&record).into_iter().next() {
         let diagnostic = Diagnostic::error("results", plain_io_error(&changed));
         return Err(Error::refused(diagnostic.help(file_remedy(&changed))));

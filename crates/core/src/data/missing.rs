@@ -144,13 +144,12 @@ pub(super) fn all_dropped(files: &FilesSpec, records: &Records, uses: &Uses) -> 
     ))
 }
 
-/// Which rows are dropped because a value is missing; empty if none is. Refuses missing values that the file does not
-/// handle.
-pub(super) fn dropped(
+/// The columns whose missing values drop their rows. Refuses missing values that the file does not handle.
+pub(super) fn dropping(
     files: &FilesSpec,
     records: &Records,
     uses: &Uses,
-) -> Result<Vec<bool>, DataError> {
+) -> Result<Vec<usize>, DataError> {
     let missing = |at: usize| records.header.extents[at].missing;
     let policy = |at: usize| files.roles.missing_of(&records.columns()[at].name);
     let mut used = needed(uses);
@@ -199,10 +198,17 @@ pub(super) fn dropped(
         }
         return Err(error);
     }
-    let drops: Vec<usize> = used
-        .into_iter()
-        .filter(|at| policy(*at) == Missing::Drop)
-        .collect();
+    used.retain(|at| policy(*at) == Missing::Drop);
+    Ok(used)
+}
+
+/// Which rows are dropped because a value is missing; empty if none is. Refuses as [`dropping`] does.
+pub(super) fn dropped(
+    files: &FilesSpec,
+    records: &Records,
+    uses: &Uses,
+) -> Result<Vec<bool>, DataError> {
+    let drops = dropping(files, records, uses)?;
     if drops.is_empty() {
         return Ok(Vec::new());
     }

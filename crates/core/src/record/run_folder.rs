@@ -236,21 +236,6 @@ impl RunFolder {
         format::read_json(&self.summary_json())
     }
 
-    /// Checks the seals of what was written about a run, as far as it exists.
-    ///
-    /// # Errors
-    /// If a file was edited or cannot be read.
-    pub fn check_seals(&self, plan: &RunPlan) -> io::Result<()> {
-        for path in [self.summary_json(), self.environment_json()] {
-            match plain_file::read_text(&path) {
-                Ok(text) => seal::check_seal(&path, &text, u64::from(plan.format))?,
-                Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-                Err(e) => return Err(e),
-            }
-        }
-        Ok(())
-    }
-
     /// The format of the run; the current one if there is no run.
     fn format(&self) -> io::Result<u32> {
         let head = RunHead::read(self)?;

@@ -13,7 +13,7 @@ use crate::data::DataError;
 use crate::data::encode::tokenizer::Tokenizer;
 use crate::data::encode::{Encoder, Fitting, InputEncoder, TargetEncoder, fit};
 use crate::data::known::Trust;
-use crate::data::missing::dropped;
+use crate::data::missing::dropping;
 use crate::data::records::Records;
 use crate::data::serve::{Set, Split, Tokens};
 use crate::data::uses::Uses;
@@ -30,7 +30,7 @@ impl Reading<'_> {
     ) -> Result<Splits, DataError> {
         self.refuse_settings(&uses)?;
         // Rows without a text add nothing where they may be dropped.
-        dropped(files, &records, &uses)?;
+        dropping(files, &records, &uses)?;
         let column = uses.features[0];
         let place = Place::of(files, (digest, column), self.split, &records, cache);
         let stored = place
