@@ -167,6 +167,30 @@ def autoencoder():
     return layers + HEAD
 
 
+def volumes():
+    """Convolutions of volumes, which the images are cut into."""
+    three = {"kernel_size": 3, "padding": 1}
+    return [
+        layer("reshape", shape=[1, 4, 14, 14]), layer("conv3d", out_channels=16, **three), layer("batch_norm"),
+        layer("relu"), layer("max_pool3d", kernel_size=2), layer("conv3d", out_channels=32, **three),
+        layer("batch_norm"), layer("relu"), layer("adaptive_avg_pool3d"), layer("flatten"), *LAST,
+    ]
+
+
+def alexnet():
+    """Blocks of AlexNet (Krizhevsky et al., 2012)."""
+    block = [layer("relu"), layer("local_response_norm", size=5), layer("max_pool2d", kernel_size=2)]
+    return [conv(32, 5), *block, conv(64, 5), *block, conv(64), layer("relu"), *HEAD]
+
+
+def decoder():
+    """Images made smaller and larger again, by interpolation."""
+    layers = [part for width in (16, 32) for part in (conv(width, stride=2), layer("relu"))]
+    for width in (32, 16):
+        layers += [layer("interpolate2d", scale=2.0, mode="linear"), conv(width), layer("relu")]
+    return layers + HEAD
+
+
 def mixer():
     """Blocks of MLP-Mixer (Tolstikhin et al., 2021)."""
     layers = [conv(64, 4, stride=4, padding=0), layer("flatten", start_axis=1)]
@@ -262,6 +286,9 @@ NETWORKS = {
     "MLP-Mixer": (IMAGES, mixer()),
     "ConvNeXt blocks": (IMAGES, convnext()),
     "wide MLP": (IMAGES, wide_mlp()),
+    "CNN of volumes": (IMAGES, volumes()),
+    "AlexNet blocks": (IMAGES, alexnet()),
+    "interpolating decoder": (IMAGES, decoder()),
 }
 DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16}
 BATCH = {IMAGES: 64, SERIES: 64, TEXT: 32}
@@ -376,8 +403,8 @@ def module(keys, x, outputs):
     kind, channels = keys["type"], x.shape[1]
     if kind in FUNCTIONS:
         return Function(FUNCTIONS[kind])
-    if kind in ("conv1d", "conv2d"):
-        made = nn.Conv1d if kind == "conv1d" else nn.Conv2d
+    if kind in ("conv1d", "conv2d", "conv3d"):
+        made = {"conv1d": nn.Conv1d, "conv2d": nn.Conv2d, "conv3d": nn.Conv3d}[kind]
         rest = {key: keys[key] for key in ("stride", "padding", "dilation", "groups", "bias") if key in keys}
         return made(channels, keys["out_channels"], keys["kernel_size"], **rest)
     if kind == "conv_transpose2d":
@@ -395,8 +422,15 @@ def module(keys, x, outputs):
         return Function(lambda x: x.mean(1 + keys["axis"]))
     if kind == "permute":
         return Function(lambda x: x.permute(0, *(1 + axis for axis in keys["axes"])))
+    if kind == "reshape":
+        return Function(lambda x: x.reshape(len(x), *keys["shape"]))
+    if kind == "interpolate2d":
+        return nn.Upsample(scale_factor=keys["scale"], mode="bilinear")
     return {
-        "batch_norm": lambda: nn.BatchNorm2d(channels),
+        "batch_norm": lambda: (nn.BatchNorm3d if x.dim() == 5 else nn.BatchNorm2d)(channels),
+        "local_response_norm": lambda: nn.LocalResponseNorm(keys["size"]),
+        "max_pool3d": lambda: nn.MaxPool3d(keys["kernel_size"]),
+        "adaptive_avg_pool3d": lambda: nn.AdaptiveAvgPool3d(1),
         "group_norm": lambda: nn.GroupNorm(keys["num_groups"], channels),
         "layer_norm": lambda: nn.LayerNorm(x.shape[-1]),
         "max_pool2d": lambda: nn.MaxPool2d(keys["kernel_size"]),

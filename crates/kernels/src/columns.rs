@@ -5,20 +5,23 @@
 
 use std::ops::Range;
 
-use super::geometry::Geometry;
+use super::geometry::Volume;
 use super::vectors::vectorized;
 
 /// The layout information of a convolution, computed once for all panels.
 pub struct Layout {
     taps: Vec<Tap>,
-    stride: [usize; 2],
-    width_in: usize,
-    area_in: usize,
+    stride: [usize; 3],
+    input: [usize; 3],
+    /// Height and width of the output.
+    height: usize,
     width: usize,
 }
 
-/// The output rows and columns for which a tap is inside the input, and its position for the first of them.
+/// The output slabs, rows and columns for which a tap is inside the input, and its position for the first of them.
 struct Tap {
+    slabs: Range<usize>,
+    first_slab: usize,
     rows: Range<usize>,
     first_row: usize,
     columns: Range<usize>,
@@ -26,35 +29,48 @@ struct Tap {
 }
 
 impl Layout {
-    pub fn new(geometry: &Geometry) -> Self {
-        let [height, width] = geometry.kernel;
-        let rows = (0..height).map(|y| geometry.reach(0, y));
-        let taps = rows.flat_map(|(rows, first_row)| {
-            (0..width).map(move |x| {
-                let (columns, first_column) = geometry.reach(1, x);
-                Tap {
-                    rows: rows.clone(),
-                    first_row,
-                    columns,
-                    first_column,
+    pub fn new(geometry: &Volume) -> Self {
+        let [depth, height, width] = geometry.kernel;
+        let mut taps = Vec::with_capacity(geometry.taps());
+        for z in 0..depth {
+            for y in 0..height {
+                for x in 0..width {
+                    let (slabs, first_slab) = geometry.reach(0, z);
+                    let (rows, first_row) = geometry.reach(1, y);
+                    let (columns, first_column) = geometry.reach(2, x);
+                    taps.push(Tap {
+                        slabs,
+                        first_slab,
+                        rows,
+                        first_row,
+                        columns,
+                        first_column,
+                    });
                 }
-            })
-        });
-        Self {
-            taps: taps.collect(),
-            stride: geometry.stride,
-            width_in: geometry.input[1],
-            area_in: geometry.area_in(),
-            width: geometry.output()[1],
+            }
         }
+        let [_, height, width] = geometry.output();
+        Self {
+            taps,
+            stride: geometry.stride,
+            input: geometry.input,
+            height,
+            width,
+        }
+    }
+
+    fn area_in(&self) -> usize {
+        self.input.iter().product()
     }
 
     #[inline(always)]
     fn runs<'a>(&'a self, tap: &'a Tap, positions: &Range<usize>) -> Runs<'a> {
+        let row = positions.start / self.width;
         Runs {
             layout: self,
             tap,
-            row: positions.start / self.width,
+            slab: row / self.height,
+            row: row % self.height,
             first: positions.start % self.width,
             at: 0,
             num: positions.len(),
@@ -97,7 +113,7 @@ fn gather_rows(
 ) {
     let mut rows = columns.chunks_mut(pitch);
     for channel in 0..channels {
-        let plane = &x[channel * layout.area_in..][..layout.area_in];
+        let plane = &x[channel * layout.area_in()..][..layout.area_in()];
         for tap in &layout.taps {
             let row = &mut rows.next().expect("one row per tap")[..positions.len()];
             for run in layout.runs(tap, &positions) {
@@ -108,7 +124,7 @@ fn gather_rows(
                     row[run.outside..run.past].fill(0.0);
                 }
                 let to = &mut row[run.inside..run.outside];
-                copy_every(to, &plane[run.from.min(plane.len())..], layout.stride[1]);
+                copy_every(to, &plane[run.from.min(plane.len())..], layout.stride[2]);
             }
         }
     }
@@ -125,20 +141,20 @@ fn scatter_rows(
 ) {
     let mut rows = columns.chunks(pitch);
     for channel in 0..channels {
-        let plane = &mut x[channel * layout.area_in..][..layout.area_in];
+        let plane = &mut x[channel * layout.area_in()..][..layout.area_in()];
         for tap in &layout.taps {
             let row = &rows.next().expect("one row per tap")[..positions.len()];
             for run in layout.runs(tap, &positions) {
                 let from = &row[run.inside..run.outside];
                 let first = run.from.min(plane.len());
-                if layout.stride[1] == 1 {
+                if layout.stride[2] == 1 {
                     for (to, value) in plane[first..].iter_mut().zip(from) {
                         *to += *value;
                     }
                 } else {
                     for (to, value) in plane[first..]
                         .iter_mut()
-                        .step_by(layout.stride[1])
+                        .step_by(layout.stride[2])
                         .zip(from)
                     {
                         *to += *value;
@@ -163,6 +179,7 @@ struct Run {
 struct Runs<'a> {
     layout: &'a Layout,
     tap: &'a Tap,
+    slab: usize,
     row: usize,
     first: usize,
     at: usize,
@@ -181,19 +198,24 @@ impl Iterator for Runs<'_> {
         let past = layout.width.min(self.first + self.num - self.at);
         // The columns inside the input, none for rows outside it.
         let (mut inside, mut outside, mut from) = (past, past, 0);
-        if tap.rows.start <= self.row && self.row < tap.rows.end {
+        if tap.slabs.contains(&self.slab) && tap.rows.contains(&self.row) {
             inside = tap.columns.start.max(self.first).min(past);
             outside = tap.columns.end.max(inside).min(past);
             if inside < outside {
-                let row = tap.first_row + (self.row - tap.rows.start) * layout.stride[0];
-                let column = tap.first_column + (inside - tap.columns.start) * layout.stride[1];
-                from = row * layout.width_in + column;
+                let [_, height, width] = layout.input;
+                let slab = tap.first_slab + (self.slab - tap.slabs.start) * layout.stride[0];
+                let row = tap.first_row + (self.row - tap.rows.start) * layout.stride[1];
+                let column = tap.first_column + (inside - tap.columns.start) * layout.stride[2];
+                from = (slab * height + row) * width + column;
             }
         }
         let shift = self.at;
         let first = self.first;
         self.at += past - first;
         self.row += 1;
+        if self.row == layout.height {
+            (self.slab, self.row) = (self.slab + 1, 0);
+        }
         self.first = 0;
         Some(Run {
             at: shift,

@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 
 use super::columns::{Layout, gather, scatter};
-use super::geometry::Geometry;
+use super::geometry::Volume;
 use super::product::{Matrix, product};
 use super::scratch::{self, Shared, written};
 use super::vectors::vectorized;
@@ -23,7 +23,7 @@ struct Cut {
     positions: usize,
 }
 
-fn cut(geometry: &Geometry) -> Cut {
+fn cut(geometry: &Volume) -> Cut {
     let taps = geometry.taps();
     let channels = (1024 / taps).clamp(1, geometry.group_inputs());
     let positions = (PANEL / (channels * taps) / STEP * STEP).clamp(STEP, 8 * STEP);
@@ -34,7 +34,7 @@ fn cut(geometry: &Geometry) -> Cut {
 }
 
 /// The output for items, weights \[outputs, group inputs, taps\] and a bias for each output.
-pub fn forward(geometry: &Geometry, x: &[f32], weight: &[f32], bias: Option<&[f32]>) -> Vec<f32> {
+pub fn forward(geometry: &Volume, x: &[f32], weight: &[f32], bias: Option<&[f32]>) -> Vec<f32> {
     let (area, outputs) = (geometry.area_out(), geometry.group_outputs());
     let (inputs, taps) = (geometry.group_inputs(), geometry.taps());
     let cut = cut(geometry);
@@ -135,7 +135,7 @@ pub fn forward(geometry: &Geometry, x: &[f32], weight: &[f32], bias: Option<&[f3
 }
 
 /// The gradient of the input.
-pub fn backward_input(geometry: &Geometry, gradient: &[f32], weight: &[f32]) -> Vec<f32> {
+pub fn backward_input(geometry: &Volume, gradient: &[f32], weight: &[f32]) -> Vec<f32> {
     let (area, outputs) = (geometry.area_out(), geometry.group_outputs());
     let (inputs, taps) = (geometry.group_inputs(), geometry.taps());
     let area_in = geometry.area_in();
@@ -237,13 +237,13 @@ pub fn backward_input(geometry: &Geometry, gradient: &[f32], weight: &[f32]) -> 
 const PARTS: usize = 16;
 
 /// The number of parts that items are divided into for this many sums, each part with its own; they take at most 4 MiB.
-pub fn parts(geometry: &Geometry, num_sums: usize) -> usize {
+pub fn parts(geometry: &Volume, num_sums: usize) -> usize {
     let most = (1 << 20) / num_sums.max(1);
     most.clamp(1, PARTS).min(geometry.items)
 }
 
 /// The gradient of the weights.
-pub fn backward_weight(geometry: &Geometry, x: &[f32], gradient: &[f32]) -> Vec<f32> {
+pub fn backward_weight(geometry: &Volume, x: &[f32], gradient: &[f32]) -> Vec<f32> {
     let (area, outputs) = (geometry.area_out(), geometry.group_outputs());
     let (inputs, taps) = (geometry.group_inputs(), geometry.taps());
     let cut = cut(geometry);

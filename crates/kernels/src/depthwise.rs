@@ -3,9 +3,11 @@
 //! A matrix product would have a single term per tap. Instead a channel is copied into its zero padding once, so that
 //! no tap needs to check the border, and 16 neighbors are summed at a time in registers.
 
+use std::ops::Range;
+
 use rayon::prelude::*;
 
-use super::geometry::Geometry;
+use super::geometry::Volume;
 use super::scratch::{self, Shared, written};
 use super::vectors::vectorized;
 
@@ -13,72 +15,95 @@ use super::vectors::vectorized;
 const LANES: usize = 16;
 
 /// Whether these loops support a convolution.
-pub fn suits(geometry: &Geometry) -> bool {
+pub fn suits(geometry: &Volume) -> bool {
     geometry.group_inputs() == 1 && geometry.groups > 1 && geometry.group_outputs() <= 8
 }
 
 /// A zero-padded channel that contains each tap of each window.
 struct Padded {
-    height: usize,
-    width: usize,
-    before: [usize; 2],
-    inner: [usize; 2],
+    size: [usize; 3],
+    before: [usize; 3],
+    inner: [usize; 3],
+    /// The first position that each row of windows sees.
+    starts: Vec<usize>,
+    /// The offset of each tap of a window from its first position.
+    offsets: Vec<usize>,
 }
 
 impl Padded {
     /// The channels of a geometry's input.
-    fn of(geometry: &Geometry) -> Self {
-        let [(top, bottom), (left, right)] = geometry.padding;
+    fn of(geometry: &Volume) -> Self {
+        let size = std::array::from_fn(|axis| {
+            let (before, after) = geometry.padding[axis];
+            geometry.input[axis] + before + after
+        });
+        let place = |[z, y, x]: [usize; 3]| (z * size[1] + y) * size[2] + x;
+        let [slabs, rows, _] = geometry.output();
+        let [further, down, _] = geometry.stride;
+        let windows = (0..slabs).flat_map(|slab| (0..rows).map(move |row| (slab, row)));
+        let starts = windows.map(|(slab, row)| place([slab * further, row * down, 0]));
+        let starts = starts.collect();
+        let [depth, height, width] = geometry.kernel;
+        let mut offsets = Vec::with_capacity(geometry.taps());
+        for z in 0..depth {
+            for y in 0..height {
+                for x in 0..width {
+                    let tap = [z, y, x];
+                    offsets.push(place(
+                        [0, 1, 2].map(|axis| tap[axis] * geometry.dilation[axis]),
+                    ));
+                }
+            }
+        }
         Self {
-            height: geometry.input[0] + top + bottom,
-            width: geometry.input[1] + left + right,
-            before: [top, left],
+            size,
+            before: geometry.padding.map(|(before, _)| before),
             inner: geometry.input,
+            starts,
+            offsets,
         }
     }
 
     /// Its number of elements.
     fn len(&self) -> usize {
-        self.height * self.width
+        self.size.iter().product()
     }
 
-    fn inner_row(&self, row: usize) -> std::ops::Range<usize> {
-        let first = (self.before[0] + row) * self.width + self.before[1];
-        first..first + self.inner[1]
+    /// The places of the inner part's rows, in their order.
+    #[inline(always)]
+    fn inner_rows(&self) -> impl Iterator<Item = Range<usize>> {
+        let ([_, height, width], [front, top, left]) = (self.size, self.before);
+        let [slabs, rows, columns] = self.inner;
+        (0..slabs).flat_map(move |slab| {
+            (0..rows).map(move |row| {
+                let first = ((front + slab) * height + top + row) * width + left;
+                first..first + columns
+            })
+        })
     }
 
     /// Fills the inner part; the rest is already zero.
     #[inline(always)]
     fn fill(&self, padded: &mut [f32], plane: &[f32]) {
-        for (row, from) in plane.chunks_exact(self.inner[1].max(1)).enumerate() {
-            padded[self.inner_row(row)].copy_from_slice(from);
+        for (row, from) in self.inner_rows().zip(plane.chunks_exact(self.inner[2])) {
+            padded[row].copy_from_slice(from);
         }
     }
 
     #[inline(always)]
     fn take(&self, padded: &[f32], plane: &mut [f32]) {
-        for (row, to) in plane.chunks_exact_mut(self.inner[1].max(1)).enumerate() {
-            to.copy_from_slice(&padded[self.inner_row(row)]);
+        for (row, to) in self.inner_rows().zip(plane.chunks_exact_mut(self.inner[2])) {
+            to.copy_from_slice(&padded[row]);
         }
     }
 }
 
-/// The offset of each tap of a window from its first position.
-fn offsets(geometry: &Geometry, width: usize) -> Vec<usize> {
-    let [height_of, width_of] = geometry.kernel;
-    let [down, right] = geometry.dilation;
-    let taps = (0..height_of).flat_map(|y| (0..width_of).map(move |x| (y, x)));
-    taps.map(|(y, x)| y * down * width + x * right).collect()
-}
-
 vectorized! {
     /// Computes one channel of the output.
-    #[allow(clippy::too_many_arguments)]
     fn sum_windows = sum_windows_now(
-        geometry: &Geometry,
-        padded: &[f32],
-        width: usize,
-        offsets: &[usize],
+        geometry: &Volume,
+        padded: &Padded,
+        values: &[f32],
         weight: &[f32],
         bias: f32,
         to: &mut [f32],
@@ -87,26 +112,23 @@ vectorized! {
 
 #[inline(always)]
 fn sum_windows_now(
-    geometry: &Geometry,
-    padded: &[f32],
-    width: usize,
-    offsets: &[usize],
+    geometry: &Volume,
+    padded: &Padded,
+    values: &[f32],
     weight: &[f32],
     bias: f32,
     to: &mut [f32],
 ) {
-    let [_, columns] = geometry.output();
-    let [down, right] = geometry.stride;
-    for (row, to) in to.chunks_exact_mut(columns.max(1)).enumerate() {
-        let base = row * down * width;
+    let ([.., columns], [.., right]) = (geometry.output(), geometry.stride);
+    for (base, to) in padded.starts.iter().zip(to.chunks_exact_mut(columns)) {
         let mut first = 0;
         if right == 1 && columns >= LANES {
             while first < columns {
                 // The last step overlaps the one before.
                 let at = first.min(columns - LANES);
                 let mut sums = [bias; LANES];
-                for (offset, weight) in offsets.iter().zip(weight) {
-                    let from: &[f32; LANES] = padded[base + at + offset..][..LANES]
+                for (offset, weight) in padded.offsets.iter().zip(weight) {
+                    let from: &[f32; LANES] = values[base + at + offset..][..LANES]
                         .try_into()
                         .expect("equal lengths");
                     for (sum, value) in sums.iter_mut().zip(from) {
@@ -119,22 +141,21 @@ fn sum_windows_now(
             continue;
         }
         for (at, to) in to.iter_mut().enumerate() {
-            let from = &padded[base + at * right..];
-            let terms = offsets.iter().zip(weight);
+            let from = &values[base + at * right..];
+            let terms = padded.offsets.iter().zip(weight);
             *to = terms.fold(bias, |sum, (offset, weight)| sum + weight * from[*offset]);
         }
     }
 }
 
 /// The output for items, weights \[outputs, taps\] and a bias for each output.
-pub fn forward(geometry: &Geometry, x: &[f32], weight: &[f32], bias: Option<&[f32]>) -> Vec<f32> {
+pub fn forward(geometry: &Volume, x: &[f32], weight: &[f32], bias: Option<&[f32]>) -> Vec<f32> {
     let (area, taps, outputs) = (
         geometry.area_out(),
         geometry.taps(),
         geometry.group_outputs(),
     );
     let padded = Padded::of(geometry);
-    let offsets = offsets(geometry, padded.width);
     let write = |to: Shared| {
         let task = |task: usize| {
             let group = task % geometry.groups;
@@ -148,7 +169,7 @@ pub fn forward(geometry: &Geometry, x: &[f32], weight: &[f32], bias: Option<&[f3
                     let to = unsafe { to.filled((task * outputs + at) * area, area, 0.0) };
                     let weight = &weight[output * taps..][..taps];
                     let bias = bias.map_or(0.0, |bias| bias[output]);
-                    sum_windows(geometry, values, padded.width, &offsets, weight, bias, to);
+                    sum_windows(geometry, &padded, values, weight, bias, to);
                 }
             });
         };
@@ -160,14 +181,13 @@ pub fn forward(geometry: &Geometry, x: &[f32], weight: &[f32], bias: Option<&[f3
 }
 
 /// The gradient of the input.
-pub fn backward_input(geometry: &Geometry, gradient: &[f32], weight: &[f32]) -> Vec<f32> {
+pub fn backward_input(geometry: &Volume, gradient: &[f32], weight: &[f32]) -> Vec<f32> {
     let (area, taps, outputs) = (
         geometry.area_out(),
         geometry.taps(),
         geometry.group_outputs(),
     );
     let padded = Padded::of(geometry);
-    let offsets = offsets(geometry, padded.width);
     let write = |to: Shared| {
         let task = |task: usize| {
             let group = task % geometry.groups;
@@ -178,7 +198,7 @@ pub fn backward_input(geometry: &Geometry, gradient: &[f32], weight: &[f32]) -> 
                 for at in 0..outputs {
                     let gradient = &gradient[(task * outputs + at) * area..][..area];
                     let weight = &weight[(group * outputs + at) * taps..][..taps];
-                    spread_windows(geometry, gradient, padded.width, &offsets, weight, values);
+                    spread_windows(geometry, &padded, gradient, weight, values);
                 }
                 padded.take(values, to);
             });
@@ -192,36 +212,27 @@ pub fn backward_input(geometry: &Geometry, gradient: &[f32], weight: &[f32]) -> 
 
 vectorized! {
     /// Adds the contribution of one output channel to each position of its windows.
-    #[allow(clippy::too_many_arguments)]
     fn spread_windows = spread_windows_now(
-        geometry: &Geometry,
+        geometry: &Volume,
+        padded: &Padded,
         gradient: &[f32],
-        width: usize,
-        offsets: &[usize],
         weight: &[f32],
-        padded: &mut [f32],
+        values: &mut [f32],
     );
 }
 
 #[inline(always)]
 fn spread_windows_now(
-    geometry: &Geometry,
+    geometry: &Volume,
+    padded: &Padded,
     gradient: &[f32],
-    width: usize,
-    offsets: &[usize],
     weight: &[f32],
-    padded: &mut [f32],
+    values: &mut [f32],
 ) {
-    let [_, columns] = geometry.output();
-    for (row, from) in gradient.chunks_exact(columns.max(1)).enumerate() {
-        let base = row * geometry.stride[0] * width;
-        for (offset, weight) in offsets.iter().zip(weight) {
-            spread(
-                &mut padded[base + offset..],
-                geometry.stride[1],
-                from,
-                *weight,
-            );
+    let ([.., columns], [.., right]) = (geometry.output(), geometry.stride);
+    for (base, from) in padded.starts.iter().zip(gradient.chunks_exact(columns)) {
+        for (offset, weight) in padded.offsets.iter().zip(weight) {
+            spread(&mut values[base + offset..], right, from, *weight);
         }
     }
 }
@@ -241,14 +252,13 @@ fn spread(to: &mut [f32], stride: usize, from: &[f32], weight: f32) {
 }
 
 /// The gradient of the weights.
-pub fn backward_weight(geometry: &Geometry, x: &[f32], gradient: &[f32]) -> Vec<f32> {
+pub fn backward_weight(geometry: &Volume, x: &[f32], gradient: &[f32]) -> Vec<f32> {
     let (area, taps, outputs) = (
         geometry.area_out(),
         geometry.taps(),
         geometry.group_outputs(),
     );
     let padded = Padded::of(geometry);
-    let offsets = offsets(geometry, padded.width);
     let task = |group: usize| {
         let mut sums = vec![0.0f64; outputs * taps];
         let mut lanes = vec![[0.0f32; LANES]; taps];
@@ -263,14 +273,7 @@ pub fn backward_weight(geometry: &Geometry, x: &[f32], gradient: &[f32]) -> Vec<
                 for at in 0..outputs {
                     let gradient = &gradient[(task * outputs + at) * area..][..area];
                     lanes.fill([0.0; LANES]);
-                    multiply_windows(
-                        geometry,
-                        values,
-                        padded.width,
-                        &offsets,
-                        gradient,
-                        &mut lanes,
-                    );
+                    multiply_windows(geometry, &padded, values, gradient, &mut lanes);
                     for (sum, lanes) in sums[at * taps..].iter_mut().zip(&lanes) {
                         *sum += f64::from(lanes.iter().sum::<f32>());
                     }
@@ -286,12 +289,10 @@ pub fn backward_weight(geometry: &Geometry, x: &[f32], gradient: &[f32]) -> Vec<
 
 vectorized! {
     /// Sums, for each tap, the products of its positions and one output channel.
-    #[allow(clippy::too_many_arguments)]
     fn multiply_windows = multiply_windows_now(
-        geometry: &Geometry,
-        padded: &[f32],
-        width: usize,
-        offsets: &[usize],
+        geometry: &Volume,
+        padded: &Padded,
+        values: &[f32],
         gradient: &[f32],
         lanes: &mut [[f32; LANES]],
     );
@@ -299,19 +300,17 @@ vectorized! {
 
 #[inline(always)]
 fn multiply_windows_now(
-    geometry: &Geometry,
-    padded: &[f32],
-    width: usize,
-    offsets: &[usize],
+    geometry: &Volume,
+    padded: &Padded,
+    values: &[f32],
     gradient: &[f32],
     lanes: &mut [[f32; LANES]],
 ) {
-    let [_, columns] = geometry.output();
-    for (offset, lanes) in offsets.iter().zip(lanes) {
+    let ([.., columns], [.., right]) = (geometry.output(), geometry.stride);
+    for (offset, lanes) in padded.offsets.iter().zip(lanes) {
         let mut sums = *lanes;
-        for (row, gradient) in gradient.chunks_exact(columns.max(1)).enumerate() {
-            let from = &padded[row * geometry.stride[0] * width + offset..];
-            multiply(&mut sums, from, geometry.stride[1], gradient);
+        for (base, gradient) in padded.starts.iter().zip(gradient.chunks_exact(columns)) {
+            multiply(&mut sums, &values[base + offset..], right, gradient);
         }
         *lanes = sums;
     }

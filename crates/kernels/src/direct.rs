@@ -2,9 +2,9 @@
 //! added to it (Georganas et al., Anatomy of High-Performance Deep Learning Convolutions on SIMD Architectures, 2018).
 //!
 //! Channels are copied with their padding, one plane for each phase of the stride, so that the window of an output
-//! position is at the same offsets for all positions: position `y * pitch + x` sees each tap at the offset of its plane
-//! and place. So positions are one row, in which those between the end of an output row and the beginning of the next are
-//! computed and dropped.
+//! position is at the same offsets for all positions: position `(z * rows + y) * pitch + x` sees each tap at the offset of
+//! its plane and place. So positions are one row, in which those between the end of an output row or slab and the beginning
+//! of the next are computed and dropped.
 //!
 //! The gradient of the input is, for each phase of the stride, such a convolution of the padded gradient with the taps of
 //! that phase in reverse order. The gradient of a weight is the sum of products of an output's gradients and the channel
@@ -19,16 +19,16 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use super::depthwise;
-use super::geometry::Geometry;
+use super::geometry::Volume;
 use super::scratch::{self, Shared, written};
-use planes::{Planes, at_once, taps};
+use planes::{Planes, Tap, at_once, taps};
 use tiles::{Rows, WIDEST, run};
 use weights::are_finite;
 pub use weights::backward_weight;
 
 /// Whether these loops compute a convolution.
-pub fn suits(geometry: &Geometry) -> bool {
-    let is_strided = geometry.stride != [1, 1];
+pub fn suits(geometry: &Volume) -> bool {
+    let is_strided = geometry.stride != [1; 3];
     geometry.taps() > 1 && !(is_strided && depthwise::suits(geometry))
 }
 
@@ -43,17 +43,17 @@ fn widths(outputs: usize) -> impl Iterator<Item = (usize, usize)> {
 
 /// Whether they compute the gradient of the input. Each phase of the strides is computed by itself, and many phases have
 /// too few positions for registers.
-pub fn suits_input(geometry: &Geometry, weight: &[f32]) -> bool {
+pub fn suits_input(geometry: &Volume, weight: &[f32]) -> bool {
     const MOST_PHASES: usize = 16;
-    let [rows, columns] = geometry.stride;
+    let phases = geometry.stride.iter();
     suits(geometry)
-        && rows.saturating_mul(columns) <= MOST_PHASES
+        && phases.fold(1, |n: usize, stride| n.saturating_mul(*stride)) <= MOST_PHASES
         // Weights are multiplied by the zeros around gradients.
         && are_finite(weight)
 }
 
 /// The output for items, weights \[outputs, group inputs, taps\] and a bias for each output.
-pub fn forward(geometry: &Geometry, x: &[f32], weight: &[f32], bias: Option<&[f32]>) -> Vec<f32> {
+pub fn forward(geometry: &Volume, x: &[f32], weight: &[f32], bias: Option<&[f32]>) -> Vec<f32> {
     let items = at_once(geometry.items, geometry.area_out());
     let (planes, offsets) = Planes::of_input(geometry, geometry.group_inputs(), items);
     let terms = offsets.len();
@@ -68,8 +68,8 @@ pub fn forward(geometry: &Geometry, x: &[f32], weight: &[f32], bias: Option<&[f3
         parts: vec![Part {
             of_term: (0..terms).collect(),
             offsets,
-            first: [0, 0],
-            step: [1, 1],
+            first: [0; 3],
+            step: [1; 3],
             num: geometry.output(),
         }],
     };
@@ -77,44 +77,55 @@ pub fn forward(geometry: &Geometry, x: &[f32], weight: &[f32], bias: Option<&[f3
 }
 
 /// The gradient of the input.
-pub fn backward_input(geometry: &Geometry, gradient: &[f32], weight: &[f32]) -> Vec<f32> {
+pub fn backward_input(geometry: &Volume, gradient: &[f32], weight: &[f32]) -> Vec<f32> {
     let (inputs, outputs) = (geometry.group_inputs(), geometry.group_outputs());
     let (num_taps, output) = (geometry.taps(), geometry.output());
-    let taps = [0, 1].map(|axis| taps(geometry, axis));
-    let reaches = [0, 1].map(|axis| {
+    let taps = [0, 1, 2].map(|axis| taps(geometry, axis));
+    let reaches = [0, 1, 2].map(|axis| {
         let phases = 0..geometry.stride[axis];
         phases
             .map(move |phase| geometry.seen(axis, phase))
             .collect::<Vec<_>>()
     });
-    // Zeros before the gradient, as many as a tap of some phase is ahead of the first input; and all rows or columns.
-    let before = [0, 1].map(|axis| {
+    // Zeros before the gradient, as many as a tap of some phase is ahead of the first input; and all slabs, rows or
+    // columns.
+    let before = [0, 1, 2].map(|axis| {
         let ahead = taps[axis]
             .iter()
             .map(|tap| tap.shift.saturating_sub(reaches[axis][tap.phase].0));
         ahead.max().unwrap_or(0)
     });
-    let lens = [0, 1].map(|axis| {
+    let lens = [0, 1, 2].map(|axis| {
         let ends = reaches[axis].iter().map(|(at, _, num)| at + num);
         before[axis] + ends.max().unwrap_or(0).max(output[axis])
     });
+    let most = |of: fn(&(usize, usize, usize)) -> usize| reaches[0].iter().map(of).max();
+    let windows = most(|(_, _, num)| *num).unwrap_or(0);
+    // Along the depth, as many windows of each phase can be copied at a time, wherever they begin.
+    let lens = [
+        before[0] + most(|(at, ..)| *at).unwrap_or(0) + windows,
+        lens[1],
+        lens[2],
+    ];
     let of_phase = geometry
         .area_in()
-        .div_ceil(geometry.stride[0] * geometry.stride[1]);
+        .div_ceil(geometry.stride.iter().product());
     let items = at_once(geometry.items, of_phase);
-    let planes = Planes::around(output, before, items, lens);
-    let part = |phase: [usize; 2]| {
-        let [(y, first_row, rows), (x, first_column, columns)] =
-            [0, 1].map(|axis| reaches[axis][phase[axis]]);
+    let planes = Planes::around(output, before, [windows, outputs, items], lens);
+    let part = |phase: [usize; 3]| {
+        let reach = [0, 1, 2].map(|axis| reaches[axis][phase[axis]]);
+        let shifted = |axis: usize, tap: &Tap| before[axis] + reach[axis].0 - tap.shift;
         let (mut offsets, mut of_term) = (Vec::new(), Vec::new());
         for output in 0..outputs {
-            for (row, i) in taps[0].iter().enumerate().rev() {
-                for (column, j) in taps[1].iter().enumerate().rev() {
-                    if [i.phase, j.phase] == phase {
-                        let [y, x] = [before[0] + y - i.shift, before[1] + x - j.shift];
-                        offsets.push(output * planes.of_channel() + y * planes.pitch() + x);
-                        let tap = row * geometry.kernel[1] + column;
-                        of_term.push(output * inputs * num_taps + tap);
+            for (slab, i) in taps[0].iter().enumerate().rev() {
+                for (row, j) in taps[1].iter().enumerate().rev() {
+                    for (column, k) in taps[2].iter().enumerate().rev() {
+                        if [i.phase, j.phase, k.phase] == phase {
+                            let place = [shifted(0, i), shifted(1, j), shifted(2, k)];
+                            offsets.push(output * planes.of_channel() + planes.place(place));
+                            let tap = (slab * geometry.kernel[1] + row) * geometry.kernel[2];
+                            of_term.push(output * inputs * num_taps + tap + column);
+                        }
                     }
                 }
             }
@@ -122,12 +133,14 @@ pub fn backward_input(geometry: &Geometry, gradient: &[f32], weight: &[f32]) -> 
         Part {
             of_term,
             offsets,
-            first: [first_row, first_column],
+            first: reach.map(|(_, first, _)| first),
             step: geometry.stride,
-            num: [rows, columns],
+            num: reach.map(|(_, _, num)| num),
         }
     };
-    let phases = (0..geometry.stride[0]).flat_map(|y| (0..geometry.stride[1]).map(move |x| [y, x]));
+    let [further, down, right] = geometry.stride;
+    let phases =
+        (0..further).flat_map(|z| (0..down).flat_map(move |y| (0..right).map(move |x| [z, y, x])));
     let parts = phases
         .map(part)
         .filter(|part| !part.num.contains(&0))
@@ -154,29 +167,39 @@ struct Part {
     /// Each term's offset in the planes, and in the weights.
     offsets: Vec<usize>,
     of_term: Vec<usize>,
-    first: [usize; 2],
-    step: [usize; 2],
-    num: [usize; 2],
+    first: [usize; 3],
+    step: [usize; 3],
+    num: [usize; 3],
 }
 
 impl Part {
-    /// Writes a channel, whose rows have `width` numbers, from sums of positions.
+    /// Writes a slab of a channel of `size` from sums of its positions.
     ///
     /// # Safety
     /// Nothing else accesses these positions, which begin at `place`, in the meantime.
-    unsafe fn write(&self, to: Shared, place: usize, width: usize, pitch: usize, sums: &[f32]) {
-        let [rows, columns] = self.num;
+    unsafe fn write(
+        &self,
+        to: Shared,
+        place: usize,
+        size: [usize; 3],
+        slab: usize,
+        pitch: usize,
+        sums: &[f32],
+    ) {
+        let [_, rows, columns] = self.num;
+        let [_, height, width] = size;
+        let at = (self.first[0] + slab * self.step[0]) * height + self.first[1];
         for row in 0..rows {
             let from = &sums[row * pitch..][..columns];
-            let place = place + (self.first[0] + row * self.step[0]) * width + self.first[1];
-            if self.step[1] == 1 {
+            let place = place + (at + row * self.step[1]) * width + self.first[2];
+            if self.step[2] == 1 {
                 // SAFETY: the caller guarantees it.
                 unsafe { to.write(place, from) };
                 continue;
             }
             // SAFETY: as above.
-            let to = unsafe { to.part(place, (columns - 1) * self.step[1] + 1) };
-            for (to, value) in to.iter_mut().step_by(self.step[1]).zip(from) {
+            let to = unsafe { to.part(place, (columns - 1) * self.step[2] + 1) };
+            for (to, value) in to.iter_mut().step_by(self.step[2]).zip(from) {
                 to.write(*value);
             }
         }
@@ -185,16 +208,16 @@ impl Part {
 
 /// Sums over the taps of all channels of a group.
 struct Convolution<'a> {
-    geometry: &'a Geometry,
+    geometry: &'a Volume,
     /// Channels of a group that are summed over, and the positions of each.
     channels: usize,
     area: usize,
     planes: Planes,
     /// The offset of each result channel in the weights: a weight is at its sum with that of the term.
     of_result: Vec<usize>,
-    /// Channels of a group in the result, and rows and columns of each.
+    /// Channels of a group in the result, and slabs, rows and columns of each.
     results: usize,
-    size: [usize; 2],
+    size: [usize; 3],
     /// Together, all positions.
     parts: Vec<Part>,
 }
@@ -214,94 +237,125 @@ impl Convolution<'_> {
         weights
     }
 
-    /// Writes some channels of `num` items, from the first one on, from sums of all positions of a part of each channel.
+    /// Writes a slab of some channels of some items from sums of a part's positions in each channel.
     ///
     /// # Safety
-    /// Nothing else accesses these channels of the items in the meantime.
+    /// Nothing else accesses these slabs of the items in the meantime.
     unsafe fn write(
         &self,
         part: &Part,
-        first: usize,
-        num: usize,
+        items: Range<usize>,
+        slab: usize,
         channels: Range<usize>,
         sums: &[f32],
         to: Shared,
     ) {
-        let [height, width] = self.size;
+        let area: usize = self.size.iter().product();
         let num_channels = self.geometry.groups * self.results;
         let each = sums.chunks_exact(sums.len() / channels.len());
         for (channel, sums) in channels.zip(each) {
-            for item in 0..num {
-                let place = ((first + item) * num_channels + channel) * height * width;
-                let sums = &sums[item * self.planes.width..];
+            for (at, item) in items.clone().enumerate() {
+                let place = (item * num_channels + channel) * area;
+                let sums = &sums[at * self.planes.width..];
                 // SAFETY: the caller guarantees it.
-                unsafe { part.write(to, place, width, self.planes.pitch(), sums) };
+                unsafe { part.write(to, place, self.size, slab, self.planes.pitch(), sums) };
             }
         }
     }
 
+    /// All units: those of the same items one after another.
+    fn units(&self) -> Vec<Unit> {
+        let Volume { items, groups, .. } = *self.geometry;
+        let windows = self.parts.iter().map(|part| part.num[0]).max().unwrap_or(0);
+        let mut units = Vec::new();
+        for first in (0..items).step_by(self.planes.items) {
+            for group in 0..groups {
+                for window in (0..windows).step_by(self.planes.windows) {
+                    units.push(Unit {
+                        items: first..items.min(first + self.planes.items),
+                        group,
+                        window,
+                    });
+                }
+            }
+        }
+        units
+    }
+
     fn of(&self, x: &[f32], weight: &[f32], bias: Option<&[f32]>) -> Vec<f32> {
-        let Geometry {
+        let Volume {
             items,
             groups,
             arithmetic,
             ..
         } = *self.geometry;
         let (results, planes) = (self.results, &self.planes);
-        let [height, width] = self.size;
-        let each = |part: &Part| (self.weights(part, weight), planes.positions(part.num));
-        let weights: Vec<_> = self.parts.iter().map(each).collect();
+        // Each slab by itself, so that those between two are not computed.
+        let of_slab = |part: &Part| planes.positions([1, part.num[1], part.num[2]]);
+        let of_part = |part: &Part| (self.weights(part, weight), of_slab(part));
+        let weights: Vec<_> = self.parts.iter().map(of_part).collect();
         let tiles: Vec<_> = widths(results).collect();
-        let units = items.div_ceil(planes.items) * groups;
+        let units = self.units();
         // With few units, each tile of channels is a separate task, which copies the items again.
-        let per_task = if units < 16 { 1 } else { tiles.len() };
+        let per_task = if units.len() < 16 { 1 } else { tiles.len() };
         let num_shares = tiles.len().div_ceil(per_task);
         let copied = self.channels * planes.of_channel();
         let ends = self.parts.iter().zip(&weights).map(|(part, (_, num))| {
             let offset = part.offsets.iter().max().copied().unwrap_or(0);
-            offset + num
+            offset + planes.place([planes.windows - 1, 0, 0]) + num
         });
         let room = copied.max(ends.max().unwrap_or(0));
         let most = weights.iter().map(|(_, num)| *num).max().unwrap_or(0);
         let write = |to: Shared| {
             let task = |task: usize| {
-                let (unit, share) = (task / num_shares, task % num_shares);
-                let (first_item, group) = (unit / groups * planes.items, unit % groups);
-                let num_items = planes.items.min(items - first_item);
+                let (unit, share) = (&units[task / num_shares], task % num_shares);
                 let of_group = self.channels * self.area;
-                let x = &x[(first_item * groups + group) * of_group..];
+                let x = &x[(unit.items.start * groups + unit.group) * of_group..];
                 scratch::with(room + WIDEST * most, |scratch| {
                     let (values, sums) = scratch.split_at_mut(room);
-                    planes.copy(x, num_items, groups * of_group, &mut values[..copied]);
+                    let (apart, num) = (groups * of_group, unit.items.len());
+                    planes.copy(unit.window, x, num, apart, &mut values[..copied]);
                     values[copied..].fill(0.0);
                     for (first, wide) in &tiles[share * per_task..][..per_task.min(tiles.len())] {
-                        let result = group * results + first;
+                        let result = unit.group * results + first;
                         let mut start = [0.0; WIDEST];
                         if let Some(bias) = bias {
                             start[..*wide].copy_from_slice(&bias[result..][..*wide]);
                         }
                         for (part, (weights, num)) in self.parts.iter().zip(&weights) {
                             let terms = part.offsets.len();
-                            let sums = &mut sums[..wide * num];
-                            let rows = Rows {
-                                planes: values,
-                                offsets: &part.offsets,
-                                weights: &weights[result * terms..][..wide * terms],
-                                start: &start[..*wide],
-                                num: *num,
-                                sums,
-                            };
-                            run(arithmetic, rows);
-                            let channels = result..result + wide;
-                            // SAFETY: only this task writes these channels of the items.
-                            unsafe { self.write(part, first_item, num_items, channels, sums, to) };
+                            let past = part.num[0].min(unit.window + planes.windows);
+                            for slab in unit.window..past {
+                                let sums = &mut sums[..wide * num];
+                                let from = planes.place([slab - unit.window, 0, 0]);
+                                let rows = Rows {
+                                    planes: &values[from..],
+                                    offsets: &part.offsets,
+                                    weights: &weights[result * terms..][..wide * terms],
+                                    start: &start[..*wide],
+                                    num: *num,
+                                    sums,
+                                };
+                                run(arithmetic, rows);
+                                let (items, channels) = (unit.items.clone(), result..result + wide);
+                                // SAFETY: only this task writes these slabs of the items.
+                                unsafe { self.write(part, items, slab, channels, sums, to) };
+                            }
                         }
                     }
                 });
             };
-            (0..units * num_shares).into_par_iter().for_each(task);
+            (0..units.len() * num_shares).into_par_iter().for_each(task);
         };
+        let area: usize = self.size.iter().product();
         // SAFETY: the tasks cover all channels of all items, and the parts all their positions.
-        unsafe { written(items * groups * results * height * width, write) }
+        unsafe { written(items * groups * results * area, write) }
     }
+}
+
+/// What a task computes: a group of channels of some items, for some windows along the depth from a first one on.
+struct Unit {
+    items: Range<usize>,
+    group: usize,
+    window: usize,
 }

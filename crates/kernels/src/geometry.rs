@@ -1,12 +1,12 @@
-//! The sizes of a convolution, and the output positions that a tap reaches.
+//! The sizes of a convolution or pooling, and the output positions that a tap reaches.
 
 use std::ops::Range;
 
 use super::arithmetic::Arithmetic;
 
-/// A two-dimensional convolution; one dimension is a height of 1.
+/// A convolution along `D` axes, at most three: (depth, height and) width.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Geometry {
+pub struct Geometry<const D: usize = 2> {
     /// Items of the batch.
     pub items: usize,
     /// Channels of the input.
@@ -15,23 +15,42 @@ pub struct Geometry {
     pub outputs: usize,
     /// Number of channel groups.
     pub groups: usize,
-    /// Height and width of the input.
-    pub input: [usize; 2],
-    /// Height and width of the kernel.
-    pub kernel: [usize; 2],
+    /// Sizes of the input.
+    pub input: [usize; D],
+    /// Sizes of the kernel.
+    pub kernel: [usize; D],
     /// Strides.
-    pub stride: [usize; 2],
+    pub stride: [usize; D],
     /// Zero padding before and after the input.
-    pub padding: [(usize, usize); 2],
+    pub padding: [(usize, usize); D],
     /// Dilation.
-    pub dilation: [usize; 2],
+    pub dilation: [usize; D],
     /// How products and sums are rounded.
     pub arithmetic: Arithmetic,
 }
 
-impl Geometry {
-    /// Height and width of the output; 0 if no window fits.
-    pub fn output(&self) -> [usize; 2] {
+/// A convolution along three axes, as which all are computed: one of fewer has a depth (and height) of 1.
+pub type Volume = Geometry<3>;
+
+impl<const D: usize> Geometry<D> {
+    /// The same along three axes.
+    pub fn volume(&self) -> Volume {
+        Volume {
+            items: self.items,
+            inputs: self.inputs,
+            outputs: self.outputs,
+            groups: self.groups,
+            input: along_three(self.input, 1),
+            kernel: along_three(self.kernel, 1),
+            stride: along_three(self.stride, 1),
+            padding: along_three(self.padding, (0, 0)),
+            dilation: along_three(self.dilation, 1),
+            arithmetic: self.arithmetic,
+        }
+    }
+
+    /// Sizes of the output; 0 if no window fits.
+    pub fn output(&self) -> [usize; D] {
         std::array::from_fn(|axis| {
             if self.kernel[axis] == 0 || self.stride[axis] == 0 {
                 return 0;
@@ -47,18 +66,17 @@ impl Geometry {
 
     /// Positions of a channel of the input.
     pub fn area_in(&self) -> usize {
-        self.input[0] * self.input[1]
+        self.input.iter().product()
     }
 
     /// Positions of a channel of the output.
     pub fn area_out(&self) -> usize {
-        let [height, width] = self.output();
-        height * width
+        self.output().iter().product()
     }
 
     /// Taps of a kernel in one channel.
     pub fn taps(&self) -> usize {
-        self.kernel[0] * self.kernel[1]
+        self.kernel.iter().product()
     }
 
     /// Channels of the input in a group.
@@ -95,8 +113,8 @@ impl Geometry {
             self.groups,
             self.taps(),
         ];
-        let steps = [self.stride, self.dilation].concat();
-        sizes.iter().chain(&steps).all(|size| *size > 0)
+        let steps = self.stride.iter().chain(&self.dilation);
+        sizes.iter().chain(steps).all(|size| *size > 0)
             && self.inputs.is_multiple_of(self.groups)
             && self.outputs.is_multiple_of(self.groups)
             && self.area_in() > 0
@@ -125,7 +143,7 @@ impl Geometry {
 
     /// Whether each output position sees only the input position at the same place.
     pub fn is_pointwise(&self) -> bool {
-        self.kernel == [1, 1] && self.stride == [1, 1] && self.padding == [(0, 0), (0, 0)]
+        self.kernel == [1; D] && self.stride == [1; D] && self.padding == [(0, 0); D]
     }
 
     /// Positions of the input along an axis that windows see at a distance from their start, were there windows without
@@ -144,4 +162,10 @@ impl Geometry {
         let num = self.output()[axis];
         (first.min(num)..(first + seen).min(num), from)
     }
+}
+
+/// The sizes of the last axes, after `one` for each that there is not.
+fn along_three<T: Copy, const D: usize>(sizes: [T; D], one: T) -> [T; 3] {
+    const { assert!(D > 0 && D <= 3) };
+    std::array::from_fn(|axis| (axis + D).checked_sub(3).map_or(one, |at| sizes[at]))
 }

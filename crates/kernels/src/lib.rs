@@ -1,4 +1,5 @@
-//! Convolutions and pooling over slices of numbers on the CPU, forward and backward; without tensors.
+//! Convolutions along one to three axes, and pooling, over slices of numbers on the CPU, forward and backward; without
+//! tensors.
 //!
 //! A convolution is a matrix product of its weights with the windows of its input laid out as columns (im2col;
 //! Chellapilla, Puri and Simard, High Performance Convolutional Neural Networks for Document Processing, 2006). As a
@@ -49,6 +50,7 @@ pub mod prelu;
 mod product;
 pub mod recurrent;
 mod reduce;
+pub mod resample;
 pub mod scan;
 mod scratch;
 pub mod softmax;
@@ -69,9 +71,18 @@ pub use pool::{max_pool, max_pool_backward, suits as can_pool};
 pub use reduce::axis_sums;
 pub use threads::stay_awake;
 
-/// The output for items \[items, inputs, height, width\], weights \[outputs, inputs / groups, kernel height, kernel width\]
-/// and a bias for each output.
-pub fn forward(geometry: &Geometry, x: &[f32], weight: &[f32], bias: Option<&[f32]>) -> Vec<f32> {
+/// The output for items \[items, inputs, (depth, height,) width\], weights \[outputs, inputs / groups, kernel\] and a bias
+/// for each output.
+///
+/// # Panics
+/// If lengths do not match the sizes, or these do not define a convolution.
+pub fn forward<const D: usize>(
+    geometry: &Geometry<D>,
+    x: &[f32],
+    weight: &[f32],
+    bias: Option<&[f32]>,
+) -> Vec<f32> {
+    let geometry = &geometry.volume();
     geometry.check(x.len(), weight.len(), geometry.num_outputs());
     assert!(bias.is_none_or(|bias| bias.len() == geometry.outputs));
     if direct::suits(geometry) {
@@ -84,7 +95,15 @@ pub fn forward(geometry: &Geometry, x: &[f32], weight: &[f32], bias: Option<&[f3
 }
 
 /// The gradient of the input.
-pub fn backward_input(geometry: &Geometry, gradient: &[f32], weight: &[f32]) -> Vec<f32> {
+///
+/// # Panics
+/// As [`forward`].
+pub fn backward_input<const D: usize>(
+    geometry: &Geometry<D>,
+    gradient: &[f32],
+    weight: &[f32],
+) -> Vec<f32> {
+    let geometry = &geometry.volume();
     geometry.check(geometry.num_inputs(), weight.len(), gradient.len());
     if direct::suits_input(geometry, weight) {
         direct::backward_input(geometry, gradient, weight)
@@ -96,7 +115,15 @@ pub fn backward_input(geometry: &Geometry, gradient: &[f32], weight: &[f32]) -> 
 }
 
 /// The gradient of the weights.
-pub fn backward_weight(geometry: &Geometry, x: &[f32], gradient: &[f32]) -> Vec<f32> {
+///
+/// # Panics
+/// As [`forward`].
+pub fn backward_weight<const D: usize>(
+    geometry: &Geometry<D>,
+    x: &[f32],
+    gradient: &[f32],
+) -> Vec<f32> {
+    let geometry = &geometry.volume();
     geometry.check(x.len(), geometry.num_weights(), gradient.len());
     let direct = direct::suits(geometry).then(|| direct::backward_weight(geometry, x, gradient));
     if let Some(weight) = direct.flatten() {
@@ -109,7 +136,11 @@ pub fn backward_weight(geometry: &Geometry, x: &[f32], gradient: &[f32]) -> Vec<
 }
 
 /// The gradient of the bias.
-pub fn backward_bias(geometry: &Geometry, gradient: &[f32]) -> Vec<f32> {
+///
+/// # Panics
+/// As [`forward`].
+pub fn backward_bias<const D: usize>(geometry: &Geometry<D>, gradient: &[f32]) -> Vec<f32> {
+    let geometry = &geometry.volume();
     geometry.check(
         geometry.num_inputs(),
         geometry.num_weights(),

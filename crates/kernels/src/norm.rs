@@ -1,5 +1,5 @@
-//! Normalization of rows (layer, RMS), of groups of channels (group, instance) and of channels over a batch, forward
-//! and backward, in as few passes as the sums allow.
+//! Normalization of rows (layer, RMS), of groups of channels (group, instance), of channels over a batch and by
+//! neighboring channels, forward and backward, in as few passes as the sums allow.
 //!
 //! Means and variances are computed in two passes, the variance from the centered values, as in PyTorch; the order of
 //! sums depends only on sizes. Numbers that are far from zero and close to each other take a third pass, since the
@@ -7,6 +7,7 @@
 
 mod batch;
 mod group;
+mod local;
 mod planes;
 #[cfg(test)]
 mod tests;
@@ -17,6 +18,7 @@ use rayon::prelude::*;
 
 pub use batch::{batch_backward, batch_evaluate, batch_forward, deviations};
 pub use group::{group_backward, group_forward};
+pub use local::LocalResponse;
 pub use planes::{Affine, Planes};
 
 use super::reduce::{add_rows, dot, dot_from, squares_from, sum, sum_from};

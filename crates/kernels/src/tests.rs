@@ -6,27 +6,36 @@ use rayon::ThreadPoolBuilder;
 use super::*;
 
 /// Calls with each pair of an output and an input position, the weight's position between them, and the output channel.
-fn for_each_term(geometry: &Geometry, mut term: impl FnMut(usize, usize, usize)) {
-    let [height, width] = geometry.output();
-    let (inputs, [tall, wide]) = (geometry.group_inputs(), geometry.kernel);
+fn for_each_term<const D: usize>(
+    geometry: &Geometry<D>,
+    mut term: impl FnMut(usize, usize, usize),
+) {
+    let geometry = geometry.volume();
+    let inputs = geometry.group_inputs();
     let place = |axis: usize, window: usize, tap: usize| {
         let at = window * geometry.stride[axis] + tap * geometry.dilation[axis];
         let at = at.checked_sub(geometry.padding[axis].0)?;
         (at < geometry.input[axis]).then_some(at)
     };
-    for output in 0..geometry.items * geometry.outputs * height * width {
-        let (row, column) = (output / width % height, output % width);
-        let channel = output / (height * width) % geometry.outputs;
-        let item = output / (height * width) / geometry.outputs;
+    let split = |at: usize, [_, height, width]: [usize; 3]| {
+        [at / width / height, at / width % height, at % width]
+    };
+    for output in 0..geometry.num_outputs() {
+        let (area, taps) = (geometry.area_out(), geometry.taps());
+        let window = split(output % area, geometry.output());
+        let channel = output / area % geometry.outputs;
+        let item = output / area / geometry.outputs;
         let group = channel / geometry.group_outputs();
-        for weight in 0..inputs * tall * wide {
-            let (y, x) = (weight / wide % tall, weight % wide);
-            let (Some(y), Some(x)) = (place(0, row, y), place(1, column, x)) else {
+        for weight in 0..inputs * taps {
+            let tap = split(weight % taps, geometry.kernel);
+            let seen = [0, 1, 2].map(|axis| place(axis, window[axis], tap[axis]));
+            let [Some(z), Some(y), Some(x)] = seen else {
                 continue;
             };
-            let from = item * geometry.inputs + group * inputs + weight / (tall * wide);
-            let input = (from * geometry.input[0] + y) * geometry.input[1] + x;
-            term(output, input, channel * inputs * tall * wide + weight);
+            let [depth, height, width] = geometry.input;
+            let from = item * geometry.inputs + group * inputs + weight / taps;
+            let input = ((from * depth + z) * height + y) * width + x;
+            term(output, input, channel * inputs * taps + weight);
         }
     }
 }
@@ -47,7 +56,7 @@ struct Operands {
 }
 
 impl Operands {
-    fn new(geometry: &Geometry, seed: u64) -> Self {
+    fn new<const D: usize>(geometry: &Geometry<D>, seed: u64) -> Self {
         Self {
             x: numbers(geometry.num_inputs(), seed),
             weight: numbers(geometry.num_weights(), seed + 1),
@@ -69,7 +78,7 @@ pub fn numbers(num: usize, seed: u64) -> Vec<f32> {
     (0..num).map(next).collect()
 }
 
-fn plain(geometry: &Geometry, operands: &Operands) -> Plain {
+fn plain<const D: usize>(geometry: &Geometry<D>, operands: &Operands) -> Plain {
     let area = geometry.area_out();
     let of = |values: &[f32], at: usize| f64::from(values[at]);
     let channel = |at: usize| at / area % geometry.outputs;
@@ -93,7 +102,7 @@ fn plain(geometry: &Geometry, operands: &Operands) -> Plain {
 }
 
 /// The output and the gradients of input, weights and bias.
-fn ours(geometry: &Geometry, operands: &Operands) -> [Vec<f32>; 4] {
+fn ours<const D: usize>(geometry: &Geometry<D>, operands: &Operands) -> [Vec<f32>; 4] {
     let Operands {
         x,
         weight,
@@ -121,7 +130,7 @@ fn distance(ours: &[f32], plain: &[f64]) -> f64 {
     differences.fold(0.0, f64::max) / largest
 }
 
-fn assert_right(geometry: &Geometry) {
+fn assert_right<const D: usize>(geometry: &Geometry<D>) {
     for arithmetic in [Arithmetic::Fast, Arithmetic::Portable] {
         assert_one_right(&Geometry {
             arithmetic,
@@ -130,7 +139,7 @@ fn assert_right(geometry: &Geometry) {
     }
 }
 
-fn assert_one_right(geometry: &Geometry) {
+fn assert_one_right<const D: usize>(geometry: &Geometry<D>) {
     let operands = Operands::new(geometry, 1);
     let plain = plain(geometry, &operands);
     let [output, input, weight, bias] = ours(geometry, &operands);
@@ -210,6 +219,12 @@ proptest! {
     #[test]
     #[cfg_attr(miri, ignore = "takes hours there")]
     fn kernels_are_plain_loops(geometry in geometries()) {
+        assert_right(&geometry);
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "takes hours there")]
+    fn kernels_of_volumes_are_plain_loops(geometry in volumes()) {
         assert_right(&geometry);
     }
 
@@ -297,6 +312,61 @@ fn small_items_are_put_side_by_side() {
             ..square(items, [6, 10, groups], size, 3, stride - 1)
         };
         assert_right(&geometry);
+    }
+}
+
+fn volumes() -> impl Strategy<Value = Geometry<3>> {
+    let axis = || {
+        (
+            1..8usize,
+            1..4usize,
+            1..4usize,
+            0..3usize,
+            0..3usize,
+            1..3usize,
+        )
+    };
+    let channels = (1..4usize, prop_oneof![Just(1), 1..5usize], 1..10usize);
+    (1..4usize, channels, axis(), axis(), axis())
+        .prop_map(|(items, (groups, inputs, outputs), z, y, x)| Geometry {
+            items,
+            inputs: groups * inputs,
+            outputs: groups * outputs,
+            groups,
+            input: [z.0, y.0, x.0],
+            kernel: [z.1, y.1, x.1],
+            stride: [z.2, y.2, x.2],
+            padding: [(z.3, z.4), (y.3, y.4), (x.3, x.4)],
+            dilation: [z.5, y.5, x.5],
+            arithmetic: Arithmetic::Fast,
+        })
+        .prop_filter("no window fits", Geometry::is_sound)
+}
+
+/// Volumes of which only some slabs are copied at a time, with and without strides, groups and registers of outputs.
+#[test]
+#[cfg_attr(miri, ignore = "takes hours there")]
+fn large_volumes_are_put_together() {
+    for (channels, stride, kernel) in [
+        ([24, 40, 1], [1, 1, 1], [3, 3, 3]),
+        ([20, 12, 2], [2, 2, 2], [3, 3, 3]),
+        ([40, 9, 1], [3, 1, 2], [4, 2, 3]),
+        ([24, 24, 24], [1, 1, 1], [3, 3, 3]),
+        ([24, 24, 24], [2, 1, 2], [3, 3, 3]),
+    ] {
+        let [inputs, outputs, groups] = channels;
+        assert_right(&Geometry {
+            items: 2,
+            inputs,
+            outputs,
+            groups,
+            input: [13, 25, 24],
+            kernel,
+            stride,
+            padding: [(2, 1), (1, 1), (0, 2)],
+            dilation: [1, 1, 1],
+            arithmetic: Arithmetic::Fast,
+        });
     }
 }
 

@@ -115,9 +115,8 @@ pub fn apply(plan: &LayerPlan, mut inputs: Vec<DynTensor>, masks: &Masks) -> Dyn
             let norm = LocalResponseNormConfig::new(*size)
                 .with_alpha(*alpha)
                 .with_beta(*beta)
-                .with_k(*k)
-                .init();
-            map_rank!(input, t => norm.forward(t))
+                .with_k(*k);
+            map_rank!(input, t => dampened(&norm, plan.kernels, t))
         }
         LayerKind::Pool(pool) => pooled(pool, plan.kernels, input),
         LayerKind::AdaptiveAvgPool { output_size, .. } => {
@@ -157,30 +156,7 @@ pub fn apply(plan: &LayerPlan, mut inputs: Vec<DynTensor>, masks: &Masks) -> Dyn
             ..
         } => {
             let sizes = &plan.shape[1..];
-            let mode = match mode {
-                Interpolation::Nearest => InterpolateMode::Nearest,
-                Interpolation::Linear => InterpolateMode::Linear,
-                Interpolation::Cubic => InterpolateMode::Cubic,
-            };
-            match dims {
-                1 => {
-                    let config = Interpolate1dConfig::new().with_output_size(Some(sizes[0]));
-                    let interpolate = config
-                        .with_mode(mode)
-                        .with_align_corners(*align_corners)
-                        .init();
-                    DynTensor::R3(interpolate.forward(input.r3()))
-                }
-                _ => {
-                    let config =
-                        Interpolate2dConfig::new().with_output_size(Some([sizes[0], sizes[1]]));
-                    let interpolate = config
-                        .with_mode(mode)
-                        .with_align_corners(*align_corners)
-                        .init();
-                    DynTensor::R4(interpolate.forward(input.r4()))
-                }
-            }
+            interpolated(sizes, *dims, *mode, *align_corners, plan.kernels, input)
         }
         LayerKind::PixelShuffle { factor } => {
             DynTensor::R4(PixelShuffleConfig::new(*factor).init().forward(input.r4()))
@@ -393,6 +369,69 @@ fn averaged<const D: usize>(
     of_burn(x)
 }
 
+/// Values divided by those of neighboring channels.
+fn dampened<const D: usize>(
+    norm: &LocalResponseNormConfig,
+    kernels: Kernels,
+    x: Tensor<D>,
+) -> Tensor<D> {
+    #[cfg(feature = "flex")]
+    if kernels.is_fast() {
+        let own = runner_kernels::norm::LocalResponse {
+            size: norm.size,
+            alpha: norm.alpha as f32,
+            beta: norm.beta as f32,
+            k: norm.k as f32,
+        };
+        if let Some(output) = crate::fast::norm::local_response(own, &x) {
+            return output;
+        }
+    }
+    let _ = kernels;
+    norm.init().forward(x)
+}
+
+/// Values between positions, for other sizes.
+fn interpolated(
+    sizes: &[usize],
+    dims: usize,
+    mode: Interpolation,
+    aligns_corners: bool,
+    kernels: Kernels,
+    input: DynTensor,
+) -> DynTensor {
+    #[cfg(feature = "flex")]
+    if kernels.is_fast() {
+        use crate::fast::resample::interpolated;
+        let output = match &input {
+            DynTensor::R3(x) => interpolated(x, sizes, mode, aligns_corners).map(DynTensor::R3),
+            DynTensor::R4(x) => interpolated(x, sizes, mode, aligns_corners).map(DynTensor::R4),
+            _ => None,
+        };
+        if let Some(output) = output {
+            return output;
+        }
+    }
+    let _ = kernels;
+    let mode = match mode {
+        Interpolation::Nearest => InterpolateMode::Nearest,
+        Interpolation::Linear => InterpolateMode::Linear,
+        Interpolation::Cubic => InterpolateMode::Cubic,
+    };
+    match dims {
+        1 => {
+            let config = Interpolate1dConfig::new().with_output_size(Some(sizes[0]));
+            let config = config.with_mode(mode).with_align_corners(aligns_corners);
+            DynTensor::R3(config.init().forward(input.r3()))
+        }
+        _ => {
+            let config = Interpolate2dConfig::new().with_output_size(Some([sizes[0], sizes[1]]));
+            let config = config.with_mode(mode).with_align_corners(aligns_corners);
+            DynTensor::R4(config.init().forward(input.r4()))
+        }
+    }
+}
+
 /// The means of a given number of parts.
 fn adaptively_pooled(output: &[usize], kernels: Kernels, input: DynTensor) -> DynTensor {
     #[cfg(feature = "flex")]
@@ -400,6 +439,7 @@ fn adaptively_pooled(output: &[usize], kernels: Kernels, input: DynTensor) -> Dy
         let means = match &input {
             DynTensor::R3(x) => crate::fast::pool::adaptive(x, output).map(DynTensor::R3),
             DynTensor::R4(x) => crate::fast::pool::adaptive(x, output).map(DynTensor::R4),
+            DynTensor::R5(x) => adaptively_pooled3d(output, x).map(DynTensor::R5),
             _ => None,
         };
         if let Some(means) = means {
@@ -573,3 +613,16 @@ fn activate<const D: usize>(
 
 #[cfg(test)]
 mod tests;
+
+/// The same along three axes by runner's kernels: along the last two, and then along the first. All planes of a part have
+/// as many values, so the mean of means is the mean.
+#[cfg(feature = "flex")]
+fn adaptively_pooled3d(output: &[usize], x: &Tensor<5>) -> Option<Tensor<5>> {
+    let [items, channels, depth, height, width] = x.dims();
+    let x = x.clone().reshape([items, channels * depth, height, width]);
+    let planes = crate::fast::pool::adaptive(&x, &output[1..])?;
+    let area = output[1] * output[2];
+    let stack = planes.reshape([items, channels, depth, area]);
+    let means = crate::fast::pool::adaptive(&stack, &[output[0], area])?;
+    Some(means.reshape([items, channels, output[0], output[1], output[2]]))
+}

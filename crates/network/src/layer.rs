@@ -10,7 +10,7 @@ use std::sync::Arc;
 use burn::module::{Module, Param};
 use burn::nn::activation::*;
 use burn::nn::attention::*;
-use burn::nn::conv::{Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d};
+use burn::nn::conv::{ConvTranspose1d, ConvTranspose2d, ConvTranspose3d};
 use burn::nn::transformer::*;
 use burn::nn::*;
 use burn::tensor::activation::silu;
@@ -18,7 +18,7 @@ use burn::tensor::{Device, Tensor, TensorData};
 
 use crate::attention::{GroupedAttention, Positions};
 use crate::batch_norm;
-use crate::convolution::{Conv1d, Conv2d};
+use crate::convolution::{Conv1d, Conv2d, Conv3d};
 use crate::deform::DeformConv2d;
 use crate::dlinoss::Dlinoss;
 use crate::documents;
@@ -297,7 +297,13 @@ impl Layer {
                     conv.forward(x)
                 ))
             }
-            Layer::ConvTranspose3d(conv) => DynTensor::R5(conv.forward(input.r5())),
+            Layer::ConvTranspose3d(conv) => {
+                let x = input.r5();
+                DynTensor::R5(fast!(
+                    transpose::of_volumes(conv, &x, plan.arithmetic),
+                    conv.forward(x)
+                ))
+            }
             Layer::BatchNorm(norm) => {
                 map_rank!(input, t => fast!(norm::batch(norm, &t, None), batch_norm::forward(norm, t)))
             }

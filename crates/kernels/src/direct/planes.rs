@@ -4,14 +4,15 @@
 //! phases: one for each remainder of the places of its padded rows and columns that some tap has. In a phase, the next
 //! window is at the next place, as with stride 1.
 //!
-//! Several small items are side by side in a plane, so that fewer positions are computed in vain.
+//! Several small items are side by side in a plane, so that fewer positions are computed in vain. Of a large volume, only
+//! the slabs that some windows along the depth see are copied at a time.
 
 use crate::columns::copy_every;
 use crate::dense::REGISTER;
-use crate::geometry::Geometry;
+use crate::geometry::Volume;
 use crate::vectors::vectorized;
 
-/// The rows (or columns) of a channel that are copied to a phase, `stride` apart.
+/// The slabs (or rows, or columns) of a channel that are copied to a phase, `stride` apart.
 #[derive(Clone, Copy)]
 struct Run {
     /// The first one.
@@ -31,7 +32,7 @@ pub struct Tap {
 }
 
 /// The taps along an axis.
-pub fn taps(geometry: &Geometry, axis: usize) -> Vec<Tap> {
+pub fn taps(geometry: &Volume, axis: usize) -> Vec<Tap> {
     let places = (0..geometry.kernel[axis]).map(|tap| tap * geometry.dilation[axis]);
     let stride = geometry.stride[axis];
     let tap = |place: usize| Tap {
@@ -47,27 +48,41 @@ pub fn at_once(items: usize, positions: usize) -> usize {
     64_usize.div_ceil(positions).clamp(1, (items / 16).max(1))
 }
 
+/// Numbers of the slabs that are copied at a time, if it is more than one: they stay in the second cache.
+const SLABS: usize = 1 << 17;
+
+/// Windows along the depth that are computed at a time, for slabs of so many numbers.
+fn at_a_time(windows: usize, of_slab: usize) -> usize {
+    let most = (SLABS / of_slab.max(1)).clamp(1, windows.max(1));
+    windows.div_ceil(windows.div_ceil(most).max(1))
+}
+
 /// Channels as planes with zeros around them, one after another.
 pub struct Planes {
     /// For each phase along an axis.
-    runs: [Vec<Run>; 2],
-    stride: [usize; 2],
-    /// Rows and columns of a channel.
-    size: [usize; 2],
+    runs: [Vec<Run>; 3],
+    stride: [usize; 3],
+    /// Slabs, rows and columns of a channel.
+    size: [usize; 3],
     /// Items side by side.
     pub items: usize,
     /// How far apart items are.
     pub width: usize,
+    /// Windows along the depth at a time.
+    pub windows: usize,
+    /// Slabs of a plane, and rows of a slab.
+    slabs: usize,
+    rows: usize,
     /// Numbers of a plane.
     len: usize,
 }
 
 impl Planes {
     /// Some channels of some items of a convolution's input, and the offset of each tap of each channel.
-    pub fn of_input(geometry: &Geometry, channels: usize, items: usize) -> (Self, Vec<usize>) {
+    pub fn of_input(geometry: &Volume, channels: usize, items: usize) -> (Self, Vec<usize>) {
         let output = geometry.output();
-        let taps = [0, 1].map(|axis| taps(geometry, axis));
-        let lens = [0, 1].map(|axis| {
+        let taps = [0, 1, 2].map(|axis| taps(geometry, axis));
+        let lens = [0, 1, 2].map(|axis| {
             let shifts = taps[axis].iter().map(|tap| tap.shift);
             output[axis] + shifts.max().unwrap_or(0)
         });
@@ -77,7 +92,7 @@ impl Planes {
             phases.dedup();
             phases
         });
-        let runs = [0, 1].map(|axis| {
+        let runs = [0, 1, 2].map(|axis| {
             let run = |phase: &usize| {
                 let (at, from, num) = geometry.seen(axis, *phase);
                 let num = num.min(lens[axis].saturating_sub(at));
@@ -85,52 +100,87 @@ impl Planes {
             };
             phases[axis].iter().map(run).collect()
         });
-        let planes = Self {
+        let planes = Self::new(
             runs,
-            stride: geometry.stride,
-            size: geometry.input,
-            items,
-            width: lens[1],
-            len: lens[0] * items * lens[1],
-        };
+            geometry.stride,
+            geometry.input,
+            [output[0], channels, items],
+            lens,
+        );
         let place = |axis: usize, tap: &Tap| {
             let phase = phases[axis].iter().position(|phase| *phase == tap.phase);
             phase.expect("a phase of each tap")
         };
         let mut offsets = Vec::with_capacity(channels * geometry.taps());
         for channel in 0..channels {
-            for y in &taps[0] {
-                for x in &taps[1] {
-                    let phase = place(0, y) * phases[1].len() + place(1, x);
-                    let plane = channel * planes.of_channel() + phase * planes.len;
-                    offsets.push(plane + y.shift * planes.pitch() + x.shift);
+            for z in &taps[0] {
+                for y in &taps[1] {
+                    for x in &taps[2] {
+                        let phase = place(0, z) * phases[1].len() + place(1, y);
+                        let phase = phase * phases[2].len() + place(2, x);
+                        let plane = channel * planes.of_channel() + phase * planes.len;
+                        offsets.push(plane + planes.place([z.shift, y.shift, x.shift]));
+                    }
                 }
             }
         }
         (planes, offsets)
     }
 
-    /// Planes of rows and columns as in `lens` with channels of `size`, whose first element is at a place.
-    pub fn around(size: [usize; 2], at: [usize; 2], items: usize, lens: [usize; 2]) -> Self {
-        let run = |axis: usize| Run {
-            from: 0,
-            at: at[axis],
-            num: size[axis],
+    /// Planes of slabs, rows and columns as in `lens` with channels of `size`, whose first element is at a place.
+    /// `num` are the windows along the depth, channels and items.
+    pub fn around(size: [usize; 3], at: [usize; 3], num: [usize; 3], lens: [usize; 3]) -> Self {
+        let run = |axis: usize| {
+            vec![Run {
+                from: 0,
+                at: at[axis],
+                num: size[axis],
+            }]
         };
+        Self::new([run(0), run(1), run(2)], [1; 3], size, num, lens)
+    }
+
+    fn new(
+        runs: [Vec<Run>; 3],
+        stride: [usize; 3],
+        size: [usize; 3],
+        [windows, channels, items]: [usize; 3],
+        [slabs, rows, width]: [usize; 3],
+    ) -> Self {
+        let phases: usize = runs.iter().map(Vec::len).product();
+        let at_a_time = at_a_time(windows, channels * phases * rows * width);
+        let items = if at_a_time < windows { 1 } else { items };
+        let slabs = slabs - (windows - at_a_time);
         Self {
-            runs: [vec![run(0)], vec![run(1)]],
-            stride: [1, 1],
+            runs,
+            stride,
             size,
             items,
-            width: lens[1],
-            len: lens[0] * items * lens[1],
+            width,
+            windows: at_a_time,
+            slabs,
+            rows,
+            len: slabs * rows * items * width,
         }
     }
 
-    /// Planes of `len` numbers with channels of results, at the positions of these planes.
-    pub fn of_results(&self, size: [usize; 2], len: usize) -> Self {
-        let planes = Self::around(size, [0, 0], self.items, [size[0], self.width]);
-        Self { len, ..planes }
+    /// Planes of `len` numbers with a slab of channels of results, at the positions of these planes.
+    pub fn of_results(&self, size: [usize; 3], len: usize) -> Self {
+        let run = |axis: usize| {
+            vec![Run {
+                from: 0,
+                at: 0,
+                num: size[axis],
+            }]
+        };
+        Self {
+            runs: [run(0), run(1), run(2)],
+            stride: [1; 3],
+            size,
+            slabs: 1,
+            len,
+            ..*self
+        }
     }
 
     /// How far apart the rows of a plane are.
@@ -138,49 +188,63 @@ impl Planes {
         self.items * self.width
     }
 
-    /// Numbers of all planes of a channel.
-    pub fn of_channel(&self) -> usize {
-        self.runs[0].len() * self.runs[1].len() * self.len
+    /// The position of a slab, row and column of the first item.
+    pub fn place(&self, [slab, row, column]: [usize; 3]) -> usize {
+        (slab * self.rows + row) * self.pitch() + column
     }
 
-    /// Places from the first to the last of some rows and columns of all items, in whole registers.
-    pub fn positions(&self, [rows, columns]: [usize; 2]) -> usize {
-        let last = (rows - 1) * self.pitch() + (self.items - 1) * self.width;
+    /// Numbers of all planes of a channel.
+    pub fn of_channel(&self) -> usize {
+        self.runs.iter().map(Vec::len).product::<usize>() * self.len
+    }
+
+    /// Places from the first to the last of some slabs, rows and columns of all items, in whole registers.
+    pub fn positions(&self, [slabs, rows, columns]: [usize; 3]) -> usize {
+        let last = self.place([slabs - 1, rows - 1, (self.items - 1) * self.width]);
         (last + columns).next_multiple_of(REGISTER)
     }
 
-    /// Copies the channels of `num` items, which are `apart` from each other.
-    pub fn copy(&self, from: &[f32], num: usize, apart: usize, to: &mut [f32]) {
-        copy(self, from, num, apart, to);
+    /// Copies the slabs for windows along the depth from `first` on, of the channels of `num` items, which are `apart`
+    /// from each other.
+    pub fn copy(&self, first: usize, from: &[f32], num: usize, apart: usize, to: &mut [f32]) {
+        copy(self, first, from, num, apart, to);
     }
 }
 
 vectorized! {
-    fn copy = copy_now(planes: &Planes, from: &[f32], num: usize, apart: usize, to: &mut [f32]);
+    fn copy = copy_now(planes: &Planes, first: usize, from: &[f32], num: usize, apart: usize, to: &mut [f32]);
 }
 
 #[inline(always)]
-fn copy_now(planes: &Planes, from: &[f32], num: usize, apart: usize, to: &mut [f32]) {
-    let [height, width] = planes.size;
+fn copy_now(planes: &Planes, first: usize, from: &[f32], num: usize, apart: usize, to: &mut [f32]) {
+    let [depth, height, width] = planes.size;
     let channels = to.chunks_exact_mut(planes.of_channel()).enumerate();
     for (channel, to) in channels {
         let mut phases = to.chunks_exact_mut(planes.len);
-        for rows in &planes.runs[0] {
-            for columns in &planes.runs[1] {
-                let to = phases.next().expect("a plane for each phase");
-                let mut filled = 0;
-                for row in 0..rows.num * usize::from(columns.num > 0) {
-                    let first = (channel * height + rows.from + row * planes.stride[0]) * width;
-                    let place = (rows.at + row) * planes.pitch() + columns.at;
-                    for item in 0..num {
-                        let place = place + item * planes.width;
-                        to[filled..place].fill(0.0);
-                        filled = place + columns.num;
-                        let from = &from[item * apart + first + columns.from..];
-                        copy_every(&mut to[place..filled], from, planes.stride[1]);
+        for slabs in &planes.runs[0] {
+            let seen = slabs.at.max(first)..(slabs.at + slabs.num).min(first + planes.slabs);
+            for rows in &planes.runs[1] {
+                for columns in &planes.runs[2] {
+                    let to = phases.next().expect("a plane for each phase");
+                    let mut filled = 0;
+                    for slab in seen.clone() {
+                        let source = slabs.from + (slab - slabs.at) * planes.stride[0];
+                        let source = (channel * depth + source) * height + rows.from;
+                        let place = (slab - first) * planes.rows + rows.at;
+                        for row in 0..rows.num * usize::from(columns.num > 0) {
+                            let source = (source + row * planes.stride[1]) * width + columns.from;
+                            let place = (place + row) * planes.pitch() + columns.at;
+                            for item in 0..num {
+                                let place = place + item * planes.width;
+                                to[filled..place].fill(0.0);
+                                filled = place + columns.num;
+                                let from = &from[item * apart + source..];
+                                copy_every(&mut to[place..filled], from, planes.stride[2]);
+                            }
+                        }
                     }
+                    to[filled..].fill(0.0);
                 }
-                to[filled..].fill(0.0);
             }
         }
     }

@@ -204,16 +204,16 @@ impl Rows<'_> {
     }
 }
 
-/// ByPosition of the gradients of outputs with the input of each term, over all positions of some items.
+/// Products of the gradients of outputs with the input of each term, over all positions of some slabs of items.
 pub struct ByPosition<'a> {
     pub planes: &'a [f32],
-    /// The distance between two items.
-    pub room: usize,
+    /// Where each slab begins.
+    pub starts: &'a [usize],
+    /// By slab, output and position.
     pub gradients: &'a [f32],
     pub outputs: usize,
-    /// Positions of an output.
+    /// Positions of an output in a slab.
     pub num: usize,
-    pub items: usize,
     /// Of all terms, padded to fill a tile.
     pub offsets: &'a [usize],
     pub terms: usize,
@@ -226,10 +226,10 @@ impl Tiled for ByPosition<'_> {
 
     #[inline(always)]
     unsafe fn run<L: Lanes>(mut self, parts: usize) {
-        let last = self.offsets.iter().max().copied().unwrap_or(0);
-        assert!(self.num.is_multiple_of(L::NUM) && last + self.num <= self.room);
-        assert!(self.items * self.room <= self.planes.len());
-        assert!(self.items * self.outputs * self.num <= self.gradients.len());
+        let last = |of: &[usize]| of.iter().max().copied().unwrap_or(0);
+        let past = last(self.starts) + last(self.offsets) + self.num;
+        assert!(self.num.is_multiple_of(L::NUM) && past <= self.planes.len());
+        assert!(self.starts.len() * self.outputs * self.num <= self.gradients.len());
         assert!(
             self.sums.len() == self.outputs * self.terms && self.offsets.len().is_multiple_of(TAPS)
         );
@@ -256,11 +256,11 @@ impl ByPosition<'_> {
             // SAFETY: the caller has checked the bounds.
             unsafe {
                 let mut sums = [[L::splat(0.0); TAPS]; N];
-                for item in 0..self.items {
-                    let seen = self.planes.as_ptr().add(item * self.room);
+                for (slab, start) in self.starts.iter().enumerate() {
+                    let seen = self.planes.as_ptr().add(*start);
                     let seen: [*const f32; TAPS] =
                         std::array::from_fn(|tap| seen.add(offsets[tap]));
-                    let place = (item * self.outputs + first) * self.num;
+                    let place = (slab * self.outputs + first) * self.num;
                     let gradient = self.gradients.as_ptr().add(place);
                     for at in (0..self.num).step_by(L::NUM) {
                         let of: [L; N] = std::array::from_fn(|output| {

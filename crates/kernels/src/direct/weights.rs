@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use super::planes::{Planes, at_once};
 use super::tiles::{ByOutput, ByPosition, TAPS, run};
 use crate::dense::{REGISTER, parts, turn};
-use crate::geometry::Geometry;
+use crate::geometry::Volume;
 use crate::scratch::{self, PIECE};
 use crate::vectors::vectorized;
 
@@ -15,7 +15,7 @@ use crate::vectors::vectorized;
 const AT_A_TIME: usize = 1 << 17;
 
 /// The gradient of the weights; none if registers hold positions, and an input or gradient is infinite or NaN.
-pub fn backward_weight(geometry: &Geometry, x: &[f32], gradient: &[f32]) -> Option<Vec<f32>> {
+pub fn backward_weight(geometry: &Volume, x: &[f32], gradient: &[f32]) -> Option<Vec<f32>> {
     let (groups, outputs) = (geometry.groups, geometry.group_outputs());
     let num_weights = geometry.num_weights();
     let mut work = Work::new(geometry, x, gradient);
@@ -91,7 +91,7 @@ fn is_by_output(outputs: usize, terms: usize, positions: usize) -> bool {
 
 /// What the tasks share.
 struct Work<'a> {
-    geometry: &'a Geometry,
+    geometry: &'a Volume,
     x: &'a [f32],
     gradient: &'a [f32],
     /// Whether registers hold outputs at one position; otherwise, they hold positions of one output.
@@ -105,7 +105,7 @@ struct Work<'a> {
 }
 
 impl<'a> Work<'a> {
-    fn new(geometry: &'a Geometry, x: &'a [f32], gradient: &'a [f32]) -> Self {
+    fn new(geometry: &'a Volume, x: &'a [f32], gradient: &'a [f32]) -> Self {
         let outputs = geometry.group_outputs();
         let items = at_once(geometry.items, geometry.area_out());
         let (planes, mut offsets) = Planes::of_input(geometry, geometry.group_inputs(), items);
@@ -130,39 +130,58 @@ impl<'a> Work<'a> {
 
     /// Turns all gradients, for tasks that share them.
     fn turn(&mut self) {
-        let Geometry { items, groups, .. } = *self.geometry;
+        let Volume { items, groups, .. } = *self.geometry;
         let of_item = self.geometry.area_out() * self.wide();
         let mut turned = vec![0.0; items * groups * of_item];
         let units = turned.par_chunks_mut(of_item).enumerate();
-        units.for_each(|(unit, to)| self.turn_item(unit % items, unit / items, to));
+        let all = 0..self.geometry.area_out();
+        units.for_each(|(unit, to)| self.turn_item(unit % items, unit / items, all.clone(), to));
         self.turned = turned;
     }
 
-    fn turn_item(&self, item: usize, group: usize, to: &mut [f32]) {
+    fn turn_item(&self, item: usize, group: usize, positions: Range<usize>, to: &mut [f32]) {
         let (area, outputs) = (self.geometry.area_out(), self.geometry.group_outputs());
         let from = &self.gradient[(item * self.geometry.groups + group) * outputs * area..];
-        turn(from, area, [outputs, area], to, self.wide());
+        let size = [outputs, positions.len()];
+        turn(&from[positions.start..], area, size, to, self.wide());
     }
 
     /// Numbers of a group's channels, and of outputs, of an item, and how far apart items are.
     fn sizes(&self) -> [[usize; 2]; 2] {
-        let Geometry { groups, .. } = *self.geometry;
+        let Volume { groups, .. } = *self.geometry;
         let of_group = self.geometry.group_inputs() * self.geometry.area_in();
         let of_output = self.geometry.group_outputs() * self.geometry.area_out();
         [of_group, of_output].map(|num| [num, groups * num])
     }
 
+    /// Windows along the depth, as many at a time as are copied at a time: the first one, and their number.
+    fn windows(&self) -> impl Iterator<Item = (usize, usize)> {
+        let (depth, at_a_time) = (self.geometry.output()[0], self.planes.windows);
+        let first = (0..depth).step_by(at_a_time);
+        first.map(move |first| (first, at_a_time.min(depth - first)))
+    }
+
+    /// The number of bundles of items in scratch memory at a time, for so many numbers of each.
+    fn bundles(&self, of_bundle: usize, items: &Range<usize>) -> usize {
+        let is_whole = self.planes.windows == self.geometry.output()[0];
+        let most = if is_whole {
+            items.len().div_ceil(self.planes.items)
+        } else {
+            1
+        };
+        (AT_A_TIME / of_bundle).clamp(1, most)
+    }
+
     /// Sums of some channels of a group, \[terms, outputs in whole registers\].
     fn by_output(&self, items: Range<usize>, group: usize, channels: Range<usize>) -> Vec<f32> {
-        let geometry = self.geometry;
-        let [height, width] = geometry.output();
-        let (area, wide, at_once) = (height * width, self.wide(), self.planes.items);
+        let (geometry, planes) = (self.geometry, &self.planes);
+        let [depth, height, width] = geometry.output();
+        let (of_slab, wide, at_once) = (height * width, self.wide(), planes.items);
         let [[of_group, apart], _] = self.sizes();
         let offsets = &self.offsets[..channels.len() * geometry.taps()];
-        let room = channels.len() * self.planes.of_channel();
-        let of_item = area * wide;
-        let at_a_time = AT_A_TIME / (room + at_once * of_item);
-        let at_a_time = at_a_time.clamp(1, items.len().div_ceil(at_once));
+        let room = channels.len() * planes.of_channel();
+        let of_item = planes.windows * of_slab * wide;
+        let at_a_time = self.bundles(room + at_once * of_item, &items);
         let own = if self.turned.is_empty() {
             at_a_time * at_once * of_item
         } else {
@@ -171,39 +190,44 @@ impl<'a> Work<'a> {
         // Those of all items that are in scratch memory.
         let places = (0..at_a_time).flat_map(|bundle| {
             let of_item = move |item: usize| {
-                let first = bundle * room + item * self.planes.width;
-                let pitch = self.planes.pitch();
-                let row = move |row: usize| first + row * pitch..first + row * pitch + width;
-                (0..height).flat_map(row)
+                let first = bundle * room + item * planes.width;
+                let row = move |row: usize| {
+                    let first = first + planes.place([row / height, row % height, 0]);
+                    first..first + width
+                };
+                (0..planes.windows * height).flat_map(row)
             };
             (0..at_once).flat_map(of_item)
         });
         let places: Vec<usize> = places.collect();
         let mut sums = vec![0.0; offsets.len() * wide];
         scratch::with(at_a_time * room + own, |scratch| {
-            let (planes, own) = scratch.split_at_mut(at_a_time * room);
+            let (values, own) = scratch.split_at_mut(at_a_time * room);
             if wide > geometry.group_outputs() {
                 own.fill(0.0);
             }
-            for first in items.clone().step_by(at_a_time * at_once) {
+            let bundles = items.clone().step_by(at_a_time * at_once);
+            let units = bundles.flat_map(|first| self.windows().map(move |of| (first, of)));
+            for (first, (window, num_windows)) in units {
                 let past = (first + at_a_time * at_once).min(items.end);
                 for (at, item) in (first..past).step_by(at_once).enumerate() {
                     let x = &self.x[item * apart + group * of_group..];
                     let x = &x[channels.start * geometry.area_in()..];
                     let num = at_once.min(past - item);
-                    self.planes
-                        .copy(x, num, apart, &mut planes[at * room..][..room]);
+                    planes.copy(window, x, num, apart, &mut values[at * room..][..room]);
                 }
+                let positions = window * of_slab..(window + num_windows) * of_slab;
                 let gradients = if self.turned.is_empty() {
                     let each = (first..past).zip(own.chunks_exact_mut(of_item));
-                    each.for_each(|(item, to)| self.turn_item(item, group, to));
+                    each.for_each(|(item, to)| self.turn_item(item, group, positions.clone(), to));
                     &*own
                 } else {
-                    &self.turned[(group * geometry.items + first) * of_item..]
+                    let item = group * geometry.items + first;
+                    &self.turned[(item * depth + window) * of_slab * wide..]
                 };
                 let work = ByOutput {
-                    planes,
-                    places: &places[..(past - first) * area],
+                    planes: values,
+                    places: &places[..(past - first) * positions.len()],
                     gradients,
                     wide,
                     offsets,
@@ -224,46 +248,56 @@ impl<'a> Work<'a> {
         share: Range<usize>,
     ) -> Option<Vec<f32>> {
         let geometry = self.geometry;
-        let [height, width] = geometry.output();
+        let (size, area) = (geometry.output(), geometry.area_out());
         let (of_input, at_once) = (&self.planes, self.planes.items);
         let [[of_group, apart], [of_output, outputs_apart]] = self.sizes();
-        let num = of_input.positions([height, width]);
+        let num = of_input.positions([1, size[1], size[2]]);
         let of_item = geometry.group_inputs() * of_input.of_channel();
-        let of_results = of_input.of_results([height, width], num);
-        let room = of_item.max(self.offsets.iter().max().copied().unwrap_or(0) + num);
+        let of_results = of_input.of_results(size, num);
+        let last = of_input.place([of_input.windows - 1, 0, 0]);
+        let room = last + self.offsets.iter().max().copied().unwrap_or(0) + num;
+        let room = of_item.max(room);
         let outputs = share.len();
+        let of_gradients = of_input.windows * outputs * num;
         let mut sums = vec![0.0; outputs * self.terms];
         let mut all_finite = true;
         // Several small items at a time, so that sums over lanes are added up less often.
-        let at_a_time = (AT_A_TIME / (room + outputs * num)).clamp(1, items.len());
-        scratch::with(at_a_time * (room + outputs * num), |scratch| {
+        let at_a_time = self.bundles(room + of_gradients, &items);
+        scratch::with(at_a_time * (room + of_gradients), |scratch| {
             let (planes, gradients) = scratch.split_at_mut(at_a_time * room);
-            for first in items.clone().step_by(at_a_time * at_once) {
+            let bundles = items.clone().step_by(at_a_time * at_once);
+            let units = bundles.flat_map(|first| self.windows().map(move |of| (first, of)));
+            let mut starts = Vec::with_capacity(at_a_time * of_input.windows);
+            for (first, (window, num_windows)) in units {
                 let past = (first + at_a_time * at_once).min(items.end);
                 let bundles = (first..past).step_by(at_once);
-                let num_bundles = bundles.len();
+                let mut slabs = gradients.chunks_exact_mut(outputs * num);
+                starts.clear();
                 for (at, item) in bundles.enumerate() {
                     let num_items = at_once.min(past - item);
                     let x = &self.x[item * apart + group * of_group..];
                     let (to, rest) = planes[at * room..][..room].split_at_mut(of_item);
-                    of_input.copy(x, num_items, apart, to);
+                    of_input.copy(window, x, num_items, apart, to);
                     rest.fill(0.0);
                     let place = item * outputs_apart + group * of_output;
-                    let from = &self.gradient[place + share.start * height * width..];
-                    let to = &mut gradients[at * outputs * num..][..outputs * num];
-                    of_results.copy(from, num_items, outputs_apart, to);
-                    all_finite &= (0..num_items).all(|item| {
-                        are_finite(&x[item * apart..][..of_group])
-                            && are_finite(&from[item * outputs_apart..][..outputs * height * width])
-                    });
+                    let from = &self.gradient[place + share.start * area..];
+                    for (slab, to) in (0..num_windows).zip(&mut slabs) {
+                        of_results.copy(window + slab, from, num_items, outputs_apart, to);
+                        starts.push(at * room + of_input.place([slab, 0, 0]));
+                    }
+                    // Once for all windows of an item.
+                    all_finite &= window > 0
+                        || (0..num_items).all(|item| {
+                            are_finite(&x[item * apart..][..of_group])
+                                && are_finite(&from[item * outputs_apart..][..outputs * area])
+                        });
                 }
                 let work = ByPosition {
                     planes,
-                    room,
+                    starts: &starts,
                     gradients,
                     outputs,
                     num,
-                    items: num_bundles,
                     offsets: &self.offsets,
                     terms: self.terms,
                     sums: &mut sums,

@@ -404,3 +404,91 @@ fn the_number_of_threads_changes_no_bit() {
     };
     assert!(run(1) == run(2) && run(2) == run(5));
 }
+
+/// The numbers of `torch.nn.LocalResponseNorm(3, alpha=0.5, beta=0.75, k=2.0)` for 5 channels of 2 positions.
+#[test]
+fn local_responses_are_those_of_pytorch() {
+    let norm = LocalResponse {
+        size: 3,
+        alpha: 0.5,
+        beta: 0.75,
+        k: 2.0,
+    };
+    let planes = Planes {
+        items: 1,
+        channels: 5,
+        area: 2,
+    };
+    let x = [1.0, -2.0, 3.0, 0.5, -1.0, 2.0, 4.0, -3.0, 0.5, 1.0];
+    let expected = [
+        0.377_395_24,
+        -0.947_334_6,
+        1.095_062_3,
+        0.200_800_45,
+        -0.250_481_55,
+        0.680_686_95,
+        1.219_211_5,
+        -0.998_860_24,
+        0.156_429_84,
+        0.377_395_24,
+    ];
+    for (found, expected) in norm.forward(&planes, &x).into_iter().zip(expected) {
+        let expected: f32 = expected;
+        assert!((found - expected).abs() < 1e-6, "{found} and {expected}");
+    }
+}
+
+/// The output of a local response norm in 64 bits.
+fn divided(norm: &LocalResponse, planes: &Planes, x: &[f64]) -> Vec<f64> {
+    let of = |at: usize| {
+        let (item, position) = (at / planes.area / planes.channels, at % planes.area);
+        let channel = (at / planes.area % planes.channels) as i64;
+        let first = channel - (norm.size as i64 - 1) / 2;
+        let near = (first..first + norm.size as i64)
+            .filter(|channel| (0..planes.channels as i64).contains(channel));
+        let square = |channel: i64| {
+            let place = item * planes.channels + channel as usize;
+            x[place * planes.area + position].powi(2)
+        };
+        let mean = near.map(square).sum::<f64>() / norm.size as f64;
+        let base = f64::from(norm.k) + f64::from(norm.alpha) * mean;
+        x[at] / base.powf(f64::from(norm.beta))
+    };
+    (0..x.len()).map(of).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    #[cfg_attr(miri, ignore = "takes hours there")]
+    fn local_responses_are_those_of_the_definition(
+        (items, channels, area) in (1usize..3, 1usize..9, prop_oneof![1usize..9, 120usize..140]),
+        size in 1usize..12,
+        beta in prop_oneof![Just(0.75f32), 0.1f32..2.0],
+        seed in 0u64..1000,
+    ) {
+        let planes = Planes { items, channels, area };
+        let norm = LocalResponse { size, alpha: 0.7, beta, k: 0.5 };
+        let x: Vec<f32> = numbers(planes.num(), seed).iter().map(|x| 4.0 * x).collect();
+        let gradient = numbers(planes.num(), seed + 1);
+        let in_64 = |x: &[f32]| x.iter().map(|x| f64::from(*x)).collect::<Vec<f64>>();
+        let exact = in_64(&x);
+        for (found, expected) in norm.forward(&planes, &x).iter().zip(divided(&norm, &planes, &exact)) {
+            prop_assert!((f64::from(*found) - expected).abs() < 1e-5, "{found} and {expected}");
+        }
+        let found = norm.backward(&planes, &x, &gradient);
+        let loss = |x: &[f64]| -> f64 {
+            divided(&norm, &planes, x).iter().zip(&gradient).map(|(y, g)| y * f64::from(*g)).sum()
+        };
+        for at in (0..x.len()).step_by(x.len().div_ceil(12)) {
+            let shifted = |step: f64| {
+                let mut x = exact.clone();
+                x[at] += step;
+                loss(&x)
+            };
+            let slope = (shifted(1e-5) - shifted(-1e-5)) / 2e-5;
+            prop_assert!((f64::from(found[at]) - slope).abs() < 1e-4, "{} and {slope}", found[at]);
+        }
+    }
+}

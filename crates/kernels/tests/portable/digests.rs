@@ -6,9 +6,10 @@ use runner_kernels::average::{self, Parts};
 use runner_kernels::dropout::Dropout;
 use runner_kernels::linear::Linear;
 use runner_kernels::matmul::Matmul;
-use runner_kernels::norm::{self, Affine, Planes, RowNorm};
+use runner_kernels::norm::{self, Affine, LocalResponse, Planes, RowNorm};
 use runner_kernels::optimizer::{Rule, adam::Adam};
 use runner_kernels::recurrent::{self, Cell, Sequence, Weights};
+use runner_kernels::resample::{Method, Resample};
 use runner_kernels::softmax::{self, Form};
 use runner_kernels::{Arithmetic, Geometry, axis_sums, embedding};
 
@@ -79,7 +80,7 @@ fn matmul() -> u64 {
     ])
 }
 
-fn convolution(geometry: &Geometry) -> u64 {
+fn convolution<const D: usize>(geometry: &Geometry<D>) -> u64 {
     let x = numbers(geometry.num_inputs(), 1);
     let weight = numbers(geometry.num_weights(), 2);
     let bias = numbers(geometry.outputs, 3);
@@ -172,6 +173,36 @@ fn depthwise() -> u64 {
         dilation: [1, 1],
         arithmetic: PORTABLE,
     })
+}
+
+/// Convolutions of volumes: with strides, of which only some slabs are copied at a time, and of each channel by itself.
+fn volumes() -> u64 {
+    const VOLUME: Geometry<3> = Geometry {
+        items: 2,
+        inputs: 6,
+        outputs: 9,
+        groups: 3,
+        input: [5, 9, 8],
+        kernel: [2, 3, 2],
+        stride: [1, 2, 2],
+        padding: [(1, 0), (1, 1), (0, 1)],
+        dilation: [1, 1, 2],
+        arithmetic: PORTABLE,
+    };
+    let large = Geometry {
+        inputs: 40,
+        outputs: 24,
+        groups: 1,
+        input: [9, 24, 24],
+        ..VOLUME
+    };
+    let depthwise = Geometry {
+        inputs: 4,
+        outputs: 4,
+        groups: 4,
+        ..VOLUME
+    };
+    convolution(&VOLUME) ^ convolution(&large) ^ convolution(&depthwise)
 }
 
 /// Convolutions of single positions.
@@ -350,6 +381,45 @@ fn sums() -> u64 {
     digest(each.iter().chain([&scattered]).map(Vec::as_slice))
 }
 
+fn resampling() -> u64 {
+    let each = [Method::Nearest, Method::Linear, Method::Cubic].map(|method| {
+        let resample = Resample {
+            planes: 6,
+            input: [7, 9],
+            output: [13, 8],
+            method,
+            aligns_corners: false,
+        };
+        [
+            resample.forward(&numbers(6 * 7 * 9, 1)),
+            resample.backward(&numbers(6 * 13 * 8, 2)),
+        ]
+    });
+    digest(each.iter().flatten().map(Vec::as_slice))
+}
+
+fn local_responses() -> u64 {
+    let planes = Planes {
+        items: 3,
+        channels: 10,
+        area: 133,
+    };
+    let (x, gradient) = (numbers(planes.num(), 1), numbers(planes.num(), 2));
+    let each = [0.75, 0.6].map(|beta| {
+        let norm = LocalResponse {
+            size: 4,
+            alpha: 0.3,
+            beta,
+            k: 1.5,
+        };
+        [
+            norm.forward(&planes, &x),
+            norm.backward(&planes, &x, &gradient),
+        ]
+    });
+    digest(each.iter().flatten().map(Vec::as_slice))
+}
+
 fn pools() -> u64 {
     let geometry = Geometry {
         items: 2,
@@ -412,7 +482,7 @@ fn updates() -> u64 {
 pub type Row = (&'static str, fn() -> u64, u64);
 
 /// All kernels with their digests on every processor.
-pub const ALL: [Row; 17] = [
+pub const ALL: [Row; 20] = [
     ("linear", linear, 0x118f_a80d_0d8a_f556),
     ("matmul", matmul, 0x0793_6b44_e333_40e2),
     ("direct convolutions", direct, 0xb9d5_3a15_749e_b062),
@@ -420,6 +490,7 @@ pub const ALL: [Row; 17] = [
     ("wide convolutions", wide, 0x6500_f5cf_2680_ec66),
     ("convolutions with columns", columns, 0xc2c5_4de0_7f8f_1266),
     ("depthwise convolutions", depthwise, 0xa9c2_9c68_5022_79c8),
+    ("convolutions of volumes", volumes, 0x63e6_1964_1d22_717b),
     ("pointwise convolutions", pointwise, 0x049c_5a9d_519f_c310),
     ("attention", attention, 0x90ca_65ca_3a0a_9ec8),
     ("recurrent", recurrent, 0x4020_b043_c41f_1c4c),
@@ -428,6 +499,8 @@ pub const ALL: [Row; 17] = [
     ("dropouts", dropouts, 0x4d84_30ff_c419_7edd),
     ("softmaxes", softmaxes, 0x3a9f_9235_f807_f574),
     ("sums", sums, 0x32cd_e73b_493e_436e),
+    ("resampling", resampling, 0xb8b0_7aab_ba7c_17cb),
+    ("local responses", local_responses, 0x16f9_ac3f_9ebb_d070),
     ("pools", pools, 0xdebd_4ad5_dedb_cd03),
     ("updates", updates, 0x7f7c_c43e_a84b_aea0),
 ];

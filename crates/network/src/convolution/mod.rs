@@ -1,4 +1,5 @@
-//! One- and two-dimensional convolutions and max pooling, with runner's kernels if available, otherwise with Burn's.
+//! Convolutions along one to three axes, and max pooling along one or two, with runner's kernels if available, otherwise
+//! with Burn's.
 //!
 //! The modules here have the parameters of Burn's, so that a checkpoint does not depend on the kernels that
 //! wrote it.
@@ -7,8 +8,8 @@
 mod tests;
 
 use burn::module::{Module, Param};
-use burn::nn::conv::{Conv1dConfig, Conv2dConfig};
-use burn::tensor::module::{conv1d, conv2d, max_pool1d, max_pool2d};
+use burn::nn::conv::{Conv1dConfig, Conv2dConfig, Conv3dConfig};
+use burn::tensor::module::{conv1d, conv2d, conv3d, max_pool1d, max_pool2d};
 use burn::tensor::ops::{ConvOptions, MaxPoolOptions};
 use burn::tensor::{Device, Tensor};
 
@@ -17,7 +18,7 @@ use crate::fast::{convolution::convolution, pool::max_pool};
 use runner_core::spec::backend::{Arithmetic, Kernels};
 
 macro_rules! modules {
-    ($($(#[$doc:meta])* $name:ident, $config:ident, $conv:ident, $pool:ident, $pooled:ident, $dims:literal, $rank:literal;)+) => {$(
+    ($($(#[$doc:meta])* $name:ident, $config:ident, $conv:ident, $dims:literal, $rank:literal;)+) => {$(
         $(#[$doc])*
         #[derive(Module, Debug)]
         pub struct $name {
@@ -65,9 +66,22 @@ macro_rules! modules {
                 $conv(x, weight, bias, self.options.clone())
             }
         }
+    )+};
+}
 
+modules! {
+    /// A one-dimensional convolution.
+    Conv1d, Conv1dConfig, conv1d, 1, 3;
+    /// A two-dimensional convolution.
+    Conv2d, Conv2dConfig, conv2d, 2, 4;
+    /// A three-dimensional convolution.
+    Conv3d, Conv3dConfig, conv3d, 3, 5;
+}
+
+macro_rules! pooled {
+    ($name:ident, $pool:ident, $dims:literal, $rank:literal) => {
         /// The maximum of each window.
-        pub fn $pooled(
+        pub fn $name(
             x: Tensor<$rank>,
             options: MaxPoolOptions<$dims>,
             kernels: Kernels,
@@ -82,12 +96,8 @@ macro_rules! modules {
             let _ = kernels;
             $pool(x, options)
         }
-    )+};
+    };
 }
 
-modules! {
-    /// A one-dimensional convolution.
-    Conv1d, Conv1dConfig, conv1d, max_pool1d, pooled1d, 1, 3;
-    /// A two-dimensional convolution.
-    Conv2d, Conv2dConfig, conv2d, max_pool2d, pooled2d, 2, 4;
-}
+pooled!(pooled1d, max_pool1d, 1, 3);
+pooled!(pooled2d, max_pool2d, 2, 4);

@@ -1,7 +1,8 @@
 //! The operations compared with Burn's, through tensors.
 
 use burn::tensor::module::{
-    adaptive_avg_pool2d, avg_pool2d, conv_transpose2d, conv1d, conv2d, max_pool1d, max_pool2d,
+    adaptive_avg_pool2d, avg_pool2d, conv_transpose2d, conv1d, conv2d, conv3d, max_pool1d,
+    max_pool2d,
 };
 use burn::tensor::ops::{AvgPoolOptions, ConvOptions, ConvTransposeOptions, MaxPoolOptions};
 use burn::tensor::{Device, Tensor, TensorData, activation};
@@ -142,6 +143,28 @@ proptest! {
             if at != 1 || !is_spoilt {
                 assert_near(&format!("gradient {at}"), ours, theirs);
             }
+        }
+    }
+
+    /// Burn's have equal padding before and after.
+    #[test]
+    fn convolutions_of_volumes_are_burns(
+        (items, groups, inputs, outputs) in (1..3usize, 1..3usize, 1..4usize, 1..4usize),
+        z in axes(),
+        y in axes(),
+        x in axes(),
+    ) {
+        let device = Device::flex().autodiff();
+        let volume = random([items, groups * inputs, z.0, y.0, x.0], 1, &device);
+        let weight = random([groups * outputs, inputs, z.1, y.1, x.1], 2, &device);
+        let bias = random([groups * outputs], 3, &device);
+        let padding = [z, y, x].map(|axis| axis.3.max(axis.4));
+        let options = ConvOptions::new([z.2, y.2, x.2], padding, [z.5, y.5, x.5], groups);
+        let ours = traced!(|(x, w, b): &(Tensor<5>, Tensor<5>, Tensor<1>)| convolution(x, w, Some(b), &options).expect("ours"), volume, weight, bias);
+        let theirs = traced!(|(x, w, b): &(Tensor<5>, Tensor<5>, Tensor<1>)| conv3d(x.clone(), w.clone(), Some(b.clone()), options.clone()), volume, weight, bias);
+        assert_near("output", &ours.0, &theirs.0);
+        for (at, (ours, theirs)) in ours.1.iter().zip(&theirs.1).enumerate() {
+            assert_near(&format!("gradient {at}"), ours, theirs);
         }
     }
 

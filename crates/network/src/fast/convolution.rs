@@ -1,4 +1,4 @@
-//! One- and two-dimensional convolutions.
+//! Convolutions along one to three axes.
 
 use burn::tensor::Tensor;
 use burn::tensor::ops::ConvOptions;
@@ -6,11 +6,11 @@ use runner_core::spec::backend::Arithmetic;
 use runner_kernels::{self as kernels, Geometry};
 
 use super::weighted::{Weighted, apply};
-use super::{plane, planes, rounding};
+use super::{resized, rounding};
 
-impl Weighted for Geometry {
+impl<const N: usize> Weighted for Geometry<N> {
     fn output_sizes(&self, input: &[usize]) -> Vec<usize> {
-        planes(input, self.outputs, self.output())
+        resized(input, self.outputs, &self.output())
     }
 
     fn output(&self, x: &[f32], weight: &[f32], bias: Option<&[f32]>) -> Vec<f32> {
@@ -44,11 +44,11 @@ pub fn convolution<const D: usize, const N: usize>(
         inputs: sizes[1],
         outputs: kernel[0],
         groups: options.groups,
-        input: plane(&sizes[2..], 1),
-        kernel: plane(&kernel[2..], 1),
-        stride: plane(&options.stride, 1),
-        padding: plane(&options.padding, (0, 0)),
-        dilation: plane(&options.dilation, 1),
+        input: std::array::from_fn(|axis| sizes[2 + axis]),
+        kernel: std::array::from_fn(|axis| kernel[2 + axis]),
+        stride: options.stride,
+        padding: options.padding,
+        dilation: options.dilation,
         arithmetic: rounding(arithmetic),
     };
     let fits = geometry.is_sound()

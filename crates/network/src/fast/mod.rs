@@ -20,6 +20,7 @@ pub mod optimizer;
 pub mod pool;
 pub mod portable;
 pub mod recurrent;
+pub mod resample;
 pub mod scan;
 #[cfg(test)]
 mod tests;
@@ -57,10 +58,8 @@ fn plane<T: Copy>(sizes: &[T], one: T) -> [T; 2] {
     }
 }
 
-/// The sizes of \[items, channels, ..\] with other channels and a different height and width.
-fn planes(sizes: &[usize], channels: usize, [height, width]: [usize; 2]) -> Vec<usize> {
-    match sizes.len() {
-        3 => vec![sizes[0], channels, width],
-        _ => vec![sizes[0], channels, height, width],
-    }
+/// The sizes of \[items, channels, ..\] with other channels and other sizes.
+fn resized(sizes: &[usize], channels: usize, others: &[usize]) -> Vec<usize> {
+    let axes = sizes.len() - 2;
+    [&[sizes[0], channels], &others[others.len() - axes..]].concat()
 }

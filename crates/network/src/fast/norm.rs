@@ -9,13 +9,15 @@ use burn::nn::{BatchNorm, GroupNorm, InstanceNorm, LayerNorm, RmsNorm};
 use burn::tensor::{Shape, Tensor, TensorData};
 use runner_kernels::activation::Activation;
 use runner_kernels::norm::{
-    Affine, Planes, RowNorm, Statistics, batch_backward, batch_evaluate, batch_forward, deviations,
-    group_backward, group_forward, rows_backward, rows_forward,
+    Affine, LocalResponse, Planes, RowNorm, Statistics, batch_backward, batch_evaluate,
+    batch_forward, deviations, group_backward, group_forward, rows_backward, rows_forward,
 };
 
 use crate::batch_norm::{is_training, keep, values_of_channel};
 
-use super::operation::{Back, Operation, apply_3, contiguous, is_ours, numbers, sizes, tensor};
+use super::operation::{
+    Back, Operation, apply_1, apply_3, contiguous, is_ours, numbers, sizes, tensor,
+};
 
 /// The requested gradients of input, gamma and beta.
 fn gradients(found: [Vec<f32>; 3], shape: Shape, wants: [bool; 3]) -> [Option<FlexTensor>; 3] {
@@ -321,4 +323,31 @@ pub fn batch<const D: usize>(
         (x.clone(), gamma, beta),
         Running { statistics, then },
     ))
+}
+
+impl Operation<1> for LocalResponse {
+    type Kept = ();
+
+    fn asks_for(&self, _: [bool; 1]) -> [bool; 1] {
+        [true]
+    }
+
+    fn forward(&self, [x]: [FlexTensor; 1], is_kept: bool) -> (FlexTensor, Option<()>) {
+        let x = contiguous(x);
+        let output = LocalResponse::forward(self, &planes(&sizes(&x)), numbers(&x));
+        (tensor(output, x.shape()), is_kept.then_some(()))
+    }
+
+    fn backward(&self, mut back: Back<(), 1>) -> [Option<FlexTensor>; 1] {
+        let x = back.operand(0);
+        let gradient = numbers(&back.gradient);
+        let found = LocalResponse::backward(self, &planes(&sizes(&x)), numbers(&x), gradient);
+        [Some(tensor(found, x.shape()))]
+    }
+}
+
+/// Local response normalization of \[items, channels, ..\], if it is supported here.
+pub fn local_response<const D: usize>(norm: LocalResponse, x: &Tensor<D>) -> Option<Tensor<D>> {
+    let is_sound = norm.size > 0 && x.shape().num_elements() > 0;
+    (is_ours(x) && is_sound).then(|| apply_1(x.clone(), norm))
 }

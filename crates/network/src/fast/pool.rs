@@ -10,7 +10,7 @@ use runner_kernels::average::{Parts, pool, pool_backward, suits};
 use runner_kernels::{self as kernels, Geometry};
 
 use super::operation::{Back, Operation, apply_1, contiguous, is_ours, numbers, sizes, tensor};
-use super::{plane, planes};
+use super::{plane, resized};
 
 /// The maximum of each window.
 #[derive(Clone, Debug)]
@@ -27,7 +27,7 @@ impl Operation<1> for Largest {
     fn forward(&self, [x]: [FlexTensor; 1], is_kept: bool) -> (FlexTensor, Option<Self::Kept>) {
         let x = contiguous(x);
         let (values, chosen) = kernels::max_pool(&self.0, numbers(&x));
-        let output = tensor(values, resized(&x, self.0.output()));
+        let output = tensor(values, shape_of(&x, self.0.output()));
         (output, is_kept.then(|| (Arc::new(chosen), x.shape())))
     }
 
@@ -56,7 +56,7 @@ impl Operation<1> for Windows {
     fn forward(&self, [x]: [FlexTensor; 1], is_kept: bool) -> (FlexTensor, Option<Shape>) {
         let x = contiguous(x);
         let means = pool(&self.geometry, self.counts_padding, numbers(&x));
-        let output = tensor(means, resized(&x, self.geometry.output()));
+        let output = tensor(means, shape_of(&x, self.geometry.output()));
         (output, is_kept.then(|| x.shape()))
     }
 
@@ -77,7 +77,7 @@ impl Operation<1> for Parts {
 
     fn forward(&self, [x]: [FlexTensor; 1], is_kept: bool) -> (FlexTensor, Option<Shape>) {
         let x = contiguous(x);
-        let output = tensor(self.means(numbers(&x)), resized(&x, self.output));
+        let output = tensor(self.means(numbers(&x)), shape_of(&x, self.output));
         (output, is_kept.then(|| x.shape()))
     }
 
@@ -88,9 +88,9 @@ impl Operation<1> for Parts {
 }
 
 /// The shape with the same items and channels and other sizes.
-fn resized(x: &FlexTensor, plane: [usize; 2]) -> Shape {
+fn shape_of(x: &FlexTensor, plane: [usize; 2]) -> Shape {
     let sizes = sizes(x);
-    Shape::from(planes(&sizes, sizes[1], plane))
+    Shape::from(resized(&sizes, sizes[1], &plane))
 }
 
 /// The windows of a pooling, for each channel separately.

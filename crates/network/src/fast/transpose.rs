@@ -1,21 +1,21 @@
 //! Transposed convolutions: the forward pass is a convolution's gradient of its input, and vice versa.
 
-use burn::nn::conv::{ConvTranspose1d, ConvTranspose2d};
+use burn::nn::conv::{ConvTranspose1d, ConvTranspose2d, ConvTranspose3d};
 use burn::tensor::Tensor;
 use runner_core::spec::backend::Arithmetic;
 use runner_kernels::{self as kernels, Geometry};
 
 use super::weighted::{Weighted, apply};
-use super::{plane, planes, rounding};
+use super::{resized, rounding};
 
 /// The geometry is that of the convolution, whose input is the output here. Weights are \[inputs, outputs / groups,
 /// kernel\].
 #[derive(Clone, Debug)]
-struct Transposed(Geometry);
+struct Transposed<const N: usize>(Geometry<N>);
 
-impl Weighted for Transposed {
+impl<const N: usize> Weighted for Transposed<N> {
     fn output_sizes(&self, input: &[usize]) -> Vec<usize> {
-        planes(input, self.0.inputs, self.0.input)
+        resized(input, self.0.inputs, &self.0.input)
     }
 
     fn output(&self, x: &[f32], weight: &[f32], bias: Option<&[f32]>) -> Vec<f32> {
@@ -39,60 +39,71 @@ impl Weighted for Transposed {
     }
 }
 
-/// A transposed convolution of \[items, inputs, width\], if it can be computed here.
-pub fn of_rows(conv: &ConvTranspose1d, x: &Tensor<3>, arithmetic: Arithmetic) -> Option<Tensor<3>> {
-    let layout = Layout {
-        stride: &[conv.stride],
-        padding: &[conv.padding],
-        padding_out: &[conv.padding_out],
-        dilation: &[conv.dilation],
-        groups: conv.groups,
-        arithmetic,
+macro_rules! transposed {
+    ($(#[$doc:meta])* $name:ident, $conv:ident, $rank:literal, $layout:expr) => {
+        $(#[$doc])*
+        pub fn $name(
+            conv: &$conv,
+            x: &Tensor<$rank>,
+            arithmetic: Arithmetic,
+        ) -> Option<Tensor<$rank>> {
+            let bias = conv.bias.as_ref().map(|bias| bias.val());
+            let layout = $layout(conv);
+            convolve(x, &conv.weight.val(), bias.as_ref(), layout, conv.groups, arithmetic)
+        }
     };
-    let bias = conv.bias.as_ref().map(|bias| bias.val());
-    convolve(x, &conv.weight.val(), bias.as_ref(), layout)
 }
 
-/// A transposed convolution of \[items, inputs, height, width\], if it can be computed here.
-pub fn of_planes(
-    conv: &ConvTranspose2d,
-    x: &Tensor<4>,
-    arithmetic: Arithmetic,
-) -> Option<Tensor<4>> {
-    let layout = Layout {
-        stride: &conv.stride,
-        padding: &conv.padding,
-        padding_out: &conv.padding_out,
-        dilation: &conv.dilation,
-        groups: conv.groups,
-        arithmetic,
+transposed!(
+    /// A transposed convolution of \[items, inputs, width\], if it can be computed here.
+    of_rows, ConvTranspose1d, 3, |conv: &ConvTranspose1d| Layout {
+        stride: [conv.stride],
+        padding: [conv.padding],
+        padding_out: [conv.padding_out],
+        dilation: [conv.dilation],
+    }
+);
+
+macro_rules! layout {
+    ($conv:ident) => {
+        |conv: &$conv| Layout {
+            stride: conv.stride,
+            padding: conv.padding,
+            padding_out: conv.padding_out,
+            dilation: conv.dilation,
+        }
     };
-    let bias = conv.bias.as_ref().map(|bias| bias.val());
-    convolve(x, &conv.weight.val(), bias.as_ref(), layout)
 }
+
+transposed!(
+    /// A transposed convolution of \[items, inputs, height, width\], if it can be computed here.
+    of_planes, ConvTranspose2d, 4, layout!(ConvTranspose2d)
+);
+transposed!(
+    /// A transposed convolution of \[items, inputs, depth, height, width\], if it can be computed here.
+    of_volumes, ConvTranspose3d, 5, layout!(ConvTranspose3d)
+);
 
 /// The geometry of a transposed convolution along each axis.
 #[derive(Clone, Copy, Debug)]
-struct Layout<'a> {
+struct Layout<const N: usize> {
     /// The stride in the output.
-    stride: &'a [usize],
+    stride: [usize; N],
     /// The padding, which crops the output.
-    padding: &'a [usize],
+    padding: [usize; N],
     /// The output padding.
-    padding_out: &'a [usize],
+    padding_out: [usize; N],
     /// The dilation.
-    dilation: &'a [usize],
-    /// Number of channel groups.
-    groups: usize,
-    /// How products and sums are rounded.
-    arithmetic: Arithmetic,
+    dilation: [usize; N],
 }
 
-fn convolve<const D: usize>(
+fn convolve<const D: usize, const N: usize>(
     x: &Tensor<D>,
     weight: &Tensor<D>,
     bias: Option<&Tensor<1>>,
-    layout: Layout,
+    layout: Layout<N>,
+    groups: usize,
+    arithmetic: Arithmetic,
 ) -> Option<Tensor<D>> {
     let (dims, kernel) = (x.dims(), weight.dims());
     let size = |axis: usize| {
@@ -100,22 +111,21 @@ fn convolve<const D: usize>(
         let steps = dims[2 + axis].saturating_sub(1) * layout.stride[axis];
         (steps + extent + layout.padding_out[axis]).saturating_sub(2 * layout.padding[axis])
     };
-    let size: Vec<usize> = (0..D - 2).map(size).collect();
     let geometry = Geometry {
         items: dims[0],
-        inputs: kernel[1] * layout.groups,
+        inputs: kernel[1] * groups,
         outputs: dims[1],
-        groups: layout.groups,
-        input: plane(&size, 1),
-        kernel: plane(&kernel[2..], 1),
-        stride: plane(layout.stride, 1),
-        padding: plane(layout.padding, 0).map(|padding| (padding, padding)),
-        dilation: plane(layout.dilation, 1),
-        arithmetic: rounding(layout.arithmetic),
+        groups,
+        input: std::array::from_fn(size),
+        kernel: std::array::from_fn(|axis| kernel[2 + axis]),
+        stride: layout.stride,
+        padding: layout.padding.map(|padding| (padding, padding)),
+        dilation: layout.dilation,
+        arithmetic: rounding(arithmetic),
     };
     let fits = geometry.is_sound()
         && kernel[0] == dims[1]
-        && geometry.output() == plane(&dims[2..], 1)
+        && geometry.output()[..] == dims[2..]
         && bias.is_none_or(|bias| bias.dims() == [geometry.inputs]);
     fits.then(|| apply(Transposed(geometry), x, weight.clone(), bias.cloned()))?
 }

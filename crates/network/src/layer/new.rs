@@ -13,7 +13,7 @@ use burn::tensor::{Device, Tensor};
 
 use super::{Layer, Learned, Stateless, Tied, array};
 use crate::attention::GroupedAttention;
-use crate::convolution::{Conv1d, Conv2d};
+use crate::convolution::{Conv1d, Conv2d, Conv3d};
 use crate::deform::DeformConv2d;
 use crate::dlinoss::Dlinoss;
 use crate::message::Gate;
@@ -151,40 +151,26 @@ impl Layer {
                 padding(&conv.padding, at, input[1 + at], extent, conv.stride[at])
             })
             .collect();
+        macro_rules! made {
+            ($config:expr, $conv:ident) => {{
+                let config = $config.with_groups(conv.groups).with_bias(conv.bias);
+                let options = ConvOptions::new_with_padding(
+                    array(&conv.stride),
+                    array(&pads),
+                    array(&conv.dilation),
+                    conv.groups,
+                );
+                Layer::$conv($conv::new(&config, options, computed, device))
+            }};
+        }
+        let sizes = [input[0], channels];
         match conv.dims {
-            1 => {
-                let config = Conv1dConfig::new(input[0], channels, conv.kernel_size[0])
-                    .with_groups(conv.groups)
-                    .with_bias(conv.bias);
-                let options = ConvOptions::new_with_padding(
-                    array(&conv.stride),
-                    array(&pads),
-                    array(&conv.dilation),
-                    conv.groups,
-                );
-                Layer::Conv1d(Conv1d::new(&config, options, computed, device))
-            }
-            2 => {
-                let config = Conv2dConfig::new([input[0], channels], array(&conv.kernel_size))
-                    .with_groups(conv.groups)
-                    .with_bias(conv.bias);
-                let options = ConvOptions::new_with_padding(
-                    array(&conv.stride),
-                    array(&pads),
-                    array(&conv.dilation),
-                    conv.groups,
-                );
-                Layer::Conv2d(Conv2d::new(&config, options, computed, device))
-            }
-            _ => {
-                let config = Conv3dConfig::new([input[0], channels], array(&conv.kernel_size))
-                    .with_stride(array(&conv.stride))
-                    .with_dilation(array(&conv.dilation))
-                    .with_groups(conv.groups)
-                    .with_padding(PaddingConfig3d::Explicit(pads[0].0, pads[1].0, pads[2].0))
-                    .with_bias(conv.bias);
-                Layer::Conv3d(config.init(device))
-            }
+            1 => made!(
+                Conv1dConfig::new(sizes[0], sizes[1], conv.kernel_size[0]),
+                Conv1d
+            ),
+            2 => made!(Conv2dConfig::new(sizes, array(&conv.kernel_size)), Conv2d),
+            _ => made!(Conv3dConfig::new(sizes, array(&conv.kernel_size)), Conv3d),
         }
     }
 

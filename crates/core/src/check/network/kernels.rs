@@ -65,14 +65,15 @@ fn is_view(kind: &LayerKind) -> bool {
 /// Whether runner has a kernel for a layer with its settings.
 pub fn has_kernel(kind: &LayerKind) -> bool {
     match kind {
-        LayerKind::Conv(conv) => conv.dims < 3,
-        LayerKind::ConvTranspose(conv) => conv.dims < 3,
         LayerKind::Pool(pool) if pool.max => is_pooled_by_own(pool),
         LayerKind::Pool(pool) => !pool.ceil_mode,
-        LayerKind::AdaptiveAvgPool { dims, .. } => *dims < 3,
         LayerKind::Activation(activation) => is_activated_by_own(activation),
-        LayerKind::Norm(norm) => !matches!(norm, Norm::LocalResponse { .. }),
         LayerKind::Linear { .. }
+        | LayerKind::Conv(_)
+        | LayerKind::ConvTranspose(_)
+        | LayerKind::AdaptiveAvgPool { .. }
+        | LayerKind::Interpolate { .. }
+        | LayerKind::Norm(_)
         | LayerKind::Concat { .. }
         | LayerKind::Dropout { .. }
         | LayerKind::Embedding { .. }
@@ -141,9 +142,9 @@ pub(super) fn keeps_input(layer: &Layer, has_own: bool, is_trained: bool) -> boo
             is_trained || !layer.adapters.is_empty()
         }
         LayerKind::Pool(pool) if pool.max => !(has_own && is_pooled_by_own(pool)),
-        kind @ (LayerKind::Pool(_) | LayerKind::AdaptiveAvgPool { .. }) => {
-            !(has_own && has_kernel(kind))
-        }
+        kind @ (LayerKind::Pool(_)
+        | LayerKind::AdaptiveAvgPool { .. }
+        | LayerKind::Interpolate { .. }) => !(has_own && has_kernel(kind)),
         kind => !(has_own && keeps_output(kind)),
     }
 }

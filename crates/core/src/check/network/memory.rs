@@ -175,14 +175,11 @@ impl Network {
                 _ => values(&layer.shape),
             };
             let gradients = inputs.fold(output, u64::saturating_add);
-            let is_burns = |dims: usize| is_flex && !(has_own && dims < 3);
             match &layer.kind {
-                LayerKind::Conv(conv) if is_burns(conv.dims) => {
+                LayerKind::Conv(conv) if is_flex && !has_own => {
                     gradients.saturating_mul(if conv.dims == 3 { 4 } else { 3 })
                 }
-                LayerKind::ConvTranspose(conv) if is_burns(conv.dims) => {
-                    gradients.saturating_mul(3)
-                }
+                LayerKind::ConvTranspose(_) if is_flex && !has_own => gradients.saturating_mul(3),
                 LayerKind::Message(_) => gradients.saturating_add(self.messages_per_item(layer)),
                 // The gradients of weights and of scores.
                 _ => gradients.saturating_add(layer.stored_scores(has_own).each.saturating_mul(2)),

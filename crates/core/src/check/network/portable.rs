@@ -53,7 +53,6 @@ fn is_exact(kind: &LayerKind) -> bool {
         | LayerKind::Slice { .. }
         | LayerKind::Reduce { .. }
         | LayerKind::PaddingMask { .. }
-        | LayerKind::Interpolate { .. }
         | LayerKind::PixelShuffle { .. }
         | LayerKind::PixelUnshuffle { .. }
         | LayerKind::Fourier(_)
