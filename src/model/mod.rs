@@ -41,7 +41,7 @@ use runner_core::data::incoming::{Incoming, KnownNodes, Piece};
 use runner_core::data::{DataError, Served, Set, Split, Transforms, Values};
 use runner_core::diagnostic::Diagnostic;
 use runner_core::plan::RunPlan;
-use runner_core::predict::{Meaning, Prediction};
+use runner_core::predict::{Meaning, Prediction, TextColumn};
 use runner_core::record::{RunRecord, file_remedy, remedy};
 use runner_core::show::plain_io_error;
 use runner_core::spec::backend::{Backend, DeviceName, FLEX};
@@ -202,6 +202,13 @@ impl Model {
     /// The run.
     pub fn plan(&self) -> &RunPlan {
         &self.plan
+    }
+
+    /// The column of running text that the run was trained on, if it read a table of such.
+    pub fn text_column(&self) -> Option<TextColumn<'_>> {
+        let (column, is_chat) = self.incoming(Path::new("")).text_column()?;
+        let name = &self.transforms.columns.get(column)?.name;
+        Some(TextColumn { name, is_chat })
     }
 
     /// The run, and why it was chosen.

@@ -184,7 +184,8 @@ fn questions(
         error.message = error.message.replace(&path.display().to_string(), &name);
         Error::Refused(refusal(&error))
     };
-    let questions = runner_core::predict::questions(path, asked.kind).map_err(renamed)?;
+    let columns: Vec<_> = models.iter().filter_map(Model::text_column).collect();
+    let questions = runner_core::predict::questions(path, asked.kind, &columns).map_err(renamed)?;
     let answered = models.iter().map(|model| {
         let answered = model.answer(&questions).map_err(Error::Refused)?;
         if answered.num_cut > 0 {

@@ -75,6 +75,7 @@ fn templates_are_rendered_as_by_transformers() {
         let special = special.clone().into();
         let template = ChatTemplate {
             text,
+            tools: None,
             special,
             ends: Vec::new(),
         };

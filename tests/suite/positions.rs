@@ -117,3 +117,26 @@ fn targets_that_are_images_do_not_stay_while_their_images_move() {
     fs::write(folder.join("a.toml"), spec("conv2d", flip, task)).unwrap();
     done(folder, &["check", "a.toml"]);
 }
+
+#[test]
+fn arrays_whose_channels_seem_to_come_last_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let bytes: Vec<u8> = (0..NUM * 6 * 6 * 3).map(|at| at as u8).collect();
+    let classes: Vec<u8> = (0..NUM).map(|at| (at % 2) as u8).collect();
+    let y = npy("|u1", &format!("({NUM}, )"), &classes);
+    fs::write(folder.join("y.npy"), y).unwrap();
+    let layer = "[[model.layers]]\ntype = \"flatten\"\n[[model.layers]]\ntype = \"linear\"\n";
+    let spec = spec("conv2d", "augment = { flip = 0.5 }", "");
+    let start = spec.find("[[model").unwrap()..spec.find("[optimizer]").unwrap();
+    let text = [&spec[..start.start], layer, &spec[start.end..]].concat();
+    fs::write(folder.join("a.toml"), text).unwrap();
+    for (shape, is_told) in [("6, 6, 3", true), ("3, 6, 6", false), ("4, 9, 3", false)] {
+        let x = npy("|u1", &format!("({NUM}, {shape})"), &bytes);
+        fs::write(folder.join("x.npy"), x).unwrap();
+        let (code, out, said) = run(folder, &["check", "a.toml"]);
+        assert_eq!(code, 0, "{said}");
+        let transposed = "x.transpose(0, 3, 1, 2)";
+        assert_eq!((out + &said).contains(transposed), is_told, "{shape}");
+    }
+}

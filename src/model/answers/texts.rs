@@ -125,7 +125,7 @@ impl Model {
             let is_start = at == 0 || end.is_some_and(|end| tokens[at - 1].0 == end);
             let (token, counts) = &mut tokens[at];
             if is_start && std::mem::take(counts) {
-                num_bytes -= tokenizer.decode(&[*token]).len().min(num_bytes);
+                num_bytes -= tokenizer.num_bytes(*token).min(num_bytes);
             }
         }
         Ok(Encoded { tokens, num_bytes })

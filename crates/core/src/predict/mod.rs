@@ -13,7 +13,7 @@ mod write;
 
 pub use assessment::{Against, Assessment, Difference, Measure, OnlyRight, Residual};
 pub use meaning::Meaning;
-pub use questions::{Context, Question, QuestionKind, read as questions};
+pub use questions::{Context, Question, QuestionKind, TextColumn, read as questions};
 pub use sample::{Sampler, Sampling};
 pub use separating::Separating;
 pub use write::{Layout, OutputFormat, Writer, pictures_of};

@@ -7,6 +7,7 @@ use serde_json::{Map, Value as Json};
 
 use crate::data::DataError;
 use crate::data::encode::tokenizer::chat::Conversation;
+use crate::data::read::text::unix_lines;
 use crate::show::{listed, plain_io_error};
 use crate::spec::data::DataKind;
 use crate::spec::plain_file;
@@ -72,12 +73,26 @@ impl QuestionKind {
     }
 }
 
+/// The column of running text that a model was trained on, which rows may have too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TextColumn<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Whether it holds conversations.
+    pub is_chat: bool,
+}
+
 /// The questions of a file of JSON lines, or of a CSV file with a header: all with choices, all with an answer, or all
 /// with only a text. Which of both it is follows from `kind`, or from the name of the file. A `.txt` file is one text.
+/// Texts and conversations may be under the names of `columns`, too.
 ///
 /// # Errors
 /// If the file cannot be read, or a row is not a question.
-pub fn read(path: &Path, kind: Option<DataKind>) -> Result<Vec<Question>, DataError> {
+pub fn read(
+    path: &Path,
+    kind: Option<DataKind>,
+    columns: &[TextColumn<'_>],
+) -> Result<Vec<Question>, DataError> {
     let shown = path.display();
     let unreadable = |reason: String| DataError::new(format!("cannot read `{shown}`: {reason}"));
     let bytes = plain_file::read(path, MOST_BYTES);
@@ -103,7 +118,7 @@ pub fn read(path: &Path, kind: Option<DataKind>) -> Result<Vec<Question>, DataEr
         }
         return Ok(vec![Question {
             line: 1,
-            context: Context::Text(text.to_owned()),
+            context: Context::Text(unix_lines(text).into_owned()),
             kind: QuestionKind::Text,
         }]);
     }
@@ -118,8 +133,8 @@ pub fn read(path: &Path, kind: Option<DataKind>) -> Result<Vec<Question>, DataEr
     };
     let rows = rows.map_err(|(line, wrong)| place(line, wrong))?;
     let questions = rows.into_iter();
-    let questions =
-        questions.map(|(line, row)| question(line, &row).map_err(|wrong| place(line, wrong)));
+    let questions = questions
+        .map(|(line, row)| question(line, &row, columns).map_err(|wrong| place(line, wrong)));
     let questions = questions.collect::<Result<Vec<_>, _>>()?;
     let Some(first) = questions.first() else {
         let error = DataError::new(format!("`{shown}` has no questions"));
@@ -198,7 +213,11 @@ fn of_csv(text: &str) -> Rows {
     Ok(rows)
 }
 
-fn question(line: u64, row: &Map<String, Json>) -> Result<Question, Wrong> {
+fn question(
+    line: u64,
+    row: &Map<String, Json>,
+    columns: &[TextColumn<'_>],
+) -> Result<Question, Wrong> {
     let find = |names: &[&str]| {
         let mut found = names.iter().filter_map(|name| row.get(*name));
         found.find(|value| !value.is_null())
@@ -215,7 +234,12 @@ fn question(line: u64, row: &Map<String, Json>) -> Result<Question, Wrong> {
     };
     let mut listing = find(&CHOICES);
     let answer = find(&ANSWERS);
-    let (context, may_be_read) = if let Some(messages) = find(&MESSAGES) {
+    let own = |is_chat: bool| {
+        let names = columns.iter().filter(|column| column.is_chat == is_chat);
+        let names: Vec<&str> = names.map(|column| column.name).collect();
+        find(&names)
+    };
+    let (context, may_be_read) = if let Some(messages) = find(&MESSAGES).or_else(|| own(true)) {
         (Context::Chat(conversation(messages, row)?), true)
     } else if let Some(mut context) = find(&CONTEXTS) {
         // The layout of ARC's own files.
@@ -226,7 +250,13 @@ fn question(line: u64, row: &Map<String, Json>) -> Result<Question, Wrong> {
         let context = context.as_str().ok_or_else(no_context)?.to_owned();
         (Context::Text(context), false)
     } else {
-        let text = find(&TEXTS).filter(|_| listing.is_none() && answer.is_none());
+        let text = find(&TEXTS).or_else(|| own(false));
+        if text.is_some() && (listing.is_some() || answer.is_some()) {
+            return Err(Wrong(
+                "the row has a text that is read as it is, and choices or an answer".into(),
+                "name a text before an answer `context`; leave out the answer of a text that is read",
+            ));
+        }
         let text = text.and_then(Json::as_str).ok_or_else(no_context)?;
         (Context::Text(text.to_owned()), true)
     };
@@ -365,7 +395,7 @@ mod tests {
         let path = folder.path().join(name);
         std::fs::write(&path, text).unwrap();
         let shown = format!("{}/", folder.path().display());
-        read(&path, None).map_err(|error| error.to_string().replace(&shown, ""))
+        read(&path, None, &[]).map_err(|error| error.to_string().replace(&shown, ""))
     }
 
     #[test]
@@ -445,6 +475,31 @@ mod tests {
     }
 
     #[test]
+    fn columns_of_the_training_and_its_line_ends_are_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let columns = [("body", false), ("turns", true)];
+        let columns = columns.map(|(name, is_chat)| TextColumn { name, is_chat });
+        for (name, text, is_chat) in [
+            ("a.jsonl", r#"{"body": "one\ntwo"}"#, false),
+            ("a.csv", "body\r\n\"one\ntwo\"\r\n", false),
+            ("a.txt", "one\r\ntwo", false),
+            (
+                "b.jsonl",
+                r#"{"turns": [{"role": "user", "content": "Hi"}]}"#,
+                true,
+            ),
+        ] {
+            let path = folder.path().join(name);
+            std::fs::write(&path, text).unwrap();
+            let found = read(&path, None, &columns).unwrap();
+            match &found[0].context {
+                Context::Text(text) => assert!(!is_chat && text == "one\ntwo", "{text:?}"),
+                Context::Chat(_) => assert!(is_chat),
+            }
+        }
+    }
+
+    #[test]
     fn what_is_not_a_question_is_refused_with_its_row() {
         let wrong = [
             ("a.jsonl", "{\"context\": \"x\"\n"),
@@ -480,7 +535,7 @@ mod tests {
         ];
         let said = wrong.map(|(name, text)| {
             if name.contains('/') {
-                read(Path::new(name), None).unwrap_err().to_string()
+                read(Path::new(name), None, &[]).unwrap_err().to_string()
             } else {
                 read_text(name, text).unwrap_err()
             }

@@ -224,14 +224,14 @@ impl SchedulerSpec {
                 .field(
                     "warmup_steps",
                     Kind::at_least(0),
-                    "Steps over which the learning rate rises linearly from zero; no warm-up when not set.",
+                    "Steps over which the learning rate rises linearly from zero; no warm-up when not set, nor with `one_cycle`.",
                 )
                 .optional(),
             warmup_epochs: s
                 .field(
                     "warmup_epochs",
                     Kind::at_least(0),
-                    "Epochs over which the learning rate rises linearly from zero, updated at each step.",
+                    "Epochs over which the learning rate rises linearly from zero, updated at each step; not with `one_cycle`.",
                 )
                 .optional(),
         }

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value as Json, json};
 
 use super::HubNetwork;
-use runner_core::data::encode::tokenizer::chat::ChatTemplate;
+use runner_core::data::encode::tokenizer::chat::{ChatTemplate, SPECIAL_TOKENS};
 use runner_core::spec::model::preset::ModelType;
 
 /// What a configuration says besides the settings of the network.
@@ -206,9 +206,19 @@ pub fn tokenizer_config(
 ) -> Json {
     let mut config = json!({ "tokenizer_class": "PreTrainedTokenizerFast" });
     if let Some(chat) = chat {
-        config["chat_template"] = json!(chat.text);
+        config["chat_template"] = match &chat.tools {
+            Some(tools) => json!([
+                { "name": "default", "template": chat.text },
+                { "name": "tool_use", "template": tools },
+            ]),
+            None => json!(chat.text),
+        };
         for (name, token) in &chat.special {
-            config[name] = json!(token);
+            if SPECIAL_TOKENS.contains(&name.as_str()) {
+                config[name] = json!(token);
+            } else {
+                config["extra_special_tokens"][name] = json!(token);
+            }
         }
     }
     let rest = [

@@ -122,6 +122,10 @@ fn digest_of(files: &FilesSpec, contents: Vec<Json>, readers: u32) -> String {
     {
         work["dates_of_numbers"] = json!(true);
     }
+    // Earlier versions learned the header of a first message of the assistant, and knew one template.
+    if readers != FORMER_READERS && roles.chats().next().is_some() {
+        work["conversations"] = json!(2);
+    }
     let images = roles.columns.iter().filter_map(|column| {
         let image = column.image.as_ref()?;
         Some(json!([column.name, image.size, image.channels]))

@@ -288,14 +288,20 @@ impl<'a> Incoming<'a> {
         })
     }
 
-    /// The column of conversations, if the items of the run are such.
-    pub fn chat_column(&self) -> Option<usize> {
+    /// The column of running text, and whether it holds conversations, if the run read a table of such.
+    pub fn text_column(&self) -> Option<(usize, bool)> {
         let InputEncoder::Stream { column, .. } = self.transforms.input else {
             return None;
         };
         let name = &self.transforms.columns.get(column)?.name;
         let mut chats = self.trained_on()?.roles.chats();
-        chats.any(|chat| chat == name).then_some(column)
+        Some((column, chats.any(|chat| chat == name)))
+    }
+
+    /// The column of conversations, if the items of the run are such.
+    pub fn chat_column(&self) -> Option<usize> {
+        let (column, is_chat) = self.text_column()?;
+        is_chat.then_some(column)
     }
 
     /// The same with the template that writes them.

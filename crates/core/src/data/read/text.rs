@@ -3,6 +3,7 @@
 //! The text is stored as Unicode: without a byte order mark, and with `\n` as the line break on every system, so that
 //! the same text is the same data on every system.
 
+use std::borrow::Cow;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -238,11 +239,19 @@ fn decode(bytes: Vec<u8>) -> Result<String, Bad> {
             reason: reason.into(),
         });
     }
-    Ok(if text.contains('\r') {
-        text.replace("\r\n", "\n")
-    } else {
-        text
+    Ok(match unix_lines(&text) {
+        Cow::Owned(changed) => changed,
+        Cow::Borrowed(_) => text,
     })
+}
+
+/// The text of a file whose lines end with `\n` where they ended with `\r\n`.
+pub(crate) fn unix_lines(text: &str) -> Cow<'_, str> {
+    if text.contains("\r\n") {
+        Cow::Owned(text.replace("\r\n", "\n"))
+    } else {
+        Cow::Borrowed(text)
+    }
 }
 
 fn hex(byte: u8) -> String {

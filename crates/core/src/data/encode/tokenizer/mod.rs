@@ -279,6 +279,23 @@ impl Tokenizer {
         .unwrap_or_else(|| format!("token {token}"))
     }
 
+    /// Bytes of a text that a token stands for. It may be a part of a character, or special: decoded, the one is `�`, and
+    /// the other nothing.
+    pub fn num_bytes(&self, token: i32) -> usize {
+        let text = self.decode(&[token]);
+        match &self.lookup {
+            Lookup::Bytes => 1,
+            Lookup::Subwords(_) if text.is_empty() => self.name(token).len(),
+            Lookup::Subwords(_) if text.contains('\u{fffd}') => match &*self.name(token) {
+                // A byte that is no token of its own.
+                name if name.starts_with("<0x") => 1,
+                // A character for each byte, as in GPT-2.
+                name => name.chars().count(),
+            },
+            _ => text.len(),
+        }
+    }
+
     /// The tokens of texts, without special ones, in order; empty except for subwords.
     pub fn ordinary(&self) -> &[i32] {
         match &self.lookup {

@@ -391,3 +391,20 @@ fn numbers_of_added_tokens_are_within_the_vocabulary() {
     assert!(tokens.iter().all(|token| read.has(*token)), "{tokens:?}");
     assert_eq!(tokens[0], 1);
 }
+
+/// The tokens of a text stand for all of its bytes, also where one is a part of a character.
+#[test]
+fn tokens_have_the_bytes_of_their_text() {
+    let texts = ["täglich 語 don't 🦀 täglich"];
+    for kind in [TokenizerKind::Byte, TokenizerKind::Char, TokenizerKind::Bpe] {
+        let tokenizer = build(&spec(kind), &texts);
+        for text in ["é harbour".replace("é", "ä"), "🦀täg".into()] {
+            let known = text
+                .chars()
+                .all(|c| kind != TokenizerKind::Char || texts[0].contains(c));
+            let tokens = tokenizer.encode(&text).unwrap();
+            let bytes: usize = tokens.iter().map(|token| tokenizer.num_bytes(*token)).sum();
+            assert!(!known || bytes == text.len(), "{kind:?}: {bytes} of {text}");
+        }
+    }
+}

@@ -11,6 +11,8 @@ use crate::spec::plain_file;
 
 /// A template in a file of its own.
 pub const TEMPLATE: &str = "chat_template.jinja";
+/// The file of a template for conversations with tools, if there are several templates, and its folder.
+const TOOLS: [&str; 2] = ["tool_use.jinja", "additional_chat_templates"];
 /// The settings of a tokenizer, which may contain a template.
 pub const CONFIG: &str = "tokenizer_config.json";
 /// Special tokens, in older folders.
@@ -20,7 +22,7 @@ const ENDS: [&str; 2] = ["generation_config.json", "config.json"];
 /// Bytes of each of them.
 const MOST: u64 = 16 << 20;
 /// The names of special tokens in templates.
-const NAMES: [&str; 7] = [
+pub const SPECIAL_TOKENS: [&str; 7] = [
     "bos_token",
     "eos_token",
     "unk_token",
@@ -38,17 +40,17 @@ pub fn files_of(named: Option<&Path>, tokenizer: Option<&Path>) -> Vec<PathBuf> 
         disk::exists(&path).then_some(path)
     };
     let is_config = |path: &Path| path.extension().is_some_and(|it| it == "json");
-    match named {
-        Some(named) if is_config(named) => vec![named.to_owned()],
-        Some(named) => [Some(named.to_owned()), there(CONFIG)]
-            .into_iter()
-            .flatten()
-            .collect(),
-        None => [there(TEMPLATE), there(CONFIG)]
-            .into_iter()
-            .flatten()
-            .collect(),
-    }
+    let [tools, folder] = TOOLS;
+    let of_tools = || there(&format!("{folder}/{tools}"));
+    let found = match named {
+        Some(named) if is_config(named) => [Some(named.to_owned()), None, None],
+        Some(named) if named.ends_with(TEMPLATE) => {
+            [Some(named.to_owned()), of_tools(), there(CONFIG)]
+        }
+        Some(named) => [Some(named.to_owned()), None, there(CONFIG)],
+        None => [there(TEMPLATE), of_tools(), there(CONFIG)],
+    };
+    found.into_iter().flatten().collect()
 }
 
 impl ChatTemplate {
@@ -61,14 +63,17 @@ impl ChatTemplate {
         files: &[PathBuf],
         token: impl Fn(&str) -> Option<i32>,
     ) -> Result<Option<Self>, DataError> {
-        let (mut own, mut config) = (None, Map::new());
+        let (mut own, mut of_tools, mut config) = (None, None, Map::new());
         for path in files {
             if path.extension().is_some_and(|it| it == "json") {
                 config = table(path)?;
+            } else if own.is_some() && path.ends_with(TOOLS[0]) {
+                of_tools = Some(text(path)?);
             } else {
                 own = Some(text(path)?);
             }
         }
+        let tools = of_tools.or_else(|| named(&config, "tool_use"));
         let Some(text) = own.or_else(|| default(&config)) else {
             return Ok(None);
         };
@@ -81,11 +86,16 @@ impl ChatTemplate {
             .map(|path| table(&path))
             .transpose()?
             .unwrap_or_default();
-        let special = NAMES.into_iter().filter_map(|name| {
+        let more = config.get("extra_special_tokens").and_then(Json::as_object);
+        // Templates name them as the others, whose variables they must not replace.
+        let more = more.into_iter().flatten();
+        let more = more.filter(|(name, _)| name.ends_with("_token"));
+        let more = more.filter_map(|(name, token)| Some((name.clone(), content(Some(token))?)));
+        let special = SPECIAL_TOKENS.into_iter().filter_map(|name| {
             let token = content(config.get(name)).or_else(|| content(older.get(name)))?;
             Some((name.to_owned(), token))
         });
-        let special: std::collections::BTreeMap<String, String> = special.collect();
+        let special: std::collections::BTreeMap<String, String> = more.chain(special).collect();
         let mut ends: Vec<i32> = special
             .get("eos_token")
             .and_then(|text| token(text))
@@ -103,6 +113,7 @@ impl ChatTemplate {
         ends.dedup();
         Ok(Some(Self {
             text,
+            tools,
             special,
             ends,
         }))
@@ -111,14 +122,15 @@ impl ChatTemplate {
 
 /// The template of a configuration: a text, or the one of several that is for conversations without tools.
 fn default(config: &Map<String, Json>) -> Option<String> {
-    match config.get("chat_template")? {
-        Json::String(text) => Some(text.clone()),
-        Json::Array(several) => {
-            let named = several.iter().find(|one| one["name"] == "default")?;
-            named["template"].as_str().map(str::to_owned)
-        }
-        _ => None,
-    }
+    let text = config.get("chat_template")?.as_str().map(str::to_owned);
+    text.or_else(|| named(config, "default"))
+}
+
+/// The template of several in a configuration that has a name.
+fn named(config: &Map<String, Json>, name: &str) -> Option<String> {
+    let several = config.get("chat_template")?.as_array()?;
+    let named = several.iter().find(|one| one["name"] == name)?;
+    named["template"].as_str().map(str::to_owned)
 }
 
 /// The text of a token, which older files describe by a table.

@@ -24,7 +24,7 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 
 pub use conversation::Conversation;
-pub use file::{CONFIG, TEMPLATE, files_of};
+pub use file::{CONFIG, SPECIAL_TOKENS, TEMPLATE, files_of};
 pub use not_marked::NotMarked;
 pub use render::Renderer;
 
@@ -33,6 +33,9 @@ pub use render::Renderer;
 pub struct ChatTemplate {
     /// The template, in Jinja.
     pub text: String,
+    /// The one for conversations with tools, if it is another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools: Option<String>,
     /// Texts of special tokens by their names in templates, such as `bos_token`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub special: BTreeMap<String, String>,

@@ -20,8 +20,8 @@ const MOST: usize = 1 << 20;
 const MOST_TEXT: usize = 16 << 20;
 /// How deeply a template may nest calls; each takes some KiB of the stack.
 const DEPTH: usize = 100;
-/// The name of the template in the environment, and in messages.
-const NAME: &str = "chat_template";
+/// The name of the template in the environment, and in messages; and that of the one for conversations with tools.
+const NAMES: [&str; 2] = ["chat_template", "tool_use"];
 /// The variable with the text around what the assistant wrote.
 const MARK: &str = "__mark";
 /// The attribute by which namespaces are known.
@@ -31,8 +31,8 @@ const NAMESPACE: &str = "__namespace";
 pub struct Renderer {
     environment: Environment<'static>,
     special: Vec<(String, Value)>,
-    /// Whether the template says what the assistant wrote.
-    has_generation: bool,
+    /// Whether each template says what the assistant wrote.
+    have_generation: Vec<bool>,
 }
 
 impl fmt::Debug for Renderer {
@@ -47,7 +47,10 @@ impl Renderer {
     /// # Errors
     /// What is wrong with the template, to follow "the chat template".
     pub fn new(template: &ChatTemplate, now: Option<Now>) -> Result<Self, String> {
-        if template.text.len() > MOST {
+        let templates = [Some(&template.text), template.tools.as_ref()]
+            .into_iter()
+            .flatten();
+        if templates.clone().any(|text| text.len() > MOST) {
             return Err(format!("has more than {} KiB", MOST >> 10));
         }
         let mut environment = Environment::new();
@@ -73,17 +76,30 @@ impl Renderer {
                     .map_err(|reason| Error::new(ErrorKind::InvalidOperation, reason))
             });
         }
-        let source = source::changed(&template.text)?;
-        environment
-            .add_template_owned(NAME, source.text)
-            .map_err(|error| shown(&error))?;
+        let mut have_generation = Vec::new();
+        for (text, name) in templates.zip(NAMES) {
+            let source = source::changed(text)?;
+            environment
+                .add_template_owned(name, source.text)
+                .map_err(|error| shown(&error))?;
+            have_generation.push(source.has_generation);
+        }
         let special = template.special.iter();
         let special = special.map(|(name, text)| (name.clone(), Value::from(text.as_str())));
         Ok(Self {
             environment,
             special: special.collect(),
-            has_generation: source.has_generation,
+            have_generation,
         })
+    }
+
+    /// The template that writes a conversation.
+    fn template(&self, conversation: &Conversation) -> usize {
+        let has_tools = conversation
+            .tools
+            .as_ref()
+            .is_some_and(|tools| !tools.is_null());
+        usize::from(has_tools && self.have_generation.len() > 1)
     }
 
     /// A conversation as text; with what begins the assistant's next turn if `adds_prompt`.
@@ -102,7 +118,7 @@ impl Renderer {
     /// As [`render`](Self::render), or if the turns cannot be told apart.
     pub fn marked(&self, conversation: &Conversation) -> Result<Rendered, NotMarked> {
         let num = conversation.messages.len();
-        if self.has_generation {
+        if self.have_generation[self.template(conversation)] {
             let mark = unused_mark(conversation, &self.special);
             let text = self.first(conversation, num, false, Some(&mark))?;
             return Ok(unmarked(&text, &mark));
@@ -110,15 +126,21 @@ impl Renderer {
         let text = self.first(conversation, num, false, None)?;
         let mut assistant = Vec::new();
         for at in (0..num).filter(|at| conversation.is_of_assistant(*at)) {
-            let before = match at {
-                0 => String::new(),
-                _ => self.first(conversation, at, true, None)?,
-            };
             let after = self.first(conversation, at + 1, false, None)?;
-            if !(after.starts_with(&before) && text.starts_with(&after)) {
-                return Err(NotMarked::Mixed(at + 1));
-            }
-            assistant.push(before.len()..after.len());
+            let start = match at {
+                // Many templates refuse to write no messages at all.
+                0 => {
+                    let prompted = self.first(conversation, 1, true, None)?;
+                    let prompt = prompted.strip_prefix(&after);
+                    prompt.and_then(|prompt| Some(after.find(prompt)? + prompt.len()))
+                }
+                _ => {
+                    let before = self.first(conversation, at, true, None)?;
+                    after.starts_with(&before).then_some(before.len())
+                }
+            };
+            let start = start.filter(|_| text.starts_with(&after));
+            assistant.push(start.ok_or(NotMarked::Mixed(at + 1))?..after.len());
         }
         Ok(Rendered { text, assistant })
     }
@@ -156,7 +178,7 @@ impl Renderer {
         let mut environment = self.environment.clone();
         environment.set_fuel(Some(FUEL + FUEL_PER_BYTE * size as u64));
         let template = environment
-            .get_template(NAME)
+            .get_template(NAMES[self.template(conversation)])
             .map_err(|error| shown(&error))?;
         let context = Value::from_pairs(context);
         let text = template.render(context).map_err(|error| shown(&error))?;

@@ -7,6 +7,7 @@ fn renderer(text: &str) -> Result<Renderer, String> {
     let special = special.map(|(name, token)| (name.to_owned(), token.to_owned()));
     let template = ChatTemplate {
         text: text.to_owned(),
+        tools: None,
         special: special.into(),
         ends: Vec::new(),
     };
@@ -38,6 +39,19 @@ fn the_turns_of_the_assistant_are_what_follows_their_prompts() {
     assert_eq!(assistant(turns).unwrap(), ["Ho</s>", "So.</s>"]);
     let blocks = "{% for m in messages %}[{% if m.role == 'assistant' %}{% generation %}{{ m.content }}{% endgeneration %}{% else %}{{ m.content }}{% endif %}]{% endfor %}";
     assert_eq!(assistant(blocks).unwrap(), ["Ho", "So."]);
+    // What the template writes before the first message is not the assistant's, even if that is.
+    let text = r#"[{"role": "assistant", "content": "Hello"}, {"role": "user", "content": "Hi"}]"#;
+    let first = Conversation::parse(text).unwrap();
+    let system = "{% if messages[0].role != 'system' %}<system>Help.{% endif %}".to_owned() + turns;
+    for template in [turns, &system] {
+        let found = renderer(template).unwrap().marked(&first).unwrap();
+        let parts: Vec<_> = found
+            .assistant
+            .iter()
+            .map(|at| &found.text[at.clone()])
+            .collect();
+        assert_eq!(parts, ["Hello</s>"], "{template}");
+    }
     let last = "{% for m in messages %}{{ m.content if loop.last else m.role }}{% endfor %}";
     let reason = assistant(last).unwrap_err();
     assert!(
@@ -69,6 +83,7 @@ fn dates_are_those_of_the_moment() {
     );
     let template = ChatTemplate {
         text: "{{ strftime_now('%Y') if strftime_now is defined else 'never' }}".into(),
+        tools: None,
         special: Default::default(),
         ends: Vec::new(),
     };
@@ -182,4 +197,40 @@ fn templates_are_found_in_folders_of_hubs() {
     assert_eq!(found.special["bos_token"], "<s>");
     fs::write(path(CONFIG), "[").unwrap();
     assert!(read().unwrap_err().message.contains("is not JSON"));
+}
+
+/// As `apply_chat_template`: a template for tools is that of conversations with tools, and tokens with names of a model's
+/// own are known to both.
+#[test]
+fn conversations_with_tools_may_have_their_own_template() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let config = serde_json::json!({
+        "chat_template": [
+            { "name": "default", "template": "{{ turn_token }}{{ messages[0].content }}" },
+            { "name": "tool_use", "template": "{{ tools[0] }}:{{ turn_token }}{{ messages[0].content }}" },
+        ],
+        "extra_special_tokens": { "turn_token": "<t>", "messages": "no" },
+    });
+    fs::write(folder.join(CONFIG), config.to_string()).unwrap();
+    let with_tools = r#"{"messages": [{"role": "user", "content": "Hi"}], "tools": ["add"]}"#;
+    let of = || {
+        let files = files_of(None, Some(&folder.join("tokenizer.json")));
+        let template = ChatTemplate::read(&files, |_| None).unwrap().unwrap();
+        let renderer = Renderer::new(&template, None).unwrap();
+        [with_tools, r#"[{"role": "user", "content": "Hi"}]"#].map(|text| {
+            let conversation = Conversation::parse(text).unwrap();
+            renderer.render(&conversation, false).unwrap()
+        })
+    };
+    assert_eq!(of(), ["add:<t>Hi", "<t>Hi"]);
+    let more = folder.join("additional_chat_templates");
+    fs::create_dir(&more).unwrap();
+    fs::write(
+        more.join("tool_use.jinja"),
+        "tools: {{ messages[0].content }}",
+    )
+    .unwrap();
+    fs::write(folder.join(TEMPLATE), "{{ messages[0].content }}").unwrap();
+    assert_eq!(of(), ["tools: Hi", "Hi"]);
 }
