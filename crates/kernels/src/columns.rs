@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use super::geometry::Volume;
+use super::geometry::{Volume, places};
 use super::vectors::vectorized;
 
 /// The layout information of a convolution, computed once for all panels.
@@ -30,25 +30,22 @@ struct Tap {
 
 impl Layout {
     pub fn new(geometry: &Volume) -> Self {
-        let [depth, height, width] = geometry.kernel;
-        let mut taps = Vec::with_capacity(geometry.taps());
-        for z in 0..depth {
-            for y in 0..height {
-                for x in 0..width {
-                    let (slabs, first_slab) = geometry.reach(0, z);
-                    let (rows, first_row) = geometry.reach(1, y);
-                    let (columns, first_column) = geometry.reach(2, x);
-                    taps.push(Tap {
-                        slabs,
-                        first_slab,
-                        rows,
-                        first_row,
-                        columns,
-                        first_column,
-                    });
-                }
+        let taps = places(geometry.kernel).map(|tap| {
+            let [
+                (slabs, first_slab),
+                (rows, first_row),
+                (columns, first_column),
+            ] = [0, 1, 2].map(|axis| geometry.reach(axis, tap[axis]));
+            Tap {
+                slabs,
+                first_slab,
+                rows,
+                first_row,
+                columns,
+                first_column,
             }
-        }
+        });
+        let taps = taps.collect();
         let [_, height, width] = geometry.output();
         Self {
             taps,

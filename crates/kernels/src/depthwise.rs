@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use super::geometry::Volume;
+use super::geometry::{Volume, places};
 use super::scratch::{self, Shared, written};
 use super::vectors::vectorized;
 
@@ -39,22 +39,11 @@ impl Padded {
         });
         let place = |[z, y, x]: [usize; 3]| (z * size[1] + y) * size[2] + x;
         let [slabs, rows, _] = geometry.output();
-        let [further, down, _] = geometry.stride;
-        let windows = (0..slabs).flat_map(|slab| (0..rows).map(move |row| (slab, row)));
-        let starts = windows.map(|(slab, row)| place([slab * further, row * down, 0]));
-        let starts = starts.collect();
-        let [depth, height, width] = geometry.kernel;
-        let mut offsets = Vec::with_capacity(geometry.taps());
-        for z in 0..depth {
-            for y in 0..height {
-                for x in 0..width {
-                    let tap = [z, y, x];
-                    offsets.push(place(
-                        [0, 1, 2].map(|axis| tap[axis] * geometry.dilation[axis]),
-                    ));
-                }
-            }
-        }
+        let step =
+            |at: [usize; 3], by: [usize; 3]| place([0, 1, 2].map(|axis| at[axis] * by[axis]));
+        let starts = places([slabs, rows, 1]).map(|window| step(window, geometry.stride));
+        let offsets = places(geometry.kernel).map(|tap| step(tap, geometry.dilation));
+        let (starts, offsets) = (starts.collect(), offsets.collect());
         Self {
             size,
             before: geometry.padding.map(|(before, _)| before),

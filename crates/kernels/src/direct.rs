@@ -19,9 +19,9 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use super::depthwise;
-use super::geometry::Volume;
+use super::geometry::{Volume, places};
 use super::scratch::{self, Shared, written};
-use planes::{Planes, Tap, at_once, taps};
+use planes::{Planes, at_once, taps};
 use tiles::{Rows, WIDEST, run};
 use weights::are_finite;
 pub use weights::backward_weight;
@@ -87,26 +87,24 @@ pub fn backward_input(geometry: &Volume, gradient: &[f32], weight: &[f32]) -> Ve
             .map(move |phase| geometry.seen(axis, phase))
             .collect::<Vec<_>>()
     });
-    // Zeros before the gradient, as many as a tap of some phase is ahead of the first input; and all slabs, rows or
-    // columns.
+    // Zeros before the gradient, as many as a tap of some phase is ahead of the first input.
     let before = [0, 1, 2].map(|axis| {
         let ahead = taps[axis]
             .iter()
             .map(|tap| tap.shift.saturating_sub(reaches[axis][tap.phase].0));
         ahead.max().unwrap_or(0)
     });
-    let lens = [0, 1, 2].map(|axis| {
+    // All rows and columns; along the depth, as many windows of each phase can be copied at a time, wherever they begin.
+    let [rows, columns] = [1, 2].map(|axis| {
         let ends = reaches[axis].iter().map(|(at, _, num)| at + num);
         before[axis] + ends.max().unwrap_or(0).max(output[axis])
     });
-    let most = |of: fn(&(usize, usize, usize)) -> usize| reaches[0].iter().map(of).max();
-    let windows = most(|(_, _, num)| *num).unwrap_or(0);
-    // Along the depth, as many windows of each phase can be copied at a time, wherever they begin.
-    let lens = [
-        before[0] + most(|(at, ..)| *at).unwrap_or(0) + windows,
-        lens[1],
-        lens[2],
-    ];
+    let most = |of: fn(&(usize, usize, usize)) -> usize| {
+        let of_phases = reaches[0].iter().map(of);
+        of_phases.max().unwrap_or(0)
+    };
+    let windows = most(|(_, _, num)| *num);
+    let lens = [before[0] + most(|(at, ..)| *at) + windows, rows, columns];
     let of_phase = geometry
         .area_in()
         .div_ceil(geometry.stride.iter().product());
@@ -114,19 +112,15 @@ pub fn backward_input(geometry: &Volume, gradient: &[f32], weight: &[f32]) -> Ve
     let planes = Planes::around(output, before, [windows, outputs, items], lens);
     let part = |phase: [usize; 3]| {
         let reach = [0, 1, 2].map(|axis| reaches[axis][phase[axis]]);
-        let shifted = |axis: usize, tap: &Tap| before[axis] + reach[axis].0 - tap.shift;
         let (mut offsets, mut of_term) = (Vec::new(), Vec::new());
         for output in 0..outputs {
-            for (slab, i) in taps[0].iter().enumerate().rev() {
-                for (row, j) in taps[1].iter().enumerate().rev() {
-                    for (column, k) in taps[2].iter().enumerate().rev() {
-                        if [i.phase, j.phase, k.phase] == phase {
-                            let place = [shifted(0, i), shifted(1, j), shifted(2, k)];
-                            offsets.push(output * planes.of_channel() + planes.place(place));
-                            let tap = (slab * geometry.kernel[1] + row) * geometry.kernel[2];
-                            of_term.push(output * inputs * num_taps + tap + column);
-                        }
-                    }
+            for (at, tap) in (0..num_taps).rev().zip(places(geometry.kernel).rev()) {
+                let tap = [0, 1, 2].map(|axis| &taps[axis][tap[axis]]);
+                if tap.map(|tap| tap.phase) == phase {
+                    let place =
+                        [0, 1, 2].map(|axis| before[axis] + reach[axis].0 - tap[axis].shift);
+                    offsets.push(output * planes.of_channel() + planes.place(place));
+                    of_term.push(output * inputs * num_taps + at);
                 }
             }
         }
@@ -138,10 +132,7 @@ pub fn backward_input(geometry: &Volume, gradient: &[f32], weight: &[f32]) -> Ve
             num: reach.map(|(_, _, num)| num),
         }
     };
-    let [further, down, right] = geometry.stride;
-    let phases =
-        (0..further).flat_map(|z| (0..down).flat_map(move |y| (0..right).map(move |x| [z, y, x])));
-    let parts = phases
+    let parts = places(geometry.stride)
         .map(part)
         .filter(|part| !part.num.contains(&0))
         .collect();

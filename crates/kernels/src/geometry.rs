@@ -164,6 +164,11 @@ impl<const D: usize> Geometry<D> {
     }
 }
 
+/// All places within sizes along three axes, those along the last one next to each other.
+pub fn places([depth, height, width]: [usize; 3]) -> impl DoubleEndedIterator<Item = [usize; 3]> {
+    (0..depth).flat_map(move |z| (0..height).flat_map(move |y| (0..width).map(move |x| [z, y, x])))
+}
+
 /// The sizes of the last axes, after `one` for each that there is not.
 fn along_three<T: Copy, const D: usize>(sizes: [T; D], one: T) -> [T; 3] {
     const { assert!(D > 0 && D <= 3) };

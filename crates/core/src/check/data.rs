@@ -298,6 +298,14 @@ pub fn augment_changes_pictures(point: &Point<'_>) -> Option<Diagnostic> {
                 .help("use fewer pixels: an eighth of the side is usual"),
         );
     }
+    if channels.min(height) > MOST_COLORS && matches!(width, 1 | 3 | 4) {
+        let message = format!(
+            "`[data.augment]` takes items of shape [{channels}, {height}, {width}] for images of {height} x {width} pixels with {channels} channels"
+        );
+        let help = "if their channels come last, transpose the array with NumPy: `x.transpose(0, 3, 1, 2)`";
+        let warning = Diagnostic::warning("shape", message).at(point.span("data.augment"));
+        return Some(warning.help(help));
+    }
     let numbers = [
         augment.flip,
         augment.flip_vertical,
@@ -307,14 +315,6 @@ pub fn augment_changes_pictures(point: &Point<'_>) -> Option<Diagnostic> {
     ];
     let is_used = augment.mixes() || augment.changes_colors() || augment.crop > 0;
     let is_used = is_used || augment.resized_crop.is_some();
-    if channels.min(height) > MOST_COLORS && matches!(width, 1 | 3 | 4) {
-        let message = format!(
-            "`[data.augment]` takes items of shape [{channels}, {height}, {width}] for images of {height} x {width} pixels with {channels} channels"
-        );
-        let help = "if their channels come last, transpose the array with NumPy: `x.transpose(0, 3, 1, 2)`";
-        let warning = Diagnostic::warning("shape", message).at(point.span("data.augment"));
-        return Some(warning.help(help));
-    }
     (!is_used && numbers.iter().all(|number| *number == 0.0)).then(|| {
         Diagnostic::warning("no-effect", "`[data.augment]` is empty")
             .at(point.span("data.augment"))

@@ -9,7 +9,7 @@
 
 use crate::columns::copy_every;
 use crate::dense::REGISTER;
-use crate::geometry::Volume;
+use crate::geometry::{Volume, places};
 use crate::vectors::vectorized;
 
 /// The slabs (or rows, or columns) of a channel that are copied to a phase, `stride` apart.
@@ -20,6 +20,16 @@ struct Run {
     /// Its place in the phase.
     at: usize,
     num: usize,
+}
+
+/// The only phase of channels of a size, whose first element is at a place.
+fn whole(size: [usize; 3], at: [usize; 3]) -> [Vec<Run>; 3] {
+    let run = |axis: usize| Run {
+        from: 0,
+        at: at[axis],
+        num: size[axis],
+    };
+    [0, 1, 2].map(|axis| vec![run(axis)])
 }
 
 /// Where a tap sees the first window.
@@ -113,15 +123,13 @@ impl Planes {
         };
         let mut offsets = Vec::with_capacity(channels * geometry.taps());
         for channel in 0..channels {
-            for z in &taps[0] {
-                for y in &taps[1] {
-                    for x in &taps[2] {
-                        let phase = place(0, z) * phases[1].len() + place(1, y);
-                        let phase = phase * phases[2].len() + place(2, x);
-                        let plane = channel * planes.of_channel() + phase * planes.len;
-                        offsets.push(plane + planes.place([z.shift, y.shift, x.shift]));
-                    }
-                }
+            for at in places(geometry.kernel) {
+                let tap = [0, 1, 2].map(|axis| &taps[axis][at[axis]]);
+                let phase = [0, 1, 2].iter().fold(0, |phase, axis| {
+                    phase * phases[*axis].len() + place(*axis, tap[*axis])
+                });
+                let plane = channel * planes.of_channel() + phase * planes.len;
+                offsets.push(plane + planes.place(tap.map(|tap| tap.shift)));
             }
         }
         (planes, offsets)
@@ -130,14 +138,7 @@ impl Planes {
     /// Planes of slabs, rows and columns as in `lens` with channels of `size`, whose first element is at a place.
     /// `num` are the windows along the depth, channels and items.
     pub fn around(size: [usize; 3], at: [usize; 3], num: [usize; 3], lens: [usize; 3]) -> Self {
-        let run = |axis: usize| {
-            vec![Run {
-                from: 0,
-                at: at[axis],
-                num: size[axis],
-            }]
-        };
-        Self::new([run(0), run(1), run(2)], [1; 3], size, num, lens)
+        Self::new(whole(size, at), [1; 3], size, num, lens)
     }
 
     fn new(
@@ -166,15 +167,8 @@ impl Planes {
 
     /// Planes of `len` numbers with a slab of channels of results, at the positions of these planes.
     pub fn of_results(&self, size: [usize; 3], len: usize) -> Self {
-        let run = |axis: usize| {
-            vec![Run {
-                from: 0,
-                at: 0,
-                num: size[axis],
-            }]
-        };
         Self {
-            runs: [run(0), run(1), run(2)],
+            runs: whole(size, [0; 3]),
             stride: [1; 3],
             size,
             slabs: 1,

@@ -154,11 +154,14 @@ impl<'a> Work<'a> {
         [of_group, of_output].map(|num| [num, groups * num])
     }
 
-    /// Windows along the depth, as many at a time as are copied at a time: the first one, and their number.
-    fn windows(&self) -> impl Iterator<Item = (usize, usize)> {
+    /// The items and windows along the depth that are in scratch memory at a time: `num` items at most.
+    fn units(&self, items: Range<usize>, num: usize) -> impl Iterator<Item = [Range<usize>; 2]> {
         let (depth, at_a_time) = (self.geometry.output()[0], self.planes.windows);
-        let first = (0..depth).step_by(at_a_time);
-        first.map(move |first| (first, at_a_time.min(depth - first)))
+        items.clone().step_by(num).flat_map(move |first| {
+            let items = first..(first + num).min(items.end);
+            let windows = (0..depth).step_by(at_a_time);
+            windows.map(move |window| [items.clone(), window..(window + at_a_time).min(depth)])
+        })
     }
 
     /// The number of bundles of items in scratch memory at a time, for so many numbers of each.
@@ -206,28 +209,32 @@ impl<'a> Work<'a> {
             if wide > geometry.group_outputs() {
                 own.fill(0.0);
             }
-            let bundles = items.clone().step_by(at_a_time * at_once);
-            let units = bundles.flat_map(|first| self.windows().map(move |of| (first, of)));
-            for (first, (window, num_windows)) in units {
-                let past = (first + at_a_time * at_once).min(items.end);
-                for (at, item) in (first..past).step_by(at_once).enumerate() {
+            for [items, windows] in self.units(items, at_a_time * at_once) {
+                for (at, item) in items.clone().step_by(at_once).enumerate() {
                     let x = &self.x[item * apart + group * of_group..];
                     let x = &x[channels.start * geometry.area_in()..];
-                    let num = at_once.min(past - item);
-                    planes.copy(window, x, num, apart, &mut values[at * room..][..room]);
+                    let num = at_once.min(items.end - item);
+                    planes.copy(
+                        windows.start,
+                        x,
+                        num,
+                        apart,
+                        &mut values[at * room..][..room],
+                    );
                 }
-                let positions = window * of_slab..(window + num_windows) * of_slab;
+                let num_items = items.len();
+                let positions = windows.start * of_slab..windows.end * of_slab;
                 let gradients = if self.turned.is_empty() {
-                    let each = (first..past).zip(own.chunks_exact_mut(of_item));
+                    let each = items.zip(own.chunks_exact_mut(of_item));
                     each.for_each(|(item, to)| self.turn_item(item, group, positions.clone(), to));
                     &*own
                 } else {
-                    let item = group * geometry.items + first;
-                    &self.turned[(item * depth + window) * of_slab * wide..]
+                    let item = group * geometry.items + items.start;
+                    &self.turned[(item * depth + windows.start) * of_slab * wide..]
                 };
                 let work = ByOutput {
                     planes: values,
-                    places: &places[..(past - first) * positions.len()],
+                    places: &places[..num_items * positions.len()],
                     gradients,
                     wide,
                     offsets,
@@ -265,28 +272,24 @@ impl<'a> Work<'a> {
         let at_a_time = self.bundles(room + of_gradients, &items);
         scratch::with(at_a_time * (room + of_gradients), |scratch| {
             let (planes, gradients) = scratch.split_at_mut(at_a_time * room);
-            let bundles = items.clone().step_by(at_a_time * at_once);
-            let units = bundles.flat_map(|first| self.windows().map(move |of| (first, of)));
             let mut starts = Vec::with_capacity(at_a_time * of_input.windows);
-            for (first, (window, num_windows)) in units {
-                let past = (first + at_a_time * at_once).min(items.end);
-                let bundles = (first..past).step_by(at_once);
+            for [items, windows] in self.units(items, at_a_time * at_once) {
                 let mut slabs = gradients.chunks_exact_mut(outputs * num);
                 starts.clear();
-                for (at, item) in bundles.enumerate() {
-                    let num_items = at_once.min(past - item);
+                for (at, item) in items.clone().step_by(at_once).enumerate() {
+                    let num_items = at_once.min(items.end - item);
                     let x = &self.x[item * apart + group * of_group..];
                     let (to, rest) = planes[at * room..][..room].split_at_mut(of_item);
-                    of_input.copy(window, x, num_items, apart, to);
+                    of_input.copy(windows.start, x, num_items, apart, to);
                     rest.fill(0.0);
                     let place = item * outputs_apart + group * of_output;
                     let from = &self.gradient[place + share.start * area..];
-                    for (slab, to) in (0..num_windows).zip(&mut slabs) {
-                        of_results.copy(window + slab, from, num_items, outputs_apart, to);
+                    for (slab, to) in (0..windows.len()).zip(&mut slabs) {
+                        of_results.copy(windows.start + slab, from, num_items, outputs_apart, to);
                         starts.push(at * room + of_input.place([slab, 0, 0]));
                     }
                     // Once for all windows of an item.
-                    all_finite &= window > 0
+                    all_finite &= windows.start > 0
                         || (0..num_items).all(|item| {
                             are_finite(&x[item * apart..][..of_group])
                                 && are_finite(&from[item * outputs_apart..][..outputs * area])

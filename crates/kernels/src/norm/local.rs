@@ -57,7 +57,7 @@ impl LocalResponse {
         &self,
         planes: &Planes,
         x: &[f32],
-        compute: impl Fn(Range<usize>, Block<'_>) + Sync,
+        compute: impl Fn(Range<usize>, Block) + Sync,
     ) -> Vec<f32> {
         assert!(self.size > 0 && x.len() == planes.num());
         let of_item = planes.channels * planes.area;
@@ -71,7 +71,6 @@ impl LocalResponse {
                     to,
                     from: from + first,
                     num: POSITIONS.min(planes.area - first),
-                    lifetime: std::marker::PhantomData,
                 };
                 compute(from + first..past, block);
             });
@@ -119,14 +118,13 @@ impl LocalResponse {
 }
 
 /// Some positions of all channels of an item, which one task writes.
-struct Block<'a> {
+struct Block {
     to: Shared,
     from: usize,
     num: usize,
-    lifetime: std::marker::PhantomData<&'a mut [f32]>,
 }
 
-impl Block<'_> {
+impl Block {
     #[inline(always)]
     fn of_channel(&mut self, channel: usize, area: usize) -> &mut [MaybeUninit<f32>] {
         // SAFETY: only this task writes these positions, and this method borrows the block.
@@ -135,11 +133,11 @@ impl Block<'_> {
 }
 
 vectorized! {
-    fn divide = divide_now(norm: &LocalResponse, planes: &Planes, x: &[f32], to: Block<'_>);
+    fn divide = divide_now(norm: &LocalResponse, planes: &Planes, x: &[f32], to: Block);
 }
 
 #[inline(always)]
-fn divide_now(norm: &LocalResponse, planes: &Planes, x: &[f32], mut to: Block<'_>) {
+fn divide_now(norm: &LocalResponse, planes: &Planes, x: &[f32], mut to: Block) {
     let (area, num) = (planes.area, to.num);
     for channel in 0..planes.channels {
         let sums = norm.squares(planes, x, channel, num);
@@ -154,7 +152,7 @@ fn divide_now(norm: &LocalResponse, planes: &Planes, x: &[f32], mut to: Block<'_
 
 vectorized! {
     /// `scratch` has room for two numbers of each position.
-    fn pull = pull_now(norm: &LocalResponse, planes: &Planes, x: &[f32], gradient: &[f32], scratch: &mut [f32], to: Block<'_>);
+    fn pull = pull_now(norm: &LocalResponse, planes: &Planes, x: &[f32], gradient: &[f32], scratch: &mut [f32], to: Block);
 }
 
 #[inline(always)]
@@ -164,7 +162,7 @@ fn pull_now(
     x: &[f32],
     gradient: &[f32],
     scratch: &mut [f32],
-    mut to: Block<'_>,
+    mut to: Block,
 ) {
     let (area, num, channels) = (planes.area, to.num, planes.channels);
     let (factors, shares) = scratch.split_at_mut(channels * POSITIONS);

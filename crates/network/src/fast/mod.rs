@@ -21,6 +21,7 @@ pub mod pool;
 pub mod portable;
 pub mod recurrent;
 pub mod resample;
+mod resizing;
 pub mod scan;
 #[cfg(test)]
 mod tests;

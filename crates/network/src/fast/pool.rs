@@ -9,8 +9,9 @@ use burn::tensor::{Shape, Tensor};
 use runner_kernels::average::{Parts, pool, pool_backward, suits};
 use runner_kernels::{self as kernels, Geometry};
 
-use super::operation::{Back, Operation, apply_1, contiguous, is_ours, numbers, sizes, tensor};
-use super::{plane, resized};
+use super::operation::{Back, Operation, apply_1, contiguous, is_ours, numbers, tensor};
+use super::plane;
+use super::resizing::{Resizing, resize, with_size};
 
 /// The maximum of each window.
 #[derive(Clone, Debug)]
@@ -27,7 +28,7 @@ impl Operation<1> for Largest {
     fn forward(&self, [x]: [FlexTensor; 1], is_kept: bool) -> (FlexTensor, Option<Self::Kept>) {
         let x = contiguous(x);
         let (values, chosen) = kernels::max_pool(&self.0, numbers(&x));
-        let output = tensor(values, shape_of(&x, self.0.output()));
+        let output = tensor(values, with_size(&x, self.0.output()));
         (output, is_kept.then(|| (Arc::new(chosen), x.shape())))
     }
 
@@ -45,52 +46,32 @@ struct Windows {
     counts_padding: bool,
 }
 
-impl Operation<1> for Windows {
-    /// The input's shape.
-    type Kept = Shape;
-
-    fn asks_for(&self, _: [bool; 1]) -> [bool; 1] {
-        [false]
+impl Resizing for Windows {
+    fn size(&self) -> [usize; 2] {
+        self.geometry.output()
     }
 
-    fn forward(&self, [x]: [FlexTensor; 1], is_kept: bool) -> (FlexTensor, Option<Shape>) {
-        let x = contiguous(x);
-        let means = pool(&self.geometry, self.counts_padding, numbers(&x));
-        let output = tensor(means, shape_of(&x, self.geometry.output()));
-        (output, is_kept.then(|| x.shape()))
+    fn output(&self, x: &[f32]) -> Vec<f32> {
+        pool(&self.geometry, self.counts_padding, x)
     }
 
-    fn backward(&self, back: Back<Shape, 1>) -> [Option<FlexTensor>; 1] {
-        let gradient = numbers(&back.gradient);
-        let input = pool_backward(&self.geometry, self.counts_padding, gradient);
-        [Some(tensor(input, back.kept))]
+    fn of_input(&self, gradient: &[f32]) -> Vec<f32> {
+        pool_backward(&self.geometry, self.counts_padding, gradient)
     }
 }
 
-impl Operation<1> for Parts {
-    /// The input's shape.
-    type Kept = Shape;
-
-    fn asks_for(&self, _: [bool; 1]) -> [bool; 1] {
-        [false]
+impl Resizing for Parts {
+    fn size(&self) -> [usize; 2] {
+        self.output
     }
 
-    fn forward(&self, [x]: [FlexTensor; 1], is_kept: bool) -> (FlexTensor, Option<Shape>) {
-        let x = contiguous(x);
-        let output = tensor(self.means(numbers(&x)), shape_of(&x, self.output));
-        (output, is_kept.then(|| x.shape()))
+    fn output(&self, x: &[f32]) -> Vec<f32> {
+        self.means(x)
     }
 
-    fn backward(&self, back: Back<Shape, 1>) -> [Option<FlexTensor>; 1] {
-        let input = Parts::backward(self, numbers(&back.gradient));
-        [Some(tensor(input, back.kept))]
+    fn of_input(&self, gradient: &[f32]) -> Vec<f32> {
+        self.backward(gradient)
     }
-}
-
-/// The shape with the same items and channels and other sizes.
-fn shape_of(x: &FlexTensor, plane: [usize; 2]) -> Shape {
-    let sizes = sizes(x);
-    Shape::from(resized(&sizes, sizes[1], &plane))
 }
 
 /// The windows of a pooling, for each channel separately.
@@ -162,7 +143,7 @@ pub fn average<const D: usize>(x: &Tensor<D>, layout: Layout) -> Option<Tensor<D
         geometry,
         counts_padding: layout.counts_padding,
     };
-    Some(apply_1(x.clone(), windows))
+    Some(resize(x, windows))
 }
 
 /// The means of a given number of parts of \[items, channels, ..\], if it is supported here.
@@ -176,5 +157,5 @@ pub fn adaptive<const D: usize>(x: &Tensor<D>, output: &[usize]) -> Option<Tenso
         input: plane(&dims[2..], 1),
         output: plane(output, 1),
     };
-    Some(apply_1(x.clone(), parts))
+    Some(resize(x, parts))
 }

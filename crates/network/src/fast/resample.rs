@@ -1,33 +1,24 @@
 //! Interpolation of images and rows to another size.
 
-use burn::backend::TensorMetadata;
-use burn::backend::flex::FlexTensor;
-use burn::tensor::{Shape, Tensor};
+use burn::tensor::Tensor;
 use runner_core::spec::model::layer::Interpolation;
 use runner_kernels::resample::{Method, Resample};
 
-use super::operation::{Back, Operation, apply_1, contiguous, is_ours, numbers, sizes, tensor};
-use super::{plane, resized};
+use super::operation::is_ours;
+use super::plane;
+use super::resizing::{Resizing, resize};
 
-impl Operation<1> for Resample {
-    /// The input's shape.
-    type Kept = Shape;
-
-    fn asks_for(&self, _: [bool; 1]) -> [bool; 1] {
-        [false]
+impl Resizing for Resample {
+    fn size(&self) -> [usize; 2] {
+        self.output
     }
 
-    fn forward(&self, [x]: [FlexTensor; 1], is_kept: bool) -> (FlexTensor, Option<Shape>) {
-        let x = contiguous(x);
-        let of_x = sizes(&x);
-        let shape = Shape::from(resized(&of_x, of_x[1], &self.output));
-        let output = tensor(Resample::forward(self, numbers(&x)), shape);
-        (output, is_kept.then(|| x.shape()))
+    fn output(&self, x: &[f32]) -> Vec<f32> {
+        self.forward(x)
     }
 
-    fn backward(&self, back: Back<Shape, 1>) -> [Option<FlexTensor>; 1] {
-        let input = Resample::backward(self, numbers(&back.gradient));
-        [Some(tensor(input, back.kept))]
+    fn of_input(&self, gradient: &[f32]) -> Vec<f32> {
+        self.backward(gradient)
     }
 }
 
@@ -53,5 +44,5 @@ pub fn interpolated<const D: usize>(
         },
         aligns_corners,
     };
-    Some(apply_1(x.clone(), resample))
+    Some(resize(x, resample))
 }

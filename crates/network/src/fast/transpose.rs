@@ -39,50 +39,51 @@ impl<const N: usize> Weighted for Transposed<N> {
     }
 }
 
+/// A number for each axis, where Burn has a plain one if there is only one.
+trait Sizes<const N: usize> {
+    fn sizes(self) -> [usize; N];
+}
+
+impl Sizes<1> for usize {
+    fn sizes(self) -> [usize; 1] {
+        [self]
+    }
+}
+
+impl<const N: usize> Sizes<N> for [usize; N] {
+    fn sizes(self) -> [usize; N] {
+        self
+    }
+}
+
 macro_rules! transposed {
-    ($(#[$doc:meta])* $name:ident, $conv:ident, $rank:literal, $layout:expr) => {
-        $(#[$doc])*
+    ($(#[$doc:meta] $name:ident, $conv:ident, $rank:literal;)+) => {$(
+        #[$doc]
         pub fn $name(
             conv: &$conv,
             x: &Tensor<$rank>,
             arithmetic: Arithmetic,
         ) -> Option<Tensor<$rank>> {
             let bias = conv.bias.as_ref().map(|bias| bias.val());
-            let layout = $layout(conv);
+            let layout = Layout {
+                stride: conv.stride.sizes(),
+                padding: conv.padding.sizes(),
+                padding_out: conv.padding_out.sizes(),
+                dilation: conv.dilation.sizes(),
+            };
             convolve(x, &conv.weight.val(), bias.as_ref(), layout, conv.groups, arithmetic)
         }
-    };
+    )+};
 }
 
-transposed!(
+transposed! {
     /// A transposed convolution of \[items, inputs, width\], if it can be computed here.
-    of_rows, ConvTranspose1d, 3, |conv: &ConvTranspose1d| Layout {
-        stride: [conv.stride],
-        padding: [conv.padding],
-        padding_out: [conv.padding_out],
-        dilation: [conv.dilation],
-    }
-);
-
-macro_rules! layout {
-    ($conv:ident) => {
-        |conv: &$conv| Layout {
-            stride: conv.stride,
-            padding: conv.padding,
-            padding_out: conv.padding_out,
-            dilation: conv.dilation,
-        }
-    };
-}
-
-transposed!(
+    of_rows, ConvTranspose1d, 3;
     /// A transposed convolution of \[items, inputs, height, width\], if it can be computed here.
-    of_planes, ConvTranspose2d, 4, layout!(ConvTranspose2d)
-);
-transposed!(
+    of_planes, ConvTranspose2d, 4;
     /// A transposed convolution of \[items, inputs, depth, height, width\], if it can be computed here.
-    of_volumes, ConvTranspose3d, 5, layout!(ConvTranspose3d)
-);
+    of_volumes, ConvTranspose3d, 5;
+}
 
 /// The geometry of a transposed convolution along each axis.
 #[derive(Clone, Copy, Debug)]

@@ -86,17 +86,17 @@ impl Chats {
             })
         });
         let rendered = written.collect::<Result<Vec<_>, DataError>>()?;
-        let mut each = rendered.iter().flatten();
-        if !files.tokens.learn_prompts && each.clone().next().is_some() {
-            let says_something = each.any(|rendered| !rendered.assistant.is_empty());
-            if !says_something {
-                let message = format!(
-                    "no message of `{name}` has the role `assistant`, whose texts are what is learned"
-                );
-                return Err(DataError::new(message)
-                    .key("data.columns")
-                    .help("name the role of the messages to learn `assistant`, or set `learn_prompts = true` to learn all"));
-            }
+        let mut each = rendered.iter().flatten().peekable();
+        if !files.tokens.learn_prompts
+            && each.peek().is_some()
+            && each.all(|rendered| rendered.assistant.is_empty())
+        {
+            let message = format!(
+                "no message of `{name}` has the role `assistant`, whose texts are what is learned"
+            );
+            return Err(DataError::new(message)
+                .key("data.columns")
+                .help("name the role of the messages to learn `assistant`, or set `learn_prompts = true` to learn all"));
         }
         let rows = rendered.iter().enumerate();
         let rows = rows.filter_map(|(row, of)| Some((of.as_ref()?.text.as_ptr() as usize, row)));
